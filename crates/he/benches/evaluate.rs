@@ -5,9 +5,9 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use fhaim_he::{
-    Cell, Combination, DEGREE, EncryptedTable, EvaluationContext, EvaluationKeys, Factors,
-    HolderKey, HolderKeys, Layout, Operands, P1, P1_LARGE, P5, ParameterSet, Parameters, Plan,
-    SecretKey, TileSums, TileTask, Work,
+    COMPACT, Cell, Combination, DEGREE, EncryptedTable, EvaluationContext, EvaluationKeys, Factors,
+    HolderKey, HolderKeys, Layout, Operands, ParameterSet, Parameters, Plan, STANDARD, SecretKey,
+    TileSums, TileTask, Work,
 };
 use fhaim_ntt::{Modulus, Transform};
 use rand::SeedableRng;
@@ -96,11 +96,18 @@ fn first_tile(
 fn tensor(c: &mut Criterion) {
     let mut group = c.benchmark_group("tensor");
     for (name, set, records) in [
-        ("tile of 16 cells, 4 chunks, P1", P1, 4 * DEGREE),
-        ("tile of 16 cells, 4 chunks, P1 large", P1_LARGE, 4 * DEGREE),
-        ("tile of 16 cells, 4 chunks, P5", P5, 4 * DEGREE),
-        ("tile of 256 cells, 16 slots, P1", P1, 512),
-        ("tile of 256 cells, 16 slots, P5", P5, 512),
+        (
+            "tile of 16 cells, 4 chunks, standard set",
+            STANDARD,
+            4 * DEGREE,
+        ),
+        (
+            "tile of 16 cells, 4 chunks, compact set",
+            COMPACT,
+            4 * DEGREE,
+        ),
+        ("tile of 256 cells, 16 slots, standard set", STANDARD, 512),
+        ("tile of 256 cells, 16 slots, compact set", COMPACT, 512),
     ] {
         let fixture = Fixture::new(set, records);
         let context = fixture.context();
@@ -114,7 +121,7 @@ fn tensor(c: &mut Criterion) {
     }
     const STRIP: usize = 256;
     const TERMS: usize = 8;
-    for (name, set) in [("P1", P1), ("P5", P5)] {
+    for (name, set) in [("standard set", STANDARD), ("compact set", COMPACT)] {
         let modulus = Modulus::new(set.ciphertext_moduli[0]);
         let x: [u64; STRIP] = std::array::from_fn(|i| modulus.value() - 1 - i as u64);
         let mut sums = [[0; STRIP]; 3];
@@ -129,7 +136,7 @@ fn tensor(c: &mut Criterion) {
 /// The centred basis of 32 columns in 8 groups and in 32, as left factors over four chunks.
 fn contrasts(c: &mut Criterion) {
     const COLUMNS: usize = 32;
-    let fixture = Fixture::with_columns(P1, 4 * DEGREE, COLUMNS + 1);
+    let fixture = Fixture::with_columns(STANDARD, 4 * DEGREE, COLUMNS + 1);
     let context = fixture.context();
     let function = |k: usize, group: usize| {
         let value = |x: usize| k as i64 * i64::from(x * k / COLUMNS == group) - 1;
@@ -165,9 +172,8 @@ fn contrasts(c: &mut Criterion) {
 fn key_switch(c: &mut Criterion) {
     let mut group = c.benchmark_group("key switch");
     for (name, set) in [
-        ("right form, P1", P1),
-        ("right form, P1 large", P1_LARGE),
-        ("right form, P5", P5),
+        ("right form, standard set", STANDARD),
+        ("right form, compact set", COMPACT),
     ] {
         let fixture = Fixture::new(set, DEGREE);
         let context = fixture.context();
@@ -188,9 +194,8 @@ fn key_switch(c: &mut Criterion) {
 fn packing(c: &mut Criterion) {
     let mut group = c.benchmark_group("packing");
     for (name, set) in [
-        ("tile of 16 leaves, P1", P1),
-        ("tile of 16 leaves, P1 large", P1_LARGE),
-        ("tile of 16 leaves, P5", P5),
+        ("tile of 16 leaves, standard set", STANDARD),
+        ("tile of 16 leaves, compact set", COMPACT),
     ] {
         let fixture = Fixture::new(set, DEGREE);
         let context = fixture.context();

@@ -5,7 +5,7 @@
 //! ```
 
 use fhaim_he::{
-    Cell, Combination, EncryptedTable, Evaluator, Factors, HolderKey, Layout, P5, Parameters,
+    COMPACT, Cell, Combination, EncryptedTable, Evaluator, Factors, HolderKey, Layout, Parameters,
     Result, SecretKey, Work, coefficient,
 };
 use rand::{CryptoRng, SeedableRng};
@@ -24,7 +24,7 @@ fn main() -> Result<()> {
 /// The inner product of both columns, and the sum of the first.
 fn inner_product(rng: &mut impl CryptoRng) -> Result<(i128, i128)> {
     // The key service draws the keys, and keeps the secret one.
-    let params = Parameters::new(P5)?;
+    let params = Parameters::new(COMPACT)?;
     let secret = SecretKey::random(&params, rng)?;
     let public = secret.public_key(rng)?;
     let keys = secret.evaluation_keys(rng)?;

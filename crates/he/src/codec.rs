@@ -219,7 +219,7 @@ fn keys_bytes(params: &Parameters, shape: Option<RosterShape>) -> usize {
 
 /// Whether a dataset has keys for squared scores.
 fn has_scores(params: &Parameters, shape: Option<RosterShape>) -> bool {
-    params.set().squares && params.shares() == 1 && shape.is_none()
+    params.set().has_squares() && params.shares() == 1 && shape.is_none()
 }
 
 /// Appends the shape of a roster, and the names of its upload keys.
@@ -287,7 +287,7 @@ pub(crate) fn digits(params: &Parameters, body: &mut Reader<'_>) -> Result<Vec<V
 pub(crate) mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::params::{P1, P2, P5};
+    use crate::params::{COMPACT, STANDARD, WIDE};
     use rand::{Rng, SeedableRng};
 
     /// Every truncation edge, an extension, and bit flips at random places are refused.
@@ -316,7 +316,7 @@ pub(crate) mod tests {
     #[test]
     fn objects_survive_a_round_trip_and_damage_is_refused() {
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(5);
-        for set in [P1, P2, P5] {
+        for set in [STANDARD, WIDE, COMPACT] {
             let params = Parameters::new(set).unwrap();
             let secret = SecretKey::random(&params, &mut rng).unwrap();
             let public = secret.public_key(&mut rng).unwrap();
@@ -349,13 +349,13 @@ pub(crate) mod tests {
 
     #[test]
     fn a_residue_at_its_prime_is_refused_even_with_a_right_checksum() {
-        let params = Parameters::new(P1).unwrap();
+        let params = Parameters::new(STANDARD).unwrap();
         let zero = || params.ring().zero();
         let mut c = Ciphertext {
             residue: 0,
             c: [zero(), zero()],
         };
-        c.c[1].limb_mut(1)[17] = P1.ciphertext_moduli[1];
+        c.c[1].limb_mut(1)[17] = STANDARD.ciphertext_moduli[1];
         let bytes = c.to_bytes(&params);
         let error = Ciphertext::from_bytes(&params, &bytes).unwrap_err();
         assert!(error.to_string().contains("not below its prime"), "{error}");

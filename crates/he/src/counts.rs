@@ -394,7 +394,7 @@ mod tests {
     use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
     use crate::layout::coefficient;
     use crate::noise::tests::measured;
-    use crate::params::{P1, P2, P3, ParameterSet};
+    use crate::params::{ParameterSet, STANDARD, WIDE};
     use crate::release::seal;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha20Rng;
@@ -485,11 +485,11 @@ mod tests {
 
     #[test]
     fn contrasts_of_counts_are_exact_at_every_stride() {
-        for set in [P1, P2, P3] {
+        for set in [STANDARD, WIDE] {
             let fixture = fixture(set);
             let mut rng = ChaCha20Rng::seed_from_u64(4);
-            let largest = if set == P3 {
-                P3.max_records as i64
+            let largest = if set == WIDE {
+                WIDE.max_records as i64
             } else {
                 1000
             };
@@ -526,7 +526,7 @@ mod tests {
     /// over keys, and the noise of weights of one sign is that at a few roots, of one key.
     #[test]
     fn the_noise_of_counts_is_as_large_as_expected() {
-        let fixture = fixture(P1);
+        let fixture = fixture(STANDARD);
         let mut rng = ChaCha20Rng::seed_from_u64(6);
         let layout = CountsLayout::new(&[64, 64]).unwrap();
         let counts = fixture.encrypt(&layout, &places(&layout, 1000, &mut rng), 7);
@@ -547,7 +547,7 @@ mod tests {
     /// sealed or not, differ by a small integer, whatever is encrypted.
     #[test]
     fn a_pages_noise_depends_on_the_counts_by_small_integers() {
-        let fixture = fixture(P1);
+        let fixture = fixture(STANDARD);
         let mut rng = ChaCha20Rng::seed_from_u64(8);
         let layout = CountsLayout::new(&[64, 64]).unwrap();
         let values = places(&layout, 1000, &mut rng);
@@ -579,7 +579,7 @@ mod tests {
 
     #[test]
     fn cells_outside_the_tables_are_refused() {
-        let fixture = fixture(P1);
+        let fixture = fixture(STANDARD);
         let layout = CountsLayout::new(&[64]).unwrap();
         let counts = fixture.encrypt(&layout, &[0; 64], 1);
         let evaluator = Evaluator::new(&fixture.keys, layout.packing().unwrap());

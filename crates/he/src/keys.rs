@@ -153,7 +153,7 @@ impl SecretKey {
     /// The keys that the computation service evaluates a sole holder's upload with.
     pub fn evaluation_keys<R: RngCore + CryptoRng>(&self, rng: &mut R) -> Result<EvaluationKeys> {
         let keys = self.packing_keys(rng)?;
-        if !self.params.set().squares {
+        if !self.params.set().has_squares() {
             return Ok(keys);
         }
         let ring = self.params.ring();

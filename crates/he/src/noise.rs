@@ -91,13 +91,23 @@ fn drawn_variance(params: &Parameters) -> f64 {
     (params.shares() * ERROR_VARIANCE) as f64
 }
 
-/// Variance of the error in a key of which s^2 or an image of it is the source. Split keys take two
-/// rounds (see `shares`), whose errors meet the secret and what covers it in between.
-fn square_key_variance(params: &Parameters) -> f64 {
+/// Variance of the coefficients of an upload key that services make.
+fn upload_key_variance(params: &Parameters) -> f64 {
+    let coefficient = if params.set().holder_key_is_ternary() {
+        2.0 / 3.0
+    } else {
+        ERROR_VARIANCE as f64
+    };
+    params.shares() as f64 * coefficient
+}
+
+/// Variance of the error in a key whose source is the square of an upload key or an image of it. Split keys take two
+/// rounds (see `shares`), whose errors meet the upload key and what covers it in between.
+pub(crate) fn square_key_variance(params: &Parameters) -> f64 {
     let drawn = drawn_variance(params);
     match params.shares() {
         1 => drawn,
-        _ => 2.0 * N * drawn.powi(2) + 2.0 * drawn,
+        _ => N * drawn * (drawn + upload_key_variance(params)) + 2.0 * drawn,
     }
 }
 
@@ -189,19 +199,14 @@ pub(crate) struct ColumnNoise {
 impl ColumnNoise {
     /// Of columns under upload keys, whose products are under `key`.
     pub(crate) fn uploaded(params: &Parameters, origin: Origin, key: ProductKey) -> Self {
+        // A sole holder draws alone.
         let shares = match origin {
-            Origin::Holder => 1.0,
-            Origin::KeyServices => params.shares() as f64,
+            Origin::Holder => params.shares() as f64,
+            Origin::KeyServices => 1.0,
         };
-        let drawn = ERROR_VARIANCE as f64;
-        let coefficient = if params.set().holder_key_is_ternary() {
-            2.0 / 3.0
-        } else {
-            drawn
-        };
-        let secret = N * shares * coefficient / 12.0;
+        let secret = N * upload_key_variance(params) / shares / 12.0;
         let factor = Variance {
-            total: digit_variance(params, shares * drawn) + 1.0 / 12.0 + secret,
+            total: digit_variance(params, drawn_variance(params) / shares) + 1.0 / 12.0 + secret,
             secret,
         };
         let [linear, square] =
@@ -260,6 +265,14 @@ pub(crate) fn hides_uploads(params: &Parameters, layout: Layout, energy: f64) ->
     (products * largest + packing).sqrt() <= largest_page_deviation(params.set())
 }
 
+/// Minus the logarithm of the statistical distance between a flood and the same flood moved by the noise of a mask's
+/// encryption: n times twice that noise's deviation, over g 2^26 sqrt(2 pi).
+pub(crate) fn strip_bits(set: &ParameterSet) -> f64 {
+    let deviation = (1.0 / 12.0 + N * ERROR_VARIANCE as f64 / 12.0).sqrt();
+    let flood = FLOOD_SCALE as f64 * (2.0 * std::f64::consts::PI).sqrt();
+    f64::from(set.flood_bits) + (flood / (N * NORM_MARGIN * deviation)).log2()
+}
+
 /// Refuses a page whose noise the flood would not hide.
 pub(crate) fn check_page(set: &ParameterSet, deviation: f64) -> Result<()> {
     if deviation <= largest_page_deviation(set) {
@@ -288,7 +301,7 @@ pub(crate) mod tests {
     use crate::holder::{HolderKey, HolderKeyId, HolderKeys, uploaded};
     use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
     use crate::page::Page;
-    use crate::params::{MAX_SHARES, P1, P1_LARGE, P2, P3, P5, SETS};
+    use crate::params::{COMPACT, MAX_SHARES, SETS, STANDARD, WIDE};
     use crate::plan::Cell;
     use crate::square::SquaredScore;
     use crate::table::{Combination, EncryptedTable, Factors};
@@ -426,7 +439,7 @@ pub(crate) mod tests {
         let page = page(keys, &evaluator, side, rng);
         let noise = norm_squared(&measured(&keys.secret, &page.ciphertext));
         let of_page = noise / page.noise.norm_squared;
-        let t = P2.plaintext_moduli[0];
+        let t = WIDE.plaintext_moduli[0];
         let expected = square_deviation(keys.public.params(), t, page.noise.norm_squared).powi(2);
         let square = SquaredScore::new(&evaluator, page, &mut Work::default()).unwrap();
         let noise = norm_squared(&measured(&keys.secret, square.square()));
@@ -439,7 +452,7 @@ pub(crate) mod tests {
     #[test]
     fn the_noise_of_pages_and_squares_is_as_large_as_expected() {
         let mut rng = ChaCha20Rng::seed_from_u64(6);
-        let keys = keys(P2, &mut rng);
+        let keys = keys(WIDE, &mut rng);
         for (side, pages) in [(3, 16), (32, 4)] {
             let ratios = (0..pages).map(|_| page_and_square(&keys, side, &mut rng));
             let [of_page, of_square] = ratios
@@ -461,28 +474,32 @@ pub(crate) mod tests {
     #[test]
     fn floods_fit_the_noise_budget() {
         for set in SETS {
-            let params = Parameters::new(set).unwrap();
             for &t in set.plaintext_moduli {
                 let budget = set.ciphertext_bits() - (t as f64).log2() - 1.0;
-                assert!(released_bits(&set) < budget, "set {}", set.id);
-                let joint = params.with_shares(most_shares(&set)).unwrap();
-                assert!(joint_released_bits(&joint) < budget, "set {}", set.id);
+                for shares in 1..=most_shares(&set) {
+                    let params = Parameters::new(set).unwrap().with_shares(shares).unwrap();
+                    assert!(joint_released_bits(&params) < budget, "set {}", set.id);
+                }
             }
         }
-        let whole = Parameters::new(P5).unwrap();
+        let whole = Parameters::new(COMPACT).unwrap();
         assert!(matches!(whole.with_shares(2), Err(Error::Mismatch(_))));
     }
 
-    /// Of a holder's columns, under every set; P5 is for these alone.
     #[test]
-    fn the_widest_statistics_of_a_holders_columns_fit_the_flood() {
+    fn stripping_a_mask_fails_with_the_documented_probability() {
+        let bits = SETS.map(|set| strip_bits(&set).floor());
+        assert_eq!(bits, [51.0, 85.0, 94.0]);
+    }
+
+    #[test]
+    fn flood_hides_the_widest_statistics_of_uploaded_columns() {
         let layout = |records: u64| Layout::for_records(records as usize).unwrap();
         for (set, energies) in [
-            (P1, [8_925.0, 1e9]),
-            (P1_LARGE, [8_925.0, 1e18]),
-            (P3, [8_925.0, 1e18]),
             // 49 times 12 columns of 100, and 1 on the others; with 49 on 24 of them it is too much for the most records.
-            (P5, [676.0, 1_252.0]),
+            (COMPACT, [676.0, 1_252.0]),
+            (STANDARD, [1e8, 1e15]),
+            (WIDE, [8_925.0, 1e15]),
         ] {
             let params = Parameters::new(set).unwrap();
             let hides =
@@ -490,7 +507,7 @@ pub(crate) mod tests {
             assert_eq!(hides, [true, false], "set {}", set.id);
         }
         // Fewer records than a stride share a leaf with others.
-        let params = Parameters::new(P5).unwrap();
+        let params = Parameters::new(COMPACT).unwrap();
         let hides = |records| hides_uploads(&params, layout(records), 1_252.0);
         assert_eq!([64, 8_192, 8_192 * 16].map(hides), [false, true, true]);
     }
@@ -502,7 +519,7 @@ pub(crate) mod tests {
         let energy = 49.0 * 12.0 + 88.0;
         for shares in 1..=MAX_SHARES {
             let of = |set| Parameters::new(set).unwrap().with_shares(shares).unwrap();
-            for set in [P1, P1_LARGE, P3] {
+            for set in [STANDARD, WIDE] {
                 let params = of(set);
                 let chunks = (set.max_records as f64 / N).ceil();
                 let noise = ColumnNoise::uploaded(&params, Origin::KeyServices, ProductKey::Joint);
@@ -519,16 +536,16 @@ pub(crate) mod tests {
                 assert!(page < largest, "set {}, {shares} shares", set.id);
             }
         }
-        let params = Parameters::new(P2).unwrap();
-        let chunks = (P2.max_records as f64 / N).ceil();
+        let params = Parameters::new(WIDE).unwrap();
+        let chunks = (WIDE.max_squared_records as f64 / N).ceil();
         let upload = ProductKey::Upload(HolderKeyId([0; 16]));
         let noise = ColumnNoise::uploaded(&params, Origin::Holder, upload);
-        for &t in P2.plaintext_moduli {
+        for &t in WIDE.plaintext_moduli {
             let products = chunks * product_variance(t, noise.fresh, noise.fresh + noise.right);
             // A page full of cells, in a clique of weight 1000.
             let norm_squared = N * (products + packing_variance(&params, DEGREE, noise.merge));
             let square = 1000.0 * square_deviation(&params, t, norm_squared);
-            let largest = largest_page_deviation(&P2);
+            let largest = largest_page_deviation(&WIDE);
             eprintln!("squares: {:.4} of the largest", square / largest);
             assert!(square < largest, "squares");
         }

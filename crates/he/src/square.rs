@@ -33,7 +33,7 @@ impl SquaredScore {
         let started = Clock::start();
         let context = evaluator.context();
         let params = context.params();
-        if !params.set().squares {
+        if !params.set().has_squares() {
             return Err(Error::Mismatch("these parameters have no room for squares"));
         }
         let invert = |scratch: &mut Scratch| context.invert(&cells.ciphertext, scratch);

@@ -5,8 +5,8 @@
 
 use fhaim_he::{
     Backend, Cell, Ciphertext, Columns, Combination, EncryptedTable, Error, EvaluationContext,
-    EvaluationKeys, Evaluator, Factors, HolderKey, HolderKeys, Layout, P1, P2, ParameterSet,
-    Parameters, Partial, Plan, Result, SecretKey, Threads, TileId, TileSums, TileTask, Work,
+    EvaluationKeys, Evaluator, Factors, HolderKey, HolderKeys, Layout, ParameterSet, Parameters,
+    Partial, Plan, Result, STANDARD, SecretKey, Threads, TileId, TileSums, TileTask, WIDE, Work,
     spread,
 };
 use rand::{Rng, SeedableRng, seq::SliceRandom};
@@ -255,7 +255,7 @@ fn with_checksum(bytes: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 fn tasks_that_run_elsewhere_make_the_same_pages() {
     let batch = Batch::new();
     // Three chunks; a chunk with 16 slots a product; two plaintext moduli.
-    for (set, records) in [(P1, 2 * 8192 + 5), (P1, 300), (P2, 60)] {
+    for (set, records) in [(STANDARD, 2 * 8192 + 5), (STANDARD, 300), (WIDE, 60)] {
         let fixture = Fixture::new(set, 6, records);
         let whole = fixture.pages(&batch, Arc::new(Threads::default())).unwrap();
         assert_eq!(
@@ -313,7 +313,7 @@ impl Backend for Spread {
 #[test]
 fn tasks_that_are_divided_anew_make_the_same_pages() {
     let batch = Batch::new();
-    let fixture = Fixture::new(P1, 6, 2 * 8192 + 5);
+    let fixture = Fixture::new(STANDARD, 6, 2 * 8192 + 5);
     let whole = fixture.pages(&batch, Arc::new(Threads::default())).unwrap();
     let tiles: usize = fixture
         .tasks(&batch, usize::MAX)
@@ -348,7 +348,7 @@ fn tasks_that_are_divided_anew_make_the_same_pages() {
 #[test]
 fn what_is_lost_doubled_or_foreign_is_refused() {
     let batch = Batch::new();
-    let fixture = Fixture::new(P1, 6, 2 * 8192 + 5);
+    let fixture = Fixture::new(STANDARD, 6, 2 * 8192 + 5);
     for mishap in [Mishap::Lost, Mishap::Doubled, Mishap::Foreign] {
         for (memory, packs) in [(0, false), (0, true), (usize::MAX, false)] {
             let elsewhere = Elsewhere {
@@ -389,7 +389,7 @@ impl Backend for Idle {
 
 #[test]
 fn a_page_that_nobody_computed_is_missed() {
-    let fixture = Fixture::new(P1, 6, 60);
+    let fixture = Fixture::new(STANDARD, 6, 60);
     let missed = fixture.pages(&Batch::new(), Arc::new(Idle)).err();
     assert!(matches!(missed, Some(Error::Mismatch(_))), "{missed:?}");
 }
@@ -444,7 +444,7 @@ fn survives_damage(
 
 #[test]
 fn tasks_and_results_are_read_strictly() {
-    let fixture = Fixture::new(P1, 6, 8192 + 5);
+    let fixture = Fixture::new(STANDARD, 6, 8192 + 5);
     let params = fixture.params();
     let batch = Batch::new();
     let tasks = fixture.tasks(&batch, 0);
@@ -480,7 +480,7 @@ fn tasks_and_results_are_read_strictly() {
 /// A task that names what there is not is refused by whoever runs it, whatever it names.
 #[test]
 fn changed_tasks_do_no_harm() {
-    let fixture = Fixture::new(P1, 6, 300);
+    let fixture = Fixture::new(STANDARD, 6, 300);
     let params = fixture.params();
     let context = fixture.context();
     let tasks = fixture.tasks(&Batch::new(), 0);

@@ -4,8 +4,8 @@
 
 use fhaim_he::{
     Cell, Chunks, Columns, Combination, EncryptedTable, Error, EvaluationKeys, Evaluator, Factors,
-    HolderCiphertext, HolderKey, HolderKeys, Layout, P1, PAGE, ParameterSet, Parameters, PublicKey,
-    SecretKey, Section, Threads, Work, coefficient,
+    HolderCiphertext, HolderKey, HolderKeys, Layout, PAGE, ParameterSet, Parameters, PublicKey,
+    STANDARD, SecretKey, Section, Threads, Work, coefficient,
 };
 use proptest::prelude::*;
 use rand::{Rng as _, SeedableRng};
@@ -165,7 +165,7 @@ fn random_table(sizes: &[usize], records: usize, rng: &mut ChaCha20Rng) -> Vec<V
 /// One key set for all tests of this file.
 fn shared_keys() -> &'static Keys {
     static KEYS: OnceLock<Keys> = OnceLock::new();
-    KEYS.get_or_init(|| keys(P1, &mut ChaCha20Rng::seed_from_u64(11)))
+    KEYS.get_or_init(|| keys(STANDARD, &mut ChaCha20Rng::seed_from_u64(11)))
 }
 
 /// Encrypts a random table and compares every cell of every pair with its count.
@@ -287,7 +287,7 @@ impl Columns for Watched {
 #[test]
 fn bands_of_record_chunks_make_the_same_pages() {
     let mut rng = ChaCha20Rng::seed_from_u64(11);
-    let keys = keys(P1, &mut rng);
+    let keys = keys(STANDARD, &mut rng);
     let records = 4 * 8192 + 5;
     let sizes = [2, 3, 3];
     let draw = |&size: &usize| {
@@ -338,7 +338,7 @@ fn bands_of_record_chunks_make_the_same_pages() {
     assert!(whole[0].is_some() && whole[1].is_some() && whole[2].is_none());
     assert_eq!(reads(&table), [(8, 5)]);
 
-    let ciphertext = P1.memory_bytes();
+    let ciphertext = STANDARD.memory_bytes();
     // A chunk's columns, left and right factors: 8 + 2 + 2 ciphertexts, in half the memory.
     for (memory, chunks) in [(0, 1), (2 * 2 * 12 * ciphertext, 2)] {
         let banded = evaluate(&table, Some(memory)).unwrap();

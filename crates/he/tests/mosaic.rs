@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use fhaim_he::{
-    Cell, Ciphertext, Columns, Combination, EncryptedTable, Error, EvaluationContext,
-    EvaluationKeys, Evaluator, Factors, HolderKey, Layout, Mosaic, P1, P5, ParameterSet,
-    Parameters, Plan, Rectangle, RosterShape, SecretKey, Threads, TileTask, Work, coefficient,
+    COMPACT, Cell, Ciphertext, Columns, Combination, EncryptedTable, Error, EvaluationContext,
+    EvaluationKeys, Evaluator, Factors, HolderKey, Layout, Mosaic, ParameterSet, Parameters, Plan,
+    Rectangle, RosterShape, STANDARD, SecretKey, Threads, TileTask, Work, coefficient,
 };
 use rand::{Rng as _, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -105,10 +105,10 @@ fn rectangle(first_chunk: usize, columns: &[usize], table: &Arc<dyn Columns>) ->
 #[test]
 fn statistics_of_several_holders_records_are_those_of_all_records() {
     for (set, sizes) in [
-        (P1, &[30, 200, 65][..]),
-        (P5, &[30, 200, 65]),
-        (P5, &[9000, 10]),
-        (P5, &[77]),
+        (STANDARD, &[30, 200, 65][..]),
+        (COMPACT, &[30, 200, 65]),
+        (COMPACT, &[9000, 10]),
+        (COMPACT, &[77]),
     ] {
         let mut fixture = fixture(set, RosterShape::Records(sizes.len()));
         let parts: Vec<Bits> = sizes.iter().map(|&n| fixture.bits(3, n)).collect();
@@ -129,7 +129,7 @@ fn statistics_of_several_holders_records_are_those_of_all_records() {
 
 #[test]
 fn statistics_of_several_holders_columns_are_those_of_the_joined_table() {
-    for (set, records) in [(P1, 100), (P5, 100), (P5, 8200)] {
+    for (set, records) in [(STANDARD, 100), (COMPACT, 100), (COMPACT, 8200)] {
         let mut fixture = fixture(set, RosterShape::Columns(2));
         let bits = fixture.bits(4, records);
         let one = fixture.encrypt(0, &[bits[2].clone(), bits[0].clone()]);
@@ -141,7 +141,7 @@ fn statistics_of_several_holders_columns_are_those_of_the_joined_table() {
 
 #[test]
 fn gaps_overlaps_and_unaligned_rows_are_refused() {
-    let mut fixture = fixture(P5, RosterShape::Columns(1));
+    let mut fixture = fixture(COMPACT, RosterShape::Columns(1));
     let mut table = |columns, records| {
         let bits = fixture.bits(columns, records);
         fixture.encrypt(0, &bits)
@@ -181,7 +181,7 @@ fn gaps_overlaps_and_unaligned_rows_are_refused() {
 /// A task over several holders' chunks is read back, though no single table has its shape.
 #[test]
 fn tasks_over_many_holders_chunks_survive_bytes() {
-    let mut fixture = fixture(P5, RosterShape::Records(1));
+    let mut fixture = fixture(COMPACT, RosterShape::Records(1));
     let bits = fixture.bits(1, 50);
     let table = fixture.encrypt(0, &bits);
     let mosaic = Mosaic::new(
@@ -206,7 +206,7 @@ fn tasks_over_many_holders_chunks_survive_bytes() {
 /// A table of columns under an upload key that the dataset does not have is refused before anything is computed.
 #[test]
 fn columns_under_unknown_upload_keys_are_refused() {
-    let mut fixture = fixture(P5, RosterShape::Records(2));
+    let mut fixture = fixture(COMPACT, RosterShape::Records(2));
     let bits = fixture.bits(1, 50);
     let table = fixture.encrypt(2, &bits);
     let mosaic = Mosaic::new(1, vec![rectangle(0, &[0], &table)]).unwrap();
@@ -229,7 +229,7 @@ fn roster_keys_survive_bytes() {
         RosterShape::Records(2),
         RosterShape::Columns(2),
     ] {
-        let fixture = fixture(P5, shape);
+        let fixture = fixture(COMPACT, shape);
         let bytes = fixture.keys.to_bytes();
         let read = EvaluationKeys::from_bytes(&fixture.params, &bytes).unwrap();
         assert_eq!(read.to_bytes(), bytes);

@@ -4,9 +4,9 @@
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use fhaim_he::{
-    Cell, Columns as _, Combination, DEGREE, EncryptedTable, EvaluationKeys, Evaluator, Factors,
-    HolderCiphertext, HolderKey, HolderKeys, Layout, P1, P1_LARGE, P2, P3, Page, ParameterSet,
-    Parameters, PublicKey, SecretKey, SquaredScore, Work, coefficient, seal,
+    COMPACT, Cell, Columns as _, Combination, DEGREE, EncryptedTable, EvaluationKeys, Evaluator,
+    Factors, HolderCiphertext, HolderKey, HolderKeys, Layout, Page, ParameterSet, Parameters,
+    PublicKey, STANDARD, SecretKey, SquaredScore, WIDE, Work, coefficient, seal,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -170,32 +170,33 @@ fn largest_contrasts_fit(set: ParameterSet, records: u64, side: usize, slack: f6
 
 #[test]
 fn the_largest_contrasts_fit_their_estimates() {
-    largest_contrasts_fit(P1, P1.max_records, 3, 2.0);
+    // 49 N stays below half of the plaintext modulus.
+    largest_contrasts_fit(COMPACT, 1 << 17, 3, 2.0);
 }
 
 /// 4 million records: one cell, and the same formula as above.
 #[test]
-fn the_largest_contrasts_of_the_large_set_fit_their_estimates() {
-    largest_contrasts_fit(P1_LARGE, P1_LARGE.max_records, 1, 14.0);
+fn the_largest_contrasts_of_the_standard_set_fit_their_estimates() {
+    largest_contrasts_fit(STANDARD, STANDARD.max_records, 1, 14.0);
 }
 
-/// Just past what the other sets hold, where a contrast is larger than P1 large's plaintext modulus: variances
+/// Just past what the other sets hold, where a contrast is larger than the standard set's plaintext modulus: variances
 /// are proportional to the number of chunks, and 2^30 records would be 500,000 ciphertexts.
 #[test]
-fn contrasts_past_the_large_sets_records_are_exact() {
-    let records = P1_LARGE.max_records + DEGREE as u64;
-    largest_contrasts_fit(P3, records, 1, 14.0);
+fn contrasts_past_the_standard_sets_records_are_exact() {
+    let records = STANDARD.max_records + DEGREE as u64;
+    largest_contrasts_fit(WIDE, records, 1, 14.0);
 }
 
 #[test]
 fn squared_scores_fit_their_estimates() {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
-    let keys = keys(P2, &mut rng);
-    let table = full_table(&keys, P2.max_records, 4, &mut rng);
+    let keys = keys(WIDE, &mut rng);
+    let table = full_table(&keys, WIDE.max_squared_records, 4, &mut rng);
     let cells = pack(&keys, &table, &axis(0..2, 1), &axis(2..4, 1));
     fits(&keys, &cells, 3.0, "set 3: counts");
     let evaluator = keys.evaluator(&table);
-    let n = P2.max_records as i64;
+    let n = WIDE.max_squared_records as i64;
     let target = [n, 0, n / 2, 1];
     let mut work = Work::default();
     let pages: Vec<Page> = cells
@@ -217,7 +218,7 @@ fn squared_scores_fit_their_estimates() {
 #[test]
 fn sealing_with_a_whole_ladder_stays_within_the_budget() {
     let mut rng = ChaCha20Rng::seed_from_u64(4);
-    for set in [P1, P1_LARGE, P2, P3] {
+    for set in [COMPACT, STANDARD, WIDE] {
         let keys = keys(set, &mut rng);
         let layout = Layout::for_records(64).unwrap();
         let column = vec![keys.encrypt(&[1; 64], &mut rng)];

@@ -518,7 +518,7 @@ fn choose(
     (layout, shares): (Layout, usize),
 ) -> Result<ParameterSet, Error> {
     let shape = (layout, largest_energy(domain));
-    let set = ParameterSet::choose_for_uploads(record_bound, largest, squares, shape, shares);
+    let set = ParameterSet::choose(record_bound, largest, squares, shape, shares);
     Ok(set?)
 }
 

@@ -8,7 +8,7 @@ use crate::layout::{Layout, coefficient};
 use crate::noise::tests::measured;
 use crate::noise::{ColumnNoise, UPLOAD_FRESH, product_variance, switched_variance};
 use crate::page::Page;
-use crate::params::{P1, P1_LARGE, P5, SETS};
+use crate::params::{COMPACT, SETS, STANDARD};
 use crate::plan::Cell;
 use crate::table::{Combination, EncryptedTable, Factors, ProductKey};
 use crate::work::Work;
@@ -95,7 +95,7 @@ fn counts_of_a_holders_columns_are_exact() {
 fn merges_divide_nothing_but_what_they_switch() {
     const SIDE: usize = 4;
     let mut rng = ChaCha20Rng::seed_from_u64(6);
-    let params = Parameters::new(P5).unwrap();
+    let params = Parameters::new(COMPACT).unwrap();
     let secret = SecretKey::random(&params, &mut rng).unwrap();
     let key = HolderKey::random(&params, &mut rng).unwrap();
     let public = secret.public_key(&mut rng).unwrap();
@@ -135,7 +135,7 @@ fn merges_divide_nothing_but_what_they_switch() {
 fn noise_under_a_holders_key_is_as_large_as_expected() {
     const KEYS: usize = 6;
     let mut rng = ChaCha20Rng::seed_from_u64(2);
-    for set in [P1, P1_LARGE, P5] {
+    for set in [STANDARD, COMPACT] {
         let params = Parameters::new(set).unwrap();
         let mut sums = [0.0; 2];
         for _ in 0..KEYS {
@@ -168,7 +168,7 @@ fn noise_under_a_holders_key_is_as_large_as_expected() {
 fn noise_of_right_factors_and_products_is_as_large_as_expected() {
     const KEYS: usize = 6;
     let mut rng = ChaCha20Rng::seed_from_u64(5);
-    for set in [P1, P5] {
+    for set in [STANDARD, COMPACT] {
         let params = Parameters::new(set).unwrap();
         let service = SecretKey::random(&params, &mut rng).unwrap();
         let public = service.public_key(&mut rng).unwrap();
@@ -235,7 +235,7 @@ fn product(key: &HolderKey, left: &Ciphertext, right: &Ciphertext) -> Ciphertext
 #[test]
 fn damaged_bytes_of_holders_are_refused() {
     let mut rng = ChaCha20Rng::seed_from_u64(4);
-    for set in [P1, P5] {
+    for set in [STANDARD, COMPACT] {
         let params = Parameters::new(set).unwrap();
         let secret = SecretKey::random(&params, &mut rng).unwrap();
         let public = secret.public_key(&mut rng).unwrap();
@@ -255,7 +255,7 @@ fn damaged_bytes_of_holders_are_refused() {
         }
     }
     // A set's keys are none of another's.
-    let [p1, p5] = [P1, P5].map(|set| Parameters::new(set).unwrap());
+    let [p1, p5] = [STANDARD, COMPACT].map(|set| Parameters::new(set).unwrap());
     let key = HolderKey::random(&p5, &mut rng).unwrap();
     assert!(HolderKey::from_bytes(&p1, &key.to_bytes()).is_err());
     let secret = SecretKey::random(&p1, &mut rng).unwrap();
@@ -266,7 +266,7 @@ fn damaged_bytes_of_holders_are_refused() {
 #[test]
 fn bytes_survive_and_what_belongs_elsewhere_is_refused() {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
-    let params = Parameters::new(P1).unwrap();
+    let params = Parameters::new(STANDARD).unwrap();
     let secret = SecretKey::random(&params, &mut rng).unwrap();
     let public = secret.public_key(&mut rng).unwrap();
     let [one, other] = [0; 2].map(|_| HolderKey::random(&params, &mut rng).unwrap());
@@ -275,7 +275,7 @@ fn bytes_survive_and_what_belongs_elsewhere_is_refused() {
     assert!(again.coefficients() == one.coefficients() && again.id() == one.id());
     let seeded = again.encrypt(&[5, -7], &mut rng).unwrap().swap_remove(0);
     let bytes = seeded.to_bytes(&params);
-    assert_eq!(bytes.len(), P1.seeded_bytes());
+    assert_eq!(bytes.len(), STANDARD.seeded_bytes());
     assert_eq!(
         SeededCiphertext::from_bytes(&params, &bytes).unwrap(),
         seeded

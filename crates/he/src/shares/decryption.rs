@@ -125,8 +125,8 @@ impl KeyShare {
 /// opened of its ciphertexts, one a plaintext modulus, and each service's shares for these.
 ///
 /// Noise is measured at these positions alone, so few of them tell little: a page that is no sealed one
-/// has noise uniform up to q / 2t, and one place of it is below the bound with a probability of 0.19
-/// under P1, 2^-9 under P1 large, 2^-13 under P3 and 2^-15 under P2 (`one_place_tells_little_of_a_page`).
+/// has noise uniform up to q / 2t. With two services one place of it is below the bound with a probability of 2^-10 under
+/// [`crate::STANDARD`] and 2^-5 under [`crate::WIDE`] (`one_place_tells_little_of_a_page`).
 ///
 /// # Errors
 /// [`Error::NoiseBudget`] where the noise is larger than all floods together can be, a bound well

@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 /// Bytes that were written are read for ever: digests of objects drawn from fixed seeds.
 #[test]
 fn bytes_are_golden_and_damage_is_refused() {
-    let panel = panel(P1, 2, 70);
+    let panel = panel(STANDARD, 2, 70);
     let params = &panel.params;
     let share = KeyShare::from_root(params, Root::from_bytes([3; 32])).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(71);
@@ -36,7 +36,7 @@ fn bytes_are_golden_and_damage_is_refused() {
     let lines: String = lines.collect();
     assert_eq!(lines, GOLDEN);
     let reads = |bytes: &[u8]| reads(params, bytes);
-    let whole = Parameters::shared(P1).unwrap();
+    let whole = Parameters::shared(STANDARD).unwrap();
     let three = whole.with_shares(3).unwrap();
     for (name, bytes) in objects.iter().filter(|(name, _)| *name != "public key") {
         let read: Vec<_> = reads(bytes).into_iter().flatten().collect();
@@ -83,7 +83,7 @@ fn reads(params: &Parameters, bytes: &[u8]) -> [Option<Vec<u8>>; 6] {
 /// it was read, and nothing panics.
 #[test]
 fn forged_bytes_are_refused_or_read_as_they_are() {
-    let panel = panel(P1, 2, 75);
+    let panel = panel(STANDARD, 2, 75);
     let params = &panel.params;
     let mut rng = ChaCha20Rng::seed_from_u64(76);
     let page = panel.encrypt(&[4, 5, 6], &mut rng);

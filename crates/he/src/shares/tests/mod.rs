@@ -14,7 +14,7 @@ use crate::layout::{Layout, coefficient};
 use crate::mosaic::{Mosaic, Rectangle};
 use crate::noise;
 use crate::page::Page;
-use crate::params::{DEGREE, P1, P1_LARGE, P2, ParameterSet};
+use crate::params::{DEGREE, ParameterSet, STANDARD, WIDE};
 use crate::plan::Cell;
 use crate::release::seal;
 use crate::table::{Columns, Combination, EncryptedTable, Factors};
@@ -186,7 +186,7 @@ fn records(column: usize) -> usize {
 /// Columns under a holder's own key, whose pages are under one that nobody holds.
 #[test]
 fn a_holders_columns_are_counted_under_split_keys() {
-    for (set, shares) in [(P1, 2), (P1_LARGE, 3)] {
+    for (set, shares) in [(STANDARD, 2), (STANDARD, 3)] {
         let panel = panel(set, shares, 60 + shares as u64);
         let mut rng = ChaCha20Rng::seed_from_u64(61);
         let (pages, expected) = panel.page(3, &mut rng);
@@ -215,12 +215,12 @@ fn of_page(share: &KeyShare, page: &[Ciphertext], positions: &[usize]) -> Vec<De
 #[test]
 fn shares_add_up_to_a_decryption() {
     for (set, shares) in [
-        (P1, 2),
-        (P1, 3),
-        (P1_LARGE, 2),
-        (P1_LARGE, 3),
-        (P2, 2),
-        (P2, 3),
+        (STANDARD, 2),
+        (STANDARD, 3),
+        (STANDARD, 2),
+        (STANDARD, 3),
+        (WIDE, 2),
+        (WIDE, 3),
     ] {
         let panel = panel(set, shares, 1);
         let mut rng = ChaCha20Rng::seed_from_u64(2);
@@ -260,7 +260,7 @@ fn noise_under_split_keys_is_as_large_as_expected() {
     for shares in [2, 3] {
         let mut sums = [0.0; 2];
         for key in 0..KEYS {
-            let panel = panel(P2, shares, 10 + key);
+            let panel = panel(WIDE, shares, 10 + key);
             let mut rng = ChaCha20Rng::seed_from_u64(20 + key);
             for _ in 0..PAGES {
                 let fresh = panel.encrypt(&[1; 64], &mut rng).swap_remove(0);
@@ -281,7 +281,7 @@ fn noise_under_split_keys_is_as_large_as_expected() {
 /// as many times larger as two rounds make them.
 #[test]
 fn errors_of_keys_are_as_large_as_expected() {
-    for (set, shares) in [(P1, 2), (P1, 3), (P2, 3)] {
+    for (set, shares) in [(STANDARD, 2), (STANDARD, 3), (WIDE, 3)] {
         let panel = panel_with_roster(set, shares, Some(RosterShape::Records(1)), 30);
         let keys = panel.keys.roster().unwrap().upload(0).unwrap();
         let products = keys.products.as_ref().unwrap();
@@ -302,7 +302,7 @@ fn errors_of_keys_are_as_large_as_expected() {
         let of_square = error(&products.square, &square);
         let of_image = error(&products.images[&8].square, &image(&square, 8));
         let drawn = 10.0 * shares as f64;
-        let squared_variance = 2.0 * N * drawn * drawn + 2.0 * drawn;
+        let squared_variance = noise::square_key_variance(&panel.params);
         let ratios = [
             linear / drawn,
             packing / drawn,
@@ -357,7 +357,7 @@ fn key_error(
 /// A whole key has no shares; a table, keys and shares of other numbers do not belong together.
 #[test]
 fn numbers_of_shares_are_told_apart() {
-    let whole = Parameters::shared(P1).unwrap();
+    let whole = Parameters::shared(STANDARD).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(80);
     assert!(KeyShare::random(&whole, &mut rng).is_err());
     assert!(whole.with_shares(0).is_err() && whole.with_shares(4).is_err());
@@ -379,7 +379,7 @@ fn numbers_of_shares_are_told_apart() {
     let share = KeyShare::random(&two, &mut rng).unwrap();
     let first = share.first_round(&common).unwrap();
     assert!(RoundSums::new(&two, &common, std::slice::from_ref(&first)).is_err());
-    let large = Parameters::shared(P2).unwrap().with_shares(2).unwrap();
+    let large = Parameters::shared(WIDE).unwrap().with_shares(2).unwrap();
     assert!(RoundSums::new(&large, &common, &[first.clone(), first]).is_err());
 }
 
@@ -395,7 +395,7 @@ fn statistics_under_upload_keys_of_several_services_are_exact() {
         (2, RosterShape::Columns(2)),
         (3, RosterShape::Columns(2)),
     ] {
-        let panel = panel_with_roster(P1, shares, Some(shape), 81);
+        let panel = panel_with_roster(STANDARD, shares, Some(shape), 81);
         let layout = Layout::for_records(RECORDS).unwrap();
         let keys = (0..2).map(|holder| {
             let seeds = panel.shares.iter().map(|share| share.upload_seed(holder));
