@@ -70,7 +70,7 @@ pub use mosaic::{Mosaic, Rectangle};
 pub use noise::LEAK_BITS;
 pub use operands::Operands;
 pub use page::Page;
-pub use params::{COMPACT, DEGREE, MAX_SHARES, ParameterSet, Parameters, STANDARD, WIDE};
+pub use params::{COMPACT, DEGREE, Demand, MAX_SHARES, ParameterSet, Parameters, STANDARD, WIDE};
 pub use params::{P1, P1_LARGE, P2, P3, P5};
 pub use partial::{Partial, TileRoot, TileSums};
 pub use plan::{Cell, Plan};

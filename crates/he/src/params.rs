@@ -115,30 +115,42 @@ pub const P5: ParameterSet = COMPACT;
 /// Every set, in order of preference: a choice takes the first one that fits.
 pub(crate) const SETS: [ParameterSet; 3] = [COMPACT, STANDARD, WIDE];
 
+/// What a dataset asks of its parameter set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Demand {
+    /// Largest number of records.
+    pub records: u64,
+    /// Bound on the absolute value of a release, noise included.
+    pub largest: u128,
+    /// Whether squared scores are released.
+    pub squares: bool,
+    /// The layout of all record chunks.
+    pub layout: Layout,
+    /// Largest squared norm of a combination of columns that is multiplied.
+    pub energy: u64,
+    /// Number of services that share the secret key.
+    pub shares: usize,
+    /// [`ParameterSet::strip_bits`] must be at least this.
+    pub strip_bits: f64,
+}
+
 impl ParameterSet {
     /// The set with identifier `id`.
     pub fn by_id(id: u8) -> Option<Self> {
         SETS.into_iter().find(|set| set.id == id)
     }
 
-    /// Chooses a set for uploads of at most `records` records, whose releases, noise included, stay below `largest` in
-    /// absolute value, and a secret key that `shares` services share. `layout` is that of all record chunks, and `energy`
-    /// the largest squared norm of a combination of columns that is multiplied. A small set leaves less room for the
-    /// noise of both. A later release may choose another set, so a plan must record the set's identifier.
+    /// Chooses a set. A later release may choose another one, so a plan must record the set's identifier.
     ///
     /// # Errors
     /// [`Error::NoParameters`] where no set is large enough.
-    pub fn choose(
-        records: u64,
-        largest: u128,
-        squares: bool,
-        (layout, energy): (Layout, u64),
-        shares: usize,
-    ) -> Result<Self> {
-        let fits =
-            |set: &Self| set.fits(records, largest, squares) && !(set.whole_key_only && shares > 1);
-        for set in SETS.into_iter().filter(fits) {
-            if noise::hides_uploads(&Parameters::shared(set)?, layout, energy as f64) {
+    pub fn choose(demand: &Demand) -> Result<Self> {
+        let Demand {
+            records, largest, ..
+        } = *demand;
+        for set in SETS.into_iter().filter(|set| set.meets(demand)) {
+            let params = Parameters::shared(set)?;
+            if noise::hides_uploads(&params, demand.layout, demand.energy as f64) {
                 return Ok(set);
             }
         }
@@ -149,6 +161,15 @@ impl ParameterSet {
         })
     }
 
+    /// Whether values, keys and sealed ciphertexts of a demand are within the set's limits. [`ParameterSet::choose`] also
+    /// looks at the noise of products.
+    pub fn meets(&self, demand: &Demand) -> bool {
+        self.is_for(demand.records, demand.squares)
+            && demand.largest < self.range() / 2
+            && !(self.whole_key_only && demand.shares > 1)
+            && self.strip_bits() >= demand.strip_bits
+    }
+
     /// Number of plaintext moduli, and so of ciphertexts of a released page, of whatever set is chosen for
     /// these records, however large their releases: prices are known before noise is.
     pub fn residues(records: u64, squares: bool) -> usize {
@@ -156,12 +177,6 @@ impl ParameterSet {
         let residues = sets.map(|set| set.plaintext_moduli.len()).max();
         // Where no set is for them, none is chosen either.
         residues.unwrap_or(WIDE.plaintext_moduli.len())
-    }
-
-    /// Whether the set is for up to `records` records whose releases, noise included, stay below `largest` in absolute
-    /// value; one for whole secret keys alone says so in [`ParameterSet::whole_key_only`].
-    pub fn fits(&self, records: u64, largest: u128, squares: bool) -> bool {
-        self.is_for(records, squares) && largest < self.range() / 2
     }
 
     fn is_for(&self, records: u64, squares: bool) -> bool {
@@ -526,8 +541,26 @@ mod tests {
     fn choice_follows_records_values_squares_columns_and_shares() {
         let choose = |records: u64, largest, squares, energy, shares| {
             let layout = Layout::for_records(records as usize).unwrap();
-            ParameterSet::choose(records, largest, squares, (layout, energy), shares)
+            ParameterSet::choose(&Demand {
+                records,
+                largest,
+                squares,
+                layout,
+                energy,
+                shares,
+                strip_bits: 0.0,
+            })
         };
+        let sealed = Demand {
+            records: 48_842,
+            largest: 1 << 20,
+            squares: false,
+            layout: Layout::for_records(48_842).unwrap(),
+            energy: 1,
+            shares: 1,
+            strip_bits: 52.0,
+        };
+        assert_eq!(ParameterSet::choose(&sealed).unwrap(), STANDARD);
         // 49 on one column of 32 and on 24 more, 1 on the others: adult-32.
         for (case, set) in [
             ((48_842, 49 * 48_842, false, 1232, 1), COMPACT),
@@ -561,7 +594,15 @@ mod tests {
                 let layout = Layout::for_records(records.max(1) as usize).unwrap();
                 for largest in [1, 1 << 20, 1 << 28, 1 << 40, 1 << 49] {
                     let chosen = [1, 3].map(|shares| {
-                        ParameterSet::choose(records, largest, squares, (layout, 676), shares)
+                        ParameterSet::choose(&Demand {
+                            records,
+                            largest,
+                            squares,
+                            layout,
+                            energy: 676,
+                            shares,
+                            strip_bits: 0.0,
+                        })
                     });
                     for set in chosen.into_iter().flatten() {
                         assert_eq!(set.plaintext_moduli.len(), residues, "{records} {largest}");

@@ -16,13 +16,16 @@ use crate::panel::{KeyService, check_services};
 use crate::roster::{Contribution, Member, Partition, Roster};
 use fhaim_domain::{Domain, Schema, Version};
 use fhaim_dp::{LadderPlan, Leak, PAGE, Rho, accounting};
-use fhaim_he::{Layout, ParameterSet, Parameters, RosterShape};
+use fhaim_he::{Demand, Layout, ParameterSet, Parameters, RosterShape};
 use fhaim_release::{Catalogue, Choice, Holders, Job, MAX_CENTRED, Need, Options, Workload};
 use serde::{Deserialize, Serialize};
 
 /// A released value must have room for so many standard deviations of noise: beyond them lies less
 /// than 2^-128.
 const NOISE_REACH: f64 = 14.0;
+
+/// Stripping the masks of all sealed ciphertexts may fail with delta over this (docs/THREAT-MODEL.md).
+const STRIP_SHARE: f64 = 8.0;
 
 /// Upper bound on the runs that a dataset can be planned for.
 pub const MAX_RUNS: u32 = 64;
@@ -212,8 +215,8 @@ impl Terms {
         }
         terms.need = Some(need);
         if terms.parameter_set.is_none() {
-            let largest = largest_value(&need, &job.holders);
-            terms.parameter_set = Some(terms.choose(&need, largest)?.id);
+            let demand = terms.demand(&need, &job.holders)?;
+            terms.parameter_set = Some(ParameterSet::choose(&demand)?.id);
         }
         Ok(terms)
     }
@@ -286,9 +289,7 @@ impl Terms {
         let set = ParameterSet::by_id(id).ok_or_else(|| {
             refuse("there is no such set: leave the field out to have one chosen")
         })?;
-        let largest = largest_value(need, holders);
-        let fits = set.fits(self.record_bound, largest, need.squares);
-        if !fits || set.whole_key_only && self.shares() > 1 {
+        if !set.meets(&self.demand(need, holders)?) {
             return Err(refuse(
                 "this set does not fit these terms: leave the field out to have one chosen",
             ));
@@ -296,14 +297,21 @@ impl Terms {
         Ok((set, need.ladder.plan()?))
     }
 
-    fn choose(&self, need: &Need, largest: u128) -> Result<ParameterSet, Error> {
-        choose(
-            self.schema.domain(),
-            self.record_bound,
-            largest,
-            need.squares,
-            (self.layout()?, self.shares()),
-        )
+    /// What the terms ask of their parameter set.
+    fn demand(&self, need: &Need, holders: &Holders) -> Result<Demand, Error> {
+        let ladder = ladder_of_all(self.runs, need.ladder.plan()?)?;
+        let residues = ParameterSet::residues(self.record_bound, need.squares);
+        // Every sealed ciphertext has a position of its own.
+        let ciphertexts = (ladder.positions().max(1) * residues) as f64;
+        Ok(Demand {
+            records: self.record_bound,
+            largest: largest_value(need, holders),
+            squares: need.squares,
+            layout: self.layout()?,
+            energy: largest_energy(self.schema.domain()),
+            shares: self.shares(),
+            strip_bits: (STRIP_SHARE * ciphertexts / self.delta).log2(),
+        })
     }
 
     /// Who makes the holders' upload keys.
@@ -502,24 +510,17 @@ pub fn encryption(
     need: &Need,
     holders: &Holders,
 ) -> Result<(ParameterSet, LadderPlan), Error> {
-    let largest = largest_value(need, holders);
     let records = usize::try_from(record_bound.max(1)).unwrap_or(usize::MAX);
-    let layout = Layout::for_records(records)?;
-    let set = choose(domain, record_bound, largest, need.squares, (layout, 1))?;
-    Ok((set, need.ladder.plan()?))
-}
-
-/// The parameter set of new terms, for records that lie so and a secret key in so many shares.
-fn choose(
-    domain: &Domain,
-    record_bound: u64,
-    largest: u128,
-    squares: bool,
-    (layout, shares): (Layout, usize),
-) -> Result<ParameterSet, Error> {
-    let shape = (layout, largest_energy(domain));
-    let set = ParameterSet::choose(record_bound, largest, squares, shape, shares);
-    Ok(set?)
+    let demand = Demand {
+        records: record_bound,
+        largest: largest_value(need, holders),
+        squares: need.squares,
+        layout: Layout::for_records(records)?,
+        energy: largest_energy(domain),
+        shares: 1,
+        strip_bits: 0.0,
+    };
+    Ok((ParameterSet::choose(&demand)?, need.ladder.plan()?))
 }
 
 /// The largest squared norm of a combination of columns of which products are released: a contrast of as many groups as
