@@ -99,9 +99,12 @@ async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
 }
 
 /// Makes the key set of a dataset that the generation service vouches for, and fixes its plan and
-/// budget for good.
+/// budget permanently. Show the last receipt for the dataset, if you have one: no keys are made in place of
+/// those that it is for.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}", tag = "keys", request_body = NewKeySet,
-    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    params(("dataset" = Uuid, Path),
+        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+    security(("bearer" = [])),
     responses(
         (status = 201, description = "Made", body = KeySet),
         (status = 200, description = "It was made before, with the same terms", body = KeySet),
@@ -112,9 +115,10 @@ async fn create(
     Shared(state): Shared<State>,
     User(owner): User,
     Path(dataset): Path<Uuid>,
+    Receipts(receipts): Receipts,
     Json(new): Json<NewKeySet>,
 ) -> Result<(StatusCode, axum::Json<KeySet>), Failure> {
-    let (set, made) = keys::create(&state, dataset, owner, new).await?;
+    let (set, made) = keys::create(&state, dataset, owner, new, &receipts).await?;
     let status = if made {
         StatusCode::CREATED
     } else {
