@@ -8,8 +8,8 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use fhaim_api::Page;
 use fhaim_api::keys::{
-    AuditEntry, DatasetLedger, Decrypted, KeyServices, KeySet, NewKeySet, NewRun, NewSignature,
-    Receipt, ReleasedBatch, RunStanding, Witnessed,
+    AuditEntry, DatasetLedger, DebitedByServices, Decrypted, KeyServices, KeySet, LedgerEntry,
+    NewKeySet, NewRun, NewSignature, Receipt, ReleasedBatch, RunStanding, Witnessed,
 };
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
@@ -58,6 +58,8 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(show_receipt))
         .routes(routes!(show_ledger))
         .routes(routes!(show_answers))
+        .routes(routes!(show_chain))
+        .routes(routes!(show_debited))
         .routes(routes!(show_audit))
         .routes(routes!(show_usage))
         .merge(decryptions)
@@ -403,6 +405,41 @@ async fn show_answers(
 ) -> Result<axum::Json<Page<ReleasedBatch>>, Failure> {
     let shown = answers::show(&state, dataset, holder, page.after).await?;
     Ok(axum::Json(shown))
+}
+
+/// The entries of a dataset's ledger, oldest first, as the hash over it takes them; it outlives the keys.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/chain", tag = "releases",
+    params(("dataset" = Uuid, Path), After), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "A page of entries", body = Page<LedgerEntry>),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn show_chain(
+    Shared(state): Shared<State>,
+    User(holder): User,
+    Path(dataset): Path<Uuid>,
+    Query(page): Query<After>,
+) -> Result<axum::Json<Page<LedgerEntry>>, Failure> {
+    let shown = answers::show_chain(&state, dataset, holder, page.after).await?;
+    Ok(axum::Json(shown))
+}
+
+/// What each further key service of a dataset has debited, signed by that service; nothing where one service
+/// has the whole key.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/debited", tag = "releases",
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "One list a service", body = DebitedByServices),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn show_debited(
+    Shared(state): Shared<State>,
+    User(holder): User,
+    Path(dataset): Path<Uuid>,
+) -> Result<axum::Json<DebitedByServices>, Failure> {
+    let stored = keys::find_held(&state, dataset, holder).await?;
+    Ok(axum::Json(shares::first::debited(&state, &stored).await?))
 }
 
 /// What the account has here, and what it may have.
