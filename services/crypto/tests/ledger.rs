@@ -217,11 +217,18 @@ async fn keys_are_not_made_where_a_receipt_for_others_is_shown() {
     let place = Place::new().await;
     let state = place.open().await;
     let vouched = place.generation.key_set(id, 1);
-    let refused = keys::create(&state, id, OWNER, vouched, &[set.receipt.clone()]).await;
+    let refused = keys::create(
+        &state,
+        id,
+        OWNER,
+        vouched,
+        std::slice::from_ref(&set.receipt),
+    )
+    .await;
     assert_eq!(kind(refused), ProblemKind::Restored);
     assert_eq!(kind(keys::find(&state, id).await), ProblemKind::NotFound);
     // Keys that are there are shown to a caller with a receipt for them.
-    let shown = &[set.receipt];
+    let shown = std::slice::from_ref(&set.receipt);
     let (_, made) = keys::create(&before, id, OWNER, new, shown).await.unwrap();
     assert!(!made);
 }
