@@ -76,6 +76,12 @@ fn the_act_of_computation_services_that_do_not_agree() {
 }
 
 #[test]
+fn act_of_an_unknown_receipt_is_unchanged() {
+    let reason = Freeze::UnknownReceipt;
+    json("act.unknown-receipt.json", &Act::Frozen { reason });
+}
+
+#[test]
 fn acts_and_the_hashes_over_them() {
     json("acts.json", &acts());
     let mut tip = Tip::default();

@@ -29,7 +29,7 @@ const UNVERSIONED: [&str; 10] = [
 ];
 
 /// The constants of the source that are versions of formats.
-const CONSTANTS: [(&str, &str); 12] = [
+const CONSTANTS: [(&str, &str); 13] = [
     ("crates/domain/src/schema.rs", "FORMAT_VERSION"),
     ("crates/files/src/memory.rs", "VERSION"),
     ("crates/he/src/wire.rs", "VERSION"),
@@ -40,6 +40,7 @@ const CONSTANTS: [(&str, &str); 12] = [
     ("crates/protocol/src/terms.rs", "TERMS_VERSION"),
     ("crates/sdk/src/journal.rs", "VERSION"),
     ("crates/sdk/src/ladder.rs", "VERSION"),
+    ("crates/sdk/src/verify/shares.rs", "RECORD_VERSION"),
     ("crates/sdk/src/verify/shares.rs", "SHARE_VERSION"),
     ("research/gan/src/saved.rs", "VERSION"),
 ];

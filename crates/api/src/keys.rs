@@ -4,8 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fhaim_dp::{Entry, hex_digest};
 use fhaim_protocol::crypto::chain::{self, Tip};
-use fhaim_protocol::panel::{KeyService, Panel, confirmation};
-use fhaim_protocol::request::DatasetId;
+use fhaim_protocol::crypto::debited;
+use fhaim_protocol::panel::{KeyService, Panel, ServiceKey, confirmation};
+use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::roster::{Agreement, MemberSignature};
 use fhaim_protocol::window::Placed;
 use fhaim_release::ReleaseRequest;
@@ -476,6 +477,80 @@ pub struct ReleasedBatch {
     pub requests: Vec<ReleaseRequest>,
     /// The integers of each release.
     pub answers: Vec<Vec<i64>>,
+}
+
+/// An entry of a dataset's ledger, as the hash over the ledger takes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerEntry {
+    /// Its place in the ledger, from 1.
+    pub height: u64,
+    /// The text that is hashed: JSON.
+    pub act: String,
+}
+
+/// A release that a key service has debited.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DebitedRelease {
+    /// The job.
+    pub job: Uuid,
+    /// The release's number within the job.
+    pub number: u32,
+    /// Digest of what was released and of its positions.
+    pub statement: Digest,
+}
+
+/// Everything that a key service has debited of a dataset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DebitedReleases {
+    /// The releases, oldest first.
+    pub releases: Vec<DebitedRelease>,
+    /// Ed25519 signature, with the service's key in the dataset's terms: base64url.
+    pub signature: String,
+}
+
+/// What each further key service of a dataset has debited.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DebitedByServices {
+    /// In the order of the terms, without the first service, whose ledger this is next to.
+    pub services: Vec<DebitedReleases>,
+}
+
+impl DebitedReleases {
+    /// Signs what a service has debited.
+    pub fn sign(dataset: Uuid, releases: Vec<DebitedRelease>, key: &ServiceKey) -> Self {
+        let dataset = DatasetId(dataset.into_bytes());
+        let signature = debited::sign(key, dataset, &protocol_releases(&releases));
+        Self {
+            signature: URL_SAFE_NO_PAD.encode(signature),
+            releases,
+        }
+    }
+
+    /// Checks the signature with the service's public key.
+    ///
+    /// # Errors
+    /// [`fhaim_protocol::Error::Panel`] for a signature of something else or by another key.
+    pub fn verify(&self, dataset: Uuid, key: &[u8; 32]) -> Result<(), fhaim_protocol::Error> {
+        let signature = URL_SAFE_NO_PAD.decode(&self.signature).ok();
+        let signature = signature.and_then(|bytes| bytes.try_into().ok());
+        let signature =
+            signature.ok_or(fhaim_protocol::Error::Panel("a signature has 64 bytes"))?;
+        let dataset = DatasetId(dataset.into_bytes());
+        debited::verify(key, dataset, &protocol_releases(&self.releases), &signature)
+    }
+}
+
+fn protocol_releases(releases: &[DebitedRelease]) -> Vec<debited::DebitedRelease> {
+    let release = |release: &DebitedRelease| debited::DebitedRelease {
+        job: JobId(release.job.into_bytes()),
+        number: release.number,
+        statement: release.statement.0,
+    };
+    releases.iter().map(release).collect()
 }
 
 /// What the crypto service did at someone's request.

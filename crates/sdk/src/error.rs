@@ -149,6 +149,14 @@ pub enum Error {
         /// Why not.
         reason: &'static str,
     },
+    /// Accounts of what was released of a dataset contradict each other.
+    #[error("dataset {dataset}: {reason}")]
+    Contradicted {
+        /// The dataset.
+        dataset: Uuid,
+        /// Which do, and what to do.
+        reason: String,
+    },
     /// Downloaded data cannot be written.
     #[error("cannot write what was downloaded: {0}")]
     Write(#[from] std::io::Error),

@@ -21,6 +21,7 @@ use uuid::Uuid;
 
 use crate::{Client, Error, KeptLadder, Records};
 
+mod history;
 mod shares;
 #[cfg(test)]
 mod tests;

@@ -275,19 +275,26 @@ fn make(terms: &Terms, plan: &Plan) -> Result<Fresh, fhaim_protocol::Error> {
 /// # Errors
 /// [`ProblemKind::Conflict`] where it was made with other terms, [`ProblemKind::NotFound`] where
 /// it is someone else's or destroyed, [`ProblemKind::Invalid`] for terms that cannot be met;
-/// [`ProblemKind::Forbidden`] without a voucher, [`ProblemKind::Quota`] beyond the account's limits.
+/// [`ProblemKind::Forbidden`] without a voucher, [`ProblemKind::Quota`] beyond the account's limits;
+/// [`ProblemKind::Restored`] for a receipt of keys that are not there, and as [`ledger::check_receipts`].
 pub async fn create(
     state: &State,
     dataset: Uuid,
     owner: Uuid,
     new: NewKeySet,
+    receipts: &[Receipt],
 ) -> Result<(KeySet, bool), Failure> {
     let terms = new.terms.0;
     if let Some(stored) = store::find(&state.base.store, dataset).await? {
-        return match stored.owner == owner {
-            true => existing(state, stored, &terms).await,
-            false => Err(Failure::foreign(Service::Crypto, owner, "key set", dataset)),
-        };
+        if stored.owner != owner {
+            return Err(Failure::foreign(Service::Crypto, owner, "key set", dataset));
+        }
+        ledger::check_receipts(state, &stored, receipts).await?;
+        return existing(state, stored, &terms).await;
+    }
+    if !receipts.is_empty() {
+        tracing::error!(%dataset, "a receipt was shown for keys that are not there");
+        return Err(Refusal::KeysLost.into());
     }
     must_be_vouched_for(state, dataset, owner, new.voucher).await?;
     check_roster(&terms, owner)?;

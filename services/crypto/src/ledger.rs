@@ -88,6 +88,7 @@ async fn audit(tx: &mut Tx, dataset: Uuid, act: &Act) -> Result<(), Failure> {
             Freeze::Noise => "freeze the dataset: a page cannot be decrypted",
             Freeze::Witness => "freeze the dataset: the computation services do not agree",
             Freeze::Restored => "freeze the dataset: a receipt is not of the ledger",
+            Freeze::UnknownReceipt => "freeze the dataset: another key signed a receipt",
         },
         Act::Thawed => "let the dataset go on, for the operator",
         _ => return Ok(()),
@@ -130,8 +131,8 @@ fn broken(reason: impl std::fmt::Display) -> Failure {
     Failure::internal(format!("the stored ledger: {reason}"))
 }
 
-/// As [`check_receipts`], for receipts that a service shows, its own and others': one that this
-/// service never signed came from someone who wants the job to fail, and is left out.
+/// As [`check_receipts`], for receipts that a service shows, its own and others'. A receipt that is
+/// malformed or for another dataset is left out: a holder may have made it up to stop the job.
 ///
 /// # Errors
 /// [`ProblemKind::Restored`].
@@ -151,11 +152,12 @@ pub async fn check_passed_on(
     Ok(())
 }
 
-/// Holds the receipts that a caller shows against the chain. One that the chain does not contain
-/// freezes the dataset for good: the store was set back, and no one here knows behind what.
+/// Compares the receipts that a caller shows with the chain. A receipt that the chain does not contain
+/// freezes the dataset permanently: the store was set back, and nobody here knows behind which release. So
+/// does a receipt that another key signed: the store may have been set back to before the dataset's keys.
 ///
 /// # Errors
-/// [`ProblemKind::Invalid`] for a receipt that this service never signed;
+/// [`ProblemKind::Invalid`] for a receipt that is malformed or for another dataset;
 /// [`ProblemKind::Restored`].
 pub async fn check_receipts(
     state: &State,
@@ -169,10 +171,13 @@ pub async fn check_receipts(
     for receipt in receipts {
         let invalid = || Failure::from(Refusal::Receipt);
         let shown = chain::Receipt::try_from(receipt).map_err(|_| invalid())?;
-        if receipt.dataset != stored.dataset || shown.verify(&public).is_err() {
+        if receipt.dataset != stored.dataset {
             return Err(invalid());
         }
         let height = i64::try_from(receipt.height).map_err(|_| invalid())?;
+        if shown.verify(&public).is_err() {
+            return Err(freeze(state, stored.dataset, Freeze::UnknownReceipt).await);
+        }
         let known = store::head(&state.base.store, stored.dataset, height).await?;
         if !shown.is_of(|_| known) {
             return Err(freeze(state, stored.dataset, Freeze::Restored).await);

@@ -51,7 +51,7 @@ async fn made(place: &Place, state: &State) -> KeySet {
         terms: WireTerms(of_two()),
         voucher: place.generation.voucher(OWNER, id),
     };
-    let (set, _) = keys::create(state, id, OWNER, new).await.unwrap();
+    let (set, _) = keys::create(state, id, OWNER, new, &[]).await.unwrap();
     set
 }
 
@@ -207,7 +207,7 @@ async fn the_first_holder_makes_the_keys() {
             terms: WireTerms(terms),
             voucher: place.generation.voucher(user, id),
         };
-        keys::create(&state, id, user, new).await
+        keys::create(&state, id, user, new, &[]).await
     };
     for user in [OTHER, STRANGER] {
         let refused = make(user, of_two()).await.unwrap_err();

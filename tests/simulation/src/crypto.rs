@@ -83,7 +83,7 @@ fn receipt(tip: Tip) -> Receipt {
 /// What the protocol's refusal or fault is for whoever asked.
 fn failure(error: Error) -> Failure {
     let kind = match &error {
-        Error::Frozen(Freeze::Restored) => ProblemKind::Restored,
+        Error::Frozen(Freeze::Restored | Freeze::UnknownReceipt) => ProblemKind::Restored,
         Error::Frozen(_) => ProblemKind::Frozen,
         Error::FrozenForGood(_) | Error::NotFrozen | Error::OtherUpload => ProblemKind::Conflict,
         Error::NoRunLeft(_) => ProblemKind::BudgetSpent,

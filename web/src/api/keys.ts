@@ -6,8 +6,16 @@ import type { Dataset, KeySet, Voucher } from "./types";
 
 const receipt = (set: KeySet) => set.receipt;
 
-/** Has a dataset's keys made, as whoever made the dataset. The same again changes nothing. */
+/**
+ * The dataset's keys, made now unless they were made before, for the account that made the dataset. The generation
+ * service vouches only for datasets that never had keys.
+ */
 export async function makeKeys({ id, terms }: Dataset): Promise<KeySet> {
+  try {
+    return await keySet(id);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
   const { voucher } = await get<Voucher>("generation", `/v1/datasets/${id}/voucher`);
   return ofLedger<KeySet>("PUT", id, "", receipt, { terms, voucher });
 }

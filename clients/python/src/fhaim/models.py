@@ -289,6 +289,39 @@ class DatasetLedger:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DebitedByServices:
+    """What each further key service of a dataset has debited."""
+
+    services: list[DebitedReleases]
+    """In the order of the terms, without the first service, whose ledger this is next to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebitedRelease:
+    """A release that a key service has debited."""
+
+    job: UUID
+    """The job."""
+
+    number: int
+    """The release's number within the job."""
+
+    statement: str
+    """Digest of what was released and of its positions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebitedReleases:
+    """Everything that a key service has debited of a dataset."""
+
+    releases: list[DebitedRelease]
+    """The releases, oldest first."""
+
+    signature: str
+    """Ed25519 signature, with the service's key in the dataset's terms: base64url."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Decrypted:
     """Released integers: the answer to a decryption request."""
 
@@ -524,6 +557,17 @@ class LadderNeed:
 
     largest_variance_units: int
     """The largest variance of a release, in units of 4."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntry:
+    """An entry of a dataset's ledger, as the hash over the ledger takes it."""
+
+    act: str
+    """The text that is hashed: JSON."""
+
+    height: int
+    """Its place in the ledger, from 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -858,6 +902,17 @@ class JobPage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LedgerEntryPage:
+    """A page of a list: `items`, and where the next page starts if there is one."""
+
+    items: list[LedgerEntry]
+    """The items, newest first."""
+
+    next: str | None = None
+    """Value for `after` that continues the list; absent at its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class LinkPage:
     """A page of a list: `items`, and where the next page starts if there is one."""
 
@@ -1010,6 +1065,9 @@ class ReleasedStatistic:
 
     values: list[int]
     """The released integers."""
+
+    variance_units: int
+    """Noise variance that was asked for, in the units of the noise ladder."""
 
 
 @dataclass(frozen=True, kw_only=True)

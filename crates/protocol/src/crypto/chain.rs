@@ -88,6 +88,9 @@ pub enum Freeze {
     /// The second computation service computed another request for a batch: one of the two deviates,
     /// or has lost or damaged what it computes from.
     Witness,
+    /// Someone showed a receipt that the dataset's receipt key did not sign: the store may have been set
+    /// back to before the dataset's keys were made, and other keys made since.
+    UnknownReceipt,
 }
 
 impl Freeze {
@@ -102,6 +105,13 @@ impl Freeze {
                 "the dataset is frozen: the two computation services do not agree on a batch, and \
                  nothing of it was decrypted. One of them does other than it was asked, or what it has \
                  stored is damaged: an operator of the key service has to look into it"
+            }
+            Self::UnknownReceipt => {
+                "the dataset is frozen permanently: the key service was shown a receipt for it that it \
+                 did not sign. Either the key service was set back to before the dataset's keys were \
+                 made, and does not know what was released with them, or a holder invented the \
+                 receipt. Finished tables stay. To continue, make a new dataset (`fhaim dataset \
+                 create`): over the same records it adds its cost to what was spent on this one"
             }
             Self::Restored => {
                 "the dataset is frozen for good: the key service was set back to an older copy of \

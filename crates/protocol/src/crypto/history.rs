@@ -227,7 +227,9 @@ impl Standing {
     pub fn thaw(&mut self) -> Result<Link, Error> {
         match self.frozen {
             Some(Freeze::Noise | Freeze::Witness) => self.append(Act::Thawed),
-            Some(reason @ Freeze::Restored) => Err(Error::FrozenForGood(reason)),
+            Some(reason @ (Freeze::Restored | Freeze::UnknownReceipt)) => {
+                Err(Error::FrozenForGood(reason))
+            }
             None => Err(Error::NotFrozen),
         }
     }
@@ -447,6 +449,22 @@ mod tests {
         links.extend(standing.freeze(Freeze::Restored).unwrap());
         assert!(matches!(standing.thaw(), Err(Error::FrozenForGood(_))));
         assert_eq!(links.len() as u64, standing.tip().height);
+    }
+
+    #[test]
+    fn standing_frozen_for_an_unknown_receipt_stays_frozen() {
+        let mut standing = Standing::new(DATASET);
+        let frozen = standing.freeze(Freeze::UnknownReceipt).unwrap().unwrap();
+        assert_eq!(
+            frozen.text,
+            r#"{"act":"frozen","reason":"unknown-receipt"}"#
+        );
+        let thawed = standing.thaw();
+        assert!(matches!(
+            thawed,
+            Err(Error::FrozenForGood(Freeze::UnknownReceipt))
+        ));
+        assert!(standing.check_open().is_err());
     }
 
     fn of_two() -> (Rules, [HolderKey; 2]) {

@@ -5,6 +5,7 @@
 //! | [`mod@judge`] | what may be released, and at what cost: pure, without a key |
 //! | [`chain`] | a dataset's history as a hash chain, and receipts for it |
 //! | [`history`] | what the chain says, and what may be appended to it next |
+//! | [`debited`] | what a key service has debited, signed, for holders that check |
 //!
 //! [`decrypt`] puts a judgement and a decryption together; where a key is split, [`judge`](judge()) and [`rule`] stand
 //! around what its shares add up to. A service with a database loads the
@@ -12,6 +13,7 @@
 //! set, and only then answers; [`CryptoService`] does the same in memory.
 
 pub mod chain;
+pub mod debited;
 pub mod history;
 pub mod judge;
 

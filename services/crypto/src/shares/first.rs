@@ -4,8 +4,8 @@ use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_api::dataset::WireTerms;
 use fhaim_api::keys::{
-    Confirmation, KeyServiceDocument, KeyServices, NewShare, UploadKeyRequest, UploadKeySeeds,
-    UploadSeedCall,
+    Confirmation, DebitedByServices, DebitedReleases, KeyServiceDocument, KeyServices, NewShare,
+    UploadKeyRequest, UploadKeySeeds, UploadSeedCall,
 };
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
@@ -96,6 +96,28 @@ pub async fn services(state: &State) -> Result<KeyServices, Failure> {
         })?);
     }
     Ok(KeyServices { services })
+}
+
+/// What the others of a dataset's services have debited, as each signs it.
+///
+/// # Errors
+/// [`ProblemKind::Unavailable`] where one does not answer.
+pub(crate) async fn debited(state: &State, stored: &Stored) -> Result<DebitedByServices, Failure> {
+    let path = format!("/v1/shares/{}/debited", stored.dataset);
+    let mut services = Vec::new();
+    for member in members(state, &stored.terms.key_services)? {
+        let client = member.client.with_tries(TRIES_OF_WHO_WAITS);
+        let asked = client.json(Method::GET, &path, Body::Empty).await;
+        let debited: DebitedReleases = asked.map_err(|error: PeerError| {
+            Failure::unavailable(format!(
+                "key service {} does not say what it has debited: try again",
+                member.name
+            ))
+            .because(error)
+        })?;
+        services.push(debited);
+    }
+    Ok(DebitedByServices { services })
 }
 
 /// The others of a dataset's services.

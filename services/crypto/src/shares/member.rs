@@ -4,7 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use fhaim_api::Digest;
-use fhaim_api::keys::{Confirmation, NewShare, UploadKeySeeds, UploadSeedCall, read_attempt};
+use fhaim_api::keys::{
+    Confirmation, DebitedRelease, DebitedReleases, NewShare, UploadKeySeeds, UploadSeedCall,
+    read_attempt,
+};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_dp::generator;
@@ -462,6 +465,29 @@ async fn debit(state: &State, batch: &Batch) -> Result<(), Failure> {
     let debited = batch.sent.request.releases.len();
     metrics::counter!("releases_debited_total").increment(debited as u64);
     Ok(())
+}
+
+/// What this service has debited of a dataset, signed: holders compare it with what the first service shows.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`]; a failure of the store.
+pub async fn debited(state: &State, dataset: Uuid) -> Result<DebitedReleases, Failure> {
+    keys::find(state, dataset).await?;
+    let mut tx = state.base.store.begin().await?;
+    let acts = chain::releases(&mut tx, dataset).await?;
+    tx.commit().await?;
+    let mut releases = Vec::new();
+    for act in acts {
+        let Act::Released { job, entries, .. } = act else {
+            return Err(Failure::internal("a stored release that is none"));
+        };
+        releases.extend(entries.into_iter().map(|entry| DebitedRelease {
+            job: Uuid::from_bytes(job.0),
+            number: entry.debit.number,
+            statement: Digest(entry.debit.digest),
+        }));
+    }
+    Ok(DebitedReleases::sign(dataset, releases, &state.office.key))
 }
 
 /// Lets nothing more be shared: the first service was shown a page that could not be decrypted.

@@ -2,6 +2,7 @@
 //! append at one height one fails.
 
 use fhaim_api::Digest;
+use fhaim_api::keys::LedgerEntry;
 use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_platform::{clock, rows};
 use fhaim_protocol::crypto::chain::{Act, Tip};
@@ -77,6 +78,33 @@ pub async fn links(store: &Store, dataset: Uuid) -> Result<Vec<StoredLink>, Stor
         })
     };
     found.iter().map(link).collect()
+}
+
+/// The links of a dataset's chain above a height, in order.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn links_after(
+    store: &Store,
+    dataset: Uuid,
+    after: i64,
+    most: i64,
+) -> Result<Vec<LedgerEntry>, StoreError> {
+    let found = sqlx::query(
+        "SELECT height, act FROM chain WHERE dataset = $1 AND height > $2 ORDER BY height LIMIT $3",
+    )
+    .bind(dataset.to_string())
+    .bind(after)
+    .bind(most)
+    .fetch_all(store.pool())
+    .await?;
+    let entry = |row: &Row| {
+        Ok(LedgerEntry {
+            height: rows::number(row, "height")?,
+            act: row.try_get("act")?,
+        })
+    };
+    found.iter().map(entry).collect()
 }
 
 /// All datasets that have a chain.

@@ -15,6 +15,8 @@ mod drill;
 mod faults;
 mod fits;
 mod flow;
+mod forgotten;
+mod history;
 mod links;
 mod lost;
 mod metrics;

@@ -49,7 +49,8 @@ export interface paths {
         get: operations["show"];
         /**
          * Makes the key set of a dataset that the generation service vouches for, and fixes its plan and
-         *     budget for good.
+         *     budget permanently. Show the last receipt for the dataset, if you have one: no keys are made in place of
+         *     those that it is for.
          */
         put: operations["create"];
         post?: never;
@@ -86,6 +87,43 @@ export interface paths {
         };
         /** Everything that was asked of a dataset's keys, oldest first. */
         get: operations["show_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/datasets/{dataset}/chain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The entries of a dataset's ledger, oldest first, as the hash over it takes them; it outlives the keys. */
+        get: operations["show_chain"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/datasets/{dataset}/debited": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What each further key service of a dataset has debited, signed by that service; nothing where one service
+         *     has the whole key.
+         */
+        get: operations["show_debited"];
         put?: never;
         post?: never;
         delete?: never;
@@ -374,6 +412,33 @@ export interface components {
             /** @description What no run has been promised yet. */
             unclaimed: components["schemas"]["Cost"];
         };
+        /** @description What each further key service of a dataset has debited. */
+        DebitedByServices: {
+            /** @description In the order of the terms, without the first service, whose ledger this is next to. */
+            services: components["schemas"]["DebitedReleases"][];
+        };
+        /** @description A release that a key service has debited. */
+        DebitedRelease: {
+            /**
+             * Format: uuid
+             * @description The job.
+             */
+            job: string;
+            /**
+             * Format: int32
+             * @description The release's number within the job.
+             */
+            number: number;
+            /** @description Digest of what was released and of its positions. */
+            statement: components["schemas"]["Digest"];
+        };
+        /** @description Everything that a key service has debited of a dataset. */
+        DebitedReleases: {
+            /** @description The releases, oldest first. */
+            releases: components["schemas"]["DebitedRelease"][];
+            /** @description Ed25519 signature, with the service's key in the dataset's terms: base64url. */
+            signature: string;
+        };
         /** @description Released integers: the answer to a decryption request. */
         Decrypted: {
             /** @description The integers of each release, in the order of the request. */
@@ -459,6 +524,16 @@ export interface components {
              */
             largest_variance_units: number;
         };
+        /** @description An entry of a dataset's ledger, as the hash over the ledger takes it. */
+        LedgerEntry: {
+            /** @description The text that is hashed: JSON. */
+            act: string;
+            /**
+             * Format: int64
+             * @description Its place in the ledger, from 1.
+             */
+            height: number;
+        };
         /** @description How a holder of a [`Roster`] is written. */
         Member: {
             /** @description Identifier of its account. */
@@ -521,6 +596,21 @@ export interface components {
                  * @description Its number within the dataset.
                  */
                 number: number;
+            }[];
+            /** @description Value for `after` that continues the list; absent at its end. */
+            next?: string | null;
+        };
+        /** @description A page of a list: `items`, and where the next page starts if there is one. */
+        Page_LedgerEntry: {
+            /** @description The items, newest first. */
+            items: {
+                /** @description The text that is hashed: JSON. */
+                act: string;
+                /**
+                 * Format: int64
+                 * @description Its place in the ledger, from 1.
+                 */
+                height: number;
             }[];
             /** @description Value for `after` that continues the list; absent at its end. */
             next?: string | null;
@@ -915,7 +1005,10 @@ export interface operations {
     create: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A receipt from before: its JSON, base64url */
+                "fhaim-receipt"?: string | null;
+            };
             path: {
                 dataset: string;
             };
@@ -1049,6 +1142,80 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_AuditEntry"];
+                };
+            };
+            /** @description None to show */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_chain: {
+        parameters: {
+            query?: {
+                /** @description The last number seen. */
+                after?: number;
+            };
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of entries */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_LedgerEntry"];
+                };
+            };
+            /** @description None to show */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_debited: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One list a service */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DebitedByServices"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description None to show */

@@ -269,7 +269,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Vouches for a dataset: the crypto service makes its keys for whoever shows the answer. */
+        /**
+         * Vouches for a dataset: the crypto service makes its keys for the caller that shows the answer. Refused
+         *     once the dataset has had keys.
+         */
         get: operations["vouch_for_dataset"];
         put?: never;
         post?: never;
@@ -1251,6 +1254,11 @@ export interface components {
             statistic: components["schemas"]["Statistic"];
             /** @description The released integers. */
             values: number[];
+            /**
+             * Format: int64
+             * @description Noise variance that was asked for, in the units of the noise ladder.
+             */
+            variance_units: number;
         };
         /** @description How a [`Roster`] is written. */
         Roster: {
@@ -2954,6 +2962,15 @@ export interface operations {
             };
             /** @description There is no such thing, or it is someone else's */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };
