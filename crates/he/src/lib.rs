@@ -71,7 +71,6 @@ pub use noise::LEAK_BITS;
 pub use operands::Operands;
 pub use page::Page;
 pub use params::{COMPACT, DEGREE, Demand, MAX_SHARES, ParameterSet, Parameters, STANDARD, WIDE};
-pub use params::{P1, P1_LARGE, P2, P3, P5};
 pub use partial::{Partial, TileRoot, TileSums};
 pub use plan::{Cell, Plan};
 pub use release::seal;

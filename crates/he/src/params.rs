@@ -97,20 +97,9 @@ pub const WIDE: ParameterSet = ParameterSet {
     min_records: STANDARD.max_records + 1,
     max_records: 1 << 30,
     max_squared_records: 1 << 18,
-    flood_bits: 88,
+    flood_bits: 91,
     whole_key_only: false,
 };
-
-#[doc(hidden)]
-pub const P1: ParameterSet = STANDARD;
-#[doc(hidden)]
-pub const P1_LARGE: ParameterSet = STANDARD;
-#[doc(hidden)]
-pub const P2: ParameterSet = WIDE;
-#[doc(hidden)]
-pub const P3: ParameterSet = WIDE;
-#[doc(hidden)]
-pub const P5: ParameterSet = COMPACT;
 
 /// Every set, in order of preference: a choice takes the first one that fits.
 pub(crate) const SETS: [ParameterSet; 3] = [COMPACT, STANDARD, WIDE];
@@ -181,7 +170,7 @@ impl ParameterSet {
 
     fn is_for(&self, records: u64, squares: bool) -> bool {
         match squares {
-            true => records <= self.max_squared_records,
+            true => self.has_squares() && records <= self.max_squared_records,
             false => (self.min_records..=self.max_records).contains(&records),
         }
     }
@@ -558,7 +547,7 @@ mod tests {
             layout: Layout::for_records(48_842).unwrap(),
             energy: 1,
             shares: 1,
-            strip_bits: 52.0,
+            strip_bits: 53.0,
         };
         assert_eq!(ParameterSet::choose(&sealed).unwrap(), STANDARD);
         // 49 on one column of 32 and on 24 more, 1 on the others: adult-32.

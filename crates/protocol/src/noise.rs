@@ -243,7 +243,7 @@ fn check(params: &Parameters, keys: Option<&HolderKeys>, payload: &Payload) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fhaim_he::{HolderKey, P1, SecretKey};
+    use fhaim_he::{COMPACT, HolderKey, SecretKey};
     use rand::SeedableRng;
     use std::sync::Mutex;
 
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn of_a_page_those_vectors_are_read_that_its_variances_are_made_of() {
-        let params = Parameters::new(P1).unwrap();
+        let params = Parameters::new(COMPACT).unwrap();
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(4);
         let secret = SecretKey::random(&params, &mut rng).unwrap();
         let public = secret.public_key(&mut rng).unwrap();
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn what_is_under_another_key_than_the_ladders_is_refused_when_it_is_read() {
-        let params = Parameters::new(P1).unwrap();
+        let params = Parameters::new(COMPACT).unwrap();
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(5);
         let secret = SecretKey::random(&params, &mut rng).unwrap();
         let public = secret.public_key(&mut rng).unwrap();

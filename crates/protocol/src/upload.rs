@@ -282,7 +282,7 @@ pub fn table(
         return Err(Error::Object("an object is missing"));
     }
     let columns = by_column(plan, objects, |object| object.expanded(params))?;
-    Ok(EncryptedTable::of_holder(params, plan.layout, columns)?)
+    Ok(EncryptedTable::new(params, plan.layout, columns)?)
 }
 
 /// Record chunks under plaintext modulus number `residue`, from their objects.
@@ -318,22 +318,27 @@ fn by_column<C>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fhaim_he::{P1, P2};
+    use fhaim_he::{COMPACT, WIDE};
     use rand::SeedableRng;
 
     fn plan() -> UploadPlan {
         let domain = Domain::new(vec![2, 3]);
         let ladder = LadderPlan::new(10_000, 100).unwrap();
-        UploadPlan::for_table(&domain, 9000, ladder, &P2).unwrap()
+        UploadPlan::for_table(&domain, 9000, ladder, &WIDE).unwrap()
     }
 
     #[test]
     fn objects_are_named_once_and_counted() {
         let plan = plan();
         let objects: Vec<Object> = plan.objects().collect();
+        let polynomials = 5 * 2 + 2 * 4 * LEVEL_VECTORS;
         assert_eq!(objects.len(), plan.object_count());
-        assert_eq!(objects.len(), 5 * 2 + 2 * 4 * LEVEL_VECTORS);
-        assert_eq!(plan.ciphertext_count(), 2 * objects.len());
+        assert_eq!((objects[0], objects.len()), (Object::Keys, polynomials + 1));
+        assert_eq!(plan.ciphertext_count(), 2 * polynomials);
+        let of_roster = plan.under(Encryption::RosterKey);
+        assert!(of_roster.objects().eq(objects[1..].iter().copied()));
+        assert_eq!(of_roster.object_count(), polynomials);
+        assert!(!of_roster.contains(Object::Keys));
         let mut names: Vec<String> = objects.iter().map(Object::name).collect();
         for (object, name) in objects.iter().zip(&names) {
             assert!(plan.contains(*object));
@@ -385,6 +390,7 @@ mod tests {
         for (from, to) in [
             ("\"stride\":8192", "\"stride\":77"),
             ("\"levels\":4", "\"levels\":0"),
+            ("\"own-key\"", "\"public-key\""),
         ] {
             assert!(json.contains(from), "{json}");
             assert!(serde_json::from_str::<UploadPlan>(&json.replace(from, to)).is_err());
@@ -393,17 +399,16 @@ mod tests {
 
     #[test]
     fn objects_are_decoded_strictly() {
-        let params = Parameters::new(P2).unwrap();
+        let params = Parameters::new(WIDE).unwrap();
         let mut rng = rand_chacha::ChaCha20Rng::from_seed([1; 32]);
-        let secret = fhaim_he::SecretKey::random(&params, &mut rng).unwrap();
-        let public = secret.public_key(&mut rng).unwrap();
-        let ciphertexts = public.encrypt(&[1, 2, 3], &mut rng).unwrap();
-        let bytes = Payload::Ciphertexts(ciphertexts.clone()).encode(&params);
+        let key = fhaim_he::HolderKey::random(&params, &mut rng).unwrap();
+        let ciphertexts = key.encrypt(&[1, 2, 3], &mut rng).unwrap();
+        let bytes = Payload::Seeded(ciphertexts.clone()).encode(&params);
         let object = Object::Column {
             column: 0,
             chunk: 1,
         };
-        let decode = |object, bytes: &[u8]| plan().decode(&params, object, bytes)?.ciphertexts();
+        let decode = |object, bytes: &[u8]| plan().decode(&params, object, bytes)?.seeded();
         assert_eq!(decode(object, &bytes).unwrap(), ciphertexts);
         let outside = Object::Column {
             column: 5,
@@ -418,7 +423,35 @@ mod tests {
         let mut flipped = bytes.clone();
         flipped[bytes.len() / 2 + 40] ^= 4;
         assert!(decode(object, &flipped).is_err());
-        let other = Parameters::new(P1).unwrap();
+        let other = Parameters::new(COMPACT).unwrap();
         assert!(plan().decode(&other, object, &bytes).is_err());
+    }
+
+    /// The format of ciphertexts whose two polynomials are both sent, as those under the dataset's public key.
+    #[test]
+    fn ciphertexts_without_a_seed_are_refused() {
+        let params = Parameters::new(COMPACT).unwrap();
+        let mut rng = rand_chacha::ChaCha20Rng::from_seed([2; 32]);
+        let secret = fhaim_he::SecretKey::random(&params, &mut rng).unwrap();
+        let public = secret.public_key(&mut rng).unwrap();
+        let whole = public.encrypt(&[1], &mut rng).unwrap()[0].to_bytes(&params);
+        let plan = UploadPlan {
+            residues: 1,
+            ..plan()
+        };
+        let length = params.set().seeded_bytes();
+        for object in plan.objects().filter(|&object| object != Object::Keys) {
+            let refused = plan.decode(&params, object, &whole);
+            assert!(matches!(
+                refused,
+                Err(Error::Object("truncated or too long"))
+            ));
+            // Of the right length, it is of another kind.
+            let refused = plan.decode(&params, object, &whole[..length]);
+            assert!(matches!(
+                refused,
+                Err(Error::Encryption(fhaim_he::Error::Malformed { .. }))
+            ));
+        }
     }
 }

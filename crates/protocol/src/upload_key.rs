@@ -165,7 +165,7 @@ pub fn upload_key(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fhaim_he::P1;
+    use fhaim_he::STANDARD;
 
     fn request(one_time_key: [u8; 32]) -> SeedRequest {
         SeedRequest {
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn missing_seed_is_refused() {
-        let params = Parameters::new(P1).unwrap().with_shares(2).unwrap();
+        let params = Parameters::new(STANDARD).unwrap().with_shares(2).unwrap();
         let seeds = |count| (0..count).map(|n| Zeroizing::new([n; 32])).collect();
         assert!(upload_key(&params, seeds(2)).is_ok());
         for count in [0, 1, 3] {

@@ -275,7 +275,7 @@ mod tests {
     }
 
     fn params() -> Parameters {
-        Parameters::new(fhaim_he::P1).unwrap()
+        Parameters::new(fhaim_he::STANDARD).unwrap()
     }
 
     /// An upload that goes on does so under the key that it began with; one of which nothing counts any more
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!((key.id(), key.to_bytes()), (first.id(), first.to_bytes()));
         assert_eq!(again.sent().len(), 1);
         // Of another parameter set it is none.
-        let other = Parameters::new(fhaim_he::P1_LARGE).unwrap();
+        let other = Parameters::new(fhaim_he::WIDE).unwrap();
         assert!(matches!(
             again.holder_key(&other),
             Err(Error::Journal { .. })

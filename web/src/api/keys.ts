@@ -1,4 +1,4 @@
-// The key set of a dataset, at the crypto service: made, signed by its holders, given up by one of them.
+// The key set of a dataset, at the crypto service: made by a sole holder, withdrawn from by one of several.
 import { call, get, isMissing, Refusal } from "./client";
 import { computationsOf } from "./parts";
 import { ofLedger } from "./receipts";
@@ -22,11 +22,6 @@ export async function makeKeys({ id, terms }: Dataset): Promise<KeySet> {
 
 export function keySet(dataset: string): Promise<KeySet> {
   return ofLedger<KeySet>("GET", dataset, "", receipt);
-}
-
-/** Hands in a holder's signature, as hexadecimal digits. */
-export function sign(dataset: string, signature: string): Promise<KeySet> {
-  return ofLedger<KeySet>("PUT", dataset, "/signature", receipt, { signature });
 }
 
 /** Lets no further run begin, and takes the holder's part back if no run over it has begun. */

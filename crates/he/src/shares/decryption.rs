@@ -126,7 +126,7 @@ impl KeyShare {
 ///
 /// Noise is measured at these positions alone, so few of them tell little: a page that is no sealed one
 /// has noise uniform up to q / 2t. With two services one place of it is below the bound with a probability of 2^-10 under
-/// [`crate::STANDARD`] and 2^-5 under [`crate::WIDE`] (`one_place_tells_little_of_a_page`).
+/// [`crate::STANDARD`] and 2^-3 under [`crate::WIDE`] (`one_place_tells_little_of_a_page`).
 ///
 /// # Errors
 /// [`Error::NoiseBudget`] where the noise is larger than all floods together can be, a bound well

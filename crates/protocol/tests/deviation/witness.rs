@@ -122,11 +122,8 @@ fn the_key_is_not_released() {
     // The key service's own, which it drew first.
     let params = &alone.setting.params;
     let key = SecretKey::random(params, &mut Setting::generator()).unwrap();
-    let key = key.to_bytes();
-    // One signed byte a coefficient, behind the header.
-    let key = &key[key.len() - DEGREE..];
     let read: Vec<i64> = released.into_iter().flatten().collect();
-    let own = (0..read.len()).map(|position| i64::from(key[coefficient(position)] as i8));
+    let own = (0..read.len()).map(|position| key.coefficients()[coefficient(position)]);
     assert_eq!(read, own.collect::<Vec<_>>());
 }
 

@@ -30,7 +30,7 @@ fn all_shares_are_needed() {
         // As those say who lack it: once with nothing, once with a share of their own twice.
         let zero = decryption::Places {
             residue: 0,
-            limbs: vec![vec![0; 4]; 2],
+            limbs: vec![vec![0; 4]; STANDARD.ciphertext_moduli.len()],
         };
         short.push(vec![DecryptionShare(zero)]);
         let refused = combine(&panel.params, &opened, &short);

@@ -152,11 +152,11 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 const GOLDEN: &str = "\
-key share 57 6538874d28051aa3
-first round 11980825 1a7caceb5fcb28b3
-second round 3317785 76d1e700d084e148
-evaluation keys 11796953 2c1c29f4e2ebc089
-public key 368664 e9b6264beddafd56
-opening 56 5bcbbc47dbc76ee4
-decryption share 56 c3a9cf7ae670119c
+key share 57 be5c762b3f8eb275
+first round 8355866 cd17a9263d132934
+second round 25 ecd3f5c52fc64e6a
+evaluation keys 8147386 51b0cec034fc31ff
+public key 417816 420222a6800eb0ea
+opening 72 7d958d682693b344
+decryption share 72 bd49426715d04f47
 ";
