@@ -27,7 +27,8 @@ Examples:
 `fhaim dataset upload` keeps the key of its noise in a file of its own, DATASET.ladder beside the login.
 With it and the table this works out every integer that should have been released, and compares it
 with what the key service did release: a computation service that left noise out, changed a cell or
-counted another column is found out, after the fact. Nothing is sent. It ends with 1 if anything differs.
+counted another column is found out, after the fact. Nothing is sent. It ends with 1 if a
+release differs or cannot be checked.
 What an integer comes to is as private as the table, once another was released in its place: tell the
 services' operators which release and which cell differ, and no numbers.
 
