@@ -243,7 +243,7 @@ mod tests {
         let variables = variables
             .iter()
             .map(|(a, b)| (a.to_string(), b.to_string()));
-        merge("computation", FILE.parse().unwrap(), variables)
+        merge("computation", "", FILE.parse().unwrap(), variables)
     }
 
     #[test]
