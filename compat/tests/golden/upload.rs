@@ -34,9 +34,13 @@ fn an_upload_plan_is_written_as_it_was_read() {
         layout: Layout::from_parts(2, 8192).unwrap(),
         ladder: plan.run_ladder,
         residues: plan.set.plaintext_moduli.len(),
-        encryption: Encryption::PublicKey,
+        encryption: Encryption::OwnKey,
     };
     json("upload-plan.json", &plan);
+    assert_eq!(plan.objects().next(), Some(Object::Keys));
+    let of_roster = plan.under(Encryption::RosterKey);
+    json("upload-plan.roster.json", &of_roster);
+    assert!(of_roster.objects().all(|object| object != Object::Keys));
 }
 
 #[test]

@@ -131,15 +131,20 @@ pub fn load(
     records: usize,
     contribution: Contribution,
 ) -> Result<Load, Error> {
-    // Which column is whose makes no difference to sizes, and another domain has other columns.
     let count = job.holders.count();
     let uploads = match (contribution, job.holders.owners()) {
         (Contribution::Counts, _) => RosterShape::Counts(count as usize),
         (Contribution::Records, None) => RosterShape::Records(count as usize),
         (Contribution::Records, Some(_)) => RosterShape::Columns(count as usize),
     };
-    let holders = Holders::of_records(count, job.holders.honest());
-    let holders = holders.map_err(fhaim_protocol::Error::from)?;
+    let holders = match job.holders.owners() {
+        // Which holder has which of a coarser domain's columns makes little difference to sizes.
+        Some(owners) if owners.len() != domain.len() => {
+            let holders = Holders::of_records(count, job.holders.honest());
+            holders.map_err(fhaim_protocol::Error::from)?
+        }
+        _ => job.holders.clone(),
+    };
     let job = Job {
         domain: domain.clone(),
         holders,
@@ -147,7 +152,11 @@ pub fn load(
     };
     let need = fhaim_synth::need(&*mechanism, &job)?;
     let (set, ladder) = encryption(&job.domain, job.record_bound, &need, &job.holders)?;
-    let plan = UploadPlan::for_table(domain, records, ladder, &set)?;
+    let own_records = match uploads {
+        RosterShape::Records(holders) => records.div_ceil(holders.max(1)),
+        RosterShape::Columns(_) | RosterShape::Counts(_) => records,
+    };
+    let plan = UploadPlan::for_table(domain, own_records, ladder, &set)?;
     let shape = Shape::new(&plan, domain, uploads)?;
     let uploaded = shape.uploaded();
     let expected = mechanism.expected(&job, records)?;
@@ -238,11 +247,12 @@ struct Shape {
 }
 
 impl Shape {
+    /// The shape of what the holders upload together; `plan` is that of each.
     fn new(plan: &UploadPlan, domain: &Domain, uploads: RosterShape) -> Result<Self, Error> {
         let own = plan.layout.chunks() as u64;
         let (chunks, counts, layout) = match uploads {
             // Holders of records do not share a chunk.
-            RosterShape::Records(holders) => (own + holders as u64 - 1, 0, plan.layout),
+            RosterShape::Records(holders) => (own * holders as u64, 0, plan.layout),
             RosterShape::Columns(_) => (own, 0, plan.layout),
             RosterShape::Counts(_) => {
                 let tables = CountTables::new(domain)?;
