@@ -114,6 +114,7 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
     let terms = terms.complete(&Mechanisms)?;
     // Refused here with a reason, before anything is sent.
     let budget = terms.plan()?.budget;
+    eprint!("{}", holders::risk(&terms));
     if let Some(data) = &arguments.data {
         memory::look_up(data, spending(budget), terms.delta, None, arguments.yes)?;
     }
