@@ -122,6 +122,11 @@ impl EncryptedLadder {
         self.plan
     }
 
+    /// Number of holders whose noise it is.
+    pub(crate) fn holders(&self) -> usize {
+        self.holders
+    }
+
     /// Noise objects, each the sum of all holders'.
     pub(crate) fn read(
         &self,

@@ -240,18 +240,6 @@ fn holders_of_columns_release_what_their_joined_table_would() {
     }
 }
 
-/// Squared scores, whose products are of products.
-#[test]
-fn squared_scores_of_several_holders_are_exact() {
-    check(
-        setting(P2, &by_records(2, 1), &[60, 100], ladder_plan()),
-        &scores(),
-        1,
-    );
-    let columns = setting(P2, &by_columns(&[0, 1, 2, 1]), &[90], ladder_plan());
-    check(columns, &scores(), 1);
-}
-
 /// A whole run of the default mechanism: the model is that of the run in the clear, and the
 /// holders' program, the key service and the plan agree on every price.
 #[test]
@@ -323,8 +311,10 @@ fn counts_release_what_the_pooled_table_would() {
         check(counted, &contrasts(), 1);
     }
     let (holders, ladder) = (by_records(3, 2), ladder_plan());
-    let three = counted(P2, &holders, &[30, 70, 65], ladder, Encryption::PublicKey);
-    check(three, &scores(), 2);
+    let three = counted(P1, &holders, &[30, 70, 65], ladder, Encryption::PublicKey);
+    check(three, &contrasts(), 2);
+    let one = counted(P2, &Holders::one(), &[165], ladder, Encryption::PublicKey);
+    check(one, &scores(), 1);
 }
 
 /// And from counts under a key of the holder's own, of which there is one.

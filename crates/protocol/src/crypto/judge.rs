@@ -100,6 +100,8 @@ impl Rules {
             reason: error.to_string(),
         };
         let statistic = &release.statistic;
+        let holders = self.holders.count() as usize;
+        statistic.check_holders(holders).map_err(|e| refuse(&e))?;
         statistic.check(&self.domain).map_err(|e| refuse(&e))?;
         let tariff = self.tariff()?;
         Ok(Debit {

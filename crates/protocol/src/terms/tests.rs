@@ -252,20 +252,24 @@ fn split_keys_have_a_set_of_their_own_choice() {
     assert!(refused.contains("parameter_set"), "{refused}");
 }
 
-/// Several holders' ciphertexts are added up: all are under the dataset's key.
-#[test]
-fn a_roster_has_no_key_of_a_holders_own() {
+fn roster(holders: u8) -> Roster {
     let member = |number: u8| Member {
         account: format!("holder {number}"),
         columns: Vec::new(),
         record_bound: 256,
-        key: [number; 32],
+        key: crate::roster::HolderKey::from_bytes(&[number; 32]).public(),
     };
-    let roster = Roster {
+    Roster {
         partition: Partition::Records,
         honest: 1,
-        holders: (1..=2).map(member).collect(),
-    };
+        holders: (1..=holders).map(member).collect(),
+    }
+}
+
+/// Several holders' ciphertexts are added up: all are under the dataset's key.
+#[test]
+fn a_roster_has_no_key_of_a_holders_own() {
+    let roster = roster(2);
     assert_eq!(Encryption::of_new(Some(&roster)), Encryption::PublicKey);
     let terms = Terms {
         roster: Some(roster),
@@ -274,4 +278,27 @@ fn a_roster_has_no_key_of_a_holders_own() {
     };
     let refused = plan(&terms).unwrap_err().to_string();
     assert!(refused.contains("encryption"), "{refused}");
+}
+
+#[test]
+fn squared_scores_of_two_holders_are_refused() {
+    let of = |holders, mechanism: &str| Terms {
+        roster: Some(roster(holders)),
+        mechanism: mechanism.to_owned(),
+        ..terms()
+    };
+    let refused = plan(&of(2, "fhaim-l2")).unwrap_err().to_string();
+    assert!(
+        refused.contains("mechanism: fhaim-l2") && refused.contains("such as staged"),
+        "{refused}"
+    );
+    assert!(plan(&of(2, "staged")).is_ok());
+    let one = of(1, "fhaim-l2").complete(&Mechanisms).unwrap();
+    assert!(one.plan().is_ok() && one.outline().is_ok());
+    // Terms that were completed elsewhere are refused by each service that plans with them.
+    let two = Terms {
+        roster: Some(roster(2)),
+        ..one
+    };
+    assert!(two.plan().is_err() && two.outline().is_err());
 }
