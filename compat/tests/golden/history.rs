@@ -42,6 +42,11 @@ fn acts() -> Vec<Act> {
             run: 0,
             upload: [4; 32],
         },
+        Act::Debited {
+            job: JOB,
+            entries: vec![entry()],
+            request: [5; 32],
+        },
         Act::Released {
             job: JOB,
             entries: vec![entry()],

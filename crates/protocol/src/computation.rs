@@ -198,6 +198,8 @@ impl Computation {
             number: request.number,
             reason: error.to_string(),
         };
+        let holders = self.ladder.holders();
+        request.statistic.check_holders(holders).map_err(refuse)?;
         request.statistic.check(&self.domain).map_err(refuse)
     }
 

@@ -96,7 +96,7 @@ pub enum Error {
     #[error("the dataset is not frozen")]
     NotFrozen,
     /// A dataset that cannot be thawed.
-    #[error("{}", .0.detail())]
+    #[error("{}", .0.way_forward())]
     FrozenForGood(Freeze),
     /// Key services of a split key that cannot be, or a message of theirs that must not be taken.
     #[error("key services: {0}")]

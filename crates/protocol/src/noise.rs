@@ -131,6 +131,11 @@ impl EncryptedLadder {
         self.plan
     }
 
+    /// Number of holders whose noise it is.
+    pub(crate) fn holders(&self) -> usize {
+        self.keys.len()
+    }
+
     /// Reads what noise of these variances on a page is made of.
     ///
     /// # Errors

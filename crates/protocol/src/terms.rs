@@ -256,13 +256,14 @@ impl Terms {
     /// The plan's outline. Terms that were planned before have one.
     ///
     /// # Errors
-    /// A budget that is none, no runs or too many; terms that are not complete; a parameter set that does
-    /// not exist or is too small.
+    /// A budget that is none, no runs or too many; terms that are not complete; squared scores of two or more
+    /// holders; a parameter set that does not exist or is too small.
     pub fn outline(&self) -> Result<Outline, Error> {
         self.check_numbers()?;
         let budget = accounting::rho(self.epsilon, self.delta)?;
         let holders = self.holders()?;
         let need = self.named_need()?;
+        self.check_squares(need.squares)?;
         let (set, run_ladder) = self.set(&need, &holders)?;
         Ok(Outline {
             set,
@@ -366,10 +367,11 @@ impl Terms {
     /// squared scores or not.
     ///
     /// # Errors
-    /// A budget that is none, no runs or too many, a record bound or weight of zero, a domain or
+    /// Squared scores of two or more holders, a budget that is none, no runs or too many, a record bound or weight of zero, a domain or
     /// model cap that no mechanism can do with, a roster or a contribution that is none of the schema's.
     pub fn job(&self, squares: bool) -> Result<Job, Error> {
         self.check_numbers()?;
+        self.check_squares(squares)?;
         self.check_size()?;
         let budget = accounting::rho(self.epsilon, self.delta)?;
         let domain = self.schema.domain().clone();
@@ -421,6 +423,20 @@ impl Terms {
             ))),
             _ => Ok(()),
         }
+    }
+
+    /// Refuses a mechanism that releases squared scores for a roster of two or more holders: see
+    /// [`Statistic::check_holders`](fhaim_release::Statistic::check_holders).
+    fn check_squares(&self, squares: bool) -> Result<(), Error> {
+        let roster = self.roster.as_ref();
+        if !squares || roster.is_none_or(|roster| roster.holders.len() < 2) {
+            return Ok(());
+        }
+        Err(Error::Terms(format!(
+            "mechanism: {} releases squared scores, from which one holder of a roster could read the counts of \
+             the others: choose another mechanism, such as {DEFAULT_MECHANISM}",
+            self.mechanism
+        )))
     }
 
     /// Refuses what would keep a service busy before it is known to be possible.

@@ -489,14 +489,22 @@ fn sealing_again_gives_the_same_bytes() {
     assert_ne!(first.request.pages, moved.request.pages);
 }
 
-/// A page that no service which follows the protocol makes: the dataset is frozen.
+/// A page that no service which follows the protocol makes: the key service sees its cells, so it is paid for, and the
+/// dataset is frozen.
 fn frozen(crypto: &mut CryptoService, request: &DecryptRequest) {
-    let before = crypto.record().book(request.job).cloned();
+    let before = crypto.ledger(request.job).unwrap();
     assert!(matches!(crypto.decrypt(request), Err(Error::Refused)));
-    assert_eq!(crypto.record().book(request.job).cloned(), before);
+    let after = crypto.ledger(request.job).unwrap();
+    let debited = after.entries().len() - before.entries().len();
+    assert_eq!(
+        debited,
+        request.releases.len(),
+        "releases that are paid for"
+    );
     let error = crypto.decrypt(request).unwrap_err();
     assert!(matches!(error, Error::Frozen(Freeze::Noise)), "{error}");
     assert!(crypto.begin(request.job, UPLOAD).is_err());
+    assert_eq!(crypto.ledger(request.job).unwrap(), after);
 }
 
 #[test]

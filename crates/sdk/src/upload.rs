@@ -138,7 +138,8 @@ impl Client {
     ///
     /// # Errors
     /// What the services refuse, and what [`Client::prepare`] does. Nothing is lost: the same
-    /// call with the same journal goes on.
+    /// call with the same journal goes on. [`Error::Mixed`] where another upload of the same part ran at the same
+    /// time: the same call sends everything again.
     pub async fn upload(
         &self,
         dataset: &Dataset,
@@ -265,13 +266,21 @@ impl Client {
         &self,
         dataset: &Dataset,
         part: Part,
-        journal: Journal,
+        mut journal: Journal,
     ) -> Result<Upload, Error> {
         let address = format!("{}/complete", self.contribution(part));
         let body = Body::json(&Complete {
             manifest: manifest(journal.sent()),
         });
-        let upload = self.json(Method::POST, &address, body.clone()).await?;
+        let upload = match self.json(Method::POST, &address, body.clone()).await {
+            Ok(upload) => upload,
+            Err(error) if error.kind() == Some(ProblemKind::DigestMismatch) => {
+                // Which objects are not this upload's is not known. As long as it is not complete all can be sent again.
+                journal.restart()?;
+                return Err(Error::Mixed(dataset.id));
+            }
+            Err(error) => return Err(error),
+        };
         // Whether this was the last part, the second says, where there is one: it has each after the first has.
         let last = match self.second(dataset)? {
             Some(second) => &self.have_copied(second, part, &body).await?,

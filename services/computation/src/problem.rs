@@ -90,7 +90,10 @@ pub enum Refusal {
     #[error("the crypto service has no keys of this dataset: make them first")]
     NoKeys,
     /// Nothing can be added to a complete upload.
-    #[error("the upload is complete")]
+    #[error(
+        "the upload is complete, and takes no more objects: if this is another upload of the same part, the dataset \
+         has the first one"
+    )]
     Complete,
     /// A header that is none, or another.
     #[error("the header Content-Digest must be sha-256=:<base64>:")]
@@ -110,7 +113,10 @@ pub enum Refusal {
         first: String,
     },
     /// A manifest of other objects.
-    #[error("the objects here are not those of the manifest")]
+    #[error(
+        "the objects here are not those of the manifest: another upload of this part may have overwritten some. \
+         Stop the other upload, and send all objects again"
+    )]
     Manifest,
     /// A dataset of one computation service, at the second.
     #[error("the terms of this dataset have no second computation service, which this is")]

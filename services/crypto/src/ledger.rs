@@ -101,14 +101,16 @@ async fn audit(tx: &mut Tx, dataset: Uuid, act: &Act) -> Result<(), Failure> {
     Ok(asked.write(tx, true).await?)
 }
 
-/// What a job has released, in order.
+/// What a job has released, in order, and what was debited of it last.
 ///
 /// # Errors
 /// A stored ledger that breaks its own rules.
 pub async fn book(tx: &mut Tx, rules: &Rules, job: JobId, run: u32) -> Result<Book, Failure> {
     let dataset = Uuid::from_bytes(rules.dataset.0);
-    let releases = store::releases_of(tx, dataset, Uuid::from_bytes(job.0)).await?;
-    Book::read(rules, job, run, releases).map_err(failure)
+    let id = Uuid::from_bytes(job.0);
+    let releases = store::releases_of(tx, dataset, id).await?;
+    let debited = store::last_debit(tx, dataset, id).await?;
+    Book::read(rules, job, run, releases, debited).map_err(failure)
 }
 
 /// The height at which a dataset's stored chain is not what its acts come to, if there is one.
@@ -208,12 +210,13 @@ pub(crate) async fn freeze(state: &State, dataset: Uuid, reason: Freeze) -> Fail
 /// Lets a frozen dataset go on, after an operator has looked into it.
 ///
 /// # Errors
-/// [`ProblemKind::Conflict`] where it is not frozen, or for good.
+/// [`ProblemKind::Conflict`] where it is not frozen, or for a reason that no operator can lift.
 pub async fn thaw(state: &State, dataset: Uuid) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
-    keys::lock(state, &mut tx, dataset).await?;
+    let stored = keys::lock(state, &mut tx, dataset).await?;
+    let rules = decryption::rules(dataset, &keys::outline(&stored.terms)?);
     let mut standing = standing(&mut tx, dataset).await?;
-    let link = standing.thaw().map_err(failure)?;
+    let link = standing.thaw(&rules).map_err(failure)?;
     append(&mut tx, dataset, &link, None).await?;
     // What a computation service had wrong, and has mended, it says again otherwise.
     witnessed::forget(&mut tx, dataset).await?;
@@ -253,9 +256,9 @@ pub async fn show_receipt(
 pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<Run>, Failure> {
     let standing = standing(tx, dataset).await?;
     let mut ledgers: BTreeMap<Uuid, Ledger> = BTreeMap::new();
-    for act in store::releases(tx, dataset).await? {
-        let Act::Released { job, entries, .. } = act else {
-            return Err(broken("an act that is none of a release"));
+    for act in store::debits(tx, dataset).await? {
+        let (Act::Debited { job, entries, .. } | Act::Released { job, entries, .. }) = act else {
+            return Err(broken("an act that is none of a debit"));
         };
         let ledger = ledgers
             .entry(Uuid::from_bytes(job.0))
@@ -275,7 +278,8 @@ pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<Run
     Ok(standing.jobs().iter().map(run).collect())
 }
 
-/// Debits a stored entry again, so that a stored ledger cannot be looser than its rules.
+/// Debits a stored entry again, so that a stored ledger cannot be looser than its rules. The act of a release repeats
+/// the entries of its debit.
 ///
 /// # Errors
 /// An entry that its rules refuse.

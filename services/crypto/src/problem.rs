@@ -80,7 +80,7 @@ pub enum Refusal {
     )]
     Receipt,
     /// A dataset that cannot be thawed.
-    #[error("{}", .0.detail())]
+    #[error("{}", .0.way_forward())]
     FrozenForGood(Freeze),
     /// A dataset that needs no thawing.
     #[error("the dataset is not frozen")]

@@ -12,9 +12,11 @@ use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_crypto::decryption::{self, Call};
 use fhaim_crypto::holders::{self, Consent};
-use fhaim_crypto::{State, keys, ledger};
+use fhaim_crypto::{STEPS, State, keys, ledger};
 use fhaim_platform::Failure;
+use fhaim_platform::store::Store;
 use fhaim_platform::token::{Caller, Peer};
+use fhaim_protocol::crypto::chain::Freeze;
 use fhaim_protocol::roster::{Agreement, HolderKey, Member, Partition, Roster};
 use fhaim_protocol::terms::Terms;
 use uuid::Uuid;
@@ -222,4 +224,33 @@ async fn the_first_holder_makes_the_keys() {
     let words = refused.problem.to_string();
     assert!(words.contains("holder 2"), "{words}");
     make(OWNER, of_two()).await.unwrap();
+}
+
+/// One of the holders can cause a page that cannot be decrypted, so no operator lets the dataset go on.
+#[tokio::test]
+async fn dataset_of_two_holders_frozen_over_noise_is_not_thawed() {
+    let place = Place::new().await;
+    let state = place.open().await;
+    let set = made(&place, &state).await;
+    let store = Store::open(&place.config.common.database, &STEPS).await;
+    let store = store.unwrap();
+    for (reason, thaws) in [(Freeze::Witness, true), (Freeze::Noise, false)] {
+        let mut tx = store.begin().await.unwrap();
+        let mut standing = ledger::standing(&mut tx, set.dataset).await.unwrap();
+        let frozen = standing.freeze(reason).unwrap().unwrap();
+        ledger::append(&mut tx, set.dataset, &frozen, None)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        let thawed = ledger::thaw(&state, set.dataset).await;
+        assert_eq!(thawed.is_ok(), thaws, "{reason:?}");
+        if let Err(refused) = thawed {
+            assert_eq!(refused.kind(), ProblemKind::Conflict);
+            let told = refused.problem.to_string();
+            assert!(
+                told.contains("make a new dataset with the same holders"),
+                "{told}"
+            );
+        }
+    }
 }

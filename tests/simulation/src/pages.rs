@@ -9,7 +9,7 @@ use fhaim_he::{HolderKey, Parameters, SecretKey, coefficient};
 use fhaim_protocol::Error;
 use fhaim_protocol::computation::{Answer, Computation};
 use fhaim_protocol::crypto::judge::{Book, Rules};
-use fhaim_protocol::crypto::{Decryptor, Digests, Outcome, decrypt};
+use fhaim_protocol::crypto::{Decryptor, Digests, Judged, judge, open};
 use fhaim_protocol::encryption::Encryptor;
 use fhaim_protocol::holder::{self, Holder, Noise};
 use fhaim_protocol::request::{DecryptRequest, JobId, PageCodec, Part, SealedPage};
@@ -41,14 +41,17 @@ pub(crate) trait Engine {
         key: &SealingKey,
     ) -> Result<(Bytes, Window), Error>;
 
-    /// What the crypto service does with a request.
+    /// What the crypto service makes of a request before it decrypts.
     fn judge(
         &self,
         rules: &Rules,
         book: &Book,
         body: &[u8],
-        digests: Option<Digests>,
-    ) -> Result<Outcome, Error>;
+        digests: Digests,
+    ) -> Result<Judged, Error>;
+
+    /// What it decrypts of a request, where it can.
+    fn open(&self, body: &[u8]) -> Result<Option<Vec<Vec<i64>>>, Error>;
 
     /// A request without its pages' contents: what a service judges that reads none.
     fn bare(&self, body: &[u8]) -> Result<DecryptRequest<()>, Error>;
@@ -253,10 +256,15 @@ impl Engine for Clear {
         rules: &Rules,
         book: &Book,
         body: &[u8],
-        digests: Option<Digests>,
-    ) -> Result<Outcome, Error> {
+        digests: Digests,
+    ) -> Result<Judged, Error> {
         let request = DecryptRequest::from_bytes(&ClearCodec, body)?;
-        decrypt(&ClearKey, rules, book, &request, digests)
+        judge(rules, book, &request, digests)
+    }
+
+    fn open(&self, body: &[u8]) -> Result<Option<Vec<Vec<i64>>>, Error> {
+        let request = DecryptRequest::from_bytes(&ClearCodec, body)?;
+        Ok(open(&ClearKey, &request))
     }
 
     fn bare(&self, body: &[u8]) -> Result<DecryptRequest<()>, Error> {
@@ -365,10 +373,15 @@ impl Engine for Encrypted {
         rules: &Rules,
         book: &Book,
         body: &[u8],
-        digests: Option<Digests>,
-    ) -> Result<Outcome, Error> {
+        digests: Digests,
+    ) -> Result<Judged, Error> {
         let request = DecryptRequest::from_bytes(&self.params, body)?;
-        decrypt(&self.secret, rules, book, &request, digests)
+        judge(rules, book, &request, digests)
+    }
+
+    fn open(&self, body: &[u8]) -> Result<Option<Vec<Vec<i64>>>, Error> {
+        let request = DecryptRequest::from_bytes(&self.params, body)?;
+        Ok(open(&self.secret, &request))
     }
 
     fn bare(&self, body: &[u8]) -> Result<DecryptRequest<()>, Error> {

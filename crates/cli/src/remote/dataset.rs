@@ -112,6 +112,7 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
     let terms = terms.complete(&Mechanisms)?;
     // Refused here with a reason, before anything is sent.
     let budget = terms.plan()?.budget;
+    eprint!("{}", holders::risk(&terms));
     if let Some(data) = &arguments.data {
         memory::look_up(data, spending(budget), terms.delta, None, arguments.yes)?;
     }
@@ -358,11 +359,12 @@ async fn delete(arguments: &DeleteArguments) -> Result<(), Error> {
     output::print(&format!("{}: deleted\n", arguments.dataset))
 }
 
-/// Deletes the key of a dataset's noise, and what was noted of shares: there is nothing any more that
-/// they could serve to check.
+/// Deletes the key of a dataset's noise, what was noted of shares, and the lock of its uploads: there is nothing any
+/// more that they could serve to check.
 fn forget_ladder(dataset: Uuid) -> Result<(), Error> {
     let key = login::ladder(dataset)?;
-    for path in [key.with_extension("shared"), key] {
+    let lock = login::journal(dataset)?.with_extension("upload.lock");
+    for path in [key.with_extension("shared"), lock, key] {
         match std::fs::remove_file(&path) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::Write { path, source });

@@ -72,6 +72,18 @@ fn card(path: &Path) -> Result<Member, Error> {
     })
 }
 
+/// A warning about dishonest holders, for terms of two or more holders.
+pub fn risk(terms: &Terms) -> String {
+    let roster = terms.roster.as_ref();
+    if roster.is_none_or(|roster| roster.holders.len() < 2) {
+        return String::new();
+    }
+    "warning: one dishonest holder of this dataset can obtain the dataset's key. With that key it can read the \
+     tables of the other holders, if it also has a copy of their ciphertexts. Only share a dataset with holders \
+     who trust each other\n"
+        .to_owned()
+}
+
 /// What holders of at most so many records each upload.
 pub fn contribution(
     arguments: &RosterArguments,

@@ -7,10 +7,11 @@
 //! | [`history`] | what the chain says, and what may be appended to it next |
 //! | [`debited`] | what a key service has debited, signed, for holders that check |
 //!
-//! [`decrypt`] puts a judgement and a decryption together; where a key is split, [`judge`](judge()) and [`rule`] stand
-//! around what its shares add up to. A service with a database loads the
-//! job's [`Book`], calls it, appends what the [`Ruling`] says to the dataset's chain by compare and
-//! set, and only then answers; [`CryptoService`] does the same in memory.
+//! A service with a database loads the job's [`Book`] and [judges](judge()) the request. It [debits](Book::debit) what
+//! is granted, in the dataset's chain, and only then [reads](open) it, or adds up its shares where the key is split. It
+//! appends what [`rule`] says of that, and only then answers. Each act is appended by compare and set. A service that
+//! is stopped after the debit does the rest when the same request comes again. [`CryptoService`] does the same in
+//! memory.
 
 pub mod chain;
 pub mod debited;
@@ -18,7 +19,7 @@ pub mod history;
 pub mod judge;
 
 use crate::Error;
-use crate::request::{DecryptRequest, JobId};
+use crate::request::{DecryptRequest, JobId, asked};
 use crate::roster::{Agreement, MemberSignature};
 use chain::{Act, Freeze};
 use fhaim_dp::{Ledger, Rho};
@@ -84,8 +85,8 @@ pub enum Outcome {
 pub struct Digests {
     /// Of the request that came.
     pub sent: [u8; 32],
-    /// Of the second computation service's own.
-    pub witness: [u8; 32],
+    /// Of the second computation service's own, once it has computed it.
+    pub witness: Option<[u8; 32]>,
 }
 
 /// What is to be done with a request, before anything is decrypted.
@@ -93,12 +94,12 @@ pub struct Digests {
 pub enum Judged {
     /// Nothing more: it was released before, or freezes the dataset.
     Done(Outcome),
-    /// It may be decrypted, and what is read is to be [ruled](rule) on.
+    /// It may be decrypted once it is [debited](Book::debit), and what is read is to be [ruled](rule) on.
     Granted(Box<Grant>),
 }
 
 /// Judges a batch of the job whose run is `book`. Where the rules have a second computation service, nothing is
-/// granted that it did not compute as well: `digests` are of both requests, once there are both.
+/// granted that it did not compute as well.
 ///
 /// # Errors
 /// The reason of a refusal: see [`Book::judge`]; [`Error::Unwitnessed`].
@@ -106,15 +107,15 @@ pub fn judge<C>(
     rules: &Rules,
     book: &Book,
     request: &DecryptRequest<C>,
-    digests: Option<Digests>,
+    digests: Digests,
 ) -> Result<Judged, Error> {
-    let grant = match book.judge(rules, request)? {
+    let Digests { sent, witness } = digests;
+    let grant = match book.judge(rules, request, &sent)? {
         Verdict::Repeated(answers) => return Ok(Judged::Done(Outcome::Repeated(answers))),
         Verdict::Granted(grant) => grant,
     };
     if rules.witness {
-        let Digests { sent, witness } = digests.ok_or(Error::Unwitnessed)?;
-        if sent != witness {
+        if sent != witness.ok_or(Error::Unwitnessed)? {
             let ruling = Ruling::freeze(book.clone(), Freeze::Witness);
             return Ok(Judged::Done(Outcome::Ruled(Box::new(ruling))));
         }
@@ -134,26 +135,12 @@ pub fn rule(book: &Book, grant: Grant, answers: Option<Vec<Vec<i64>>>) -> Ruling
     Ruling::release(before, entries, Released { answers, book })
 }
 
-/// [Judges](judge()) and decrypts a batch of the job whose run is `book`.
-///
-/// Decryption comes before the debit, in memory, so that pages that cannot be decrypted cost
-/// nothing.
-///
-/// # Errors
-/// As [`judge()`].
-pub fn decrypt<C>(
+/// Decrypts a batch that was debited: the integers of its releases; nothing where a page cannot be decrypted.
+pub fn open<C>(
     decryptor: &impl Decryptor<C>,
-    rules: &Rules,
-    book: &Book,
     request: &DecryptRequest<C>,
-    digests: Option<Digests>,
-) -> Result<Outcome, Error> {
-    let grant = match judge(rules, book, request, digests)? {
-        Judged::Done(outcome) => return Ok(outcome),
-        Judged::Granted(grant) => grant,
-    };
-    let answers = read(decryptor, request).ok();
-    Ok(Outcome::Ruled(Box::new(rule(book, *grant, answers))))
+) -> Option<Vec<Vec<i64>>> {
+    read(decryptor, request).ok()
 }
 
 /// The cells of each release, from the pages that carry them.
@@ -277,29 +264,33 @@ impl Record {
     }
 
     /// Debits and decrypts a batch: the cells of each of its releases, in order. A repeated
-    /// request is answered from store. `digests` as for [`decrypt`].
+    /// request is answered from store.
     ///
     /// # Errors
-    /// [`Error::Refused`], whatever the reason, the books then being unchanged; [`Error::Unwitnessed`];
-    /// [`Error::Frozen`] from the first page on that cannot be decrypted, and the first batch that the
-    /// second computation service computed otherwise.
+    /// [`Error::Refused`], whatever the reason; [`Error::Unwitnessed`]; [`Error::Frozen`] from the first page on that
+    /// cannot be decrypted, which is paid for, and the first batch that the second computation service computed
+    /// otherwise. Nothing else that is refused changes a book.
     pub fn decrypt<C>(
         &mut self,
         decryptor: &impl Decryptor<C>,
         request: &DecryptRequest<C>,
-        digests: Option<Digests>,
+        digests: Digests,
     ) -> Result<Vec<Vec<i64>>, Error> {
         self.standing.check_open()?;
         let of_job = |book: &&mut Book| book.window().job() == request.job;
         let book = self.books.iter_mut().find(of_job).ok_or(Error::Refused)?;
-        let outcome = decrypt(decryptor, &self.rules, book, request, digests);
         let refused = |error| match error {
             Error::Unwitnessed => Error::Unwitnessed,
             _ => Error::Refused,
         };
-        let ruling = match outcome.map_err(refused)? {
-            Outcome::Repeated(answers) => return Ok(answers),
-            Outcome::Ruled(ruling) => ruling,
+        let judged = judge(&self.rules, book, request, digests);
+        let ruling = match judged.map_err(refused)? {
+            Judged::Done(Outcome::Repeated(answers)) => return Ok(answers),
+            Judged::Done(Outcome::Ruled(ruling)) => *ruling,
+            Judged::Granted(grant) => {
+                book.debit(&mut self.standing, &grant, digests.sent)?;
+                rule(book, *grant, open(decryptor, request))
+            }
         };
         ruling.append_to(&mut self.standing, book)?;
         let released = ruling.into_released()?;
@@ -384,10 +375,19 @@ impl CryptoService {
     /// # Errors
     /// As there.
     pub fn decrypt(&mut self, request: &DecryptRequest) -> Result<Vec<Vec<i64>>, Error> {
-        self.record.decrypt(&self.decryptor, request, None)
+        // Not of the request's bytes: ciphertexts of other parameters have none under this key's.
+        let mut hash = Sha256::new();
+        hash.update(asked(&request.releases));
+        let ciphertexts = request.pages.iter().flat_map(|page| &page.ciphertexts);
+        ciphertexts.for_each(|ciphertext| ciphertext.digest_into(|bytes| hash.update(bytes)));
+        let digests = Digests {
+            sent: hash.finalize().into(),
+            witness: None,
+        };
+        self.decrypt_witnessed(request, digests)
     }
 
-    /// The same under terms with a second computation service: see [`decrypt`].
+    /// The same, where the digests are known: see [`judge`](judge()).
     ///
     /// # Errors
     /// As [`Record::decrypt`].
@@ -396,6 +396,6 @@ impl CryptoService {
         request: &DecryptRequest,
         digests: Digests,
     ) -> Result<Vec<Vec<i64>>, Error> {
-        self.record.decrypt(&self.decryptor, request, Some(digests))
+        self.record.decrypt(&self.decryptor, request, digests)
     }
 }

@@ -317,3 +317,29 @@ fn terms_with_an_encryption_are_refused() {
         .to_string();
     assert!(refused.contains("unknown field `encryption`"), "{refused}");
 }
+
+#[test]
+fn squared_scores_of_two_holders_are_refused() {
+    let of = |mechanism: &str| Terms {
+        mechanism: mechanism.to_owned(),
+        ..of_two_holders()
+    };
+    let refused = plan(&of("fhaim-l2")).unwrap_err().to_string();
+    assert!(
+        refused.contains("mechanism: fhaim-l2") && refused.contains("such as staged"),
+        "{refused}"
+    );
+    assert!(plan(&of("staged")).is_ok());
+    let one = Terms {
+        roster: None,
+        ..of("fhaim-l2")
+    };
+    let one = one.complete(&Mechanisms).unwrap();
+    assert!(one.plan().is_ok() && one.outline().is_ok());
+    // Terms that were completed elsewhere are refused by each service that plans with them.
+    let two = Terms {
+        roster: of_two_holders().roster,
+        ..one
+    };
+    assert!(two.plan().is_err() && two.outline().is_err());
+}

@@ -35,7 +35,7 @@ impl Attempt {
         };
         Digests {
             sent: digest(&self.sent),
-            witness: digest(&self.witness),
+            witness: Some(digest(&self.witness)),
         }
     }
 
@@ -66,7 +66,7 @@ fn succeeds_alone(attack: impl Fn(&mut Setting, &Objects) -> DecryptRequest) -> 
 fn two_services_that_follow_the_protocol_agree() {
     let mut attempt = Attempt::new(true, Setting::request);
     let digests = attempt.digests();
-    assert_eq!(digests.sent, digests.witness);
+    assert_eq!(Some(digests.sent), digests.witness);
     // Before the second has computed it, nothing is decrypted, and nothing is lost.
     let crypto = &mut attempt.setting.crypto;
     let early = crypto.decrypt(&attempt.sent);

@@ -18,7 +18,6 @@ use fhaim_platform::threads::blocking;
 use fhaim_protocol::Error;
 use fhaim_protocol::crypto::chain::{Act, ReceiptKey};
 use fhaim_protocol::crypto::judge::{Book, Rules};
-use fhaim_protocol::crypto::{self, Digests, Judged, Outcome};
 use fhaim_protocol::panel::KeyService;
 use fhaim_protocol::panel::call::{self, Answer};
 use fhaim_protocol::panel::decryption::{Opened, Reader};
@@ -299,47 +298,58 @@ async fn exchange(
     }
 }
 
-/// Judges a batch, has the other services share it, and adds up what they share.
+/// What the other services share of a batch. Each of them has debited it.
+pub(crate) struct Shared {
+    seat: Arc<Seat>,
+    shares: Vec<Vec<u8>>,
+}
+
+/// Promises a batch that this service would grant, and has the other services share it.
 ///
 /// # Errors
 /// As `decryption::decrypt`; [`ProblemKind::Unavailable`] while another service does not answer.
-pub(crate) async fn judge(
+pub(crate) async fn ask(
     state: &State,
     call: &Call,
     (stored, plan): (&Stored, &Outline),
-    (rules, book): (Rules, Book),
-    (sent, digests): (Sent, Option<Digests>),
-) -> Result<Outcome, Failure> {
-    let judged = crypto::judge(&rules, &book, &sent.request, digests);
-    let grant = match judged.map_err(decryption::refused)? {
-        Judged::Done(outcome) => return Ok(outcome),
-        Judged::Granted(grant) => grant,
-    };
-    let params = plan.parameters().map_err(Failure::internal)?;
-    let (seat, said, message) =
-        promise(state, call, (stored, plan), (&rules, &book, &sent)).await?;
+    (rules, judged): (&Rules, &Book),
+    sent: &Sent,
+) -> Result<Shared, Failure> {
+    let (seat, said, message) = promise(state, call, (stored, plan), (rules, judged, sent)).await?;
     let members = members(state, &stored.terms.key_services)?;
-    let shares = ask(&members, call, &seat, (said, message, &sent)).await?;
+    let shares = ask_each(&members, call, &seat, (said, message, sent)).await?;
+    Ok(Shared { seat, shares })
+}
+
+/// Adds up what all services share of a batch, once this service has debited it too: nothing where a page cannot be
+/// decrypted, of which the others are told.
+///
+/// # Errors
+/// A share that cannot be made or read.
+pub(crate) async fn open(
+    state: &State,
+    call: &Call,
+    (stored, plan): (&Stored, &Outline),
+    Shared { seat, shares }: Shared,
+    sent: Arc<Sent>,
+) -> Result<Option<Vec<Vec<i64>>>, Failure> {
+    let params = plan.parameters().map_err(Failure::internal)?;
     let reading = move || {
         let mut reader = Reader::new(seat.panel().clone(), params.clone(), *seat.transcript())?;
         let opened = Opened::of(&params, &sent.request)?;
-        let all: Vec<Vec<u8>> = shares
-            .into_iter()
-            .chain([seat.share(&sent.request)?])
-            .collect();
+        let own = seat.share(&sent.request)?;
+        let all: Vec<Vec<u8>> = shares.into_iter().chain([own]).collect();
         reader.read(&sent.request.releases, &opened, &all)
     };
-    let answers = match blocking(reading).await? {
-        Ok(answers) => Some(answers),
-        Err(Error::Frozen(_) | Error::Request(_)) => None,
-        Err(error) => return Err(Failure::internal(error)),
-    };
-    if answers.is_none() {
-        freeze(&members, call.dataset).await;
+    match blocking(reading).await? {
+        Ok(answers) => Ok(Some(answers)),
+        Err(Error::Frozen(_) | Error::Request(_)) => {
+            let members = members(state, &stored.terms.key_services)?;
+            freeze(&members, call.dataset).await;
+            Ok(None)
+        }
+        Err(error) => Err(Failure::internal(error)),
     }
-    Ok(Outcome::Ruled(Box::new(crypto::rule(
-        &book, *grant, answers,
-    ))))
 }
 
 /// What every other service is shown of a batch, beside its request and the promises so far.
@@ -398,7 +408,7 @@ async fn promise(
 }
 
 /// Shows a batch to all others until each has shared it: none does before all have promised.
-async fn ask(
+async fn ask_each(
     members: &[Member<'_>],
     call: &Call,
     seat: &Seat,

@@ -30,6 +30,7 @@ mod restores;
 mod shares;
 mod stopping;
 mod tenants;
+mod uploads;
 mod verify;
 mod views;
 mod witness;
