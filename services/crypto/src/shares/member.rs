@@ -474,7 +474,7 @@ async fn debit(state: &State, batch: &Batch) -> Result<(), Failure> {
 pub async fn debited(state: &State, dataset: Uuid) -> Result<DebitedReleases, Failure> {
     keys::find(state, dataset).await?;
     let mut tx = state.base.store.begin().await?;
-    let acts = chain::releases(&mut tx, dataset).await?;
+    let acts = chain::debits(&mut tx, dataset).await?;
     tx.commit().await?;
     let mut releases = Vec::new();
     for act in acts {
