@@ -507,6 +507,7 @@ mod tests {
         let source = Source {
             records: Records::Table(Arc::new(Table::new(schema, vec![vec![0, 1, 0]]).unwrap())),
             noise: NoiseSource::System,
+            signer: None,
         };
         let client = Client::new(Endpoints::behind("http://127.0.0.1:9")).unwrap();
         let uploaded = client.upload(&dataset, &source, Journal::in_memory(), &|_| {});
