@@ -441,7 +441,7 @@ impl Dataset {
                 };
                 let digests = Digests {
                     sent: digest(&request),
-                    witness: digest(&request),
+                    witness: Some(digest(&request)),
                 };
                 let released = one.0.decrypt_witnessed(&request, digests);
                 let frozen = one.0.record().standing().frozen();
