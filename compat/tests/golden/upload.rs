@@ -60,6 +60,7 @@ fn a_journal_is_gone_on_with() {
     let expected: Vec<_> = objects().iter().map(|(o, d)| (o.name(), *d)).collect();
     assert!(journal.sent().clone().into_iter().eq(expected));
     assert_eq!(std::fs::read(&path).unwrap(), golden);
+    drop(journal);
 
     // A journal of the same objects has the same bytes.
     std::fs::remove_file(&path).unwrap();
@@ -68,6 +69,7 @@ fn a_journal_is_gone_on_with() {
         journal.confirm(object, digest).unwrap();
     }
     assert_eq!(std::fs::read(&path).unwrap(), golden);
+    drop(journal);
 
     // One that was cut off has the whole lines, and one that was damaged is refused or read.
     let lines = golden.iter().filter(|&&b| b == b'\n').count();

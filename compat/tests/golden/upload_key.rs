@@ -124,6 +124,7 @@ fn a_journal_with_a_key_is_gone_on_with() {
         expected.map(|(name, what)| (name.to_owned(), Digest::of(what)))
     );
     assert_eq!(std::fs::read(&path).unwrap(), golden);
+    drop(journal);
     // One that is cut off within the key has nothing that was sent under it.
     let end = golden.len() - 300;
     std::fs::write(&path, &golden[..end]).unwrap();

@@ -72,16 +72,16 @@ fn card(path: &Path) -> Result<Member, Error> {
     })
 }
 
-/// A warning about dishonest holders, for terms of two or more holders.
+/// What a holder that deviates from the protocol can read, for terms in which holders share columns.
 pub fn risk(terms: &Terms) -> String {
-    let roster = terms.roster.as_ref();
-    if roster.is_none_or(|roster| roster.holders.len() < 2) {
-        return String::new();
+    match &terms.roster {
+        Some(roster) if roster.partition == Partition::Columns && roster.holders.len() > 1 => {
+            "warning: a holder that deviates from the protocol can read the rows of the other holders. Only share \
+             columns with holders that you trust to follow it\n"
+                .to_owned()
+        }
+        _ => String::new(),
     }
-    "warning: one dishonest holder of this dataset can obtain the dataset's key. With that key it can read the \
-     tables of the other holders, if it also has a copy of their ciphertexts. Only share a dataset with holders \
-     who trust each other\n"
-        .to_owned()
 }
 
 /// What holders of at most so many records each upload.
@@ -181,6 +181,7 @@ fn agreement(dataset: &Dataset) -> String {
         terms.record_bound
     );
     text.push_str(&trust(terms));
+    text.push_str(&risk(terms));
     text.push_str(&watched(terms));
     for (number, member) in terms.roster.iter().flat_map(|r| &r.holders).enumerate() {
         let email = dataset.holders.get(number).map_or("", String::as_str);

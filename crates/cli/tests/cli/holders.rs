@@ -8,16 +8,16 @@ use crate::{SCHEMA, fhaim, folder, stderr, table};
 
 /// What `fhaim dataset create` prints on standard error for a dataset of these holders. Nobody is signed in, so it
 /// fails after the terms are complete.
-fn create(holders: &[&str], more: &[&str]) -> String {
+fn create(holders: &[&str], columns: [&[&str]; 2], more: &[&str]) -> String {
     let folder = folder(table(20), SCHEMA);
     let mut arguments = vec!["dataset", "create", "--schema", "t.schema.json"];
     arguments.extend(["--epsilon", "1"]);
     arguments.extend(more);
     let cards: Vec<String> = holders.iter().map(|name| format!("{name}.json")).collect();
-    for (number, card) in (1..).zip(&cards) {
+    for ((number, card), columns) in (1..).zip(&cards).zip(columns) {
         let member = Member {
             account: card.clone(),
-            columns: Vec::new(),
+            columns: columns.iter().map(|&name| name.to_owned()).collect(),
             record_bound: 128,
             key: HolderKey::from_bytes(&[number; 32]).public(),
         };
@@ -31,19 +31,21 @@ fn create(holders: &[&str], more: &[&str]) -> String {
 }
 
 #[test]
-fn create_with_two_holders_warns_about_dishonest_ones() {
-    let told = create(&["ana", "ben"], &[]);
+fn create_with_holders_of_columns_warns_that_one_can_read_the_others() {
+    let columns: [&[&str]; 2] = [&["x"], &["c", "y"]];
+    let told = create(&["ana", "ben"], columns, &[]);
     assert!(
-        told.contains("warning: one dishonest holder of this dataset can obtain the dataset's key"),
+        told.contains("warning: a holder that deviates from the protocol can read the rows"),
         "{told}"
     );
 }
 
 #[test]
-fn create_with_one_holder_prints_no_warning() {
+fn create_with_other_holders_prints_no_warning() {
     for told in [
-        create(&["ana"], &[]),
-        create(&[], &["--record-bound", "64"]),
+        create(&["ana", "ben"], [&[], &[]], &[]),
+        create(&["ana"], [&[], &[]], &[]),
+        create(&[], [&[], &[]], &["--record-bound", "64"]),
     ] {
         assert!(!told.contains("warning"), "{told}");
     }
