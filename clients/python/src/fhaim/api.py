@@ -54,6 +54,8 @@ from fhaim.models import (
     Session,
     TableFormat,
     Upload,
+    UploadKeyRequest,
+    UploadKeySeeds,
     Usage,
     Voucher,
     Witnessed,
@@ -640,6 +642,17 @@ class Crypto:
             KeySet,
             "PUT",
             path("/v1/datasets/{}/signature", dataset),
+            body=body,
+        )
+
+    def upload_key(self, dataset: UUID, body: UploadKeyRequest) -> UploadKeySeeds:
+        """The caller's upload key, where it is a holder of the roster: a seed from each key
+        service, encrypted to the request's one-time key.
+        """
+        return self._http.json(
+            UploadKeySeeds,
+            "POST",
+            path("/v1/datasets/{}/upload-key", dataset),
             body=body,
         )
 

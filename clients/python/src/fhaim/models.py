@@ -1187,11 +1187,6 @@ class Terms:
     contribution: ContributionKind | None = None
     """What each holder uploads beside its noise: `records` where it is left out, or `counts`."""
 
-    encryption: Encryption | None = None
-    """Under which key the holder encrypts: the dataset's public key, or, as terms of one holder
-    name, a key of its own, under which an upload takes half the bytes.
-    """
-
     need: Need | None = None
     """What a run of the mechanism needs. The generation service fills it in where it is left
     out, and refuses another; the holder's program works it out too.
@@ -1233,6 +1228,30 @@ class Upload:
     layout: WireLayout | None = None
     """What is told of the number of records; of holders of several parts, of the first that was
     registered; absent where they upload counts.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class UploadKeyRequest:
+    """A holder's request for its upload key."""
+
+    one_time_key: str
+    """The X25519 public key, made for this request alone, that the answer is encrypted to."""
+
+    signature: str
+    """Ed25519 signature, with the holder's key in the roster, of `fhaim upload key request 1`,
+    the dataset's identifier, the holder's number (4 bytes, little-endian), the SHA-256 of the
+    evaluation keys, and the one-time key.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class UploadKeySeeds:
+    """A holder's upload key, as the key services send it."""
+
+    seeds: list[str]
+    """The seed of each key service, in the order of the terms: base64url of an HPKE message (RFC
+    9180, base mode, X25519, HKDF-SHA256, ChaCha20-Poly1305).
     """
 
 
@@ -1305,10 +1324,6 @@ ContributionKind = Literal["records", "counts"]
 
 DatasetState = Literal["uploading", "ready"]
 """How far a dataset is."""
-
-
-Encryption = Literal["public-key", "holder-key"]
-"""Under which key a holder encrypts."""
 
 
 Happening = Union[HappeningState, HappeningPhase, HappeningComputing, HappeningReleased]

@@ -283,6 +283,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/datasets/{dataset}/upload-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The caller's upload key, where it is a holder of the roster: a seed from each key service, encrypted to the request's
+         *     one-time key.
+         */
+        post: operations["upload_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/datasets/{dataset}/withdrawal": {
         parameters: {
             query?: never;
@@ -448,11 +468,6 @@ export interface components {
         };
         /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
         Digest: string;
-        /**
-         * @description Under which key a holder encrypts.
-         * @enum {string}
-         */
-        Encryption: "public-key" | "holder-key";
         /** @description A holder of the roster. */
         HolderStanding: {
             /** @description Its account, as the roster has it. */
@@ -827,7 +842,6 @@ export interface components {
              * @example 1e-9
              */
             delta: number;
-            encryption?: components["schemas"]["Encryption"] | null;
             /**
              * Format: double
              * @description The whole privacy budget of the dataset.
@@ -880,6 +894,24 @@ export interface components {
              *     the two do not agree on.
              */
             witness?: boolean;
+        };
+        /** @description A holder's request for its upload key. */
+        UploadKeyRequest: {
+            /** @description The X25519 public key, made for this request alone, that the answer is encrypted to. */
+            one_time_key: string;
+            /**
+             * @description Ed25519 signature, with the holder's key in the roster, of `fhaim upload key request 1`, the dataset's identifier,
+             *     the holder's number (4 bytes, little-endian), the SHA-256 of the evaluation keys, and the one-time key.
+             */
+            signature: string;
+        };
+        /** @description A holder's upload key, as the key services send it. */
+        UploadKeySeeds: {
+            /**
+             * @description The seed of each key service, in the order of the terms: base64url of an HPKE message (RFC 9180, base mode, X25519,
+             *     HKDF-SHA256, ChaCha20-Poly1305).
+             */
+            seeds: string[];
         };
         /** @description An account's use of one service. */
         Usage: {
@@ -1537,6 +1569,50 @@ export interface operations {
                 };
             };
             /** @description Not signed */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    upload_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UploadKeyRequest"];
+            };
+        };
+        responses: {
+            /** @description The seeds */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadKeySeeds"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

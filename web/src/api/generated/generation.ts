@@ -717,11 +717,6 @@ export interface components {
         DatasetState: "uploading" | "ready";
         /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
         Digest: string;
-        /**
-         * @description Under which key a holder encrypts.
-         * @enum {string}
-         */
-        Encryption: "public-key" | "holder-key";
         /** @description What happened to a job. */
         Happening: {
             /** @description Why, where it failed. */
@@ -1336,7 +1331,6 @@ export interface components {
              * @example 1e-9
              */
             delta: number;
-            encryption?: components["schemas"]["Encryption"] | null;
             /**
              * Format: double
              * @description The whole privacy budget of the dataset.
