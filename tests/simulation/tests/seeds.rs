@@ -121,12 +121,12 @@ fn every_fault_that_is_built_in_is_found() {
         (Mutant::LateSealingKey, 10, 1),
         (Mutant::LostBlobsAreFaults, 8, 7),
         (Mutant::HighestReceiptAlone, 1018, 3),
-        (Mutant::RetryClaimsARun, 105688, 7),
-        (Mutant::CryptoDoesNotWait, 2, 8),
+        (Mutant::RetryClaimsARun, 2032, 7),
+        (Mutant::CryptoDoesNotWait, 5, 8),
         (Mutant::WitnessHasItsOwnKey, 0, 9),
         (Mutant::WitnessIsAskedOnce, 801, 4),
         (Mutant::CryptoSharesWithNoOne, 0, 10),
-        (Mutant::CryptoPromisesLate, 44, 7),
+        (Mutant::CryptoPromisesLate, 80, 7),
         (Mutant::KeyshareBelievesTheFirst, 1040, 12),
     ];
     for (mutant, seed, number) in found {
