@@ -120,7 +120,7 @@ fn every_fault_that_is_built_in_is_found() {
         (Mutant::CryptoAppendsBlindly, 3, 7),
         (Mutant::LateSealingKey, 10, 1),
         (Mutant::LostBlobsAreFaults, 8, 7),
-        (Mutant::HighestReceiptAlone, 1018, 3),
+        (Mutant::HighestReceiptAlone, 20367, 3),
         (Mutant::RetryClaimsARun, 2032, 7),
         (Mutant::CryptoDoesNotWait, 5, 8),
         (Mutant::WitnessHasItsOwnKey, 0, 9),
