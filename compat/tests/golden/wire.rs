@@ -343,7 +343,7 @@ fn ledger_entries_are_shown_as_they_are_hashed() {
     refuses_unknown_fields::<LedgerEntry>("ledger-entry.json");
 }
 
-/// The signature is over bytes of their own, so it is part of the format.
+/// The signed bytes are part of the format.
 #[test]
 fn debited_releases_are_signed() {
     let release = DebitedRelease {

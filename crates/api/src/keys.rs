@@ -237,7 +237,7 @@ pub struct NewSignature {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UploadKeyRequest {
-    /// The X25519 public key, made for this request alone, that the answer is encrypted to.
+    /// The X25519 public key that the answer is encrypted to, made for only this request.
     #[serde(with = "hex_digest")]
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub one_time_key: [u8; 32],
@@ -403,7 +403,7 @@ pub struct RunStanding {
 pub struct PlacedRelease {
     /// Its cells.
     pub cells: usize,
-    /// Digest of what was released and of its positions.
+    /// Digest of the releases and of their positions.
     pub statement: Digest,
 }
 
@@ -497,7 +497,7 @@ pub struct DebitedRelease {
     pub job: Uuid,
     /// The release's number within the job.
     pub number: u32,
-    /// Digest of what was released and of its positions.
+    /// Digest of the releases and of their positions.
     pub statement: Digest,
 }
 

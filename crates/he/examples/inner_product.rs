@@ -30,7 +30,7 @@ fn inner_product(rng: &mut impl CryptoRng) -> Result<(i128, i128)> {
     let keys = secret.evaluation_keys(rng)?;
 
     // The holder draws an upload key, and encrypts each column, a ciphertext for every 8192 records. Its switching keys
-    // bring what is computed under the upload key to the key service's key.
+    // bring results under the upload key to the key service's key.
     let layout = Layout::for_records(RECORDS as usize)?;
     let upload_key = HolderKey::random(&params, rng)?;
     let switch_keys = upload_key.switch_keys(&public, Some(layout), rng)?;

@@ -261,7 +261,7 @@ pub struct EvaluationKeys {
     pub(crate) params: Parameters,
     /// Entry l - 1: s(X^(2^l + 1)) -> s.
     pub(crate) packing: Vec<KeySwitchKey>,
-    /// Those for squared scores, which multiply under s: of sole holders alone.
+    /// Those for squared scores, which multiply under s: only sole holders have them.
     pub(crate) scores: Option<ScoreKeys>,
     /// Those of a roster's upload keys. A sole holder uploads its own.
     pub(crate) roster: Option<RosterKeys>,
@@ -270,7 +270,7 @@ pub struct EvaluationKeys {
 /// Keys for the product of a page with its image under X -> X^-1.
 ///
 /// A product of two ciphertexts that were switched to s can show s to a holder that chose one of them. So a dataset of
-/// several holders has no such keys: what its holders send may be multiplied only under keys of their own.
+/// several holders has no such keys: what its holders send may be multiplied only under other keys.
 #[derive(Clone, Debug)]
 pub(crate) struct ScoreKeys {
     /// s^2 -> s.

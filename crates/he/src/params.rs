@@ -40,7 +40,7 @@ pub struct ParameterSet {
     /// Plaintext moduli; a value lives modulo their product.
     pub plaintext_moduli: &'static [u64],
     /// Smallest number of records that the set is for, without squared scores. The number of plaintext moduli of a
-    /// release, and so what its ciphertexts are charged, follows from the records and from squares alone.
+    /// release, and so what its ciphertexts are charged, follows only from the records and from squares.
     pub min_records: u64,
     /// Largest number of records that the noise analysis covers.
     pub max_records: u64,
@@ -48,7 +48,7 @@ pub struct ParameterSet {
     pub max_squared_records: u64,
     /// Logarithm of the flood's granularity; its deviation is 2^26 times that (see `noise`).
     pub flood_bits: u32,
-    /// Whether it is for secret keys of one service alone.
+    /// Whether it is only for secret keys that one service has.
     pub whole_key_only: bool,
 }
 
@@ -180,7 +180,7 @@ impl ParameterSet {
         self.max_squared_records > 0
     }
 
-    /// What one sealed ciphertext adds to the failure probability of the proof: 2^-`strip_bits` at most, the statistical
+    /// The most that one sealed ciphertext adds to the failure probability of the proof is 2^-`strip_bits`, the statistical
     /// distance by which the flood moves when the noise of the mask's encryption is taken off (docs/THREAT-MODEL.md).
     pub fn strip_bits(&self) -> f64 {
         noise::strip_bits(self)

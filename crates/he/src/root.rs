@@ -1,7 +1,7 @@
 //! The 32 bytes from which a key service draws all that is secret about a dataset's key.
 //!
-//! They are a key for HKDF-SHA256 (RFC 5869), whose context names what is drawn and everything from other parties that
-//! it depends on. A service that stores them can draw the same again after a crash.
+//! They are a key for HKDF-SHA256 (RFC 5869), whose context names the secret and every input from other parties that
+//! it depends on. A service that stores them can draw the same secrets after a crash.
 
 use hkdf::Hkdf;
 use rand::{CryptoRng, RngCore, SeedableRng};

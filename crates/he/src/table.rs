@@ -31,7 +31,7 @@ pub struct Section {
     pub key: ProductKey,
 }
 
-/// A table has at most so many sections: one a holder of a roster.
+/// The most sections that a table has: one for each holder of a roster.
 pub(crate) const MAX_SECTIONS: usize = 128;
 
 /// The key that products of columns are under.

@@ -122,7 +122,7 @@ impl EvaluationContext<'_> {
         Some(out)
     }
 
-    /// Merges the leaves of sections whose sums are whole: what comes of it is under s, and adds up over sections.
+    /// Merges the leaves of sections whose sums are whole: the results are under s and add up over sections.
     fn merge_whole(&self, sums: &mut TileSums, work: &mut Work) -> Result<()> {
         let started = Clock::start();
         for number in 0..sums.sections.len() {

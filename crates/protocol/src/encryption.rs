@@ -1,6 +1,6 @@
 //! The upload keys that holders encrypt under, and what that makes of their objects.
 //!
-//! Every upload is under an upload key of its own, which the holder forgets when the upload is complete. The computation
+//! Every upload is under its own upload key, which the holder forgets when the upload is complete. The computation
 //! service brings it under the dataset's key with switching keys. A sole holder draws its upload key and uploads the
 //! switching keys. Several holders fetch their upload keys from the key services, which make the switching keys: a
 //! holder that made them could read the dataset's key (docs/THREAT-MODEL.md).
@@ -51,7 +51,7 @@ impl Encryption {
         self == Self::OwnKey
     }
 
-    /// What an upload has in addition to what is encrypted.
+    /// The objects of an upload that encrypt nothing.
     pub(crate) fn objects(self) -> impl Iterator<Item = Object> + use<> {
         self.has_own_keys().then_some(Object::Keys).into_iter()
     }
@@ -261,7 +261,7 @@ impl Payload {
         }
     }
 
-    /// Whether it has ciphertexts alone, all under this upload key.
+    /// Whether it has only ciphertexts, all under this upload key.
     pub fn is_under(&self, key: HolderKeyId) -> bool {
         match self {
             Self::Seeded(all) => all.iter().all(|ciphertext| ciphertext.key_id() == key),

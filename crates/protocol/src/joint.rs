@@ -3,7 +3,7 @@
 //! Holders of records have record chunks of their own over all columns; holders of columns have the
 //! columns of their attributes over all chunks. Every holder uploads a whole noise ladder of the
 //! common plan, and what a page takes of them is added when it is sealed: a release takes the sum of all
-//! holders' noise. Each upload is under an upload key of its own.
+//! holders' noise. Each upload is under its own upload key.
 
 use crate::Error;
 use crate::encryption::{Encryption, NO_SUCH_OBJECT, OTHER_KEY, Payload};
@@ -44,7 +44,7 @@ impl<'a> SwitchKeys<'a> {
         keys.map(Self::Own).ok_or(NO_SUCH_OBJECT)
     }
 
-    /// Those of a dataset with so many holders, whose evaluation keys are given.
+    /// The switching keys of a dataset with `holders` holders, from its evaluation keys.
     ///
     /// # Errors
     /// [`Error::Object`] where the evaluation keys are for other uploads than the terms have.

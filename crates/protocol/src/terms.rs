@@ -256,7 +256,7 @@ impl Terms {
     /// The plan's outline. Terms that were planned before have one.
     ///
     /// # Errors
-    /// A budget that is none, no runs or too many; terms that are not complete; squared scores of two or more
+    /// A budget that is not positive, no runs or too many; terms that are not complete; squared scores of two or more
     /// holders; a parameter set that does not exist or is too small.
     pub fn outline(&self) -> Result<Outline, Error> {
         self.check_numbers()?;
@@ -302,7 +302,7 @@ impl Terms {
     fn demand(&self, need: &Need, holders: &Holders) -> Result<Demand, Error> {
         let ladder = ladder_of_all(self.runs, need.ladder.plan()?)?;
         let residues = ParameterSet::residues(self.record_bound, need.squares);
-        // Every sealed ciphertext has a position of its own.
+        // Every sealed ciphertext has its own position.
         let ciphertexts = (ladder.positions().max(1) * residues) as f64;
         Ok(Demand {
             records: self.record_bound,
@@ -367,7 +367,7 @@ impl Terms {
     /// squared scores or not.
     ///
     /// # Errors
-    /// Squared scores of two or more holders, a budget that is none, no runs or too many, a record bound or weight of zero, a domain or
+    /// Squared scores of two or more holders, a budget that is not positive, no runs or too many, a record bound or weight of zero, a domain or
     /// model cap that no mechanism can do with, a roster or a contribution that is none of the schema's.
     pub fn job(&self, squares: bool) -> Result<Job, Error> {
         self.check_numbers()?;

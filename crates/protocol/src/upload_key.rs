@@ -2,7 +2,7 @@
 //!
 //! Each key service keeps one seed for each holder. The holder signs a request with the key that the roster names, and
 //! each service answers with its seed, encrypted to a one-time key of the request (HPKE, RFC 9180: X25519, HKDF-SHA256,
-//! ChaCha20-Poly1305). So the seeds may pass through other services. An access token alone is not enough: the generation
+//! ChaCha20-Poly1305). So the seeds may pass through other services. An access token is not enough: the generation
 //! service issues tokens, and the computation service has the ciphertexts.
 
 use crate::Error;
@@ -32,7 +32,7 @@ pub struct SeedRequest {
     pub holder: u32,
     /// Digest of the evaluation keys: the seeds are of these keys.
     pub evaluation_keys: [u8; 32],
-    /// The public half of a key for this request alone.
+    /// The public half of a key for only this request.
     pub one_time_key: [u8; 32],
 }
 
@@ -71,7 +71,7 @@ impl SeedRequest {
     /// Encrypts the seed of key service number `service` to the request's one-time key.
     ///
     /// # Errors
-    /// [`Error::Seed`] for a one-time key that is none.
+    /// [`Error::Seed`] for an invalid one-time key.
     pub fn seal(&self, service: usize, seed: &[u8; 32]) -> Result<Vec<u8>, Error> {
         let refused = |_| Error::Seed("the one-time key of the request is not a key of X25519");
         let recipient = <X25519HkdfSha256 as Kem>::PublicKey::from_bytes(&self.one_time_key);
@@ -148,7 +148,7 @@ impl OneTimeKey {
 }
 
 /// The upload key that the seeds of all key services, in the order of the terms, expand to. The computation service
-/// refuses what is encrypted under another key than the key services named.
+/// refuses objects under another key than the key services named.
 ///
 /// # Errors
 /// [`Error::Seed`] for another number of seeds than there are key services.

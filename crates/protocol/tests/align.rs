@@ -71,7 +71,7 @@ fn deliver(lists: &[Vec<u32>], seed: u64) -> (Vec<Aligned>, Vec<Outgoing>, Vec<D
 }
 
 /// A party that could tell places of lists apart by the order of its rows would know which of its rows another party
-/// has: every list under all exponents comes to everybody.
+/// has: every party gets every list under all exponents.
 #[test]
 fn messages_do_not_depend_on_the_order_of_rows() {
     let lists = [vec![1, 2, 3, 4], vec![1, 2, 5], vec![1, 3, 6]];
@@ -84,7 +84,7 @@ fn messages_do_not_depend_on_the_order_of_rows() {
     assert_eq!(bytes(&lists), bytes(&turned));
 }
 
-/// What is under a party's own exponent alone, and so tells it which rows are meant, is of rows that all have.
+/// Values under only a party's own exponent, which it recognises, are of rows that all parties have.
 #[test]
 fn party_of_three_recognises_only_rows_that_all_have() {
     let lists = [vec![1, 2, 3, 4], vec![1, 2, 5], vec![1, 3, 6]];
@@ -260,7 +260,7 @@ fn what_is_not_the_protocols_is_refused_and_changes_nothing() {
     assert!(one.receive(1, &short.to_bytes()).is_err());
     one.receive(1, &back.bytes).unwrap();
     assert!(one.aligned().is_none());
-    // Common rows that are none of this party's, or another number of them than there are.
+    // Common rows that this party does not have, or a wrong number of them.
     let whole = one.receive(1, &second.bytes).unwrap();
     two.receive(0, &whole[0].bytes).unwrap();
     let common = two.receive(0, &first.bytes).unwrap().remove(1);

@@ -379,7 +379,7 @@ fn parts_that_do_not_make_a_table_are_refused() {
     assert!(refused.to_string().contains("other columns"), "{refused}");
 }
 
-/// Each holder's objects are under its own upload key: under another's, a holder could send what it saw of that
+/// Each holder's objects are under its own upload key: under another's, a holder could send a copy of that
 /// holder, or be taken for it.
 #[test]
 fn uploads_under_another_holders_key_are_refused() {

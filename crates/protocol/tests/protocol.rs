@@ -263,7 +263,7 @@ fn contrasts_are_exact_with_and_without_slots_and_over_chunks() {
     }
 }
 
-/// The same counts and the same noise, whoever made the upload key.
+/// The same counts and the same noise under upload keys of holders and of key services.
 #[test]
 fn contrasts_are_exact_under_either_upload_key() {
     for encryption in [Encryption::OwnKey, Encryption::RosterKey] {

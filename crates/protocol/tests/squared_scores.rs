@@ -1,5 +1,5 @@
-//! Key services refuse squared scores of two holders, whatever a computation service sends. They contain the product of both
-//! holders' counts, so a holder that uploads columns of its own making could read the other's counts. That computation services
+//! Key services refuse squared scores of two holders in every request of a computation service. They contain the product of both
+//! holders' counts, so a holder that uploads forged columns could read the other's counts. That computation services
 //! refuse them is tested in `holders.rs`.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions

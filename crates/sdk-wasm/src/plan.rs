@@ -154,7 +154,7 @@ fn layout(terms: &Terms, records: usize) -> Result<Option<Layout>, Error> {
     Ok(Some(layout))
 }
 
-/// What a sole holder of so many records uploads.
+/// The upload of a sole holder's table with `records` records.
 pub(crate) fn part_plan(terms: &Terms, records: usize) -> Result<PartPlan, Error> {
     check_uploadable(terms)?;
     Ok(terms.part_plan(0, layout(terms, records)?)?)

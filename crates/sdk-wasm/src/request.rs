@@ -43,7 +43,7 @@ pub enum Request {
         /// The holder's number in the roster, 0 where there is one holder.
         part: u32,
     },
-    /// Plans the upload of a sole holder's table with so many records.
+    /// Plans the upload of a sole holder's table with `records` records.
     Plan {
         /// The terms.
         terms: Box<Terms>,

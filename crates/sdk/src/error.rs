@@ -167,7 +167,7 @@ pub enum Error {
         /// Why not.
         reason: &'static str,
     },
-    /// Accounts of what was released of a dataset contradict each other.
+    /// Accounts of a dataset's releases contradict each other.
     #[error("dataset {dataset}: {reason}")]
     Contradicted {
         /// The dataset.

@@ -42,8 +42,8 @@ impl Client {
             .await
     }
 
-    /// Fetches the account's upload key from the key services, with a request that the holder signs. Whoever has the key
-    /// can read what is encrypted under it.
+    /// Fetches the account's upload key from the key services, with a request that the holder signs. A party that has the key
+    /// can read everything that is encrypted under it.
     ///
     /// # Errors
     /// [`Error::Outsider`], [`Error::OtherKey`]; seeds that are not for this request; what the crypto service refuses.

@@ -6,8 +6,8 @@
 //! key the upload begins anew: what was sent before does not count. A line that was cut off by a crash is
 //! left out. The file is its owner's alone: whoever has the key can read what the service has.
 //!
-//! A file beside it is locked while the record is open, and has the number of the process. Two processes that write
-//! one record would each send objects under a key of its own, and neither could complete the upload.
+//! A second file is locked while the record is open, and has the number of the process. Two processes that write
+//! one record would each send objects under different keys, and neither could complete the upload.
 
 use fhaim_api::Digest;
 use fhaim_domain::Version;
@@ -76,7 +76,7 @@ struct Kept {
     _lock: File,
 }
 
-/// Locks the file beside a record, and writes the number of this process into it.
+/// Locks the second file of a record, and writes the number of this process into it.
 fn lock(path: &Path, dataset: Uuid) -> Result<File, Error> {
     let fault = |error: std::io::Error| Error::Journal {
         path: path.to_owned(),

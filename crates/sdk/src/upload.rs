@@ -138,7 +138,7 @@ impl Client {
     ///
     /// # Errors
     /// What the services refuse, and what [`Client::prepare`] does. Nothing is lost: the same
-    /// call with the same journal goes on. [`Error::Mixed`] where another upload of the same part ran at the same
+    /// call with the same journal continues. [`Error::Mixed`] where another upload of the same part ran at the same
     /// time: the same call sends everything again.
     pub async fn upload(
         &self,

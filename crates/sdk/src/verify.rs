@@ -194,7 +194,7 @@ impl Client {
 /// How often ledger and answers are asked for again, where something is released in between.
 const MOMENTS: usize = 3;
 
-/// What a key service takes at most from a debit to its answer, where it is not stopped in between.
+/// The longest time from a key service's debit to its answer, unless it is stopped in between.
 const BETWEEN_MOMENTS: Duration = Duration::from_millis(300);
 
 /// Why holders of columns cannot check what was released.

@@ -132,7 +132,7 @@ impl From<&Section> for WireSection {
     }
 }
 
-/// The sections of a table with so many record chunks.
+/// The sections of a table with this number of record chunks.
 fn sections(wire: Vec<WireSection>, chunks: usize) -> Result<Vec<Section>> {
     let mut start = 0;
     let mut sections = Vec::with_capacity(wire.len());
@@ -163,7 +163,7 @@ impl Order {
     /// The order for a task over a table whose objects are kept where others can read them.
     ///
     /// # Errors
-    /// [`fhaim_he::Error::Unavailable`] for a table that is in memory alone.
+    /// [`fhaim_he::Error::Unavailable`] for a table that is only in memory.
     pub fn new(
         table: &dyn Columns,
         keys: &Place,

@@ -310,7 +310,7 @@ async fn memory_is_bounded_over_all_holders() {
     }
 }
 
-/// Each holder has an upload key of its own. Under another's, a copy of that holder's objects would be computed on.
+/// Each holder has its own upload key. Under another's, a copy of that holder's objects would be computed on.
 #[tokio::test(flavor = "multi_thread")]
 async fn object_under_another_holders_upload_key_is_refused() {
     let two = Two::new(Partition::Records).await;

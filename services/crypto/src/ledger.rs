@@ -101,7 +101,7 @@ async fn audit(tx: &mut Tx, dataset: Uuid, act: &Act) -> Result<(), Failure> {
     Ok(asked.write(tx, true).await?)
 }
 
-/// What a job has released, in order, and what was debited of it last.
+/// A job's releases, in order, and its last debit.
 ///
 /// # Errors
 /// A stored ledger that breaks its own rules.
@@ -210,7 +210,7 @@ pub(crate) async fn freeze(state: &State, dataset: Uuid, reason: Freeze) -> Fail
 /// Lets a frozen dataset go on, after an operator has looked into it.
 ///
 /// # Errors
-/// [`ProblemKind::Conflict`] where it is not frozen, or for a reason that no operator can lift.
+/// [`ProblemKind::Conflict`] if it is not frozen, or frozen for a reason that no operator can lift.
 pub async fn thaw(state: &State, dataset: Uuid) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
     let stored = keys::lock(state, &mut tx, dataset).await?;
@@ -258,7 +258,7 @@ pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<Run
     let mut ledgers: BTreeMap<Uuid, Ledger> = BTreeMap::new();
     for act in store::debits(tx, dataset).await? {
         let (Act::Debited { job, entries, .. } | Act::Released { job, entries, .. }) = act else {
-            return Err(broken("an act that is none of a debit"));
+            return Err(broken("an act that is not a debit"));
         };
         let ledger = ledgers
             .entry(Uuid::from_bytes(job.0))

@@ -146,7 +146,7 @@ impl Setting {
         self.state = self.place.open().await;
     }
 
-    /// How many releases the ledger has debits of, and what they cost together.
+    /// The number of releases that the ledger has debits of, and their total cost.
     async fn spent(&self) -> (usize, String) {
         let shown = ledger::show(&self.state, self.dataset, OWNER, &[]).await;
         let shown = shown.unwrap();
@@ -205,7 +205,7 @@ async fn page_that_is_too_noisy_is_paid_for() {
     assert_eq!(setting.spent().await.0, 1);
     let frozen = setting.decrypt(&honest).await.unwrap_err();
     assert_eq!(frozen.kind(), ProblemKind::Frozen);
-    // What was read has the noise of these releases: they are not decrypted in another form.
+    // The first answer has the noise of these releases: they are not decrypted in another form.
     ledger::thaw(&setting.state, setting.dataset).await.unwrap();
     let refused = setting.decrypt(&honest).await.unwrap_err();
     assert_eq!(refused.kind(), ProblemKind::Refused);

@@ -230,7 +230,7 @@ async fn the_first_holder_makes_the_keys() {
     make(OWNER, of_two()).await.unwrap();
 }
 
-/// One of the holders can cause a page that cannot be decrypted, so no operator lets the dataset go on.
+/// One of the holders can cause a page that cannot be decrypted, so no operator thaws the dataset.
 #[tokio::test]
 async fn dataset_of_two_holders_frozen_over_noise_is_not_thawed() {
     let place = Place::new().await;
@@ -271,7 +271,7 @@ fn seed_request(set: &KeySet, holder: u32) -> (SeedRequest, OneTimeKey) {
     (request, one_time_key)
 }
 
-/// Fetches with a signature of holder number `signer` under a request, which may be another than is asked.
+/// Fetches with a signature of holder number `signer` under a request, which may differ from the one that is sent.
 async fn fetch(
     state: &State,
     set: &KeySet,
@@ -301,7 +301,7 @@ async fn each_holder_fetches_the_upload_key_of_its_switching_keys() {
     assert_eq!(roster.shape(), RosterShape::Records(2));
     for (holder, caller) in [(0, OWNER), (1, OTHER)] {
         let mut sealed = Vec::new();
-        // Whenever it is asked for, the key is the same, and encrypted anew.
+        // Every answer has the same key, encrypted again.
         for _ in 0..2 {
             let (request, one_time_key) = seed_request(&set, holder);
             let signer = holder as u8 + 1;
@@ -319,7 +319,7 @@ async fn each_holder_fetches_the_upload_key_of_its_switching_keys() {
     }
 }
 
-/// An access token alone is not enough: another service issues tokens.
+/// An access token is not enough: another service issues tokens.
 #[tokio::test]
 async fn upload_key_is_not_given_to_others_than_its_holder() {
     let place = Place::new().await;

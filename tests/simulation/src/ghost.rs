@@ -138,7 +138,7 @@ impl Ghost {
     /// A batch is decrypted, for the debit that is the entry `record`.
     pub(crate) fn decrypted(&mut self, look: &Look, record: Known, knowledge: Knowledge) {
         if record & !knowledge.ledger != 0 {
-            self.violation("13: what is not debited was decrypted".to_owned());
+            self.violation("13: a page was decrypted before its debit".to_owned());
         }
         for part in look.pages.iter().flat_map(|page| &page.parts) {
             let release = look.releases.iter().find(|r| r.number == part.number);

@@ -51,7 +51,7 @@ pub(crate) trait Engine {
         digests: Digests,
     ) -> Result<Judged, Error>;
 
-    /// What it decrypts of a request, where it can.
+    /// The integers of a request, if it can be decrypted.
     fn open(&self, body: &[u8]) -> Result<Option<Vec<Vec<i64>>>, Error>;
 
     /// A request without its pages' contents: what a service judges that reads none.

@@ -307,7 +307,7 @@ class DebitedRelease:
     """The release's number within the job."""
 
     statement: str
-    """Digest of what was released and of its positions."""
+    """Digest of the releases and of their positions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -942,7 +942,7 @@ class PlacedRelease:
     """Its cells."""
 
     statement: str
-    """Digest of what was released and of its positions."""
+    """Digest of the releases and of their positions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1067,7 +1067,7 @@ class ReleasedStatistic:
     """The released integers."""
 
     variance_units: int
-    """Noise variance that was asked for, in the units of the noise ladder."""
+    """The requested noise variance, in the units of the noise ladder."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1236,7 +1236,7 @@ class UploadKeyRequest:
     """A holder's request for its upload key."""
 
     one_time_key: str
-    """The X25519 public key, made for this request alone, that the answer is encrypted to."""
+    """The X25519 public key that the answer is encrypted to, made for only this request."""
 
     signature: str
     """Ed25519 signature, with the holder's key in the roster, of `fhaim upload key request 1`,

@@ -282,7 +282,7 @@ impl Shape {
     fn keys(&self) -> u64 {
         let of_uploads = match self.uploads {
             RosterShape::Counts(_) => self.holders(),
-            // Its first merges take one level alone.
+            // Its first merges take one level only.
             RosterShape::Records(1) => 5,
             RosterShape::Records(_) => 19 * self.holders(),
             RosterShape::Columns(_) => 3 * self.holders() + 18,
@@ -343,7 +343,7 @@ impl Load {
     /// What a batch takes. Key switches make factors of combinations of columns, and merge the leaves of a page. The
     /// first merge of two leaves switches two polynomials for sums, and four for products, under each key that the
     /// leaves are under. The merges above switch one for every two leaves. Of counts all merges switch one. Each
-    /// variance on a page is sealed and decrypted by itself, with noise of its own.
+    /// variance on a page is sealed and decrypted separately, with its own noise.
     fn batch(&self, batch: &ExpectedBatch, shape: &Shape) -> Work {
         let slots = shape.layout.slots();
         let cells = batch.sums + batch.products;

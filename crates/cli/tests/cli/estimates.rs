@@ -51,7 +51,7 @@ const ALL: &Counted = &[KEY_SWITCHES, ("fit_cells", 6.0), ("fit_tables", 4.0)];
 /// What a sole holder can upload.
 const SOLE: &[&str] = &["--contribution records", "--contribution counts"];
 
-/// Asserts that what is counted of runs with each of these flags is near to what was expected.
+/// Asserts that the counts of runs with each of these flags are near the expected ones.
 fn assert_counted(flags: &[&str], counted: &Counted, sizes: &[usize], records: usize) {
     let (csv, schema) = made(sizes, records);
     for flags in flags {

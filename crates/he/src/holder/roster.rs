@@ -76,7 +76,7 @@ impl RosterShape {
     }
 }
 
-/// Which switching keys a key x has, beside x -> s.
+/// The switching keys that a key x has in addition to x -> s.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct KeyKinds {
     /// x -> the joint key.
@@ -246,7 +246,7 @@ pub(crate) fn upload_seed(root: &Root, holder: usize) -> Zeroizing<[u8; 32]> {
     root.bytes_for(b"upload key", &[&number])
 }
 
-/// What one key service draws of the upload keys of a roster: the keys, or its summands of them.
+/// One key service's part of the upload keys of a roster: the keys, or its summands of them.
 #[derive(Default)]
 pub(crate) struct RosterSecrets {
     pub(crate) uploads: Vec<HolderKey>,

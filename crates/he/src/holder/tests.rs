@@ -212,7 +212,7 @@ fn noise_of_right_factors_and_products_is_as_large_as_expected() {
     }
 }
 
-/// The product of a left and a right factor under (1, h), for whoever knows h: c2 h^2 is in the first half.
+/// The product of a left and a right factor under (1, h), for a party that knows h: c2 h^2 is in the first half.
 fn product(key: &HolderKey, left: &Ciphertext, right: &Ciphertext) -> Ciphertext {
     let ring = key.params().ring();
     let t = key.params().set().plaintext_moduli[0];

@@ -205,7 +205,7 @@ impl Switch {
     }
 }
 
-/// What one service holds of a dataset's key, and of the upload keys of its roster, as transforms over all primes.
+/// One service's shares of a dataset's key and of the upload keys of its roster, as transforms over all primes.
 struct Secrets<'a> {
     dataset: &'a [u64],
     roster: RosterSecrets,

@@ -8,14 +8,14 @@
 //!    sends the list, now under all exponents, to everybody. Equal keys have become equal values, so everyone sees
 //!    the values that all lists have. Their ascending order is the common order.
 //! 2. For each party the others take their exponents off the common values, one after the other. The party gets them
-//!    under its own exponent alone, in the common order, and recognises its rows.
+//!    under only its own exponent, in the common order, and recognises its rows.
 //!
 //! Lists are sent in ascending order of their values. So a list tells nothing of the order that it had before, and no
 //! party can tell which of its rows a value under several exponents is.
 //!
 //! **What each party learns**: which of its rows are common to all, the number of everyone's rows, and with three
 //! parties how many rows each two have in common ([`Aligned`]), but not which. Under the decisional Diffie-Hellman
-//! assumption, with SHA-512 as a random oracle, and while all follow the protocol and no two pool what they hold,
+//! assumption, with SHA-512 as a random oracle, and while all follow the protocol and no two pool their data,
 //! nothing else. A party that deviates can put keys of its choice into its list, and so ask whether others have them.
 //!
 //! [`Party`] does no I/O: it takes messages and gives messages. The same message again gives the
@@ -213,7 +213,7 @@ impl Party {
             Stage::Common(_) if owner == self.me => {
                 let rows = values.iter().map(|value| self.rows.get(value).copied());
                 let rows: Option<Vec<usize>> = rows.collect();
-                let none = AlignError::Message("a common value that is none of this party's");
+                let none = AlignError::Message("a common value that this party does not have");
                 self.common = Some(rows.ok_or(none)?);
             }
             Stage::Common(without) => {
@@ -312,7 +312,7 @@ impl Party {
         raised.ok_or(AlignError::Message("a value outside of the group"))
     }
 
-    /// A list under so many exponents, in ascending order: to the next party, or to all others.
+    /// A list under the given number of exponents, in ascending order: to the next party, or to all others.
     fn list(&self, owner: usize, exponents: u8, mut values: Vec<Value>) -> Outgoing {
         values.sort_unstable();
         let stage = match usize::from(exponents) == self.parties {

@@ -1,8 +1,8 @@
 //! The messages of an alignment, as bytes.
 //!
 //! Magic `FHALIGN`, version, session (32 bytes), owner, stage, number of values (4 bytes, little-endian), values of
-//! 32 bytes. The stage is 0 for a whole list, 1 and 2 for one under so many exponents, and 128 and so many for common
-//! values of which so many exponents are taken off. What decodes encodes to the same bytes. Values are canonical, in
+//! 32 bytes. The stage is 0 for a whole list, 1 and 2 for one under 1 or 2 exponents, and 128 plus a number for common
+//! values from which that number of exponents is removed. What decodes encodes to the same bytes. Values are canonical, in
 //! the group, and not its identity. Those of lists ascend; common values are in the common order, each once.
 
 use super::{AlignError, MAX_PARTIES};
@@ -26,7 +26,7 @@ pub enum Stage {
     Round(u8),
     /// Under those of all parties.
     Whole,
-    /// The values that all lists have, on their way to their owner: so many exponents are taken off.
+    /// The values that all lists have, on their way to their owner, and the number of exponents that are removed.
     Common(u8),
 }
 

@@ -105,7 +105,7 @@ pub enum Freeze {
 }
 
 impl Freeze {
-    /// Whether an operator can let a dataset of so many holders go on after this.
+    /// Whether an operator can thaw a dataset of this number of holders after this.
     pub fn can_be_thawed(self, holders: u32) -> bool {
         match self {
             Self::Witness => true,
@@ -115,7 +115,7 @@ impl Freeze {
         }
     }
 
-    /// What an operator is told who cannot let the dataset go on.
+    /// The message for an operator that cannot thaw the dataset.
     pub fn way_forward(self) -> &'static str {
         match self {
             Self::Noise => {

@@ -1,6 +1,6 @@
-//! What a key service has debited of a dataset, signed, for holders that check what was released.
+//! A key service's signed list of its debits of a dataset, for holders that check the releases.
 //!
-//! Where several services share a key, a holder reads releases from the first of them alone. Before it shares
+//! Where several services share a key, a holder reads releases only from the first of them. Before it shares
 //! anything that depends on them, its program compares them with what every other service says in its own name.
 
 use crate::Error;
@@ -15,7 +15,7 @@ pub struct DebitedRelease {
     pub job: JobId,
     /// The release's number within the job.
     pub number: u32,
-    /// What was released, and at which positions: see [`Window::place`](crate::window::Window::place).
+    /// Digest of the releases and of their positions: see [`Window::place`](crate::window::Window::place).
     pub statement: [u8; 32],
 }
 

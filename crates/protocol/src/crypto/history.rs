@@ -222,7 +222,7 @@ impl Standing {
         self.append(Act::Frozen { reason }).map(Some)
     }
 
-    /// Lets a frozen dataset go on, once an operator has looked into it. Each reason for which it was frozen has to
+    /// Thaws a frozen dataset, once an operator has looked into it. Each reason for which it was frozen has to
     /// allow that.
     ///
     /// # Errors
@@ -328,7 +328,7 @@ impl Book {
                 let restored = book.restore_debited(entries, request);
                 restored.map_err(|error| Error::stored(&error))?;
             }
-            Some(_) => return Err(Error::stored(&"an act that is none of a debit")),
+            Some(_) => return Err(Error::stored(&"an act that is not a debit")),
             None => {}
         }
         Ok(book)
@@ -525,7 +525,7 @@ mod tests {
                 Err(Error::FrozenForGood(Freeze::Restored))
             ));
             assert_eq!(read(&links), standing);
-            // An operator's word that is in the chain all the same lifts what it can.
+            // A thaw that is in the chain anyway lifts the reasons that it can.
             standing.append(Act::Thawed).unwrap();
             assert_eq!(standing.frozen(), Some(Freeze::Restored));
         }

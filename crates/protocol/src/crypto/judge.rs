@@ -267,7 +267,7 @@ impl Book {
                 answers.ok_or(Error::Request("what was placed has no answer"))?,
             ));
         };
-        // What was read of the other request would have the same noise, and its cells be paid for once.
+        // The other request's integers would have the same noise, and their cells would be paid for once.
         if self.debited.is_some_and(|debited| debited != *digest) {
             return Err(Error::Request(
                 "another request of these releases was debited",

@@ -52,7 +52,7 @@ pub struct PagePlace {
 
 /// What turns a sealed page into its coefficients.
 pub trait Decryptor<C> {
-    /// The coefficients of a page, wiped from memory when they are dropped. The same whenever it is asked for.
+    /// The coefficients of a page, wiped from memory when they are dropped. Repeated calls give the same.
     ///
     /// # Errors
     /// A page that is not one: too noisy, or of other parameters.
@@ -94,7 +94,7 @@ pub struct Digests {
 pub enum Judged {
     /// Nothing more: it was released before, or freezes the dataset.
     Done(Outcome),
-    /// It may be decrypted once it is [debited](Book::debit), and what is read is to be [ruled](rule) on.
+    /// It may be decrypted once it is [debited](Book::debit); then [`rule`] decides on the integers.
     Granted(Box<Grant>),
 }
 

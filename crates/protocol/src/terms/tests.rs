@@ -260,7 +260,7 @@ fn split_keys_have_a_parameter_set_for_shares() {
     }
 }
 
-/// A holder that made the switching keys of its own upload key could read the dataset's key.
+/// A holder that made its upload key's switching keys could read the dataset's key.
 #[test]
 fn upload_keys_of_a_roster_are_made_by_the_key_services() {
     let one = terms().complete(&Mechanisms).unwrap();

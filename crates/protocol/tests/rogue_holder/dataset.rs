@@ -1,4 +1,4 @@
-//! Datasets whose services follow the protocol: of several holders, and of one alone under an unrelated key.
+//! Datasets whose services follow the protocol: of several holders, and of one holder under an unrelated key.
 
 use crate::forge::extractor;
 use fhaim_domain::{Schema, Table};
@@ -76,7 +76,7 @@ fn axis(attribute: usize, cells: usize) -> Axis {
     }
 }
 
-/// Releases of one-way tables and of products, of so many cells each.
+/// Releases of one-way tables and of products, with the given numbers of cells.
 pub fn requests(one_way: usize, products: [usize; 2]) -> Vec<ReleaseRequest> {
     let mut statistics = vec![Statistic::OneWay(axis(2, one_way))];
     if products != [0, 0] {

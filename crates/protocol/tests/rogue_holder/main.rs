@@ -1,11 +1,11 @@
-//! One dishonest holder of a roster uploads objects of its own making. All services follow the protocol.
+//! One dishonest holder of a roster uploads forged objects. All services follow the protocol.
 //!
 //! When holders encrypted under the dataset's public key, such a holder read the dataset's secret key s from the
 //! released integers: it added (0, K (q + 1) / t) to an honest ciphertext, and the integers then contained K s. Now its
 //! objects are under an upload key h, and it does not make the keys that bring them to s.
 //!
 //! Each test compares the released integers with an ideal: the noisy sums of the honest holders, plus what the rogue's
-//! objects release in a dataset of the rogue alone, whose secret key has nothing to do with s.
+//! objects release in a dataset without other holders, whose secret key has nothing to do with s.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -347,7 +347,7 @@ fn objects_under_another_holders_id_are_refused() {
         let [honest, own] = [0, 1].map(|holder| dataset.upload_key(holder));
         let copies = case.honest_objects(0, &honest);
         for target in [Target::Noise, Target::Data] {
-            // A copy as it is, and an object of its own that has the other's name.
+            // A copy as it is, and its own object under the other's name.
             let copied = |(object, payload): (&Object, &Payload)| match target.has(*object) {
                 true => (*object, copies[object].clone()),
                 false => (*object, payload.clone()),
@@ -518,7 +518,7 @@ fn any_forgery(multiplied: bool) -> impl Strategy<Value = Forgery> {
     ]
 }
 
-/// The services do with a rogue's objects what they do in the ideal: they release the honest holders' sums plus a
+/// The services treat a rogue's objects as in the ideal: they release the honest holders' sums plus a
 /// function of these objects and their upload key, or nothing.
 fn check(attempt: &Attempt) {
     let Attempt {

@@ -274,7 +274,7 @@ pub(super) struct Agreed {
 }
 
 impl Client {
-    /// What was released of a dataset, of one job alone or of all, once every account of it agrees.
+    /// The releases of one job or of all jobs of a dataset, once all accounts of them agree.
     ///
     /// # Errors
     /// [`Error::Contradicted`]; what the services refuse.

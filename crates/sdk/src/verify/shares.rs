@@ -22,7 +22,7 @@ use crate::{Client, Error, KeptLadder, Records};
 
 impl Client {
     /// A holder's share of everything that was released of a dataset of several holders of records: its
-    /// summands, with masks that vanish from the sum of all shares alone. Nothing is shared unless every
+    /// summands, with masks that vanish only from the sum of all shares. Nothing is shared unless every
     /// account of what was released agrees (docs/THREAT-MODEL.md, "Checking afterwards").
     ///
     /// # Errors
@@ -235,7 +235,7 @@ struct Record {
     dataset: Uuid,
     path: PathBuf,
     recorded: Recorded,
-    /// Held until the record is written: a second program waits for it, and then reads what was written.
+    /// Held until the record is written: a second program waits for it, and then reads the new record.
     _lock: File,
 }
 
@@ -245,7 +245,7 @@ impl Record {
         let lock = lock.and_then(|file| file.lock().map(|()| file));
         let lock = lock.map_err(|error| fault(&path, error.to_string()))?;
         let recorded = match std::fs::read(&path) {
-            Ok(text) => parse(&text).ok_or_else(|| {
+            Ok(text) => serde_json::from_slice(&text).map_err(|_| {
                 let problem = format!("not a record of releases of version {RECORD_VERSION}");
                 fault(&path, problem)
             })?,
@@ -316,18 +316,6 @@ fn fault(path: &Path, reason: String) -> Error {
     Error::Ladder { path, reason }
 }
 
-/// Reads a record. Programs before version 1 kept statements alone.
-fn parse(text: &[u8]) -> Option<Recorded> {
-    let recorded = serde_json::from_slice(text);
-    let statements = || serde_json::from_slice(text).ok();
-    recorded.ok().or_else(|| {
-        Some(Recorded {
-            statements: statements()?,
-            ..Recorded::default()
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -352,17 +340,6 @@ mod tests {
         let mut again = record(&path).unwrap();
         assert!(is_known(&mut again, "0/0", 1));
         assert!(!is_known(&mut again, "0/1", 9));
-    }
-
-    #[test]
-    fn record_of_statements_alone_is_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.shared");
-        let digest = Digest([7; 32]);
-        std::fs::write(&path, format!("{{\"0/0\":\"{digest}\"}}")).unwrap();
-        let mut read = record(&path).unwrap();
-        assert!(read.is_known("0/0".to_owned(), &[7; 32]));
-        assert!(!read.is_known("0/0".to_owned(), &[8; 32]));
     }
 
     #[test]

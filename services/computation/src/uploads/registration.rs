@@ -239,7 +239,7 @@ fn same_terms(stored: Stored, terms: &Terms) -> Result<Stored, Failure> {
 
 /// What the crypto service says of the dataset's keys. Refuses keys that were made under other terms, where the terms
 /// have a roster: whoever knows a dataset's identifier could otherwise keep its holders out. Refuses keys that several
-/// services are to share, and that not all of them have confirmed: the first could have made them alone.
+/// services are to share, and that not all of them have confirmed: the first could have made them without the others.
 async fn key_set(state: &State, dataset: Uuid, terms: &Terms) -> Result<KeySet, Failure> {
     let path = format!("/v1/datasets/{dataset}");
     let made: Result<KeySet, PeerError> = state.crypto.json(Method::GET, &path, Body::Empty).await;

@@ -479,7 +479,7 @@ pub async fn debited(state: &State, dataset: Uuid) -> Result<DebitedReleases, Fa
     let mut releases = Vec::new();
     for act in acts {
         let Act::Released { job, entries, .. } = act else {
-            return Err(Failure::internal("a stored release that is none"));
+            return Err(Failure::internal("a stored release that is malformed"));
         };
         releases.extend(entries.into_iter().map(|entry| DebitedRelease {
             job: Uuid::from_bytes(job.0),

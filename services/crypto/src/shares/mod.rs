@@ -178,7 +178,7 @@ fn seat(
 /// This service's seed of a holder's upload key, encrypted for the holder.
 ///
 /// # Errors
-/// [`Refusal::Terms`] for a one-time key that is none.
+/// [`Refusal::Terms`] for an invalid one-time key.
 fn upload_seed(seat: &Seat, request: &SeedRequest) -> Result<Vec<u8>, Failure> {
     let seed = seat.key_share().upload_seed(request.holder as usize);
     let sealed = request.seal(seat.number(), &seed);

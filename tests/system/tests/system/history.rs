@@ -130,7 +130,7 @@ fn share(services: &Services, holder: &str, dataset: &str) -> Result<Vec<Vec<u64
     Ok(masked.collect())
 }
 
-/// What is left of the releases of the only job, once the sum of all shares is taken off.
+/// The releases of the only job minus the sum of all shares.
 fn rest(services: &Services, dataset: &str, shares: &[Vec<Vec<u64>>]) -> Vec<Vec<i64>> {
     let jobs = services.json("ana", &["job", "list", dataset]);
     let job = jobs[0]["id"].as_str().unwrap().to_owned();
@@ -148,7 +148,7 @@ fn rest(services: &Services, dataset: &str, shares: &[Vec<Vec<u64>>]) -> Vec<Vec
     releases.map(of_release).collect()
 }
 
-/// Every holder is asked for its share. Where all give one, what they add up to is told.
+/// Asks every holder for its share, and returns the sum if all give one.
 fn refusals(services: &Services, dataset: &str) -> Vec<Option<String>> {
     let shares = HOLDERS.map(|holder| share(services, holder, dataset));
     if shares.iter().all(Result::is_ok) {

@@ -143,7 +143,7 @@ fn services_may_be_killed_at_any_moment() {
         services.run("ana", &["job", "watch", &job]);
         assert_eq!(released(&services, "ana", &job), own(&services));
         let of = |service| {
-            // The first service alone debits in an act of its own: the others release their share in one.
+            // Only the first service has separate acts for debits: the others debit and release their share in one.
             let acts = format!(
                 "SELECT kind FROM chain WHERE dataset = '{dataset}' AND kind <> 'debited' ORDER BY height"
             );

@@ -10,7 +10,7 @@ use fhaim_kit::{Backing, Services, command::stderr, until};
 
 use super::PROGRAM;
 
-/// Beside which the journals of a user's uploads are.
+/// The file next to which the journals of a user's uploads are.
 fn journal(services: &Services, machine: &str, dataset: &str) -> PathBuf {
     let folder = services.folder.path().join(machine);
     let name = format!("{dataset}.upload");
@@ -110,9 +110,10 @@ fn two_uploads_at_the_same_moment_leave_a_complete_dataset() {
     services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
 }
 
-/// Each sends some objects over the other's. Neither completes what is mixed, and the next that is alone does.
+/// Each replaces some objects of the other. Neither completes the mixed upload; the next one that runs without another
+/// does.
 #[test]
-fn uploads_from_two_machines_that_were_mixed_are_told_and_can_be_repeated() {
+fn mixed_uploads_from_two_machines_are_refused_and_can_be_repeated() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     sign_in_on(&services, "laptop", "ana");

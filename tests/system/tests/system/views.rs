@@ -96,7 +96,7 @@ impl Job {
         SecretKey::from_bytes(&self.params(), &self.stored_secret(2)).unwrap()
     }
 
-    /// The bytes that a key service keeps of the dataset's key, out of its own database.
+    /// The bytes that a key service keeps of the dataset's key, from its database.
     fn stored_secret(&self, service: usize) -> Vec<u8> {
         let home = self.services.home(service);
         let sealer = Sealer::from_config(&Sealing {
@@ -433,7 +433,7 @@ fn is_uniform(words: &[u8]) -> bool {
 }
 
 /// No 24 coefficients of the secret key pass between anyone, nor rest in what the crypto service
-/// keeps: its database, the journal beside it, its log. Nor do the bytes that they are drawn from.
+/// keeps: its database, the database's journal, its log. Nor do the bytes that they are drawn from.
 fn no_part_of_the_secret_key(job: &Job) {
     let secret = job.secret();
     let coefficients = secret.coefficients().iter();

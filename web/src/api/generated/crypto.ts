@@ -449,7 +449,7 @@ export interface components {
              * @description The release's number within the job.
              */
             number: number;
-            /** @description Digest of what was released and of its positions. */
+            /** @description Digest of the releases and of their positions. */
             statement: components["schemas"]["Digest"];
         };
         /** @description Everything that a key service has debited of a dataset. */
@@ -668,7 +668,7 @@ export interface components {
         PlacedRelease: {
             /** @description Its cells. */
             cells: number;
-            /** @description Digest of what was released and of its positions. */
+            /** @description Digest of the releases and of their positions. */
             statement: components["schemas"]["Digest"];
         };
         /** @description A problem document. */
@@ -897,7 +897,7 @@ export interface components {
         };
         /** @description A holder's request for its upload key. */
         UploadKeyRequest: {
-            /** @description The X25519 public key, made for this request alone, that the answer is encrypted to. */
+            /** @description The X25519 public key that the answer is encrypted to, made for only this request. */
             one_time_key: string;
             /**
              * @description Ed25519 signature, with the holder's key in the roster, of `fhaim upload key request 1`, the dataset's identifier,

@@ -1251,7 +1251,7 @@ export interface components {
             values: number[];
             /**
              * Format: int64
-             * @description Noise variance that was asked for, in the units of the noise ladder.
+             * @description The requested noise variance, in the units of the noise ladder.
              */
             variance_units: number;
         };

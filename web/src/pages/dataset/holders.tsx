@@ -111,7 +111,7 @@ function trust(holders: number, honest: number): string {
   if (honest >= holders) {
     return `All ${holders} holders’ noise is relied upon: this protects against services and readers, and not against other holders, who can subtract their own.`;
   }
-  return `The noise of ${honest} of ${holders} holders is relied upon, whichever they are.`;
+  return `The price relies on the noise of any ${honest} of the ${holders} holders.`;
 }
 
 /** What people compare of a key, by telephone: eight groups of four hexadecimal digits. */

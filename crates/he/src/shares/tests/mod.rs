@@ -374,7 +374,7 @@ fn numbers_of_shares_are_told_apart() {
         let all = seeds.len();
         seeds.sort_unstable();
         seeds.dedup();
-        assert_eq!(seeds.len(), all, "every key has a seed of its own");
+        assert_eq!(seeds.len(), all, "every key has its own seed");
     }
     let share = KeyShare::random(&two, &mut rng).unwrap();
     let first = share.first_round(&common).unwrap();

@@ -81,7 +81,7 @@ impl Shown {
         }
     }
 
-    /// What the generation service has, where this is what it asked for.
+    /// The generation service's record, if it asked for these releases.
     fn at_generation(&self, released: &[i64]) -> (Uuid, Vec<ReleasedStatistic>) {
         let release = ReleasedStatistic {
             number: 0,
@@ -96,7 +96,7 @@ impl Shown {
         (JOB, vec![release])
     }
 
-    /// What a further key service says, where this is what it debited.
+    /// The statement of a further key service that debited these releases.
     fn debited(&self, key: &ServiceKey) -> DebitedByServices {
         let release = DebitedRelease {
             job: JOB,
