@@ -3,9 +3,9 @@
 use std::fs;
 
 use fhaim_kit::{Backing, KEYSHARE, Services, Setting, command::stderr};
-use fhaim_protocol::crypto::chain::{Act, Tip, answers_digest};
+use fhaim_protocol::crypto::chain::{Act, Tip};
 use fhaim_protocol::crypto::judge::{Replay, Rules};
-use fhaim_protocol::request::{DatasetId, JobId};
+use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::terms::Terms;
 use fhaim_release::{Axis, ReleaseRequest, Statistic};
 use serde_json::Value;
@@ -51,29 +51,37 @@ fn invent(services: &Services, dataset: &str) {
     let categories = rules.domain.sizes()[0];
     let rows = "SELECT json_object('height', height, 'act', act, 'requests', requests, \
                 'answers', answers) FROM chain ORDER BY height";
+    let rows = on_database(services, CRYPTO, rows).1;
+    let rows: Vec<Value> = rows
+        .iter()
+        .map(|row| serde_json::from_str(row).unwrap())
+        .collect();
+    let read = |row: &Value| serde_json::from_str::<Act>(row["act"].as_str().unwrap()).unwrap();
+    let requests = |row: &Value| -> Vec<ReleaseRequest> {
+        serde_json::from_str(row["requests"].as_str().unwrap()).unwrap()
+    };
     let mut tip = Tip::default();
     let mut replay: Option<Replay> = None;
-    for row in on_database(services, CRYPTO, rows).1 {
-        let row: Value = serde_json::from_str(&row).unwrap();
-        let text = |field: &str| row[field].as_str().map(str::to_owned);
-        let mut act = text("act").unwrap();
-        if let Act::Released { job, .. } = serde_json::from_str(&act).unwrap() {
-            let requests: Vec<ReleaseRequest> =
-                serde_json::from_str(&text("requests").unwrap()).unwrap();
-            let answers: Vec<Vec<i64>> = serde_json::from_str(&text("answers").unwrap()).unwrap();
-            let zero = zeroed(&requests, categories);
-            let job = JobId(job.0);
-            let run = replay.get_or_insert_with(|| Replay::new(&rules, job, 0));
-            let (_, entries) = run.batch(&rules, &zero).unwrap();
-            act = serde_json::to_string(&Act::Released {
-                job,
-                entries,
-                answers: answers_digest(&answers),
-            })
-            .unwrap();
-            let requests = serde_json::to_string(&zero).unwrap();
-            edit(services, &row["height"], ("requests", &requests));
+    let mut debited = Vec::new();
+    for (number, row) in rows.iter().enumerate() {
+        let mut act = read(row);
+        match &mut act {
+            Act::Debited { job, entries, .. } => {
+                // The act of the release has the requests, and follows.
+                let zero = zeroed(&requests(&rows[number + 1]), categories);
+                let run = replay.get_or_insert_with(|| Replay::new(&rules, *job, 0));
+                (_, *entries) = run.batch(&rules, &zero).unwrap();
+                debited.clone_from(entries);
+            }
+            Act::Released { entries, .. } => {
+                entries.clone_from(&debited);
+                let zero = zeroed(&requests(row), categories);
+                let zero = serde_json::to_string(&zero).unwrap();
+                edit(services, &row["height"], ("requests", &zero));
+            }
+            _ => (),
         }
+        let act = serde_json::to_string(&act).unwrap();
         tip = tip.append(id, &act);
         edit(services, &row["height"], ("act", &act));
         let head: String = tip.head.iter().map(|byte| format!("{byte:02x}")).collect();
