@@ -58,7 +58,7 @@ impl Fixture {
     /// are the same.
     fn check(&self, mosaic: &Mosaic, bits: &[Vec<i64>]) {
         let page = self.page(mosaic, bits.len(), Threads::default());
-        let (values, _) = self.secret.decrypt(&[page.clone()]).unwrap();
+        let (values, _) = self.secret.decrypt(std::slice::from_ref(&page)).unwrap();
         let product = |column: &Vec<i64>| column.iter().zip(&bits[0]).map(|(x, y)| x * y).sum();
         let sum = |column: &Vec<i64>| column.iter().sum();
         let expected: Vec<i64> = bits

@@ -220,10 +220,10 @@ fn product(key: &HolderKey, left: &Ciphertext, right: &Ciphertext) -> Ciphertext
     let limbs = ring.ciphertext_limbs().iter().enumerate();
     for ((j, limb), h) in limbs.zip(key.transform().chunks_exact(DEGREE)) {
         let m = limb.modulus;
-        for k in 0..DEGREE {
+        for (k, &h) in h.iter().enumerate() {
             let [x0, x1] = [0, 1].map(|half| m.mul(left.c[half].limb(j)[k], t));
             let [y0, y1] = [0, 1].map(|half| right.c[half].limb(j)[k]);
-            let square = m.mul(m.mul(x1, y1), m.mul(h[k], h[k]));
+            let square = m.mul(m.mul(x1, y1), m.mul(h, h));
             out[0].limb_mut(j)[k] = m.add(m.mul(x0, y0), square);
             out[1].limb_mut(j)[k] = m.add(m.mul(x0, y1), m.mul(x1, y0));
         }

@@ -114,11 +114,9 @@ pub fn judge<C>(
         Verdict::Repeated(answers) => return Ok(Judged::Done(Outcome::Repeated(answers))),
         Verdict::Granted(grant) => grant,
     };
-    if rules.witness {
-        if sent != witness.ok_or(Error::Unwitnessed)? {
-            let ruling = Ruling::freeze(book.clone(), Freeze::Witness);
-            return Ok(Judged::Done(Outcome::Ruled(Box::new(ruling))));
-        }
+    if rules.witness && sent != witness.ok_or(Error::Unwitnessed)? {
+        let ruling = Ruling::freeze(book.clone(), Freeze::Witness);
+        return Ok(Judged::Done(Outcome::Ruled(Box::new(ruling))));
     }
     Ok(Judged::Granted(Box::new(grant)))
 }

@@ -69,7 +69,11 @@ pub fn table(records: u32, salt: u32) -> Table {
 /// As many functions as cells, none of which is constant.
 fn axis(attribute: usize, cells: usize) -> Axis {
     let size = SIZES[attribute];
-    let function = |f: usize| (0..size).map(|c| i64::from((c + f) % size == 0)).collect();
+    let function = |f: usize| {
+        (0..size)
+            .map(|c| i64::from((c + f).is_multiple_of(size)))
+            .collect()
+    };
     Axis {
         attribute,
         functions: (0..cells).map(function).collect(),
