@@ -26,7 +26,7 @@ pub async fn join(arguments: &JoinArguments) -> Result<(), Error> {
         account: account.id.to_string(),
         columns: arguments.columns.clone(),
         record_bound: arguments.record_bound,
-        key: login::holder_key()?.public(),
+        key: login::holder_key(&login::folder()?)?.public(),
     };
     eprintln!(
         "note: the fingerprint of this key is {}",
@@ -111,7 +111,9 @@ pub async fn sign(arguments: &ConsentArguments) -> Result<(), Error> {
     let dataset = client.dataset(arguments.dataset).await?;
     eprint!("{}", agreement(&dataset));
     confirmed(arguments, "Sign these terms, and the keys made under them?")?;
-    let set = client.sign(&dataset, &login::holder_key()?).await?;
+    let set = client
+        .sign(&dataset, &login::holder_key(&login::folder()?)?)
+        .await?;
     stand(arguments, &client, &dataset, Some(&set)).await
 }
 

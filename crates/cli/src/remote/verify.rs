@@ -82,7 +82,7 @@ pub async fn run(arguments: &VerifyArguments, progress: &Progress) -> Result<(),
     let records = dataset::read(file, schema, terms.contribution)?;
     if let Some(out) = &arguments.share_out {
         let mut file = Staged::create_private(out)?;
-        let key = login::holder_key()?;
+        let key = login::holder_key(&login::folder()?)?;
         let share = client.share(&of, &records, &kept, &key).await?;
         file.write_bytes(output::to_json(&share)?.as_bytes())?;
         return Ok(file.commit()?);
@@ -106,7 +106,7 @@ pub async fn record(client: &Client, job: &Job) {
 }
 
 async fn try_to_record(client: &Client, job: &Job) -> Result<(), Error> {
-    let path = login::ladder(job.dataset)?;
+    let path = login::ladder(&login::folder()?, job.dataset);
     if job.releases == 0 || !path.exists() {
         return Ok(());
     }
@@ -138,7 +138,7 @@ fn judged(arguments: &VerifyArguments, found: &Verification) -> Result<(), Error
 
 /// The key of the upload's noise.
 fn kept(dataset: &Dataset) -> Result<KeptLadder, Error> {
-    let path = login::ladder(dataset.id)?;
+    let path = login::ladder(&login::folder()?, dataset.id);
     KeptLadder::read(&path, dataset.id)?.ok_or_else(|| {
         Error::Usage(format!(
             "this machine has no key of the noise of dataset {} ({}): it was uploaded elsewhere, from \
