@@ -56,6 +56,11 @@ def gap(sensitivity, units, cells):
 
 def main(path, bound):
     ledger = json.load(open(path))
+    if "releases" not in ledger:
+        sys.exit(
+            f"{path}: this is not a ledger of `fhaim run --ledger` or `fhaim local --ledger`: it has no key "
+            "`releases`. `fhaim ledger --json` prints another form, which this program does not read."
+        )
     squares = any("SquaredScores" in r["request"]["statistic"] for r in ledger["releases"])
     moduli = 2 if squares else 1
     spent, shown = 0, set()
@@ -68,7 +73,12 @@ def main(path, bound):
         beyond = gap(sensitivity, units, cells)
         rest = int(release["rho"]) - rho - leak
         expected = beyond / float(COUNT)
-        assert 0 <= rest and 0.999 * expected <= rest <= 1.001 * expected + 1, request["number"]
+        if rest < 0 or not 0.999 * expected <= rest <= 1.001 * expected + 1:
+            sys.exit(
+                f"{path}: release {request['number']} ({kind}) costs rho {int(release['rho']) * float(COUNT):.9g} "
+                f"in the ledger, and {float((rho + leak) * COUNT) + beyond:.9g} by the formulas of PRIVACY.md. "
+                f"Check that {bound} is the run's record bound."
+            )
         spent += rho + leak + rest
         what = f"{phase_name(release['phase'])}, {kind}"
         if what not in shown:
@@ -78,7 +88,10 @@ def main(path, bound):
                 f"m {units}, sigma {sqrt(UNIT * units):.2f}, rho {float(rho * COUNT):.6g}, "
                 f"gap {float(rest * COUNT):.3g}, leak {float(leak * COUNT):.3g}"
             )
-    assert spent == int(ledger["spent"]) <= int(ledger["budget"])
+    if not spent == int(ledger["spent"]) <= int(ledger["budget"]):
+        sys.exit(
+            f"{path}: the releases cost {spent}, and the ledger has {ledger['spent']} spent of {ledger['budget']}."
+        )
     print(
         f"{len(ledger['releases'])} releases cost {float(spent * COUNT):.9f} "
         f"of {float(int(ledger['budget']) * COUNT):.9f}"
@@ -86,4 +99,6 @@ def main(path, bound):
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 3 or not sys.argv[2].isdigit():
+        sys.exit("usage: python3 docs/check_ledger.py LEDGER.json RECORD_BOUND")
     main(sys.argv[1], int(sys.argv[2]))

@@ -8,7 +8,6 @@ here=$(cd "$(dirname "$0")" && pwd)
 node "$here/test/pace.mjs"
 node "$here/test/page.mjs" "$@"
 node "$here/test/tables.mjs" "$@"
-node "$here/test/parties.mjs" "$@"
 node "$here/test/account.mjs" "$@"
 node "$here/test/links.mjs" "$@"
 node "$here/test/jobs.mjs" "$@"

@@ -1,4 +1,4 @@
-//! Decodes a holder's own key, ciphertexts under it and its switching keys, and compares what decodes with its encoding.
+//! Decodes an upload key, ciphertexts under it and its switching keys, and compares what decodes with its encoding.
 //! One set has one special prime, the other has two.
 
 #![no_main]
@@ -6,12 +6,12 @@
 use std::sync::LazyLock;
 
 use fhaim_fuzz::{HolderObjects, choice, edited, mend_checksum};
-use fhaim_he::{HolderKey, HolderKeys, P1, P5, SeededCiphertext, parameter_set};
+use fhaim_he::{COMPACT, HolderKey, HolderKeys, STANDARD, SeededCiphertext, parameter_set};
 use libfuzzer_sys::fuzz_target;
 
 static OBJECTS: [LazyLock<HolderObjects>; 2] = [
-    LazyLock::new(|| HolderObjects::new(P1)),
-    LazyLock::new(|| HolderObjects::new(P5)),
+    LazyLock::new(|| HolderObjects::new(STANDARD)),
+    LazyLock::new(|| HolderObjects::new(COMPACT)),
 ];
 
 fuzz_target!(|data: &[u8]| {

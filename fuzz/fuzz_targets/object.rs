@@ -5,7 +5,7 @@
 use std::sync::LazyLock;
 
 use fhaim_dp::LadderPlan;
-use fhaim_fuzz::{KEYS, choice, edited, mend_checksum};
+use fhaim_fuzz::{KEYS, choice, edited, mend_checksum, rng};
 use fhaim_he::Layout;
 use fhaim_protocol::encryption::{Encryption, Payload};
 use fhaim_protocol::upload::{Object, UploadPlan};
@@ -15,7 +15,8 @@ static VALID: [LazyLock<Vec<u8>>; 2] = [LazyLock::new(|| valid(0)), LazyLock::ne
 
 fn valid(which: usize) -> Vec<u8> {
     let keys = &KEYS[which];
-    Payload::Ciphertexts(keys.ciphertexts()).encode(&keys.params)
+    let sent = keys.upload.encrypt(&[1, -2, 3], &mut rng());
+    Payload::Seeded(sent.expect("three coefficients fit")).encode(&keys.params)
 }
 
 fuzz_target!(|data: &[u8]| {
@@ -36,13 +37,13 @@ fuzz_target!(|data: &[u8]| {
         ladder: LadderPlan::with_levels(8192, 2).expect("a small ladder"),
         residues: params.residues(),
         encryption: match how & 4 {
-            0 => Encryption::PublicKey,
-            _ => Encryption::HolderKey,
+            0 => Encryption::OwnKey,
+            _ => Encryption::RosterKey,
         },
     };
     let mut bytes = edited(&VALID[which], script);
     if how & 2 == 0 {
-        let ciphertext = params.set().ciphertext_bytes();
+        let ciphertext = params.set().seeded_bytes();
         bytes.chunks_mut(ciphertext).for_each(mend_checksum);
     }
     if let Ok(payload) = plan.decode(params, object, &bytes) {

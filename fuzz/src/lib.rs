@@ -8,8 +8,8 @@ use std::sync::{LazyLock, Mutex};
 
 use fhaim_he::{
     Backend, Cell, Ciphertext, Columns, Combination, EncryptedTable, EvaluationContext,
-    EvaluationKeys, Factors, HolderKey, Layout, P1, P2, ParameterSet, Parameters, Partial, Plan,
-    PublicKey, SecretKey, Threads, TileTask,
+    EvaluationKeys, Factors, HolderCiphertext, HolderKey, HolderKeys, Layout, ParameterSet,
+    Parameters, Partial, Plan, PublicKey, STANDARD, SecretKey, Threads, TileTask, WIDE,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -18,7 +18,7 @@ use sha2::{Digest, Sha256};
 /// Bytes of an encoded object before its body, as fhaim-he's codec has them.
 const HEADER: usize = 24;
 
-/// A parameter set with keys made under it.
+/// A parameter set with the keys of a dataset.
 pub struct Keys {
     /// The parameters.
     pub params: Parameters,
@@ -26,6 +26,8 @@ pub struct Keys {
     pub secret: SecretKey,
     /// Its public key.
     pub public: PublicKey,
+    /// An upload key.
+    pub upload: HolderKey,
 }
 
 impl Keys {
@@ -34,27 +36,29 @@ impl Keys {
         let params = Parameters::new(set).expect("a set of the crate's own");
         let secret = SecretKey::random(&params, &mut rng).expect("the parameters are sound");
         let public = secret.public_key(&mut rng).expect("the key is sound");
+        let upload = HolderKey::random(&params, &mut rng).expect("the parameters are sound");
         Self {
             params,
             secret,
             public,
+            upload,
         }
     }
 
-    /// A polynomial, encrypted once under each plaintext modulus.
+    /// A polynomial under the dataset's key, encrypted once under each plaintext modulus.
     pub fn ciphertexts(&self) -> Vec<Ciphertext> {
         let encrypted = self.public.encrypt(&[1, -2, 3], &mut rng());
         encrypted.expect("three coefficients fit")
     }
 }
 
-/// Keys under the set of counts and under that of squared scores.
+/// Keys under a set of one plaintext modulus, and under one of two.
 pub static KEYS: [LazyLock<Keys>; 2] = [
-    LazyLock::new(|| Keys::new(P1)),
-    LazyLock::new(|| Keys::new(P2)),
+    LazyLock::new(|| Keys::new(STANDARD)),
+    LazyLock::new(|| Keys::new(WIDE)),
 ];
 
-/// What a holder makes with a key of its own.
+/// What a sole holder makes with its upload key.
 pub struct HolderObjects {
     /// The parameters.
     pub params: Parameters,
@@ -68,9 +72,13 @@ impl HolderObjects {
     /// Draws them.
     pub fn new(set: ParameterSet) -> Self {
         let mut rng = rng();
-        let Keys { params, public, .. } = Keys::new(set);
+        let Keys {
+            params,
+            public,
+            upload: key,
+            ..
+        } = Keys::new(set);
         let layout = Layout::for_records(100).expect("100 records have a layout");
-        let key = HolderKey::random(&params, &mut rng).expect("the parameters are sound");
         let encrypted = key.encrypt(&[1, -2, 3], &mut rng);
         let [ciphertext, ..] = &encrypted.expect("three coefficients fit")[..] else {
             unreachable!("every set has a plaintext modulus");
@@ -95,6 +103,7 @@ impl HolderObjects {
 /// A table of two record chunks, and the tasks of a small batch over it.
 pub struct Tiles {
     keys: EvaluationKeys,
+    switch_keys: HolderKeys,
     table: EncryptedTable,
     /// One for each record chunk.
     pub tasks: Vec<TileTask>,
@@ -106,14 +115,21 @@ impl Tiles {
             params,
             secret,
             public,
+            upload,
         } = &*KEYS[0];
         let keys = secret.evaluation_keys(&mut rng());
+        let keys = keys.expect("the key is sound");
         let layout = Layout::for_records(8192 + 5).expect("two chunks have a layout");
-        let column = || {
-            let chunk = || public.encrypt(&[1, 0, 1], &mut rng());
-            [chunk(), chunk()].map(|chunk| chunk.expect("three coefficients fit"))
+        let switch_keys = upload.switch_keys(public, Some(layout), &mut rng());
+        let switch_keys = switch_keys.expect("the keys are of one set");
+        let mut rng = rng();
+        let mut chunk = || -> Vec<HolderCiphertext> {
+            let sent = upload.encrypt(&[1, 0, 1], &mut rng);
+            let sent = sent.expect("three coefficients fit").into_iter();
+            sent.map(|one| one.expand(params).expect("it is of these parameters"))
+                .collect()
         };
-        let columns = (0..3).map(|_| column().to_vec()).collect();
+        let columns = (0..3).map(|_| vec![chunk(), chunk()]).collect();
         let table = EncryptedTable::new(params, layout, columns);
         let table = table.expect("every column has both chunks");
         let factors = Factors {
@@ -122,11 +138,15 @@ impl Tiles {
         };
         let product = Cell::Product { left: 0, right: 0 };
         let page = vec![(0, product), (1, Cell::Sum { left: 0 }), (40, product)];
-        let plan = Plan::new(&table, 0, factors, &[page]);
+        let context = context(&keys, &switch_keys, layout);
+        let plan = Plan::new(&context, &table, 0, factors, &[page]);
+        let tasks = plan.expect("the cells are the factors'").tasks(0);
+        drop(context);
         Self {
-            keys: keys.expect("the key is sound"),
-            tasks: plan.expect("the cells are the factors'").tasks(0),
+            keys,
+            switch_keys,
             table,
+            tasks,
         }
     }
 
@@ -152,7 +172,7 @@ impl Tiles {
     }
 
     fn run_tasks(&self, tasks: &[TileTask]) -> fhaim_he::Result<Vec<Partial>> {
-        let context = EvaluationContext::new(&self.keys, self.table.layout());
+        let context = context(&self.keys, &self.switch_keys, self.table.layout());
         let partials = Mutex::new(Vec::new());
         let take = |partial| {
             let mut partials = partials.lock().expect("nothing panics while it is held");
@@ -166,7 +186,16 @@ impl Tiles {
     }
 }
 
-/// Tasks and results of them, under the set of counts.
+fn context<'a>(
+    keys: &'a EvaluationKeys,
+    switch_keys: &'a HolderKeys,
+    layout: Layout,
+) -> EvaluationContext<'a> {
+    let context = EvaluationContext::new(keys, layout).with_holder_keys(switch_keys);
+    context.expect("the keys are for this layout")
+}
+
+/// Tasks, and their results.
 pub static TILES: LazyLock<Tiles> = LazyLock::new(Tiles::new);
 
 /// The same in every run, so that a finding can be repeated.

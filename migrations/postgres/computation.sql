@@ -3,7 +3,8 @@
 -- ## Uploads
 
 -- Uploads, one per dataset. Objects and keys are below folder in the blob store. chunks and stride describe
--- the records of the first contribution (0: counts). public_key and evaluation_keys are SHA-256 digests.
+-- the records of the first contribution (0: counts). public_key and evaluation_keys are SHA-256 digests,
+-- and upload_keys a JSON list of the names of a roster's upload keys, in its order.
 -- parts is the number of contributions that the terms ask for. bytes is the complete upload's size (0 where
 -- each contribution has its own). sealing_key, itself sealed, seals the pages; it and manifest, the upload's
 -- digest, are null until the upload is complete. receipts is a JSON list of receipts of the crypto service's
@@ -19,6 +20,7 @@ CREATE TABLE uploads (
     folder TEXT NOT NULL,
     public_key TEXT NOT NULL,
     evaluation_keys TEXT NOT NULL,
+    upload_keys TEXT NOT NULL,
     bytes BIGINT NOT NULL,
     sealing_key BYTEA,
     manifest TEXT,

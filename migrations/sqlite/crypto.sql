@@ -23,7 +23,7 @@ CREATE INDEX key_sets_owner ON key_sets (owner, created_at);
 
 -- A dataset's history: acts as JSON, chained by hashes. A row is stored before the service acts on it. Runs,
 -- debits and whether the dataset is frozen follow from the acts. requests and answers are JSON lists, one
--- entry per release of the act; other acts have neither. With a request, a holder who has the table and the
+-- entry per release of an act of kind released; other acts have neither. With a request, a holder who has the table and the
 -- noise key can compute what should have been released; the act's debits bind the requests to it.
 CREATE TABLE chain (
     dataset TEXT NOT NULL REFERENCES key_sets (dataset),

@@ -15,7 +15,6 @@ const ComparePage = lazy(() => import("./pages/compare"));
 const SharedPage = lazy(() => import("./pages/shared"));
 const ApiKeys = lazy(() => import("./pages/api-keys"));
 const AccountPage = lazy(() => import("./pages/account"));
-const Join = lazy(() => import("./pages/join"));
 
 function useSignedIn(): string | undefined {
   return useSyncExternalStore(onSession, signedInAs);
@@ -38,7 +37,6 @@ export function App() {
             <Route path="/shared/:link" element={<SharedPage />} />
             <Route path="/api-keys" element={<ApiKeys />} />
             <Route path="/account" element={<AccountPage />} />
-            <Route path="/join" element={<Join />} />
           </Route>
           <Route path="*" element={<main id="content"><NotFound /></main>} />
         </Route>

@@ -33,7 +33,7 @@ async function notOffered() {
   await signUp(page, alone.address);
   await page.getByRole("link", { name: "Make the first dataset" }).click();
   await confirmColumns(page, file);
-  await page.getByText("Other holders, who have records").waitFor();
+  await page.getByRole("button", { name: "Encrypt and upload" }).waitFor();
   const offered = await page.getByText("A second computation service", { exact: true }).count();
   check("where there is no second service, none is offered", offered === 0);
   await alone.remove();

@@ -61,12 +61,12 @@ export class Holder {
   }
 
   plan(terms: Terms, records: number): Planned {
-    return this.ask({ op: "plan", terms: terms as never, part: 0, records });
+    return this.ask({ op: "plan", terms: terms as never, records });
   }
 
   prepare(terms: Terms, publicKey: Uint8Array): number {
-    const own = terms.encryption === "holder-key" ? this.ask<string>({ op: "holder-key", terms: terms as never }) : undefined;
-    return this.ask({ op: "prepare", terms: terms as never, part: 0, holder_key: own }, publicKey);
+    const holder_key = this.ask<string>({ op: "holder-key", terms: terms as never });
+    return this.ask({ op: "prepare", terms: terms as never, holder_key }, publicKey);
   }
 
   /** Encrypts one object of the upload. */

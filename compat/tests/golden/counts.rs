@@ -1,14 +1,15 @@
-//! What a holder of counts uploads, in both forms, and the dense form of a noise ladder.
+//! What a holder of counts uploads, and the dense form of a noise ladder.
 
 use crate::encryption::{public, secret};
 use crate::files::{golden, json, refuses_damage, refuses_unknown_fields, stored};
 use crate::terms::{schema, terms};
+use crate::upload_key::upload_key;
 use fhaim_domain::Domain;
 use fhaim_dp::{LadderPlan, Span};
-use fhaim_he::{P1, Parameters};
+use fhaim_he::{Parameters, STANDARD};
 use fhaim_protocol::counts::tally::Tally;
 use fhaim_protocol::counts::upload::{CountsHolder, CountsPlan};
-use fhaim_protocol::encryption::Encryption;
+use fhaim_protocol::encryption::Encryptor;
 use fhaim_protocol::holder::Noise;
 use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::roster::Contribution;
@@ -64,15 +65,22 @@ fn count_layout_is_unchanged() {
 
 #[test]
 fn a_contribution_of_counts_is_read_as_it_was_written() {
-    let params = Parameters::new(P1).unwrap();
+    let params = Parameters::new(STANDARD).unwrap();
     let (plan, tally) = counted();
-    let bytes = golden("object.counts.p1", || {
-        let (public, mut rng) = (public(&params), ChaCha20Rng::seed_from_u64(9));
-        let holder = CountsHolder::new(&tally, Noise::Fresh, &public, &plan).unwrap();
+    let (public, key) = (public(&params), upload_key(&params));
+    let mut rng = ChaCha20Rng::seed_from_u64(9);
+    let encryptor = Encryptor::sole(&public, &key);
+    let holder = CountsHolder::new(&tally, Noise::Fresh, encryptor, &plan).unwrap();
+    let bytes = golden("object.counts.standard", || {
         holder.encode(COUNTS, &mut rng).unwrap()
     });
     let payload = plan.decode(&params, COUNTS, &bytes).unwrap();
-    let ciphertexts = payload.ciphertexts().unwrap();
+    let keys = key.switch_keys(&public, None, &mut rng).unwrap();
+    let ciphertexts = payload.expanded(&params).unwrap();
+    let ciphertexts: Vec<_> = ciphertexts
+        .iter()
+        .map(|c| keys.switch(c).unwrap())
+        .collect();
     let (values, _) = secret(&params).decrypt(&ciphertexts).unwrap();
     // Tables follow each other, over as many ciphertexts as they take.
     let layout = plan.tables.layout();
@@ -116,11 +124,9 @@ fn terms_with_a_witness_are_written_as_they_were_read() {
 
 #[test]
 fn terms_of_counts_are_written_as_they_were_read() {
-    let name = "terms.counts.own-key.json";
+    let name = "terms.counts.sole.json";
     let terms = Terms {
         contribution: Contribution::Counts,
-        encryption: Encryption::HolderKey,
-        parameter_set: Some(P1.id),
         ..terms("staged")
     };
     let terms = terms.complete(&Mechanisms).unwrap();
@@ -128,7 +134,7 @@ fn terms_of_counts_are_written_as_they_were_read() {
     refuses_unknown_fields::<Terms>(name);
     let plan = terms.plan().unwrap();
     let plans = (plan.set.id, plan.run_ladder, plan.ladder().unwrap());
-    json::<(u8, LadderPlan, LadderPlan)>("plan.counts.own-key.json", &plans);
+    json::<(u8, LadderPlan, LadderPlan)>("plan.counts.sole.json", &plans);
 }
 
 /// A table that is wide enough for several times the ciphertexts that the smallest stride takes.

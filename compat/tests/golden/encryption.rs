@@ -2,8 +2,8 @@
 
 use crate::files::{golden, refuses_damage, stored};
 use fhaim_he::{
-    Ciphertext, DEGREE, Error, EvaluationKeys, HolderKey, HolderKeys, Layout, P1, P1_LARGE, P2, P3,
-    P5, ParameterSet, Parameters, PublicKey, Result, SecretKey, SeededCiphertext,
+    COMPACT, Ciphertext, DEGREE, Error, EvaluationKeys, HolderKey, HolderKeys, Layout,
+    ParameterSet, Parameters, PublicKey, Result, STANDARD, SecretKey, SeededCiphertext, WIDE,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -34,21 +34,23 @@ fn fresh_public(secret: &SecretKey) -> PublicKey {
         .unwrap()
 }
 
-/// The golden secret key, of parameter set P1.
+/// The golden secret key, under the parameter set STANDARD.
 pub fn secret(params: &Parameters) -> SecretKey {
-    let bytes = golden("secret-key.p1", || fresh_secret(params).to_bytes().to_vec());
+    let bytes = golden("secret-key.standard", || {
+        fresh_secret(params).to_bytes().to_vec()
+    });
     SecretKey::from_bytes(params, &bytes).unwrap()
 }
 
-/// The golden public key, of parameter set P1.
+/// The golden public key, under the parameter set STANDARD.
 pub fn public(params: &Parameters) -> PublicKey {
     let made = || fresh_public(&secret(params)).to_bytes().unwrap();
-    PublicKey::from_bytes(params, &golden("public-key.p1", made)).unwrap()
+    PublicKey::from_bytes(params, &golden("public-key.standard", made)).unwrap()
 }
 
-/// The bytes of the golden ciphertext, of parameter set P1.
+/// The bytes of the golden ciphertext, under the parameter set STANDARD.
 pub fn ciphertext(params: &Parameters) -> Vec<u8> {
-    golden("ciphertext.p1", || {
+    golden("ciphertext.standard", || {
         let mut rng = ChaCha20Rng::seed_from_u64(3);
         let public = fresh_public(&fresh_secret(params));
         public.encrypt(&HIDDEN, &mut rng).unwrap()[0].to_bytes(params)
@@ -63,10 +65,10 @@ pub fn reveals(secret: &SecretKey, ciphertext: Ciphertext) {
 
 #[test]
 fn a_ciphertext_decrypts_under_its_secret_key() {
-    let params = Parameters::new(P1).unwrap();
+    let params = Parameters::new(STANDARD).unwrap();
     let secret = secret(&params);
     let bytes = ciphertext(&params);
-    assert_eq!(fhaim_he::parameter_set(&bytes).unwrap(), P1);
+    assert_eq!(fhaim_he::parameter_set(&bytes).unwrap(), STANDARD);
     let decoded = Ciphertext::from_bytes(&params, &bytes).unwrap();
     assert_eq!(decoded.to_bytes(&params), bytes);
     reveals(&secret, decoded);
@@ -78,9 +80,9 @@ fn a_ciphertext_decrypts_under_its_secret_key() {
 
 #[test]
 fn a_secret_key_is_written_as_it_was_read() {
-    let params = Parameters::new(P1).unwrap();
+    let params = Parameters::new(STANDARD).unwrap();
     let bytes = secret(&params).to_bytes();
-    assert_eq!(stored("secret-key.p1"), *bytes);
+    assert_eq!(stored("secret-key.standard"), *bytes);
     refuses_damage(&bytes, HEADER, |bytes| {
         malformed(SecretKey::from_bytes(&params, bytes));
     });
@@ -88,9 +90,9 @@ fn a_secret_key_is_written_as_it_was_read() {
 
 #[test]
 fn a_public_key_encrypts_what_its_secret_key_decrypts() {
-    let params = Parameters::new(P1).unwrap();
+    let params = Parameters::new(STANDARD).unwrap();
     let secret = secret(&params);
-    let bytes = golden("public-key.p1", || {
+    let bytes = golden("public-key.standard", || {
         fresh_public(&secret).to_bytes().unwrap()
     });
     let public = PublicKey::from_bytes(&params, &bytes).unwrap();
@@ -169,19 +171,38 @@ fn by_rule(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
     body.poly(&all);
     body.poly(&all);
     objects.push(("public-key", object(2, set.id, 0, &body.bytes)));
-    // Relinearisation, inversion, 13 levels of packing, 8 of squares.
-    let mut body = Body::default();
-    for key in 0..2 + 13 + 8 {
-        body.bytes.extend([key; 32]);
-        body.half(set);
-    }
-    objects.push(("evaluation-keys", object(3, set.id, 0, &body.bytes)));
-    let small: Vec<u8> = (0..DEGREE).map(|k| ((k % 21) as i8 - 10) as u8).collect();
-    objects.push(("secret-key", object(4, set.id, 0, &small)));
+    objects.extend(evaluation_keys(set));
+    objects.push(("secret-key", object(4, set.id, 0, &[7; 32])));
     objects
 }
 
-/// The same of what holders make with keys of their own. Each begins with the 16 bytes of a key's name.
+/// Evaluation keys of a sole holder's dataset, and of a roster of each kind: what the roster is, its number of holders,
+/// the names of its upload keys, and then a seed and half a key for each switching key.
+fn evaluation_keys(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
+    // 13 levels of packing, and two for squared scores where there can be any.
+    let sole = 13 + if set.has_squares() { 2 } else { 0 };
+    // h to s; the inverse to h, the square to s, and two for each of 8 levels; left and right factors of columns.
+    let (records, columns) = (1 + 1 + 1 + 2 * 8, 3 + 1 + 1 + 2 * 8);
+    let kinds: [(_, &[u8], u8, u8); 4] = [
+        ("evaluation-keys", &[0], 0, sole),
+        ("evaluation-keys-of-counts", &[1, 2], 2, 13 + 2),
+        ("evaluation-keys-of-records", &[2, 1], 1, 13 + records),
+        ("evaluation-keys-of-columns", &[3, 1], 2, 13 + columns),
+    ];
+    let encode = |(kind, shape, names, keys): (_, &[u8], u8, u8)| {
+        let mut body = Body::default();
+        body.bytes.extend(shape);
+        (0..names).for_each(|name| body.bytes.extend([name; 16]));
+        for key in 0..keys {
+            body.bytes.extend([key; 32]);
+            body.half(set);
+        }
+        (kind, object(3, set.id, 0, &body.bytes))
+    };
+    kinds.map(encode).to_vec()
+}
+
+/// The same of what holders make with upload keys. All but the key begin with the 16 bytes of its name.
 fn holders_by_rule(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
     let named = || Body {
         bytes: (0..16).collect(),
@@ -195,15 +216,8 @@ fn holders_by_rule(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
         let bytes = object(15, set.id, modulus as u8, &body.bytes);
         objects.push(("seeded-ciphertext", bytes));
     }
-    // h is ternary where all primes have 214 bits at most.
-    let all = set.ciphertext_moduli.iter().chain(set.special_moduli);
-    let ternary = all.map(|q| q.ilog2() + 1).sum::<u32>() <= 214;
-    let wide: i8 = if ternary { 1 } else { 10 };
-    let mut body = named();
-    let small = (0..DEGREE).map(|k| (k as i32 % (2 * i32::from(wide) + 1)) as i8 - wide);
-    body.bytes.extend(small.map(|c| c as u8));
-    objects.push(("holder-key", object(13, set.id, 0, &body.bytes)));
-    // Level 0, and both halves of h -> s.
+    objects.push(("upload-key", object(13, set.id, 0, &[8; 32])));
+    // Level 0, and both halves of the key from h to s.
     let mut body = named();
     body.bytes.push(0);
     (0..2).for_each(|_| body.half(set));
@@ -223,15 +237,15 @@ fn rewrite(params: &Parameters, kind: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     let columns = Layout::for_records(DEGREE)?;
     Ok(match kind {
         "seeded-ciphertext" => SeededCiphertext::from_bytes(params, bytes)?.to_bytes(params),
-        "holder-key" => HolderKey::from_bytes(params, bytes)?.to_bytes().to_vec(),
+        "upload-key" => HolderKey::from_bytes(params, bytes)?.to_bytes().to_vec(),
         "holder-keys" => HolderKeys::from_bytes(params, None, bytes)?.to_bytes(),
         "holder-keys-of-columns" => {
             HolderKeys::from_bytes(params, Some(columns), bytes)?.to_bytes()
         }
         "ciphertext" => Ciphertext::from_bytes(params, bytes)?.to_bytes(params),
         "public-key" => PublicKey::from_bytes(params, bytes)?.to_bytes()?,
-        "evaluation-keys" => EvaluationKeys::from_bytes(params, bytes)?.to_bytes(),
-        _ => SecretKey::from_bytes(params, bytes)?.to_bytes().to_vec(),
+        "secret-key" => SecretKey::from_bytes(params, bytes)?.to_bytes().to_vec(),
+        _ => EvaluationKeys::from_bytes(params, bytes)?.to_bytes(),
     })
 }
 
@@ -239,7 +253,7 @@ fn rewrite(params: &Parameters, kind: &str, bytes: &[u8]) -> Result<Vec<u8>> {
 /// one object, which is made here by rule.
 #[test]
 fn objects_of_every_kind_and_set_are_written_as_they_were_read() {
-    let sets = [P1, P1_LARGE, P2, P3, P5];
+    let sets = [COMPACT, STANDARD, WIDE];
     let lines = lines(&sets, by_rule) + &lines(&sets, holders_by_rule);
     let made = || lines.clone().into_bytes();
     assert_eq!(golden("objects.sha256", made), lines.as_bytes());

@@ -42,6 +42,11 @@ fn acts() -> Vec<Act> {
             run: 0,
             upload: [4; 32],
         },
+        Act::Debited {
+            job: JOB,
+            entries: vec![entry()],
+            request: [5; 32],
+        },
         Act::Released {
             job: JOB,
             entries: vec![entry()],
@@ -73,6 +78,12 @@ fn the_act_of_computation_services_that_do_not_agree() {
     let reason = Freeze::Witness;
     json("act.witness.json", &Act::Frozen { reason });
     refuses_unknown_fields::<Act>("act.witness.json");
+}
+
+#[test]
+fn act_of_an_unknown_receipt_is_unchanged() {
+    let reason = Freeze::UnknownReceipt;
+    json("act.unknown-receipt.json", &Act::Frozen { reason });
 }
 
 #[test]

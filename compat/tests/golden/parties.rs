@@ -115,19 +115,21 @@ fn messages_of_an_alignment_are_read_strictly() {
         <[u8; 32]>::try_from(bytes).unwrap()
     };
     // RFC 9496, appendix A.1.
-    let values = vec![
-        value("e2f2ae0a6abc4e71a884a961c500515f58e30b6aa582dd8db6a65945e08d2d76"),
+    let values = [
         value("6a493210f7499cd17fecb510ae0cea23a110e8d5b901f8acadd3095c73a3b919"),
+        value("e2f2ae0a6abc4e71a884a961c500515f58e30b6aa582dd8db6a65945e08d2d76"),
     ];
-    for (name, stage) in [
-        ("align.round", Stage::Round(1)),
-        ("align.whole", Stage::Whole),
+    let [one, other] = values;
+    for (name, stage, values) in [
+        ("align.round", Stage::Round(1), values),
+        ("align.whole", Stage::Whole, values),
+        ("align.common", Stage::Common(1), [other, one]),
     ] {
         let message = Message {
             session: [5; 32],
             owner: 1,
             stage,
-            values: values.clone(),
+            values: values.to_vec(),
         };
         let bytes = golden(name, || message.to_bytes());
         assert_eq!(Message::from_bytes(&bytes).unwrap(), message);

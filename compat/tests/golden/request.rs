@@ -4,7 +4,7 @@ use crate::encryption::{HIDDEN, ciphertext, secret};
 use crate::files::{flipped, golden, json, refuses_damage};
 use fhaim_domain::Clique;
 use fhaim_dp::Span;
-use fhaim_he::{Ciphertext, P1, Parameters};
+use fhaim_he::{Ciphertext, Parameters, STANDARD};
 use fhaim_protocol::Error;
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId, Part, SealedPage};
 use fhaim_release::{Axis, ReleaseRequest, SquaredTerm, Statistic};
@@ -69,7 +69,7 @@ fn sealed_again(body: &[u8]) -> Vec<u8> {
 
 #[test]
 fn a_decryption_request_is_written_as_it_was_read() {
-    let params = Parameters::new(P1).unwrap();
+    let params = Parameters::new(STANDARD).unwrap();
     let request = DecryptRequest {
         dataset: DATASET,
         job: JOB,
@@ -101,7 +101,7 @@ fn a_decryption_request_is_written_as_it_was_read() {
 /// The file has what is around the page's ciphertext, which is the golden ciphertext.
 #[test]
 fn a_decryption_request_carries_sealed_pages() {
-    let params = Parameters::new(P1).unwrap();
+    let params = Parameters::new(STANDARD).unwrap();
     let page = ciphertext(&params);
     let part = |number, start, len| Part {
         number,

@@ -3,7 +3,7 @@
 use crate::files::{golden, json, refuses_unknown_fields, stored};
 use fhaim_domain::Schema;
 use fhaim_dp::LadderPlan;
-use fhaim_he::{P1, P2};
+use fhaim_he::{COMPACT, STANDARD, WIDE};
 use fhaim_protocol::terms::Terms;
 use fhaim_synth::Mechanisms;
 
@@ -186,7 +186,8 @@ fn options_are_written_with_the_terms_and_unknown_ones_are_refused() {
 fn plan_of_terms_is_unchanged() {
     for mechanism in MECHANISMS {
         let plan = complete(mechanism).plan().unwrap();
-        assert_eq!(plan.set, if mechanism == "fhaim-l2" { P2 } else { P1 });
+        let wide = mechanism == "fhaim-l2";
+        assert_eq!(plan.set, if wide { WIDE } else { COMPACT });
         let facts = (
             plan.set.id,
             plan.budget,
@@ -196,5 +197,31 @@ fn plan_of_terms_is_unchanged() {
         );
         let name = format!("plan.{mechanism}.json");
         json::<(u8, _, _, LadderPlan, LadderPlan)>(&name, &facts);
+    }
+}
+
+/// Terms may name a larger parameter set than the one that would be chosen.
+#[test]
+fn terms_that_name_a_parameter_set_are_written_as_they_were_read() {
+    let named = Terms {
+        parameter_set: Some(STANDARD.id),
+        ..terms("staged")
+    };
+    let (named, name) = (
+        named.complete(&Mechanisms).unwrap(),
+        "terms.parameter-set.json",
+    );
+    assert_eq!(named.plan().unwrap().set, STANDARD);
+    json(name, &named);
+    let text = String::from_utf8(stored(name)).unwrap();
+    for (from, to) in [
+        (r#","parameter_set":2"#, ""),
+        (r#""parameter_set":2"#, r#""parameter_set":3"#),
+        (r#""parameter_set":2"#, r#""parameter_set":99"#),
+    ] {
+        let other = text.replacen(from, to, 1);
+        assert_ne!(other, text);
+        let other: Terms = serde_json::from_str(&other).unwrap();
+        assert!(other.plan().is_err() && other.outline().is_err(), "{to}");
     }
 }

@@ -34,9 +34,13 @@ fn an_upload_plan_is_written_as_it_was_read() {
         layout: Layout::from_parts(2, 8192).unwrap(),
         ladder: plan.run_ladder,
         residues: plan.set.plaintext_moduli.len(),
-        encryption: Encryption::PublicKey,
+        encryption: Encryption::OwnKey,
     };
     json("upload-plan.json", &plan);
+    assert_eq!(plan.objects().next(), Some(Object::Keys));
+    let of_roster = plan.under(Encryption::RosterKey);
+    json("upload-plan.roster.json", &of_roster);
+    assert!(of_roster.objects().all(|object| object != Object::Keys));
 }
 
 #[test]
@@ -56,6 +60,7 @@ fn a_journal_is_gone_on_with() {
     let expected: Vec<_> = objects().iter().map(|(o, d)| (o.name(), *d)).collect();
     assert!(journal.sent().clone().into_iter().eq(expected));
     assert_eq!(std::fs::read(&path).unwrap(), golden);
+    drop(journal);
 
     // A journal of the same objects has the same bytes.
     std::fs::remove_file(&path).unwrap();
@@ -64,6 +69,7 @@ fn a_journal_is_gone_on_with() {
         journal.confirm(object, digest).unwrap();
     }
     assert_eq!(std::fs::read(&path).unwrap(), golden);
+    drop(journal);
 
     // One that was cut off has the whole lines, and one that was damaged is refused or read.
     let lines = golden.iter().filter(|&&b| b == b'\n').count();

@@ -3,7 +3,9 @@
 use crate::encryption::public;
 use crate::files::{names, refuses_other_versions, stored};
 use fhaim_api::Digest;
-use fhaim_he::{Ciphertext, HolderKey, P1, Parameters, PublicKey, SecretKey, SeededCiphertext};
+use fhaim_he::{
+    Ciphertext, HolderKey, Parameters, PublicKey, STANDARD, SecretKey, SeededCiphertext,
+};
 use fhaim_pgm::Model;
 use fhaim_protocol::align::Message;
 use fhaim_protocol::request::DecryptRequest;
@@ -29,7 +31,7 @@ const UNVERSIONED: [&str; 10] = [
 ];
 
 /// The constants of the source that are versions of formats.
-const CONSTANTS: [(&str, &str); 12] = [
+const CONSTANTS: [(&str, &str); 13] = [
     ("crates/domain/src/schema.rs", "FORMAT_VERSION"),
     ("crates/files/src/memory.rs", "VERSION"),
     ("crates/he/src/wire.rs", "VERSION"),
@@ -40,6 +42,7 @@ const CONSTANTS: [(&str, &str); 12] = [
     ("crates/protocol/src/terms.rs", "TERMS_VERSION"),
     ("crates/sdk/src/journal.rs", "VERSION"),
     ("crates/sdk/src/ladder.rs", "VERSION"),
+    ("crates/sdk/src/verify/shares.rs", "RECORD_VERSION"),
     ("crates/sdk/src/verify/shares.rs", "SHARE_VERSION"),
     ("research/gan/src/saved.rs", "VERSION"),
 ];
@@ -92,16 +95,17 @@ fn every_version_constant_is_1_and_listed() {
 
 /// Decodes a golden file that is not JSON, and returns where its version is.
 fn decode(name: &str, bytes: &[u8]) -> Option<(bool, usize)> {
-    let params = Parameters::new(P1).unwrap();
+    let params = Parameters::new(STANDARD).unwrap();
     Some(match name {
-        "ciphertext.p1" => (Ciphertext::from_bytes(&params, bytes).is_ok(), 6),
-        "holder-key.p1" => (HolderKey::from_bytes(&params, bytes).is_ok(), 6),
-        "object.counts.p1" => (Ciphertext::from_bytes(&params, bytes).is_ok(), 6),
-        "public-key.p1" => (PublicKey::from_bytes(&params, bytes).is_ok(), 6),
-        "secret-key.p1" => (SecretKey::from_bytes(&params, bytes).is_ok(), 6),
-        "seeded-ciphertext.p1" => (SeededCiphertext::from_bytes(&params, bytes).is_ok(), 6),
+        "ciphertext.standard" => (Ciphertext::from_bytes(&params, bytes).is_ok(), 6),
+        "public-key.standard" => (PublicKey::from_bytes(&params, bytes).is_ok(), 6),
+        "secret-key.standard" => (SecretKey::from_bytes(&params, bytes).is_ok(), 6),
+        "object.counts.standard" | "seeded-ciphertext.standard" => {
+            (SeededCiphertext::from_bytes(&params, bytes).is_ok(), 6)
+        }
+        "upload-key.standard" => (HolderKey::from_bytes(&params, bytes).is_ok(), 6),
         "decrypt-request" => (DecryptRequest::from_bytes(&params, bytes).is_ok(), 6),
-        "align.round" | "align.whole" => (Message::from_bytes(bytes).is_ok(), 7),
+        "align.round" | "align.whole" | "align.common" => (Message::from_bytes(bytes).is_ok(), 7),
         "model" | "model.beside" => (Model::load(bytes, 1 << 20).is_ok(), 8),
         _ => return None,
     })
@@ -109,7 +113,7 @@ fn decode(name: &str, bytes: &[u8]) -> Option<(bool, usize)> {
 
 #[test]
 fn other_versions_of_binary_formats_are_refused() {
-    let _ = public(&Parameters::new(P1).unwrap());
+    let _ = public(&Parameters::new(STANDARD).unwrap());
     for name in names() {
         let texts = [".json", ".digest", ".sha256", ".journal", ".ladder"];
         if texts.iter().any(|end| name.ends_with(end)) || UNVERSIONED.contains(&name.as_str()) {
@@ -135,7 +139,7 @@ fn other_versions_of_binary_formats_are_refused() {
 fn other_versions_of_a_holders_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
-    for name in ["upload.journal", "upload.own-key.journal", "upload.ladder"] {
+    for name in ["upload.journal", "upload.key.journal", "upload.ladder"] {
         let text = stored(name);
         assert!(text.starts_with(br#"{"version":1,"#), "{name}");
         refuses_other_versions(&text, |other| {

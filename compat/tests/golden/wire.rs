@@ -9,8 +9,8 @@ use fhaim_api::batch::{Batch, BatchStatus};
 use fhaim_api::dataset::{Dataset, DatasetState, NewDataset, WireTerms};
 use fhaim_api::job::{Happening, Job, JobProgress, JobState, NewJob};
 use fhaim_api::keys::{
-    DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, PlacedRelease, Receipt, ReleasedBatch,
-    RunStanding, Witnessed,
+    DatasetLedger, DebitedByServices, DebitedRelease, DebitedReleases, Decrypted, KeySet,
+    LedgerEntry, NewKeySet, NewRun, PlacedRelease, Receipt, ReleasedBatch, RunStanding, Witnessed,
 };
 use fhaim_api::problem::{Problem, ProblemKind};
 use fhaim_api::token::{Claims, Role, Service};
@@ -19,6 +19,7 @@ use fhaim_api::upload::{
 };
 use fhaim_api::{Cost, Digest};
 use fhaim_dp::Rho;
+use fhaim_protocol::panel::ServiceKey;
 use fhaim_sdk::{Endpoints, Login};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -330,6 +331,32 @@ fn what_was_released_is_shown_to_holders() {
         answers: vec![vec![-3, 5], vec![i64::MIN]],
     };
     text("released-batch.json", &batch);
+}
+
+#[test]
+fn ledger_entries_are_shown_as_they_are_hashed() {
+    let entry = LedgerEntry {
+        height: 2,
+        act: "{\"act\":\"thawed\"}".to_owned(),
+    };
+    json("ledger-entry.json", &entry);
+    refuses_unknown_fields::<LedgerEntry>("ledger-entry.json");
+}
+
+/// The signed bytes are part of the format.
+#[test]
+fn debited_releases_are_signed() {
+    let release = DebitedRelease {
+        job: JOB,
+        number: 3,
+        statement: Digest::of(b"statement"),
+    };
+    let debited = DebitedReleases::sign(DATASET, vec![release], &ServiceKey::from_bytes(&[2; 32]));
+    let all = DebitedByServices {
+        services: vec![debited],
+    };
+    json("debited.json", &all);
+    refuses_unknown_fields::<DebitedByServices>("debited.json");
 }
 
 #[test]

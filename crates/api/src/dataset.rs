@@ -1,7 +1,6 @@
 //! Datasets as the generation service lists them.
 
 use fhaim_domain::{Schema, Version};
-use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::roster::{Contribution, Roster};
 use fhaim_protocol::terms::{TERMS_VERSION, Terms};
 use fhaim_release::{Need, Options};
@@ -71,11 +70,6 @@ pub struct TermsDocument {
     /// the two do not agree on.
     #[serde(default)]
     pub witness: bool,
-    /// Under which key the holder encrypts: the dataset's public key, or, as terms of one holder name,
-    /// a key of its own, under which an upload takes half the bytes.
-    #[schema(value_type = Option<EncryptionDocument>)]
-    #[serde(default)]
-    pub encryption: Encryption,
     /// Number of the parameter set. The generation service fills it in where it is left out.
     #[serde(default)]
     pub parameter_set: Option<u8>,
@@ -119,17 +113,6 @@ pub enum ContributionDocument {
     Records,
     /// Counts of all pairs of columns.
     Counts,
-}
-
-/// Under which key a holder encrypts.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-#[schema(as = Encryption)]
-pub enum EncryptionDocument {
-    /// The dataset's public key, as where nothing is said.
-    PublicKey,
-    /// A key of the holder's own, for one upload; datasets with a roster have none.
-    HolderKey,
 }
 
 /// How a [`Roster`] is written.

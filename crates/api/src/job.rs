@@ -172,6 +172,8 @@ pub struct ReleasedStatistic {
     /// What was asked: integer functions of each attribute.
     #[schema(value_type = crate::batch::StatisticDocument)]
     pub statistic: fhaim_release::Statistic,
+    /// The requested noise variance, in the units of the noise ladder.
+    pub variance_units: u64,
     /// Standard deviation of the noise, of all holders together.
     pub sigma: f64,
     /// The released integers.

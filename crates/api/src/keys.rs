@@ -2,10 +2,11 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use fhaim_dp::Entry;
+use fhaim_dp::{Entry, hex_digest};
 use fhaim_protocol::crypto::chain::{self, Tip};
-use fhaim_protocol::panel::{KeyService, Panel, confirmation};
-use fhaim_protocol::request::DatasetId;
+use fhaim_protocol::crypto::debited;
+use fhaim_protocol::panel::{KeyService, Panel, ServiceKey, confirmation};
+use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::roster::{Agreement, MemberSignature};
 use fhaim_protocol::window::Placed;
 use fhaim_release::ReleaseRequest;
@@ -232,6 +233,52 @@ pub struct NewSignature {
     pub signature: MemberSignature,
 }
 
+/// A holder's request for its upload key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UploadKeyRequest {
+    /// The X25519 public key that the answer is encrypted to, made for only this request.
+    #[serde(with = "hex_digest")]
+    #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
+    pub one_time_key: [u8; 32],
+    /// Ed25519 signature, with the holder's key in the roster, of `fhaim upload key request 1`, the dataset's identifier,
+    /// the holder's number (4 bytes, little-endian), the SHA-256 of the evaluation keys, and the one-time key.
+    #[schema(value_type = String, pattern = "^[0-9a-f]{128}$")]
+    pub signature: MemberSignature,
+}
+
+/// A holder's upload key, as the key services send it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct UploadKeySeeds {
+    /// The seed of each key service, in the order of the terms: base64url of an HPKE message (RFC 9180, base mode, X25519,
+    /// HKDF-SHA256, ChaCha20-Poly1305).
+    pub seeds: Vec<String>,
+}
+
+impl UploadKeySeeds {
+    /// The encrypted seeds.
+    ///
+    /// # Errors
+    /// A seed that is not base64url.
+    pub fn bytes(&self) -> Result<Vec<Vec<u8>>, &'static str> {
+        let decode = |seed: &String| URL_SAFE_NO_PAD.decode(seed);
+        let seeds: Result<_, _> = self.seeds.iter().map(decode).collect();
+        seeds.map_err(|_| "a seed is not base64url")
+    }
+}
+
+/// What the first key service asks another for when a holder fetches its upload key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UploadSeedCall {
+    /// The holder's number in the roster.
+    pub holder: u32,
+    /// What the holder asks.
+    pub request: UploadKeyRequest,
+    /// What all services said of the keys.
+    pub confirmation: Confirmation,
+}
+
 /// Released integers: the answer to a decryption request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -356,7 +403,7 @@ pub struct RunStanding {
 pub struct PlacedRelease {
     /// Its cells.
     pub cells: usize,
-    /// Digest of what was released and of its positions.
+    /// Digest of the releases and of their positions.
     pub statement: Digest,
 }
 
@@ -430,6 +477,80 @@ pub struct ReleasedBatch {
     pub requests: Vec<ReleaseRequest>,
     /// The integers of each release.
     pub answers: Vec<Vec<i64>>,
+}
+
+/// An entry of a dataset's ledger, as the hash over the ledger takes it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LedgerEntry {
+    /// Its place in the ledger, from 1.
+    pub height: u64,
+    /// The text that is hashed: JSON.
+    pub act: String,
+}
+
+/// A release that a key service has debited.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DebitedRelease {
+    /// The job.
+    pub job: Uuid,
+    /// The release's number within the job.
+    pub number: u32,
+    /// Digest of the releases and of their positions.
+    pub statement: Digest,
+}
+
+/// Everything that a key service has debited of a dataset.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DebitedReleases {
+    /// The releases, oldest first.
+    pub releases: Vec<DebitedRelease>,
+    /// Ed25519 signature, with the service's key in the dataset's terms: base64url.
+    pub signature: String,
+}
+
+/// What each further key service of a dataset has debited.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DebitedByServices {
+    /// In the order of the terms, without the first service, whose ledger this is next to.
+    pub services: Vec<DebitedReleases>,
+}
+
+impl DebitedReleases {
+    /// Signs what a service has debited.
+    pub fn sign(dataset: Uuid, releases: Vec<DebitedRelease>, key: &ServiceKey) -> Self {
+        let dataset = DatasetId(dataset.into_bytes());
+        let signature = debited::sign(key, dataset, &protocol_releases(&releases));
+        Self {
+            signature: URL_SAFE_NO_PAD.encode(signature),
+            releases,
+        }
+    }
+
+    /// Checks the signature with the service's public key.
+    ///
+    /// # Errors
+    /// [`fhaim_protocol::Error::Panel`] for a signature of something else or by another key.
+    pub fn verify(&self, dataset: Uuid, key: &[u8; 32]) -> Result<(), fhaim_protocol::Error> {
+        let signature = URL_SAFE_NO_PAD.decode(&self.signature).ok();
+        let signature = signature.and_then(|bytes| bytes.try_into().ok());
+        let signature =
+            signature.ok_or(fhaim_protocol::Error::Panel("a signature has 64 bytes"))?;
+        let dataset = DatasetId(dataset.into_bytes());
+        debited::verify(key, dataset, &protocol_releases(&self.releases), &signature)
+    }
+}
+
+fn protocol_releases(releases: &[DebitedRelease]) -> Vec<debited::DebitedRelease> {
+    let release = |release: &DebitedRelease| debited::DebitedRelease {
+        job: JobId(release.job.into_bytes()),
+        number: release.number,
+        statement: release.statement.0,
+    };
+    releases.iter().map(release).collect()
 }
 
 /// What the crypto service did at someone's request.

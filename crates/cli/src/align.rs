@@ -12,7 +12,7 @@ use clap::Args;
 use fhaim_domain::counted;
 use fhaim_files::{ask, can_ask, home, progress::Progress};
 use fhaim_protocol::{
-    align::{AlignError, Aligned, Message, Outgoing, Party, normalised},
+    align::{AlignError, Aligned, Message, Outgoing, Party, Stage, normalised},
     request::DatasetId,
 };
 use sha2::{Digest, Sha256};
@@ -169,7 +169,7 @@ fn placed(arguments: &AlignArguments, error: AlignError) -> Error {
 fn confirmed(arguments: &AlignArguments) -> Result<(), Error> {
     let pairs = match arguments.of {
         2 => "",
-        _ => ", and how many each two have in common",
+        _ => ", and how many rows each two have in common, but not which",
     };
     eprintln!(
         "note: all parties learn which of their rows are common to all, how many rows each of them \
@@ -182,7 +182,8 @@ fn confirmed(arguments: &AlignArguments) -> Result<(), Error> {
     Err(Error::Usage("nothing was sent".to_owned()))
 }
 
-/// Messages as files: `FROM-TO-OWNER.align`, each party numbered from 1.
+/// Messages as files, each party numbered from 1: `FROM-TO-OWNER.align` for lists, `FROM-TO-OWNER-common.align` for
+/// common rows.
 struct Mailbox {
     folder: PathBuf,
     me: usize,
@@ -218,16 +219,21 @@ impl Mailbox {
     }
 
     fn send(&self, out: &Outgoing) -> Result<(), Error> {
-        let owner = Message::from_bytes(&out.bytes)?.owner + 1;
+        let Message { owner, stage, .. } = Message::from_bytes(&out.bytes)?;
+        let owner = owner + 1;
+        let kind = match stage {
+            Stage::Common(_) => "-common",
+            Stage::Round(_) | Stage::Whole => "",
+        };
         for to in &out.to {
-            let name = format!("{}-{}-{owner}.align", self.me + 1, to + 1);
+            let name = format!("{}-{}-{owner}{kind}.align", self.me + 1, to + 1);
             // Renamed into its place: nobody reads half of it.
             home::replace(&self.folder.join(name), &out.bytes)?;
         }
         Ok(())
     }
 
-    /// Answers every message for this party until it has all lists.
+    /// Answers every message for this party until it has its rows.
     fn exchange(&self, party: &mut Party, wait: u64) -> Result<Aligned, Error> {
         // At most a week, which every clock has before it.
         let end = Instant::now() + Duration::from_secs(wait.min(MAX_WAIT) * 60);
@@ -319,6 +325,7 @@ mod tests {
         };
         assert_eq!(mailbox.sender("1-2-1.align"), Some(0));
         assert_eq!(mailbox.sender("3-2-1.align"), Some(2));
+        assert_eq!(mailbox.sender("3-2-1-common.align"), Some(2));
         for other in [
             "2-1-1.align",
             "1-2-1",

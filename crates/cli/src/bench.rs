@@ -1,12 +1,12 @@
-//! `fhaim bench`: encrypted computation on the user's own table and machine. Every cell of every pair is computed
-//! under a holder's own key, and checked against its count.
+//! `fhaim bench`: encrypted computation on the user's own table and machine. Computes every cell of every pair from
+//! columns under an upload key, and compares it with its count.
 
 use std::{hint::black_box, path::PathBuf, time::Instant};
 
 use clap::Args;
 use fhaim_domain::{Table, counted};
 use fhaim_files::{FormatArguments, StrictnessArguments, progress::Progress};
-use fhaim_he::{DEGREE, ParameterSet};
+use fhaim_he::{DEGREE, Demand, Layout, ParameterSet};
 use fhaim_ntt::{Modulus, Transform};
 use fhaim_protocol::bench::{Compute, compute};
 use serde::Serialize;
@@ -84,10 +84,18 @@ pub fn run(arguments: &BenchArguments, progress: &Progress) -> Result<(), Error>
 /// # Errors
 /// No parameter set fits, or a decrypted cell differs from its count.
 pub fn measure(name: &str, table: &Table) -> Result<Row, Error> {
-    // No count is larger than the number of records.
     let records = table.records() as u64;
-    // Products are of single columns.
-    let set = ParameterSet::choose_for_holder(records, records.into(), false, 1, 1)?;
+    let set = ParameterSet::choose(&Demand {
+        records,
+        // No count is larger.
+        largest: records.into(),
+        squares: false,
+        layout: Layout::for_records(table.records())?,
+        // Products are of single columns.
+        energy: 1,
+        shares: 1,
+        strip_bits: 0.0,
+    })?;
     let done = compute(table, set, &mut system()?)?;
     Ok(row(name, &set, &done))
 }

@@ -112,7 +112,7 @@ impl Setup {
         let rules = Rules::new(DatasetId(id), plan);
         let mut crypto = CryptoService::new(rules, &params, &mut rng)?;
         let public = crypto.public_key(&mut rng)?;
-        let keys = crypto.evaluation_keys(&mut rng)?;
+        let keys = crypto.evaluation_keys(terms.roster_shape(), &mut rng)?;
         party.sign(terms, &mut crypto, holders::key_digests(&public, &keys)?)?;
         let keys_seconds = phase.finish();
 
@@ -126,6 +126,7 @@ impl Setup {
             held,
             ladders: &ladders,
             plan,
+            crypto: &crypto,
         };
         let (what, keys) = (terms.contribution, (public, keys));
         let uploaded = holders::upload(&holding, what, keys, &mut rng, &advance)?;

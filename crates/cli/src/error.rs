@@ -166,6 +166,7 @@ fn remote_exit_code(error: &fhaim_sdk::Error) -> u8 {
     match error {
         E::Problem { problem } if problem.status < 500 => 2,
         E::SignedOut | E::Journal { .. } | E::Ladder { .. } | E::Unverifiable { .. } => 2,
+        E::UploadRunning { .. } => 2,
         E::Outsider(_) | E::OtherKey(_) | E::OtherMaker(_) => 2,
         E::Protocol(fhaim_protocol::Error::Records { .. }) => 2,
         _ => 1,

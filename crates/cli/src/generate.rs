@@ -262,7 +262,7 @@ impl<'a> Request<'a> {
         let Self { held, job, .. } = self;
         let (arguments, seed) = (self.arguments, self.seed);
         let name = arguments.mechanism;
-        let what = (self.terms.contribution, self.terms.encryption);
+        let what = self.terms.contribution;
         let load = |domain: &Domain| estimate::load(name, job, domain, held.records(), what);
         self.check_size(|domain| Ok(load(domain)?.memory_bytes))?;
         let estimate = load(held.schema().domain())?.estimate(self.start)?;

@@ -4,7 +4,7 @@
 use clap::Args;
 use fhaim_domain::{Domain, Field, Table};
 use fhaim_dp::{Ladder, LadderPlan};
-use fhaim_he::{EvaluationKeys, Layout, PublicKey};
+use fhaim_he::{EvaluationKeys, HolderKey as UploadKey, Layout, PublicKey};
 use fhaim_protocol::{
     computation::Computation,
     counts::{
@@ -15,7 +15,7 @@ use fhaim_protocol::{
     crypto::CryptoService,
     encryption::{Encryption, Encryptor},
     holder::{self, Holder, Noise, check_records},
-    joint::join_uploads,
+    joint::{SwitchKeys, join_uploads},
     request::DatasetId,
     roster::{Contribution, HolderKey, Member, Partition, Roster},
     terms::{Plan, Terms},
@@ -115,7 +115,6 @@ impl Party {
         } = *arguments;
         let arguments = &arguments;
         terms.contribution = contribution(arguments, held.schema().domain(), held.records())?;
-        terms.encryption = Encryption::of_new(None);
         let count = arguments.holders;
         if count == 1 {
             if arguments.honest != 1 {
@@ -169,7 +168,6 @@ impl Party {
             honest: arguments.honest,
             holders: members.map(member).collect(),
         });
-        terms.encryption = Encryption::of_new(terms.roster.as_ref());
         terms.holders()?;
         Ok((Self { keys }, terms))
     }
@@ -294,6 +292,8 @@ pub struct Holding<'a> {
     pub ladders: &'a [Ladder],
     /// What follows from the terms.
     pub plan: &'a Plan,
+    /// The key service, which made the upload keys of several holders.
+    pub crypto: &'a CryptoService,
 }
 
 /// Encrypts what every holder has, and puts it together. `done` is told of every object.
@@ -336,21 +336,20 @@ fn upload_records<R: RngCore + CryptoRng>(
     let plan = holding.plan;
     let (domain, holders) = (table.domain(), &plan.job.holders);
     let parts = parts(table, holders)?;
-    let own = own_key(plan, &public, rng)?;
+    let upload_keys = upload_keys(holding, &public, rng)?;
     let (mut ciphertexts, mut bytes) = (0, 0);
     let mut uploads = Vec::with_capacity(parts.len());
-    for (number, (part, ladder)) in parts.iter().zip(holding.ladders).enumerate() {
+    let each = parts.iter().zip(holding.ladders).zip(&upload_keys);
+    for (number, ((part, ladder), key)) in each.enumerate() {
         let shape = shape(part, plan)?;
         ciphertexts += shape.ciphertext_count();
         bytes += shape.form().bytes(public.params(), shape.polynomials());
-        let (bound, encryptor) = (
-            bound_of(plan, number),
-            Encryptor::new(&public, own.as_ref()),
-        );
+        let bound = bound_of(plan, number);
+        let encryptor = encryptor(plan, &public, key);
         let holder = Holder::new(part, bound, Noise::Drawn(ladder), encryptor, shape)?;
         uploads.push(holder::encrypt(&holder, rng, done)?);
     }
-    let joined = join_uploads(public.params(), domain, holders, &uploads)?;
+    let joined = join_uploads(domain, holders, &keys, &uploads)?;
     let computation = Computation::new(holding.dataset, domain.clone(), public, keys, joined);
     Ok(Uploaded {
         ciphertexts,
@@ -359,15 +358,30 @@ fn upload_records<R: RngCore + CryptoRng>(
     })
 }
 
-/// The key that the holder encrypts under, where the terms name one of its own: there is one holder then.
-fn own_key<R: RngCore + CryptoRng>(
-    plan: &Plan,
+/// The upload key of each holder: drawn by a sole holder, and made by the key service for each holder of a roster.
+fn upload_keys<R: RngCore + CryptoRng>(
+    holding: &Holding<'_>,
     public: &PublicKey,
     rng: &mut R,
-) -> Result<Option<fhaim_he::HolderKey>, Error> {
+) -> Result<Vec<UploadKey>, Error> {
+    let params = public.params();
+    let holders = 0..holding.plan.job.holders.count() as usize;
+    match holding.plan.encryption {
+        Encryption::OwnKey => Ok(vec![UploadKey::random(params, rng)?]),
+        Encryption::RosterKey => holders
+            .map(|holder| {
+                let seed = holding.crypto.upload_seed(holder);
+                Ok(UploadKey::from_seeds(params, vec![seed])?)
+            })
+            .collect(),
+    }
+}
+
+/// What a holder encrypts with.
+fn encryptor<'a>(plan: &Plan, public: &'a PublicKey, key: &'a UploadKey) -> Encryptor<'a> {
     match plan.encryption {
-        Encryption::PublicKey => Ok(None),
-        Encryption::HolderKey => Ok(Some(fhaim_he::HolderKey::random(public.params(), rng)?)),
+        Encryption::OwnKey => Encryptor::sole(public, key),
+        Encryption::RosterKey => Encryptor::of_roster(key),
     }
 }
 
@@ -381,12 +395,13 @@ fn upload_counts<R: RngCore + CryptoRng>(
     let plan = holding.plan;
     let shape = CountsPlan::new(holding.held.schema().domain(), plan.run_ladder)?;
     let shape = shape.under(plan.encryption);
-    let own = own_key(plan, &public, rng)?;
+    let upload_keys = upload_keys(holding, &public, rng)?;
     let mut sent = Spool::new(public.params(), shape.form())?;
-    for (holder, (tally, ladder)) in tallies.iter().zip(holding.ladders).enumerate() {
+    let each = tallies.iter().zip(holding.ladders).zip(&upload_keys);
+    for (holder, ((tally, ladder), key)) in each.enumerate() {
         let records = usize::try_from(tally.records()).unwrap_or(usize::MAX);
         check_records(records, bound_of(plan, holder))?;
-        let encryptor = Encryptor::new(&public, own.as_ref());
+        let encryptor = encryptor(plan, &public, key);
         let encrypted = CountsHolder::new(tally, Noise::Drawn(ladder), encryptor, &shape)?;
         encrypted.encrypt_each(rng, done, |object, payload| {
             sent.put(holder, object, &payload)
@@ -397,10 +412,15 @@ fn upload_counts<R: RngCore + CryptoRng>(
     let sent = Arc::new(sent);
     let get = |holder, object| sent.get(holder, object);
     let bytes = shape.form().bytes(public.params(), polynomials);
+    let switch_keys = match keys.roster() {
+        None => SwitchKeys::own(|object| sent.get(0, object))?,
+        Some(roster) => SwitchKeys::of_roster(&keys, roster.shape())?,
+    };
     let joined = CountsUpload::join(
         public.params(),
         &shape,
         &plan.job.holders,
+        &switch_keys,
         get,
         sent.clone(),
     )?;

@@ -385,9 +385,9 @@ pub struct Upload {
     pub endpoints: Endpoints,
     /// What signs in.
     pub api_key: Secret,
-    /// Where it is kept what was sent, so that the same again goes on with what is missing; the
-    /// command's own folder unless one is named.
-    pub folder: Option<PathBuf>,
+    /// The folder of the journal, so that a second call sends only the missing objects; of the key of the noise; and of the
+    /// key that a holder signs with.
+    pub folder: PathBuf,
     /// How the table is read.
     pub reading: Reading,
 }
@@ -412,8 +412,7 @@ impl Upload {
         within(listener, |progress| {
             serve::runtime()?.block_on(async {
                 let client = login::with_api_key(self.endpoints, self.api_key).await?;
-                let folder = self.folder.as_deref();
-                dataset::send(&client, &arguments, folder, None, progress).await?;
+                dataset::send(&client, &arguments, &self.folder, None, progress).await?;
                 Ok(())
             })
         })

@@ -2,7 +2,7 @@
 //! it is too much.
 
 use fhaim_domain::{Domain, Schema, pair_cells};
-use fhaim_he::P3;
+use fhaim_he::WIDE;
 
 use crate::error::Error;
 
@@ -10,7 +10,7 @@ use crate::error::Error;
 const UNKNOWN_MEMORY: u64 = 2 << 30;
 
 /// Most records of a table: as many as any parameters are for.
-pub const MAX_RECORDS: usize = P3.max_records as usize;
+pub const MAX_RECORDS: usize = WIDE.max_records as usize;
 
 /// Bytes of a value that was read: its codes, and a copy's.
 const CODE_BYTES: u64 = 16;

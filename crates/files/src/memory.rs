@@ -388,7 +388,8 @@ impl Memory {
 
 /// The entries of a file.
 fn decode(text: &[u8]) -> Result<Vec<Entry>, String> {
-    let form: FileForm = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    let form: FileForm = serde_json::from_slice(text)
+        .map_err(|error| format!("it is damaged, or another build of fhaim wrote it ({error})"))?;
     match form.version {
         VERSION => Ok(form.uses),
         other => Err(format!(

@@ -3,7 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io,
-    path::{Path, PathBuf},
+    path::{Path, PathBuf, is_separator},
 };
 
 /// As many links as Linux follows.
@@ -32,6 +32,10 @@ pub fn target(path: &Path) -> io::Result<Target> {
         Ok(found) if !found.is_file() => {
             let open = OpenOptions::new().write(true).open(&path)?;
             Ok(Target::Open(open))
+        }
+        // No file has such a name.
+        Err(_) if path.to_string_lossy().ends_with(is_separator) => {
+            Err(io::ErrorKind::IsADirectory.into())
         }
         // What else is wrong with it shows as soon as its folder is written to.
         Ok(_) | Err(_) => Ok(Target::File(path)),

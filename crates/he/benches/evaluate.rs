@@ -5,9 +5,9 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use fhaim_he::{
-    Cell, Combination, DEGREE, EncryptedTable, EvaluationContext, EvaluationKeys, Factors, Layout,
-    Operands, P1, P1_LARGE, P5, ParameterSet, Parameters, Plan, SecretKey, TileSums, TileTask,
-    Work,
+    COMPACT, Cell, Combination, DEGREE, EncryptedTable, EvaluationContext, EvaluationKeys, Factors,
+    HolderKey, HolderKeys, Layout, Operands, ParameterSet, Parameters, Plan, STANDARD, SecretKey,
+    TileSums, TileTask, Work,
 };
 use fhaim_ntt::{Modulus, Transform};
 use rand::SeedableRng;
@@ -19,6 +19,7 @@ const SIDE: usize = 4;
 
 struct Fixture {
     keys: EvaluationKeys,
+    own: HolderKeys,
     table: EncryptedTable,
     layout: Layout,
 }
@@ -36,15 +37,26 @@ impl Fixture {
         let keys = secret.evaluation_keys(&mut rng).unwrap();
         let layout = Layout::for_records(records).unwrap();
         let ones = vec![1; layout.stride()];
-        let mut chunk = || public.encrypt(&ones, &mut rng).unwrap();
+        let key = HolderKey::random(&params, &mut rng).unwrap();
+        let own = key.switch_keys(&public, Some(layout), &mut rng).unwrap();
+        let mut chunk = || {
+            let seeded = key.encrypt(&ones, &mut rng).unwrap().into_iter();
+            seeded.map(|c| c.expand(&params).unwrap()).collect()
+        };
         let mut column = || (0..layout.chunks()).map(|_| chunk()).collect();
         let columns = (0..columns).map(|_| column()).collect();
         let table = EncryptedTable::new(&params, layout, columns).unwrap();
         Self {
             keys,
+            own,
             table,
             layout,
         }
+    }
+
+    fn context(&self) -> EvaluationContext<'_> {
+        let context = EvaluationContext::new(&self.keys, self.layout);
+        context.with_holder_keys(&self.own).unwrap()
     }
 
     /// The products of all left with all right columns, over and over, as one task.
@@ -60,7 +72,8 @@ impl Fixture {
             right: p / side % side,
         };
         let page = (0..cells).map(|p| (p, cell(p))).collect();
-        let plan = Plan::new(&self.table, 0, factors, &[page]).unwrap();
+        let context = self.context();
+        let plan = Plan::new(&context, &self.table, 0, factors, &[page]).unwrap();
         plan.tasks(usize::MAX).remove(0)
     }
 
@@ -83,14 +96,21 @@ fn first_tile(
 fn tensor(c: &mut Criterion) {
     let mut group = c.benchmark_group("tensor");
     for (name, set, records) in [
-        ("tile of 16 cells, 4 chunks, P1", P1, 4 * DEGREE),
-        ("tile of 16 cells, 4 chunks, P1 large", P1_LARGE, 4 * DEGREE),
-        ("tile of 16 cells, 4 chunks, P5", P5, 4 * DEGREE),
-        ("tile of 256 cells, 16 slots, P1", P1, 512),
-        ("tile of 256 cells, 16 slots, P5", P5, 512),
+        (
+            "tile of 16 cells, 4 chunks, standard set",
+            STANDARD,
+            4 * DEGREE,
+        ),
+        (
+            "tile of 16 cells, 4 chunks, compact set",
+            COMPACT,
+            4 * DEGREE,
+        ),
+        ("tile of 256 cells, 16 slots, standard set", STANDARD, 512),
+        ("tile of 256 cells, 16 slots, compact set", COMPACT, 512),
     ] {
         let fixture = Fixture::new(set, records);
-        let context = EvaluationContext::new(&fixture.keys, fixture.layout);
+        let context = fixture.context();
         let task = fixture.products(16 * fixture.layout.slots(), SIDE);
         let operands = fixture.operands(&context, &task);
         let (_, work) = first_tile(&context, &task, &operands);
@@ -101,7 +121,7 @@ fn tensor(c: &mut Criterion) {
     }
     const STRIP: usize = 256;
     const TERMS: usize = 8;
-    for (name, set) in [("P1", P1), ("P5", P5)] {
+    for (name, set) in [("standard set", STANDARD), ("compact set", COMPACT)] {
         let modulus = Modulus::new(set.ciphertext_moduli[0]);
         let x: [u64; STRIP] = std::array::from_fn(|i| modulus.value() - 1 - i as u64);
         let mut sums = [[0; STRIP]; 3];
@@ -116,8 +136,8 @@ fn tensor(c: &mut Criterion) {
 /// The centred basis of 32 columns in 8 groups and in 32, as left factors over four chunks.
 fn contrasts(c: &mut Criterion) {
     const COLUMNS: usize = 32;
-    let fixture = Fixture::with_columns(P1, 4 * DEGREE, COLUMNS + 1);
-    let context = EvaluationContext::new(&fixture.keys, fixture.layout);
+    let fixture = Fixture::with_columns(STANDARD, 4 * DEGREE, COLUMNS + 1);
+    let context = fixture.context();
     let function = |k: usize, group: usize| {
         let value = |x: usize| k as i64 * i64::from(x * k / COLUMNS == group) - 1;
         Combination((0..COLUMNS).map(|x| (x, value(x))).collect())
@@ -139,7 +159,7 @@ fn contrasts(c: &mut Criterion) {
     ] as [(&str, fn(usize) -> Cell); 2]
     {
         let page = (0..left.len()).map(|p| (p, cell(p))).collect();
-        let plan = Plan::new(&fixture.table, 0, factors, &[page]).unwrap();
+        let plan = Plan::new(&context, &fixture.table, 0, factors, &[page]).unwrap();
         let task = plan.tasks(usize::MAX).remove(0);
         group.throughput(Throughput::Elements(left.len() as u64));
         group.bench_function(name, |b| b.iter(|| fixture.operands(&context, &task)));
@@ -152,12 +172,11 @@ fn contrasts(c: &mut Criterion) {
 fn key_switch(c: &mut Criterion) {
     let mut group = c.benchmark_group("key switch");
     for (name, set) in [
-        ("right form, P1", P1),
-        ("right form, P1 large", P1_LARGE),
-        ("right form, P5", P5),
+        ("right form, standard set", STANDARD),
+        ("right form, compact set", COMPACT),
     ] {
         let fixture = Fixture::new(set, DEGREE);
-        let context = EvaluationContext::new(&fixture.keys, fixture.layout);
+        let context = fixture.context();
         let task = fixture.products(1, 1);
         group.throughput(Throughput::Elements(1));
         group.bench_function(name, |b| b.iter(|| fixture.operands(&context, &task)));
@@ -175,12 +194,11 @@ fn key_switch(c: &mut Criterion) {
 fn packing(c: &mut Criterion) {
     let mut group = c.benchmark_group("packing");
     for (name, set) in [
-        ("tile of 16 leaves, P1", P1),
-        ("tile of 16 leaves, P1 large", P1_LARGE),
-        ("tile of 16 leaves, P5", P5),
+        ("tile of 16 leaves, standard set", STANDARD),
+        ("tile of 16 leaves, compact set", COMPACT),
     ] {
         let fixture = Fixture::new(set, DEGREE);
-        let context = EvaluationContext::new(&fixture.keys, fixture.layout);
+        let context = fixture.context();
         let task = fixture.products(16, SIDE);
         let operands = fixture.operands(&context, &task);
         let (sums, _) = first_tile(&context, &task, &operands);

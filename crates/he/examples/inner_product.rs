@@ -5,8 +5,8 @@
 //! ```
 
 use fhaim_he::{
-    Cell, Combination, EncryptedTable, Evaluator, Factors, Layout, P1, Parameters, Result,
-    SecretKey, Work, coefficient,
+    COMPACT, Cell, Combination, EncryptedTable, Evaluator, Factors, HolderKey, Layout, Parameters,
+    Result, SecretKey, Work, coefficient,
 };
 use rand::{CryptoRng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -24,20 +24,26 @@ fn main() -> Result<()> {
 /// The inner product of both columns, and the sum of the first.
 fn inner_product(rng: &mut impl CryptoRng) -> Result<(i128, i128)> {
     // The key service draws the keys, and keeps the secret one.
-    let params = Parameters::new(P1)?;
+    let params = Parameters::new(COMPACT)?;
     let secret = SecretKey::random(&params, rng)?;
     let public = secret.public_key(rng)?;
     let keys = secret.evaluation_keys(rng)?;
 
-    // The holder encrypts each column, a ciphertext for every 8192 records.
+    // The holder draws an upload key, and encrypts each column, a ciphertext for every 8192 records. Its switching keys
+    // bring results under the upload key to the key service's key.
     let layout = Layout::for_records(RECORDS as usize)?;
+    let upload_key = HolderKey::random(&params, rng)?;
+    let switch_keys = upload_key.switch_keys(&public, Some(layout), rng)?;
     let columns: [Vec<i64>; 2] = [3, 5].map(|k| {
         let one_hot = |record| i64::from(record % k == 0);
         (0..RECORDS).map(one_hot).collect()
     });
     let mut encrypt = |column: &Vec<i64>| {
         let chunks = column.chunks(layout.stride());
-        let encrypted = chunks.map(|chunk| public.encrypt(chunk, rng));
+        let encrypted = chunks.map(|chunk| {
+            let seeded = upload_key.encrypt(chunk, rng)?.into_iter();
+            seeded.map(|c| c.expand(&params)).collect()
+        });
         encrypted.collect::<Result<Vec<_>>>()
     };
     let columns = columns.iter().map(&mut encrypt).collect::<Result<_>>()?;
@@ -50,7 +56,7 @@ fn inner_product(rng: &mut impl CryptoRng) -> Result<(i128, i128)> {
     };
     let product = Cell::Product { left: 0, right: 0 };
     let cells = [vec![(0, product), (1, Cell::Sum { left: 0 })]];
-    let evaluator = Evaluator::new(&keys, layout);
+    let evaluator = Evaluator::new(&keys, layout).with_holder_keys(&switch_keys)?;
     let pages = evaluator.pages(&table, 0, factors, &cells, &mut Work::default())?;
 
     // The key service decrypts it. (A real one sees pages that `fhaim_he::seal` masked and flooded.)

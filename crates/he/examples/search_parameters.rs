@@ -13,7 +13,7 @@
 //! cargo run --release -p fhaim-he --example search_parameters
 //! ```
 
-use fhaim_he::{DEGREE, P1, P1_LARGE, P2, P3, P5, ParameterSet};
+use fhaim_he::{COMPACT, DEGREE, ParameterSet, STANDARD, WIDE};
 
 /// Largest modulus in bits, the key-switching primes included.
 const SECURE_BITS: u32 = 216;
@@ -30,11 +30,9 @@ struct Found {
 
 fn main() {
     let searches = [
-        ("P1", P1, single(1 << 26, 60, 1)),
-        ("P1_LARGE", P1_LARGE, single(1 << 30, 54, 2)),
-        ("P2", P2, double(26, 54)),
-        ("P3", P3, double(26, 54)),
-        ("P5", P5, one_digit(P5_BOUND, 51)),
+        ("COMPACT", COMPACT, one_digit(COMPACT_BOUND, 51)),
+        ("STANDARD", STANDARD, single(1 << 30, 51, 2)),
+        ("WIDE", WIDE, double(26, 51)),
     ];
     let mut all = true;
     for (name, set, found) in searches {
@@ -80,7 +78,7 @@ fn print(name: &str, found: Option<&Found>, same: bool) {
 
 /// 2^24.15: with a q of 102 bits, floods of 45 bits and their tails stay below q / 2t for a larger t by
 /// hardly anything.
-const P5_BOUND: u64 = 18_615_486;
+const COMPACT_BOUND: u64 = 18_615_486;
 
 /// One plaintext modulus, the largest prime below a bound. The first `free` ciphertext primes and
 /// the special one are the largest of `bits`; one more makes q = -1 modulo t.
@@ -224,10 +222,8 @@ mod tests {
 
     #[test]
     fn params_holds_what_the_search_finds() {
-        assert_eq!(single(1 << 26, 60, 1), Some(constants(&P1)));
-        assert_eq!(single(1 << 30, 54, 2), Some(constants(&P1_LARGE)));
-        assert_eq!(double(26, 54), Some(constants(&P2)));
-        assert_eq!(constants(&P3), constants(&P2));
-        assert_eq!(one_digit(P5_BOUND, 51), Some(constants(&P5)));
+        assert_eq!(one_digit(COMPACT_BOUND, 51), Some(constants(&COMPACT)));
+        assert_eq!(single(1 << 30, 51, 2), Some(constants(&STANDARD)));
+        assert_eq!(double(26, 51), Some(constants(&WIDE)));
     }
 }

@@ -86,10 +86,10 @@ impl<'a> Assembly<'a> {
     /// An assembly of a plan's pages, none of which is there yet.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for a plan of other parameters, another layout or columns under another key.
+    /// [`Error::Mismatch`] for a plan of other parameters, another layout or columns under other keys.
     pub fn new(context: &'a EvaluationContext<'a>, plan: &'a Plan) -> Result<Self> {
         context.check(plan.params(), plan.layout())?;
-        context.check_holder(plan.holder())?;
+        context.check_sections(plan.sections())?;
         Ok(Self {
             context,
             plan,
@@ -153,8 +153,13 @@ impl<'a> Assembly<'a> {
             Partial::Root(root) => (root.id, root.residue),
         };
         let page = self.plan.pages().get(page).and_then(Option::as_ref);
+        let sections = |sums: &TileSums| sums.sections().eq(self.plan.sections());
+        let of_table = match partial {
+            Partial::Sums(sums) => sections(sums),
+            Partial::Root(_) => true,
+        };
         page.filter(|page| page.has_tile_within(index..index + 1))
-            .filter(|_| residue == self.plan.residue())
+            .filter(|_| residue == self.plan.residue() && of_table)
             .ok_or(Error::Mismatch("a tile that was not asked for"))
     }
 

@@ -97,7 +97,7 @@ fn run_bands(
         let operands = Operands::read(context, table, task, work)?;
         let tiles = task.block.tiles.iter().zip(&mut sums).collect();
         let done = map(tiles, |(tile, kept): (_, &mut Option<TileSums>)| {
-            let empty = || TileSums::empty(context, &task.block, tile);
+            let empty = || TileSums::empty(context, &operands.table, &task.block, tile);
             context.add_tile(task, &operands, tile, kept.get_or_insert_with(empty))
         });
         *work += done.into_iter().sum::<Result<Work>>()?;
@@ -105,7 +105,7 @@ fn run_bands(
     let operands = Operands::read(context, table, last, work)?;
     let tiles = last.block.tiles.iter().zip(sums).collect();
     let done = map(tiles, |(tile, kept): (_, Option<TileSums>)| {
-        let empty = || TileSums::empty(context, &last.block, tile);
+        let empty = || TileSums::empty(context, &operands.table, &last.block, tile);
         let mut sums = kept.unwrap_or_else(empty);
         let mut work = context.add_tile(last, &operands, tile, &mut sums)?;
         if sums.is_whole() {

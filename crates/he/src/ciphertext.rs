@@ -4,12 +4,15 @@ use crate::error::{Error, Result};
 use crate::keys::{PublicKey, SecretKey};
 use crate::noise;
 use crate::params::{DEGREE, ParameterSet, Parameters};
+use crate::release::flood;
 use crate::ring::{Pair, Poly};
+use crate::root::{Root, digest};
 use fhe::bfv::{Ciphertext as SchemeCiphertext, Encoding};
 use fhe_math::rq::{Poly as SchemePoly, Representation, traits::TryConvertFrom};
 use fhe_traits::{FheDecoder, FheDecrypter};
 use ndarray::Array2;
 use rand::{CryptoRng, RngCore};
+use rand_chacha::ChaCha20Rng;
 use zeroize::Zeroizing;
 
 /// Level of every stored ciphertext: the special prime is switched away after encryption.
@@ -175,6 +178,45 @@ impl SecretKey {
     /// bound that is well below the size at which decryption errs; [`Error::Mismatch`] for
     /// ciphertexts that are not one polynomial's.
     pub fn decrypt(&self, ciphertexts: &[Ciphertext]) -> Result<(Zeroizing<Vec<i128>>, f64)> {
+        self.check_polynomial(ciphertexts)?;
+        let mut noise = 0f64;
+        let mut residues = Vec::with_capacity(ciphertexts.len());
+        for c in ciphertexts {
+            let (values, bits) = self.decrypt_residues(c)?;
+            noise = noise.max(bits);
+            residues.push(values);
+        }
+        Ok((recombine(self.params().set(), DEGREE, &residues), noise))
+    }
+
+    /// The same for a sealed page: `number` is its place in the request with digest `request`.
+    ///
+    /// A flood of this key's own is added first. Whether a page is too noisy, and how its values are rounded, then
+    /// says nothing about the noise below that flood to those who know the page's flood. The flood is a function of the
+    /// key, the request, the number and the second halves, so a repetition gives the same values.
+    ///
+    /// # Errors
+    /// As [`SecretKey::decrypt`].
+    pub fn decrypt_sealed(
+        &self,
+        ciphertexts: &[Ciphertext],
+        request: &[u8; 32],
+        number: u32,
+    ) -> Result<(Zeroizing<Vec<i128>>, f64)> {
+        self.check_polynomial(ciphertexts)?;
+        let params = self.params();
+        let flooded = ciphertexts.iter().map(|sealed| {
+            let mut rng = flood_generator(self.root(), sealed, request, number);
+            let flood = Zeroizing::new(flood(params.set().flood_bits, &mut rng)?);
+            let mut flooded = sealed.clone();
+            let flood = params.ring().transform_signed(&flood);
+            flooded.c[0].add_assign(&flood, params.ring());
+            Ok(flooded)
+        });
+        self.decrypt(&flooded.collect::<Result<Vec<_>>>()?)
+    }
+
+    fn check_polynomial(&self, ciphertexts: &[Ciphertext]) -> Result<()> {
         let set = self.params().set();
         for c in ciphertexts {
             c.check(self.params())?;
@@ -186,14 +228,7 @@ impl SecretKey {
                 "one ciphertext per plaintext modulus, in order",
             ));
         }
-        let mut noise = 0f64;
-        let mut residues = Vec::with_capacity(ciphertexts.len());
-        for c in ciphertexts {
-            let (values, bits) = self.decrypt_residues(c)?;
-            noise = noise.max(bits);
-            residues.push(values);
-        }
-        Ok((recombine(set, DEGREE, &residues), noise))
+        Ok(())
     }
 
     /// Coefficients modulo the ciphertext's plaintext modulus, and the noise in bits.
@@ -206,13 +241,28 @@ impl SecretKey {
         let key = self.scheme(ciphertext.residue);
         // Safety: variable time in the noise alone, which is flooded and stays with the key.
         let noise = unsafe { key.measure_noise(&scheme)? } as f64;
-        if noise > noise::released_bits(params.set()) {
+        if noise > noise::joint_released_bits(params) {
             return Err(Error::NoiseBudget);
         }
         let plain = key.try_decrypt(&scheme)?;
         let values = Vec::<u64>::try_decode(&plain, Encoding::poly_at_level(LEVEL))?;
         Ok((Zeroizing::new(values), noise))
     }
+}
+
+/// The generator of the flood that a key service adds to a sealed ciphertext: of its key's root, the request, the
+/// page's number in it and the second half. No two second halves meet one flood.
+pub(crate) fn flood_generator(
+    root: &Root,
+    sealed: &Ciphertext,
+    request: &[u8; 32],
+    number: u32,
+) -> ChaCha20Rng {
+    let words = sealed.c[1].residues().iter();
+    let bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
+    let seen = digest(b"fhaim second half 1", &[&bytes]);
+    let (number, residue) = (number.to_le_bytes(), [sealed.residue as u8]);
+    root.generator(b"flood", &[request, &number, &residue, &seen])
 }
 
 /// The centred integers whose residues under each plaintext modulus, in order, are given.
@@ -259,7 +309,7 @@ mod tests {
 
     #[test]
     fn round_trip_is_exact_under_every_set() {
-        let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(7);
+        let mut rng = ChaCha20Rng::seed_from_u64(7);
         for set in SETS {
             let params = Parameters::new(set).unwrap();
             let secret = SecretKey::random(&params, &mut rng).unwrap();

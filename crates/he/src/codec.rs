@@ -2,13 +2,12 @@
 //! has what all encoded objects share).
 
 use crate::ciphertext::Ciphertext;
-use crate::error::Result;
-use crate::keys::{
-    ERROR_VARIANCE, EvaluationKeys, FIRST_LEVELS, KeySwitchKey, LEVELS, PublicKey, SecretKey,
-    expand,
-};
+use crate::error::{Error, Result};
+use crate::holder::{HolderKeyId, HolderKeys, KeyKinds, RosterKeys, RosterShape};
+use crate::keys::{EvaluationKeys, KeySwitchKey, LEVELS, PublicKey, ScoreKeys, SecretKey, expand};
 use crate::params::{DEGREE, ParameterSet, Parameters};
 use crate::ring::Poly;
+use crate::root::Root;
 use crate::wire::{HEADER, Kind, Reader, frame, limb_bytes, put_limb, unframe};
 use zeroize::Zeroizing;
 
@@ -53,9 +52,12 @@ impl Ciphertext {
 impl SecretKey {
     /// Encodes the key. The bytes are the secret: seal them before they rest anywhere.
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
-        let body: Zeroizing<Vec<u8>> =
-            Zeroizing::new(self.coefficients().iter().map(|&c| c as i8 as u8).collect());
-        Zeroizing::new(frame(Kind::SecretKey, self.params(), 0, &body))
+        Zeroizing::new(frame(
+            Kind::SecretKey,
+            self.params(),
+            0,
+            self.root().bytes(),
+        ))
     }
 
     /// Decodes a key of the given parameter set.
@@ -63,11 +65,10 @@ impl SecretKey {
     /// # Errors
     /// [`crate::Error::Malformed`] with the first rule the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
-        let (_, body) = unframe(Kind::SecretKey, params, bytes, DEGREE..=DEGREE)?;
-        // Coefficients lie within twice the variance: one signed byte each.
-        const { assert!(2 * ERROR_VARIANCE < 128) };
-        let coefficients = body.rest().iter().map(|&b| i64::from(b as i8)).collect();
-        Self::from_coefficients(params, Zeroizing::new(coefficients))
+        let (_, mut body) = unframe(Kind::SecretKey, params, bytes, 32..=32)?;
+        let root = Root::from_bytes(body.bytes()?);
+        body.end()?;
+        Self::from_root(params, root)
     }
 }
 
@@ -100,10 +101,14 @@ impl PublicKey {
 
 impl EvaluationKeys {
     fn keys(&self) -> impl Iterator<Item = &KeySwitchKey> {
-        [&self.relinearise, &self.inversion]
-            .into_iter()
-            .chain(&self.packing)
-            .chain(&self.squares)
+        let scores = self.scores.iter();
+        let scores = scores.flat_map(|keys| [&keys.relinearise, &keys.inversion]);
+        self.packing.iter().chain(scores).chain(
+            self.roster
+                .iter()
+                .flat_map(RosterKeys::each)
+                .flat_map(HolderKeys::switch_keys),
+        )
     }
 
     /// Encodes the keys: of each, a seed for the uniform half and the other half. Under a split key
@@ -118,6 +123,7 @@ impl EvaluationKeys {
                 Kind::SplitEvaluationKeys
             }
         };
+        put_names(self.roster.as_ref(), &mut body);
         for key in self.keys() {
             match &key.seed {
                 Some(seed) => body.extend_from_slice(seed),
@@ -133,18 +139,21 @@ impl EvaluationKeys {
     /// # Errors
     /// [`crate::Error::Malformed`] with the first rule the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
-        let half = digits_bytes(params);
-        let (linear, squares) = (1 + LEVELS, 1 + FIRST_LEVELS);
         let split = params.shares() > 1;
-        let (kind, length) = if split {
-            let length = 1 + linear * (32 + half) + squares * 2 * half;
-            (Kind::SplitEvaluationKeys, length)
-        } else {
-            (Kind::EvaluationKeys, (linear + squares) * (32 + half))
+        let kind = match split {
+            true => Kind::SplitEvaluationKeys,
+            false => Kind::EvaluationKeys,
         };
-        let (_, mut body) = unframe(kind, params, bytes, length..=length)?;
+        let (_, mut body) = unframe(kind, params, bytes, 0..=MAX_KEYS_BYTES)?;
         if split && body.bytes::<1>()?.map(usize::from) != [params.shares()] {
             return Err(body.malformed("another number of shares"));
+        }
+        let shape = take_shape(&mut body)?;
+        let ids = shape.map_or(0, |shape| shape.holders() + shape.joint().iter().len());
+        let ids = (0..ids).map(|_| Ok(HolderKeyId(body.bytes()?)));
+        let ids = ids.collect::<Result<Vec<_>>>()?;
+        if body.rest().len() != keys_bytes(params, shape) {
+            return Err(body.malformed("truncated or too long"));
         }
         let mut key = |explicit: bool| -> Result<KeySwitchKey> {
             let (seed, a) = if explicit {
@@ -156,19 +165,98 @@ impl EvaluationKeys {
             let b = digits(params, &mut body)?;
             Ok(KeySwitchKey { seed, b, a })
         };
-        let (relinearise, inversion) = (key(split)?, key(false)?);
         let packing = (0..LEVELS).map(|_| key(false)).collect::<Result<_>>()?;
-        let squares = (0..FIRST_LEVELS).map(|_| key(split));
-        let squares = squares.collect::<Result<_>>()?;
+        let scores = has_scores(params, shape).then(|| {
+            Ok::<_, Error>(ScoreKeys {
+                relinearise: key(false)?,
+                inversion: key(false)?,
+            })
+        });
+        let scores = scores.transpose()?;
+        let mut ids = ids.into_iter();
+        let mut id = || {
+            ids.next()
+                .ok_or(Error::Mismatch("an upload key without a name"))
+        };
+        let roster = shape.map(|shape| {
+            RosterKeys::assemble(params, shape, &mut id, |kind| key(split && kind.squared))
+        });
+        let roster = roster.transpose()?;
         body.end()?;
         Ok(Self {
             params: params.clone(),
-            relinearise,
-            inversion,
             packing,
-            squares,
+            scores,
+            roster,
         })
     }
+}
+
+/// Upper bound on the bytes of encoded evaluation keys: 128 holders of records, under the largest set.
+const MAX_KEYS_BYTES: usize = 1 << 31;
+
+/// Bytes of all switching keys of a dataset with a roster of this shape.
+fn keys_bytes(params: &Parameters, shape: Option<RosterShape>) -> usize {
+    let half = digits_bytes(params);
+    let seeded = 32 + half;
+    let square = match params.shares() {
+        1 => seeded,
+        _ => 2 * half,
+    };
+    let of_kinds = |kinds: KeyKinds| -> usize {
+        let switches = kinds.switches();
+        switches
+            .map(|kind| if kind.squared { square } else { seeded })
+            .sum()
+    };
+    let of_roster = |shape: RosterShape| {
+        let joint = shape.joint().map_or(0, of_kinds);
+        shape.holders() * of_kinds(shape.of_holder()) + joint
+    };
+    let scores = if has_scores(params, shape) { 2 } else { 0 };
+    (LEVELS + scores) * seeded + shape.map_or(0, of_roster)
+}
+
+/// Whether a dataset has keys for squared scores.
+fn has_scores(params: &Parameters, shape: Option<RosterShape>) -> bool {
+    params.set().has_squares() && params.shares() == 1 && shape.is_none()
+}
+
+/// Appends the shape of a roster, and the names of its upload keys.
+fn put_names(roster: Option<&RosterKeys>, body: &mut Vec<u8>) {
+    put_shape(roster.map(RosterKeys::shape), body);
+    let keys = roster.into_iter().flat_map(RosterKeys::each);
+    keys.for_each(|keys| body.extend_from_slice(&keys.id().0));
+}
+
+/// Appends the shape of a roster, and the number of its holders.
+pub(crate) fn put_shape(shape: Option<RosterShape>, body: &mut Vec<u8>) {
+    let tag = match shape {
+        None => return body.push(0),
+        Some(RosterShape::Counts(_)) => 1,
+        Some(RosterShape::Records(_)) => 2,
+        Some(RosterShape::Columns(_)) => 3,
+    };
+    // A roster has at most 128 holders.
+    body.extend([tag, shape.map_or(0, RosterShape::holders) as u8]);
+}
+
+pub(crate) fn take_shape(body: &mut Reader<'_>) -> Result<Option<RosterShape>> {
+    let [tag] = body.bytes()?;
+    if tag == 0 {
+        return Ok(None);
+    }
+    let [holders] = body.bytes()?;
+    let shape = match tag {
+        1 => RosterShape::Counts,
+        2 => RosterShape::Records,
+        3 => RosterShape::Columns,
+        _ => return Err(body.malformed("no kind of roster")),
+    };
+    let shape = shape(usize::from(holders));
+    let checked = shape.check();
+    checked.map_err(|_| body.malformed("a roster has 1 to 128 holders"))?;
+    Ok(Some(shape))
 }
 
 /// Bytes of one polynomial a digit of a key switch, each over all primes.
@@ -199,7 +287,7 @@ pub(crate) fn digits(params: &Parameters, body: &mut Reader<'_>) -> Result<Vec<V
 pub(crate) mod tests {
     use super::*;
     use crate::error::Error;
-    use crate::params::{P1, P2, P5};
+    use crate::params::{COMPACT, STANDARD, WIDE};
     use rand::{Rng, SeedableRng};
 
     /// Every truncation edge, an extension, and bit flips at random places are refused.
@@ -228,7 +316,7 @@ pub(crate) mod tests {
     #[test]
     fn objects_survive_a_round_trip_and_damage_is_refused() {
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(5);
-        for set in [P1, P2, P5] {
+        for set in [STANDARD, WIDE, COMPACT] {
             let params = Parameters::new(set).unwrap();
             let secret = SecretKey::random(&params, &mut rng).unwrap();
             let public = secret.public_key(&mut rng).unwrap();
@@ -261,13 +349,13 @@ pub(crate) mod tests {
 
     #[test]
     fn a_residue_at_its_prime_is_refused_even_with_a_right_checksum() {
-        let params = Parameters::new(P1).unwrap();
+        let params = Parameters::new(STANDARD).unwrap();
         let zero = || params.ring().zero();
         let mut c = Ciphertext {
             residue: 0,
             c: [zero(), zero()],
         };
-        c.c[1].limb_mut(1)[17] = P1.ciphertext_moduli[1];
+        c.c[1].limb_mut(1)[17] = STANDARD.ciphertext_moduli[1];
         let bytes = c.to_bytes(&params);
         let error = Ciphertext::from_bytes(&params, &bytes).unwrap_err();
         assert!(error.to_string().contains("not below its prime"), "{error}");

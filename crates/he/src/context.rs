@@ -2,24 +2,25 @@
 
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
-use crate::holder::{HolderKeyId, HolderKeys, ProductKeys};
-use crate::keys::{EvaluationKeys, KeySwitchKey};
+use crate::holder::{HolderKeyId, HolderKeys, MergeKeys};
+use crate::keys::{EvaluationKeys, KeySwitchKey, ScoreKeys};
 use crate::keyswitch::Scratch;
 use crate::layout::Layout;
 use crate::packing::Packer;
 use crate::params::{DEGREE, Parameters};
 use crate::ring::{Pair, Poly, Ring};
+use crate::table::{ProductKey, Section};
 use crate::work::Work;
 use fhaim_ntt::Permutation;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Evaluation keys with the tables that one layout asks for: what a thread, or another machine,
 /// needs to run a task, beside the table.
 #[derive(Debug)]
 pub struct EvaluationContext<'a> {
     keys: &'a EvaluationKeys,
-    /// Of the holder whose columns are computed on, where they are under its own key.
-    holder: Option<Holder<'a>>,
+    /// The keys that a sole holder made for its upload.
+    own: Option<&'a HolderKeys>,
     layout: Layout,
     pub(crate) packer: Packer<'a>,
     /// The permutation of X -> X^-1.
@@ -31,20 +32,13 @@ pub struct EvaluationContext<'a> {
     scratches: Mutex<Vec<Scratch>>,
 }
 
-/// A holder's keys, and those of them that products take.
-#[derive(Clone, Copy, Debug)]
-struct Holder<'a> {
-    keys: &'a HolderKeys,
-    products: &'a ProductKeys,
-}
-
 impl<'a> EvaluationContext<'a> {
     /// Tables for one layout.
     pub fn new(keys: &'a EvaluationKeys, layout: Layout) -> Self {
         let ring = keys.params.ring();
         Self {
             keys,
-            holder: None,
+            own: None,
             layout,
             packer: Packer::new(keys, layout.slots()),
             inversion: ring.automorphism(2 * DEGREE - 1),
@@ -53,40 +47,58 @@ impl<'a> EvaluationContext<'a> {
         }
     }
 
-    /// The same, for columns under a holder's own key alone.
+    /// The same, with the keys that a sole holder made for its upload.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for keys of another parameter set, for columns of another layout or without
     /// those for products.
     pub fn with_holder_keys(self, keys: &'a HolderKeys) -> Result<Self> {
         self.params().check_same(keys.params())?;
-        let products = keys.products(self.layout)?;
+        keys.merge_keys(self.layout)?;
         Ok(Self {
-            holder: Some(Holder { keys, products }),
+            own: Some(keys),
             ..self
         })
     }
 
-    /// The holder's key that columns are under; `None` for the service's.
-    pub(crate) fn holder(&self) -> Option<HolderKeyId> {
-        self.holder.map(|holder| holder.keys.id())
+    /// The switching keys of an upload key.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for an upload key that the dataset does not have.
+    pub(crate) fn upload_keys(&self, id: HolderKeyId) -> Result<&'a HolderKeys> {
+        let own = self.own.filter(|own| own.id() == id);
+        own.or_else(|| self.keys.upload(id)).ok_or(Error::Mismatch(
+            "columns under an upload key that the dataset does not have",
+        ))
     }
 
-    /// Refuses what is under another key than the columns that this is for.
-    pub(crate) fn check_holder(&self, holder: Option<HolderKeyId>) -> Result<()> {
-        if self.holder() == holder {
-            Ok(())
-        } else {
-            Err(Error::Mismatch(
-                "columns under another key than is computed with",
-            ))
-        }
+    /// The keys of the key that a section's products are under.
+    ///
+    /// # Errors
+    /// As [`EvaluationContext::upload_keys`]; [`Error::Mismatch`] for keys of another stride.
+    pub(crate) fn product_keys(&self, key: ProductKey) -> Result<&'a HolderKeys> {
+        let keys = match key {
+            ProductKey::Upload(id) => {
+                Some(self.upload_keys(id)?).filter(|keys| keys.products.is_some())
+            }
+            ProductKey::Joint => None,
+        };
+        let keys = keys.or_else(|| self.keys.joint()).ok_or(Error::Mismatch(
+            "upload keys without those for products of columns",
+        ))?;
+        keys.merge_keys(self.layout)?;
+        Ok(keys)
     }
 
-    /// The keys that merge products of a holder's columns: h -> s, and the others.
-    pub(crate) fn products(&self) -> Option<(&'a KeySwitchKey, &'a ProductKeys)> {
-        let holder = self.holder?;
-        Some((&holder.keys.linear, holder.products))
+    /// The keys that merge a section's products.
+    pub(crate) fn merge_keys(&self, key: ProductKey) -> Result<MergeKeys<'a>> {
+        self.product_keys(key)?.merge_keys(self.layout)
+    }
+
+    /// Refuses sections under keys that the dataset does not have.
+    pub(crate) fn check_sections(&self, sections: &[Section]) -> Result<()> {
+        let known = |section: &Section| self.product_keys(section.key).map(|_| ());
+        sections.iter().try_for_each(known)
     }
 
     pub(crate) fn layout(&self) -> Layout {
@@ -133,22 +145,72 @@ impl<'a> EvaluationContext<'a> {
     }
 
     /// The pair under s that encrypts what the triple encrypts under (1, s, s^2).
-    pub(crate) fn relinearise(&self, [c0, c1, c2]: [Poly; 3], scratch: &mut Scratch) -> Pair {
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for a dataset without squared scores.
+    pub(crate) fn relinearise(
+        &self,
+        [c0, c1, c2]: [Poly; 3],
+        scratch: &mut Scratch,
+    ) -> Result<Pair> {
         let switcher = &self.packer.switcher;
+        let key = &self.score_keys()?.relinearise;
         let mut lifted = switcher.lift([c0, c1]);
-        switcher.add(&[(&self.keys.relinearise, &c2)], &mut lifted, scratch);
-        switcher.lower(lifted, scratch)
+        switcher.add(&[(key, &c2)], &mut lifted, scratch);
+        Ok(switcher.lower(lifted, scratch))
     }
 
-    /// The image under X -> X^-1 of a ciphertext under the service's key.
-    pub(crate) fn invert(&self, c: &Ciphertext, scratch: &mut Scratch) -> Ciphertext {
-        self.invert_with(&self.keys.inversion, c, scratch)
+    /// The image under X -> X^-1 of a ciphertext under s.
+    ///
+    /// # Errors
+    /// As [`EvaluationContext::relinearise`].
+    pub(crate) fn invert(&self, c: &Ciphertext, scratch: &mut Scratch) -> Result<Ciphertext> {
+        Ok(self.invert_with(&self.score_keys()?.inversion, c, scratch))
     }
 
-    /// The image under X -> X^-1 of a combination of columns, under the same key as they.
-    pub(crate) fn invert_column(&self, c: &Ciphertext, scratch: &mut Scratch) -> Ciphertext {
-        let own = self.holder.map(|holder| &holder.products.inversion);
-        self.invert_with(own.unwrap_or(&self.keys.inversion), c, scratch)
+    fn score_keys(&self) -> Result<&'a ScoreKeys> {
+        let keys = self.keys.scores.as_ref();
+        keys.ok_or(Error::Mismatch("a dataset without squared scores"))
+    }
+
+    /// A left factor: a combination of columns under the upload key `id`, brought to the key of its products. A
+    /// combination of no columns is under none.
+    ///
+    /// # Errors
+    /// As [`EvaluationContext::upload_keys`]; [`Error::Mismatch`] for keys of counts.
+    pub(crate) fn left_factor(
+        &self,
+        c: Arc<Ciphertext>,
+        id: Option<HolderKeyId>,
+        scratch: &mut Scratch,
+    ) -> Result<Arc<Ciphertext>> {
+        let Some(id) = id else { return Ok(c) };
+        let Some(key) = &self.upload_keys(id)?.factor_keys()?.left else {
+            return Ok(c);
+        };
+        let [c0, c1] = &c.c;
+        let switcher = &self.packer.switcher;
+        let switched = switcher.switch(c0.clone(), &[(key, c1)], scratch);
+        Ok(Arc::new(Ciphertext {
+            residue: c.residue,
+            c: switcher.lower(switched, scratch),
+        }))
+    }
+
+    /// A right factor: the image under X -> X^-1 of a combination of columns under the upload key `id`, brought to
+    /// the key of its products.
+    ///
+    /// # Errors
+    /// As [`EvaluationContext::left_factor`].
+    pub(crate) fn right_factor(
+        &self,
+        c: &Ciphertext,
+        id: Option<HolderKeyId>,
+        scratch: &mut Scratch,
+    ) -> Result<Ciphertext> {
+        let Some(id) = id else { return Ok(c.clone()) };
+        let key = &self.upload_keys(id)?.factor_keys()?.right;
+        Ok(self.invert_with(key, c, scratch))
     }
 
     fn invert_with(&self, key: &KeySwitchKey, c: &Ciphertext, scratch: &mut Scratch) -> Ciphertext {

@@ -35,6 +35,7 @@ use crate::task::{TILE_HEIGHT, TILE_LEAVES};
 pub const LEAVES_A_THREAD: usize = TILE_LEAVES;
 use crate::work::{Clock, Work};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Where tables of counts lie in ciphertexts: a public function of their sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -135,41 +136,40 @@ pub struct EncryptedCounts {
 }
 
 impl EncryptedCounts {
-    /// Tables from the ciphertexts of their layout, one a plaintext modulus, each the sum of as many
-    /// fresh ones as there are holders.
+    /// Tables from what holders uploaded of each ciphertext of the layout, one a plaintext modulus, in the order of
+    /// `keys`. Each is switched to the service's key and added: the holders' tables are never all in memory.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for another number of ciphertexts, or one that lacks a residue.
-    pub fn new(
-        params: &Parameters,
+    /// [`Error::Mismatch`] for another number of ciphertexts or holders, one that lacks a residue, or one that is not
+    /// under its holder's upload key; what `uploaded` gives.
+    pub fn of_holders<E: From<Error>>(
+        keys: &[Arc<HolderKeys>],
         layout: CountsLayout,
-        holders: u32,
-        ciphertexts: Vec<Vec<Ciphertext>>,
-    ) -> Result<Self> {
-        let variance = noise::fresh_variance(params).total * f64::from(holders);
-        Self::with_variance(params, layout, variance, ciphertexts)
-    }
-
-    /// One holder's tables, encrypted under its own key, switched to the service's one after the other: they are never
-    /// all in memory twice.
-    ///
-    /// # Errors
-    /// [`Error::Mismatch`] for another number of ciphertexts, one that lacks a residue, or one that is not
-    /// under these keys' holder's; what `ciphertexts` gives.
-    pub fn of_holder<E: From<Error>>(
-        keys: &HolderKeys,
-        layout: CountsLayout,
-        ciphertexts: impl IntoIterator<Item = std::result::Result<Vec<HolderCiphertext>, E>>,
+        uploaded: impl IntoIterator<Item = std::result::Result<Vec<Vec<HolderCiphertext>>, E>>,
     ) -> std::result::Result<Self, E> {
-        let mut switched = Vec::with_capacity(layout.ciphertexts);
-        for all in ciphertexts {
-            let all = all?;
-            let all = all.iter().map(|one| keys.switch(one));
-            switched.push(all.collect::<Result<_>>()?);
+        let lacking = || Error::Mismatch("tables of counts lack a holder or a residue");
+        let params = keys.first().ok_or_else(lacking)?.params().clone();
+        let mut sums = Vec::with_capacity(layout.ciphertexts);
+        for of_each in uploaded {
+            let of_each = of_each?;
+            if of_each.len() != keys.len() {
+                return Err(lacking().into());
+            }
+            let residue = |residue: usize| {
+                let switched = keys
+                    .iter()
+                    .zip(&of_each)
+                    .map(|(keys, of_one)| keys.switch(of_one.get(residue).ok_or_else(lacking)?));
+                let switched = switched.collect::<Result<Vec<Ciphertext>>>()?;
+                Ciphertext::sum(&params, &switched)
+            };
+            let residues = 0..of_each.iter().map(Vec::len).max().unwrap_or_default();
+            sums.push(residues.map(residue).collect::<Result<_>>()?);
         }
-        let variance = noise::switched_variance(keys.params(), noise::HOLDERS_FRESH.total);
-        let counts = Self::with_variance(keys.params(), layout, variance, switched);
-        Ok(counts?)
+        let fresh = noise::UPLOAD_FRESH.total;
+        let variance = keys.iter();
+        let variance = variance.map(|keys| noise::switched_variance(&params, keys.origin, fresh));
+        Ok(Self::with_variance(&params, layout, variance.sum(), sums)?)
     }
 
     fn with_variance(
@@ -222,7 +222,6 @@ impl Evaluator<'_> {
     ) -> Result<Vec<Option<Page>>> {
         self.context()
             .check(&counts.params, counts.layout.packing()?)?;
-        self.context().check_holder(None)?;
         if residue >= counts.params.residues() {
             return Err(Error::OutOfRange("plaintext modulus"));
         }
@@ -244,7 +243,8 @@ impl Evaluator<'_> {
             return Ok(None);
         };
         let noisiest = leaves.values().map(energy).fold(0.0, f64::max);
-        let packing = noise::packing_variance(&counts.params, counts.layout.stride);
+        let merge = noise::linear_merge_variance(&counts.params);
+        let packing = noise::packing_variance(&counts.params, counts.layout.stride, merge);
         let deviation = (counts.variance * noisiest + packing).sqrt();
 
         let tiles = (0..=last / TILE_LEAVES).collect();
@@ -298,7 +298,7 @@ impl Evaluator<'_> {
         let merge = |scratch: &mut Scratch| {
             let mut nodes = merge_row(row, |u, v| {
                 let spread = context.packer.spread_leaves(u, v)?;
-                Some(context.packer.merge_leaves(spread, None, scratch))
+                Some(context.packer.merge_leaves(spread, scratch))
             });
             for height in 1..TILE_HEIGHT {
                 nodes = merge_row(nodes, |u, v| context.packer.merge(height, u, v, scratch));
@@ -390,10 +390,11 @@ fn energy(weights: &LeafWeights) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::holder::HolderKey;
     use crate::keys::{EvaluationKeys, PublicKey, SecretKey};
     use crate::layout::coefficient;
     use crate::noise::tests::measured;
-    use crate::params::{P1, P2, P3, ParameterSet};
+    use crate::params::{ParameterSet, STANDARD, WIDE};
     use crate::release::seal;
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha20Rng;
@@ -402,16 +403,23 @@ mod tests {
         secret: SecretKey,
         public: PublicKey,
         keys: EvaluationKeys,
+        upload: HolderKey,
+        own: Arc<HolderKeys>,
     }
 
     fn fixture(set: ParameterSet) -> Fixture {
         let mut rng = ChaCha20Rng::seed_from_u64(3);
         let params = Parameters::new(set).unwrap();
         let secret = SecretKey::random(&params, &mut rng).unwrap();
+        let public = secret.public_key(&mut rng).unwrap();
+        let upload = HolderKey::random(&params, &mut rng).unwrap();
+        let own = upload.switch_keys(&public, None, &mut rng).unwrap();
         Fixture {
-            public: secret.public_key(&mut rng).unwrap(),
+            public,
             keys: secret.evaluation_keys(&mut rng).unwrap(),
             secret,
+            upload,
+            own: Arc::new(own),
         }
     }
 
@@ -420,9 +428,13 @@ mod tests {
         fn encrypt(&self, layout: &CountsLayout, places: &[i64], seed: u64) -> EncryptedCounts {
             let mut rng = ChaCha20Rng::seed_from_u64(seed);
             let chunks = places.chunks(layout.stride());
-            let ciphertexts = chunks.map(|chunk| self.public.encrypt(chunk, &mut rng).unwrap());
-            let params = self.public.params();
-            EncryptedCounts::new(params, layout.clone(), 1, ciphertexts.collect()).unwrap()
+            let ciphertexts = chunks.map(|chunk| {
+                let seeded = self.upload.encrypt(chunk, &mut rng).unwrap().into_iter();
+                let params = self.public.params();
+                Ok::<_, Error>(vec![seeded.map(|c| c.expand(params).unwrap()).collect()])
+            });
+            let keys = std::slice::from_ref(&self.own);
+            EncryptedCounts::of_holders(keys, layout.clone(), ciphertexts).unwrap()
         }
 
         fn pages(&self, counts: &EncryptedCounts, cells: &[(usize, Weights)]) -> Vec<Page> {
@@ -473,11 +485,11 @@ mod tests {
 
     #[test]
     fn contrasts_of_counts_are_exact_at_every_stride() {
-        for set in [P1, P2, P3] {
+        for set in [STANDARD, WIDE] {
             let fixture = fixture(set);
             let mut rng = ChaCha20Rng::seed_from_u64(4);
-            let largest = if set == P3 {
-                P3.max_records as i64
+            let largest = if set == WIDE {
+                WIDE.max_records as i64
             } else {
                 1000
             };
@@ -514,7 +526,7 @@ mod tests {
     /// over keys, and the noise of weights of one sign is that at a few roots, of one key.
     #[test]
     fn the_noise_of_counts_is_as_large_as_expected() {
-        let fixture = fixture(P1);
+        let fixture = fixture(STANDARD);
         let mut rng = ChaCha20Rng::seed_from_u64(6);
         let layout = CountsLayout::new(&[64, 64]).unwrap();
         let counts = fixture.encrypt(&layout, &places(&layout, 1000, &mut rng), 7);
@@ -535,7 +547,7 @@ mod tests {
     /// sealed or not, differ by a small integer, whatever is encrypted.
     #[test]
     fn a_pages_noise_depends_on_the_counts_by_small_integers() {
-        let fixture = fixture(P1);
+        let fixture = fixture(STANDARD);
         let mut rng = ChaCha20Rng::seed_from_u64(8);
         let layout = CountsLayout::new(&[64, 64]).unwrap();
         let values = places(&layout, 1000, &mut rng);
@@ -567,7 +579,7 @@ mod tests {
 
     #[test]
     fn cells_outside_the_tables_are_refused() {
-        let fixture = fixture(P1);
+        let fixture = fixture(STANDARD);
         let layout = CountsLayout::new(&[64]).unwrap();
         let counts = fixture.encrypt(&layout, &[0; 64], 1);
         let evaluator = Evaluator::new(&fixture.keys, layout.packing().unwrap());
@@ -587,7 +599,8 @@ mod tests {
         let other = Evaluator::new(&fixture.keys, Layout::of_many(1, 128).unwrap());
         let none = other.count_pages(&counts, 0, &[vec![]], &mut Work::default());
         assert!(matches!(none, Err(Error::Mismatch(_))));
-        let params = fixture.public.params();
-        assert!(EncryptedCounts::new(params, layout, 1, vec![]).is_err());
+        let keys = std::slice::from_ref(&fixture.own);
+        let none = EncryptedCounts::of_holders::<Error>(keys, layout, vec![]);
+        assert!(matches!(none, Err(Error::Mismatch(_))));
     }
 }

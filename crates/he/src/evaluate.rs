@@ -31,7 +31,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The same, for columns under a holder's own key alone.
+    /// The same, with the keys that a sole holder made for its upload.
     ///
     /// # Errors
     /// As [`EvaluationContext::with_holder_keys`].
@@ -66,8 +66,7 @@ impl<'a> Evaluator<'a> {
         work: &mut Work,
     ) -> Result<Vec<Option<Page>>> {
         self.context.check(table.params(), table.layout())?;
-        self.context.check_holder(table.holder())?;
-        let plan = Plan::new(table, residue, factors, pages)?;
+        let plan = Plan::new(&self.context, table, residue, factors, pages)?;
         let assembly = Assembly::new(&self.context, &plan)?;
         let tasks = plan.tasks(self.backend.task_memory());
         let take = |partial| assembly.take(partial);

@@ -6,9 +6,13 @@
 
 use crate::encryption::Prepared;
 use crate::error::{Error, Result};
+use crate::holder::{
+    HolderKeyId, HolderKeys, RosterKeys, RosterSecrets, RosterShape, packing_switches, upload_seed,
+};
 use crate::layout::Layout;
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Ring;
+use crate::root::Root;
 use fhaim_dp::uniform_below;
 use fhaim_ntt::Permutation;
 use fhe::bfv::SecretKey as SchemeSecretKey;
@@ -32,6 +36,7 @@ pub(crate) const FIRST_LEVELS: usize = (DEGREE / Layout::MIN_STRIDE).trailing_ze
 /// The dataset's secret key. Held by the crypto service alone; wiped on drop.
 pub struct SecretKey {
     params: Parameters,
+    root: Root,
     coefficients: Zeroizing<Vec<i64>>,
     schemes: Vec<SchemeSecretKey>,
 }
@@ -47,20 +52,19 @@ impl std::fmt::Debug for SecretKey {
 impl SecretKey {
     /// Draws a key.
     pub fn random<R: RngCore + CryptoRng>(params: &Parameters, rng: &mut R) -> Result<Self> {
-        Self::from_coefficients(params, small(rng)?)
+        Self::from_root(params, Root::random(rng))
     }
 
-    pub(crate) fn from_coefficients(
+    pub(crate) fn from_root(params: &Parameters, root: Root) -> Result<Self> {
+        let coefficients = small(&mut root.generator(b"secret", &[&[params.set().id]]))?;
+        Self::from_parts(params, root, coefficients)
+    }
+
+    fn from_parts(
         params: &Parameters,
+        root: Root,
         coefficients: Zeroizing<Vec<i64>>,
     ) -> Result<Self> {
-        let bound = 2 * ERROR_VARIANCE as u64;
-        if coefficients.len() != DEGREE || coefficients.iter().any(|c| c.unsigned_abs() > bound) {
-            return Err(Error::Malformed {
-                what: "secret key",
-                reason: "coefficients outside the distribution's support",
-            });
-        }
         let mut proto = SecretKeyProto {
             coeffs: coefficients.to_vec(),
         };
@@ -72,9 +76,23 @@ impl SecretKey {
             .collect::<fhe::Result<_>>()?;
         Ok(Self {
             params: params.clone(),
+            root,
             coefficients,
             schemes,
         })
+    }
+
+    /// A key with these coefficients, for tests that take another key for one.
+    #[cfg(test)]
+    pub(crate) fn from_coefficients(
+        params: &Parameters,
+        coefficients: Zeroizing<Vec<i64>>,
+    ) -> Result<Self> {
+        Self::from_parts(params, Root::from_bytes([0; 32]), coefficients)
+    }
+
+    pub(crate) fn root(&self) -> &Root {
+        &self.root
     }
 
     /// The parameter set's tables.
@@ -82,7 +100,8 @@ impl SecretKey {
         &self.params
     }
 
-    pub(crate) fn coefficients(&self) -> &[i64] {
+    /// The coefficients of s. They are the secret.
+    pub fn coefficients(&self) -> &[i64] {
         &self.coefficients
     }
 
@@ -105,30 +124,65 @@ impl SecretKey {
         PublicKey::from_polynomials(&self.params, [covered, uniform])
     }
 
-    /// The keys the computation service evaluates with.
-    pub fn evaluation_keys<R: RngCore + CryptoRng>(&self, rng: &mut R) -> Result<EvaluationKeys> {
+    /// The seed of a holder's upload key, by the holder's number. Only that holder may see it.
+    pub fn upload_seed(&self, holder: usize) -> Zeroizing<[u8; 32]> {
+        upload_seed(&self.root, holder)
+    }
+
+    /// The keys that the computation service evaluates the uploads of a roster with.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for a number of holders that no roster has.
+    pub fn roster_evaluation_keys<R: RngCore + CryptoRng>(
+        &self,
+        shape: RosterShape,
+        rng: &mut R,
+    ) -> Result<EvaluationKeys> {
         let ring = self.params.ring();
-        let n = DEGREE;
+        let secrets = RosterSecrets::of(&self.params, &self.root, shape)?;
         let secret = full_transform(ring, &self.coefficients);
-        let image = |p: &[u64], g: usize| permuted(p, &ring.automorphism(g));
-        let mut square = secret.clone();
-        for (limb, values) in ring.limbs().iter().zip(square.chunks_exact_mut(n)) {
-            values
-                .iter_mut()
-                .for_each(|x| *x = limb.modulus.mul(*x, *x));
+        let roster = secrets.keys(shape, &secret, |source, target| {
+            KeySwitchKey::generate(ring, target, source, rng)
+        })?;
+        Ok(EvaluationKeys {
+            roster: Some(roster),
+            ..self.packing_keys(rng)?
+        })
+    }
+
+    /// The keys that the computation service evaluates a sole holder's upload with.
+    pub fn evaluation_keys<R: RngCore + CryptoRng>(&self, rng: &mut R) -> Result<EvaluationKeys> {
+        let keys = self.packing_keys(rng)?;
+        if !self.params.set().has_squares() {
+            return Ok(keys);
         }
+        let ring = self.params.ring();
+        let secret = full_transform(ring, &self.coefficients);
+        let inverted = permuted(&secret, &ring.automorphism(2 * DEGREE - 1));
         let mut key = |source: &[u64]| KeySwitchKey::generate(ring, &secret, source, rng);
-        let sigma = |level: usize| (1 << level) + 1;
+        let scores = ScoreKeys {
+            relinearise: key(&squared(ring, &secret))?,
+            inversion: key(&inverted)?,
+        };
+        Ok(EvaluationKeys {
+            scores: Some(scores),
+            ..keys
+        })
+    }
+
+    fn packing_keys<R: RngCore + CryptoRng>(&self, rng: &mut R) -> Result<EvaluationKeys> {
+        let ring = self.params.ring();
+        let secret = full_transform(ring, &self.coefficients);
+        let mut packing = Vec::with_capacity(LEVELS);
+        for kind in packing_switches() {
+            let source = kind.source(ring, &secret);
+            packing.push(KeySwitchKey::generate(ring, &secret, &source, rng)?);
+        }
         Ok(EvaluationKeys {
             params: self.params.clone(),
-            relinearise: key(&square)?,
-            inversion: key(&image(&secret, 2 * n - 1))?,
-            packing: (1..=LEVELS)
-                .map(|level| key(&image(&secret, sigma(level))))
-                .collect::<Result<_>>()?,
-            squares: (1..=FIRST_LEVELS)
-                .map(|level| key(&image(&square, sigma(level))))
-                .collect::<Result<_>>()?,
+            packing,
+            scores: None,
+            roster: None,
         })
     }
 }
@@ -152,6 +206,17 @@ pub(crate) fn permuted(p: &[u64], automorphism: &Permutation) -> Zeroizing<Vec<u
     let limbs = image.chunks_exact_mut(DEGREE).zip(p.chunks_exact(DEGREE));
     limbs.for_each(|(out, limb)| automorphism.apply(limb, out));
     image
+}
+
+/// The square of a polynomial, as transforms over all limbs.
+pub(crate) fn squared(ring: &Ring, p: &[u64]) -> Zeroizing<Vec<u64>> {
+    let mut square = Zeroizing::new(p.to_vec());
+    for (limb, values) in ring.limbs().iter().zip(square.chunks_exact_mut(DEGREE)) {
+        values
+            .iter_mut()
+            .for_each(|x| *x = limb.modulus.mul(*x, *x));
+    }
+    square
 }
 
 /// The dataset's public key.
@@ -194,17 +259,43 @@ impl PublicKey {
 #[derive(Clone, Debug)]
 pub struct EvaluationKeys {
     pub(crate) params: Parameters,
-    /// s^2 -> s.
-    pub(crate) relinearise: KeySwitchKey,
-    /// s(X^-1) -> s: turns a left form into a right form.
-    pub(crate) inversion: KeySwitchKey,
     /// Entry l - 1: s(X^(2^l + 1)) -> s.
     pub(crate) packing: Vec<KeySwitchKey>,
-    /// Entry l - 1: s^2(X^(2^l + 1)) -> s, for the levels that merge leaves.
-    pub(crate) squares: Vec<KeySwitchKey>,
+    /// Those for squared scores, which multiply under s: only sole holders have them.
+    pub(crate) scores: Option<ScoreKeys>,
+    /// Those of a roster's upload keys. A sole holder uploads its own.
+    pub(crate) roster: Option<RosterKeys>,
+}
+
+/// Keys for the product of a page with its image under X -> X^-1.
+///
+/// A product of two ciphertexts that were switched to s can show s to a holder that chose one of them. So a dataset of
+/// several holders has no such keys: what its holders send may be multiplied only under other keys.
+#[derive(Clone, Debug)]
+pub(crate) struct ScoreKeys {
+    /// s^2 -> s.
+    pub(crate) relinearise: KeySwitchKey,
+    /// s(X^-1) -> s.
+    pub(crate) inversion: KeySwitchKey,
 }
 
 impl EvaluationKeys {
+    /// The switching keys of a roster's upload keys.
+    pub fn roster(&self) -> Option<&RosterKeys> {
+        self.roster.as_ref()
+    }
+
+    /// The switching keys of an upload key of the roster.
+    pub(crate) fn upload(&self, id: HolderKeyId) -> Option<&HolderKeys> {
+        let mut uploads = self.roster.iter().flat_map(|roster| &roster.uploads);
+        uploads.find(|keys| keys.id == id).map(Arc::as_ref)
+    }
+
+    /// The switching keys of the joint key of holders of columns.
+    pub(crate) fn joint(&self) -> Option<&HolderKeys> {
+        self.roster.as_ref()?.joint.as_ref()
+    }
+
     /// The parameter set's tables.
     pub fn params(&self) -> &Parameters {
         &self.params

@@ -43,6 +43,7 @@ mod plan;
 mod release;
 mod residues;
 mod ring;
+mod root;
 pub mod shares;
 mod square;
 mod table;
@@ -60,19 +61,23 @@ pub use counts::{CountsLayout, EncryptedCounts, LEAVES_A_THREAD, Weights};
 pub use division::spread;
 pub use error::{Error, Result};
 pub use evaluate::Evaluator;
-pub use holder::{HolderCiphertext, HolderKey, HolderKeyId, HolderKeys, SeededCiphertext};
+pub use holder::{
+    HolderCiphertext, HolderKey, HolderKeyId, HolderKeys, RosterKeys, RosterShape, SeededCiphertext,
+};
 pub use keys::{EvaluationKeys, PublicKey, SecretKey};
 pub use layout::{Layout, PAGE, coefficient};
 pub use mosaic::{Mosaic, Rectangle};
 pub use noise::LEAK_BITS;
 pub use operands::Operands;
 pub use page::Page;
-pub use params::{DEGREE, MAX_SHARES, P1, P1_LARGE, P2, P3, P5, ParameterSet, Parameters};
+pub use params::{COMPACT, DEGREE, Demand, MAX_SHARES, ParameterSet, Parameters, STANDARD, WIDE};
 pub use partial::{Partial, TileRoot, TileSums};
 pub use plan::{Cell, Plan};
 pub use release::seal;
 pub use square::{ScoreParts, SquaredScore};
-pub use table::{Chunks, Columns, Combination, EncryptedTable, Factors, Place};
+pub use table::{
+    Chunks, Columns, Combination, EncryptedTable, Factors, Place, ProductKey, Section,
+};
 pub use task::{TileId, TileTask};
 pub use wire::parameter_set;
 pub use work::Work;

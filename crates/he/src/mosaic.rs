@@ -8,7 +8,7 @@
 use crate::error::{Error, Result};
 use crate::layout::Layout;
 use crate::params::Parameters;
-use crate::table::{Chunks, Columns, Operand, Place};
+use crate::table::{Chunks, Columns, Place, ProductKey, Section};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -64,11 +64,6 @@ impl Mosaic {
         let (mut chunks, mut stride) = (0, Layout::MIN_STRIDE);
         for rectangle in rectangles {
             params.check_same(rectangle.table.params())?;
-            if rectangle.table.holder().is_some() {
-                return Err(Error::Mismatch(
-                    "columns under one holder's key beside others'",
-                ));
-            }
             chunks = chunks.max(rectangle.chunks().end);
             stride = stride.max(rectangle.table.layout().stride());
             pieces.push(Piece::new(rectangle, count)?);
@@ -82,6 +77,14 @@ impl Mosaic {
         };
         mosaic.check()?;
         Ok(mosaic)
+    }
+
+    /// Whether several holders have columns of the same records.
+    fn is_joined(&self) -> bool {
+        let pieces = self.pieces.windows(2);
+        let same =
+            |pair: &[Piece]| matches!(pair, [a, b] if a.rectangle.chunks() == b.rectangle.chunks());
+        pieces.into_iter().any(same)
     }
 
     /// Every column's chunks must follow each other, from the first to the last; rectangles over the
@@ -143,7 +146,7 @@ impl Piece {
         residue: usize,
         columns: &[usize],
         chunks: &Range<usize>,
-        out: &mut [Operand],
+        out: &mut [Chunks],
     ) -> Result<()> {
         let own = self.rectangle.chunks();
         let band = own.start.max(chunks.start)..own.end.min(chunks.end);
@@ -152,14 +155,14 @@ impl Piece {
         }
         let wanted = columns.iter().zip(out);
         let wanted = wanted.filter_map(|(column, out)| Some((*self.local.get(column)?, out)));
-        let (local, out): (Vec<usize>, Vec<&mut Operand>) = wanted.unzip();
+        let (local, out): (Vec<usize>, Vec<&mut Chunks>) = wanted.unzip();
         if local.is_empty() {
             return Ok(());
         }
         let band = band.start - own.start..band.end - own.start;
         let read = self.rectangle.table.read(residue, &local, band)?;
         for (out, read) in out.into_iter().zip(read) {
-            out.extend(read.under(None)?);
+            out.append(read)?;
         }
         Ok(())
     }
@@ -179,14 +182,40 @@ impl Columns for Mosaic {
     }
 
     fn read(&self, residue: usize, columns: &[usize], chunks: Range<usize>) -> Result<Vec<Chunks>> {
-        let mut out = vec![Operand::new(); columns.len()];
+        let mut out = vec![Chunks::default(); columns.len()];
         for piece in &self.pieces {
             piece.append(residue, columns, &chunks, &mut out)?;
         }
         if out.iter().any(|read| read.len() != chunks.len()) {
             return Err(Error::OutOfRange("a column or a record chunk"));
         }
-        Ok(out.into_iter().map(Chunks::from_iter).collect())
+        Ok(out)
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        if self.is_joined() {
+            let chunks = 0..self.layout.chunks();
+            let key = ProductKey::Joint;
+            return vec![Section { chunks, key }];
+        }
+        let pieces = self.pieces.iter();
+        let of_each = pieces.flat_map(|piece| {
+            let first = piece.rectangle.first_chunk;
+            let sections = piece.rectangle.table.sections().into_iter();
+            sections.map(move |Section { chunks, key }| Section {
+                chunks: first + chunks.start..first + chunks.end,
+                key,
+            })
+        });
+        let mut sections: Vec<Section> = of_each.collect();
+        sections.dedup_by(|next, before| {
+            let joins = next.key == before.key && before.chunks.end == next.chunks.start;
+            if joins {
+                before.chunks.end = next.chunks.end;
+            }
+            joins
+        });
+        sections
     }
 
     fn place(&self, column: usize, chunk: usize) -> Option<Place> {

@@ -4,21 +4,36 @@ use crate::ciphertext::Ciphertext;
 use crate::context::EvaluationContext;
 use crate::error::{Error, Result};
 use crate::factoring::{Family, families};
+use crate::holder::HolderKeyId;
 use crate::keyswitch::Scratch;
 use crate::parallel::map;
 use crate::ring::Poly;
-use crate::table::{Columns, Combination, Operand};
+use crate::table::{Chunks, Columns, Combination, OTHER_KEY, Operand, Section};
 use crate::task::{Block, Tile, TileTask};
 use crate::work::{Clock, Work};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
-/// A task's factors over its record chunks, ready to be multiplied. Right ones are scaled as the
-/// tensor asks for.
+/// A task's factors over its record chunks, ready to be multiplied, section by section.
 #[derive(Debug)]
 pub struct Operands {
     /// Number of record chunks.
-    pub(crate) chunks: usize,
+    chunks: usize,
+    /// The sections of the table.
+    pub(crate) table: Vec<Section>,
+    /// The factors, for those sections that have some of the record chunks.
+    pub(crate) sections: Vec<SectionOperands>,
+}
+
+/// A task's factors over those of its record chunks that lie in one section. Right ones are scaled as the tensor
+/// asks for.
+#[derive(Debug)]
+pub(crate) struct SectionOperands {
+    /// The number of the section in its table.
+    pub(crate) section: usize,
+    /// The record chunks.
+    pub(crate) band: Range<usize>,
     /// One that is only summed may have the sum of its record chunks alone.
     pub(crate) left: Vec<Operand>,
     pub(crate) right: Vec<Operand>,
@@ -27,17 +42,14 @@ pub struct Operands {
 impl Operands {
     /// Whether they can be what a task's tiles name: as many, over as many chunks.
     pub(crate) fn are_of(&self, task: &TileTask) -> bool {
-        let numbers = (self.left.len(), self.right.len(), self.chunks);
-        numbers
-            == (
-                task.block.left.len(),
-                task.block.right.len(),
-                task.band.len(),
-            )
+        let named = (task.block.left.len(), task.block.right.len());
+        let mut sections = self.sections.iter();
+        self.chunks == task.band.len()
+            && sections.all(|section| (section.left.len(), section.right.len()) == named)
     }
 
-    /// Reads the columns that a task names, and makes its factors of them. A right form takes a key
-    /// switch a chunk.
+    /// Reads the columns that a task names, and makes its factors of them. A right factor takes a key
+    /// switch a chunk; under a joint key, a left one too.
     ///
     /// # Errors
     /// [`Error::Mismatch`] where task, table and keys do not belong together;
@@ -49,60 +61,106 @@ impl Operands {
         task: &TileTask,
         work: &mut Work,
     ) -> Result<Self> {
-        let read = read_columns(context, table, task)?;
-        let source = Source {
-            context,
-            read: &read,
-            residue: task.residue(),
+        check(context, table, task)?;
+        let all = table.sections();
+        let mut sections = Vec::with_capacity(all.len());
+        for (number, Section { chunks, .. }) in all.iter().enumerate() {
+            let band = task.band.start.max(chunks.start)..task.band.end.min(chunks.end);
+            if !band.is_empty() {
+                sections.push(read_section(context, table, task, (number, band), work)?);
+            }
+        }
+        Ok(Self {
             chunks: task.band.len(),
-        };
-        let started = Clock::start();
-        let (left, right) = source.combine(&task.block)?;
-        let right = map(right, |chunks| {
-            let mut done = Work::default();
-            let invert = |scratch: &mut Scratch| {
-                let chunks = chunks.into_iter().map(|c| {
-                    let mut inverted = context.invert_column(&c, scratch);
-                    scale(context, &mut inverted);
-                    Arc::new(inverted)
-                });
-                chunks.collect::<Operand>()
-            };
-            (context.with_scratch(&mut done, invert), done)
-        });
-        let right = right.into_iter().map(|(operand, done)| {
-            *work += done;
-            operand
-        });
-        let operands = Self {
-            chunks: source.chunks,
-            right: right.collect(),
-            left,
-        };
-        work.switching += started.seconds();
-        Ok(operands)
+            table: all,
+            sections,
+        })
     }
 
     /// Whether the products of a tile find the record chunks that they are over.
     pub(crate) fn multiply(&self, tile: &Tile) -> bool {
-        let products = tile.leaves.iter().flat_map(|leaf| &leaf.products);
-        let mut lefts = products.flat_map(|product| &product.left);
-        lefts.all(|&(_, left)| {
-            let left = self.left.get(left);
-            left.is_some_and(|chunks| chunks.len() == self.chunks)
+        let products = || tile.leaves.iter().flat_map(|leaf| &leaf.products);
+        self.sections.iter().all(|section| {
+            let mut lefts = products().flat_map(|product| &product.left);
+            lefts.all(|&(_, left)| {
+                let left = section.left.get(left);
+                left.is_some_and(|chunks| chunks.len() == section.band.len())
+            })
         })
     }
 }
 
-/// The columns that a task names, over its band, by their numbers.
-fn read_columns(
+/// The factors of a task over the record chunks `band` of one section.
+fn read_section(
     context: &EvaluationContext<'_>,
     table: &dyn Columns,
     task: &TileTask,
-) -> Result<BTreeMap<usize, Operand>> {
+    (section, band): (usize, Range<usize>),
+    work: &mut Work,
+) -> Result<SectionOperands> {
+    let source = Source {
+        context,
+        read: &read_columns(table, task, &band)?,
+        residue: task.residue(),
+        chunks: band.len(),
+    };
+    let started = Clock::start();
+    let (left, right) = source.combine(&task.block)?;
+    let block = &task.block;
+    let left = factors(
+        context,
+        source.keys(&block.left, left)?,
+        work,
+        |c, key, scratch| context.left_factor(c, key, scratch),
+    )?;
+    let right = factors(
+        context,
+        source.keys(&block.right, right)?,
+        work,
+        |c, key, scratch| {
+            let mut inverted = context.right_factor(&c, key, scratch)?;
+            scale(context, &mut inverted);
+            Ok(Arc::new(inverted))
+        },
+    )?;
+    work.switching += started.seconds();
+    Ok(SectionOperands {
+        section,
+        band,
+        left,
+        right,
+    })
+}
+
+/// Makes factors of combinations, on all cores.
+fn factors(
+    context: &EvaluationContext<'_>,
+    combinations: Vec<(Option<HolderKeyId>, Operand)>,
+    work: &mut Work,
+    factor: impl Fn(Arc<Ciphertext>, Option<HolderKeyId>, &mut Scratch) -> Result<Arc<Ciphertext>>
+    + Sync
+    + Send,
+) -> Result<Vec<Operand>> {
+    let made = map(combinations, |(key, chunks)| {
+        let mut done = Work::default();
+        let make = |scratch: &mut Scratch| {
+            let chunks = chunks.into_iter().map(|c| factor(c, key, scratch));
+            chunks.collect::<Result<Operand>>()
+        };
+        (context.with_scratch(&mut done, make), done)
+    });
+    let made = made.into_iter().map(|(operand, done)| {
+        *work += done;
+        operand
+    });
+    made.collect()
+}
+
+/// Refuses a task, a table and keys that do not belong together.
+fn check(context: &EvaluationContext<'_>, table: &dyn Columns, task: &TileTask) -> Result<()> {
     context.check(table.params(), table.layout())?;
     context.check(table.params(), task.layout())?;
-    context.check_holder(table.holder())?;
+    context.check_sections(&table.sections())?;
     if task.residue() >= context.params().residues() {
         return Err(Error::OutOfRange("plaintext modulus"));
     }
@@ -111,22 +169,31 @@ fn read_columns(
     if named.last().is_some_and(|&column| column >= columns) {
         return Err(Error::OutOfRange("a task names a column the table lacks"));
     }
-    let read = table.read(task.residue(), &named, task.band.clone())?;
-    let chunks = task.band.len();
-    if read.len() != named.len() || read.iter().any(|column| column.len() != chunks) {
+    Ok(())
+}
+
+/// A column's record chunks, and the upload key that they are under.
+type Column = (Option<HolderKeyId>, Operand);
+
+/// The columns that a task names, over a band, by their numbers.
+fn read_columns(
+    table: &dyn Columns,
+    task: &TileTask,
+    band: &Range<usize>,
+) -> Result<BTreeMap<usize, Column>> {
+    let named = task.block.columns();
+    let read = table.read(task.residue(), &named, band.clone())?;
+    if read.len() != named.len() || read.iter().any(|column| column.len() != band.len()) {
         return Err(Error::Mismatch("a table gave other columns than asked for"));
     }
-    let under = read
-        .into_iter()
-        .map(|chunks| chunks.under(context.holder()));
-    let under = under.collect::<Result<Vec<Operand>>>()?;
-    Ok(named.into_iter().zip(under).collect())
+    let columns = read.into_iter().map(Chunks::into_parts);
+    Ok(named.into_iter().zip(columns).collect())
 }
 
 /// The columns of a task, and what they are combined for.
 struct Source<'a> {
     context: &'a EvaluationContext<'a>,
-    read: &'a BTreeMap<usize, Operand>,
+    read: &'a BTreeMap<usize, Column>,
     residue: usize,
     chunks: usize,
 }
@@ -179,7 +246,30 @@ impl Source<'_> {
 
     fn column(&self, column: usize) -> Result<&Operand> {
         let column = self.read.get(&column);
-        column.ok_or(Error::Mismatch("a column was not read"))
+        let (_, chunks) = column.ok_or(Error::Mismatch("a column was not read"))?;
+        Ok(chunks)
+    }
+
+    /// Combinations, each with the upload key that its columns are under.
+    fn keys(
+        &self,
+        combinations: &[Combination],
+        operands: Vec<Operand>,
+    ) -> Result<Vec<(Option<HolderKeyId>, Operand)>> {
+        let key = |Combination(terms): &Combination| {
+            let columns = terms.iter().filter_map(|(column, _)| self.read.get(column));
+            let mut keys = columns.map(|&(key, _)| key);
+            let first = keys.next().flatten();
+            if keys.all(|key| key == first) {
+                Ok(first)
+            } else {
+                Err(OTHER_KEY)
+            }
+        };
+        let keys = combinations.iter().map(key);
+        keys.zip(operands)
+            .map(|(key, operand)| Ok((key?, operand)))
+            .collect()
     }
 
     /// A family's combinations over one record chunk, or over the sum of all.

@@ -7,16 +7,16 @@
 //! s^-1 modulo q, so that the result is the plain value: the message is then exact, and the
 //! noise of the product is not multiplied either, only that of the key switches is.
 //!
-//! Products are not relinearised by themselves: the first level switches from s^2, sigma(s) and
-//! sigma(s^2) at once; of columns under a holder's key h from h, h^2, sigma(h) and sigma(h^2).
+//! Products are not relinearised by themselves: the first level switches from x, x^2, sigma(x) and sigma(x^2) at once,
+//! x being the key that they are under.
 #![expect(
     clippy::indexing_slicing,
     reason = "a level is one of the tree's, for each of which there are keys"
 )]
 
 use crate::ciphertext::Ciphertext;
-use crate::holder::ProductKeys;
-use crate::keys::{EvaluationKeys, KeySwitchKey, LEVELS};
+use crate::holder::MergeKeys;
+use crate::keys::{EvaluationKeys, LEVELS};
 use crate::keyswitch::{KeySwitcher, Lifted, Scratch};
 use crate::params::DEGREE;
 use crate::ring::{Pair, Poly, Ring};
@@ -81,12 +81,10 @@ impl<'a> Packer<'a> {
         Some([[sum0, sum1], [difference0, difference1]])
     }
 
-    /// Merges two leaves under (1, s), or (1, s, s^2) where `squares` are given, of which the sums
-    /// u + X^k v and the differences u - X^k v are known.
+    /// Merges two leaves under (1, s), of which the sums u + X^k v and the differences u - X^k v are known.
     pub(crate) fn merge_leaves(
         &self,
         [sum, difference]: [Pair; 2],
-        squares: Option<[Poly; 2]>,
         scratch: &mut Scratch,
     ) -> Lifted {
         let level = &self.levels[0];
@@ -95,27 +93,15 @@ impl<'a> Packer<'a> {
         let mut merged = self.switcher.lift([c0, c1]);
         let image = difference[1].permuted(&level.permutation);
         let sigma = &self.keys.packing[level.number - 1];
-        match squares {
-            None => self.switcher.add(&[(sigma, &image)], &mut merged, scratch),
-            Some([sum, difference]) => {
-                let square = &self.keys.squares[level.number - 1];
-                let terms = [
-                    (sigma, &image),
-                    (&self.keys.relinearise, &sum),
-                    (square, &difference.permuted(&level.permutation)),
-                ];
-                self.switcher.add(&terms, &mut merged, scratch);
-            }
-        }
+        self.switcher.add(&[(sigma, &image)], &mut merged, scratch);
         merged
     }
 
-    /// The same for leaves under (1, h) or (1, h, h^2), h a holder's key, of which `linear` is that to s:
-    /// the second polynomial of the sums is switched, too.
-    pub(crate) fn merge_holders_leaves(
+    /// The same for leaves under (1, x) or (1, x, x^2), x the key of their products: the second polynomial of the sums
+    /// is switched, too.
+    pub(crate) fn merge_uploaded_leaves(
         &self,
-        linear: &KeySwitchKey,
-        keys: &ProductKeys,
+        keys: MergeKeys<'_>,
         [sum, difference]: [Pair; 2],
         squares: Option<[Poly; 2]>,
         scratch: &mut Scratch,
@@ -124,14 +110,14 @@ impl<'a> Packer<'a> {
         let [mut c0, c1] = sum;
         self.add_image(level, &difference[0], &mut c0);
         let image = difference[1].permuted(&level.permutation);
-        let terms = [(linear, &c1), (&keys.image, &image)];
+        let terms = [(keys.linear, &c1), (&keys.images.linear, &image)];
         match squares {
             None => self.switcher.switch(c0, &terms, scratch),
             Some([sum, difference]) => {
                 let [linear, image] = terms;
-                let squares = (&keys.square, &sum);
+                let squares = (keys.square, &sum);
                 let images = difference.permuted(&level.permutation);
-                let terms = [linear, image, squares, (&keys.square_image, &images)];
+                let terms = [linear, image, squares, (&keys.images.square, &images)];
                 self.switcher.switch(c0, &terms, scratch)
             }
         }

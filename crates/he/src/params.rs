@@ -11,6 +11,7 @@
 //! `tensor`). `examples/search_parameters.rs` finds the primes; a test there compares.
 
 use crate::error::{Error, Result};
+use crate::layout::Layout;
 use crate::noise;
 use crate::ring::Ring;
 use fhaim_ntt::Modulus;
@@ -38,100 +39,89 @@ pub struct ParameterSet {
     pub special_moduli: &'static [u64],
     /// Plaintext moduli; a value lives modulo their product.
     pub plaintext_moduli: &'static [u64],
-    /// Numbers of records that the set is for. How many plaintext moduli a release has, and so what
-    /// its ciphertexts are charged, follows from the records and from squares alone.
+    /// Smallest number of records that the set is for, without squared scores. The number of plaintext moduli of a
+    /// release, and so what its ciphertexts are charged, follows only from the records and from squares.
     pub min_records: u64,
-    /// Largest number of records the noise analysis covers.
+    /// Largest number of records that the noise analysis covers.
     pub max_records: u64,
+    /// The same with squared scores: packed statistics are then multiplied once more. 0 where that is not possible.
+    pub max_squared_records: u64,
     /// Logarithm of the flood's granularity; its deviation is 2^26 times that (see `noise`).
     pub flood_bits: u32,
-    /// Whether packed statistics may be multiplied once more (squared scores).
-    pub squares: bool,
-    /// Whether it is for columns under a holder's own key alone, and a secret key of one service.
-    pub holder_only: bool,
+    /// Whether it is only for secret keys that one service has.
+    pub whole_key_only: bool,
 }
 
-/// P1: statistics of up to 2^18 records (the largest contrast is 49 N), t of 26 bits.
-pub const P1: ParameterSet = ParameterSet {
+/// For up to 2^20 records and a whole key: q of 102 bits, and two special primes, with which a key switch has one digit.
+/// t is the largest prime below 2^24.15, so that two floods and their tails stay below q / 2t.
+pub const COMPACT: ParameterSet = ParameterSet {
     id: 1,
-    ciphertext_moduli: &[0x0fff_ffff_ffff_c001, 0x0fff_f316_e37b_0001],
-    special_moduli: &[0x0fff_ffff_fffe_8001],
-    plaintext_moduli: &[67_108_859],
-    min_records: 0,
-    max_records: 1 << 18,
-    flood_bits: 59,
-    squares: false,
-    holder_only: false,
-};
-
-/// P1 for up to 2^22 records: t of 30 bits, a third ciphertext prime for its noise.
-pub const P1_LARGE: ParameterSet = ParameterSet {
-    id: 2,
-    ciphertext_moduli: &[
-        0x003f_ffff_ffef_8001,
-        0x003f_ffff_ffeb_8001,
-        0x003c_878d_44f2_0001,
-    ],
-    special_moduli: &[0x003f_ffff_ffe7_c001],
-    plaintext_moduli: &[1_073_741_789],
-    min_records: 0,
-    max_records: 1 << 22,
-    flood_bits: 90,
-    squares: false,
-    holder_only: false,
-};
-
-/// P2: squared scores. Values live modulo a product of 51 bits, as residues under two plaintext
-/// moduli: a single modulus of that size would not leave room for a second multiplication.
-pub const P2: ParameterSet = ParameterSet {
-    id: 3,
-    ciphertext_moduli: &[
-        0x003f_ffff_ffef_8001,
-        0x003f_ffff_ffeb_8001,
-        0x003f_45d9_de3a_4001,
-    ],
-    special_moduli: &[0x003f_ffff_ffe7_c001],
-    plaintext_moduli: &[67_108_859, 35_163_017],
-    min_records: 0,
-    max_records: 1 << 18,
-    flood_bits: 96,
-    squares: true,
-    holder_only: false,
-};
-
-/// P3: up to 2^30 records. The primes of P2, and its two plaintext moduli in place of P1 large's single one: a
-/// plaintext modulus smaller by 2^4 makes the noise of products smaller by as much, which 2^8 times
-/// as many record chunks make up for. A release takes twice as many ciphertexts as under P1 large.
-pub const P3: ParameterSet = ParameterSet {
-    id: 4,
-    ciphertext_moduli: P2.ciphertext_moduli,
-    special_moduli: P2.special_moduli,
-    plaintext_moduli: P2.plaintext_moduli,
-    min_records: P1_LARGE.max_records + 1,
-    max_records: 1 << 30,
-    flood_bits: 90,
-    squares: false,
-    holder_only: false,
-};
-
-/// P5: up to 2^20 records under their holder's own key, which leaves a fresh noise of 3.2 where the public
-/// key leaves 83: a q of 102 bits is enough. Two primes of 51 bits, for which there are vectors
-/// ([`fhaim_ntt::Transform`]), and two special ones, with which a key switch has one digit. t is the
-/// largest prime below 2^24.15, so that floods and their tails stay below q / 2t.
-pub const P5: ParameterSet = ParameterSet {
-    id: 5,
     ciphertext_moduli: &[0x0007_fa9d_873c_4001, 0x0007_ffff_fffe_0001],
     special_moduli: &[0x0007_ffff_fffb_c001, 0x0007_ffff_fffc_c001],
     plaintext_moduli: &[18_615_479],
     min_records: 0,
     max_records: 1 << 20,
+    max_squared_records: 0,
     flood_bits: 45,
-    squares: false,
-    holder_only: true,
+    whole_key_only: true,
+};
+
+/// For up to 2^22 records, shared keys, wide columns and large weights: t of 30 bits, and a third ciphertext prime.
+pub const STANDARD: ParameterSet = ParameterSet {
+    id: 2,
+    ciphertext_moduli: &[
+        0x0007_ffff_fffe_0001,
+        0x0007_ffff_fffc_c001,
+        0x0004_1232_cde0_c001,
+    ],
+    special_moduli: &[0x0007_ffff_fffb_c001],
+    plaintext_moduli: &[1_073_741_789],
+    min_records: 0,
+    max_records: 1 << 22,
+    max_squared_records: 0,
+    flood_bits: 79,
+    whole_key_only: false,
+};
+
+/// For values of 51 bits: up to 2^30 records, or squared scores of up to 2^18 records. Values live under two plaintext
+/// moduli, each with a ciphertext: one modulus of that size would not leave room for the noise of a product.
+pub const WIDE: ParameterSet = ParameterSet {
+    id: 3,
+    ciphertext_moduli: &[
+        0x0007_ffff_fffe_0001,
+        0x0007_ffff_fffc_c001,
+        0x0004_9d24_a528_0001,
+    ],
+    special_moduli: &[0x0007_ffff_fffb_c001],
+    plaintext_moduli: &[67_108_859, 57_483_649],
+    min_records: STANDARD.max_records + 1,
+    max_records: 1 << 30,
+    max_squared_records: 1 << 18,
+    flood_bits: 91,
+    whole_key_only: false,
 };
 
 /// Every set, in order of preference: a choice takes the first one that fits.
-pub(crate) const SETS: [ParameterSet; 5] = [P1, P1_LARGE, P2, P3, P5];
+pub(crate) const SETS: [ParameterSet; 3] = [COMPACT, STANDARD, WIDE];
+
+/// What a dataset asks of its parameter set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Demand {
+    /// Largest number of records.
+    pub records: u64,
+    /// Bound on the absolute value of a release, noise included.
+    pub largest: u128,
+    /// Whether squared scores are released.
+    pub squares: bool,
+    /// The layout of all record chunks.
+    pub layout: Layout,
+    /// Largest squared norm of a combination of columns that is multiplied.
+    pub energy: u64,
+    /// Number of services that share the secret key.
+    pub shares: usize,
+    /// [`ParameterSet::strip_bits`] must be at least this.
+    pub strip_bits: f64,
+}
 
 impl ParameterSet {
     /// The set with identifier `id`.
@@ -139,45 +129,34 @@ impl ParameterSet {
         SETS.into_iter().find(|set| set.id == id)
     }
 
-    /// The smallest set for up to `records` records whose releases, noise included, stay below
-    /// `largest` in absolute value, whichever key columns are encrypted under.
+    /// Chooses a set. A later release may choose another one, so a plan must record the set's identifier.
     ///
     /// # Errors
     /// [`Error::NoParameters`] where no set is large enough.
-    pub fn choose(records: u64, largest: u128, squares: bool) -> Result<Self> {
-        let fits = |set: &Self| !set.holder_only && set.fits(records, largest, squares);
-        SETS.into_iter().find(fits).ok_or(Error::NoParameters {
+    pub fn choose(demand: &Demand) -> Result<Self> {
+        let Demand {
+            records, largest, ..
+        } = *demand;
+        for set in SETS.into_iter().filter(|set| set.meets(demand)) {
+            let params = Parameters::shared(set)?;
+            if noise::hides_uploads(&params, demand.layout, demand.energy as f64) {
+                return Ok(set);
+            }
+        }
+        Err(Error::NoParameters {
             records,
             largest,
             way_out: "lower the record bound, or raise epsilon",
         })
     }
 
-    /// Chooses a set for columns under a holder's own key and a secret key that `shares` services share. Takes a set
-    /// that is for such keys alone if one fits, else the choice of [`ParameterSet::choose`]. `energy` is the largest
-    /// squared norm of a combination of columns that is multiplied; a set for holders' keys leaves less room for its
-    /// noise. A later release may choose another set, so a plan must record the set's identifier.
-    ///
-    /// # Errors
-    /// [`Error::NoParameters`] where no set is large enough.
-    pub fn choose_for_holder(
-        records: u64,
-        largest: u128,
-        squares: bool,
-        energy: u64,
-        shares: usize,
-    ) -> Result<Self> {
-        let fits = |set: &Self| set.holder_only && set.fits(records, largest, squares);
-        let hides = |set: &Self| {
-            let params = Parameters::shared(*set)?;
-            Ok::<_, Error>(noise::hides_holders(&params, records, energy as f64))
-        };
-        for set in SETS.into_iter().filter(fits).filter(|_| shares == 1) {
-            if hides(&set)? {
-                return Ok(set);
-            }
-        }
-        Self::choose(records, largest, squares)
+    /// Whether values, keys and sealed ciphertexts of a demand are within the set's limits. [`ParameterSet::choose`] also
+    /// looks at the noise of products.
+    pub fn meets(&self, demand: &Demand) -> bool {
+        self.is_for(demand.records, demand.squares)
+            && demand.largest < self.range() / 2
+            && !(self.whole_key_only && demand.shares > 1)
+            && self.strip_bits() >= demand.strip_bits
     }
 
     /// Number of plaintext moduli, and so of ciphertexts of a released page, of whatever set is chosen for
@@ -186,18 +165,25 @@ impl ParameterSet {
         let sets = SETS.iter().filter(|set| set.is_for(records, squares));
         let residues = sets.map(|set| set.plaintext_moduli.len()).max();
         // Where no set is for them, none is chosen either.
-        residues.unwrap_or(P2.plaintext_moduli.len())
-    }
-
-    /// Whether the set is for up to `records` records whose releases, noise included, stay below `largest` in absolute
-    /// value; one for a holder's own key alone says so beside ([`ParameterSet::holder_only`]).
-    pub fn fits(&self, records: u64, largest: u128, squares: bool) -> bool {
-        self.is_for(records, squares) && largest < self.range() / 2
+        residues.unwrap_or(WIDE.plaintext_moduli.len())
     }
 
     fn is_for(&self, records: u64, squares: bool) -> bool {
-        let range = self.min_records..=self.max_records;
-        self.squares == squares && range.contains(&records)
+        match squares {
+            true => self.has_squares() && records <= self.max_squared_records,
+            false => (self.min_records..=self.max_records).contains(&records),
+        }
+    }
+
+    /// Whether packed statistics may be multiplied once more (squared scores).
+    pub fn has_squares(&self) -> bool {
+        self.max_squared_records > 0
+    }
+
+    /// The most that one sealed ciphertext adds to the failure probability of the proof is 2^-`strip_bits`, the statistical
+    /// distance by which the flood moves when the noise of the mask's encryption is taken off (docs/THREAT-MODEL.md).
+    pub fn strip_bits(&self) -> f64 {
+        noise::strip_bits(self)
     }
 
     /// The product of the plaintext moduli: released values are centred modulo it.
@@ -411,7 +397,7 @@ impl Parameters {
         if !(1..=MAX_SHARES).contains(&shares) {
             return Err(Error::OutOfRange("shares of a secret key"));
         }
-        if shares > 1 && self.set().holder_only {
+        if shares > 1 && self.set().whole_key_only {
             return Err(Error::Mismatch("a parameter set without shares of keys"));
         }
         let tables = Arc::clone(&self.tables);
@@ -490,44 +476,46 @@ mod tests {
     fn broken_sets_are_refused() {
         let broken = [
             ParameterSet {
-                plaintext_moduli: &[67_108_857],
-                ..P1
+                plaintext_moduli: &[18_615_481],
+                ..COMPACT
             },
             ParameterSet {
-                ciphertext_moduli: &[0x0fff_ffff_ffff_c001],
-                ..P1
+                ciphertext_moduli: &[0x0007_ffff_fffe_0001],
+                ..COMPACT
             },
             ParameterSet {
-                special_moduli: &[0x0fff_ffff_ffff_c001],
-                ..P1
+                special_moduli: &[0x0007_ffff_fffe_0001],
+                ..STANDARD
             },
             ParameterSet {
-                special_moduli: &[0x0fff_ffff_fffe_8003],
-                ..P1
+                special_moduli: &[0x0007_ffff_fffb_c003],
+                ..STANDARD
             },
             ParameterSet {
                 special_moduli: &[],
-                ..P1
+                ..STANDARD
             },
             ParameterSet {
                 special_moduli: &[0x0007_ffff_fffc_c001, 0x0007_ffff_fffb_c001],
-                ..P5
+                ..COMPACT
             },
             ParameterSet {
-                special_moduli: P5.special_moduli,
-                ..P2
+                special_moduli: COMPACT.special_moduli,
+                ..WIDE
             },
             ParameterSet {
                 plaintext_moduli: &[67_108_859, 67_108_859],
-                ..P2
+                ..WIDE
             },
+            // More bits than 128-bit security allows.
             ParameterSet {
                 ciphertext_moduli: &[
                     0x0fff_ffff_ffff_c001,
                     0x0fff_f316_e37b_0001,
-                    0x003f_ffff_ffef_8001,
+                    0x0fff_ffff_fffe_8001,
                 ],
-                ..P1
+                special_moduli: &[0x0fff_ffff_ffe8_0001],
+                ..STANDARD
             },
         ];
         for set in broken {
@@ -539,42 +527,51 @@ mod tests {
     }
 
     #[test]
-    fn choice_follows_size() {
-        assert_eq!(ParameterSet::choose(7214, 49 * 7214, false).unwrap(), P1);
-        assert_eq!(
-            ParameterSet::choose(1 << 20, 49 << 20, false).unwrap(),
-            P1_LARGE
-        );
-        assert_eq!(ParameterSet::choose(7214, 1 << 40, true).unwrap(), P2);
-        assert_eq!(
-            ParameterSet::choose((1 << 22) + 1, 49 << 22, false).unwrap(),
-            P3
-        );
-        assert_eq!(ParameterSet::choose(1 << 30, 49 << 30, false).unwrap(), P3);
-        assert!(ParameterSet::choose((1 << 30) + 1, 1, false).is_err());
-        assert!(ParameterSet::choose((1 << 18) + 1, 1, true).is_err());
-    }
-
-    /// Sets for a holder's own key are chosen for that alone, and for whole keys.
-    #[test]
-    fn choice_follows_the_key_of_columns() {
-        let holder = ParameterSet::choose_for_holder;
+    fn choice_follows_records_values_squares_columns_and_shares() {
+        let choose = |records: u64, largest, squares, energy, shares| {
+            let layout = Layout::for_records(records as usize).unwrap();
+            ParameterSet::choose(&Demand {
+                records,
+                largest,
+                squares,
+                layout,
+                energy,
+                shares,
+                strip_bits: 0.0,
+            })
+        };
+        let sealed = Demand {
+            records: 48_842,
+            largest: 1 << 20,
+            squares: false,
+            layout: Layout::for_records(48_842).unwrap(),
+            energy: 1,
+            shares: 1,
+            strip_bits: 53.0,
+        };
+        assert_eq!(ParameterSet::choose(&sealed).unwrap(), STANDARD);
         // 49 on one column of 32 and on 24 more, 1 on the others: adult-32.
-        assert_eq!(holder(48_842, 49 * 48_842, false, 1232, 1).unwrap(), P5);
-        assert_eq!(holder(1 << 20, 1 << 23, false, 12, 1).unwrap(), P5);
-        assert_eq!(holder(48_842, 49 * 48_842, false, 4564, 1).unwrap(), P5);
-        for (records, largest, squares, energy, shares) in [
-            (48_842, 49 * 48_842, false, 1, 2),
-            (1 << 18, 49 << 18, false, 1, 1),
-            ((1 << 20) + 1, 1 << 20, false, 1, 1),
-            (7214, 1 << 20, true, 1, 1),
-            (48_842, 189 * 48_842, false, 8925, 1),
+        for (case, set) in [
+            ((48_842, 49 * 48_842, false, 1232, 1), COMPACT),
+            ((1 << 20, 1 << 23, false, 12, 1), COMPACT),
+            ((48_842, 49 * 48_842, false, 1, 2), STANDARD),
+            ((48_842, 49 * 48_842, false, 1, 3), STANDARD),
+            ((1 << 18, 49 << 18, false, 1, 1), STANDARD),
+            (((1 << 20) + 1, 1 << 20, false, 1, 1), STANDARD),
+            ((48_842, 189 * 48_842, false, 8925, 1), STANDARD),
+            ((1 << 22, 49 << 22, false, 100_000_000, 3), STANDARD),
+            (((1 << 22) + 1, 1, false, 1, 1), WIDE),
+            ((1 << 30, 49 << 30, false, 8925, 3), WIDE),
+            ((7214, 1 << 40, true, 1, 1), WIDE),
         ] {
-            let chosen = holder(records, largest, squares, energy, shares).unwrap();
-            let wanted = ParameterSet::choose(records, largest, squares).unwrap();
-            assert!(chosen == wanted && !chosen.holder_only);
+            let (records, largest, squares, energy, shares) = case;
+            let chosen = choose(records, largest, squares, energy, shares).unwrap();
+            assert_eq!(chosen, set, "{case:?}");
         }
-        assert!(holder((1 << 30) + 1, 1, false, 1, 1).is_err());
+        for (records, squares) in [((1 << 30) + 1, false), ((1 << 18) + 1, true)] {
+            let refused = choose(records, 1, squares, 1, 1);
+            assert!(matches!(refused, Err(Error::NoParameters { .. })));
+        }
     }
 
     /// Prices are made of it before a set is chosen.
@@ -583,11 +580,19 @@ mod tests {
         for squares in [false, true] {
             for records in (0..=30).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1]) {
                 let residues = ParameterSet::residues(records, squares);
+                let layout = Layout::for_records(records.max(1) as usize).unwrap();
                 for largest in [1, 1 << 20, 1 << 28, 1 << 40, 1 << 49] {
-                    let chosen = [
-                        ParameterSet::choose(records, largest, squares),
-                        ParameterSet::choose_for_holder(records, largest, squares, 676, 1),
-                    ];
+                    let chosen = [1, 3].map(|shares| {
+                        ParameterSet::choose(&Demand {
+                            records,
+                            largest,
+                            squares,
+                            layout,
+                            energy: 676,
+                            shares,
+                            strip_bits: 0.0,
+                        })
+                    });
                     for set in chosen.into_iter().flatten() {
                         assert_eq!(set.plaintext_moduli.len(), residues, "{records} {largest}");
                     }

@@ -1,17 +1,17 @@
 //! From the cells that are asked for to tasks: first step of an evaluation.
 //!
-//! A plan needs no key. It lays each page's cells out as leaves of a packing tree, the leaves as
+//! A plan lays each page's cells out as leaves of a packing tree, the leaves as
 //! tiles, and says what noise to expect. It is then divided for whoever computes it: of a table
 //! whose factors fit the memory that a task may take, all is one task; of a larger one a task has as
 //! many tiles as there is room for the sums of, over a band of record chunks.
 
+use crate::context::EvaluationContext;
 use crate::error::{Error, Result};
-use crate::holder::HolderKeyId;
 use crate::layout::{Layout, PAGE};
 use crate::noise::{self, ColumnNoise, Variance};
 use crate::page::PageNoise;
 use crate::params::{DEGREE, Parameters};
-use crate::table::{Columns, Combination, Factors};
+use crate::table::{Columns, Combination, Factors, Section};
 use crate::task::{Block, Leaf, Product, TILE_LEAVES, Tile, TileId, TileTask};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -39,8 +39,8 @@ pub enum Cell {
 pub struct Plan {
     params: Parameters,
     layout: Layout,
-    /// The holder's key that the columns are under; nothing for the service's.
-    holder: Option<HolderKeyId>,
+    /// The record chunks by the key that their products are under.
+    sections: Vec<Section>,
     residue: usize,
     left: Vec<Combination>,
     right: Vec<Combination>,
@@ -73,6 +73,7 @@ impl Plan {
     /// [`Error::OutOfRange`] for positions, factors, columns or a plaintext modulus outside their
     /// ranges.
     pub fn new(
+        context: &EvaluationContext<'_>,
         table: &dyn Columns,
         residue: usize,
         factors: Factors<'_>,
@@ -90,14 +91,14 @@ impl Plan {
         let mut plan = Self {
             params: table.params().clone(),
             layout: table.layout(),
-            holder: table.holder(),
+            sections: table.sections(),
             residue,
             left: factors.left.to_vec(),
             right: factors.right.to_vec(),
             tiles: Vec::new(),
             pages: Vec::new(),
         };
-        let noise = plan.operand_noise();
+        let noise = plan.section_noise(context)?;
         for (page, cells) in pages.iter().enumerate() {
             let tiles = plan.lay_out(page, cells)?;
             let planned = (!tiles.is_empty()).then(|| PlannedPage {
@@ -122,8 +123,8 @@ impl Plan {
         self.residue
     }
 
-    pub(crate) fn holder(&self) -> Option<HolderKeyId> {
-        self.holder
+    pub(crate) fn sections(&self) -> &[Section] {
+        &self.sections
     }
 
     pub(crate) fn pages(&self) -> &[Option<PlannedPage>] {
@@ -212,26 +213,32 @@ impl Plan {
         Ok(tiles.into_iter().map(tile).collect())
     }
 
-    /// Variance of the noise of each left and each right operand.
-    fn operand_noise(&self) -> [Vec<Variance>; 2] {
-        let ColumnNoise { fresh, right, .. } = self.column_noise();
-        let variance = |c: &Combination| c.variance(fresh);
-        let left = self.left.iter().map(variance).collect();
-        let right = self.right.iter().map(|c| variance(c) + right);
-        [left, right.collect()]
+    /// Variances of the noise of each section's operands, and what its merges add to the cells.
+    fn section_noise(&self, context: &EvaluationContext<'_>) -> Result<Vec<SectionNoise>> {
+        let noise = |section: &Section| {
+            let keys = context.product_keys(section.key)?;
+            let noise = ColumnNoise::uploaded(&self.params, keys.origin, section.key);
+            let left = |c: &Combination| c.variance(noise.fresh) + noise.left;
+            let right = |c: &Combination| c.variance(noise.fresh) + noise.right;
+            Ok(SectionNoise {
+                chunks: section.chunks.len() as f64,
+                left: self.left.iter().map(left).collect(),
+                right: self.right.iter().map(right).collect(),
+                merge: noise.merge,
+            })
+        };
+        self.sections.iter().map(noise).collect()
     }
 
-    fn column_noise(&self) -> ColumnNoise {
-        match self.holder {
-            None => ColumnNoise::of_service(&self.params, self.layout.stride()),
-            Some(_) => ColumnNoise::of_holder(&self.params, self.layout.stride()),
-        }
-    }
-
-    fn page_noise(&self, tiles: &[Tile], operands: &[Vec<Variance>; 2]) -> PageNoise {
-        let packing = self.column_noise().packing;
+    fn page_noise(&self, tiles: &[Tile], sections: &[SectionNoise]) -> PageNoise {
+        let merges = sections.iter().map(|section| section.merge).sum();
+        let packing = noise::packing_variance(&self.params, self.layout.stride(), merges);
         let leaves = tiles.iter().flat_map(|tile| &tile.leaves);
-        let variances = leaves.map(|leaf| self.leaf_variance(operands, leaf));
+        let of_leaf = |leaf| {
+            let of_section = |section| self.leaf_variance(section, leaf);
+            sections.iter().map(of_section).sum::<f64>()
+        };
+        let variances = leaves.map(of_leaf);
         let noisiest = variances.clone().fold(0.0, f64::max);
         // All slots of a product are noisy, those without a cell too.
         let products = self.layout.slots() as f64 * variances.sum::<f64>();
@@ -245,15 +252,27 @@ impl Plan {
         clippy::indexing_slicing,
         reason = "`lay_out` checked every operand that a leaf names"
     )]
-    fn leaf_variance(&self, [left, right]: &[Vec<Variance>; 2], leaf: &Leaf) -> f64 {
-        let chunks = self.layout.chunks() as f64;
+    fn leaf_variance(&self, section: &SectionNoise, leaf: &Leaf) -> f64 {
+        let SectionNoise { left, right, .. } = section;
         let t = self.params.plaintext_modulus(self.residue);
         let lefts = |terms: &[(usize, usize)]| terms.iter().map(|&(_, k)| left[k]).sum();
         let product = |p: &Product| noise::product_variance(t, lefts(&p.left), right[p.right]);
         let products: f64 = leaf.products.iter().map(product).sum();
         let sums: Variance = lefts(&leaf.sums);
-        chunks * (products + sums.total * self.layout.stride() as f64)
+        section.chunks * (products + sums.total * self.layout.stride() as f64)
     }
+}
+
+/// The noise of one section's operands.
+struct SectionNoise {
+    /// Number of record chunks.
+    chunks: f64,
+    /// Variances of the left operands.
+    left: Vec<Variance>,
+    /// Variances of the right operands.
+    right: Vec<Variance>,
+    /// Variance of the digits that a merge of two leaves adds.
+    merge: f64,
 }
 
 /// Adds a product to a leaf: those with the same right operand are one, over several slots.

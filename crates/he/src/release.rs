@@ -76,10 +76,11 @@ pub(crate) fn flood<R: RngCore + CryptoRng>(bits: u32, rng: &mut R) -> Result<Ve
 mod tests {
     use super::*;
     use crate::evaluate::Evaluator;
+    use crate::holder::{HolderKey, uploaded};
     use crate::keys::{EvaluationKeys, SecretKey};
     use crate::layout::Layout;
     use crate::noise::tests::measured;
-    use crate::params::{P1, Parameters, SETS};
+    use crate::params::{Parameters, SETS, STANDARD};
     use crate::plan::Cell;
     use crate::table::{Combination, EncryptedTable, Factors};
     use crate::work::Work;
@@ -97,10 +98,12 @@ mod tests {
         rng: &mut ChaCha20Rng,
     ) -> Page {
         let layout = Layout::for_records(64).unwrap();
-        let mut column = || vec![public.encrypt(&vec![1; records], rng).unwrap()];
+        let key = HolderKey::random(public.params(), rng).unwrap();
+        let own = key.switch_keys(public, Some(layout), rng).unwrap();
+        let mut column = || vec![uploaded(&key, &vec![1; records], rng)];
         let columns = vec![column(), column()];
         let table = EncryptedTable::new(public.params(), layout, columns).unwrap();
-        let evaluator = Evaluator::new(keys, layout);
+        let evaluator = Evaluator::new(keys, layout).with_holder_keys(&own).unwrap();
         let factors = Factors {
             left: &[Combination::column(0)],
             right: &[Combination::column(1)],
@@ -167,7 +170,7 @@ mod tests {
     #[test]
     fn flooding_hides_which_table_the_noise_is_from() {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
-        let params = Parameters::new(P1).unwrap();
+        let params = Parameters::new(STANDARD).unwrap();
         let secret = SecretKey::random(&params, &mut rng).unwrap();
         let public = secret.public_key(&mut rng).unwrap();
         let keys = secret.evaluation_keys(&mut rng).unwrap();
@@ -182,7 +185,7 @@ mod tests {
         let along = |x: &[f64]| -> f64 {
             x.iter().zip(&direction).map(|(x, d)| x * d).sum::<f64>() / length
         };
-        let granularity = f64::from(P1.flood_bits).exp2();
+        let granularity = f64::from(STANDARD.flood_bits).exp2();
         let deviation = granularity * FLOOD_SCALE as f64;
         let (mut hidden, mut bare) = ([vec![], vec![]], [vec![], vec![]]);
         for (table, page) in pages.iter().enumerate() {

@@ -69,13 +69,13 @@ impl Group {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::params::{DEGREE, P1, P5, ParameterSet, Parameters};
+    use crate::params::{COMPACT, DEGREE, ParameterSet, Parameters, STANDARD};
     use rand::{Rng, SeedableRng};
 
     /// Edges of the range and what lies between.
     #[test]
     fn groups_keep_integers() {
-        for set in [P1, P5] {
+        for set in [STANDARD, COMPACT] {
             let params = Parameters::new(set).unwrap();
             let limbs = params.ring().limbs();
             let together = params.ring().limbs_of_digit();

@@ -346,7 +346,7 @@ impl Poly {
     }
 
     pub(crate) fn add_assign(&mut self, other: &Self, ring: &Ring) {
-        for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
+        for (j, limb) in ring.limbs().iter().enumerate().take(self.limbs()) {
             limb.modulus.add_assign(self.limb_mut(j), other.limb(j));
         }
     }

@@ -33,11 +33,11 @@ impl SquaredScore {
         let started = Clock::start();
         let context = evaluator.context();
         let params = context.params();
-        if !params.set().squares {
+        if !params.set().has_squares() {
             return Err(Error::Mismatch("these parameters have no room for squares"));
         }
         let invert = |scratch: &mut Scratch| context.invert(&cells.ciphertext, scratch);
-        let inverted = context.with_scratch(work, invert);
+        let inverted = context.with_scratch(work, invert)?;
         let residue = cells.ciphertext.residue;
         let product = &cells.ciphertext.to_scheme(params)? * &inverted.to_scheme(params)?;
         let [c0, c1, c2] = &product[..] else {
@@ -48,7 +48,7 @@ impl SquaredScore {
         };
         let product = [poly(c0), poly(c1), poly(c2)];
         let relinearise = |scratch: &mut Scratch| context.relinearise(product, scratch);
-        let c = context.with_scratch(work, relinearise);
+        let c = context.with_scratch(work, relinearise)?;
         work.switching += started.seconds();
         Ok(Self {
             cells,
@@ -103,7 +103,8 @@ impl Evaluator<'_> {
             leaves.push(sum);
         }
         work.tensor += started.seconds();
-        let packing = noise::packing_variance(context.params(), DEGREE);
+        let merge = noise::linear_merge_variance(context.params());
+        let packing = noise::packing_variance(context.params(), DEGREE, merge);
         let deviation = (noisiest + packing).sqrt();
         let started = Clock::start();
         let packed = self.trace(leaves, work);
@@ -160,7 +161,7 @@ impl Evaluator<'_> {
         self.context().with_scratch(work, |scratch| {
             let mut nodes = merge_row(row, |u, v| {
                 let spread = packer.spread_leaves(u, v)?;
-                Some(packer.merge_leaves(spread, None, scratch))
+                Some(packer.merge_leaves(spread, scratch))
             });
             for height in 1..packer.height() {
                 nodes = merge_row(nodes, |u, v| packer.merge(height, u, v, scratch));

@@ -14,24 +14,37 @@ use std::sync::Arc;
 /// them: whoever has them knows under which key.
 pub(crate) type Operand = Vec<Arc<Ciphertext>>;
 
-/// Consecutive record chunks of a column: under the service's key, or all under one holder's.
+/// Consecutive record chunks of a column, all under one upload key.
 #[derive(Clone, Debug, Default)]
 pub struct Chunks {
-    holder: Option<HolderKeyId>,
+    /// The upload key, if there is a chunk.
+    key: Option<HolderKeyId>,
     ciphertexts: Operand,
 }
 
-impl FromIterator<Arc<Ciphertext>> for Chunks {
-    fn from_iter<I: IntoIterator<Item = Arc<Ciphertext>>>(chunks: I) -> Self {
-        Self {
-            holder: None,
-            ciphertexts: chunks.into_iter().collect(),
-        }
-    }
+/// Consecutive record chunks of a table whose products are under one key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Section {
+    /// The record chunks.
+    pub chunks: Range<usize>,
+    /// The key that products of their columns are under.
+    pub key: ProductKey,
+}
+
+/// The most sections that a table has: one for each holder of a roster.
+pub(crate) const MAX_SECTIONS: usize = 128;
+
+/// The key that products of columns are under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProductKey {
+    /// The upload key of the columns' holder.
+    Upload(HolderKeyId),
+    /// The joint key of several holders of columns.
+    Joint,
 }
 
 impl Chunks {
-    /// Chunks under a holder's key.
+    /// Chunks under an upload key.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for none, and for those under several keys.
@@ -43,14 +56,23 @@ impl Chunks {
                 (key, Arc::new(ciphertext))
             })
             .unzip();
-        let holder = keys.first().copied();
-        if holder.is_none() || keys.iter().any(|&key| Some(key) != holder) {
+        let key = keys.first().copied();
+        if key.is_none() || keys.iter().any(|&other| Some(other) != key) {
             return Err(OTHER_KEY);
         }
-        Ok(Self {
-            holder,
-            ciphertexts,
-        })
+        Ok(Self { key, ciphertexts })
+    }
+
+    /// Appends chunks under the same key.
+    pub(crate) fn append(&mut self, more: Self) -> Result<()> {
+        if self.ciphertexts.is_empty() {
+            self.key = more.key;
+        }
+        if self.key != more.key {
+            return Err(OTHER_KEY);
+        }
+        self.ciphertexts.extend(more.ciphertexts);
+        Ok(())
     }
 
     /// How many there are.
@@ -58,17 +80,14 @@ impl Chunks {
         self.ciphertexts.len()
     }
 
-    /// The ciphertexts, if they are under the key that is named: a holder's, or the service's.
-    pub(crate) fn under(self, holder: Option<HolderKeyId>) -> Result<Operand> {
-        if self.holder == holder {
-            Ok(self.ciphertexts)
-        } else {
-            Err(OTHER_KEY)
-        }
+    /// The upload key, and the ciphertexts.
+    pub(crate) fn into_parts(self) -> (Option<HolderKeyId>, Operand) {
+        (self.key, self.ciphertexts)
     }
 }
 
-const OTHER_KEY: Error = Error::Mismatch("columns under another key than is computed with");
+pub(crate) const OTHER_KEY: Error =
+    Error::Mismatch("columns under another key than is computed with");
 
 /// Where the ciphertexts of a table's one-hot columns are found: in memory, or wherever a service
 /// keeps them. An evaluator asks for a few record chunks at a time.
@@ -89,10 +108,8 @@ pub trait Columns: fmt::Debug + Send + Sync {
     /// [`Error::Unavailable`] where one cannot be read.
     fn read(&self, residue: usize, columns: &[usize], chunks: Range<usize>) -> Result<Vec<Chunks>>;
 
-    /// The holder's key that all columns are under; `None` for the service's.
-    fn holder(&self) -> Option<HolderKeyId> {
-        None
-    }
+    /// The record chunks by the key that their products are under, in order: each chunk in one section.
+    fn sections(&self) -> Vec<Section>;
 
     /// Where that holder's [`crate::HolderKeys`] are kept, for a backend that reads them on another machine.
     fn holder_keys(&self) -> Option<Place> {
@@ -118,65 +135,28 @@ pub struct Place {
 }
 
 /// An encrypted table in memory: one ciphertext a one-hot column, record chunk and plaintext
-/// modulus.
+/// modulus, all under one upload key.
 #[derive(Clone, Debug)]
 pub struct EncryptedTable {
     params: Parameters,
     layout: Layout,
-    holder: Option<HolderKeyId>,
+    key: HolderKeyId,
     /// `columns[residue][column][chunk]`
     columns: Vec<Vec<Operand>>,
 }
 
 impl EncryptedTable {
-    /// A table from ciphertexts as [`crate::PublicKey::encrypt`] makes them:
-    /// `columns[column][chunk][residue]`.
+    /// A table from ciphertexts: `columns[column][chunk][residue]`.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] where a column lacks a chunk or a residue.
+    /// [`Error::Mismatch`] where a column lacks a chunk or a residue, for several upload keys, and for no column.
     pub fn new(
-        params: &Parameters,
-        layout: Layout,
-        columns: Vec<Vec<Vec<Ciphertext>>>,
-    ) -> Result<Self> {
-        Self::under(params, layout, None, columns)
-    }
-
-    /// A table whose columns are all under one holder's key, in the same order.
-    ///
-    /// # Errors
-    /// [`Error::Mismatch`] where a column lacks a chunk or a residue, or for several keys.
-    pub fn of_holder(
         params: &Parameters,
         layout: Layout,
         columns: Vec<Vec<Vec<HolderCiphertext>>>,
     ) -> Result<Self> {
-        let mut keys = Vec::new();
-        let columns = columns.into_iter().map(|chunks| {
-            let chunks = chunks.into_iter().map(|residues| {
-                let (under, residues): (Vec<_>, Vec<_>) = residues
-                    .into_iter()
-                    .map(HolderCiphertext::into_parts)
-                    .unzip();
-                keys.extend(under);
-                residues
-            });
-            chunks.collect()
-        });
-        let columns = columns.collect();
-        let holder = keys.first().copied();
-        if holder.is_none() || keys.iter().any(|&key| Some(key) != holder) {
-            return Err(OTHER_KEY);
-        }
-        Self::under(params, layout, holder, columns)
-    }
-
-    fn under(
-        params: &Parameters,
-        layout: Layout,
-        holder: Option<HolderKeyId>,
-        columns: Vec<Vec<Vec<Ciphertext>>>,
-    ) -> Result<Self> {
+        let first = columns.iter().flatten().flatten().next();
+        let key = first.ok_or(OTHER_KEY)?.key_id();
         let mut by_residue: Vec<Vec<Operand>> = vec![Vec::new(); params.residues()];
         for chunks in columns {
             if chunks.len() != layout.chunks() {
@@ -185,11 +165,15 @@ impl EncryptedTable {
             let mut column = vec![Operand::new(); params.residues()];
             for residues in chunks {
                 if residues.len() != params.residues()
-                    || residues.iter().enumerate().any(|(k, c)| c.residue != k)
+                    || residues.iter().enumerate().any(|(k, c)| c.residue() != k)
                 {
                     return Err(Error::Mismatch("a chunk lacks a residue"));
                 }
                 for (chunks, ciphertext) in column.iter_mut().zip(residues) {
+                    let (under, ciphertext) = ciphertext.into_parts();
+                    if under != key {
+                        return Err(OTHER_KEY);
+                    }
                     chunks.push(Arc::new(ciphertext));
                 }
             }
@@ -200,7 +184,7 @@ impl EncryptedTable {
         Ok(Self {
             params: params.clone(),
             layout,
-            holder,
+            key,
             columns: by_residue,
         })
     }
@@ -223,7 +207,7 @@ impl Columns for EncryptedTable {
         let read = |&column: &usize| {
             let column = self.columns.get(residue)?.get(column)?;
             Some(Chunks {
-                holder: self.holder,
+                key: Some(self.key),
                 ciphertexts: column.get(chunks.clone())?.to_vec(),
             })
         };
@@ -231,8 +215,10 @@ impl Columns for EncryptedTable {
         read.ok_or(Error::OutOfRange("a column or a record chunk"))
     }
 
-    fn holder(&self) -> Option<HolderKeyId> {
-        self.holder
+    fn sections(&self) -> Vec<Section> {
+        let key = ProductKey::Upload(self.key);
+        let chunks = 0..self.layout.chunks();
+        vec![Section { chunks, key }]
     }
 }
 

@@ -2,8 +2,9 @@
 
 use crate::context::EvaluationContext;
 use crate::error::{Error, Result};
+use crate::holder::MergeKeys;
 use crate::keyswitch::{Lifted, Scratch};
-use crate::operands::Operands;
+use crate::operands::{Operands, SectionOperands};
 use crate::packing::merge_row;
 use crate::params::DEGREE;
 use crate::partial::{PairShape, TileRoot, TileSums};
@@ -24,13 +25,14 @@ impl EvaluationContext<'_> {
         operands: &'s Operands,
     ) -> impl Iterator<Item = Result<(TileSums, Work)>> + 's {
         task.block.tiles.iter().map(|tile| {
-            let mut sums = TileSums::empty(self, &task.block, tile);
+            let mut sums = TileSums::empty(self, &operands.table, &task.block, tile);
             let work = self.add_tile(task, operands, tile, &mut sums)?;
             Ok((sums, work))
         })
     }
 
-    /// Adds the products and the sums of a tile's leaves over a task's record chunks to `sums`.
+    /// Adds the products and the sums of a tile's leaves over a task's record chunks to `sums`, and merges the leaves
+    /// of sections that are then whole.
     pub(crate) fn add_tile(
         &self,
         task: &TileTask,
@@ -41,9 +43,21 @@ impl EvaluationContext<'_> {
         if !operands.are_of(task) || !operands.multiply(tile) {
             return Err(Error::Mismatch("operands of another task"));
         }
-        self.check_holder(sums.holder())?;
-        let into = sums.follow();
-        sums.cover(task.band.clone())?;
+        let mut work = Work::default();
+        for section in &operands.sections {
+            work += self.add_section(section, tile, sums)?;
+            self.merge_whole(sums, &mut work)?;
+        }
+        Ok(work)
+    }
+
+    /// The same over the record chunks of one section.
+    fn add_section(
+        &self,
+        operands: &SectionOperands,
+        tile: &Tile,
+        sums: &mut TileSums,
+    ) -> Result<Work> {
         let started = Clock::start();
         let ring = self.params().ring();
         let tensor = Tensor {
@@ -55,14 +69,17 @@ impl EvaluationContext<'_> {
         };
         let pairs = tile.pairs();
         let products: Vec<[&[Product]; 2]> = pairs.iter().map(LeafPair::products).collect();
-        tensor.tile(&products, into, &mut sums.spreads);
-        for (pair, out) in pairs.iter().zip(&mut sums.spreads) {
+        let section = sums.sections.get_mut(operands.section);
+        let section = section.ok_or(Error::Mismatch("operands of another table"))?;
+        let (into, spreads) = section.cover(ring, pairs.len(), operands.band.clone())?;
+        tensor.tile(&products, into, spreads);
+        for (pair, out) in pairs.iter().zip(spreads) {
             self.add_sums(&operands.left, pair, out);
         }
         let terms: usize = products.iter().flatten().map(|p| p.len()).sum();
         let limbs = ring.ciphertext_limbs().len();
         Ok(Work {
-            multiply_accumulates: (4 * terms * operands.chunks * limbs * DEGREE) as u64,
+            multiply_accumulates: (4 * terms * operands.band.len() * limbs * DEGREE) as u64,
             tensor: started.seconds(),
             ..Work::default()
         })
@@ -105,29 +122,44 @@ impl EvaluationContext<'_> {
         Some(out)
     }
 
-    /// Packs a tile: relinearises and merges its leaves.
+    /// Merges the leaves of sections whose sums are whole: the results are under s and add up over sections.
+    fn merge_whole(&self, sums: &mut TileSums, work: &mut Work) -> Result<()> {
+        let started = Clock::start();
+        for number in 0..sums.sections.len() {
+            let whole = sums.sections.get_mut(number);
+            let whole = whole.and_then(|section| Some((section.key(), section.take_whole()?)));
+            let Some((key, spreads)) = whole else {
+                continue;
+            };
+            let keys = self.merge_keys(key)?;
+            let pairs = sums.pairs.iter().zip(spreads);
+            let merged = self.with_scratch(work, |scratch| {
+                let merge = |(pair, spread)| self.merge_leaves(keys, pair, spread, scratch);
+                pairs.map(merge).collect()
+            });
+            sums.add_merged(merged);
+        }
+        work.switching += started.seconds();
+        Ok(())
+    }
+
+    /// Packs a tile: merges its leaves, and those of each level above.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for sums under other parameters or another key, or that lack record chunks.
-    pub fn pack(&self, sums: TileSums) -> Result<(TileRoot, Work)> {
+    pub fn pack(&self, mut sums: TileSums) -> Result<(TileRoot, Work)> {
         self.params().check_same(sums.params())?;
-        self.check_holder(sums.holder())?;
         if !sums.is_whole() {
             return Err(Error::Mismatch("a tile's sums lack record chunks"));
         }
         let mut work = Work::default();
-        let started = Clock::start();
+        self.merge_whole(&mut sums, &mut work)?;
         let mut nodes: Vec<Option<Lifted>> = (0..TILE_PAIRS).map(|_| None).collect();
-        let pairs = sums.pairs.iter().zip(sums.spreads);
-        self.with_scratch(&mut work, |scratch| {
-            for (pair, spread) in pairs {
-                let merged = self.merge_leaves(pair, spread, scratch);
-                if let Some(node) = nodes.get_mut(pair.index) {
-                    *node = Some(merged);
-                }
+        for (pair, merged) in sums.pairs.iter().zip(sums.merged) {
+            if let Some(node) = nodes.get_mut(pair.index) {
+                *node = Some(merged);
             }
-        });
-        work.switching += started.seconds();
+        }
 
         let started = Clock::start();
         self.with_scratch(&mut work, |scratch| {
@@ -153,17 +185,14 @@ impl EvaluationContext<'_> {
     /// Relinearises a pair of leaves and merges them.
     fn merge_leaves(
         &self,
+        keys: MergeKeys<'_>,
         pair: &PairShape,
         [[s0, s1, s2], [d0, d1, d2]]: Spread,
         scratch: &mut Scratch,
     ) -> Lifted {
         let squares = pair.squares.then_some([s2, d2]);
         let leaves = [[s0, s1], [d0, d1]];
-        match self.products() {
-            None => self.packer.merge_leaves(leaves, squares, scratch),
-            Some((linear, products)) => self
-                .packer
-                .merge_holders_leaves(linear, products, leaves, squares, scratch),
-        }
+        self.packer
+            .merge_uploaded_leaves(keys, leaves, squares, scratch)
     }
 }

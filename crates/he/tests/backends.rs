@@ -5,8 +5,9 @@
 
 use fhaim_he::{
     Backend, Cell, Ciphertext, Columns, Combination, EncryptedTable, Error, EvaluationContext,
-    EvaluationKeys, Evaluator, Factors, Layout, P1, P2, ParameterSet, Parameters, Partial, Plan,
-    PublicKey, Result, SecretKey, Threads, TileId, TileSums, TileTask, Work, spread,
+    EvaluationKeys, Evaluator, Factors, HolderKey, HolderKeys, Layout, ParameterSet, Parameters,
+    Partial, Plan, Result, STANDARD, SecretKey, Threads, TileId, TileSums, TileTask, WIDE, Work,
+    spread,
 };
 use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha20Rng;
@@ -18,8 +19,9 @@ use std::sync::{Arc, Mutex};
 const HEADER: usize = 24;
 
 struct Fixture {
-    public: PublicKey,
+    params: Parameters,
     keys: EvaluationKeys,
+    own: HolderKeys,
     table: EncryptedTable,
 }
 
@@ -32,29 +34,44 @@ impl Fixture {
         let public = secret.public_key(&mut rng).unwrap();
         let keys = secret.evaluation_keys(&mut rng).unwrap();
         let layout = Layout::for_records(records).unwrap();
+        let key = HolderKey::random(&params, &mut rng).unwrap();
+        let own = key.switch_keys(&public, Some(layout), &mut rng).unwrap();
         let mut column = || {
             let records: Vec<i64> = (0..records).map(|_| rng.random_range(0..2)).collect();
             let chunks = records.chunks(8192);
             chunks
-                .map(|chunk| public.encrypt(chunk, &mut rng).unwrap())
+                .map(|chunk| {
+                    let seeded = key.encrypt(chunk, &mut rng).unwrap().into_iter();
+                    seeded.map(|c| c.expand(&params).unwrap()).collect()
+                })
                 .collect()
         };
         let columns = (0..columns).map(|_| column()).collect();
         let table = EncryptedTable::new(&params, layout, columns).unwrap();
         Self {
-            public,
+            params,
             keys,
+            own,
             table,
         }
     }
 
+    fn context(&self) -> EvaluationContext<'_> {
+        let context = EvaluationContext::new(&self.keys, self.table.layout());
+        context.with_holder_keys(&self.own).unwrap()
+    }
+
     fn params(&self) -> &Parameters {
-        self.public.params()
+        &self.params
     }
 
     /// The pages of some cells under the last plaintext modulus.
     fn pages(&self, batch: &Batch, backend: Arc<dyn Backend>) -> Result<Vec<Option<Ciphertext>>> {
-        let evaluator = Evaluator::new(&self.keys, self.table.layout()).with_backend(backend);
+        let evaluator = Evaluator::new(&self.keys, self.table.layout());
+        let evaluator = evaluator
+            .with_holder_keys(&self.own)
+            .unwrap()
+            .with_backend(backend);
         let residue = self.params().residues() - 1;
         let mut work = Work::default();
         let (factors, cells) = (batch.factors(), &batch.pages);
@@ -68,7 +85,14 @@ impl Fixture {
     /// The tasks of a batch.
     fn tasks(&self, batch: &Batch, memory: usize) -> Vec<TileTask> {
         let residue = self.params().residues() - 1;
-        let plan = Plan::new(&self.table, residue, batch.factors(), &batch.pages);
+        let context = self.context();
+        let plan = Plan::new(
+            &context,
+            &self.table,
+            residue,
+            batch.factors(),
+            &batch.pages,
+        );
         plan.unwrap().tasks(memory)
     }
 }
@@ -231,7 +255,7 @@ fn with_checksum(bytes: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 fn tasks_that_run_elsewhere_make_the_same_pages() {
     let batch = Batch::new();
     // Three chunks; a chunk with 16 slots a product; two plaintext moduli.
-    for (set, records) in [(P1, 2 * 8192 + 5), (P1, 300), (P2, 60)] {
+    for (set, records) in [(STANDARD, 2 * 8192 + 5), (STANDARD, 300), (WIDE, 60)] {
         let fixture = Fixture::new(set, 6, records);
         let whole = fixture.pages(&batch, Arc::new(Threads::default())).unwrap();
         assert_eq!(
@@ -289,7 +313,7 @@ impl Backend for Spread {
 #[test]
 fn tasks_that_are_divided_anew_make_the_same_pages() {
     let batch = Batch::new();
-    let fixture = Fixture::new(P1, 6, 2 * 8192 + 5);
+    let fixture = Fixture::new(STANDARD, 6, 2 * 8192 + 5);
     let whole = fixture.pages(&batch, Arc::new(Threads::default())).unwrap();
     let tiles: usize = fixture
         .tasks(&batch, usize::MAX)
@@ -324,7 +348,7 @@ fn tasks_that_are_divided_anew_make_the_same_pages() {
 #[test]
 fn what_is_lost_doubled_or_foreign_is_refused() {
     let batch = Batch::new();
-    let fixture = Fixture::new(P1, 6, 2 * 8192 + 5);
+    let fixture = Fixture::new(STANDARD, 6, 2 * 8192 + 5);
     for mishap in [Mishap::Lost, Mishap::Doubled, Mishap::Foreign] {
         for (memory, packs) in [(0, false), (0, true), (usize::MAX, false)] {
             let elsewhere = Elsewhere {
@@ -365,7 +389,7 @@ impl Backend for Idle {
 
 #[test]
 fn a_page_that_nobody_computed_is_missed() {
-    let fixture = Fixture::new(P1, 6, 60);
+    let fixture = Fixture::new(STANDARD, 6, 60);
     let missed = fixture.pages(&Batch::new(), Arc::new(Idle)).err();
     assert!(matches!(missed, Some(Error::Mismatch(_))), "{missed:?}");
 }
@@ -420,7 +444,7 @@ fn survives_damage(
 
 #[test]
 fn tasks_and_results_are_read_strictly() {
-    let fixture = Fixture::new(P1, 6, 8192 + 5);
+    let fixture = Fixture::new(STANDARD, 6, 8192 + 5);
     let params = fixture.params();
     let batch = Batch::new();
     let tasks = fixture.tasks(&batch, 0);
@@ -431,7 +455,7 @@ fn tasks_and_results_are_read_strictly() {
         assert!((1..300).contains(&accepted), "{accepted} accepted");
     }
     // A product alone, a sum alone; of both chunks, and of one.
-    let context = EvaluationContext::new(&fixture.keys, fixture.table.layout());
+    let context = fixture.context();
     for (cell, memory) in [(0, 0), (8, 0), (0, usize::MAX), (8, usize::MAX)] {
         let small = Batch {
             pages: vec![vec![(3, batch.pages[0][cell].1)]],
@@ -456,9 +480,9 @@ fn tasks_and_results_are_read_strictly() {
 /// A task that names what there is not is refused by whoever runs it, whatever it names.
 #[test]
 fn changed_tasks_do_no_harm() {
-    let fixture = Fixture::new(P1, 6, 300);
+    let fixture = Fixture::new(STANDARD, 6, 300);
     let params = fixture.params();
-    let context = EvaluationContext::new(&fixture.keys, fixture.table.layout());
+    let context = fixture.context();
     let tasks = fixture.tasks(&Batch::new(), 0);
     let bytes = tasks[0].to_bytes(params).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(9);

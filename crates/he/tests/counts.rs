@@ -4,7 +4,8 @@
 
 use fhaim_he::{
     Cell, Chunks, Columns, Combination, EncryptedTable, Error, EvaluationKeys, Evaluator, Factors,
-    Layout, P1, PAGE, ParameterSet, Parameters, PublicKey, SecretKey, Threads, Work, coefficient,
+    HolderCiphertext, HolderKey, HolderKeys, Layout, PAGE, ParameterSet, Parameters, PublicKey,
+    STANDARD, SecretKey, Section, Threads, Work, coefficient,
 };
 use proptest::prelude::*;
 use rand::{Rng as _, SeedableRng};
@@ -12,10 +13,45 @@ use rand_chacha::ChaCha20Rng;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
+/// A key service's keys, and a sole holder's.
 struct Keys {
     secret: SecretKey,
     public: PublicKey,
     evaluation: EvaluationKeys,
+    upload: HolderKey,
+}
+
+/// A table as its sole holder uploads it.
+struct Uploaded {
+    table: EncryptedTable,
+    own: HolderKeys,
+}
+
+impl Keys {
+    fn upload(
+        &self,
+        layout: Layout,
+        columns: Vec<Vec<Vec<HolderCiphertext>>>,
+        rng: &mut ChaCha20Rng,
+    ) -> Uploaded {
+        let own = self.upload.switch_keys(&self.public, Some(layout), rng);
+        Uploaded {
+            table: EncryptedTable::new(self.public.params(), layout, columns).unwrap(),
+            own: own.unwrap(),
+        }
+    }
+
+    fn encrypt(&self, coefficients: &[i64], rng: &mut ChaCha20Rng) -> Vec<HolderCiphertext> {
+        let seeded = self.upload.encrypt(coefficients, rng).unwrap().into_iter();
+        seeded
+            .map(|c| c.expand(self.public.params()).unwrap())
+            .collect()
+    }
+
+    fn evaluator<'a>(&'a self, uploaded: &'a Uploaded) -> Evaluator<'a> {
+        let evaluator = Evaluator::new(&self.evaluation, uploaded.table.layout());
+        evaluator.with_holder_keys(&uploaded.own).unwrap()
+    }
 }
 
 fn keys(set: ParameterSet, rng: &mut ChaCha20Rng) -> Keys {
@@ -24,6 +60,7 @@ fn keys(set: ParameterSet, rng: &mut ChaCha20Rng) -> Keys {
     let public = secret.public_key(rng).unwrap();
     let evaluation = secret.evaluation_keys(rng).unwrap();
     Keys {
+        upload: HolderKey::random(&params, rng).unwrap(),
         secret,
         public,
         evaluation,
@@ -31,12 +68,7 @@ fn keys(set: ParameterSet, rng: &mut ChaCha20Rng) -> Keys {
 }
 
 /// Encrypts one-hot columns of coded attributes.
-fn encrypt(
-    keys: &Keys,
-    sizes: &[usize],
-    columns: &[Vec<u32>],
-    rng: &mut ChaCha20Rng,
-) -> EncryptedTable {
+fn encrypt(keys: &Keys, sizes: &[usize], columns: &[Vec<u32>], rng: &mut ChaCha20Rng) -> Uploaded {
     let records = columns[0].len();
     let layout = Layout::for_records(records).unwrap();
     let mut encrypted = Vec::new();
@@ -44,12 +76,12 @@ fn encrypt(
         for category in 0..size as u32 {
             let chunks = column.chunks(8192).map(|chunk| {
                 let bits: Vec<i64> = chunk.iter().map(|&x| i64::from(x == category)).collect();
-                keys.public.encrypt(&bits, rng).unwrap()
+                keys.encrypt(&bits, rng)
             });
             encrypted.push(chunks.collect());
         }
     }
-    EncryptedTable::new(keys.public.params(), layout, encrypted).unwrap()
+    keys.upload(layout, encrypted, rng)
 }
 
 /// All pairs and all sums, compared with plaintext counts; returns the largest noise seen.
@@ -59,8 +91,9 @@ fn check_all_pairs(
     columns: &[Vec<u32>],
     rng: &mut ChaCha20Rng,
 ) -> f64 {
-    let table = encrypt(keys, sizes, columns, rng);
-    let evaluator = Evaluator::new(&keys.evaluation, table.layout());
+    let uploaded = encrypt(keys, sizes, columns, rng);
+    let evaluator = keys.evaluator(&uploaded);
+    let table = &uploaded.table;
     let all: Vec<Combination> = (0..table.count()).map(Combination::column).collect();
     let factors = Factors {
         left: &all,
@@ -104,7 +137,7 @@ fn check_all_pairs(
         let pages: Vec<_> = (0..keys.public.params().residues())
             .map(|residue| {
                 let cells = std::slice::from_ref(&placed);
-                let pages = evaluator.pages(&table, residue, factors, cells, &mut Work::default());
+                let pages = evaluator.pages(table, residue, factors, cells, &mut Work::default());
                 pages.unwrap()[0].as_ref().unwrap().ciphertext().clone()
             })
             .collect();
@@ -132,7 +165,7 @@ fn random_table(sizes: &[usize], records: usize, rng: &mut ChaCha20Rng) -> Vec<V
 /// One key set for all tests of this file.
 fn shared_keys() -> &'static Keys {
     static KEYS: OnceLock<Keys> = OnceLock::new();
-    KEYS.get_or_init(|| keys(P1, &mut ChaCha20Rng::seed_from_u64(11)))
+    KEYS.get_or_init(|| keys(STANDARD, &mut ChaCha20Rng::seed_from_u64(11)))
 }
 
 /// Encrypts a random table and compares every cell of every pair with its count.
@@ -230,6 +263,10 @@ impl Columns for Watched {
         self.table.count()
     }
 
+    fn sections(&self) -> Vec<Section> {
+        self.table.sections()
+    }
+
     fn read(
         &self,
         residue: usize,
@@ -250,7 +287,7 @@ impl Columns for Watched {
 #[test]
 fn bands_of_record_chunks_make_the_same_pages() {
     let mut rng = ChaCha20Rng::seed_from_u64(11);
-    let keys = keys(P1, &mut rng);
+    let keys = keys(STANDARD, &mut rng);
     let records = 4 * 8192 + 5;
     let sizes = [2, 3, 3];
     let draw = |&size: &usize| {
@@ -259,8 +296,9 @@ fn bands_of_record_chunks_make_the_same_pages() {
             .collect()
     };
     let columns: Vec<Vec<u32>> = sizes.iter().map(draw).collect();
+    let Uploaded { table, own } = encrypt(&keys, &sizes, &columns, &mut rng);
     let mut table = Watched {
-        table: encrypt(&keys, &sizes, &columns, &mut rng),
+        table,
         reads: Mutex::default(),
         fails: false,
     };
@@ -285,7 +323,8 @@ fn bands_of_record_chunks_make_the_same_pages() {
     };
     let pages = [placed(1), placed(9), Vec::new()];
     let evaluate = |table: &Watched, memory: Option<usize>| {
-        let mut evaluator = Evaluator::new(&keys.evaluation, table.layout());
+        let evaluator = Evaluator::new(&keys.evaluation, table.layout());
+        let mut evaluator = evaluator.with_holder_keys(&own).unwrap();
         if let Some(memory) = memory {
             evaluator = evaluator.with_backend(Arc::new(Threads::with_memory(memory)));
         }
@@ -299,7 +338,7 @@ fn bands_of_record_chunks_make_the_same_pages() {
     assert!(whole[0].is_some() && whole[1].is_some() && whole[2].is_none());
     assert_eq!(reads(&table), [(8, 5)]);
 
-    let ciphertext = P1.memory_bytes();
+    let ciphertext = STANDARD.memory_bytes();
     // A chunk's columns, left and right factors: 8 + 2 + 2 ciphertexts, in half the memory.
     for (memory, chunks) in [(0, 1), (2 * 2 * 12 * ciphertext, 2)] {
         let banded = evaluate(&table, Some(memory)).unwrap();

@@ -3,28 +3,28 @@
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use fhaim_he::{
-    Cell, Ciphertext, Columns, Combination, EncryptedTable, Error, EvaluationKeys, Evaluator,
-    Factors, Layout, Mosaic, P1, Parameters, PublicKey, Rectangle, SecretKey, TileTask, Work,
-    coefficient,
+    COMPACT, Cell, Ciphertext, Columns, Combination, EncryptedTable, Error, EvaluationContext,
+    EvaluationKeys, Evaluator, Factors, HolderKey, Layout, Mosaic, ParameterSet, Parameters, Plan,
+    Rectangle, RosterShape, STANDARD, SecretKey, Threads, TileTask, Work, coefficient,
 };
 use rand::{Rng as _, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use std::sync::Arc;
 
 struct Fixture {
+    params: Parameters,
     secret: SecretKey,
-    public: PublicKey,
     keys: EvaluationKeys,
     rng: ChaCha20Rng,
 }
 
-fn fixture() -> Fixture {
+fn fixture(set: ParameterSet, shape: RosterShape) -> Fixture {
     let mut rng = ChaCha20Rng::seed_from_u64(11);
-    let params = Parameters::new(P1).unwrap();
+    let params = Parameters::new(set).unwrap();
     let secret = SecretKey::random(&params, &mut rng).unwrap();
     Fixture {
-        public: secret.public_key(&mut rng).unwrap(),
-        keys: secret.evaluation_keys(&mut rng).unwrap(),
+        keys: secret.roster_evaluation_keys(shape, &mut rng).unwrap(),
+        params,
         secret,
         rng,
     }
@@ -39,33 +39,26 @@ impl Fixture {
         (0..columns).map(|_| column()).collect()
     }
 
-    fn encrypt(&mut self, bits: &[Vec<i64>]) -> Arc<dyn Columns> {
+    /// Columns under the upload key of a holder, by its number.
+    fn encrypt(&mut self, holder: usize, bits: &[Vec<i64>]) -> Arc<dyn Columns> {
         let layout = Layout::for_records(bits[0].len()).unwrap();
-        let column = |bits: &Vec<i64>| {
-            let chunks = bits.chunks(8192);
-            chunks
-                .map(|chunk| self.public.encrypt(chunk, &mut self.rng).unwrap())
-                .collect()
+        let seed = self.secret.upload_seed(holder);
+        let key = HolderKey::from_seeds(&self.params, vec![seed]).unwrap();
+        let mut encrypt = |chunk: &[i64]| {
+            let seeded = key.encrypt(chunk, &mut self.rng).unwrap().into_iter();
+            seeded.map(|c| c.expand(&self.params).unwrap()).collect()
         };
-        let columns = bits.iter().map(column).collect();
-        let table = EncryptedTable::new(self.public.params(), layout, columns);
+        let columns = bits.iter();
+        let columns = columns.map(|column| column.chunks(8192).map(&mut encrypt).collect());
+        let table = EncryptedTable::new(&self.params, layout, columns.collect());
         Arc::new(table.unwrap())
     }
 
-    /// The products of all columns with the first, and their sums.
+    /// The products of all columns with the first, and their sums, are exact. However little memory there is, the pages
+    /// are the same.
     fn check(&self, mosaic: &Mosaic, bits: &[Vec<i64>]) {
-        let all: Vec<_> = (0..bits.len()).map(Combination::column).collect();
-        let products = (0..bits.len()).map(|left| Cell::Product { left, right: 0 });
-        let sums = (0..bits.len()).map(|left| Cell::Sum { left });
-        let cells: Vec<_> = products.chain(sums).enumerate().collect();
-        let factors = Factors {
-            left: &all,
-            right: &all,
-        };
-        let evaluator = Evaluator::new(&self.keys, mosaic.layout());
-        let pages = evaluator.pages(mosaic, 0, factors, &[cells], &mut Work::default());
-        let page = pages.unwrap().remove(0).unwrap();
-        let (values, _) = self.secret.decrypt(&[page.ciphertext().clone()]).unwrap();
+        let page = self.page(mosaic, bits.len(), Threads::default());
+        let (values, _) = self.secret.decrypt(std::slice::from_ref(&page)).unwrap();
         let product = |column: &Vec<i64>| column.iter().zip(&bits[0]).map(|(x, y)| x * y).sum();
         let sum = |column: &Vec<i64>| column.iter().sum();
         let expected: Vec<i64> = bits
@@ -76,6 +69,22 @@ impl Fixture {
         for (p, expected) in expected.into_iter().enumerate() {
             assert_eq!(values[coefficient(p)], i128::from(expected), "cell {p}");
         }
+        assert_eq!(self.page(mosaic, bits.len(), Threads::with_memory(1)), page);
+    }
+
+    /// The page of the products of all columns with the first, and of their sums.
+    fn page(&self, mosaic: &Mosaic, columns: usize, backend: Threads) -> Ciphertext {
+        let all: Vec<_> = (0..columns).map(Combination::column).collect();
+        let products = (0..columns).map(|left| Cell::Product { left, right: 0 });
+        let sums = (0..columns).map(|left| Cell::Sum { left });
+        let cells: Vec<_> = products.chain(sums).enumerate().collect();
+        let factors = Factors {
+            left: &all,
+            right: &all,
+        };
+        let evaluator = Evaluator::new(&self.keys, mosaic.layout()).with_backend(Arc::new(backend));
+        let pages = evaluator.pages(mosaic, 0, factors, &[cells], &mut Work::default());
+        pages.unwrap().remove(0).unwrap().ciphertext().clone()
     }
 }
 
@@ -94,11 +103,18 @@ fn rectangle(first_chunk: usize, columns: &[usize], table: &Arc<dyn Columns>) ->
 }
 
 #[test]
-fn holders_of_records_have_chunks_of_their_own() {
-    let mut fixture = fixture();
-    for sizes in [&[30, 200, 65][..], &[9000, 10], &[77]] {
+fn statistics_of_several_holders_records_are_those_of_all_records() {
+    for (set, sizes) in [
+        (STANDARD, &[30, 200, 65][..]),
+        (COMPACT, &[30, 200, 65]),
+        (COMPACT, &[9000, 10]),
+        (COMPACT, &[77]),
+    ] {
+        let mut fixture = fixture(set, RosterShape::Records(sizes.len()));
         let parts: Vec<Bits> = sizes.iter().map(|&n| fixture.bits(3, n)).collect();
-        let tables: Vec<_> = parts.iter().map(|bits| fixture.encrypt(bits)).collect();
+        let tables = parts.iter().enumerate();
+        let tables = tables.map(|(holder, bits)| fixture.encrypt(holder, bits));
+        let tables: Vec<_> = tables.collect();
         let mut first = 0;
         let rectangles = tables.iter().map(|table| {
             let rectangle = rectangle(first, &[0, 1, 2], table);
@@ -112,12 +128,12 @@ fn holders_of_records_have_chunks_of_their_own() {
 }
 
 #[test]
-fn holders_of_columns_have_rows_in_common() {
-    let mut fixture = fixture();
-    for records in [100, 8200] {
+fn statistics_of_several_holders_columns_are_those_of_the_joined_table() {
+    for (set, records) in [(STANDARD, 100), (COMPACT, 100), (COMPACT, 8200)] {
+        let mut fixture = fixture(set, RosterShape::Columns(2));
         let bits = fixture.bits(4, records);
-        let one = fixture.encrypt(&[bits[2].clone(), bits[0].clone()]);
-        let two = fixture.encrypt(&[bits[1].clone(), bits[3].clone()]);
+        let one = fixture.encrypt(0, &[bits[2].clone(), bits[0].clone()]);
+        let two = fixture.encrypt(1, &[bits[1].clone(), bits[3].clone()]);
         let rectangles = vec![rectangle(0, &[2, 0], &one), rectangle(0, &[1, 3], &two)];
         fixture.check(&Mosaic::new(4, rectangles).unwrap(), &bits);
     }
@@ -125,10 +141,10 @@ fn holders_of_columns_have_rows_in_common() {
 
 #[test]
 fn gaps_overlaps_and_unaligned_rows_are_refused() {
-    let mut fixture = fixture();
+    let mut fixture = fixture(COMPACT, RosterShape::Columns(1));
     let mut table = |columns, records| {
         let bits = fixture.bits(columns, records);
-        fixture.encrypt(&bits)
+        fixture.encrypt(0, &bits)
     };
     let (short, long, wide) = (table(1, 50), table(1, 500), table(2, 50));
     let refused = |count, rectangles: Vec<Rectangle>| {
@@ -165,9 +181,9 @@ fn gaps_overlaps_and_unaligned_rows_are_refused() {
 /// A task over several holders' chunks is read back, though no single table has its shape.
 #[test]
 fn tasks_over_many_holders_chunks_survive_bytes() {
-    let mut fixture = fixture();
+    let mut fixture = fixture(COMPACT, RosterShape::Records(1));
     let bits = fixture.bits(1, 50);
-    let table = fixture.encrypt(&bits);
+    let table = fixture.encrypt(0, &bits);
     let mosaic = Mosaic::new(
         1,
         vec![rectangle(0, &[0], &table), rectangle(1, &[0], &table)],
@@ -179,26 +195,51 @@ fn tasks_over_many_holders_chunks_survive_bytes() {
         right: &column,
     };
     let cells = [vec![(0, Cell::Sum { left: 0 })]];
-    let plan = fhaim_he::Plan::new(&mosaic, 0, factors, &cells).unwrap();
+    let context = EvaluationContext::new(&fixture.keys, mosaic.layout());
+    let plan = Plan::new(&context, &mosaic, 0, factors, &cells).unwrap();
     for task in plan.tasks(0) {
         let bytes = task.to_bytes(mosaic.params()).unwrap();
         assert_eq!(TileTask::from_bytes(mosaic.params(), &bytes).unwrap(), task);
     }
 }
 
+/// A table of columns under an upload key that the dataset does not have is refused before anything is computed.
 #[test]
-fn sums_of_ciphertexts_are_of_one_kind() {
-    let mut fixture = fixture();
-    let mut encrypt = |value| {
-        let (public, rng) = (&fixture.public, &mut fixture.rng);
-        public.encrypt(&[value, -value], rng).unwrap().remove(0)
+fn columns_under_unknown_upload_keys_are_refused() {
+    let mut fixture = fixture(COMPACT, RosterShape::Records(2));
+    let bits = fixture.bits(1, 50);
+    let table = fixture.encrypt(2, &bits);
+    let mosaic = Mosaic::new(1, vec![rectangle(0, &[0], &table)]).unwrap();
+    let evaluator = Evaluator::new(&fixture.keys, mosaic.layout());
+    let column = [Combination::column(0)];
+    let factors = Factors {
+        left: &column,
+        right: &column,
     };
-    let terms = [encrypt(3), encrypt(5), encrypt(-10)];
-    let params = fixture.public.params();
-    let sum = Ciphertext::sum(params, &terms).unwrap();
-    let (values, _) = fixture.secret.decrypt(&[sum]).unwrap();
-    assert_eq!(values[..2], [-2, 2]);
-    assert!(Ciphertext::sum(params, []).is_err());
-    let other = Parameters::new(fhaim_he::P2).unwrap();
-    assert!(Ciphertext::sum(&other, &terms).is_err());
+    let cells = [vec![(0, Cell::Sum { left: 0 })]];
+    let pages = evaluator.pages(&mosaic, 0, factors, &cells, &mut Work::default());
+    assert!(matches!(pages, Err(Error::Mismatch(_))));
+}
+
+/// Keys of every shape survive bytes, and a holder's seed gives the key that the switching keys name.
+#[test]
+fn roster_keys_survive_bytes() {
+    for shape in [
+        RosterShape::Counts(2),
+        RosterShape::Records(2),
+        RosterShape::Columns(2),
+    ] {
+        let fixture = fixture(COMPACT, shape);
+        let bytes = fixture.keys.to_bytes();
+        let read = EvaluationKeys::from_bytes(&fixture.params, &bytes).unwrap();
+        assert_eq!(read.to_bytes(), bytes);
+        let roster = read.roster().unwrap();
+        assert_eq!(roster.shape(), shape);
+        for holder in 0..2 {
+            let seed = fixture.secret.upload_seed(holder);
+            let key = HolderKey::from_seeds(&fixture.params, vec![seed]).unwrap();
+            assert_eq!(roster.upload(holder).unwrap().id(), key.id());
+        }
+        assert!(EvaluationKeys::from_bytes(&fixture.params, &bytes[..bytes.len() - 1]).is_err());
+    }
 }

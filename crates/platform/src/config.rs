@@ -31,10 +31,10 @@ pub enum ConfigError {
         source: Box<toml::de::Error>,
     },
     /// A field is missing, unknown, or of the wrong kind.
-    #[error("configuration of {program}: {source}")]
+    #[error("{place}: {}", source.message())]
     Fields {
-        /// Whose configuration.
-        program: &'static str,
+        /// The file and the program's variables.
+        place: String,
         /// Which field and why.
         source: Box<toml::de::Error>,
     },
@@ -171,16 +171,26 @@ pub fn load<T: DeserializeOwned>(
         })?,
         _ => Table::new(),
     };
-    merge(program, table, variables)
+    let place = match file {
+        Some(path) => format!("{} or a variable {}*", path.display(), prefix(program)),
+        None => format!("the variables {}*", prefix(program)),
+    };
+    merge(program, &place, table, variables)
+}
+
+/// How the names of a program's variables begin.
+fn prefix(program: &str) -> String {
+    format!("FHAIM_{}__", program.to_uppercase())
 }
 
 /// A table with what the variables override.
 fn merge<T: DeserializeOwned>(
-    program: &'static str,
+    program: &str,
+    place: &str,
     mut table: Table,
     variables: impl Iterator<Item = (String, String)>,
 ) -> Result<T, ConfigError> {
-    let prefix = format!("FHAIM_{}__", program.to_uppercase());
+    let prefix = prefix(program);
     for (name, text) in variables {
         if let Some(field) = name.strip_prefix(&prefix) {
             let path: Vec<String> = field.split("__").map(str::to_lowercase).collect();
@@ -188,7 +198,7 @@ fn merge<T: DeserializeOwned>(
         }
     }
     T::deserialize(table).map_err(|source| ConfigError::Fields {
-        program,
+        place: place.to_owned(),
         source: Box::new(source),
     })
 }
@@ -233,7 +243,7 @@ mod tests {
         let variables = variables
             .iter()
             .map(|(a, b)| (a.to_string(), b.to_string()));
-        merge("computation", FILE.parse().unwrap(), variables)
+        merge("computation", "", FILE.parse().unwrap(), variables)
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub fn compute<R: RngCore + CryptoRng>(
     let encrypt_seconds = started.elapsed().as_secs_f64();
     let chunks: usize = columns.iter().map(Vec::len).sum();
     let started = Instant::now();
-    let encrypted = EncryptedTable::of_holder(&params, layout, expand(&params, &columns)?)?;
+    let encrypted = EncryptedTable::new(&params, layout, expand(&params, &columns)?)?;
     let expand_seconds = started.elapsed().as_secs_f64();
 
     let cells = all_pairs(table);

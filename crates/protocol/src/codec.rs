@@ -170,7 +170,7 @@ fn read_page<P: PageCodec>(
 mod tests {
     use super::*;
     use fhaim_domain::Clique;
-    use fhaim_he::{P1, P2, SecretKey};
+    use fhaim_he::{COMPACT, SecretKey, WIDE};
     use fhaim_release::{Axis, ReleaseRequest, SquaredTerm, Statistic};
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha20Rng;
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     fn requests_survive_a_round_trip() {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
-        for set in [P1, P2] {
+        for set in [COMPACT, WIDE] {
             let params = Parameters::new(set).unwrap();
             let request = request(&params, &mut rng);
             let bytes = request.to_bytes(&params);
@@ -241,7 +241,7 @@ mod tests {
     #[test]
     fn damage_is_refused() {
         let mut rng = ChaCha20Rng::seed_from_u64(2);
-        let params = Parameters::new(P1).unwrap();
+        let params = Parameters::new(COMPACT).unwrap();
         let bytes = request(&params, &mut rng).to_bytes(&params);
         let refused = |bytes: &[u8]| match DecryptRequest::from_bytes(&params, bytes) {
             Err(Error::Request(_) | Error::Encryption(_)) => {}
@@ -256,7 +256,7 @@ mod tests {
             flipped[bit / 8] ^= 1 << (bit % 8);
             refused(&flipped);
         }
-        let other = Parameters::new(P2).unwrap();
+        let other = Parameters::new(WIDE).unwrap();
         assert!(DecryptRequest::from_bytes(&other, &bytes).is_err());
     }
 
@@ -264,7 +264,7 @@ mod tests {
     #[test]
     fn forged_lengths_and_tags_neither_panic_nor_allocate() {
         let mut rng = ChaCha20Rng::seed_from_u64(3);
-        let params = Parameters::new(P1).unwrap();
+        let params = Parameters::new(COMPACT).unwrap();
         let bytes = request(&params, &mut rng).to_bytes(&params);
         let body = &bytes[..bytes.len() - DIGEST];
         let sealed = |body: &[u8]| [body, &Sha256::digest(body)].concat();

@@ -10,11 +10,11 @@ use crate::cells::{Combinations, by_page, in_parts, pair_cells, statistic_cells}
 use crate::counts::CountTables;
 use crate::counts::upload::CountsUpload;
 use crate::holder::map;
+use crate::joint::JoinedUpload;
 use crate::noise::{EncryptedLadder, PageNoise, PageVectors};
 use crate::request::{DatasetId, DecryptRequest, SealedPage};
 use crate::sealing::{Context, SealingKey};
 use crate::squares::{Key, Parts, Squares};
-use crate::upload::Upload;
 use crate::window::{Placement, Window};
 use fhaim_domain::{Clique, Domain};
 use fhaim_dp::Span;
@@ -55,7 +55,7 @@ pub struct Computation {
 /// What was uploaded beside the noise.
 #[derive(Debug)]
 enum Contents {
-    /// One-hot columns, and what came with the key of their holder's own, where they are under one.
+    /// One-hot columns, and a sole holder's switching keys.
     Records(Arc<dyn Columns>, Option<Arc<HolderKeys>>),
     /// Tables of all pairs' counts, and what they pack like.
     Counts {
@@ -72,9 +72,9 @@ impl Computation {
         domain: Domain,
         public: PublicKey,
         keys: EvaluationKeys,
-        upload: Upload,
+        upload: JoinedUpload,
     ) -> Self {
-        let contents = Contents::Records(upload.table, upload.keys);
+        let contents = Contents::Records(upload.table, upload.own);
         Self::over(dataset, domain, (public, keys), contents, upload.ladder)
     }
 
@@ -198,6 +198,8 @@ impl Computation {
             number: request.number,
             reason: error.to_string(),
         };
+        let holders = self.ladder.holders();
+        request.statistic.check_holders(holders).map_err(refuse)?;
         request.statistic.check(&self.domain).map_err(refuse)
     }
 

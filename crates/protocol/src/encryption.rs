@@ -1,15 +1,15 @@
-//! Under which key a holder encrypts, and what that makes of its objects.
+//! The upload keys that holders encrypt under, and what that makes of their objects.
 //!
-//! Whoever holds a whole table may draw a key of its own for one upload: what it encrypts then takes half
-//! the bytes, and less time. It uploads keys beside that, with which the computation service comes from
-//! ciphertexts under the holder's key to those under the dataset's. Whoever has the holder's key can read
-//! what it encrypted, as the holder can; the holder forgets it when the upload is complete.
+//! Every upload is under its own upload key, which the holder forgets when the upload is complete. The computation
+//! service brings it under the dataset's key with switching keys. A sole holder draws its upload key and uploads the
+//! switching keys. Several holders fetch their upload keys from the key services, which make the switching keys: a
+//! holder that made them could read the dataset's key (docs/THREAT-MODEL.md).
 
 use crate::Error;
 use crate::roster::Roster;
 use crate::upload::Object;
 use fhaim_he::{
-    Ciphertext, HolderCiphertext, HolderKey, HolderKeys, Layout, ParameterSet, Parameters,
+    HolderCiphertext, HolderKey, HolderKeyId, HolderKeys, Layout, ParameterSet, Parameters,
     PublicKey, SeededCiphertext,
 };
 use rand::{CryptoRng, RngCore};
@@ -17,32 +17,26 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Under which key a holder encrypts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Who makes the upload key of a holder, and its switching keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encryption {
-    /// The dataset's public key, which all holders share.
-    #[default]
-    PublicKey,
-    /// A key of the holder's own, of one upload alone.
-    HolderKey,
+    /// The holder: it is the only one.
+    OwnKey,
+    /// The key services, for each holder of a roster.
+    RosterKey,
 }
 
 impl Encryption {
-    /// What new terms name: the holder's own key where there is one holder.
-    pub fn of_new(roster: Option<&Roster>) -> Self {
+    /// Who makes the upload keys of a dataset with this roster, or of a sole holder.
+    pub fn of(roster: Option<&Roster>) -> Self {
         match roster {
-            None => Self::HolderKey,
-            Some(_) => Self::PublicKey,
+            None => Self::OwnKey,
+            Some(_) => Self::RosterKey,
         }
     }
 
-    /// Whether it is the dataset's public key.
-    pub fn is_public(&self) -> bool {
-        *self == Self::PublicKey
-    }
-
-    /// What came with the holder's own key, where it has one; `get` is asked for the object.
+    /// The switching keys that a sole holder uploads; `get` is asked for the object.
     pub(crate) fn keys(
         self,
         get: impl FnMut(Object) -> Result<Payload, Error>,
@@ -52,30 +46,30 @@ impl Encryption {
         Ok(keys.map(Arc::new))
     }
 
-    /// What an upload has beside what is encrypted.
+    /// Whether the holder uploads switching keys.
+    pub fn has_own_keys(self) -> bool {
+        self == Self::OwnKey
+    }
+
+    /// The objects of an upload that encrypt nothing.
     pub(crate) fn objects(self) -> impl Iterator<Item = Object> + use<> {
-        let keys = (!self.is_public()).then_some(Object::Keys);
-        keys.into_iter()
+        self.has_own_keys().then_some(Object::Keys).into_iter()
     }
 }
 
 /// What an upload's objects are, and of which sizes: public, as all of its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// Under which key they are encrypted.
+    /// Who makes the upload key.
     pub encryption: Encryption,
-    /// How records lie, on which a holder's keys depend; nothing where there are counts.
+    /// How records lie, on which a sole holder's keys depend; nothing where there are counts.
     pub layout: Option<Layout>,
 }
 
 impl Form {
     /// Bytes of an object that is an encrypted polynomial.
     pub fn polynomial_bytes(&self, set: &ParameterSet) -> usize {
-        let ciphertext = match self.encryption {
-            Encryption::PublicKey => set.ciphertext_bytes(),
-            Encryption::HolderKey => set.seeded_bytes(),
-        };
-        set.plaintext_moduli.len() * ciphertext
+        set.plaintext_moduli.len() * set.seeded_bytes()
     }
 
     /// Bytes of an object.
@@ -125,38 +119,19 @@ impl Form {
         if bytes.len() != self.polynomial_bytes(set) {
             return Err(OTHER_LENGTH);
         }
-        match self.encryption {
-            Encryption::PublicKey => {
-                let decode = |bytes: &[u8]| Ciphertext::from_bytes(params, bytes);
-                let all = each(bytes, set.ciphertext_bytes(), decode, Ciphertext::residue);
-                Ok(Payload::Ciphertexts(all?))
+        let decode = |bytes: &[u8]| SeededCiphertext::from_bytes(params, bytes);
+        let decoded = bytes.chunks_exact(set.seeded_bytes()).map(decode);
+        let in_order = decoded.enumerate().map(|(place, ciphertext)| {
+            let ciphertext = ciphertext?;
+            if ciphertext.residue() == place {
+                Ok(ciphertext)
+            } else {
+                Err(Error::Object("ciphertexts out of order"))
             }
-            Encryption::HolderKey => {
-                let decode = |bytes: &[u8]| SeededCiphertext::from_bytes(params, bytes);
-                let all = each(bytes, set.seeded_bytes(), decode, SeededCiphertext::residue);
-                Ok(Payload::Seeded(all?))
-            }
-        }
+        });
+        let in_order: Result<Vec<_>, Error> = in_order.collect();
+        Ok(Payload::Seeded(in_order?))
     }
-}
-
-/// Decodes ciphertexts of one size, the residues of which must be 0, 1, ...
-fn each<C>(
-    bytes: &[u8],
-    size: usize,
-    decode: impl Fn(&[u8]) -> fhaim_he::Result<C>,
-    residue: impl Fn(&C) -> usize,
-) -> Result<Vec<C>, Error> {
-    let decoded = bytes.chunks_exact(size).map(decode).enumerate();
-    let in_order = decoded.map(|(place, ciphertext)| {
-        let ciphertext = ciphertext?;
-        if residue(&ciphertext) == place {
-            Ok(ciphertext)
-        } else {
-            Err(Error::Object("ciphertexts out of order"))
-        }
-    });
-    in_order.collect()
 }
 
 /// A holder's key as text, its bytes in hexadecimal, to be kept or handed on where only text can be.
@@ -196,42 +171,45 @@ pub fn key_from_text(params: &Parameters, text: &str) -> Result<HolderKey, Error
     Ok(HolderKey::from_bytes(params, &bytes)?)
 }
 
-/// What a holder encrypts with: the dataset's public key, or a key of its own.
+/// What a holder encrypts with: its upload key.
 #[derive(Clone, Copy, Debug)]
 pub struct Encryptor<'a> {
-    public: &'a PublicKey,
-    own: Option<&'a HolderKey>,
-}
-
-impl<'a> From<&'a PublicKey> for Encryptor<'a> {
-    fn from(public: &'a PublicKey) -> Self {
-        Self { public, own: None }
-    }
+    key: &'a HolderKey,
+    /// The dataset's public key, with which a sole holder makes its switching keys.
+    public: Option<&'a PublicKey>,
 }
 
 impl<'a> Encryptor<'a> {
-    /// The holder's own key, where it has one; its ciphertexts are brought under the public one's.
-    pub fn new(public: &'a PublicKey, own: Option<&'a HolderKey>) -> Self {
-        Self { public, own }
+    /// A sole holder's, with an upload key that it drew.
+    pub fn sole(public: &'a PublicKey, key: &'a HolderKey) -> Self {
+        Self {
+            key,
+            public: Some(public),
+        }
+    }
+
+    /// That of a holder of a roster, with the upload key that the key services made for it.
+    pub fn of_roster(key: &'a HolderKey) -> Self {
+        Self { key, public: None }
     }
 
     /// The parameters of its ciphertexts.
     pub fn params(&self) -> &'a Parameters {
-        self.public.params()
+        self.key.params()
     }
 
-    /// Under which key it encrypts.
+    /// Who made the upload key.
     pub fn encryption(&self) -> Encryption {
-        match self.own {
-            None => Encryption::PublicKey,
-            Some(_) => Encryption::HolderKey,
+        match self.public {
+            None => Encryption::RosterKey,
+            Some(_) => Encryption::OwnKey,
         }
     }
 
-    /// Whether it encrypts as a plan says: under such a key, and under one of the public key's parameters.
+    /// Whether it encrypts as a plan says, and under one parameter set.
     pub(crate) fn follows(&self, encryption: Encryption) -> bool {
-        let same = |own: &HolderKey| own.params().set() == self.public.params().set();
-        self.encryption() == encryption && self.own.is_none_or(same)
+        let same = |public: &PublicKey| self.key.params().set() == public.params().set();
+        self.encryption() == encryption && self.public.is_none_or(same)
     }
 
     /// Encrypts a polynomial, under each plaintext modulus.
@@ -240,24 +218,18 @@ impl<'a> Encryptor<'a> {
         coefficients: &[i64],
         rng: &mut R,
     ) -> Result<Payload, Error> {
-        Ok(match self.own {
-            None => Payload::Ciphertexts(self.public.encrypt(coefficients, rng)?),
-            Some(key) => Payload::Seeded(key.encrypt(coefficients, rng)?),
-        })
+        Ok(Payload::Seeded(self.key.encrypt(coefficients, rng)?))
     }
 
-    /// The keys that come with its own: for records that lie so, or for counts.
+    /// A sole holder's switching keys: for records that lie so, or for counts.
     pub(crate) fn keys<R: RngCore + CryptoRng>(
         &self,
         layout: Option<Layout>,
         rng: &mut R,
     ) -> Result<Payload, Error> {
-        let key = self.own.ok_or(NO_SUCH_OBJECT)?;
-        Ok(Payload::Keys(Box::new(key.switch_keys(
-            self.public,
-            layout,
-            rng,
-        )?)))
+        let public = self.public.ok_or(NO_SUCH_OBJECT)?;
+        let keys = self.key.switch_keys(public, layout, rng)?;
+        Ok(Payload::Keys(Box::new(keys)))
     }
 }
 
@@ -274,11 +246,9 @@ pub(crate) const OTHER_KEY: Error =
 /// What an object holds.
 #[derive(Clone, Debug)]
 pub enum Payload {
-    /// One ciphertext under each plaintext modulus, in order, under the dataset's key.
-    Ciphertexts(Vec<Ciphertext>),
-    /// The same under the holder's own.
+    /// One ciphertext for each plaintext modulus, in order, under the holder's upload key.
     Seeded(Vec<SeededCiphertext>),
-    /// What comes with the holder's own key.
+    /// The switching keys of a sole holder's upload key.
     Keys(Box<HolderKeys>),
 }
 
@@ -286,30 +256,27 @@ impl Payload {
     /// Encodes it: its parts, one after the other.
     pub fn encode(&self, params: &Parameters) -> Vec<u8> {
         match self {
-            Self::Ciphertexts(all) => all.iter().flat_map(|c| c.to_bytes(params)).collect(),
             Self::Seeded(all) => all.iter().flat_map(|c| c.to_bytes(params)).collect(),
             Self::Keys(keys) => keys.to_bytes(),
         }
     }
-    /// The ciphertexts, one a plaintext modulus, under the dataset's key.
-    ///
-    /// # Errors
-    /// [`Error::Object`] where it has none.
-    pub fn ciphertexts(self) -> Result<Vec<Ciphertext>, Error> {
+
+    /// Whether it has only ciphertexts, all under this upload key.
+    pub fn is_under(&self, key: HolderKeyId) -> bool {
         match self {
-            Self::Ciphertexts(all) => Ok(all),
-            _ => Err(Error::Object("it is not under the dataset's key")),
+            Self::Seeded(all) => all.iter().all(|ciphertext| ciphertext.key_id() == key),
+            Self::Keys(_) => false,
         }
     }
 
-    /// The ciphertexts, one a plaintext modulus, under a holder's own key.
+    /// The ciphertexts, one a plaintext modulus.
     ///
     /// # Errors
     /// [`Error::Object`] where it has none.
     pub fn seeded(self) -> Result<Vec<SeededCiphertext>, Error> {
         match self {
             Self::Seeded(all) => Ok(all),
-            _ => Err(Error::Object("it is not under a holder's key")),
+            Self::Keys(_) => Err(Error::Object("it has keys instead of ciphertexts")),
         }
     }
 
@@ -323,14 +290,14 @@ impl Payload {
         Ok(expanded.collect::<fhaim_he::Result<_>>()?)
     }
 
-    /// What came with a holder's own key.
+    /// A sole holder's switching keys.
     ///
     /// # Errors
     /// [`Error::Object`] where it is something else.
     pub fn keys(self) -> Result<HolderKeys, Error> {
         match self {
             Self::Keys(keys) => Ok(*keys),
-            _ => Err(Error::Object("it is no key")),
+            Self::Seeded(_) => Err(Error::Object("it has ciphertexts instead of keys")),
         }
     }
 }

@@ -96,7 +96,7 @@ pub enum Error {
     #[error("the dataset is not frozen")]
     NotFrozen,
     /// A dataset that cannot be thawed.
-    #[error("{}", .0.detail())]
+    #[error("{}", .0.way_forward())]
     FrozenForGood(Freeze),
     /// Key services of a split key that cannot be, or a message of theirs that must not be taken.
     #[error("key services: {0}")]
@@ -112,6 +112,9 @@ pub enum Error {
     /// A message before its time: the same can be taken later.
     #[error("key services: the message is for later; other messages are missing")]
     Early,
+    /// An upload key that cannot be fetched as the key services made it.
+    #[error("upload key: {0}. Ask again; if that stays so, ask the operators of the key services")]
+    Seed(&'static str),
     /// A batch that the second computation service has not computed: the same request can be made again.
     #[error("the second computation service has not computed the batch yet")]
     Unwitnessed,

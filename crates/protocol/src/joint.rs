@@ -3,15 +3,16 @@
 //! Holders of records have record chunks of their own over all columns; holders of columns have the
 //! columns of their attributes over all chunks. Every holder uploads a whole noise ladder of the
 //! common plan, and what a page takes of them is added when it is sealed: a release takes the sum of all
-//! holders' noise. One holder is the case of one rectangle; what lies
-//! under its own key is put together with nothing.
+//! holders' noise. Each upload is under its own upload key.
 
 use crate::Error;
-use crate::encryption::{NO_SUCH_OBJECT, Payload};
+use crate::encryption::{Encryption, NO_SUCH_OBJECT, OTHER_KEY, Payload};
 use crate::noise::{EncryptedLadder, NoiseObjects};
 use crate::upload::{Object, Upload, UploadPlan};
 use fhaim_domain::Domain;
-use fhaim_he::{Ciphertext, Columns, Mosaic, Parameters, Rectangle};
+use fhaim_he::{
+    Columns, EvaluationKeys, HolderKeys, Mosaic, ProductKey, Rectangle, RosterKeys, RosterShape,
+};
 use fhaim_release::Holders;
 use std::sync::Arc;
 
@@ -24,20 +25,88 @@ pub struct Contribution {
     pub table: Arc<dyn Columns>,
 }
 
-/// Puts the contributions of all holders together, in the order of the roster; `keys` is asked for the keys of a
-/// holder's own, where there are any, and noise stays where it is.
+/// The switching keys that bring uploads under the dataset's key.
+#[derive(Clone, Debug)]
+pub enum SwitchKeys<'a> {
+    /// A sole holder's, which it uploaded.
+    Own(Arc<HolderKeys>),
+    /// Those of a roster, which the key services made.
+    Roster(&'a RosterKeys),
+}
+
+impl<'a> SwitchKeys<'a> {
+    /// A sole holder's, from its upload; `get` is asked for the object.
+    ///
+    /// # Errors
+    /// What `get` returns; [`Error::Object`] for an object that is something else.
+    pub fn own(get: impl FnMut(Object) -> Result<Payload, Error>) -> Result<Self, Error> {
+        let keys = Encryption::OwnKey.keys(get)?;
+        keys.map(Self::Own).ok_or(NO_SUCH_OBJECT)
+    }
+
+    /// The switching keys of a dataset with `holders` holders, from its evaluation keys.
+    ///
+    /// # Errors
+    /// [`Error::Object`] where the evaluation keys are for other uploads than the terms have.
+    pub fn of_roster(keys: &'a EvaluationKeys, shape: RosterShape) -> Result<Self, Error> {
+        let roster = keys.roster().filter(|roster| roster.shape() == shape);
+        roster.map(Self::Roster).ok_or(OTHER_ROSTER)
+    }
+
+    /// Those of each holder, in the order of the roster.
+    ///
+    /// # Errors
+    /// [`Error::Object`] where there are others than `holders`.
+    pub(crate) fn of_each(&self, holders: usize) -> Result<Vec<Arc<HolderKeys>>, Error> {
+        match self {
+            Self::Own(keys) if holders == 1 => Ok(vec![keys.clone()]),
+            Self::Own(_) => Err(OTHER_ROSTER),
+            Self::Roster(roster) if roster.shape().holders() != holders => Err(OTHER_ROSTER),
+            Self::Roster(roster) => {
+                let keys = (0..holders).map(|holder| roster.upload(holder).cloned());
+                keys.collect::<Option<_>>().ok_or(OTHER_ROSTER)
+            }
+        }
+    }
+
+    /// A sole holder's, for the evaluator.
+    fn into_own(self) -> Option<Arc<HolderKeys>> {
+        match self {
+            Self::Own(keys) => Some(keys),
+            Self::Roster(_) => None,
+        }
+    }
+}
+
+/// Of keys and uploads that do not belong together.
+const OTHER_ROSTER: Error = Error::Object("the dataset's keys are for another roster");
+
+/// The records of all holders.
+#[derive(Clone, Debug)]
+pub struct JoinedUpload {
+    /// The public shape of the whole.
+    pub plan: UploadPlan,
+    /// The one-hot columns.
+    pub table: Arc<dyn Columns>,
+    /// Noise for every release to come.
+    pub ladder: EncryptedLadder,
+    /// A sole holder's switching keys. Those of a roster are among the evaluation keys.
+    pub own: Option<Arc<HolderKeys>>,
+}
+
+/// Puts the contributions of all holders together, in the order of the roster. Noise stays where it is.
 ///
 /// # Errors
-/// [`Error::Object`] for another number of contributions than of holders, or ladders of different
-/// sizes; [`Error::Encryption`] for parts that leave a gap, overlap, or are of other rows than each
-/// other; what `keys` returns.
+/// [`Error::Object`] for another number of contributions than of holders, ladders of different
+/// sizes, a contribution under another upload key than its holder's, and keys for another roster;
+/// [`Error::Encryption`] for parts that leave a gap, overlap, or are of other rows than each other.
 pub fn join(
     domain: &Domain,
     holders: &Holders,
     contributions: Vec<Contribution>,
-    keys: impl FnMut(Object) -> Result<Payload, Error>,
+    keys: SwitchKeys<'_>,
     noise: Arc<dyn NoiseObjects>,
-) -> Result<Upload, Error> {
+) -> Result<JoinedUpload, Error> {
     let plans: Vec<UploadPlan> = contributions.iter().map(|part| part.plan).collect();
     let count = plans.len();
     let first = *plans
@@ -49,8 +118,17 @@ pub fn join(
     if plans.iter().any(|plan| plan.ladder != first.ladder) {
         return Err(Error::Object("a holder's noise is of another size"));
     }
-    if !first.encryption.is_public() {
-        return alone(contributions, keys, noise);
+    let of_each = keys.of_each(count)?;
+    for (part, keys) in contributions.iter().zip(&of_each) {
+        let own = ProductKey::Upload(keys.id());
+        if part
+            .table
+            .sections()
+            .iter()
+            .any(|section| section.key != own)
+        {
+            return Err(OTHER_KEY);
+        }
     }
     let mosaic = Mosaic::new(
         domain.columns(),
@@ -61,25 +139,12 @@ pub fn join(
         layout: mosaic.layout(),
         ..first
     };
-    let ladder = EncryptedLadder::new(plan.ladder, None, count, noise);
-    Upload::over(plan, Arc::new(mosaic), None, ladder)
-}
-
-/// The upload of a holder who encrypts under a key of its own.
-fn alone(
-    contributions: Vec<Contribution>,
-    mut get: impl FnMut(Object) -> Result<Payload, Error>,
-    noise: Arc<dyn NoiseObjects>,
-) -> Result<Upload, Error> {
-    let Ok([Contribution { plan, table }]) = <[Contribution; 1]>::try_from(contributions) else {
-        return Err(Error::Object("several holders encrypt under one key"));
-    };
-    if plan.columns != table.count() || plan.layout != table.layout() {
-        return Err(Error::Object("the plan is not this table's"));
-    }
-    let keys = plan.encryption.keys(&mut get)?;
-    let ladder = EncryptedLadder::new(plan.ladder, keys.clone(), 1, noise);
-    Upload::over(plan, table, keys, ladder)
+    Ok(JoinedUpload {
+        plan,
+        table: Arc::new(mosaic),
+        ladder: EncryptedLadder::new(plan.ladder, of_each, noise),
+        own: keys.into_own(),
+    })
 }
 
 /// Where each holder's part is in the whole table.
@@ -120,61 +185,27 @@ pub fn columns_of(domain: &Domain, holders: &Holders, holder: u32) -> Vec<usize>
     all.filter(|column| own(column).is_some()).collect()
 }
 
-/// The sum of several holders' objects of one name, under each plaintext modulus.
-pub(crate) fn add(
-    params: &Parameters,
-    objects: impl Iterator<Item = Result<Payload, Error>>,
-) -> Result<Payload, Error> {
-    let objects = objects.map(|object| object?.ciphertexts());
-    let objects = objects.collect::<Result<Vec<Vec<Ciphertext>>, Error>>()?;
-    let residue = |k: usize| {
-        let terms = objects.iter().map(|object| object.get(k));
-        let terms = terms.collect::<Option<Vec<&Ciphertext>>>();
-        let terms = terms.ok_or(Error::Object("a plaintext modulus is missing"))?;
-        Ok(Ciphertext::sum(params, terms)?)
-    };
-    let sums = (0..params.residues()).map(residue);
-    Ok(Payload::Ciphertexts(sums.collect::<Result<_, Error>>()?))
-}
-
-/// Puts uploads together that are in memory as a whole; one under its holder's own key is so already.
+/// Puts uploads together that are in memory as a whole; `keys` are the dataset's.
 ///
 /// # Errors
 /// As [`join`].
 pub fn join_uploads(
-    params: &Parameters,
     domain: &Domain,
     holders: &Holders,
+    keys: &EvaluationKeys,
     uploads: &[Upload],
-) -> Result<Upload, Error> {
-    if let [upload] = uploads
-        && upload.keys.is_some()
-    {
-        return Ok(upload.clone());
-    }
+) -> Result<JoinedUpload, Error> {
     let contribution = |upload: &Upload| Contribution {
         plan: upload.plan,
         table: upload.table.clone(),
     };
     let contributions = uploads.iter().map(contribution).collect();
-    let noise = LaddersOfEach {
-        params: params.clone(),
-        ladders: uploads.iter().map(|upload| upload.ladder.clone()).collect(),
+    let ladders: Vec<_> = uploads.iter().map(|upload| upload.ladder.clone()).collect();
+    let own = uploads.first().and_then(|upload| upload.keys.clone());
+    let keys = match (own, keys.roster()) {
+        (Some(own), _) => SwitchKeys::Own(own),
+        (None, Some(roster)) => SwitchKeys::Roster(roster),
+        (None, None) => return Err(OTHER_ROSTER),
     };
-    let none = |_| Err(NO_SUCH_OBJECT);
-    join(domain, holders, contributions, none, Arc::new(noise))
-}
-
-/// The ladders of uploads that are in memory.
-#[derive(Debug)]
-struct LaddersOfEach {
-    params: Parameters,
-    ladders: Vec<EncryptedLadder>,
-}
-
-impl NoiseObjects for LaddersOfEach {
-    fn read(&self, holder: usize, objects: &[Object]) -> Result<Vec<Payload>, Error> {
-        let ladder = self.ladders.get(holder).ok_or(NO_SUCH_OBJECT)?;
-        ladder.read(&self.params, objects)
-    }
+    join(domain, holders, contributions, keys, Arc::new(ladders))
 }

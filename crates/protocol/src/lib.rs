@@ -42,6 +42,8 @@ pub mod shares;
 mod squares;
 pub mod terms;
 pub mod upload;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod upload_key;
 pub mod window;
 
 pub use error::Error;

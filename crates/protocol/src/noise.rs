@@ -6,7 +6,6 @@
 use crate::Error;
 use crate::encryption::{NO_SUCH_OBJECT, OTHER_KEY, Payload};
 use crate::holder::map;
-use crate::joint::add;
 use crate::upload::{Object, noise_objects};
 use fhaim_dp::{Digits, LadderPlan, vectors_of_digit};
 use fhaim_he::{Ciphertext, HolderCiphertext, HolderKeys, Parameters, SeededCiphertext};
@@ -34,41 +33,73 @@ impl NoiseObjects for HashMap<(usize, Object), Payload> {
     }
 }
 
-/// Noise under encryption: one ciphertext a ladder vector and plaintext modulus, the sum of all holders'.
+/// A holder's ladder in memory.
+#[derive(Clone, Debug)]
+pub struct UploadedLadder {
+    plan: LadderPlan,
+    objects: Arc<HashMap<(usize, Object), Payload>>,
+}
+
+impl UploadedLadder {
+    /// `get` is asked for every noise object of the plan, in order.
+    ///
+    /// # Errors
+    /// What `get` returns; [`Error::Object`] for objects that lack a plaintext modulus.
+    pub fn from_objects(
+        params: &Parameters,
+        plan: LadderPlan,
+        mut get: impl FnMut(Object) -> Result<Payload, Error>,
+    ) -> Result<Self, Error> {
+        let mut objects = HashMap::with_capacity(plan.vectors());
+        for object in noise_objects(plan) {
+            let payload = get(object)?;
+            check(params, None, &payload)?;
+            objects.insert((0, object), payload);
+        }
+        let objects = Arc::new(objects);
+        Ok(Self { plan, objects })
+    }
+
+    /// The ladder's public size.
+    pub fn plan(&self) -> LadderPlan {
+        self.plan
+    }
+}
+
+/// Ladders of uploads that are in memory, by the number of their holder.
+impl NoiseObjects for Vec<UploadedLadder> {
+    fn read(&self, holder: usize, objects: &[Object]) -> Result<Vec<Payload>, Error> {
+        let ladder = self.get(holder).ok_or(NO_SUCH_OBJECT)?;
+        ladder.objects.read(0, objects)
+    }
+}
+
+/// Noise under encryption: of each holder one ciphertext a ladder vector and plaintext modulus.
 #[derive(Clone, Debug)]
 pub struct EncryptedLadder {
     plan: LadderPlan,
-    /// What brings noise under the dataset's key, where it is under a holder's own.
-    keys: Option<Arc<HolderKeys>>,
-    holders: usize,
+    /// The switching keys of each holder's upload key.
+    keys: Vec<Arc<HolderKeys>>,
     objects: Arc<dyn NoiseObjects>,
 }
 
 /// A ciphertext with a digest of it.
 #[derive(Clone, Debug)]
-struct Digested<C> {
-    ciphertext: C,
+struct Digested {
+    ciphertext: HolderCiphertext,
     digest: [u8; 32],
 }
 
 /// Vectors of one page, by their number in the ladder; of each one ciphertext a plaintext modulus.
-type Vectors<C> = BTreeMap<usize, Vec<Digested<C>>>;
+type Vectors = BTreeMap<usize, Vec<Digested>>;
 
-/// Those vectors of a page that some variances are made of.
+/// Those vectors of a page that some variances are made of, of each holder.
 #[derive(Debug)]
 pub(crate) struct PageVectors<'a> {
     params: &'a Parameters,
     plan: LadderPlan,
     page: usize,
-    under: Under,
-}
-
-#[derive(Debug)]
-enum Under {
-    /// The dataset's key.
-    Public(Vectors<Ciphertext>),
-    /// A holder's own, with what brings a sum of them under the dataset's.
-    Own(Arc<HolderKeys>, Vectors<HolderCiphertext>),
+    holders: Vec<(Arc<HolderKeys>, Vectors)>,
 }
 
 /// The noise of a variance on a page, under one plaintext modulus.
@@ -81,40 +112,18 @@ pub(crate) struct PageNoise {
 }
 
 impl EncryptedLadder {
-    /// The sum of so many holders' ladders, kept somewhere. Objects are held against what they should be when they are
-    /// read; `keys` came with them where they are under a holder's own key.
+    /// The ladders of holders whose upload keys have these switching keys, kept somewhere. Objects are held against
+    /// what they should be when they are read.
     pub fn new(
         plan: LadderPlan,
-        keys: Option<Arc<HolderKeys>>,
-        holders: usize,
+        keys: Vec<Arc<HolderKeys>>,
         objects: Arc<dyn NoiseObjects>,
     ) -> Self {
         Self {
             plan,
             keys,
-            holders,
             objects,
         }
-    }
-
-    /// A ladder in memory; `get` is asked for every noise object of the plan, in order.
-    ///
-    /// # Errors
-    /// What `get` returns; [`Error::Object`] for objects that lack a plaintext modulus, or are not under the
-    /// holder's key where `keys` came with one.
-    pub fn from_objects(
-        params: &Parameters,
-        plan: LadderPlan,
-        keys: Option<Arc<HolderKeys>>,
-        mut get: impl FnMut(Object) -> Result<Payload, Error>,
-    ) -> Result<Self, Error> {
-        let mut objects = HashMap::with_capacity(plan.vectors());
-        for object in noise_objects(plan) {
-            let payload = get(object)?;
-            check(params, keys.as_deref(), &payload)?;
-            objects.insert((0, object), payload);
-        }
-        Ok(Self::new(plan, keys, 1, Arc::new(objects)))
     }
 
     /// The ladder's public size.
@@ -122,32 +131,16 @@ impl EncryptedLadder {
         self.plan
     }
 
-    /// Noise objects, each the sum of all holders'.
-    pub(crate) fn read(
-        &self,
-        params: &Parameters,
-        objects: &[Object],
-    ) -> Result<Vec<Payload>, Error> {
-        if self.holders == 1 {
-            return self.objects.read(0, objects);
-        }
-        let of_each = (0..self.holders).map(|holder| {
-            let read = self.objects.read(holder, objects)?;
-            Ok(read.into_iter())
-        });
-        let mut of_each = of_each.collect::<Result<Vec<_>, Error>>()?;
-        let mut sum = |_: &Object| {
-            let next = of_each.iter_mut();
-            add(params, next.map(|all| all.next().ok_or(NO_SUCH_OBJECT)))
-        };
-        objects.iter().map(&mut sum).collect()
+    /// Number of holders whose noise it is.
+    pub(crate) fn holders(&self) -> usize {
+        self.keys.len()
     }
 
     /// Reads what noise of these variances on a page is made of.
     ///
     /// # Errors
     /// [`Error::Encryption`] for noise beyond the ladder; as [`NoiseObjects::read`]; [`Error::Object`] for objects
-    /// that lack a plaintext modulus, or are under another key than the ladder's.
+    /// that lack a plaintext modulus, or are under another key than their holder's.
     pub(crate) fn page<'a>(
         &self,
         params: &'a Parameters,
@@ -161,28 +154,26 @@ impl EncryptedLadder {
         let numbers: Vec<usize> = numbers.collect::<Option<_>>().ok_or(BEYOND)?;
         let object = |&(level, index): &(usize, usize)| Object::Noise { page, level, index };
         let objects: Vec<Object> = wanted.iter().map(object).collect();
-        let read = self.read(params, &objects)?;
-        for payload in &read {
-            check(params, self.keys.as_deref(), payload)?;
-        }
-        let under = match &self.keys {
-            None => Under::Public(open(&numbers, &read, |vector| {
-                let all = vector.clone().ciphertexts()?.into_iter();
-                Ok(all.map(digested).collect())
-            })?),
-            Some(keys) => {
-                let vectors = open(&numbers, &read, |vector| {
-                    let all = vector.clone().seeded()?.into_iter();
-                    all.map(|seeded| expanded(params, seeded)).collect()
-                })?;
-                Under::Own(keys.clone(), vectors)
+        let holder = |(holder, keys): (usize, &Arc<HolderKeys>)| {
+            let read = self.objects.read(holder, &objects)?;
+            for payload in &read {
+                check(params, Some(keys), payload)?;
             }
+            let opened = map(&read, |vector| {
+                let all = vector.clone().seeded()?.into_iter();
+                let opened = all.map(|seeded| expanded(params, seeded));
+                opened.collect::<Result<Vec<Digested>, Error>>()
+            });
+            let opened = numbers.iter().copied().zip(opened);
+            let opened = opened.map(|(number, vector)| Ok((number, vector?)));
+            Ok((keys.clone(), opened.collect::<Result<_, Error>>()?))
         };
+        let holders = self.keys.iter().enumerate().map(holder);
         Ok(PageVectors {
             params,
             plan: self.plan,
             page,
-            under,
+            holders: holders.collect::<Result<_, Error>>()?,
         })
     }
 }
@@ -193,32 +184,28 @@ impl PageVectors<'_> {
         self.page
     }
 
-    /// The noise of a variance, one of those that these were read for, under plaintext modulus number `residue`. Vectors
-    /// under a holder's own key are added up before they are brought under the dataset's, which takes one key switch.
+    /// The noise of a variance, one of those that these were read for, under plaintext modulus number `residue`. A
+    /// holder's vectors are added up under its upload key, which takes one key switch a holder.
     ///
     /// # Errors
     /// [`Error::Encryption`] for another variance.
     pub(crate) fn noise(&self, units: u64, residue: usize) -> Result<PageNoise, Error> {
         let numbers = places(units).map(|(level, index)| self.plan.vector(self.page, level, index));
         let numbers: Vec<usize> = numbers.collect::<Option<_>>().ok_or(BEYOND)?;
-        match &self.under {
-            Under::Public(all) => {
-                let (found, digests) = pick(all, &numbers, residue)?;
-                let ciphertext = Ciphertext::sum(self.params, found)?;
-                Ok(PageNoise {
-                    ciphertext,
-                    digests,
-                })
-            }
-            Under::Own(keys, all) => {
-                let (found, digests) = pick(all, &numbers, residue)?;
-                let sum = HolderCiphertext::sum(self.params, found)?;
-                Ok(PageNoise {
-                    ciphertext: keys.switch(&sum)?,
-                    digests,
-                })
-            }
+        let mut digests = Vec::new();
+        let mut switched = Vec::with_capacity(self.holders.len());
+        for (keys, all) in &self.holders {
+            let one = |number: &usize| all.get(number)?.get(residue);
+            let found: Option<Vec<&Digested>> = numbers.iter().map(one).collect();
+            let found = found.ok_or(BEYOND)?;
+            digests.extend(found.iter().map(|vector| vector.digest));
+            let found = found.iter().map(|vector| &vector.ciphertext);
+            switched.push(keys.switch(&HolderCiphertext::sum(self.params, found)?)?);
         }
+        Ok(PageNoise {
+            ciphertext: Ciphertext::sum(self.params, &switched)?,
+            digests,
+        })
     }
 }
 
@@ -233,62 +220,24 @@ fn places(units: u64) -> impl Iterator<Item = (usize, usize)> {
 
 const BEYOND: fhaim_he::Error = fhaim_he::Error::OutOfRange("noise beyond the ladder");
 
-/// Ciphertexts of vectors of these numbers under a plaintext modulus, and their digests.
-fn pick<'a, C>(
-    all: &'a Vectors<C>,
-    numbers: &[usize],
-    residue: usize,
-) -> Result<(Vec<&'a C>, Vec<[u8; 32]>), Error> {
-    let one = |number: &usize| {
-        let vector = all.get(number)?.get(residue)?;
-        Some((&vector.ciphertext, vector.digest))
-    };
-    let found: Option<_> = numbers.iter().map(one).collect();
-    Ok(found.ok_or(BEYOND)?)
-}
-
-/// What is in objects of these numbers, on all cores.
-fn open<C: Send>(
-    numbers: &[usize],
-    objects: &[Payload],
-    open: impl Fn(&Payload) -> Result<Vec<Digested<C>>, Error> + Sync + Send,
-) -> Result<Vectors<C>, Error> {
-    let opened = map(objects, open);
-    let opened = numbers.iter().copied().zip(opened);
-    opened
-        .map(|(number, vector)| Ok((number, vector?)))
-        .collect()
-}
-
-fn digested(ciphertext: Ciphertext) -> Digested<Ciphertext> {
-    let mut hash = Sha256::new();
-    ciphertext.digest_into(|bytes| hash.update(bytes));
-    Digested {
-        ciphertext,
-        digest: hash.finalize().into(),
-    }
-}
-
-fn expanded(
-    params: &Parameters,
-    seeded: SeededCiphertext,
-) -> Result<Digested<HolderCiphertext>, Error> {
+fn expanded(params: &Parameters, seeded: SeededCiphertext) -> Result<Digested, Error> {
     Ok(Digested {
         digest: Sha256::digest(seeded.to_bytes(params)).into(),
         ciphertext: seeded.expand(params)?,
     })
 }
 
-/// Refuses an object that lacks a plaintext modulus, or is under another key than the ladder's.
+/// Refuses an object that lacks a plaintext modulus, or is under another key than these switching keys are for.
 fn check(params: &Parameters, keys: Option<&HolderKeys>, payload: &Payload) -> Result<(), Error> {
-    let residues: Vec<usize> = match (keys, payload) {
-        (None, Payload::Ciphertexts(all)) => all.iter().map(Ciphertext::residue).collect(),
-        (Some(keys), Payload::Seeded(all)) if all.iter().all(|c| c.key_id() == keys.id()) => {
-            all.iter().map(SeededCiphertext::residue).collect()
-        }
-        _ => return Err(OTHER_KEY),
+    let Payload::Seeded(all) = payload else {
+        return Err(OTHER_KEY);
     };
-    match residues.into_iter().eq(0..params.residues()) {
+    let of = |keys: &HolderKeys| all.iter().all(|c| c.key_id() == keys.id());
+    if !keys.is_none_or(of) {
+        return Err(OTHER_KEY);
+    }
+    let residues = all.iter().map(SeededCiphertext::residue);
+    match residues.eq(0..params.residues()) {
         true => Ok(()),
         false => Err(Error::Object(
             "one ciphertext a plaintext modulus, in order",
@@ -299,7 +248,7 @@ fn check(params: &Parameters, keys: Option<&HolderKeys>, payload: &Payload) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fhaim_he::{HolderKey, P1, SecretKey};
+    use fhaim_he::{COMPACT, HolderKey, SecretKey};
     use rand::SeedableRng;
     use std::sync::Mutex;
 
@@ -327,12 +276,13 @@ mod tests {
 
     #[test]
     fn of_a_page_those_vectors_are_read_that_its_variances_are_made_of() {
-        let params = Parameters::new(P1).unwrap();
+        let params = Parameters::new(COMPACT).unwrap();
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(4);
         let secret = SecretKey::random(&params, &mut rng).unwrap();
         let public = secret.public_key(&mut rng).unwrap();
-        let mut encrypt =
-            |value: i64| Payload::Ciphertexts(public.encrypt(&[value], &mut rng).unwrap());
+        let own = HolderKey::random(&params, &mut rng).unwrap();
+        let keys = Arc::new(own.switch_keys(&public, None, &mut rng).unwrap());
+        let mut encrypt = |value: i64| Payload::Seeded(own.encrypt(&[value], &mut rng).unwrap());
         let values = [
             (noise(1, 0, 0), 1),
             (noise(1, 0, 1), 20),
@@ -343,7 +293,7 @@ mod tests {
             objects: objects.into_iter().collect(),
             read: Mutex::default(),
         });
-        let ladder = EncryptedLadder::new(plan(), None, 1, watched.clone());
+        let ladder = EncryptedLadder::new(plan(), vec![keys], watched.clone());
         // Digits 3, 0, 1 and, of the other variance, 1: the third level's second vector is in neither.
         let vectors = ladder.page(&params, 1, [19, 1]).unwrap();
         let read = watched.read.lock().unwrap().clone();
@@ -364,7 +314,7 @@ mod tests {
 
     #[test]
     fn what_is_under_another_key_than_the_ladders_is_refused_when_it_is_read() {
-        let params = Parameters::new(P1).unwrap();
+        let params = Parameters::new(COMPACT).unwrap();
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(5);
         let secret = SecretKey::random(&params, &mut rng).unwrap();
         let public = secret.public_key(&mut rng).unwrap();
@@ -373,7 +323,7 @@ mod tests {
         let mut with = |key: &HolderKey| {
             let payload = Payload::Seeded(key.encrypt(&[7], &mut rng).unwrap());
             let objects = HashMap::from([((0, noise(0, 0, 0)), payload)]);
-            EncryptedLadder::new(plan(), Some(keys.clone()), 1, Arc::new(objects))
+            EncryptedLadder::new(plan(), vec![keys.clone()], Arc::new(objects))
         };
         assert!(with(&own).page(&params, 0, [1]).is_ok());
         let refused = with(&other).page(&params, 0, [1]);

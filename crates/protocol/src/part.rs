@@ -141,7 +141,7 @@ impl Terms {
         match (self.contribution, layout) {
             (Contribution::Counts, None) => {
                 let plan = CountsPlan::new(schema.domain(), ladder)?;
-                Ok(PartPlan::Counts(plan.under(self.encryption)))
+                Ok(PartPlan::Counts(plan.under(self.encryption())))
             }
             (Contribution::Counts, Some(_)) => refuse("counts have none: leave it out".to_owned()),
             (Contribution::Records, None) => refuse("an upload of records has one".to_owned()),
@@ -159,7 +159,7 @@ impl Terms {
                 layout,
                 ladder,
                 residues: outline.set.plaintext_moduli.len(),
-                encryption: self.encryption,
+                encryption: self.encryption(),
             })),
         }
     }

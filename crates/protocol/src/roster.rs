@@ -65,6 +65,18 @@ impl Member {
         fingerprint(&self.key)
     }
 
+    /// Whether `signature` is the member's under a message.
+    pub(crate) fn verify_message(
+        &self,
+        message: &[u8],
+        signature: &MemberSignature,
+    ) -> Result<(), Error> {
+        let key = VerifyingKey::from_bytes(&self.key);
+        let signature = Signature::from_bytes(&signature.0);
+        let verified = key.and_then(|key| key.verify_strict(message, &signature));
+        verified.map_err(|_| Error::Signature(self.account.clone()))
+    }
+
     /// The schema's fields that it has, in the schema's order; `numbers` are those of all fields.
     fn fields(&self, numbers: &HashMap<&str, usize>) -> Result<Vec<usize>, Error> {
         let number = |name: &String| {
@@ -329,10 +341,7 @@ impl Agreement {
     /// # Errors
     /// [`Error::Signature`], naming the account.
     pub fn verify(&self, member: &Member, signature: &MemberSignature) -> Result<(), Error> {
-        let key = VerifyingKey::from_bytes(&member.key);
-        let signature = Signature::from_bytes(&signature.0);
-        let verified = key.and_then(|key| key.verify_strict(&self.message(), &signature));
-        verified.map_err(|_| Error::Signature(member.account.clone()))
+        member.verify_message(&self.message(), signature)
     }
 }
 
@@ -418,7 +427,11 @@ impl HolderKey {
 
     /// Signs an agreement.
     pub fn sign(&self, agreement: &Agreement) -> MemberSignature {
-        MemberSignature(self.0.sign(&agreement.message()).to_bytes())
+        self.sign_message(&agreement.message())
+    }
+
+    pub(crate) fn sign_message(&self, message: &[u8]) -> MemberSignature {
+        MemberSignature(self.0.sign(message).to_bytes())
     }
 }
 

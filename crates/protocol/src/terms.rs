@@ -13,16 +13,19 @@ use crate::Error;
 use crate::crypto::ciphertext_leak;
 use crate::encryption::Encryption;
 use crate::panel::{KeyService, check_services};
-use crate::roster::{Contribution, Member, Roster};
+use crate::roster::{Contribution, Member, Partition, Roster};
 use fhaim_domain::{Domain, Schema, Version};
 use fhaim_dp::{LadderPlan, Leak, PAGE, Rho, accounting};
-use fhaim_he::{ParameterSet, Parameters};
+use fhaim_he::{Demand, Layout, ParameterSet, Parameters, RosterShape};
 use fhaim_release::{Catalogue, Choice, Holders, Job, MAX_CENTRED, Need, Options, Workload};
 use serde::{Deserialize, Serialize};
 
 /// A released value must have room for so many standard deviations of noise: beyond them lies less
 /// than 2^-128.
 const NOISE_REACH: f64 = 14.0;
+
+/// Stripping the masks of all sealed ciphertexts may fail with delta over this (docs/THREAT-MODEL.md).
+const STRIP_SHARE: f64 = 8.0;
 
 /// Upper bound on the runs that a dataset can be planned for.
 pub const MAX_RUNS: u32 = 64;
@@ -81,10 +84,6 @@ pub struct Terms {
     /// none where one service has the whole key. The first is the one that assigns runs and adds up shares.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub key_services: Vec<KeyService>,
-    /// The key that the holder encrypts under. Terms of one holder name its own key, under which an
-    /// upload takes half the bytes. The holders of a roster encrypt under the dataset's public key.
-    #[serde(skip_serializing_if = "Encryption::is_public", default)]
-    pub encryption: Encryption,
     /// Number of the parameter set; absent until [`Terms::complete`] has filled it in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parameter_set: Option<u8>,
@@ -117,7 +116,7 @@ pub struct Plan {
     pub witness: bool,
     /// The services that share the secret key; none where one has the whole.
     pub key_services: Vec<KeyService>,
-    /// Under which key the holder encrypts.
+    /// Who makes the holders' upload keys.
     pub encryption: Encryption,
 }
 
@@ -147,13 +146,13 @@ pub struct Outline {
     pub witness: bool,
     /// The services that share the secret key; none where one has the whole.
     pub key_services: Vec<KeyService>,
-    /// Under which key the holder encrypts.
+    /// Who makes the holders' upload keys.
     pub encryption: Encryption,
 }
 
 impl Terms {
     /// Terms of one run of the default mechanism, with the default model cap and no weights: the meaning of
-    /// JSON that leaves every optional key out. A new dataset also names the [encryption](Encryption::of_new).
+    /// JSON that leaves every optional key out.
     pub fn new(schema: Schema, epsilon: f64, delta: f64, record_bound: u64) -> Self {
         Self {
             version: Version,
@@ -171,7 +170,6 @@ impl Terms {
             contribution: Contribution::Records,
             witness: false,
             key_services: Vec::new(),
-            encryption: Encryption::PublicKey,
             parameter_set: None,
         }
     }
@@ -217,8 +215,8 @@ impl Terms {
         }
         terms.need = Some(need);
         if terms.parameter_set.is_none() {
-            let largest = largest_value(&need, &job.holders);
-            terms.parameter_set = Some(terms.choose(&need, largest)?.id);
+            let demand = terms.demand(&need, &job.holders)?;
+            terms.parameter_set = Some(ParameterSet::choose(&demand)?.id);
         }
         Ok(terms)
     }
@@ -251,20 +249,21 @@ impl Terms {
             members: self.members(),
             witness: self.witness,
             key_services: self.key_services.clone(),
-            encryption: self.encryption,
+            encryption: self.encryption(),
         })
     }
 
     /// The plan's outline. Terms that were planned before have one.
     ///
     /// # Errors
-    /// A budget that is none, no runs or too many; terms that are not complete; a parameter set that does
-    /// not exist or is too small.
+    /// A budget that is not positive, no runs or too many; terms that are not complete; squared scores of two or more
+    /// holders; a parameter set that does not exist or is too small.
     pub fn outline(&self) -> Result<Outline, Error> {
         self.check_numbers()?;
         let budget = accounting::rho(self.epsilon, self.delta)?;
         let holders = self.holders()?;
         let need = self.named_need()?;
+        self.check_squares(need.squares)?;
         let (set, run_ladder) = self.set(&need, &holders)?;
         Ok(Outline {
             set,
@@ -278,7 +277,7 @@ impl Terms {
             members: self.members(),
             witness: self.witness,
             key_services: self.key_services.clone(),
-            encryption: self.encryption,
+            encryption: self.encryption(),
         })
     }
 
@@ -291,9 +290,7 @@ impl Terms {
         let set = ParameterSet::by_id(id).ok_or_else(|| {
             refuse("there is no such set: leave the field out to have one chosen")
         })?;
-        let largest = largest_value(need, holders);
-        let one_holders = !self.encryption.is_public() && self.shares() == 1;
-        if !set.fits(self.record_bound, largest, need.squares) || set.holder_only && !one_holders {
+        if !set.meets(&self.demand(need, holders)?) {
             return Err(refuse(
                 "this set does not fit these terms: leave the field out to have one chosen",
             ));
@@ -301,14 +298,55 @@ impl Terms {
         Ok((set, need.ladder.plan()?))
     }
 
-    fn choose(&self, need: &Need, largest: u128) -> Result<ParameterSet, Error> {
-        choose(
-            self.schema.domain(),
-            self.record_bound,
-            largest,
-            need.squares,
-            (self.encryption, self.shares()),
-        )
+    /// What the terms ask of their parameter set.
+    fn demand(&self, need: &Need, holders: &Holders) -> Result<Demand, Error> {
+        let ladder = ladder_of_all(self.runs, need.ladder.plan()?)?;
+        let residues = ParameterSet::residues(self.record_bound, need.squares);
+        // Every sealed ciphertext has its own position.
+        let ciphertexts = (ladder.positions().max(1) * residues) as f64;
+        Ok(Demand {
+            records: self.record_bound,
+            largest: largest_value(need, holders),
+            squares: need.squares,
+            layout: self.layout()?,
+            energy: largest_energy(self.schema.domain()),
+            shares: self.shares(),
+            strip_bits: (STRIP_SHARE * ciphertexts / self.delta).log2(),
+        })
+    }
+
+    /// Who makes the holders' upload keys.
+    pub fn encryption(&self) -> Encryption {
+        Encryption::of(self.roster.as_ref())
+    }
+
+    /// The layout of all record chunks, where every holder has as many records as it may have.
+    fn layout(&self) -> Result<Layout, Error> {
+        let of = |records: u64| {
+            let records = usize::try_from(records.max(1)).unwrap_or(usize::MAX);
+            Layout::for_records(records)
+        };
+        let whole = of(self.record_bound)?;
+        let roster = self.roster.as_ref();
+        let Some(roster) = roster.filter(|roster| roster.partition == Partition::Records) else {
+            return Ok(whole);
+        };
+        let parts = roster.holders.iter().map(|member| of(member.record_bound));
+        let parts = parts.collect::<Result<Vec<Layout>, _>>()?;
+        let chunks = parts.iter().map(Layout::chunks).sum();
+        let stride = parts.iter().map(Layout::stride).max();
+        Ok(Layout::of_many(chunks, stride.unwrap_or(whole.stride()))?)
+    }
+
+    /// What the key services make upload keys for, where there is a roster.
+    pub fn roster_shape(&self) -> Option<RosterShape> {
+        let roster = self.roster.as_ref()?;
+        let holders = roster.holders.len();
+        Some(match (self.contribution, roster.partition) {
+            (Contribution::Counts, _) => RosterShape::Counts(holders),
+            (Contribution::Records, Partition::Records) => RosterShape::Records(holders),
+            (Contribution::Records, Partition::Columns) => RosterShape::Columns(holders),
+        })
     }
 
     /// How many services have a share of the secret key.
@@ -329,10 +367,11 @@ impl Terms {
     /// squared scores or not.
     ///
     /// # Errors
-    /// A budget that is none, no runs or too many, a record bound or weight of zero, a domain or
+    /// Squared scores of two or more holders, a budget that is not positive, no runs or too many, a record bound or weight of zero, a domain or
     /// model cap that no mechanism can do with, a roster or a contribution that is none of the schema's.
     pub fn job(&self, squares: bool) -> Result<Job, Error> {
         self.check_numbers()?;
+        self.check_squares(squares)?;
         self.check_size()?;
         let budget = accounting::rho(self.epsilon, self.delta)?;
         let domain = self.schema.domain().clone();
@@ -352,7 +391,6 @@ impl Terms {
 
     fn check_numbers(&self) -> Result<(), Error> {
         self.check_key_services()?;
-        self.check_encryption()?;
         if !(1..=MAX_RUNS).contains(&self.runs) {
             return Err(Error::Terms(format!(
                 "{} runs: there must be 1 to {MAX_RUNS}",
@@ -387,15 +425,18 @@ impl Terms {
         }
     }
 
-    /// Refuses a key of the holder's own where there are several: what is computed of several holders'
-    /// ciphertexts needs all of them under one key.
-    fn check_encryption(&self) -> Result<(), Error> {
-        if self.encryption.is_public() || self.roster.is_none() {
+    /// Refuses a mechanism that releases squared scores for a roster of two or more holders: see
+    /// [`Statistic::check_holders`](fhaim_release::Statistic::check_holders).
+    fn check_squares(&self, squares: bool) -> Result<(), Error> {
+        let roster = self.roster.as_ref();
+        if !squares || roster.is_none_or(|roster| roster.holders.len() < 2) {
             return Ok(());
         }
-        let refused = "encryption: the holders of a roster encrypt under the dataset's public key: leave \
-                       the field out";
-        Err(Error::Terms(refused.to_owned()))
+        Err(Error::Terms(format!(
+            "mechanism: {} releases squared scores, from which one holder of a roster could read the counts of \
+             the others: choose another mechanism, such as {DEFAULT_MECHANISM}",
+            self.mechanism
+        )))
     }
 
     /// Refuses what would keep a service busy before it is known to be possible.
@@ -475,8 +516,7 @@ fn largest_value(need: &Need, holders: &Holders) -> u128 {
     need.largest_cell.saturating_add(noise)
 }
 
-/// Parameters and noise for one run over at most `record_bound` records of a domain, encrypted under `key` and
-/// decrypted by one service.
+/// Parameters and noise for one run over at most `record_bound` records of a domain, decrypted by one service.
 ///
 /// # Errors
 /// Values too large for every parameter set; a ladder past its limits.
@@ -485,28 +525,18 @@ pub fn encryption(
     record_bound: u64,
     need: &Need,
     holders: &Holders,
-    key: Encryption,
 ) -> Result<(ParameterSet, LadderPlan), Error> {
-    let largest = largest_value(need, holders);
-    let set = choose(domain, record_bound, largest, need.squares, (key, 1))?;
-    Ok((set, need.ladder.plan()?))
-}
-
-/// The parameter set of new terms, under such a key and with a secret key in so many shares.
-fn choose(
-    domain: &Domain,
-    record_bound: u64,
-    largest: u128,
-    squares: bool,
-    (key, shares): (Encryption, usize),
-) -> Result<ParameterSet, Error> {
-    Ok(match key {
-        Encryption::PublicKey => ParameterSet::choose(record_bound, largest, squares)?,
-        Encryption::HolderKey => {
-            let energy = largest_energy(domain);
-            ParameterSet::choose_for_holder(record_bound, largest, squares, energy, shares)?
-        }
-    })
+    let records = usize::try_from(record_bound.max(1)).unwrap_or(usize::MAX);
+    let demand = Demand {
+        records: record_bound,
+        largest: largest_value(need, holders),
+        squares: need.squares,
+        layout: Layout::for_records(records)?,
+        energy: largest_energy(domain),
+        shares: 1,
+        strip_bits: 0.0,
+    };
+    Ok((ParameterSet::choose(&demand)?, need.ladder.plan()?))
 }
 
 /// The largest squared norm of a combination of columns of which products are released: a contrast of as many groups as

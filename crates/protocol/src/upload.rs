@@ -5,8 +5,8 @@
 //! sent again after a break. All that lie under a holder's own key must lie under the same one.
 
 use crate::Error;
-use crate::encryption::{Encryption, Form, NO_SUCH_OBJECT, OTHER_KEY, OTHER_LENGTH, Payload};
-use crate::noise::EncryptedLadder;
+use crate::encryption::{Encryption, Form, NO_SUCH_OBJECT, OTHER_LENGTH, Payload};
+use crate::noise::UploadedLadder;
 use fhaim_domain::Domain;
 use fhaim_dp::{LEVEL_VECTORS, LadderPlan};
 use fhaim_he::{Chunks, Columns, EncryptedTable, HolderKeys, Layout, ParameterSet, Parameters};
@@ -111,13 +111,12 @@ pub struct UploadPlan {
     pub ladder: LadderPlan,
     /// Ciphertexts of an object: plaintext moduli of the parameter set.
     pub residues: usize,
-    /// Under which key the holder encrypts.
-    #[serde(skip_serializing_if = "Encryption::is_public", default)]
+    /// Who makes the upload key.
     pub encryption: Encryption,
 }
 
 impl UploadPlan {
-    /// The plan for a table of the given domain and number of records, encrypted under the public key.
+    /// The plan for a sole holder's table of the given domain and number of records.
     ///
     /// # Errors
     /// A table without records.
@@ -132,11 +131,11 @@ impl UploadPlan {
             layout: Layout::for_records(records)?,
             ladder,
             residues: set.plaintext_moduli.len(),
-            encryption: Encryption::PublicKey,
+            encryption: Encryption::OwnKey,
         })
     }
 
-    /// The same upload, encrypted under another key.
+    /// The same upload under a key that others make.
     #[must_use]
     pub fn under(self, encryption: Encryption) -> Self {
         Self { encryption, ..self }
@@ -170,7 +169,7 @@ impl UploadPlan {
         self.form().decode(params, object, bytes)
     }
 
-    /// All objects: the keys of a holder's own key, columns in row-major order of (column, chunk), then
+    /// All objects: a sole holder's switching keys, columns in row-major order of (column, chunk), then
     /// noise in that of (page, level, index).
     pub fn objects(&self) -> impl Iterator<Item = Object> + use<> {
         let keys = self.encryption.objects();
@@ -214,7 +213,7 @@ impl UploadPlan {
             Object::Column { column, chunk } => {
                 column < self.columns && chunk < self.layout.chunks()
             }
-            Object::Keys => !self.encryption.is_public(),
+            Object::Keys => self.encryption.has_own_keys(),
             Object::Counts { .. } => false,
             Object::Noise { page, level, index } => {
                 self.ladder.vector(page, level, index).is_some()
@@ -240,8 +239,8 @@ pub struct Upload {
     /// One-hot columns, in memory or wherever the service keeps them.
     pub table: Arc<dyn Columns>,
     /// Noise for every release to come.
-    pub ladder: EncryptedLadder,
-    /// What came with the holder's own key, where table and noise are under one.
+    pub ladder: UploadedLadder,
+    /// The switching keys of a sole holder.
     pub keys: Option<Arc<HolderKeys>>,
 }
 
@@ -260,26 +259,10 @@ impl Upload {
         let chunks = plan.column_objects().map(&mut get);
         let chunks = chunks.collect::<Result<Vec<_>, Error>>()?;
         let table = table(params, plan, chunks)?;
-        let ladder = EncryptedLadder::from_objects(params, plan.ladder, keys.clone(), get)?;
-        Self::over(plan, Arc::new(table), keys, ladder)
-    }
-
-    /// The same around a table and noise that are kept somewhere.
-    ///
-    /// # Errors
-    /// [`Error::Object`] for a table under another key than `keys` are for.
-    pub(crate) fn over(
-        plan: UploadPlan,
-        table: Arc<dyn Columns>,
-        keys: Option<Arc<HolderKeys>>,
-        ladder: EncryptedLadder,
-    ) -> Result<Self, Error> {
-        if table.holder() != keys.as_ref().map(|keys| keys.id()) {
-            return Err(OTHER_KEY);
-        }
+        let ladder = UploadedLadder::from_objects(params, plan.ladder, get)?;
         Ok(Self {
             plan,
-            table,
+            table: Arc::new(table),
             ladder,
             keys,
         })
@@ -298,16 +281,8 @@ pub fn table(
     if objects.len() != plan.column_objects().count() {
         return Err(Error::Object("an object is missing"));
     }
-    Ok(match plan.encryption {
-        Encryption::PublicKey => {
-            let columns = by_column(plan, objects, Payload::ciphertexts)?;
-            EncryptedTable::new(params, plan.layout, columns)?
-        }
-        Encryption::HolderKey => {
-            let columns = by_column(plan, objects, |object| object.expanded(params))?;
-            EncryptedTable::of_holder(params, plan.layout, columns)?
-        }
-    })
+    let columns = by_column(plan, objects, |object| object.expanded(params))?;
+    Ok(EncryptedTable::new(params, plan.layout, columns)?)
 }
 
 /// Record chunks under plaintext modulus number `residue`, from their objects.
@@ -320,20 +295,13 @@ pub fn record_chunks(
     objects: Vec<Payload>,
     residue: usize,
 ) -> Result<Chunks, Error> {
-    let missing = || Error::Object("a plaintext modulus is missing");
-    if matches!(objects.first(), Some(Payload::Seeded(_))) {
-        let seeded = objects.into_iter().map(|object| {
-            let seeded = object.seeded()?.into_iter().nth(residue);
-            Ok(seeded.ok_or_else(missing)?.expand(params)?)
-        });
-        let seeded = seeded.collect::<Result<Vec<_>, Error>>()?;
-        return Ok(Chunks::of_holder(seeded)?);
-    }
-    let chunk = |object: Payload| {
-        let ciphertext = object.ciphertexts()?.into_iter().nth(residue);
-        ciphertext.map(Arc::new).ok_or_else(missing)
-    };
-    objects.into_iter().map(chunk).collect()
+    let seeded = objects.into_iter().map(|object| {
+        let seeded = object.seeded()?.into_iter().nth(residue);
+        let seeded = seeded.ok_or(Error::Object("a plaintext modulus is missing"))?;
+        Ok(seeded.expand(params)?)
+    });
+    let seeded = seeded.collect::<Result<Vec<_>, Error>>()?;
+    Ok(Chunks::of_holder(seeded)?)
 }
 
 /// What is in each object, the chunks of a column together.
@@ -350,22 +318,27 @@ fn by_column<C>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fhaim_he::{P1, P2};
+    use fhaim_he::{COMPACT, WIDE};
     use rand::SeedableRng;
 
     fn plan() -> UploadPlan {
         let domain = Domain::new(vec![2, 3]);
         let ladder = LadderPlan::new(10_000, 100).unwrap();
-        UploadPlan::for_table(&domain, 9000, ladder, &P2).unwrap()
+        UploadPlan::for_table(&domain, 9000, ladder, &WIDE).unwrap()
     }
 
     #[test]
     fn objects_are_named_once_and_counted() {
         let plan = plan();
         let objects: Vec<Object> = plan.objects().collect();
+        let polynomials = 5 * 2 + 2 * 4 * LEVEL_VECTORS;
         assert_eq!(objects.len(), plan.object_count());
-        assert_eq!(objects.len(), 5 * 2 + 2 * 4 * LEVEL_VECTORS);
-        assert_eq!(plan.ciphertext_count(), 2 * objects.len());
+        assert_eq!((objects[0], objects.len()), (Object::Keys, polynomials + 1));
+        assert_eq!(plan.ciphertext_count(), 2 * polynomials);
+        let of_roster = plan.under(Encryption::RosterKey);
+        assert!(of_roster.objects().eq(objects[1..].iter().copied()));
+        assert_eq!(of_roster.object_count(), polynomials);
+        assert!(!of_roster.contains(Object::Keys));
         let mut names: Vec<String> = objects.iter().map(Object::name).collect();
         for (object, name) in objects.iter().zip(&names) {
             assert!(plan.contains(*object));
@@ -417,6 +390,7 @@ mod tests {
         for (from, to) in [
             ("\"stride\":8192", "\"stride\":77"),
             ("\"levels\":4", "\"levels\":0"),
+            ("\"own-key\"", "\"public-key\""),
         ] {
             assert!(json.contains(from), "{json}");
             assert!(serde_json::from_str::<UploadPlan>(&json.replace(from, to)).is_err());
@@ -425,17 +399,16 @@ mod tests {
 
     #[test]
     fn objects_are_decoded_strictly() {
-        let params = Parameters::new(P2).unwrap();
+        let params = Parameters::new(WIDE).unwrap();
         let mut rng = rand_chacha::ChaCha20Rng::from_seed([1; 32]);
-        let secret = fhaim_he::SecretKey::random(&params, &mut rng).unwrap();
-        let public = secret.public_key(&mut rng).unwrap();
-        let ciphertexts = public.encrypt(&[1, 2, 3], &mut rng).unwrap();
-        let bytes = Payload::Ciphertexts(ciphertexts.clone()).encode(&params);
+        let key = fhaim_he::HolderKey::random(&params, &mut rng).unwrap();
+        let ciphertexts = key.encrypt(&[1, 2, 3], &mut rng).unwrap();
+        let bytes = Payload::Seeded(ciphertexts.clone()).encode(&params);
         let object = Object::Column {
             column: 0,
             chunk: 1,
         };
-        let decode = |object, bytes: &[u8]| plan().decode(&params, object, bytes)?.ciphertexts();
+        let decode = |object, bytes: &[u8]| plan().decode(&params, object, bytes)?.seeded();
         assert_eq!(decode(object, &bytes).unwrap(), ciphertexts);
         let outside = Object::Column {
             column: 5,
@@ -450,7 +423,35 @@ mod tests {
         let mut flipped = bytes.clone();
         flipped[bytes.len() / 2 + 40] ^= 4;
         assert!(decode(object, &flipped).is_err());
-        let other = Parameters::new(P1).unwrap();
+        let other = Parameters::new(COMPACT).unwrap();
         assert!(plan().decode(&other, object, &bytes).is_err());
+    }
+
+    /// The format of ciphertexts whose two polynomials are both sent, as those under the dataset's public key.
+    #[test]
+    fn ciphertexts_without_a_seed_are_refused() {
+        let params = Parameters::new(COMPACT).unwrap();
+        let mut rng = rand_chacha::ChaCha20Rng::from_seed([2; 32]);
+        let secret = fhaim_he::SecretKey::random(&params, &mut rng).unwrap();
+        let public = secret.public_key(&mut rng).unwrap();
+        let whole = public.encrypt(&[1], &mut rng).unwrap()[0].to_bytes(&params);
+        let plan = UploadPlan {
+            residues: 1,
+            ..plan()
+        };
+        let length = params.set().seeded_bytes();
+        for object in plan.objects().filter(|&object| object != Object::Keys) {
+            let refused = plan.decode(&params, object, &whole);
+            assert!(matches!(
+                refused,
+                Err(Error::Object("truncated or too long"))
+            ));
+            // Of the right length, it is of another kind.
+            let refused = plan.decode(&params, object, &whole[..length]);
+            assert!(matches!(
+                refused,
+                Err(Error::Encryption(fhaim_he::Error::Malformed { .. }))
+            ));
+        }
     }
 }

@@ -27,12 +27,23 @@ fn party(parties: usize, me: usize, names: &[u32], seed: u64) -> (Party, Outgoin
     Party::new(DATASET, SESSION, [parties, me], &keys(names), &mut rng).unwrap()
 }
 
+/// A message as it was delivered.
+struct Delivered {
+    to: usize,
+    message: Message,
+}
+
 /// Delivers everything in an order drawn from a seed, some of it twice. All that was sent.
 fn run(lists: &[Vec<u32>], seed: u64) -> (Vec<Aligned>, Vec<Outgoing>) {
+    let (aligned, sent, _) = deliver(lists, seed);
+    (aligned, sent)
+}
+
+fn deliver(lists: &[Vec<u32>], seed: u64) -> (Vec<Aligned>, Vec<Outgoing>, Vec<Delivered>) {
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut parties = Vec::new();
     let mut waiting: Vec<(usize, usize, Vec<u8>)> = Vec::new();
-    let mut sent = Vec::new();
+    let (mut sent, mut delivered) = (Vec::new(), Vec::new());
     let mut send = |from, out: Outgoing, waiting: &mut Vec<_>| {
         waiting.extend(out.to.iter().map(|&to| (from, to, out.bytes.clone())));
         sent.push(out);
@@ -45,18 +56,49 @@ fn run(lists: &[Vec<u32>], seed: u64) -> (Vec<Aligned>, Vec<Outgoing>) {
     while !waiting.is_empty() {
         waiting.shuffle(&mut rng);
         let (from, to, bytes) = waiting.pop().unwrap();
-        for out in parties[to].receive(from, &bytes).unwrap() {
-            if rng.random_bool(0.3) {
-                assert_eq!(
-                    parties[to].receive(from, &bytes).unwrap(),
-                    vec![out.clone()]
-                );
-            }
+        let message = Message::from_bytes(&bytes).unwrap();
+        delivered.push(Delivered { to, message });
+        let answers = parties[to].receive(from, &bytes).unwrap();
+        if rng.random_bool(0.3) {
+            assert_eq!(parties[to].receive(from, &bytes).unwrap(), answers);
+        }
+        for out in answers {
             send(to, out, &mut waiting);
         }
     }
     let aligned = parties.iter().map(|party| party.aligned().unwrap());
-    (aligned.collect(), sent)
+    (aligned.collect(), sent, delivered)
+}
+
+/// A party that could tell places of lists apart by the order of its rows would know which of its rows another party
+/// has: every party gets every list under all exponents.
+#[test]
+fn messages_do_not_depend_on_the_order_of_rows() {
+    let lists = [vec![1, 2, 3, 4], vec![1, 2, 5], vec![1, 3, 6]];
+    let turned = lists.clone().map(|list| list.into_iter().rev().collect());
+    let bytes = |lists: &[Vec<u32>]| {
+        let (_, sent) = run(lists, 7);
+        let bytes = sent.into_iter().map(|out| out.bytes);
+        bytes.collect::<BTreeSet<Vec<u8>>>()
+    };
+    assert_eq!(bytes(&lists), bytes(&turned));
+}
+
+/// Values under only a party's own exponent, which it recognises, are of rows that all parties have.
+#[test]
+fn party_of_three_recognises_only_rows_that_all_have() {
+    let lists = [vec![1, 2, 3, 4], vec![1, 2, 5], vec![1, 3, 6]];
+    let (aligned, _, delivered) = deliver(&lists, 11);
+    for me in 0..3 {
+        let (_, own) = party(3, me, &lists[me], 11 + me as u64);
+        let own = Message::from_bytes(&own.bytes).unwrap().values;
+        let seen = delivered.iter().filter(|one| one.to == me);
+        let seen = seen.flat_map(|one| &one.message.values);
+        let known: BTreeSet<_> = seen.filter(|value| own.contains(value)).collect();
+        assert_eq!(known.len(), 1, "party {me}");
+        let rows: Vec<u32> = aligned[me].rows.iter().map(|&row| lists[me][row]).collect();
+        assert_eq!(rows, [1]);
+    }
 }
 
 fn check(lists: &[Vec<u32>], seed: u64) {
@@ -217,6 +259,20 @@ fn what_is_not_the_protocols_is_refused_and_changes_nothing() {
     short.values.pop();
     assert!(one.receive(1, &short.to_bytes()).is_err());
     one.receive(1, &back.bytes).unwrap();
+    assert!(one.aligned().is_none());
+    // Common rows that this party does not have, or a wrong number of them.
+    let whole = one.receive(1, &second.bytes).unwrap();
+    two.receive(0, &whole[0].bytes).unwrap();
+    let common = two.receive(0, &first.bytes).unwrap().remove(1);
+    let right = Message::from_bytes(&common.bytes).unwrap();
+    let mut wrong = right.clone();
+    wrong.values = message.values.clone();
+    assert!(one.receive(1, &wrong.to_bytes()).is_err());
+    wrong.values.truncate(1);
+    assert!(one.receive(1, &wrong.to_bytes()).is_err());
+    wrong.values.clear();
+    assert!(one.receive(1, &wrong.to_bytes()).is_err());
+    one.receive(1, &common.bytes).unwrap();
     assert_eq!(one.aligned().unwrap().rows, [1]);
 }
 

@@ -4,11 +4,13 @@
 
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{Ladder, LadderPlan, Rho};
-use fhaim_he::{Chunks, Columns, Error, Layout, P2, Parameters};
+use fhaim_he::{Chunks, Columns, Error, HolderKey, Layout, Parameters, Section, WIDE};
 use fhaim_protocol::{
     computation::{Answer, Computation},
     crypto::{CryptoService, judge::Rules},
+    encryption::Encryptor,
     holder::{self, Holder, Noise},
+    joint::join_uploads,
     request::{DatasetId, JobId},
     sealing::SealingKey,
     upload::UploadPlan,
@@ -47,6 +49,10 @@ impl Columns for Gated {
 
     fn count(&self) -> usize {
         self.table.count()
+    }
+
+    fn sections(&self) -> Vec<Section> {
+        self.table.sections()
     }
 
     fn read(
@@ -90,24 +96,28 @@ fn dataset(jobs: usize) -> (Computation, Vec<Window>) {
         runs: jobs as u32,
         run_budget: Rho::from_f64_down(100.0).unwrap(),
         run_ladder: run,
-        residues: P2.plaintext_moduli.len(),
+        residues: WIDE.plaintext_moduli.len(),
         witness: false,
     };
-    let params = Parameters::new(P2).unwrap();
+    let params = Parameters::new(WIDE).unwrap();
     let mut crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();
-    let keys = crypto.evaluation_keys(&mut rng).unwrap();
+    let keys = crypto.evaluation_keys(None, &mut rng).unwrap();
     let positions = run.pages() * jobs * fhaim_he::PAGE;
     let plan = LadderPlan::with_levels(positions, run.levels()).unwrap();
     let ladder = Ladder::draw(plan, &mut rng);
-    let upload_plan = UploadPlan::for_table(&domain, 100, plan, &P2).unwrap();
-    let holder = Holder::new(&table, 1000, Noise::Drawn(&ladder), &public, upload_plan).unwrap();
+    let upload_plan = UploadPlan::for_table(&domain, 100, plan, &WIDE).unwrap();
+    let own = HolderKey::random(&params, &mut rng).unwrap();
+    let encryptor = Encryptor::sole(&public, &own);
+    let noise = Noise::Drawn(&ladder);
+    let holder = Holder::new(&table, 1000, noise, encryptor, upload_plan).unwrap();
     let mut upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
     upload.table = Arc::new(Gated {
         table: upload.table,
         missing: Mutex::new(jobs),
         opened: Condvar::new(),
     });
+    let upload = join_uploads(&domain, &Holders::one(), &keys, &[upload]).unwrap();
     let window = |job: usize| {
         let begun = crypto.begin(JobId([job as u8; 16]), [4; 32]);
         begun.unwrap().window().clone()
@@ -138,7 +148,7 @@ fn answers(computation: &Computation, batches: &[(Window, ReleaseRequest)]) -> V
 
 fn check(statistics: Vec<Statistic>) {
     let (computation, windows) = dataset(statistics.len());
-    let params = Parameters::new(P2).unwrap();
+    let params = Parameters::new(WIDE).unwrap();
     let request = |statistic| ReleaseRequest {
         number: 0,
         statistic,

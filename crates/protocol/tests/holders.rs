@@ -5,15 +5,16 @@
 
 use fhaim_domain::{Counted, Schema, Table};
 use fhaim_dp::{Allocator, Ladder, LadderPlan, Rho};
-use fhaim_he::{HolderKey, P1, P1_LARGE, P2, P5, ParameterSet, Parameters, PublicKey};
+use fhaim_he::{COMPACT, HolderKey, ParameterSet, Parameters, RosterShape, STANDARD, WIDE};
+use fhaim_protocol::Error;
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::counts::CountTables;
 use fhaim_protocol::counts::tally::Tally;
 use fhaim_protocol::counts::upload::{CountsHolder, CountsPlan, CountsUpload};
 use fhaim_protocol::crypto::{CryptoService, judge::Rules};
-use fhaim_protocol::encryption::{Encryption, Encryptor};
+use fhaim_protocol::encryption::{Encryption, Encryptor, Payload};
 use fhaim_protocol::holder::{self, Holder, Noise};
-use fhaim_protocol::joint::join_uploads;
+use fhaim_protocol::joint::{SwitchKeys, join_uploads};
 use fhaim_protocol::local::EncryptedSource;
 use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::sealing::SealingKey;
@@ -100,12 +101,17 @@ fn setting(set: ParameterSet, holders: &Holders, rows: &[usize], plan: LadderPla
     };
     let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();
-    let keys = crypto.evaluation_keys(&mut rng).unwrap();
+    let shape = Some(roster_shape(holders));
+    let keys = crypto.evaluation_keys(shape, &mut rng).unwrap();
     let parts = parts(&pooled, holders, rows);
     let ladders: Vec<Ladder> = parts.iter().map(|_| Ladder::draw(plan, &mut rng)).collect();
-    let uploads = parts.iter().zip(&ladders);
-    let uploads = uploads.map(|(part, ladder)| upload(part, ladder, &public, &mut rng));
-    let upload = join_uploads(&params, &domain, holders, &uploads.collect::<Vec<_>>()).unwrap();
+    let uploads = parts.iter().zip(&ladders).enumerate();
+    let uploads = uploads.map(|(number, (part, ladder))| {
+        let key = HolderKey::from_seeds(&params, vec![crypto.upload_seed(number)]);
+        upload(part, ladder, &key.unwrap(), &mut rng)
+    });
+    let uploads: Vec<Upload> = uploads.collect();
+    let upload = join_uploads(&domain, holders, &keys, &uploads).unwrap();
     let computation = Computation::new(DATASET, domain, public, keys, upload);
     let key = SealingKey::from_bytes(&[6; 32]).unwrap();
     Setting {
@@ -115,10 +121,21 @@ fn setting(set: ParameterSet, holders: &Holders, rows: &[usize], plan: LadderPla
     }
 }
 
-fn upload(table: &Table, ladder: &Ladder, public: &PublicKey, rng: &mut ChaCha20Rng) -> Upload {
-    let set = public.params().set();
+/// The roster of holders who upload records or columns.
+fn roster_shape(holders: &Holders) -> RosterShape {
+    let count = holders.count() as usize;
+    match holders.owners() {
+        None => RosterShape::Records(count),
+        Some(_) => RosterShape::Columns(count),
+    }
+}
+
+fn upload(table: &Table, ladder: &Ladder, key: &HolderKey, rng: &mut ChaCha20Rng) -> Upload {
+    let set = key.params().set();
     let plan = UploadPlan::for_table(table.domain(), table.records(), ladder.plan(), set);
-    let holder = Holder::new(table, BOUND, Noise::Drawn(ladder), public, plan.unwrap());
+    let plan = plan.unwrap().under(Encryption::RosterKey);
+    let noise = Noise::Drawn(ladder);
+    let holder = Holder::new(table, BOUND, noise, Encryptor::of_roster(key), plan);
     holder::encrypt(&holder.unwrap(), rng, &|| ()).unwrap()
 }
 
@@ -206,9 +223,11 @@ fn two_page_plan() -> LadderPlan {
 #[test]
 fn noise_of_releases_across_pages_is_added_to_records_and_counts() {
     let (holders, rows) = (by_records(2, 1), [120, 80]);
-    check(setting(P1, &holders, &rows, two_page_plan()), &many(), 1);
-    let counted = counted(P1, &holders, &rows, two_page_plan(), Encryption::PublicKey);
-    check(counted, &many(), 1);
+    for set in [COMPACT, STANDARD] {
+        check(setting(set, &holders, &rows, two_page_plan()), &many(), 1);
+        let counted = counted(set, &holders, &rows, two_page_plan(), Encryption::RosterKey);
+        check(counted, &many(), 1);
+    }
 }
 
 fn ladder_plan() -> LadderPlan {
@@ -218,38 +237,49 @@ fn ladder_plan() -> LadderPlan {
 /// Three holders of different numbers of records, below and above one chunk, and one alone.
 #[test]
 fn holders_of_records_release_what_their_pooled_table_would() {
-    for (rows, honest) in [(&[30, 700, 65][..], 1), (&[9000, 40, 200], 2), (&[100], 1)] {
+    for (set, rows, honest) in [
+        (COMPACT, &[30, 700, 65][..], 1),
+        (COMPACT, &[9000, 40, 200], 2),
+        (COMPACT, &[100], 1),
+        (STANDARD, &[30, 700, 65], 1),
+        (WIDE, &[30, 700], 1),
+    ] {
         let holders = by_records(rows.len() as u32, honest);
-        check(
-            setting(P1, &holders, rows, ladder_plan()),
-            &contrasts(),
-            honest,
-        );
+        let setting = setting(set, &holders, rows, ladder_plan());
+        check(setting, &contrasts(), honest);
     }
 }
 
 #[test]
 fn holders_of_columns_release_what_their_joined_table_would() {
-    for owners in [[0, 1, 2, 2], [2, 0, 1, 0]] {
+    for (set, owners, records) in [
+        (COMPACT, [0, 1, 2, 2], 300),
+        (COMPACT, [2, 0, 1, 0], 9000),
+        (STANDARD, [2, 0, 1, 0], 30),
+        (STANDARD, [0, 1, 2, 2], 300),
+    ] {
         let holders = by_columns(&owners);
-        check(
-            setting(P1, &holders, &[300], ladder_plan()),
-            &contrasts(),
-            1,
-        );
+        let setting = setting(set, &holders, &[records], ladder_plan());
+        check(setting, &contrasts(), 1);
     }
 }
 
-/// Squared scores, whose products are of products.
+/// Squared scores of a roster contain products of two holders' counts: a holder with forged counts would read the
+/// other's. Without keys for them, the computation service cannot compute them.
 #[test]
-fn squared_scores_of_several_holders_are_exact() {
-    check(
-        setting(P2, &by_records(2, 1), &[60, 100], ladder_plan()),
-        &scores(),
-        1,
-    );
-    let columns = setting(P2, &by_columns(&[0, 1, 2, 1]), &[90], ladder_plan());
-    check(columns, &scores(), 1);
+fn squared_scores_of_several_holders_are_refused() {
+    let rows = [60, 100];
+    let records = by_records(2, 1);
+    for mut setting in [
+        setting(WIDE, &records, &rows, ladder_plan()),
+        setting(WIDE, &by_columns(&[0, 1, 2, 1]), &rows[..1], ladder_plan()),
+        counted(WIDE, &records, &rows, ladder_plan(), Encryption::RosterKey),
+    ] {
+        let refused = setting.source.release(&scores()).unwrap_err();
+        assert!(refused.to_string().contains("squared scores"), "{refused}");
+        let ledger = setting.source.crypto().ledger(JOB).unwrap();
+        assert!(ledger.entries().is_empty());
+    }
 }
 
 /// A whole run of the default mechanism: the model is that of the run in the clear, and the
@@ -270,7 +300,7 @@ fn a_run_of_several_holders_is_that_of_the_pooled_table() {
         } else {
             &rows
         };
-        let mut setting = setting(P1, &holders, rows, need.ladder.plan().unwrap());
+        let mut setting = setting(COMPACT, &holders, rows, need.ladder.plan().unwrap());
         let run = |source: &mut dyn Source| {
             let machine = mechanism.start(job.clone()).unwrap();
             let run = Run::new(machine, job.clone(), Vec::new()).unwrap();
@@ -286,64 +316,132 @@ fn a_run_of_several_holders_is_that_of_the_pooled_table() {
     }
 }
 
+/// Uploads of two holders and the dataset's keys.
+struct Uploads {
+    secret: fhaim_he::SecretKey,
+    keys: Vec<HolderKey>,
+    whole: Table,
+    rng: ChaCha20Rng,
+}
+
+impl Uploads {
+    fn new() -> Self {
+        let mut rng = ChaCha20Rng::seed_from_u64(3);
+        let params = Parameters::new(COMPACT).unwrap();
+        let secret = fhaim_he::SecretKey::random(&params, &mut rng).unwrap();
+        let key = |n| HolderKey::from_seeds(&params, vec![secret.upload_seed(n)]).unwrap();
+        Self {
+            keys: (0..3).map(key).collect(),
+            whole: table(&[3, 2], 50, &mut rng),
+            secret,
+            rng,
+        }
+    }
+
+    /// The table under the upload key of holder number `key`.
+    fn upload(&mut self, key: usize, plan: LadderPlan) -> Upload {
+        let ladder = Ladder::draw(plan, &mut self.rng);
+        upload(&self.whole, &ladder, &self.keys[key], &mut self.rng)
+    }
+
+    fn join(
+        &mut self,
+        holders: &Holders,
+        shape: Option<RosterShape>,
+        uploads: &[Upload],
+    ) -> Result<(), Error> {
+        let keys = match shape {
+            Some(shape) => self.secret.roster_evaluation_keys(shape, &mut self.rng),
+            None => self.secret.evaluation_keys(&mut self.rng),
+        };
+        join_uploads(self.whole.domain(), holders, &keys.unwrap(), uploads).map(drop)
+    }
+}
+
 /// Parts that are not those of the roster are refused before anything is computed.
 #[test]
 fn parts_that_do_not_make_a_table_are_refused() {
-    let mut rng = ChaCha20Rng::seed_from_u64(3);
-    let params = Parameters::new(P1).unwrap();
-    let secret = fhaim_he::SecretKey::random(&params, &mut rng).unwrap();
-    let public = secret.public_key(&mut rng).unwrap();
-    let plan = ladder_plan();
-    let whole = table(&[3, 2], 50, &mut rng);
-    let domain = whole.domain().clone();
-    let mut of = |table: &Table, plan| {
-        let ladder = Ladder::draw(plan, &mut rng);
-        upload(table, &ladder, &public, &mut rng)
+    let mut uploads = Uploads::new();
+    let [one, two] = [0, 1].map(|key| uploads.upload(key, ladder_plan()));
+    let other = uploads.upload(1, LadderPlan::new(500, 1 << 20).unwrap());
+    let (records, both) = (by_records(2, 1), Some(RosterShape::Records(2)));
+    let sent = [one.clone(), two.clone()];
+    uploads.join(&records, both, &sent).unwrap();
+    for sent in [vec![one.clone()], vec![one.clone(), other], vec![]] {
+        let refused = uploads.join(&records, both, &sent);
+        assert!(matches!(refused, Err(Error::Object(_))), "{refused:?}");
+    }
+    let columns = records.with_columns(vec![0, 1]).unwrap();
+    let refused = uploads.join(&columns, Some(RosterShape::Columns(2)), &sent);
+    let Err(Error::Encryption(refused)) = refused else {
+        panic!("{refused:?}");
     };
-    let one = of(&whole, plan);
-    let other = of(&whole, LadderPlan::new(500, 1 << 20).unwrap());
-    let join =
-        |holders: &Holders, uploads: Vec<Upload>| join_uploads(&params, &domain, holders, &uploads);
-    let two = by_records(2, 1);
-    assert!(join(&two, vec![one.clone(), one.clone()]).is_ok());
-    assert!(join(&two, vec![one.clone()]).is_err());
-    assert!(join(&two, vec![one.clone(), other]).is_err());
-    assert!(join(&by_records(1, 1), vec![]).is_err());
-    let columns = two.with_columns(vec![0, 1]).unwrap();
-    assert!(join(&columns, vec![one.clone(), one]).is_err());
+    assert!(refused.to_string().contains("other columns"), "{refused}");
+}
+
+/// Each holder's objects are under its own upload key: under another's, a holder could send a copy of that
+/// holder, or be taken for it.
+#[test]
+fn uploads_under_another_holders_key_are_refused() {
+    let mut uploads = Uploads::new();
+    let [one, two, third] = [0, 1, 2].map(|key| uploads.upload(key, ladder_plan()));
+    let (records, both) = (by_records(2, 1), Some(RosterShape::Records(2)));
+    for sent in [
+        [one.clone(), one.clone()],
+        [two.clone(), two.clone()],
+        [two.clone(), one.clone()],
+        [one.clone(), third],
+    ] {
+        let refused = uploads.join(&records, both, &sent);
+        let Err(Error::Object(refused)) = refused else {
+            panic!("{refused:?}");
+        };
+        assert!(refused.contains("another key"), "{refused}");
+    }
+    // Without the roster's keys, and with those of another roster.
+    let sent = [one, two];
+    for shape in [None, Some(RosterShape::Records(3))] {
+        let refused = uploads.join(&records, shape, &sent);
+        let Err(Error::Object(refused)) = refused else {
+            panic!("{refused:?}");
+        };
+        assert!(refused.contains("another roster"), "{refused}");
+    }
 }
 
 /// The same statistics from encrypted counts, of one holder and of three, exactly; and a table may be
 /// counted in pieces.
 #[test]
 fn counts_release_what_the_pooled_table_would() {
-    for rows in [&[9000][..], &[30, 700, 65]] {
+    for (set, rows) in [
+        (COMPACT, &[9000][..]),
+        (COMPACT, &[30, 700, 65]),
+        (STANDARD, &[30, 700, 65]),
+        (WIDE, &[30, 70, 65]),
+    ] {
         let holders = by_records(rows.len() as u32, 1);
-        let counted = counted(P1, &holders, rows, ladder_plan(), Encryption::PublicKey);
+        let counted = counted(set, &holders, rows, ladder_plan(), Encryption::RosterKey);
         check(counted, &contrasts(), 1);
     }
-    let (holders, ladder) = (by_records(3, 2), ladder_plan());
-    let three = counted(P2, &holders, &[30, 70, 65], ladder, Encryption::PublicKey);
-    check(three, &scores(), 2);
 }
 
-/// And from counts under a key of the holder's own, of which there is one.
+/// The same from counts under an upload key that a sole holder drew.
 #[test]
-fn counts_under_a_key_of_the_holders_own_release_the_same() {
+fn counts_of_a_sole_holder_release_what_its_table_would() {
     let one = Holders::one();
     for (set, ladder, batches) in [
-        (P1, ladder_plan(), contrasts()),
-        (P1, two_page_plan(), many()),
-        (P1_LARGE, ladder_plan(), contrasts()),
-        (P2, ladder_plan(), scores()),
+        (COMPACT, ladder_plan(), contrasts()),
+        (COMPACT, two_page_plan(), many()),
+        (STANDARD, ladder_plan(), contrasts()),
+        (WIDE, ladder_plan(), scores()),
     ] {
-        let counted = counted(set, &one, &[900], ladder, Encryption::HolderKey);
+        let counted = counted(set, &one, &[900], ladder, Encryption::OwnKey);
         check(counted, &batches, 1);
     }
 }
 
 /// Of a hundred columns, all pairs' tables in a quarter of the ciphertexts: pairs far apart, a column by itself and
-/// the total, of one holder under a key of its own and of two.
+/// the total, of one holder and of two.
 #[test]
 fn counts_of_a_wide_table_lie_close_together_and_release_the_same() {
     let sizes = [4; 100];
@@ -364,11 +462,11 @@ fn counts_of_a_wide_table_lie_close_together_and_release_the_same() {
     statistics.extend(pairs.map(|(a, b)| Statistic::Product(centred(a), centred(b))));
     let requests = requests(statistics, 77_777);
     let ladder = LadderPlan::new(60, 1 << 20).unwrap();
-    for (set, holders, rows, encryption) in [
-        (P5, Holders::one(), &[300][..], Encryption::HolderKey),
-        (P1, by_records(2, 1), &[120, 80], Encryption::PublicKey),
+    for (holders, rows, encryption) in [
+        (Holders::one(), &[300][..], Encryption::OwnKey),
+        (by_records(2, 1), &[120, 80], Encryption::RosterKey),
     ] {
-        let counted = counted_of(&sizes, (set, encryption), &holders, rows, ladder);
+        let counted = counted_of(&sizes, (COMPACT, encryption), &holders, rows, ladder);
         check(counted, &requests, 1);
     }
 }
@@ -408,11 +506,11 @@ fn counted_of(
     };
     let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();
-    let keys = crypto.evaluation_keys(&mut rng).unwrap();
+    let shape = RosterShape::Counts(holders.count() as usize);
+    let of_roster = encryption == Encryption::RosterKey;
+    let keys = crypto.evaluation_keys(of_roster.then_some(shape), &mut rng);
+    let keys = keys.unwrap();
     let plan = CountsPlan::new(&domain, ladder).unwrap().under(encryption);
-    let own = HolderKey::random(&params, &mut rng).unwrap();
-    let own = (!encryption.is_public()).then_some(&own);
-    let encryptor = Encryptor::new(&public, own);
     let parts = parts(&pooled, holders, rows);
     let ladders: Vec<Ladder> = parts
         .iter()
@@ -427,6 +525,17 @@ fn counted_of(
             let piece = columns.map(|c| &c[first..c.len().min(first + 100)]);
             tally.add(&piece.collect::<Vec<_>>()).unwrap();
         }
+        let key = match encryption {
+            Encryption::OwnKey => HolderKey::random(&params, &mut rng),
+            Encryption::RosterKey => {
+                HolderKey::from_seeds(&params, vec![crypto.upload_seed(number)])
+            }
+        };
+        let key = key.unwrap();
+        let encryptor = match encryption {
+            Encryption::OwnKey => Encryptor::sole(&public, &key),
+            Encryption::RosterKey => Encryptor::of_roster(&key),
+        };
         let holder = CountsHolder::new(&tally, Noise::Drawn(ladder), encryptor, &plan).unwrap();
         for object in plan.objects() {
             stored.insert((number, object), holder.encode(object, &mut rng).unwrap());
@@ -438,7 +547,12 @@ fn counted_of(
         .filter(|(_, object)| matches!(object, Object::Noise { .. }));
     let noise = noise.map(|&(holder, object)| ((holder, object), get(holder, object).unwrap()));
     let noise = Arc::new(noise.collect::<HashMap<_, _>>());
-    let upload = CountsUpload::join(&params, &plan, holders, get, noise).unwrap();
+    let switch_keys = match encryption {
+        Encryption::OwnKey => SwitchKeys::own(|object| get(0, object)),
+        Encryption::RosterKey => SwitchKeys::of_roster(&keys, shape),
+    };
+    let switch_keys = switch_keys.unwrap();
+    let upload = CountsUpload::join(&params, &plan, holders, &switch_keys, get, noise).unwrap();
     let computation = Computation::of_counts(DATASET, public, keys, upload).unwrap();
     let key = SealingKey::from_bytes(&[6; 32]).unwrap();
     Setting {
@@ -471,10 +585,7 @@ fn a_tally_counts_what_its_terms_allow() {
     let triple = fhaim_domain::Clique::new([0, 1, 2]);
     assert_eq!(tally.marginal(&triple), None);
     let refused = Tally::of_table(tables.clone(), 499, &table).unwrap_err();
-    assert!(matches!(
-        refused,
-        fhaim_protocol::Error::Records { bound: 499, .. }
-    ));
+    assert!(matches!(refused, Error::Records { bound: 499, .. }));
     let mut tally = Tally::new(tables.clone(), 500);
     for columns in [
         &[&[0u32][..], &[0]][..],
@@ -484,13 +595,51 @@ fn a_tally_counts_what_its_terms_allow() {
         assert!(tally.add(columns).is_err());
     }
     assert_eq!(tally.records(), 0);
-    let params = Parameters::new(P1).unwrap();
-    let secret = fhaim_he::SecretKey::random(&params, &mut rng).unwrap();
-    let public = secret.public_key(&mut rng).unwrap();
+    let params = Parameters::new(COMPACT).unwrap();
+    let key = HolderKey::random(&params, &mut rng).unwrap();
     let plan = CountsPlan::new(table.domain(), ladder_plan()).unwrap();
-    assert!(CountsHolder::new(&tally, Noise::Fresh, &public, &plan).is_err());
-    let owners = by_columns(&[0, 1, 2]);
-    let none = |_, _| Err(fhaim_protocol::Error::Object("none"));
-    let noise = Arc::new(HashMap::new());
-    assert!(CountsUpload::join(&params, &plan, &owners, none, noise).is_err());
+    let plan = plan.under(Encryption::RosterKey);
+    let encryptor = Encryptor::of_roster(&key);
+    let refused = CountsHolder::new(&tally, Noise::Fresh, encryptor, &plan);
+    assert!(matches!(refused, Err(Error::Table(_))), "{refused:?}");
+}
+
+#[test]
+fn counts_of_another_roster_are_refused() {
+    let mut rng = ChaCha20Rng::seed_from_u64(2);
+    let params = Parameters::new(COMPACT).unwrap();
+    let secret = fhaim_he::SecretKey::random(&params, &mut rng).unwrap();
+    let domain = fhaim_domain::Domain::new(vec![3, 2, 5]);
+    let plan = CountsPlan::new(&domain, ladder_plan()).unwrap();
+    let plan = plan.under(Encryption::RosterKey);
+    let (two, three) = (RosterShape::Counts(2), RosterShape::Counts(3));
+    let keys = secret.roster_evaluation_keys(two, &mut rng).unwrap();
+    let switch_keys = SwitchKeys::of_roster(&keys, two).unwrap();
+    for other in [three, RosterShape::Records(2)] {
+        let refused = SwitchKeys::of_roster(&keys, other);
+        assert!(matches!(refused, Err(Error::Object(_))), "{refused:?}");
+    }
+    let key = |n| HolderKey::from_seeds(&params, vec![secret.upload_seed(n)]).unwrap();
+    let key = [key(0), key(1)];
+    let encrypted = |holder: usize| Payload::Seeded(key[holder].encrypt(&[1], &mut rng).unwrap());
+    let sent = [0, 1].map(encrypted);
+    let join = |holders: &Holders, sent: [&Payload; 2]| {
+        let get = |holder: usize, _| Ok(sent[holder].clone());
+        let noise = Arc::new(HashMap::new());
+        CountsUpload::join(&params, &plan, holders, &switch_keys, get, noise).map(drop)
+    };
+    let [one, other] = &sent;
+    join(&by_records(2, 1), [one, other]).unwrap();
+    for sent in [[one, one], [other, other], [other, one]] {
+        let refused = join(&by_records(2, 1), sent);
+        let Err(Error::Encryption(fhaim_he::Error::Mismatch(refused))) = refused else {
+            panic!("{refused:?}");
+        };
+        assert!(refused.contains("another holder's key"), "{refused}");
+    }
+    let columns = by_records(2, 1).with_columns(vec![0, 1, 1]).unwrap();
+    for other in [by_records(3, 1), columns] {
+        let refused = join(&other, [&sent[0], &sent[1]]);
+        assert!(matches!(refused, Err(Error::Object(_))), "{refused:?}");
+    }
 }

@@ -1,15 +1,22 @@
-//! What a holder sends under a key of its own is half as long, and is refused where its parts do not belong
-//! together.
+//! Uploads under an upload key: their sizes and seeds, and the uploads whose parts do not belong together.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{LadderKey, LadderPlan};
-use fhaim_he::{HolderKey, Layout, P1, P1_LARGE, ParameterSet, Parameters, PublicKey, SecretKey};
+use fhaim_he::{
+    COMPACT, HolderKey, Layout, ParameterSet, Parameters, PublicKey, STANDARD, SecretKey,
+};
 use fhaim_protocol::Error;
+use fhaim_protocol::computation::{Answer, Computation};
 use fhaim_protocol::encryption::{Encryption, Encryptor, Payload, key_from_text, key_to_text};
 use fhaim_protocol::holder::{Holder, Noise};
+use fhaim_protocol::joint::join_uploads;
+use fhaim_protocol::request::{DatasetId, JobId};
+use fhaim_protocol::sealing::SealingKey;
 use fhaim_protocol::upload::{Object, Upload, UploadPlan};
+use fhaim_protocol::window::Window;
+use fhaim_release::{Holders, ReleaseRequest, Statistic};
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,6 +34,7 @@ fn table(records: usize) -> Table {
 
 struct Setting {
     params: Parameters,
+    secret: SecretKey,
     public: PublicKey,
     table: Table,
     plan: UploadPlan,
@@ -43,7 +51,8 @@ impl Setting {
         let plan = UploadPlan::for_table(table.domain(), records, ladder, &set).unwrap();
         Self {
             public: secret.public_key(&mut rng).unwrap(),
-            plan: plan.under(Encryption::HolderKey),
+            secret,
+            plan,
             params,
             table,
             rng,
@@ -55,7 +64,7 @@ impl Setting {
     }
 
     fn send(&mut self, own: &HolderKey) -> Stored {
-        let encryptor = Encryptor::new(&self.public, Some(own));
+        let encryptor = Encryptor::sole(&self.public, own);
         let holder = Holder::new(&self.table, 10_000, Noise::Fresh, encryptor, self.plan).unwrap();
         let rng = &mut self.rng;
         let objects = self.plan.objects();
@@ -63,19 +72,37 @@ impl Setting {
         sent.collect()
     }
 
-    fn put_together(&self, stored: &Stored) -> Result<Upload, Error> {
+    /// Computes a release whose noise is made of every vector of the ladder.
+    fn compute(&mut self, stored: &Stored) -> Result<Answer, Error> {
         let get = |object| self.plan.decode(&self.params, object, &stored[&object]);
-        Upload::from_objects(&self.params, self.plan, get)
+        let upload = Upload::from_objects(&self.params, self.plan, get)?;
+        let keys = self.secret.evaluation_keys(&mut self.rng)?;
+        let domain = self.table.domain();
+        let upload = join_uploads(domain, &Holders::one(), &keys, &[upload])?;
+        let (dataset, job) = (DatasetId([7; 16]), JobId([1; 16]));
+        let public = self.public.clone();
+        let computation = Computation::new(dataset, domain.clone(), public, keys, upload);
+        let window = Window::new(dataset, job, 0, self.plan.ladder);
+        let total = ReleaseRequest {
+            number: 0,
+            statistic: Statistic::Total,
+            variance_units: 0b11_11,
+        };
+        computation.answer(
+            &window,
+            &[total],
+            &SealingKey::from_bytes(&[6; 32]).unwrap(),
+        )
     }
 }
 
 #[test]
-fn objects_are_half_as_long_and_the_keys_come_first() {
-    for set in [P1, P1_LARGE] {
+fn objects_have_the_planned_sizes_and_the_keys_are_first() {
+    for set in [COMPACT, STANDARD] {
         let mut setting = Setting::new(set, 100);
         let own = setting.own();
         let sent = setting.send(&own);
-        setting.put_together(&sent).unwrap();
+        setting.compute(&sent).unwrap();
         assert_eq!(setting.plan.objects().next(), Some(Object::Keys));
         let form = setting.plan.form();
         let bytes: usize = sent.values().map(Vec::len).sum();
@@ -92,8 +119,8 @@ fn objects_are_half_as_long_and_the_keys_come_first() {
 
 /// No seed is drawn twice: not for two objects, nor for one that is encrypted again.
 #[test]
-fn an_object_that_is_encrypted_again_has_another_seed() {
-    let mut setting = Setting::new(P1, 100);
+fn repeatedly_encrypted_object_has_another_seed() {
+    let mut setting = Setting::new(COMPACT, 100);
     let own = setting.own();
     let mut masks = BTreeSet::new();
     for _ in 0..2 {
@@ -113,13 +140,13 @@ fn an_object_that_is_encrypted_again_has_another_seed() {
     assert_eq!(masks.len(), 2 * setting.plan.ciphertext_count());
 }
 
-/// What a holder kept of its noise gives the same noise under other seeds.
+/// The key that a holder kept of its noise gives the same noise under other seeds.
 #[test]
 fn noise_from_a_kept_key_is_encrypted_under_new_seeds() {
-    let mut setting = Setting::new(P1, 100);
+    let mut setting = Setting::new(COMPACT, 100);
     let own = setting.own();
     let kept = LadderKey::random([1; 16], &mut setting.rng);
-    let encryptor = Encryptor::new(&setting.public, Some(&own));
+    let encryptor = Encryptor::sole(&setting.public, &own);
     let noise = Noise::Keyed(&kept);
     let holder = Holder::new(&setting.table, 1000, noise, encryptor, setting.plan).unwrap();
     let object = setting.plan.noise_objects().next().unwrap();
@@ -129,13 +156,13 @@ fn noise_from_a_kept_key_is_encrypted_under_new_seeds() {
 
 #[test]
 fn parts_of_two_uploads_are_refused() {
-    let mut setting = Setting::new(P1, 100);
+    let mut setting = Setting::new(COMPACT, 100);
     let (one, other) = (setting.own(), setting.own());
     let (one, other) = (setting.send(&one), setting.send(&other));
     for object in setting.plan.objects() {
         let mut mixed = one.clone();
         mixed.insert(object, other[&object].clone());
-        let refused = setting.put_together(&mixed).unwrap_err();
+        let refused = setting.compute(&mixed).unwrap_err();
         assert!(
             matches!(refused, Error::Object(_) | Error::Encryption(_)),
             "{object}: {refused}"
@@ -145,8 +172,8 @@ fn parts_of_two_uploads_are_refused() {
 }
 
 #[test]
-fn what_is_no_object_of_the_plan_is_refused() {
-    let mut setting = Setting::new(P1, 100);
+fn bytes_of_no_object_of_the_plan_are_refused() {
+    let mut setting = Setting::new(COMPACT, 100);
     let own = setting.own();
     let sent = setting.send(&own);
     let (plan, params) = (setting.plan, setting.params.clone());
@@ -167,26 +194,59 @@ fn what_is_no_object_of_the_plan_is_refused() {
             assert!(plan.decode(&params, object, &flipped).is_err(), "{place}");
         }
     }
-    // One in the place of the other, of the public key's in the place of the holder's, and the reverse.
+    // One in the place of the other, and a ciphertext under the public key.
     assert!(plan.decode(&params, column, &sent[&Object::Keys]).is_err());
     assert!(plan.decode(&params, Object::Keys, &sent[&column]).is_err());
-    let public = Payload::Ciphertexts(setting.public.encrypt(&[1], &mut setting.rng).unwrap());
-    assert!(
-        plan.decode(&params, column, &public.encode(&params))
-            .is_err()
-    );
-    let before = plan.under(Encryption::PublicKey);
-    assert!(before.decode(&params, column, &sent[&column]).is_err());
-    let keys = before.decode(&params, Object::Keys, &sent[&Object::Keys]);
+    let public = setting.public.encrypt(&[1], &mut setting.rng).unwrap();
+    let public = public[0].to_bytes(&params);
+    let refused = plan.decode(&params, column, &public).unwrap_err();
+    assert!(matches!(refused, Error::Object(_)), "{refused}");
+    // A holder of a roster sends ciphertexts of the same form, and no keys.
+    let of_roster = plan.under(Encryption::RosterKey);
+    assert!(of_roster.decode(&params, column, &sent[&column]).is_ok());
+    let keys = of_roster.decode(&params, Object::Keys, &sent[&Object::Keys]);
     assert!(matches!(keys, Err(Error::Object(_))));
+}
+
+/// A holder of a roster that could make switching keys would make those of the dataset's key.
+#[test]
+fn holder_of_a_roster_cannot_follow_a_sole_holders_plan() {
+    let mut setting = Setting::new(COMPACT, 100);
+    let own = setting.own();
+    let (sole, of_roster) = (
+        Encryptor::sole(&setting.public, &own),
+        Encryptor::of_roster(&own),
+    );
+    let under_roster_key = setting.plan.under(Encryption::RosterKey);
+    let holder = |encryptor, plan| Holder::new(&setting.table, 1000, Noise::Fresh, encryptor, plan);
+    for (encryptor, other) in [(sole, under_roster_key), (of_roster, setting.plan)] {
+        let refused = holder(encryptor, other);
+        assert!(matches!(refused, Err(Error::Object(_))), "{refused:?}");
+    }
+    let holder = holder(of_roster, under_roster_key).unwrap();
+    let refused = holder.encrypt(Object::Keys, &mut setting.rng);
+    assert!(matches!(refused, Err(Error::Object(_))), "{refused:?}");
+}
+
+#[test]
+fn payload_is_under_the_key_that_encrypted_it() {
+    let mut setting = Setting::new(COMPACT, 100);
+    let (own, other) = (setting.own(), setting.own());
+    let sent = setting.send(&own);
+    for (object, bytes) in &sent {
+        let payload = setting.plan.decode(&setting.params, *object, bytes);
+        let payload: Payload = payload.unwrap();
+        assert_eq!(payload.is_under(own.id()), *object != Object::Keys);
+        assert!(!payload.is_under(other.id()));
+    }
 }
 
 #[test]
 fn keys_of_another_set_or_layout_are_refused() {
-    let mut setting = Setting::new(P1, 100);
+    let mut setting = Setting::new(COMPACT, 100);
     let own = setting.own();
     let sent = setting.send(&own);
-    let mut large = Setting::new(P1_LARGE, 100);
+    let mut large = Setting::new(STANDARD, 100);
     let other = large.own();
     let keys = &large.send(&other)[&Object::Keys];
     assert!(
@@ -202,14 +262,14 @@ fn keys_of_another_set_or_layout_are_refused() {
     let keys = &sent[&Object::Keys];
     assert!(wider.decode(&setting.params, Object::Keys, keys).is_err());
     // A key of one set encrypts nothing of another.
-    let encryptor = Encryptor::new(&setting.public, Some(&other));
+    let encryptor = Encryptor::sole(&setting.public, &other);
     let holder = Holder::new(&setting.table, 1000, Noise::Fresh, encryptor, setting.plan);
     assert!(holder.is_err());
 }
 
 #[test]
-fn a_key_is_read_back_from_text_alone_that_it_was_written_as() {
-    let mut setting = Setting::new(P1, 100);
+fn key_is_read_from_the_text_that_it_is_written_as() {
+    let mut setting = Setting::new(COMPACT, 100);
     let own = setting.own();
     let text = key_to_text(&own);
     let read = key_from_text(&setting.params, &text).unwrap();
@@ -220,6 +280,7 @@ fn a_key_is_read_back_from_text_alone_that_it_was_written_as() {
         let refused = key_from_text(&setting.params, wrong)
             .unwrap_err()
             .to_string();
-        assert!(!refused.contains(&text[100..140]), "it quotes the key");
+        let seed = &text[text.len() - 64..];
+        assert!(!refused.contains(&seed[..16]), "it quotes the key");
     }
 }

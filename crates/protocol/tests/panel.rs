@@ -6,18 +6,23 @@
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{Ladder, LadderPlan, Rho};
 use fhaim_he::shares::{KeyShare, Opening, combine};
-use fhaim_he::{DEGREE, P1, P2, PAGE, ParameterSet, Parameters, SecretKey};
+use fhaim_he::{
+    DEGREE, HolderKey, PAGE, ParameterSet, Parameters, RosterShape, STANDARD, SecretKey, WIDE,
+};
 use fhaim_protocol::Error;
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::crypto::{chain::Freeze, judge::Rules};
+use fhaim_protocol::encryption::{Encryption, Encryptor};
 use fhaim_protocol::holder::{self, Holder, Noise};
+use fhaim_protocol::joint::join_uploads;
 use fhaim_protocol::panel::decryption::{Opened, Reader, Service, request_digest};
 use fhaim_protocol::panel::docket::Record;
 use fhaim_protocol::panel::generation::KeyGeneration;
 use fhaim_protocol::panel::{KeyService, Panel, ServiceKey};
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
 use fhaim_protocol::sealing::SealingKey;
-use fhaim_protocol::upload::UploadPlan;
+use fhaim_protocol::upload::{Upload, UploadPlan};
+use fhaim_protocol::upload_key::upload_key;
 use fhaim_protocol::window::Window;
 use fhaim_release::{Axis, Holders, ReleaseRequest, Source, SquaredTerm, Statistic};
 use fhaim_synth::PlaintextSource;
@@ -50,7 +55,12 @@ fn table(records: usize, rng: &mut ChaCha20Rng) -> Table {
 }
 
 /// Makes a key, each message going to everyone in turn.
-fn services(set: ParameterSet, count: usize, rules: &Rules) -> Vec<Service> {
+fn services(
+    set: ParameterSet,
+    count: usize,
+    shape: Option<RosterShape>,
+    rules: &Rules,
+) -> Vec<Service> {
     let params = Parameters::shared(set).unwrap();
     let params = params.with_shares(count).unwrap();
     let key = |number: usize| ServiceKey::from_bytes(&[number as u8 + 1; 32]);
@@ -63,7 +73,7 @@ fn services(set: ParameterSet, count: usize, rules: &Rules) -> Vec<Service> {
     let mut rng = ChaCha20Rng::seed_from_u64(count as u64);
     let mut begin = |number| {
         let share = KeyShare::random(&params, &mut rng).unwrap();
-        KeyGeneration::new(panel.clone(), share, key(number)).unwrap()
+        KeyGeneration::new(panel.clone(), shape, share, key(number)).unwrap()
     };
     let mut making: Vec<_> = (0..count).map(&mut begin).collect();
     while !making.iter().all(KeyGeneration::is_done) {
@@ -104,26 +114,94 @@ struct Setting {
 }
 
 fn setting(set: ParameterSet, count: usize) -> Setting {
-    setting_with(set, count, false)
+    setting_with(set, count, Roster::None, false)
 }
 
-/// The same under terms with a second computation service.
-fn setting_with(set: ParameterSet, count: usize, witness: bool) -> Setting {
+/// Who uploads the table.
+#[derive(Clone, Copy, Debug)]
+enum Roster {
+    /// A sole holder.
+    None,
+    /// Two holders of records.
+    Records,
+    /// Two holders of columns, of which the second has the middle one.
+    Columns,
+}
+
+impl Roster {
+    fn holders(self) -> Holders {
+        let two = || Holders::of_records(2, 1).unwrap();
+        match self {
+            Self::None => Holders::one(),
+            Self::Records => two(),
+            Self::Columns => two().with_columns(vec![0, 1, 0]).unwrap(),
+        }
+    }
+
+    fn shape(self) -> Option<RosterShape> {
+        match self {
+            Self::None => None,
+            Self::Records => Some(RosterShape::Records(2)),
+            Self::Columns => Some(RosterShape::Columns(2)),
+        }
+    }
+
+    fn parts(self, table: &Table) -> Vec<Table> {
+        let records = |from, to| table.select(&(from..to).collect::<Vec<_>>()).unwrap();
+        let attributes = |all: &[usize]| {
+            let columns = all.iter().map(|&a| table.column(a).to_vec());
+            let schema = table.schema().part(all).unwrap();
+            Table::new(Arc::new(schema), columns.collect()).unwrap()
+        };
+        match self {
+            Self::None => vec![table.clone()],
+            Self::Records => vec![records(0, 130), records(130, table.records())],
+            Self::Columns => vec![attributes(&[0, 2]), attributes(&[1])],
+        }
+    }
+}
+
+/// With other rosters, and under terms with a second computation service.
+fn setting_with(set: ParameterSet, count: usize, roster: Roster, witness: bool) -> Setting {
     let mut rng = ChaCha20Rng::seed_from_u64(9);
     let table = table(200, &mut rng);
     let plan = LadderPlan::new(200, 1 << 30).unwrap();
+    let holders = roster.holders();
     let rules = Rules {
         witness,
+        holders: holders.clone(),
         ..rules(&table, plan, set)
     };
-    let services = services(set, count, &rules);
+    let services = services(set, count, roster.shape(), &rules);
     let key = services[0].key();
     let (public, evaluation) = (key.public_key().clone(), key.evaluation_keys().clone());
-    let ladder = Ladder::draw(plan, &mut rng);
-    let upload = UploadPlan::for_table(table.domain(), table.records(), plan, &set).unwrap();
-    let holder = Holder::new(&table, BOUND, Noise::Drawn(&ladder), &public, upload).unwrap();
-    let upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
     let params = public.params().clone();
+    let parts = roster.parts(&table);
+    let ladders: Vec<Ladder> = parts.iter().map(|_| Ladder::draw(plan, &mut rng)).collect();
+    let upload = |(number, (part, ladder)): (usize, (&Table, &Ladder))| {
+        let upload = UploadPlan::for_table(part.domain(), part.records(), plan, &set).unwrap();
+        let upload_key = match roster {
+            Roster::None => HolderKey::random(&params, &mut rng).unwrap(),
+            Roster::Records | Roster::Columns => {
+                let shares = services
+                    .iter()
+                    .map(|service| service.key().seat().key_share());
+                let seeds = shares.map(|share| share.upload_seed(number)).collect();
+                upload_key(&params, seeds).unwrap()
+            }
+        };
+        let (encryptor, upload) = match roster {
+            Roster::None => (Encryptor::sole(&public, &upload_key), upload),
+            Roster::Records | Roster::Columns => {
+                let encryptor = Encryptor::of_roster(&upload_key);
+                (encryptor, upload.under(Encryption::RosterKey))
+            }
+        };
+        let holder = Holder::new(part, BOUND, Noise::Drawn(ladder), encryptor, upload).unwrap();
+        holder::encrypt(&holder, &mut rng, &|| ()).unwrap()
+    };
+    let uploads: Vec<Upload> = parts.iter().zip(&ladders).enumerate().map(upload).collect();
+    let upload = join_uploads(table.domain(), &holders, &evaluation, &uploads).unwrap();
     let reader = Reader::new(
         key.seat().panel().clone(),
         params.clone(),
@@ -134,7 +212,7 @@ fn setting_with(set: ParameterSet, count: usize, witness: bool) -> Setting {
         computation: Computation::new(DATASET, domain, public, evaluation, upload),
         reader: reader.unwrap(),
         table,
-        ladder,
+        ladder: Ladder::sum(&ladders).unwrap(),
         params,
         services,
     }
@@ -242,31 +320,49 @@ fn scores(first: u32) -> Vec<ReleaseRequest> {
 }
 
 #[test]
-fn a_batch_is_what_it_would_be_in_the_clear() {
-    for (set, count) in [(P1, 2), (P1, 3), (P2, 2), (P2, 3)] {
-        let mut setting = setting(set, count);
+fn batch_is_released_as_in_the_clear() {
+    for (set, count, roster) in [
+        (STANDARD, 2, Roster::None),
+        (STANDARD, 3, Roster::None),
+        (WIDE, 2, Roster::None),
+        (STANDARD, 2, Roster::Records),
+        (STANDARD, 3, Roster::Records),
+        (STANDARD, 2, Roster::Columns),
+        (STANDARD, 3, Roster::Columns),
+    ] {
+        let mut setting = setting_with(set, count, roster, false);
         setting.begin(JOB);
-        let mut batches = vec![contrasts()];
-        if set == P2 {
-            batches.push(scores(3));
-        }
-        let answers: Vec<_> = batches.iter().map(|batch| setting.release(batch)).collect();
+        let answers = setting.release(&contrasts());
         let mut clear = PlaintextSource::with_ladder(&setting.table, &setting.ladder);
-        for (batch, answers) in batches.iter().zip(answers) {
-            assert_eq!(answers, clear.release(batch).unwrap(), "{count} services");
-        }
+        let expected = clear.release(&contrasts()).unwrap();
+        assert_eq!(answers, expected, "{count} services, {roster:?}");
         let first = setting.services[0].record().docket(JOB).unwrap().clone();
         for service in &setting.services {
             assert_eq!(*service.record().docket(JOB).unwrap(), first);
         }
-        assert_eq!(first.ledger().entries().len(), batches.concat().len());
+        assert_eq!(first.ledger().entries().len(), contrasts().len());
+    }
+}
+
+/// Split keys have no switching keys for squared scores.
+#[test]
+fn squared_scores_under_split_keys_are_refused() {
+    for count in [2, 3] {
+        let mut setting = setting(WIDE, count);
+        setting.begin(JOB);
+        let key = SealingKey::from_bytes(&[6; 32]).unwrap();
+        let refused = setting
+            .computation
+            .answer(&setting.window(JOB), &scores(0), &key);
+        let refused = refused.unwrap_err();
+        assert!(refused.to_string().contains("squared scores"), "{refused}");
     }
 }
 
 /// Only the first assigns runs, and the others give a job no other run than they would themselves.
 #[test]
 fn runs_are_assigned_by_the_first_and_checked_by_the_others() {
-    let mut setting = setting(P1, 2);
+    let mut setting = setting(STANDARD, 2);
     let jobs = [JOB, JobId([2; 16]), JobId([3; 16])];
     let [first, second] = &mut setting.services[..] else {
         panic!("two services");
@@ -288,7 +384,7 @@ fn runs_are_assigned_by_the_first_and_checked_by_the_others() {
     );
     // A first service that was set back gives the first run to another job.
     let plan = setting.ladder.plan();
-    let empty = Record::new(rules(&setting.table, plan, P1), 2);
+    let empty = Record::new(rules(&setting.table, plan, STANDARD), 2);
     first.restore(empty);
     let swapped = first.assign(jobs[1], UPLOAD).unwrap();
     assert!(matches!(second.follow(&swapped), Err(Error::Panel(_))));
@@ -298,7 +394,7 @@ fn runs_are_assigned_by_the_first_and_checked_by_the_others() {
 /// computation service shows each another request, and not on the word of the others alone.
 #[test]
 fn nobody_debits_what_one_refuses() {
-    let mut setting = setting(P1, 3);
+    let mut setting = setting(STANDARD, 3);
     setting.begin(JOB);
     let (request, other) = (setting.seal(&contrasts()), {
         let mut other = contrasts();
@@ -328,7 +424,7 @@ fn nobody_debits_what_one_refuses() {
     );
 
     // One who is shown another request promises that, and the promises do not add up.
-    let mut setting = self::setting(P1, 3);
+    let mut setting = self::setting(STANDARD, 3);
     setting.begin(JOB);
     let before = setting.ledgers();
     let verdicts = [(0, &request), (1, &request), (2, &other)];
@@ -349,7 +445,7 @@ fn nobody_debits_what_one_refuses() {
 /// as long as one was not.
 #[test]
 fn a_repetition_sends_the_same_share() {
-    let mut setting = setting(P1, 2);
+    let mut setting = setting(STANDARD, 2);
     setting.begin(JOB);
     let older = setting.services[0].record().clone();
     let request = setting.seal(&contrasts());
@@ -385,7 +481,7 @@ fn a_repetition_sends_the_same_share() {
 /// planted: an upload's column, which no ledger pays for.
 #[test]
 fn all_but_one_cannot_read_a_planted_page() {
-    let mut setting = setting(P1, 3);
+    let mut setting = setting(STANDARD, 3);
     setting.begin(JOB);
     let column: Vec<i64> = (0..DEGREE as i64).map(|i| i % 2).collect();
     let public = setting.services[0].key().public_key().clone();
@@ -432,7 +528,7 @@ fn all_but_one_cannot_read_a_planted_page() {
 /// no share of it leaves, and nothing is debited.
 #[test]
 fn a_page_that_a_second_service_did_not_compute_is_shared_by_none() {
-    let mut setting = setting_with(P1, 2, true);
+    let mut setting = setting_with(STANDARD, 2, Roster::None, true);
     setting.begin(JOB);
     let honest = setting.seal(&contrasts());
     let witness = request_digest(&setting.params, &honest);
@@ -463,7 +559,7 @@ fn a_page_that_a_second_service_did_not_compute_is_shared_by_none() {
     assert_eq!(entries(&setting), 0);
 
     // What both computed is promised, and shared once all have.
-    let mut setting = setting_with(P1, 2, true);
+    let mut setting = setting_with(STANDARD, 2, Roster::None, true);
     setting.begin(JOB);
     let honest = setting.seal(&contrasts());
     let witness = request_digest(&setting.params, &honest);
@@ -482,11 +578,11 @@ fn a_page_that_a_second_service_did_not_compute_is_shared_by_none() {
 /// nothing is read behind it, and services that were told judge and share nothing more.
 #[test]
 fn the_noise_of_pages_answers_one_question() {
-    let mut setting = setting(P1, 2);
+    let mut setting = setting(STANDARD, 2);
     setting.begin(JOB);
     let mut rng = ChaCha20Rng::seed_from_u64(4);
     // Under another key, so that its noise is as large as can be.
-    let other = SecretKey::random(&Parameters::shared(P1).unwrap(), &mut rng).unwrap();
+    let other = SecretKey::random(&Parameters::shared(STANDARD).unwrap(), &mut rng).unwrap();
     let other = other.public_key(&mut rng).unwrap();
     // Of 19 cells: one alone would be within the bound every fifth time.
     let (first, second) = (contrasts(), requests(3, vec![Statistic::Total], 8));
@@ -521,7 +617,7 @@ fn the_noise_of_pages_answers_one_question() {
 /// are refused, and freeze nothing.
 #[test]
 fn shares_are_read_strictly() {
-    let mut setting = setting(P1, 2);
+    let mut setting = setting(STANDARD, 2);
     setting.begin(JOB);
     let [first, second] = [0..1, 1..3].map(|part| contrasts()[part].to_vec());
     let request = setting.seal(&first);

@@ -6,8 +6,8 @@
 use fhaim_domain::{Domain, Schema, Table};
 use fhaim_dp::{Allocator, Ladder, LadderPlan, Rho, Span};
 use fhaim_he::{
-    Cell, Ciphertext, Combination, EncryptedTable, Evaluator, Factors, HolderKey, Layout, P1,
-    P1_LARGE, P2, PAGE, Page, ParameterSet, Parameters, Work, seal,
+    COMPACT, Cell, Ciphertext, Combination, EncryptedTable, Evaluator, Factors, HolderKey, Layout,
+    PAGE, Page, ParameterSet, Parameters, PublicKey, RosterShape, STANDARD, WIDE, Work, seal,
 };
 use fhaim_protocol::{
     Error,
@@ -15,6 +15,7 @@ use fhaim_protocol::{
     crypto::{CryptoService, chain::Freeze, judge::Rules},
     encryption::{Encryption, Encryptor},
     holder::{self, Holder, Noise},
+    joint::join_uploads,
     local::EncryptedSource,
     request::{DatasetId, DecryptRequest, JobId, Part, SealedPage},
     sealing::SealingKey,
@@ -69,7 +70,7 @@ struct Setting {
 }
 
 fn setting(set: ParameterSet, sizes: &[usize], records: usize, budget: f64) -> Setting {
-    setting_under(Encryption::PublicKey, set, sizes, records, budget)
+    setting_under(Encryption::OwnKey, set, sizes, records, budget)
 }
 
 fn setting_under(
@@ -98,15 +99,16 @@ fn setting_under(
     };
     let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();
-    let keys = crypto.evaluation_keys(&mut rng).unwrap();
+    let keys = crypto.evaluation_keys(shape(encryption), &mut rng).unwrap();
     let ladder = Ladder::draw(plan, &mut rng);
     let upload_plan = UploadPlan::for_table(&domain, records, plan, &set).unwrap();
     let upload_plan = upload_plan.under(encryption);
-    let own = own_key(encryption, &params, &mut rng);
-    let encryptor = Encryptor::new(&public, own.as_ref());
+    let key = upload_key(encryption, &crypto, &params, &mut rng);
     let noise = Noise::Drawn(&ladder);
+    let encryptor = encryptor(encryption, &public, &key);
     let holder = Holder::new(&table, BOUND, noise, encryptor, upload_plan).unwrap();
     let upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
+    let upload = join_uploads(&domain, &Holders::one(), &keys, &[upload]).unwrap();
     let computation = Computation::new(DATASET, domain, public, keys, upload);
     Setting {
         table,
@@ -116,13 +118,34 @@ fn setting_under(
     }
 }
 
-/// The key of the holder's own, where there is to be one.
-fn own_key(
+/// The roster that the key service makes upload keys for: one of one holder, or none.
+fn shape(encryption: Encryption) -> Option<RosterShape> {
+    (encryption == Encryption::RosterKey).then_some(RosterShape::Records(1))
+}
+
+/// The upload key of the only holder.
+fn upload_key(
     encryption: Encryption,
+    crypto: &CryptoService,
     params: &Parameters,
     rng: &mut ChaCha20Rng,
-) -> Option<HolderKey> {
-    (!encryption.is_public()).then(|| HolderKey::random(params, rng).unwrap())
+) -> HolderKey {
+    match encryption {
+        Encryption::OwnKey => HolderKey::random(params, rng),
+        Encryption::RosterKey => HolderKey::from_seeds(params, vec![crypto.upload_seed(0)]),
+    }
+    .unwrap()
+}
+
+fn encryptor<'a>(
+    encryption: Encryption,
+    public: &'a PublicKey,
+    key: &'a HolderKey,
+) -> Encryptor<'a> {
+    match encryption {
+        Encryption::OwnKey => Encryptor::sole(public, key),
+        Encryption::RosterKey => Encryptor::of_roster(key),
+    }
 }
 
 /// What the statistic is in the clear.
@@ -233,37 +256,49 @@ fn check(setting: Setting, batches: &[Vec<ReleaseRequest>]) {
 #[test]
 fn contrasts_are_exact_with_and_without_slots_and_over_chunks() {
     for records in [30, 700, 9000] {
-        check(setting(P1, &[3, 2, 5], records, 100.0), &contrast_batches());
+        check(
+            setting(COMPACT, &[3, 2, 5], records, 100.0),
+            &contrast_batches(),
+        );
     }
 }
 
-/// The same counts and the same noise, whichever key the holder encrypted under.
+/// The same counts and the same noise under upload keys of holders and of key services.
 #[test]
-fn contrasts_are_exact_under_a_key_of_the_holders_own() {
-    for (set, records) in [(P1, 30), (P1, 700), (P1, 9000), (P1_LARGE, 500), (P2, 500)] {
-        let setting = setting_under(Encryption::HolderKey, set, &[3, 2, 5], records, 100.0);
-        check(setting, &contrast_batches());
+fn contrasts_are_exact_under_either_upload_key() {
+    for encryption in [Encryption::OwnKey, Encryption::RosterKey] {
+        for (set, records) in [
+            (COMPACT, 30),
+            (COMPACT, 700),
+            (COMPACT, 9000),
+            (STANDARD, 500),
+            (WIDE, 500),
+        ] {
+            let setting = setting_under(encryption, set, &[3, 2, 5], records, 100.0);
+            check(setting, &contrast_batches());
+        }
     }
 }
 
 #[test]
 fn an_upload_comes_together_from_objects_made_by_themselves() {
-    for encryption in [Encryption::PublicKey, Encryption::HolderKey] {
+    for encryption in [Encryption::OwnKey, Encryption::RosterKey] {
         comes_together(encryption);
     }
 }
 
 fn comes_together(encryption: Encryption) {
-    let mut setting = setting(P1, &[3, 2, 5], 9000, 100.0);
+    let mut setting = setting(COMPACT, &[3, 2, 5], 9000, 100.0);
     let mut rng = ChaCha20Rng::seed_from_u64(5);
     let public = setting.crypto.public_key(&mut rng).unwrap();
-    let keys = setting.crypto.evaluation_keys(&mut rng).unwrap();
+    let keys = setting.crypto.evaluation_keys(shape(encryption), &mut rng);
+    let keys = keys.unwrap();
     let (table, params) = (&setting.table, public.params());
     let domain = table.domain().clone();
-    let plan = UploadPlan::for_table(&domain, 9000, setting.ladder.plan(), &P1).unwrap();
+    let plan = UploadPlan::for_table(&domain, 9000, setting.ladder.plan(), &COMPACT).unwrap();
     let plan = plan.under(encryption);
-    let own = own_key(encryption, params, &mut rng);
-    let encryptor = Encryptor::new(&public, own.as_ref());
+    let key = upload_key(encryption, &setting.crypto, params, &mut rng);
+    let encryptor = encryptor(encryption, &public, &key);
     let noise = Noise::Drawn(&setting.ladder);
     let holder = Holder::new(table, BOUND, noise, encryptor, plan).unwrap();
     let mut objects: Vec<Object> = plan.objects().collect();
@@ -274,6 +309,7 @@ fn comes_together(encryption: Encryption) {
         .collect();
     let fetch = |object: Object| plan.decode(params, object, &stored[&object.name()]);
     let upload = Upload::from_objects(params, plan, fetch).unwrap();
+    let upload = join_uploads(&domain, &Holders::one(), &keys, &[upload]).unwrap();
     setting.computation = Computation::new(DATASET, domain, public, keys, upload);
     check(setting, &contrast_batches());
 }
@@ -281,14 +317,16 @@ fn comes_together(encryption: Encryption) {
 /// The terms pay for a change by one record of at most so many: a larger table is no holder's.
 #[test]
 fn a_table_over_the_record_bound_is_refused() {
-    let setting = setting(P1, &[3, 2, 5], 30, 1.0);
+    let setting = setting(COMPACT, &[3, 2, 5], 30, 1.0);
     let mut rng = ChaCha20Rng::seed_from_u64(6);
     let public = setting.crypto.public_key(&mut rng).unwrap();
     let domain = setting.table.domain();
-    let plan = UploadPlan::for_table(domain, 30, setting.ladder.plan(), &P1).unwrap();
+    let plan = UploadPlan::for_table(domain, 30, setting.ladder.plan(), &COMPACT).unwrap();
+    let own = HolderKey::random(public.params(), &mut rng).unwrap();
     let holder = |bound| {
         let noise = Noise::Drawn(&setting.ladder);
-        Holder::new(&setting.table, bound, noise, &public, plan)
+        let encryptor = Encryptor::sole(&public, &own);
+        Holder::new(&setting.table, bound, noise, encryptor, plan)
     };
     holder(30).unwrap();
     let error = holder(29).unwrap_err();
@@ -306,26 +344,28 @@ fn a_table_over_the_record_bound_is_refused() {
 
 #[test]
 fn a_plan_that_is_not_the_tables_is_refused() {
-    let setting = setting(P1, &[3, 2, 5], 30, 1.0);
+    let setting = setting(COMPACT, &[3, 2, 5], 30, 1.0);
     let mut rng = ChaCha20Rng::seed_from_u64(6);
     let public = setting.crypto.public_key(&mut rng).unwrap();
+    let own = HolderKey::random(public.params(), &mut rng).unwrap();
     let ladder = setting.ladder.plan();
     let plan = |sizes: Vec<usize>, records, ladder, set| {
         UploadPlan::for_table(&Domain::new(sizes), records, ladder, set).unwrap()
     };
     let refused = |plan| {
         let noise = Noise::Drawn(&setting.ladder);
-        let holder = Holder::new(&setting.table, BOUND, noise, &public, plan);
+        let encryptor = Encryptor::sole(&public, &own);
+        let holder = Holder::new(&setting.table, BOUND, noise, encryptor, plan);
         assert!(matches!(holder, Err(Error::Object(_))));
     };
-    refused(plan(vec![3, 2, 6], 30, ladder, &P1));
-    refused(plan(vec![3, 2, 5], 300, ladder, &P1));
-    refused(plan(vec![3, 2, 5], 30, ladder, &P2));
+    refused(plan(vec![3, 2, 6], 30, ladder, &COMPACT));
+    refused(plan(vec![3, 2, 5], 300, ladder, &COMPACT));
+    refused(plan(vec![3, 2, 5], 30, ladder, &WIDE));
     refused(plan(
         vec![3, 2, 5],
         30,
         LadderPlan::new(500, 1).unwrap(),
-        &P1,
+        &COMPACT,
     ));
 }
 
@@ -352,13 +392,8 @@ fn squared_scores_are_exact() {
         )],
         vec![request(2, Statistic::SquaredScores(terms[1..].to_vec()))],
     ];
-    for (encryption, records) in [
-        (Encryption::PublicKey, 300),
-        (Encryption::PublicKey, 9000),
-        (Encryption::HolderKey, 9000),
-    ] {
-        let setting = setting_under(encryption, P2, &[3, 2, 5], records, 1e9);
-        check(setting, &batches);
+    for records in [300, 9000] {
+        check(setting(WIDE, &[3, 2, 5], records, 1e9), &batches);
     }
 }
 
@@ -382,7 +417,7 @@ fn refused(crypto: &mut CryptoService, request: &DecryptRequest) {
 
 #[test]
 fn refusals_are_generic_and_leave_the_ledger_unchanged() {
-    let mut setting = setting(P1, &[3, 2, 5], 100, 0.5);
+    let mut setting = setting(COMPACT, &[3, 2, 5], 100, 0.5);
     let crypto = &mut setting.crypto;
     let batches = contrast_batches();
     let start = begin(crypto, JOB);
@@ -436,7 +471,7 @@ fn refusals_are_generic_and_leave_the_ledger_unchanged() {
 /// it had stored sends the same bytes, and shows no second view of one noise.
 #[test]
 fn sealing_again_gives_the_same_bytes() {
-    let mut setting = setting(P1, &[3, 2, 5], 100, 0.5);
+    let mut setting = setting(COMPACT, &[3, 2, 5], 100, 0.5);
     let start = begin(&mut setting.crypto, JOB);
     let batch = &contrast_batches()[0];
     let first = answer(&setting.computation, &start, batch);
@@ -454,20 +489,28 @@ fn sealing_again_gives_the_same_bytes() {
     assert_ne!(first.request.pages, moved.request.pages);
 }
 
-/// A page that no service which follows the protocol makes: the dataset is frozen.
+/// A page that no service which follows the protocol makes: the key service sees its cells, so it is paid for, and the
+/// dataset is frozen.
 fn frozen(crypto: &mut CryptoService, request: &DecryptRequest) {
-    let before = crypto.record().book(request.job).cloned();
+    let before = crypto.ledger(request.job).unwrap();
     assert!(matches!(crypto.decrypt(request), Err(Error::Refused)));
-    assert_eq!(crypto.record().book(request.job).cloned(), before);
+    let after = crypto.ledger(request.job).unwrap();
+    let debited = after.entries().len() - before.entries().len();
+    assert_eq!(
+        debited,
+        request.releases.len(),
+        "releases that are paid for"
+    );
     let error = crypto.decrypt(request).unwrap_err();
     assert!(matches!(error, Error::Frozen(Freeze::Noise)), "{error}");
     assert!(crypto.begin(request.job, UPLOAD).is_err());
+    assert_eq!(crypto.ledger(request.job).unwrap(), after);
 }
 
 #[test]
 fn ciphertexts_of_another_set_are_refused() {
-    let mut small = setting(P1, &[3, 2, 5], 100, 0.5);
-    let mut large = setting(P1_LARGE, &[3, 2, 5], 100, 0.5);
+    let mut small = setting(COMPACT, &[3, 2, 5], 100, 0.5);
+    let mut large = setting(STANDARD, &[3, 2, 5], 100, 0.5);
     let window = begin(&mut small.crypto, JOB);
     assert_eq!(begin(&mut large.crypto, JOB), window);
     let batch = &contrast_batches()[0];
@@ -483,13 +526,18 @@ fn ciphertexts_of_another_set_are_refused() {
 #[test]
 fn a_page_with_too_much_noise_is_refused() {
     let mut rng = ChaCha20Rng::seed_from_u64(8);
-    let mut setting = setting(P1, &[3, 2, 5], 100, 0.5);
+    let mut setting = setting(STANDARD, &[3, 2, 5], 100, 0.5);
     let public = setting.crypto.public_key(&mut rng).unwrap();
-    let keys = setting.crypto.evaluation_keys(&mut rng).unwrap();
+    let keys = setting.crypto.evaluation_keys(None, &mut rng).unwrap();
     let layout = Layout::for_records(100).unwrap();
-    let ones = vec![public.encrypt(&[1; 100], &mut rng).unwrap()];
+    let own = HolderKey::random(public.params(), &mut rng).unwrap();
+    let switch_keys = own.switch_keys(&public, Some(layout), &mut rng).unwrap();
+    let ones = own.encrypt(&[1; 100], &mut rng).unwrap();
+    let ones = ones.into_iter().map(|c| c.expand(public.params()).unwrap());
+    let ones = vec![ones.collect()];
     let table = EncryptedTable::new(public.params(), layout, vec![ones]).unwrap();
     let evaluator = Evaluator::new(&keys, layout);
+    let evaluator = evaluator.with_holder_keys(&switch_keys).unwrap();
     let factors = Factors {
         left: &[Combination::column(0)],
         right: &[],
@@ -522,7 +570,7 @@ fn a_page_with_too_much_noise_is_refused() {
         }],
     };
     let (noisy, sound) = (request(&floods), request(&floods[..1]));
-    let mut other = self::setting(P1, &[3, 2, 5], 100, 0.5).crypto;
+    let mut other = self::setting(STANDARD, &[3, 2, 5], 100, 0.5).crypto;
     begin(&mut setting.crypto, JOB);
     begin(&mut other, JOB);
     // The setting's keys come from its number of records: both services have the same.
@@ -541,7 +589,7 @@ fn jobs_are_restored_and_have_a_run_each() {
     let plan = LadderPlan::with_levels(2 * PAGE, run.levels()).unwrap();
     let table = table(&sizes, records, &mut rng);
     let domain = table.domain().clone();
-    let params = Parameters::new(P1).unwrap();
+    let params = Parameters::new(COMPACT).unwrap();
     // rho = 20 / (2 * 4 * 11), 0.23 of 0.25: one fits, a second does not.
     let rules = Rules {
         dataset: DATASET,
@@ -557,11 +605,15 @@ fn jobs_are_restored_and_have_a_run_each() {
     };
     let mut crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();
-    let keys = crypto.evaluation_keys(&mut rng).unwrap();
+    let keys = crypto.evaluation_keys(None, &mut rng).unwrap();
     let ladder = Ladder::draw(plan, &mut rng);
-    let upload_plan = UploadPlan::for_table(&domain, records, plan, &P1).unwrap();
-    let holder = Holder::new(&table, BOUND, Noise::Drawn(&ladder), &public, upload_plan).unwrap();
+    let upload_plan = UploadPlan::for_table(&domain, records, plan, &COMPACT).unwrap();
+    let own = HolderKey::random(&params, &mut rng).unwrap();
+    let encryptor = Encryptor::sole(&public, &own);
+    let noise = Noise::Drawn(&ladder);
+    let holder = Holder::new(&table, BOUND, noise, encryptor, upload_plan).unwrap();
     let upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
+    let upload = join_uploads(&domain, &Holders::one(), &keys, &[upload]).unwrap();
     let computation = Computation::new(DATASET, domain, public, keys, upload);
 
     let statistic = Statistic::OneWay(centred(2, 5));
@@ -613,7 +665,7 @@ fn jobs_are_restored_and_have_a_run_each() {
 /// to another job, or lie past the ladder: no position of the ladder carries two releases.
 #[test]
 fn positions_are_never_used_twice() {
-    let mut setting = setting(P1, &[3, 2, 5], 100, 100.0);
+    let mut setting = setting(COMPACT, &[3, 2, 5], 100, 100.0);
     let crypto = &mut setting.crypto;
     let computation = &setting.computation;
     let start = begin(crypto, JOB);

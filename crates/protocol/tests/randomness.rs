@@ -5,7 +5,8 @@
 
 use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
 use fhaim_dp::LadderPlan;
-use fhaim_he::{P1, Parameters, SecretKey};
+use fhaim_he::{COMPACT, HolderKey, Parameters, SecretKey};
+use fhaim_protocol::encryption::Encryptor;
 use fhaim_protocol::holder::{self, Holder, Noise};
 use fhaim_protocol::upload::{Object, UploadPlan};
 use rand::{CryptoRng, RngCore, SeedableRng};
@@ -49,13 +50,15 @@ fn table() -> Table {
 #[test]
 fn an_object_is_encrypted_with_one_key() {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
-    let params = Parameters::new(P1).unwrap();
+    let params = Parameters::new(COMPACT).unwrap();
     let secret = SecretKey::random(&params, &mut rng).unwrap();
     let public = secret.public_key(&mut rng).unwrap();
     let table = table();
     let ladder = LadderPlan::new(10, 1).unwrap();
-    let plan = UploadPlan::for_table(table.domain(), table.records(), ladder, &P1).unwrap();
-    let holder = Holder::new(&table, u64::MAX, Noise::Fresh, &public, plan).unwrap();
+    let plan = UploadPlan::for_table(table.domain(), table.records(), ladder, &COMPACT).unwrap();
+    let own = HolderKey::random(&params, &mut rng).unwrap();
+    let encryptor = Encryptor::sole(&public, &own);
+    let holder = Holder::new(&table, u64::MAX, Noise::Fresh, encryptor, plan).unwrap();
     let mut source = Source {
         generator: rng,
         asked: Vec::new(),

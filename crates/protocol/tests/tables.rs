@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
-use fhaim_he::{P1, P5};
+use fhaim_he::{COMPACT, STANDARD};
 use fhaim_protocol::bench::compute;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -33,7 +33,7 @@ fn every_pair_of_the_published_tables_is_counted_exactly() {
         ("diabetes", 2_960),
     ] {
         let table = table(Path::new(&dir), name);
-        for set in [P1, P5] {
+        for set in [COMPACT, STANDARD] {
             let done = compute(&table, set, &mut rng).unwrap();
             assert_eq!(done.cells, cells, "{name}");
             eprintln!(

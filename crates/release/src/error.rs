@@ -89,6 +89,12 @@ pub enum Error {
         "each of {0} holders of columns needs an attribute of its own, and each attribute one of them"
     )]
     Owners(u32),
+    /// Squared scores of a dataset of several holders.
+    #[error(
+        "squared scores of {0} holders are not released: a holder that uploads counts of its own making \
+         could read the counts of the others"
+    )]
+    SquaresOfSeveral(usize),
     /// The arithmetic of privacy refused.
     #[error(transparent)]
     Privacy(#[from] fhaim_dp::Error),

@@ -251,6 +251,18 @@ impl Statistic {
         per_record.checked_mul(records).ok_or(Error::Overflow)
     }
 
+    /// Refuses squared scores of a dataset of two or more holders. Such a score contains the products of all
+    /// holders' counts, and no noise that is paid for hides what a very large count of one holder is multiplied with.
+    ///
+    /// # Errors
+    /// [`Error::SquaresOfSeveral`].
+    pub fn check_holders(&self, holders: usize) -> Result<(), Error> {
+        match self {
+            Self::SquaredScores(_) if holders > 1 => Err(Error::SquaresOfSeveral(holders)),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks attributes and lengths against the domain.
     ///
     /// # Errors

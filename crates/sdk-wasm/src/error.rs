@@ -27,9 +27,6 @@ pub enum Error {
     /// A request that needs another one before it.
     #[error("{0}")]
     Order(&'static str),
-    /// A text that is not the hexadecimal digits that it should be.
-    #[error("{0} is not so many hexadecimal digits as it should be")]
-    Digits(&'static str),
 }
 
 /// An error as the page is told of it.

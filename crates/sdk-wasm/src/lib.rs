@@ -9,7 +9,6 @@
 
 #[cfg(target_family = "wasm")]
 mod abi;
-mod agreement;
 mod error;
 mod plan;
 pub mod request;

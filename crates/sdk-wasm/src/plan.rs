@@ -1,9 +1,8 @@
-//! What terms come to, before anything is encrypted.
+//! Plans of uploads, before anything is encrypted.
 
 use fhaim_domain::Schema;
 use fhaim_dp::{Rho, accounting};
 use fhaim_he::Layout;
-use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::holder::check_records;
 use fhaim_protocol::part::PartPlan;
 use fhaim_protocol::roster::Contribution;
@@ -14,7 +13,7 @@ use serde::Serialize;
 
 use crate::Error;
 
-/// What terms come to for a holder's table of so many records.
+/// The plan of a sole holder's upload, and what its terms mean.
 #[derive(Debug, Serialize)]
 pub(crate) struct Planned {
     /// Number of the encryption parameter set.
@@ -30,8 +29,6 @@ pub(crate) struct Planned {
     objects: Vec<String>,
     /// Bytes of all objects.
     bytes: u64,
-    /// Under which key they are.
-    encryption: Encryption,
     /// By attribute, the standard deviation of the noise on each count of the first batch;
     /// `null` where it has none.
     sigmas: Vec<Option<f64>>,
@@ -45,12 +42,12 @@ struct Told {
 }
 
 impl Planned {
-    pub(crate) fn of(terms: &Terms, part: u32, records: usize) -> Result<Self, Error> {
-        check_records(records, terms.part_schema(part)?.1)?;
+    pub(crate) fn of(terms: &Terms, records: usize) -> Result<Self, Error> {
+        check_records(records, terms.record_bound)?;
         let terms = &terms.clone().complete(&Mechanisms)?;
         let plan = terms.plan()?;
         let layout = layout(terms, records)?;
-        let upload = part_plan(terms, part, records)?;
+        let upload = part_plan(terms, records)?;
         Ok(Self {
             parameter_set: plan.set.id,
             rho: plan.budget.to_f64(),
@@ -66,19 +63,23 @@ impl Planned {
                 .map(|object| object.name())
                 .collect(),
             bytes: upload.bytes(&plan.parameters()?),
-            encryption: plan.encryption,
             sigmas: first_sigmas(terms, &plan)?,
         })
     }
 }
 
-/// Refuses what only the command does yet: it holds keys against the confirmations of all that share them.
-fn check_services(terms: &Terms) -> Result<(), Error> {
-    if terms.key_services.is_empty() {
+/// Refuses uploads that only the command can make: it compares the keys with the confirmations of all key services, and
+/// fetches the upload key of a holder of a roster.
+fn check_uploadable(terms: &Terms) -> Result<(), Error> {
+    let reason = if terms.roster.is_some() {
+        "this dataset has several holders"
+    } else if !terms.key_services.is_empty() {
+        "this dataset has a key that several services share"
+    } else {
         return Ok(());
-    }
-    let refused = "this dataset has a key that several services share: upload to it with `fhaim dataset upload`";
-    Err(fhaim_protocol::Error::Terms(refused.to_owned()).into())
+    };
+    let refused = format!("{reason}: upload to it with `fhaim dataset upload`");
+    Err(fhaim_protocol::Error::Terms(refused).into())
 }
 
 /// A holder's part of a dataset.
@@ -103,10 +104,6 @@ impl Part {
 /// # Errors
 /// A mechanism that there is not, and terms that cannot be met.
 pub(crate) fn named(terms: Terms) -> Result<Terms, Error> {
-    let terms = Terms {
-        encryption: Encryption::of_new(terms.roster.as_ref()),
-        ..terms
-    };
     Ok(terms.complete(&Mechanisms)?)
 }
 
@@ -157,10 +154,10 @@ fn layout(terms: &Terms, records: usize) -> Result<Option<Layout>, Error> {
     Ok(Some(layout))
 }
 
-/// What a holder of so many records uploads.
-pub(crate) fn part_plan(terms: &Terms, part: u32, records: usize) -> Result<PartPlan, Error> {
-    check_services(terms)?;
-    Ok(terms.part_plan(part, layout(terms, records)?)?)
+/// The upload of a sole holder's table with `records` records.
+pub(crate) fn part_plan(terms: &Terms, records: usize) -> Result<PartPlan, Error> {
+    check_uploadable(terms)?;
+    Ok(terms.part_plan(0, layout(terms, records)?)?)
 }
 
 /// Noise of the first batch, which every mechanism spends on the columns by themselves. Nothing is
@@ -174,8 +171,7 @@ fn first_sigmas(terms: &Terms, plan: &Plan) -> Result<Vec<Option<f64>>, Error> {
             if let Some((attribute, sigma)) = one_way_sigma(request)
                 && let Some(place) = sigmas.get_mut(attribute)
             {
-                // Every holder adds noise of this variance.
-                *place = Some(sigma * (terms.part_count() as f64).sqrt());
+                *place = Some(sigma);
             }
         }
     }

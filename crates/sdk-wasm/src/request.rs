@@ -4,7 +4,7 @@ use fhaim_domain::{
     InferOptions, OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn,
 };
 use fhaim_dp::Rho;
-use fhaim_protocol::{encryption::Encryption, terms::Terms, upload::Object};
+use fhaim_protocol::{terms::Terms, upload::Object};
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;
@@ -43,13 +43,10 @@ pub enum Request {
         /// The holder's number in the roster, 0 where there is one holder.
         part: u32,
     },
-    /// Works out what terms come to for a holder's table of so many records.
+    /// Plans the upload of a sole holder's table with `records` records.
     Plan {
         /// The terms.
         terms: Box<Terms>,
-        /// The holder's number in the roster.
-        #[serde(default)]
-        part: u32,
         /// Records of the holder's table.
         records: usize,
     },
@@ -60,25 +57,18 @@ pub enum Request {
         /// The delta to tell epsilon at.
         delta: f64,
     },
-    /// Gives the bytes that a holder signs, in hexadecimal.
-    Agreement(AgreementRequest),
-    /// Draws the key of an upload's holder, in hexadecimal: a secret, which every session that
-    /// encrypts for the upload is given, and nobody else.
+    /// Draws an upload key, in hexadecimal. It is a secret: every session that encrypts for the upload is given the key,
+    /// and nobody else.
     HolderKey {
-        /// The terms, which name a holder's own key.
+        /// The terms, which name its parameters.
         terms: Box<Terms>,
     },
-    /// Takes the public key in the stream; the table that was read is encrypted under it, or under the
-    /// holder's own.
+    /// Takes the dataset's public key in the stream, to encrypt the table that was read under an upload key.
     Prepare {
         /// The terms.
         terms: Box<Terms>,
-        /// The holder's number in the roster.
-        #[serde(default)]
-        part: u32,
-        /// The holder's own key, where the terms name one.
-        #[serde(default)]
-        holder_key: Option<Secret>,
+        /// The upload key.
+        holder_key: Secret,
     },
     /// Encrypts one object.
     Encrypt {
@@ -90,9 +80,6 @@ pub enum Request {
     Rehearse {
         /// Number of the encryption parameter set.
         parameter_set: u8,
-        /// Under which key the terms have holders encrypt.
-        #[serde(default)]
-        encryption: Encryption,
         /// Objects, at most [`MAX_REHEARSED`].
         objects: usize,
     },
@@ -128,20 +115,6 @@ impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Secret")
     }
-}
-
-/// What a key set says of a dataset, for a holder to sign.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct AgreementRequest {
-    /// The dataset's identifier, a UUID.
-    pub dataset: String,
-    /// The terms that its keys were made with.
-    pub terms: Box<Terms>,
-    /// Digest of its public key, in hexadecimal.
-    pub public_key: String,
-    /// Digest of its evaluation keys.
-    pub evaluation_keys: String,
 }
 
 /// How a CSV table is written. Its encoding is found in its first bytes.

@@ -5,9 +5,9 @@ use std::io::Read;
 use fhaim_domain::{RawColumn, ReadOptions, Table, infer_schema, read_csv};
 use fhaim_dp::generator;
 use fhaim_eval::{Fact, Report, evaluate, html_page};
-use fhaim_he::{DEGREE, HolderKey, ParameterSet, Parameters, PublicKey, SecretKey};
+use fhaim_he::{DEGREE, HolderKey, ParameterSet, Parameters, PublicKey};
 use fhaim_protocol::counts::tally::Tally;
-use fhaim_protocol::encryption::{Encryption, Encryptor, key_from_text, key_to_text};
+use fhaim_protocol::encryption::{Encryptor, key_from_text, key_to_text};
 use fhaim_protocol::holder::Noise;
 use fhaim_protocol::part::{Content, PartHolder, PartPlan};
 use fhaim_protocol::terms::Terms;
@@ -16,7 +16,6 @@ use fhaim_synth::Mechanisms;
 use serde::Serialize;
 
 use crate::Error;
-use crate::agreement::message;
 use crate::plan::{Composed, Part, Planned, mechanisms, named, part_plan};
 use crate::request::{MAX_REHEARSED, ReadRequest, Request, Secret};
 use crate::schema::{Checked, Drafted};
@@ -42,16 +41,17 @@ pub struct Session {
     /// The table's values as they are, where a report is wanted.
     values: Vec<RawColumn>,
     prepared: Option<Prepared>,
-    /// A key of nobody's, with the number of its parameter set.
-    rehearsed: Option<(u8, PublicKey)>,
+    /// An upload key that is never used for data, with the number of its parameter set.
+    rehearsed: Option<(u8, HolderKey)>,
 }
 
 /// What a table is encrypted under.
 #[derive(Debug)]
 struct Prepared {
-    key: PublicKey,
-    /// The holder's own key, where the terms name one.
-    own: Option<HolderKey>,
+    /// The dataset's public key, with which the upload key's switching keys are made.
+    public: PublicKey,
+    /// The upload key.
+    key: HolderKey,
     plan: PartPlan,
     record_bound: u64,
     /// The table's counts, where these are uploaded.
@@ -65,7 +65,7 @@ impl Prepared {
             None => Content::Records(table),
         };
         let (bound, plan) = (self.record_bound, &self.plan);
-        let encryptor = Encryptor::new(&self.key, self.own.as_ref());
+        let encryptor = Encryptor::sole(&self.public, &self.key);
         let holder = PartHolder::new(&content, bound, Noise::Fresh, encryptor, plan);
         Ok(holder?)
     }
@@ -88,25 +88,15 @@ impl Session {
             Request::Read(request) => self.read(*request, input),
             Request::Name { terms } => json(&named(*terms)?),
             Request::Part { terms, part } => json(&Part::of(&terms, part)?),
-            Request::Plan {
-                terms,
-                part,
-                records,
-            } => json(&Planned::of(&terms, part, records)?),
+            Request::Plan { terms, records } => json(&Planned::of(&terms, records)?),
             Request::Compose { costs, delta } => json(&Composed::of(&costs, delta)?),
-            Request::Agreement(asked) => json(&message(&asked)?),
             Request::HolderKey { terms } => holder_key(*terms),
-            Request::Prepare {
-                terms,
-                part,
-                holder_key,
-            } => self.prepare(&terms, part, holder_key.as_ref(), input),
+            Request::Prepare { terms, holder_key } => self.prepare(&terms, &holder_key, input),
             Request::Encrypt { object } => self.encrypt(object),
             Request::Rehearse {
                 parameter_set,
-                encryption,
                 objects,
-            } => self.rehearse((parameter_set, encryption), objects),
+            } => self.rehearse(parameter_set, objects),
             Request::Report { file, facts } => self.report(&file, facts, input),
         }
     }
@@ -120,32 +110,23 @@ impl Session {
         answer
     }
 
-    fn prepare(
-        &mut self,
-        terms: &Terms,
-        part: u32,
-        own: Option<&Secret>,
-        input: impl Read,
-    ) -> Result<Answer, Error> {
+    fn prepare(&mut self, terms: &Terms, key: &Secret, input: impl Read) -> Result<Answer, Error> {
         let table = table(self.table.as_ref())?;
-        let (schema, record_bound) = terms.part_schema(part)?;
-        if *table.schema() != schema {
+        if *table.schema() != terms.schema {
             return Err(Error::Order("the table was read with another schema"));
         }
         let mut bytes = Vec::new();
         input.take(MAX_KEY_BYTES).read_to_end(&mut bytes)?;
         let terms = terms.clone().complete(&Mechanisms)?;
         let params = terms.plan()?.parameters()?;
-        let key = PublicKey::from_bytes(&params, &bytes);
-        let key = key.map_err(fhaim_protocol::Error::from)?;
-        let own = own.map(|own| key_from_text(&params, own.text()));
+        let public = PublicKey::from_bytes(&params, &bytes);
         let tables = terms.count_tables()?;
-        let tally = tables.map(|tables| Tally::of_table(tables, record_bound, table));
+        let tally = tables.map(|tables| Tally::of_table(tables, terms.record_bound, table));
         let prepared = Prepared {
-            key,
-            own: own.transpose()?,
-            plan: part_plan(&terms, part, table.records())?,
-            record_bound,
+            public: public.map_err(fhaim_protocol::Error::from)?,
+            key: key_from_text(&params, key.text())?,
+            plan: part_plan(&terms, table.records())?,
+            record_bound: terms.record_bound,
             tally: tally.transpose()?,
         };
         // Refused here, before anything is encrypted.
@@ -164,11 +145,7 @@ impl Session {
         Ok(Answer::Bytes(holder.encode(object, &mut rng?)?))
     }
 
-    fn rehearse(
-        &mut self,
-        (parameter_set, encryption): (u8, Encryption),
-        objects: usize,
-    ) -> Result<Answer, Error> {
+    fn rehearse(&mut self, parameter_set: u8, objects: usize) -> Result<Answer, Error> {
         let failed = |error| Error::from(fhaim_protocol::Error::from(error));
         let mut rng = generator().map_err(|_| Error::Order("the browser gives no randomness"))?;
         let key = match &mut self.rehearsed {
@@ -177,23 +154,14 @@ impl Session {
                 let set = ParameterSet::by_id(parameter_set);
                 let set = set.ok_or(Error::Order("there is no such parameter set"))?;
                 let params = Parameters::shared(set).map_err(failed)?;
-                let secret = SecretKey::random(&params, &mut rng).map_err(failed)?;
-                let key = secret.public_key(&mut rng).map_err(failed)?;
+                let key = HolderKey::random(&params, &mut rng).map_err(failed)?;
                 &mut rehearsed.insert((parameter_set, key)).1
-            }
-        };
-        let own = match encryption {
-            Encryption::PublicKey => None,
-            Encryption::HolderKey => {
-                Some(HolderKey::random(key.params(), &mut rng).map_err(failed)?)
             }
         };
         let mut encrypted = 0;
         while encrypted < objects.min(MAX_REHEARSED) {
-            encrypted += match &own {
-                None => key.encrypt(&[0; DEGREE], &mut rng).map_err(failed)?.len(),
-                Some(own) => own.encrypt(&[0; DEGREE], &mut rng).map_err(failed)?.len(),
-            };
+            let sent = key.encrypt(&[0; DEGREE], &mut rng).map_err(failed)?;
+            encrypted += sent.len();
         }
         json(&encrypted)
     }
@@ -222,7 +190,7 @@ impl Session {
     }
 }
 
-/// A new key of a holder's own, as text.
+/// A new upload key, as text.
 fn holder_key(terms: Terms) -> Result<Answer, Error> {
     let params = terms.complete(&Mechanisms)?.plan()?.parameters()?;
     let mut rng = generator().map_err(|_| Error::Order("the browser gives no randomness"))?;

@@ -51,8 +51,7 @@ const { records } = ask(
   file("table.csv"),
 );
 const { objects } = ask({ op: "plan", terms, records });
-// Undefined where the terms name no key of the holder's own: the field is left out then.
-const holder_key = terms.encryption && ask({ op: "holder-key", terms });
+const holder_key = ask({ op: "holder-key", terms });
 ask({ op: "prepare", terms, holder_key }, file("public-key"));
 mkdirSync(join(folder, "objects"), { recursive: true });
 const started = process.cpuUsage();

@@ -11,8 +11,8 @@ use std::process::Command;
 
 use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
 use fhaim_dp::{LadderPlan, PAGE, generator};
-use fhaim_he::{Ciphertext, HolderKeys, Parameters, SecretKey};
-use fhaim_protocol::encryption::{Encryption, Payload};
+use fhaim_he::{HolderKey, HolderKeys, Parameters, SecretKey};
+use fhaim_protocol::encryption::{Encryptor, Payload};
 use fhaim_protocol::holder::{Holder, Noise};
 use fhaim_protocol::terms::{Plan, Terms};
 use fhaim_protocol::upload::{Object, UploadPlan};
@@ -47,14 +47,6 @@ fn run(module: &str, folder: &Path) {
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{words}");
     eprint!("{}", String::from_utf8_lossy(&output.stdout));
-}
-
-/// A column's positions are those of the native holder, one for one.
-fn assert_column(secret: &SecretKey, holder: &Holder, object: Object, values: &[i128]) {
-    let native = holder.encrypt(object, &mut generator().unwrap()).unwrap();
-    let native = native.ciphertexts().unwrap();
-    let (native, _) = secret.decrypt(&native).unwrap();
-    assert_eq!(values, native.as_slice(), "{object}");
 }
 
 /// Squares of a noise vector's integers in units of the variance that they should have: that of the
@@ -97,19 +89,16 @@ fn upload_plan(plan: &Plan) -> UploadPlan {
     UploadPlan::for_table(&plan.job.domain, RECORDS, ladder, &plan.set).unwrap()
 }
 
-/// An object's ciphertexts under the dataset's key.
-fn under_the_datasets(
+/// What an object encrypts, once it is switched to the dataset's key.
+fn decrypted(
     payload: Payload,
-    keys: Option<&HolderKeys>,
+    keys: &HolderKeys,
     params: &Parameters,
-) -> Vec<Ciphertext> {
-    match keys {
-        None => payload.ciphertexts().unwrap(),
-        Some(keys) => {
-            let all = payload.expanded(params).unwrap();
-            all.iter().map(|one| keys.switch(one).unwrap()).collect()
-        }
-    }
+    secret: &SecretKey,
+) -> Vec<i128> {
+    let all = payload.expanded(params).unwrap();
+    let all: Vec<_> = all.iter().map(|one| keys.switch(one).unwrap()).collect();
+    secret.decrypt(&all).unwrap().0.to_vec()
 }
 
 #[test]
@@ -118,46 +107,41 @@ fn the_modules_ciphertexts_decrypt_as_the_native_holders() {
         eprintln!("skipped: FHAIM_WASM is not set");
         return;
     };
-    for encryption in [Encryption::PublicKey, Encryption::HolderKey] {
-        as_the_native_holders(&module, encryption);
-    }
-}
-
-/// Objects under the dataset's public key, or under one that the module drew.
-fn as_the_native_holders(module: &str, encryption: Encryption) {
-    let terms = Terms {
-        encryption,
-        ..Terms::new(schema(), 1.0, 1e-9, 16_384)
-    };
+    let terms = Terms::new(schema(), 1.0, 1e-9, 16_384);
     let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
     let plan = terms.plan().unwrap();
     let params = plan.parameters().unwrap();
-    let secret = SecretKey::random(&params, &mut generator().unwrap()).unwrap();
-    let public = secret.public_key(&mut generator().unwrap()).unwrap();
+    let mut rng = generator().unwrap();
+    let secret = SecretKey::random(&params, &mut rng).unwrap();
+    let public = secret.public_key(&mut rng).unwrap();
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("module");
     let table = written(&folder, &terms, &public.to_bytes().unwrap());
-    run(module, &folder);
+    run(&module, &folder);
 
-    let native = upload_plan(&plan);
-    let upload = native.under(encryption);
-    let holder = Holder::new(&table, terms.record_bound, Noise::Fresh, &public, native).unwrap();
-    let (mut noise, mut keys) = (Vec::new(), None);
-    for (place, object) in upload.objects().enumerate() {
+    let upload = upload_plan(&plan);
+    let own = HolderKey::random(&params, &mut rng).unwrap();
+    let encryptor = Encryptor::sole(&public, &own);
+    let native = Holder::new(&table, terms.record_bound, Noise::Fresh, encryptor, upload).unwrap();
+    let native_keys = native.encrypt(Object::Keys, &mut rng).unwrap();
+    let native_keys = native_keys.keys().unwrap();
+    let read = |place: usize, object: Object| {
         let bytes = fs::read(folder.join(format!("objects/{place}"))).unwrap();
-        let payload = upload.decode(&params, object, &bytes).unwrap();
-        if object == Object::Keys {
-            keys = Some(payload.keys().unwrap());
-            continue;
-        }
-        let ciphertexts = under_the_datasets(payload, keys.as_ref(), &params);
-        let (values, _) = secret.decrypt(&ciphertexts).unwrap();
+        upload.decode(&params, object, &bytes).unwrap()
+    };
+    let keys = read(0, Object::Keys).keys().unwrap();
+    let mut noise = Vec::new();
+    for (place, object) in upload.objects().enumerate().skip(1) {
+        let values = decrypted(read(place, object), &keys, &params, &secret);
         match object {
-            Object::Column { .. } => assert_column(&secret, &holder, object, &values),
-            Object::Counts { .. } | Object::Keys => panic!("the holder uploads records"),
+            Object::Column { .. } => {
+                let native = native.encrypt(object, &mut rng).unwrap();
+                let native = decrypted(native, &native_keys, &params, &secret);
+                assert_eq!(values, native, "{object}");
+            }
             Object::Noise { .. } => noise.extend(noise_squares(&upload.ladder, object, &values)),
+            Object::Counts { .. } | Object::Keys => panic!("the holder uploads records"),
         }
     }
-    assert_eq!(keys.is_some(), encryption == Encryption::HolderKey);
     assert_variance(&noise);
     fs::remove_dir_all(folder).unwrap();
 }

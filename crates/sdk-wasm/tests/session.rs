@@ -5,15 +5,12 @@
 use fhaim_domain::Schema;
 use fhaim_dp::generator;
 use fhaim_he::{Layout, SecretKey};
-use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::panel::{KeyService, ServiceKey};
-use fhaim_protocol::request::DatasetId;
-use fhaim_protocol::roster::{Agreement, Contribution, HolderKey, Member, Partition, Roster};
+use fhaim_protocol::roster::{HolderKey, Member, Partition, Roster};
 use fhaim_protocol::terms::Terms;
-use fhaim_protocol::upload::{Object, UploadPlan};
+use fhaim_protocol::upload::Object;
 use fhaim_sdk_wasm::{Answer, Session};
 use serde_json::{Value, json};
-use sha2::{Digest, Sha256};
 
 const TABLE: &str = "colour,size\nred,1\nblue,2\nred,3\nred,9\n";
 
@@ -44,6 +41,21 @@ fn terms() -> Terms {
     let schema = Schema::from_json("t.json", schema().to_string().as_bytes()).unwrap();
     let terms = Terms::new(schema, 1.0, 1e-9, 64);
     terms.complete(&fhaim_synth::Mechanisms).unwrap()
+}
+
+/// The secret key and the encoded public key of a dataset with these terms.
+fn dataset_keys(terms: &Terms) -> (SecretKey, Vec<u8>) {
+    let params = terms.plan().unwrap().parameters().unwrap();
+    let mut rng = generator().unwrap();
+    let secret = SecretKey::random(&params, &mut rng).unwrap();
+    let public = secret.public_key(&mut rng).unwrap();
+    (secret, public.to_bytes().unwrap())
+}
+
+/// An upload key, which another session drew.
+fn upload_key(terms: &Terms) -> Value {
+    let drawn = json!({"op": "holder-key", "terms": terms});
+    json_of(ask(&mut Session::default(), &drawn, b"").unwrap())
 }
 
 #[test]
@@ -89,7 +101,8 @@ fn what_is_wrong_is_said_with_its_place() {
             .unwrap_err()
             .contains("key")
     );
-    let prepare = json!({"op": "prepare", "terms": terms()});
+    let key = upload_key(&terms());
+    let prepare = json!({"op": "prepare", "terms": terms(), "holder_key": key});
     assert!(ask(&mut session, &prepare, b"no key").is_err());
 }
 
@@ -234,74 +247,27 @@ fn a_rehearsal_encrypts_as_many_objects_as_it_says() {
     assert!(ask(&mut session, &request, b"").is_err());
 }
 
+/// Under a key that one session drew and another was given, as the page's workers are.
 #[test]
 fn objects_decrypt_to_the_one_hot_columns() {
     let terms = terms();
-    let plan = terms.plan().unwrap();
-    let params = plan.parameters().unwrap();
-    let mut rng = generator().unwrap();
-    let secret = SecretKey::random(&params, &mut rng).unwrap();
-    let public = secret.public_key(&mut rng).unwrap();
-    let public = public.to_bytes().unwrap();
+    let params = terms.plan().unwrap().parameters().unwrap();
+    let (secret, public) = dataset_keys(&terms);
+    let key = upload_key(&terms);
 
     let mut session = Session::default();
     read(&mut session, TABLE).unwrap();
     let request = json!({"op": "plan", "terms": terms, "records": 4});
     let planned = json_of(ask(&mut session, &request, b"").unwrap());
     assert!(planned["sigmas"][0].as_f64().unwrap() > 0.0);
-    let request = json!({"op": "prepare", "terms": terms});
-    let objects = json_of(ask(&mut session, &request, &public).unwrap());
-    assert_eq!(objects, planned["objects"].as_array().unwrap().len());
-
-    let domain = terms.schema.domain();
-    let upload = UploadPlan::for_table(domain, 4, plan.ladder().unwrap(), &plan.set).unwrap();
-    let columns = [[0, 1, 0, 0], [1, 0, 1, 1], [1, 1, 1, 0], [0, 0, 0, 1]];
-    for (column, bits) in columns.into_iter().enumerate() {
-        let object = Object::Column { column, chunk: 0 };
-        let request = json!({"op": "encrypt", "object": object});
-        let Answer::Bytes(bytes) = ask(&mut session, &request, b"").unwrap() else {
-            panic!("JSON, not bytes");
-        };
-        let ciphertexts = upload.decode(&params, object, &bytes).unwrap();
-        let ciphertexts = ciphertexts.ciphertexts().unwrap();
-        let (values, _) = secret.decrypt(&ciphertexts).unwrap();
-        assert_eq!(values[..4], bits.map(i128::from), "column {column}");
-        assert!(values[4..].iter().all(|&value| value == 0));
-    }
-    let outside = json!({"op": "encrypt", "object": "column/4/0"});
-    assert!(ask(&mut session, &outside, b"").is_err());
-}
-
-/// Under a key that one session drew and another was given, as the page's workers are.
-#[test]
-fn objects_under_a_key_of_the_holders_own_are_the_same_columns() {
-    let terms = Terms {
-        encryption: Encryption::HolderKey,
-        ..terms().choices()
-    };
-    let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
-    let plan = terms.plan().unwrap();
-    let params = plan.parameters().unwrap();
-    let mut rng = generator().unwrap();
-    let secret = SecretKey::random(&params, &mut rng).unwrap();
-    let public = secret.public_key(&mut rng).unwrap();
-    let public = public.to_bytes().unwrap();
-    let drawn = json!({"op": "holder-key", "terms": terms});
-    let own = json_of(ask(&mut Session::default(), &drawn, b"").unwrap());
-
-    let mut session = Session::default();
-    read(&mut session, TABLE).unwrap();
-    let request = json!({"op": "plan", "terms": terms, "records": 4});
-    let planned = json_of(ask(&mut session, &request, b"").unwrap());
-    assert_eq!(planned["encryption"], "holder-key");
     assert_eq!(planned["objects"][0], "keys");
-    // Neither without the key nor under one that is none, which is not quoted.
     let mut prepare = json!({"op": "prepare", "terms": terms});
     assert!(ask(&mut session, &prepare, &public).is_err());
-    prepare["holder_key"] = json!(own.as_str().unwrap().replace('0', "z"));
+    // An error does not quote the key.
+    prepare["holder_key"] = json!("zz".repeat(32));
     let refused = ask(&mut session, &prepare, &public).unwrap_err();
     assert!(!refused.contains('z') && refused.len() < 200, "{refused}");
-    prepare["holder_key"] = own.clone();
+    prepare["holder_key"] = key;
     ask(&mut session, &prepare, &public).unwrap();
 
     let layout = Layout::for_records(4).unwrap();
@@ -333,6 +299,8 @@ fn objects_under_a_key_of_the_holders_own_are_the_same_columns() {
     let noise = part.objects().into_iter().skip(5).map(encrypt).count();
     assert_eq!(5 + noise, planned["objects"].as_array().unwrap().len());
     assert_eq!(json!(sent), planned["bytes"]);
+    let outside = json!({"op": "encrypt", "object": "column/4/0"});
+    assert!(ask(&mut session, &outside, b"").is_err());
 }
 
 #[test]
@@ -351,9 +319,24 @@ fn costs_of_the_same_records_add_up() {
     assert!(twice > 1.4 && twice < 2.0, "{twice}");
 }
 
-/// Nobody but the command holds keys against the confirmations of all that share them.
+/// Asserts that the session neither plans nor prepares an upload of four records, with a message that contains `reasons`.
+fn assert_upload_refused(terms: &Terms, reasons: &[&str]) {
+    let (_, public) = dataset_keys(terms);
+    let mut session = Session::default();
+    read(&mut session, TABLE).unwrap();
+    let plan = json!({"op": "plan", "terms": terms, "records": 4});
+    let prepare = json!({"op": "prepare", "terms": terms, "holder_key": upload_key(terms)});
+    for (request, input) in [(plan, &b""[..]), (prepare, &public)] {
+        let refused = ask(&mut session, &request, input).unwrap_err();
+        let all = reasons.iter().all(|reason| refused.contains(reason));
+        assert!(all, "{refused}");
+    }
+    let encrypt = json!({"op": "encrypt", "object": "column/0/0"});
+    assert!(ask(&mut session, &encrypt, b"").is_err());
+}
+
 #[test]
-fn what_only_the_command_uploads_to_is_refused() {
+fn upload_under_a_shared_key_is_refused() {
     let service = |number: u8| KeyService {
         name: format!("hospital {number}"),
         key: ServiceKey::from_bytes(&[number; 32]).public(),
@@ -363,19 +346,31 @@ fn what_only_the_command_uploads_to_is_refused() {
         ..terms().choices()
     };
     let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
-    let params = terms.plan().unwrap().parameters().unwrap();
-    let mut rng = generator().unwrap();
-    let secret = SecretKey::random(&params, &mut rng).unwrap();
-    let public = secret.public_key(&mut rng).unwrap();
-    let public = public.to_bytes().unwrap();
-    let mut session = Session::default();
-    read(&mut session, TABLE).unwrap();
-    let plan = json!({"op": "plan", "terms": terms, "records": 4});
-    let prepare = json!({"op": "prepare", "terms": terms});
-    for (request, input) in [(plan, &b""[..]), (prepare, &public)] {
-        let refused = ask(&mut session, &request, input).unwrap_err();
-        assert!(refused.contains("several services share"), "{refused}");
-    }
+    assert_upload_refused(&terms, &["several services share", "fhaim dataset upload"]);
+}
+
+#[test]
+fn upload_of_a_rosters_holder_is_refused() {
+    let member = |number: u8| Member {
+        account: format!("holder {number}"),
+        columns: Vec::new(),
+        record_bound: 64,
+        key: HolderKey::from_bytes(&[number; 32]).public(),
+    };
+    let terms = Terms {
+        record_bound: 128,
+        roster: Some(Roster {
+            partition: Partition::Records,
+            honest: 1,
+            holders: vec![member(1), member(2)],
+        }),
+        ..terms().choices()
+    };
+    let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
+    assert_upload_refused(&terms, &["several holders", "fhaim dataset upload"]);
+    let part = json!({"op": "part", "terms": terms, "part": 1});
+    let part = json_of(ask(&mut Session::default(), &part, b"").unwrap());
+    assert_eq!(part["record_bound"], 64);
 }
 
 #[test]
@@ -385,23 +380,7 @@ fn a_table_over_the_record_bound_is_refused() {
         ..terms().choices()
     };
     let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
-    let plan = terms.plan().unwrap();
-    let params = plan.parameters().unwrap();
-    let mut rng = generator().unwrap();
-    let secret = SecretKey::random(&params, &mut rng).unwrap();
-    let public = secret.public_key(&mut rng).unwrap();
-    let public = public.to_bytes().unwrap();
-    let mut session = Session::default();
-    read(&mut session, TABLE).unwrap();
-    let plan = json!({"op": "plan", "terms": terms, "records": 4});
-    let prepare = json!({"op": "prepare", "terms": terms});
-    for (request, input) in [(plan, &b""[..]), (prepare, &public)] {
-        let refused = ask(&mut session, &request, input).unwrap_err();
-        let both = refused.contains("4 records") && refused.contains("at most 3");
-        assert!(both, "{refused}");
-    }
-    let encrypt = json!({"op": "encrypt", "object": "column/0/0"});
-    assert!(ask(&mut session, &encrypt, b"").is_err());
+    assert_upload_refused(&terms, &["4 records", "at most 3"]);
 }
 
 #[test]
@@ -438,102 +417,4 @@ fn a_table_is_as_close_as_can_be_to_itself() {
     assert_eq!(findings[0]["reliance"], "bad", "{findings:?}");
     let far = json_of(ask(&mut session, &request, other.as_bytes()).unwrap());
     assert_eq!(far["report"]["pair_total_variation"][0][1], 0.5);
-}
-
-fn members(keys: &[HolderKey]) -> Vec<Member> {
-    let member = |(number, key): (usize, &HolderKey)| Member {
-        account: format!("holder {number}"),
-        columns: Vec::new(),
-        record_bound: 64,
-        key: key.public(),
-    };
-    keys.iter().enumerate().map(member).collect()
-}
-
-fn shared_terms(keys: &[HolderKey], contribution: Contribution) -> Terms {
-    let terms = Terms {
-        record_bound: 128,
-        roster: Some(Roster {
-            partition: Partition::Records,
-            honest: 1,
-            holders: members(keys),
-        }),
-        contribution,
-        ..terms().choices()
-    };
-    terms.complete(&fhaim_synth::Mechanisms).unwrap()
-}
-
-#[test]
-fn a_holder_signs_what_the_services_check() {
-    let mut rng = generator().unwrap();
-    let keys = [0, 1].map(|_| HolderKey::random(&mut rng));
-    let terms = shared_terms(&keys, Contribution::Records);
-    let agreement = Agreement {
-        dataset: DatasetId(std::array::from_fn(|place| place as u8)),
-        terms: Sha256::digest(serde_json::to_vec(&terms).unwrap()).into(),
-        public_key: [7; 32],
-        evaluation_keys: [8; 32],
-    };
-    let request = json!({"op": "agreement", "dataset": "00010203-0405-0607-0809-0a0b0c0d0e0f",
-        "terms": terms, "public_key": "07".repeat(32), "evaluation_keys": "08".repeat(32)});
-    let mut session = Session::default();
-    let message = json_of(ask(&mut session, &request, b"").unwrap());
-    let digits: String = agreement
-        .message()
-        .iter()
-        .map(|b| format!("{b:02x}"))
-        .collect();
-    assert_eq!(message, json!(digits));
-    let mut wrong = request;
-    wrong["public_key"] = "07".repeat(31).into();
-    assert!(ask(&mut session, &wrong, b"").is_err());
-}
-
-/// The second of two holders, of records and of counts: its objects are those of its plan.
-#[test]
-fn one_of_several_holders_encrypts_its_part() {
-    let mut rng = generator().unwrap();
-    let keys = [0, 1].map(|_| HolderKey::random(&mut rng));
-    for contribution in [Contribution::Records, Contribution::Counts] {
-        let terms = shared_terms(&keys, contribution);
-        let params = terms.plan().unwrap().parameters().unwrap();
-        let secret = SecretKey::random(&params, &mut rng).unwrap();
-        let public = secret.public_key(&mut rng).unwrap().to_bytes().unwrap();
-        let mut session = Session::default();
-        let part = json!({"op": "part", "terms": terms, "part": 1});
-        let part = json_of(ask(&mut session, &part, b"").unwrap());
-        assert_eq!(part["record_bound"], 64);
-        let request = json!({"op": "read", "format": {"file": "t.csv"}, "schema": part["schema"]});
-        ask(&mut session, &request, TABLE.as_bytes()).unwrap();
-        let request = json!({"op": "plan", "terms": terms, "part": 1, "records": 4});
-        let planned = json_of(ask(&mut session, &request, b"").unwrap());
-        // The noise of both is in what is released.
-        let alone = Terms {
-            roster: None,
-            ..terms.choices()
-        };
-        let alone = alone.complete(&fhaim_synth::Mechanisms).unwrap();
-        let request = json!({"op": "plan", "terms": alone, "records": 4});
-        let alone = json_of(ask(&mut session, &request, b"").unwrap());
-        let sigma = |planned: &Value| planned["sigmas"][0].as_f64().unwrap();
-        let ratio = sigma(&planned) / sigma(&alone);
-        assert!((ratio - 2f64.sqrt()).abs() < 0.05, "{ratio}");
-        let told = planned["layout"].is_object();
-        assert_eq!(told, contribution == Contribution::Records);
-        let request = json!({"op": "prepare", "terms": terms, "part": 1});
-        ask(&mut session, &request, &public).unwrap();
-        let layout = told.then(|| Layout::for_records(4).unwrap());
-        let plan = terms.part_plan(1, layout).unwrap();
-        let objects = planned["objects"].as_array().unwrap();
-        assert_eq!(objects.len(), plan.object_count());
-        let first = plan.objects()[0];
-        assert_eq!(objects[0], first.name());
-        let request = json!({"op": "encrypt", "object": first});
-        let Answer::Bytes(bytes) = ask(&mut session, &request, b"").unwrap() else {
-            panic!("JSON, not bytes");
-        };
-        assert_eq!(json!(bytes.len() * objects.len()), planned["bytes"]);
-        plan.decode(&params, first, &bytes).unwrap();
-    }
 }

@@ -42,6 +42,7 @@ async fn main() -> Result<(), Box<dyn error::Error>> {
     let source = Source {
         records: Records::Table(Arc::new(table)),
         noise: NoiseSource::System,
+        signer: None,
     };
     let tell = |state: fhaim_sdk::Progress| eprintln!("{} of {}", state.done, state.objects);
     client.upload(&dataset, &source, journal, &tell).await?;

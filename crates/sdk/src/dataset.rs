@@ -87,8 +87,8 @@ impl Client {
     }
 
     /// Has the dataset's keys made and the account's part of it registered for upload, checks that the terms name what their
-    /// mechanism needs and that the services see the same plan as this machine, and returns the key
-    /// to encrypt under.
+    /// mechanism needs and that the services see the same plan as this machine, and returns the plan, what the
+    /// crypto service says of the keys, and the public key.
     ///
     /// # Errors
     /// [`Error::Disagreement`] where a service does not; terms with another need than the mechanism
@@ -97,11 +97,11 @@ impl Client {
         &self,
         dataset: &Dataset,
         layout: Option<Layout>,
-    ) -> Result<(Plan, PublicKey), Error> {
+    ) -> Result<(Plan, KeySet, PublicKey), Error> {
         let (plan, set) = self.prepare_keys(dataset).await?;
         let public = self.public_key(dataset.id, &set, &plan).await?;
         self.register(dataset, layout).await?;
-        Ok((plan, public))
+        Ok((plan, set, public))
     }
 
     /// Has the dataset's keys made, if this account made the dataset, and checks that they are of the
@@ -155,7 +155,13 @@ impl Client {
         self.of_ledger(Method::GET, id, "", Body::Empty).await
     }
 
+    /// The dataset's keys, made now unless they were made before. The generation service vouches only for
+    /// datasets that never had any.
     async fn make_keys(&self, dataset: &Dataset) -> Result<KeySet, Error> {
+        match self.key_set(dataset.id).await {
+            Err(error) if error.kind() == Some(ProblemKind::NotFound) => {}
+            known => return known,
+        }
         let generation = &self.endpoints().generation;
         let address = format!("{generation}/v1/datasets/{}/voucher", dataset.id);
         let vouched: Voucher = self.json(Method::GET, &address, Body::Empty).await?;

@@ -125,6 +125,24 @@ pub enum Error {
     /// Encryption or planning failed.
     #[error(transparent)]
     Protocol(#[from] fhaim_protocol::Error),
+    /// The record of an upload is in use.
+    #[error(
+        "another upload of this dataset is running{}: wait until it ends. Dataset {dataset} is complete then, or \
+         the same command goes on with what is missing", process_of(*.process)
+    )]
+    UploadRunning {
+        /// The dataset.
+        dataset: Uuid,
+        /// The process that uploads, where it is known.
+        process: Option<u32>,
+    },
+    /// Objects of two uploads in one part.
+    #[error(
+        "the computation service has objects of another upload of this dataset among those of this one: dataset \
+         {0} was uploaded from another machine or folder at the same time. Stop the other upload, and then run \
+         this command again: it sends everything again"
+    )]
+    Mixed(Uuid),
     /// The record of an interrupted upload cannot be used.
     #[error("{}: {reason}", path.display())]
     Journal {
@@ -149,12 +167,24 @@ pub enum Error {
         /// Why not.
         reason: &'static str,
     },
+    /// Accounts of a dataset's releases contradict each other.
+    #[error("dataset {dataset}: {reason}")]
+    Contradicted {
+        /// The dataset.
+        dataset: Uuid,
+        /// Which do, and what to do.
+        reason: String,
+    },
     /// Downloaded data cannot be written.
     #[error("cannot write what was downloaded: {0}")]
     Write(#[from] std::io::Error),
     /// A thread ended before its work.
     #[error("a thread ended before its work")]
     Interrupted,
+}
+
+fn process_of(process: Option<u32>) -> String {
+    process.map_or_else(String::new, |number| format!(" (process {number})"))
 }
 
 impl Error {

@@ -1,13 +1,27 @@
 //! Datasets of several holders: agreeing to one, and leaving it.
 
 use fhaim_api::dataset::Dataset;
-use fhaim_api::keys::{KeySet, NewSignature};
+use fhaim_api::keys::{KeySet, NewSignature, UploadKeyRequest, UploadKeySeeds};
 use fhaim_api::problem::ProblemKind;
+use fhaim_he::{HolderKey as UploadKey, Parameters};
+use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::roster::HolderKey;
+use fhaim_protocol::upload_key::{OneTimeKey, SeedRequest, upload_key};
 use reqwest::Method;
 
 use crate::client::Body;
 use crate::{Client, Error};
+
+/// Refuses a key that is not the one that the roster has of a holder.
+fn check_signer(dataset: &Dataset, number: u32, key: &HolderKey) -> Result<(), Error> {
+    let roster = dataset.terms.0.roster.as_ref();
+    let member = roster.and_then(|roster| roster.holders.get(number as usize));
+    if member.ok_or(Error::Outsider(dataset.id))?.key == key.public() {
+        Ok(())
+    } else {
+        Err(Error::OtherKey(dataset.id))
+    }
+}
 
 impl Client {
     /// Signs a dataset's terms and keys for this account, after checking that the services have the
@@ -19,17 +33,51 @@ impl Client {
     /// refuses.
     pub async fn sign(&self, dataset: &Dataset, key: &HolderKey) -> Result<KeySet, Error> {
         let number = self.part_number(dataset).await?;
-        let roster = dataset.terms.0.roster.as_ref();
-        let member = roster.and_then(|roster| roster.holders.get(number as usize));
-        if member.ok_or(Error::Outsider(dataset.id))?.key != key.public() {
-            return Err(Error::OtherKey(dataset.id));
-        }
+        check_signer(dataset, number, key)?;
         let (_, set) = self.prepare_keys(dataset).await?;
         let body = Body::json(&NewSignature {
             signature: key.sign(&set.agreement()),
         });
         self.of_ledger(Method::PUT, dataset.id, "/signature", body)
             .await
+    }
+
+    /// Fetches the account's upload key from the key services, with a request that the holder signs. A party that has the key
+    /// can read everything that is encrypted under it.
+    ///
+    /// # Errors
+    /// [`Error::Outsider`], [`Error::OtherKey`]; seeds that are not for this request; what the crypto service refuses.
+    pub(crate) async fn fetch_upload_key(
+        &self,
+        dataset: &Dataset,
+        set: &KeySet,
+        params: &Parameters,
+        key: &HolderKey,
+    ) -> Result<UploadKey, Error> {
+        let number = self.part_number(dataset).await?;
+        check_signer(dataset, number, key)?;
+        let one_time_key = OneTimeKey::random();
+        let request = SeedRequest {
+            dataset: DatasetId(dataset.id.into_bytes()),
+            holder: number,
+            evaluation_keys: set.evaluation_keys.0,
+            one_time_key: one_time_key.public(),
+        };
+        let crypto = &self.endpoints().crypto;
+        let address = format!("{crypto}/v1/datasets/{}/upload-key", dataset.id);
+        let body = Body::json(&UploadKeyRequest {
+            one_time_key: request.one_time_key,
+            signature: request.sign(key),
+        });
+        let answer: UploadKeySeeds = self.json(Method::POST, &address, body).await?;
+        let sealed = answer.bytes().map_err(|reason| Error::Answer {
+            address: address.clone(),
+            reason: reason.to_owned(),
+        })?;
+        let seeds = sealed.iter().enumerate();
+        let seeds = seeds.map(|(service, sealed)| one_time_key.open(&request, service, sealed));
+        let seeds = seeds.collect::<Result<Vec<_>, _>>()?;
+        Ok(upload_key(params, seeds)?)
     }
 
     /// Lets no further run of a dataset begin, and takes the account's part back if no run over it has

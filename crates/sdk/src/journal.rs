@@ -5,6 +5,9 @@
 //! service has confirmed, and before those that lie under a key of the holder's own, that key. With another
 //! key the upload begins anew: what was sent before does not count. A line that was cut off by a crash is
 //! left out. The file is its owner's alone: whoever has the key can read what the service has.
+//!
+//! A second file is locked while the record is open, and has the number of the process. Two processes that write
+//! one record would each send objects under different keys, and neither could complete the upload.
 
 use fhaim_api::Digest;
 use fhaim_domain::Version;
@@ -14,8 +17,8 @@ use fhaim_protocol::encryption::{key_from_text, key_to_text};
 use fhaim_protocol::upload::Object;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::io::Write;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 use zeroize::{Zeroize, Zeroizing};
@@ -28,7 +31,7 @@ const VERSION: u8 = 1;
 /// How the line of a key begins.
 const KEY_LINE: &str = "{\"holder_key\":";
 
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
     version: Version<VERSION>,
@@ -58,17 +61,55 @@ impl Drop for KeyLine {
 
 /// The record of one upload.
 pub struct Journal {
-    path: Option<PathBuf>,
-    file: Option<File>,
+    kept: Option<Kept>,
     sent: BTreeMap<String, Digest>,
     /// The key that the objects sent are under, where that is the holder's own.
     key: Option<KeyLine>,
 }
 
+/// Where a record is kept.
+struct Kept {
+    path: PathBuf,
+    file: File,
+    head: Head,
+    /// Locked until the record is dropped.
+    _lock: File,
+}
+
+/// Locks the second file of a record, and writes the number of this process into it.
+fn lock(path: &Path, dataset: Uuid) -> Result<File, Error> {
+    let fault = |error: std::io::Error| Error::Journal {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    };
+    let mut options = OpenOptions::new();
+    options.create(true).read(true).write(true).truncate(false);
+    let mut file = options
+        .open(path.with_extension("upload.lock"))
+        .map_err(fault)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut text = String::new();
+            // Where it cannot be read, its number is not known.
+            let _ = file.read_to_string(&mut text);
+            let process = text.trim().parse().ok();
+            return Err(Error::UploadRunning { dataset, process });
+        }
+        Err(TryLockError::Error(error)) => return Err(fault(error)),
+    }
+    let written = file
+        .set_len(0)
+        .and_then(|()| writeln!(file, "{}", std::process::id()));
+    written.map_err(fault)?;
+    Ok(file)
+}
+
 impl std::fmt::Debug for Journal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("Journal");
-        shown.field("path", &self.path).field("sent", &self.sent);
+        let path = self.kept.as_ref().map(|kept| &kept.path);
+        shown.field("path", &path).field("sent", &self.sent);
         shown.finish_non_exhaustive()
     }
 }
@@ -77,8 +118,7 @@ impl Journal {
     /// A record in memory alone.
     pub fn in_memory() -> Self {
         Self {
-            path: None,
-            file: None,
+            kept: None,
             sent: BTreeMap::new(),
             key: None,
         }
@@ -87,9 +127,10 @@ impl Journal {
     /// The record in a file, begun or gone on with. `table` is a digest of the table's file.
     ///
     /// # Errors
-    /// [`Error::Journal`] for a file of another dataset or another table, or one that cannot be
-    /// read or written.
+    /// [`Error::UploadRunning`] while it is open elsewhere, also in another process; [`Error::Journal`] for a file of
+    /// another dataset or another table, or one that cannot be read or written.
     pub fn open(path: &Path, dataset: Uuid, table: Digest) -> Result<Self, Error> {
+        let lock = lock(path, dataset)?;
         let fault = |reason: String| Error::Journal {
             path: path.to_owned(),
             reason,
@@ -139,22 +180,26 @@ impl Journal {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(path);
         let file = file.map_err(|error| fault(error.to_string()))?;
+        let kept = Kept {
+            path: path.to_owned(),
+            file,
+            head: wanted,
+            _lock: lock,
+        };
         let mut journal = Self {
-            path: Some(path.to_owned()),
-            file: Some(file),
+            kept: Some(kept),
             sent,
             key,
         };
         journal.cut(whole as u64)?;
         if !begun {
-            journal.write(&wanted)?;
+            journal.write_head()?;
         }
         Ok(journal)
     }
 
     fn cut(&mut self, length: u64) -> Result<(), Error> {
-        use std::io::{Seek, SeekFrom};
-        let Some(file) = &mut self.file else {
+        let Some(Kept { file, .. }) = &mut self.kept else {
             return Ok(());
         };
         let cut = file
@@ -165,7 +210,7 @@ impl Journal {
     }
 
     fn write(&mut self, line: &impl Serialize) -> Result<(), Error> {
-        let Some(file) = &mut self.file else {
+        let Some(Kept { file, .. }) = &mut self.kept else {
             return Ok(());
         };
         let mut text = Zeroizing::new(serde_json::to_string(line).unwrap_or_default());
@@ -174,11 +219,30 @@ impl Journal {
         written.map_err(|error| self.fault(&error))
     }
 
+    fn write_head(&mut self) -> Result<(), Error> {
+        match self.kept.as_ref().map(|kept| kept.head.clone()) {
+            Some(head) => self.write(&head),
+            None => Ok(()),
+        }
+    }
+
     fn fault(&self, error: &dyn std::fmt::Display) -> Error {
+        let path = self.kept.as_ref().map(|kept| kept.path.clone());
         Error::Journal {
-            path: self.path.clone().unwrap_or_default(),
+            path: path.unwrap_or_default(),
             reason: error.to_string(),
         }
+    }
+
+    /// Forgets all that was sent, and the key that it was sent under: the upload begins again.
+    ///
+    /// # Errors
+    /// [`Error::Journal`] where the file cannot be written.
+    pub(crate) fn restart(&mut self) -> Result<(), Error> {
+        self.sent.clear();
+        self.key = None;
+        self.cut(0)?;
+        self.write_head()
     }
 
     /// Records an object that the service has confirmed.
@@ -227,7 +291,7 @@ impl Journal {
 
     /// Removes the file: the upload is complete.
     pub fn finish(self) {
-        if let Some(path) = self.path {
+        if let Some(Kept { path, .. }) = &self.kept {
             // What stays behind is of no use and does no harm.
             let _ = std::fs::remove_file(path);
         }
@@ -257,9 +321,47 @@ mod tests {
             let mut journal = Journal::open(&path, dataset, table).unwrap();
             assert_eq!(journal.sent().len(), usize::from(length == whole.len()));
             journal.confirm(OBJECT, Digest::of(b"2")).unwrap();
+            drop(journal);
             let read = Journal::open(&path, dataset, table).unwrap();
             assert_eq!(read.sent()["column/1/2"], Digest::of(b"2"));
         }
+    }
+
+    #[test]
+    fn record_that_is_open_is_refused_with_its_process() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("upload");
+        let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
+        let mut journal = Journal::open(&path, dataset, table).unwrap();
+        journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
+        let refused = Journal::open(&path, dataset, table).unwrap_err();
+        let process = std::process::id();
+        let words = format!("another upload of this dataset is running (process {process})");
+        assert!(refused.to_string().contains(&words), "{refused}");
+        drop(journal);
+        let journal = Journal::open(&path, dataset, table).unwrap();
+        assert_eq!(journal.sent().len(), 1);
+        journal.finish();
+        Journal::open(&path, dataset, table).unwrap();
+    }
+
+    #[test]
+    fn restarted_record_has_nothing_that_was_sent() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("upload");
+        let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
+        let mut journal = Journal::open(&path, dataset, table).unwrap();
+        let first = journal.holder_key(&params()).unwrap();
+        journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
+        journal.restart().unwrap();
+        assert!(journal.sent().is_empty());
+        let next = journal.holder_key(&params()).unwrap();
+        assert_ne!(next.id(), first.id());
+        journal.confirm(Object::Keys, Digest::of(b"2")).unwrap();
+        drop(journal);
+        let mut read = Journal::open(&path, dataset, table).unwrap();
+        assert_eq!(read.sent().keys().collect::<Vec<_>>(), ["keys"]);
+        assert_eq!(read.holder_key(&params()).unwrap().id(), next.id());
     }
 
     #[test]
@@ -275,7 +377,7 @@ mod tests {
     }
 
     fn params() -> Parameters {
-        Parameters::new(fhaim_he::P1).unwrap()
+        Parameters::new(fhaim_he::STANDARD).unwrap()
     }
 
     /// An upload that goes on does so under the key that it began with; one of which nothing counts any more
@@ -291,12 +393,13 @@ mod tests {
         journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
         let shown = format!("{journal:?}");
         assert!(!shown.contains(&key_to_text(&first)[..40]));
+        drop(journal);
         let mut again = open();
         let key = again.holder_key(&params()).unwrap();
         assert_eq!((key.id(), key.to_bytes()), (first.id(), first.to_bytes()));
         assert_eq!(again.sent().len(), 1);
         // Of another parameter set it is none.
-        let other = Parameters::new(fhaim_he::P1_LARGE).unwrap();
+        let other = Parameters::new(fhaim_he::WIDE).unwrap();
         assert!(matches!(
             again.holder_key(&other),
             Err(Error::Journal { .. })
@@ -305,6 +408,7 @@ mod tests {
         let next = again.holder_key(&params()).unwrap();
         assert_ne!(next.id(), first.id());
         again.confirm(Object::Keys, Digest::of(b"2")).unwrap();
+        drop(again);
         // What was sent under the first is not gone on with.
         let mut last = open();
         let names: Vec<&String> = last.sent().keys().collect();
@@ -321,6 +425,7 @@ mod tests {
         let mut journal = Journal::open(&path, dataset, table).unwrap();
         let key = journal.holder_key(&params()).unwrap();
         journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
+        drop(journal);
         let whole = std::fs::read(&path).unwrap();
         let lines = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
         let ends: Vec<usize> = lines.map(|(place, _)| place + 1).collect();

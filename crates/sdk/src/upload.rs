@@ -14,6 +14,7 @@ use fhaim_protocol::counts::tally::Tally;
 use fhaim_protocol::encryption::{Encryption, Encryptor};
 use fhaim_protocol::holder::{Noise, check_records};
 use fhaim_protocol::part::{Content, PartHolder, PartPlan};
+use fhaim_protocol::roster::HolderKey as SigningKey;
 use fhaim_protocol::upload::Object;
 use futures_util::{StreamExt, stream};
 use reqwest::Method;
@@ -74,6 +75,9 @@ pub struct Source {
     pub records: Records,
     /// Where its noise comes from.
     pub noise: NoiseSource,
+    /// The key that the holder signs with, where the dataset has several holders: it signs the request for the upload
+    /// key.
+    pub signer: Option<Arc<SigningKey>>,
 }
 
 /// Where a holder's noise comes from.
@@ -134,7 +138,8 @@ impl Client {
     ///
     /// # Errors
     /// What the services refuse, and what [`Client::prepare`] does. Nothing is lost: the same
-    /// call with the same journal goes on.
+    /// call with the same journal continues. [`Error::Mixed`] where another upload of the same part ran at the same
+    /// time: the same call sends everything again.
     pub async fn upload(
         &self,
         dataset: &Dataset,
@@ -148,7 +153,7 @@ impl Client {
         // Refused before anything is sent, and again where it is encrypted.
         check_records(source.records.count(), record_bound)?;
         let layout = source.records.layout()?;
-        let (_, public) = self.prepare(dataset, layout).await?;
+        let (_, set, public) = self.prepare(dataset, layout).await?;
         let plan = terms.part_plan(number, layout)?;
         let part = Part {
             dataset: dataset.id,
@@ -169,9 +174,14 @@ impl Client {
         }
         // Nothing that was sent counts any more: its noise need not be that of what is there.
         let begins = journal.sent().is_empty();
-        let own = match plan.form().encryption {
-            Encryption::PublicKey => None,
-            Encryption::HolderKey => Some(journal.holder_key(public.params())?),
+        let upload_key = match plan.form().encryption {
+            Encryption::OwnKey => journal.holder_key(public.params())?,
+            Encryption::RosterKey => {
+                let signer = source.signer.as_deref();
+                let signer = signer.ok_or(Error::OtherKey(dataset.id))?;
+                self.fetch_upload_key(dataset, &set, public.params(), signer)
+                    .await?
+            }
         };
         let mut kept = source.noise.key(part, &source.records, begins)?;
         let key = kept.as_ref().map(|kept| kept.key().clone());
@@ -181,7 +191,13 @@ impl Client {
             bytes_sent: 0,
         };
         progress(state);
-        let encrypted = encrypt((source, key), record_bound, (public, own), plan, missing);
+        let encrypted = encrypt(
+            (source, key),
+            record_bound,
+            (public, upload_key),
+            plan,
+            missing,
+        );
         let sending = stream::unfold(encrypted, |mut encrypted| async {
             encrypted.recv().await.map(|object| (object, encrypted))
         })
@@ -250,13 +266,21 @@ impl Client {
         &self,
         dataset: &Dataset,
         part: Part,
-        journal: Journal,
+        mut journal: Journal,
     ) -> Result<Upload, Error> {
         let address = format!("{}/complete", self.contribution(part));
         let body = Body::json(&Complete {
             manifest: manifest(journal.sent()),
         });
-        let upload = self.json(Method::POST, &address, body.clone()).await?;
+        let upload = match self.json(Method::POST, &address, body.clone()).await {
+            Ok(upload) => upload,
+            Err(error) if error.kind() == Some(ProblemKind::DigestMismatch) => {
+                // Which objects are not this upload's is not known. As long as it is not complete all can be sent again.
+                journal.restart()?;
+                return Err(Error::Mixed(dataset.id));
+            }
+            Err(error) => return Err(error),
+        };
         // Whether this was the last part, the second says, where there is one: it has each after the first has.
         let last = match self.second(dataset)? {
             Some(second) => &self.have_copied(second, part, &body).await?,
@@ -407,7 +431,7 @@ fn manifest(objects: &BTreeMap<String, Digest>) -> Digest {
 fn encrypt(
     (source, key): (&Source, Option<LadderKey>),
     record_bound: u64,
-    (public, own): (PublicKey, Option<HolderKey>),
+    (public, upload_key): (PublicKey, HolderKey),
     plan: PartPlan,
     objects: Vec<Object>,
 ) -> mpsc::Receiver<Result<(Object, Bytes), Error>> {
@@ -424,7 +448,10 @@ fn encrypt(
             Records::Table(table) => Content::Records(table),
             Records::Tally(tally) => Content::Counts(tally),
         };
-        let encryptor = Encryptor::new(&public, own.as_ref());
+        let encryptor = match plan.form().encryption {
+            Encryption::OwnKey => Encryptor::sole(&public, &upload_key),
+            Encryption::RosterKey => Encryptor::of_roster(&upload_key),
+        };
         let holder = PartHolder::new(&content, record_bound, noise, encryptor, &plan);
         let ready = holder.and_then(|holder| Ok((holder, generator()?)));
         let (holder, mut rng) = match ready {
@@ -480,6 +507,7 @@ mod tests {
         let source = Source {
             records: Records::Table(Arc::new(Table::new(schema, vec![vec![0, 1, 0]]).unwrap())),
             noise: NoiseSource::System,
+            signer: None,
         };
         let client = Client::new(Endpoints::behind("http://127.0.0.1:9")).unwrap();
         let uploaded = client.upload(&dataset, &source, Journal::in_memory(), &|_| {});

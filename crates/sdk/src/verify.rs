@@ -17,10 +17,12 @@ use fhaim_release::ReleaseRequest;
 use fhaim_synth::verify::{Difference, difference, expected};
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::time::Duration;
 use uuid::Uuid;
 
 use crate::{Client, Error, KeptLadder, Records};
 
+mod history;
 mod shares;
 #[cfg(test)]
 mod tests;
@@ -173,6 +175,7 @@ impl Client {
             if told.is_of_one_moment() {
                 break;
             }
+            tokio::time::sleep(BETWEEN_MOMENTS).await;
         }
         Ok(told)
     }
@@ -190,6 +193,9 @@ impl Client {
 
 /// How often ledger and answers are asked for again, where something is released in between.
 const MOMENTS: usize = 3;
+
+/// The longest time from a key service's debit to its answer, unless it is stopped in between.
+const BETWEEN_MOMENTS: Duration = Duration::from_millis(300);
 
 /// Why holders of columns cannot check what was released.
 const BY_COLUMNS: &str = "its holders have columns of the same records: what was released are products over several \

@@ -348,8 +348,8 @@ mod tests {
     use super::*;
     use datafusion::datasource::memory::MemorySourceConfig;
     use fhaim_he::{
-        Backend, Cell, Columns, Combination, EncryptedTable, EvaluationContext, Factors, Layout,
-        P1, Parameters, Place, Plan, SecretKey, Threads,
+        Backend, COMPACT, Cell, Combination, EncryptedTable, EvaluationContext, Factors,
+        HolderCiphertext, HolderKey, Layout, Parameters, Place, Plan, SecretKey, Threads,
     };
     use fhaim_platform::{blobs::Blobs, config};
     use rand::SeedableRng;
@@ -358,36 +358,44 @@ mod tests {
     /// The sums of a tile over each of two bands, as rows; and where its keys are.
     fn bands(folder: &std::path::Path) -> Vec<RecordBatch> {
         let mut rng = rand::rngs::StdRng::seed_from_u64(1);
-        let params = Parameters::new(P1).unwrap();
+        let params = Parameters::new(COMPACT).unwrap();
         let secret = SecretKey::random(&params, &mut rng).unwrap();
         let public = secret.public_key(&mut rng).unwrap();
         let keys = secret.evaluation_keys(&mut rng).unwrap();
         let layout = Layout::for_records(2 * 8192).unwrap();
-        let mut chunk = || public.encrypt(&[1; 8192], &mut rng).unwrap();
+        let upload = HolderKey::random(&params, &mut rng).unwrap();
+        let own = upload.switch_keys(&public, Some(layout), &mut rng).unwrap();
+        let mut chunk = || -> Vec<HolderCiphertext> {
+            let sent = upload.encrypt(&[1; 8192], &mut rng).unwrap().into_iter();
+            sent.map(|one| one.expand(&params).unwrap()).collect()
+        };
         let table = vec![vec![chunk(), chunk()], vec![chunk(), chunk()]];
         let table = EncryptedTable::new(&params, layout, table).unwrap();
+        let context = EvaluationContext::new(&keys, layout);
+        let context = context.with_holder_keys(&own).unwrap();
         let all: Vec<Combination> = (0..2).map(Combination::column).collect();
         let factors = Factors {
             left: &all,
             right: &all,
         };
         let cells = [vec![(0, Cell::Product { left: 0, right: 1 })]];
-        let plan = Plan::new(&table as &dyn Columns, 0, factors, &cells).unwrap();
+        let plan = Plan::new(&context, &table, 0, factors, &cells).unwrap();
         let tasks = plan.tasks(0);
         assert_eq!(tasks.len(), 2);
-        let bytes = keys.to_bytes();
-        std::fs::write(folder.join("keys"), &bytes).unwrap();
+        let put = |name: &str, bytes: &[u8]| {
+            std::fs::write(folder.join(name), bytes).unwrap();
+            Place {
+                name: name.to_owned(),
+                digest: fhaim_api::Digest::of(bytes).0,
+            }
+        };
         let packing = Packing {
-            params,
+            params: params.clone(),
             layout,
-            keys: Place {
-                name: "keys".to_owned(),
-                digest: fhaim_api::Digest::of(&bytes).0,
-            },
-            holder: None,
+            keys: put("keys", &keys.to_bytes()),
+            holder: Some(put("switch-keys", &own.to_bytes())),
         };
         let rows = Mutex::new(Vec::new());
-        let context = EvaluationContext::new(&keys, layout);
         for task in tasks {
             let take = |partial: Partial| {
                 let row = Row::new(&partial, packing.to_bytes()).unwrap();

@@ -4,7 +4,9 @@
 //! wherever it is done. Nothing in it is secret.
 
 use datafusion::error::{DataFusionError, Result};
-use fhaim_he::{Columns, Layout, ParameterSet, Parameters, Place, TileTask};
+use fhaim_he::{
+    Columns, HolderKeyId, Layout, ParameterSet, Parameters, Place, ProductKey, Section, TileTask,
+};
 use prost::Message;
 use std::sync::Arc;
 
@@ -15,6 +17,16 @@ struct WirePlace {
     name: String,
     #[prost(bytes = "vec", tag = "2")]
     digest: Vec<u8>,
+}
+
+/// A [`Section`] on the wire. It begins where the one before ends.
+#[derive(Clone, PartialEq, Eq, Message)]
+struct WireSection {
+    #[prost(uint64, tag = "1")]
+    end: u64,
+    /// The upload key's name; empty for the joint key.
+    #[prost(bytes = "vec", tag = "2")]
+    key: Vec<u8>,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -31,6 +43,8 @@ struct WireOrder {
     memory: u64,
     #[prost(message, optional, tag = "6")]
     holder: Option<WirePlace>,
+    #[prost(message, repeated, tag = "7")]
+    sections: Vec<WireSection>,
 }
 
 #[derive(Clone, PartialEq, Eq, Message)]
@@ -58,7 +72,7 @@ pub struct Packing {
     pub layout: Layout,
     /// The evaluation keys.
     pub keys: Place,
-    /// Keys of the holder's own key, where columns are under one.
+    /// The switching keys of a sole holder. Those of a roster are among the evaluation keys.
     pub holder: Option<Place>,
 }
 
@@ -71,8 +85,10 @@ pub struct Order {
     pub task: TileTask,
     /// The evaluation keys.
     pub keys: Place,
-    /// Keys of the holder's own key, where columns are under one.
+    /// The switching keys of a sole holder. Those of a roster are among the evaluation keys.
     pub holder: Option<Place>,
+    /// The sections of the table.
+    pub sections: Vec<Section>,
     /// The objects of the task's columns over its band: column by column, each over all chunks.
     pub objects: Vec<Place>,
     /// About how many bytes it takes.
@@ -104,11 +120,50 @@ impl TryFrom<WirePlace> for Place {
     }
 }
 
+impl From<&Section> for WireSection {
+    fn from(section: &Section) -> Self {
+        Self {
+            end: section.chunks.end as u64,
+            key: match section.key {
+                ProductKey::Upload(HolderKeyId(id)) => id.to_vec(),
+                ProductKey::Joint => Vec::new(),
+            },
+        }
+    }
+}
+
+/// The sections of a table with this number of record chunks.
+fn sections(wire: Vec<WireSection>, chunks: usize) -> Result<Vec<Section>> {
+    let mut start = 0;
+    let mut sections = Vec::with_capacity(wire.len());
+    for section in wire {
+        let end = usize::try_from(section.end).map_err(refused)?;
+        let key = match section.key.as_slice() {
+            [] => ProductKey::Joint,
+            id => {
+                let id = id.try_into();
+                ProductKey::Upload(HolderKeyId(id.map_err(|_| refused("a key's name"))?))
+            }
+        };
+        if end <= start {
+            return Err(refused("sections that do not follow each other"));
+        }
+        let chunks = start..end;
+        sections.push(Section { chunks, key });
+        start = end;
+    }
+    if start == chunks {
+        Ok(sections)
+    } else {
+        Err(refused("sections of another table"))
+    }
+}
+
 impl Order {
     /// The order for a task over a table whose objects are kept where others can read them.
     ///
     /// # Errors
-    /// [`fhaim_he::Error::Unavailable`] for a table that is in memory alone, or whose holder's keys are.
+    /// [`fhaim_he::Error::Unavailable`] for a table that is only in memory.
     pub fn new(
         table: &dyn Columns,
         keys: &Place,
@@ -125,16 +180,12 @@ impl Order {
                 fhaim_he::Error::Unavailable(reason)
             })
         };
-        let holder = table.holder_keys();
-        if table.holder().is_some() && holder.is_none() {
-            let reason = "the keys of the holder's own key are in memory alone";
-            return Err(fhaim_he::Error::Unavailable(reason.to_owned()));
-        }
         Ok(Self {
             params: table.params().clone(),
             task: task.clone(),
             keys: keys.clone(),
-            holder,
+            holder: table.holder_keys(),
+            sections: table.sections(),
             objects: named.map(place).collect::<fhaim_he::Result<_>>()?,
             memory,
         })
@@ -152,6 +203,7 @@ impl Order {
             objects: self.objects.iter().map(WirePlace::from).collect(),
             memory: self.memory as u64,
             holder: self.holder.as_ref().map(WirePlace::from),
+            sections: self.sections.iter().map(WireSection::from).collect(),
         };
         Ok(wire.encode_to_vec())
     }
@@ -174,6 +226,7 @@ impl Order {
         }
         let keys = wire.keys.ok_or_else(|| refused("it names no keys"))?;
         Ok(Self {
+            sections: sections(wire.sections, task.layout().chunks())?,
             params,
             task,
             keys: keys.try_into()?,
@@ -240,5 +293,36 @@ impl Packing {
             keys: keys.try_into()?,
             holder: wire.holder.map(Place::try_from).transpose()?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sections_survive_the_wire_and_cover_the_table() {
+        let id = ProductKey::Upload(HolderKeyId([7; 16]));
+        let section = |chunks, key| Section { chunks, key };
+        let all = [section(0..2, id), section(2..5, ProductKey::Joint)];
+        let wire: Vec<WireSection> = all.iter().map(WireSection::from).collect();
+        assert_eq!(sections(wire.clone(), 5).unwrap(), all);
+        let [first, second] = wire.as_slice() else {
+            panic!("two sections");
+        };
+        let short = WireSection {
+            key: vec![7; 15],
+            ..first.clone()
+        };
+        for (wire, chunks) in [
+            (vec![], 5),
+            (vec![first.clone()], 5),
+            (vec![second.clone(), first.clone()], 2),
+            (vec![first.clone(), first.clone()], 2),
+            (vec![short, second.clone()], 5),
+            (wire, 6),
+        ] {
+            assert!(sections(wire, chunks).is_err());
+        }
     }
 }

@@ -4,8 +4,8 @@ use crate::order::{Order, Packing};
 use datafusion::error::{DataFusionError, Result};
 use fhaim_api::Digest;
 use fhaim_he::{
-    Backend, Chunks, Columns, EvaluationContext, EvaluationKeys, HolderKeyId, HolderKeys, Layout,
-    Parameters, Partial, Place, Threads, TileSums,
+    Backend, Chunks, Columns, EvaluationContext, EvaluationKeys, HolderKeys, Layout, Parameters,
+    Partial, Place, Section, Threads, TileSums,
 };
 use fhaim_platform::blobs::{BlobError, Blobs};
 use fhaim_protocol::encryption::{Encryption, Form};
@@ -22,7 +22,7 @@ use tokio::runtime::Handle;
 /// Objects read at a time.
 const READS: usize = 16;
 
-/// Evaluation keys that are kept, and so many keys of holders' own.
+/// Number of evaluation keys that are kept, and of sole holders' switching keys.
 const KEYS: usize = 2;
 
 /// What was read last of one kind, and where.
@@ -38,7 +38,7 @@ pub struct Site {
     /// Where blobs are read; the threads that compute have no reactor.
     runtime: Handle,
     keys: Kept<EvaluationKeys>,
-    /// Of holders who encrypt under keys of their own.
+    /// Of sole holders.
     holders: Kept<HolderKeys>,
     /// Bytes read from the blob store.
     read: AtomicU64,
@@ -119,7 +119,7 @@ impl Site {
         Ok(found)
     }
 
-    /// The evaluation keys, and those of the holder's own key, where columns are under one.
+    /// The evaluation keys, and a sole holder's switching keys.
     fn keys(
         &self,
         packing: &Packing,
@@ -164,7 +164,6 @@ impl Site {
         let table = Fetched {
             site: self.clone(),
             order: order.clone(),
-            holder: holder.as_deref().map(HolderKeys::id),
         };
         let out = Mutex::new(Vec::new());
         let take = |partial: Partial| {
@@ -189,7 +188,7 @@ impl Site {
     }
 }
 
-/// What computes on columns under the dataset's key, or under a holder's own.
+/// What computes on the columns of a sole holder, or of a roster.
 fn context<'a>(
     keys: &'a EvaluationKeys,
     holder: Option<&'a HolderKeys>,
@@ -207,8 +206,6 @@ fn context<'a>(
 struct Fetched {
     site: Arc<Site>,
     order: Arc<Order>,
-    /// The holder's own key that they are under, if they are under one.
-    holder: Option<HolderKeyId>,
 }
 
 impl Columns for Fetched {
@@ -224,8 +221,8 @@ impl Columns for Fetched {
         self.order.task.columns().last().map_or(0, |last| last + 1)
     }
 
-    fn holder(&self) -> Option<HolderKeyId> {
-        self.holder
+    fn sections(&self) -> Vec<Section> {
+        self.order.sections.clone()
     }
 
     fn read(
@@ -244,11 +241,9 @@ impl Columns for Fetched {
             let column = places.get(column).and_then(|all| all.get(wanted.clone()));
             named.extend(column.ok_or_else(absent)?);
         }
+        // Columns have the same form under every upload key.
         let form = Form {
-            encryption: match self.holder {
-                None => Encryption::PublicKey,
-                Some(_) => Encryption::HolderKey,
-            },
+            encryption: Encryption::OwnKey,
             layout: Some(self.layout()),
         };
         let params = &self.order.params;

@@ -13,8 +13,8 @@ use fhaim_ballista::{Ballista, Settings};
 use fhaim_computation::engine::Certificates;
 use fhaim_he::{
     Backend, Cell, Chunks, Ciphertext, Columns, Combination, EncryptedTable, EvaluationKeys,
-    Evaluator, Factors, Layout, Mosaic, P1, Parameters, Place, Rectangle, Result, SecretKey,
-    Threads, Work,
+    Evaluator, Factors, HolderKey, Layout, Mosaic, Parameters, Place, Rectangle, Result,
+    RosterShape, STANDARD, SecretKey, Section, Threads, Work,
 };
 use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
@@ -25,13 +25,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const COLUMNS: usize = 16;
+/// Two holders have three record chunks each.
+const HOLDERS: usize = 2;
 const CHUNKS: usize = 6;
 /// Two tiles a task, two record chunks at a time.
 const TASK_BYTES: usize = 30 << 20;
 /// More than there are tiles, 9 a page: tasks over one tile and a third of the record chunks each.
 const MANY: usize = 40;
 
-/// A table whose objects are also in a folder.
+/// A holder's table whose objects are also in a folder.
 #[derive(Debug)]
 struct Placed {
     table: EncryptedTable,
@@ -55,6 +57,10 @@ impl Columns for Placed {
         self.table.read(residue, columns, chunks)
     }
 
+    fn sections(&self) -> Vec<Section> {
+        self.table.sections()
+    }
+
     fn place(&self, column: usize, chunk: usize) -> Option<Place> {
         self.places.get(&(column, chunk)).cloned()
     }
@@ -64,7 +70,9 @@ struct Fixture {
     folder: tempfile::TempDir,
     keys: EvaluationKeys,
     keys_at: Place,
-    table: Placed,
+    /// Of each holder.
+    parts: Vec<Arc<Placed>>,
+    table: Mosaic,
     expected: Vec<Option<Ciphertext>>,
 }
 
@@ -91,33 +99,49 @@ impl Fixture {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut rng = rand::rngs::StdRng::seed_from_u64(16);
-        let params = Parameters::new(P1).unwrap();
+        let params = Parameters::new(STANDARD).unwrap();
         let secret = SecretKey::random(&params, &mut rng).unwrap();
-        let public = secret.public_key(&mut rng).unwrap();
-        let keys = secret.evaluation_keys(&mut rng).unwrap();
-        let layout = Layout::for_records(CHUNKS * 8192).unwrap();
-        let mut places = HashMap::new();
-        let mut columns = Vec::new();
-        for column in 0..COLUMNS {
-            let mut chunks = Vec::new();
-            for chunk in 0..CHUNKS {
-                let records: Vec<i64> = (0..8192).map(|_| rng.random_range(0..2)).collect();
-                let object = public.encrypt(&records, &mut rng).unwrap();
-                let bytes: Vec<u8> = object.iter().flat_map(|c| c.to_bytes(&params)).collect();
-                let name = format!("table/{column}/{chunk}");
-                places.insert((column, chunk), put(folder.path(), &name, &bytes));
-                chunks.push(object);
+        let shape = RosterShape::Records(HOLDERS);
+        let keys = secret.roster_evaluation_keys(shape, &mut rng).unwrap();
+        let own_chunks = CHUNKS / HOLDERS;
+        let layout = Layout::for_records(own_chunks * 8192).unwrap();
+        let mut part = |holder: usize| {
+            let seeds = vec![secret.upload_seed(holder)];
+            let upload = HolderKey::from_seeds(&params, seeds).unwrap();
+            let mut places = HashMap::new();
+            let mut columns = Vec::new();
+            for column in 0..COLUMNS {
+                let mut chunks = Vec::new();
+                for chunk in 0..own_chunks {
+                    let records: Vec<i64> = (0..8192).map(|_| rng.random_range(0..2)).collect();
+                    let object = upload.encrypt(&records, &mut rng).unwrap();
+                    let bytes: Vec<u8> = object.iter().flat_map(|c| c.to_bytes(&params)).collect();
+                    let name = format!("table/{column}/{}", holder * own_chunks + chunk);
+                    places.insert((column, chunk), put(folder.path(), &name, &bytes));
+                    let expanded = object.into_iter().map(|c| c.expand(&params).unwrap());
+                    chunks.push(expanded.collect());
+                }
+                columns.push(chunks);
             }
-            columns.push(chunks);
-        }
-        let table = EncryptedTable::new(&params, layout, columns).unwrap();
+            let table = EncryptedTable::new(&params, layout, columns).unwrap();
+            Arc::new(Placed { table, places })
+        };
+        let parts: Vec<Arc<Placed>> = (0..HOLDERS).map(&mut part).collect();
+        let rectangle = |(holder, part): (usize, &Arc<Placed>)| Rectangle {
+            first_chunk: holder * own_chunks,
+            columns: (0..COLUMNS).collect(),
+            table: part.clone(),
+        };
+        let rectangles = parts.iter().enumerate().map(rectangle).collect();
         let mut fixture = Self {
             keys_at: put(folder.path(), "table/evaluation", &keys.to_bytes()),
-            table: Placed { table, places },
+            table: Mosaic::new(COLUMNS, rectangles).unwrap(),
+            parts,
             folder,
             keys,
             expected: Vec::new(),
         };
+        assert_eq!(fixture.table.sections().len(), HOLDERS);
         let started = Instant::now();
         fixture.expected = fixture.pages(Arc::new(Threads::default())).unwrap();
         let seconds = started.elapsed().as_secs_f64();
@@ -340,25 +364,14 @@ fn small_batches_run_on_the_threads_of_the_process() {
 #[test]
 fn places_are_those_of_the_holder() {
     let fixture = Fixture::new();
-    let table = Arc::new(fixture.table);
-    let of = |first_chunk, rest| Rectangle {
-        first_chunk,
-        columns: (0..2 * COLUMNS).filter(|c| c % 2 == rest).collect(),
-        table: table.clone(),
-    };
-    let mosaic = Mosaic::new(
-        2 * COLUMNS,
-        vec![of(0, 0), of(0, 1), of(CHUNKS, 0), of(CHUNKS, 1)],
-    );
-    let mosaic = mosaic.unwrap();
-    for column in 0..2 * COLUMNS {
-        for chunk in 0..2 * CHUNKS {
-            let place = mosaic.place(column, chunk);
-            assert!(place.is_some() && place == table.place(column / 2, chunk % CHUNKS));
+    for column in 0..COLUMNS {
+        for chunk in 0..CHUNKS {
+            let place = fixture.table.place(column, chunk).unwrap();
+            assert_eq!(place.name, format!("table/{column}/{chunk}"));
         }
-        assert_eq!(mosaic.place(column, 2 * CHUNKS), None);
+        assert_eq!(fixture.table.place(column, CHUNKS), None);
     }
-    assert_eq!(mosaic.place(2 * COLUMNS, 0), None);
+    assert_eq!(fixture.table.place(COLUMNS, 0), None);
 }
 
 #[test]
@@ -380,14 +393,8 @@ fn a_table_in_memory_alone_is_refused() {
         left: &all,
         right: &all,
     };
-    let evaluator =
-        Evaluator::new(&fixture.keys, fixture.table.layout()).with_backend(Arc::new(backend));
-    let pages = evaluator.pages(
-        &fixture.table.table,
-        0,
-        factors,
-        &cells(),
-        &mut Work::default(),
-    );
+    let table = &fixture.parts[0].table;
+    let evaluator = Evaluator::new(&fixture.keys, table.layout()).with_backend(Arc::new(backend));
+    let pages = evaluator.pages(table, 0, factors, &cells(), &mut Work::default());
     assert!(matches!(pages, Err(fhaim_he::Error::Unavailable(_))));
 }

@@ -8,10 +8,12 @@
 
 use fhaim_dp::{Digits, Ladder, LadderPlan, Leak, Ledger, Rho, vectors_of_digit};
 use fhaim_he::{
-    Ciphertext, CountsLayout, EncryptedCounts, EvaluationKeys, Evaluator, LEAK_BITS, PAGE,
-    ParameterSet, Parameters, PublicKey, SecretKey, Weights, Work, coefficient, seal,
+    Ciphertext, CountsLayout, Demand, EncryptedCounts, EvaluationKeys, Evaluator, HolderCiphertext,
+    HolderKey, HolderKeys, LEAK_BITS, Layout, PAGE, ParameterSet, Parameters, PublicKey, SecretKey,
+    Weights, Work, coefficient, seal,
 };
 use rand::CryptoRng;
+use std::sync::Arc;
 use zeroize::Zeroizing;
 
 use crate::{Error, Groups, Mixes, Placed, Points, Priced};
@@ -30,12 +32,13 @@ pub struct Setup {
     width: usize,
 }
 
-/// What a holder sends.
+/// What a holder sends, all of it under an upload key that it then forgets.
 #[derive(Debug)]
 pub struct Upload {
+    switch_keys: Arc<HolderKeys>,
     columns: EncryptedCounts,
     /// Of each page of the release the ladder's vectors that its variance takes, by plaintext modulus.
-    noise: Vec<Vec<Vec<Ciphertext>>>,
+    noise: Vec<Vec<Vec<HolderCiphertext>>>,
 }
 
 impl Setup {
@@ -45,19 +48,24 @@ impl Setup {
     /// # Errors
     /// What [`Groups::price`] refuses, and [`Error::Encryption`] for values that no parameters hold.
     pub fn new(groups: Groups, points: &Points, budget: Rho) -> Result<Self, Error> {
-        // The leak depends on the parameters, and these on the noise: the largest set's leak is charged.
-        let most_residues = [fhaim_he::P1, fhaim_he::P1_LARGE, fhaim_he::P2]
-            .iter()
-            .map(|set| set.plaintext_moduli.len())
-            .max();
+        let records = groups.places() as u64;
         let leak = Leak {
             ciphertext: Rho::ratio_up(1, 1 << LEAK_BITS)?,
-            residues: most_residues.unwrap_or(1),
+            residues: ParameterSet::residues(records, false),
         };
         let priced = groups.price(points, budget, &leak)?;
         let deviation = 2 * u128::from(priced.debit.variance_units).isqrt() + 1;
         let largest = groups.mix() as u128 * u128::from(points.largest()) + ROOM * deviation;
-        let set = ParameterSet::choose(groups.places() as u64, largest, false)?;
+        let set = ParameterSet::choose(&Demand {
+            records,
+            largest,
+            squares: false,
+            layout: Layout::for_records(groups.places())?,
+            // Nothing is multiplied.
+            energy: 1,
+            shares: 1,
+            strip_bits: 0.0,
+        })?;
         Ok(Self {
             params: Parameters::shared(set)?,
             layout: CountsLayout::new(&vec![groups.places(); points.width()])?,
@@ -126,6 +134,13 @@ pub fn encrypt<R: CryptoRng>(
             "records or noise of another shape than was agreed on".to_owned(),
         ));
     }
+    let key = HolderKey::random(&setup.params, rng)?;
+    let switch_keys = Arc::new(key.switch_keys(public, None, rng)?);
+    let mut encrypt = |values: &[i64]| -> Result<Vec<HolderCiphertext>, Error> {
+        let sent = key.encrypt(values, rng)?.into_iter();
+        let expanded = sent.map(|one| one.expand(&setup.params));
+        Ok(expanded.collect::<Result<_, _>>()?)
+    };
     let stride = setup.layout.stride();
     let places = setup.groups.places();
     let mut coefficients = vec![Zeroizing::new(vec![0i64; stride]); setup.layout.ciphertexts()];
@@ -142,8 +157,9 @@ pub fn encrypt<R: CryptoRng>(
     }
     let columns = coefficients
         .iter()
-        .map(|column| public.encrypt(column, rng));
-    let columns = columns.collect::<Result<_, _>>()?;
+        .map(|column| Ok::<_, Error>(vec![encrypt(column)?]));
+    let keys = std::slice::from_ref(&switch_keys);
+    let columns = EncryptedCounts::of_holders(keys, setup.layout.clone(), columns)?;
     let mut noise = Vec::new();
     for page in 0..setup.pages() {
         let mut vectors = Vec::new();
@@ -155,12 +171,13 @@ pub fn encrypt<R: CryptoRng>(
                 // Coefficients of a page's positions are below its size, as positions are.
                 values[coefficient(position)] = sample;
             }
-            vectors.push(public.encrypt(&values, rng)?);
+            vectors.push(encrypt(&values)?);
         }
         noise.push(vectors);
     }
     Ok(Upload {
-        columns: EncryptedCounts::new(&setup.params, setup.layout.clone(), 1, columns)?,
+        switch_keys,
+        columns,
         noise,
     })
 }
@@ -192,7 +209,9 @@ pub fn compute<R: CryptoRng>(
             let packed = packed.ok_or_else(|| Error::Shape("a page without cells".to_owned()))?;
             let noise = upload.noise.get(page).into_iter().flatten();
             let noise = noise.filter_map(|vector| vector.get(residue));
-            sealed.push(seal(public, &packed, noise, 0..setup.used(page), rng)?);
+            let noise = HolderCiphertext::sum(&setup.params, noise)?;
+            let noise = upload.switch_keys.switch(&noise)?;
+            sealed.push(seal(public, &packed, [&noise], 0..setup.used(page), rng)?);
         }
     }
     Ok(sealed)

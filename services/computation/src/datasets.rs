@@ -6,7 +6,7 @@ use fhaim_api::Digest;
 use fhaim_api::problem::ProblemKind;
 use fhaim_he::{
     Chunks, Columns, EncryptedTable, EvaluationKeys, HolderKeyId, Layout, Parameters, Place,
-    PublicKey,
+    ProductKey, PublicKey, Section,
 };
 use fhaim_platform::Failure;
 use fhaim_platform::blobs::{BlobError, Blobs};
@@ -14,7 +14,7 @@ use fhaim_platform::threads::blocking;
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::counts::upload::CountsUpload;
 use fhaim_protocol::encryption::Payload;
-use fhaim_protocol::joint::{Contribution, join};
+use fhaim_protocol::joint::{Contribution, SwitchKeys, join};
 use fhaim_protocol::noise::NoiseObjects;
 use fhaim_protocol::part::PartPlan;
 use fhaim_protocol::request::DatasetId;
@@ -113,6 +113,7 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
         name: format!("{}/evaluation", stored.folder),
         digest: stored.keys.evaluation.0,
     });
+    let shape = stored.terms.roster_shape();
     let build = move || {
         let public = PublicKey::from_bytes(&params, &public)?;
         let keys = EvaluationKeys::from_bytes(&params, &evaluation)?;
@@ -120,13 +121,17 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
         let mut ahead = ReadAhead::new(&parts);
         let mut get = |holder, object| ahead.get(holder, object);
         let noise = Arc::new(StoredNoise(parts.clone()));
+        let switch_keys = match shape {
+            None => SwitchKeys::own(|object| get(0, object))?,
+            Some(shape) => SwitchKeys::of_roster(&keys, shape)?,
+        };
         let computation = match parts.first().map(|part| &part.plan) {
             Some(PartPlan::Counts(plan)) => {
-                let joined = CountsUpload::join(&params, plan, holders, get, noise)?;
+                let joined = CountsUpload::join(&params, plan, holders, &switch_keys, get, noise)?;
                 Computation::of_counts(dataset, public, keys, joined)?
             }
             _ => {
-                let joined = join(&domain, holders, tables, |object| get(0, object), noise)?;
+                let joined = join(&domain, holders, tables, switch_keys, noise)?;
                 Computation::new(dataset, domain, public, keys, joined)
             }
         };
@@ -242,7 +247,7 @@ impl Part {
             return Ok(None);
         };
         let table = StoredColumns {
-            holder: self.holder_key().await?,
+            key: self.upload_key().await?,
             kept: match kept {
                 true => Some(self.table(plan).await?),
                 false => None,
@@ -268,14 +273,14 @@ impl Part {
         built.map_err(|error: fhaim_protocol::Error| Failure::internal(error))
     }
 
-    /// Which key of the holder's own its objects are under; none where that is the dataset's.
-    async fn holder_key(&self) -> Result<Option<HolderKeyId>, Failure> {
+    /// The upload key that its objects are under.
+    async fn upload_key(&self) -> Result<HolderKeyId, Failure> {
         if !self.plan.contains(Object::Keys) {
-            return Ok(None);
+            return uploads::upload_key(&self.stored, self.number);
         }
         let (_, keys) = self.read_one(Object::Keys).await?;
         let keys = keys.keys().map_err(Failure::internal)?;
-        Ok(Some(keys.id()))
+        Ok(keys.id())
     }
 
     async fn read(&self, objects: Vec<Object>) -> Result<HashMap<Object, Payload>, Failure> {
@@ -390,7 +395,7 @@ impl NoiseObjects for StoredNoise {
 struct StoredColumns {
     part: Part,
     plan: UploadPlan,
-    holder: Option<HolderKeyId>,
+    key: HolderKeyId,
     kept: Option<EncryptedTable>,
 }
 
@@ -407,8 +412,10 @@ impl Columns for StoredColumns {
         self.plan.columns
     }
 
-    fn holder(&self) -> Option<HolderKeyId> {
-        self.holder
+    fn sections(&self) -> Vec<Section> {
+        let chunks = 0..self.plan.layout.chunks();
+        let key = ProductKey::Upload(self.key);
+        vec![Section { chunks, key }]
     }
 
     fn holder_keys(&self) -> Option<Place> {

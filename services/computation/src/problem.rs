@@ -77,11 +77,23 @@ pub enum Refusal {
     /// The upload is there, and another.
     #[error("the upload was registered with other terms or another layout")]
     OtherUpload,
+    /// An object under another upload key than its holder's.
+    #[error(
+        "the object is under another upload key than the key services made for this holder: fetch the key \
+         again, and upload again from the beginning"
+    )]
+    OtherKey,
+    /// Keys that not all of the services that share them have confirmed.
+    #[error("the dataset's keys are not used: several services are to share them, and {0}")]
+    Unconfirmed(String),
     /// The dataset's keys were not made.
     #[error("the crypto service has no keys of this dataset: make them first")]
     NoKeys,
     /// Nothing can be added to a complete upload.
-    #[error("the upload is complete")]
+    #[error(
+        "the upload is complete, and takes no more objects: if this is another upload of the same part, the dataset \
+         has the first one"
+    )]
     Complete,
     /// A header that is none, or another.
     #[error("the header Content-Digest must be sha-256=:<base64>:")]
@@ -101,7 +113,10 @@ pub enum Refusal {
         first: String,
     },
     /// A manifest of other objects.
-    #[error("the objects here are not those of the manifest")]
+    #[error(
+        "the objects here are not those of the manifest: another upload of this part may have overwritten some. \
+         Stop the other upload, and send all objects again"
+    )]
     Manifest,
     /// A dataset of one computation service, at the second.
     #[error("the terms of this dataset have no second computation service, which this is")]
@@ -144,6 +159,7 @@ impl Refusal {
             | Self::Second
             | Self::Unwitnessed
             | Self::Object(_)
+            | Self::OtherKey
             | Self::Address
             | Self::Batch(_) => ProblemKind::Invalid,
             Self::OtherUpload
@@ -156,6 +172,7 @@ impl Refusal {
             | Self::OtherRun => ProblemKind::Conflict,
             Self::ObjectDigest | Self::Manifest => ProblemKind::DigestMismatch,
             Self::NoKeys => ProblemKind::NotFound,
+            Self::Unconfirmed(_) => ProblemKind::Unavailable,
             Self::Stored { .. } => ProblemKind::Quota,
         }
     }

@@ -41,9 +41,12 @@ async fn used(fixture: &Fixture, owner: Uuid) -> (u64, u64) {
 async fn an_account_stores_so_many_bytes() {
     let mut fixture = Fixture::new().await;
     let (ana, eve) = (Uuid::new_v4(), Uuid::new_v4());
-    let first = register(&fixture, ana).await.unwrap();
-    let part = &first.contributions[0];
-    let bytes = part.objects * part.object_bytes;
+    register(&fixture, ana).await.unwrap();
+    let params = terms(1000).plan().unwrap().parameters().unwrap();
+    let bytes = fixture
+        .plan
+        .form()
+        .bytes(&params, fixture.plan.polynomials());
     assert_eq!(used(&fixture, ana).await.0, bytes);
     fixture.state = fixture.reopened(2 * bytes + 1).await;
     assert_eq!(used(&fixture, ana).await, (bytes, 2 * bytes + 1));
@@ -77,7 +80,7 @@ async fn an_account_stores_so_many_bytes() {
 async fn puts_that_are_hung_up_store_nothing_more() {
     let fixture = Fixture::new().await;
     let stored = fixture.register().await;
-    let object = fixture.plan.objects().next().unwrap();
+    let object = fixture.plan.column_objects().next().unwrap();
     let slow = ThrottleConfig {
         wait_put_per_call: Duration::from_millis(100),
         ..ThrottleConfig::default()

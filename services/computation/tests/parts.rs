@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Fixture, terms};
+use common::{Fixture, Keys, terms};
 use fhaim_api::Digest;
 use fhaim_api::batch::Batch;
 use fhaim_api::dataset::WireTerms;
@@ -64,10 +64,8 @@ impl Two {
             ..terms(1000).choices()
         };
         let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
-        let fixture = Fixture::new().await;
-        *fixture.keys.agreed.lock().unwrap() = Some(terms.clone());
         Self {
-            fixture,
+            fixture: Fixture::under(&terms).await,
             terms,
             dataset: Uuid::new_v4(),
             users,
@@ -84,14 +82,13 @@ impl Two {
 
     /// What a holder of records uploads.
     fn plan(&self) -> UploadPlan {
-        UploadPlan {
-            ladder: self.terms.plan().unwrap().ladder().unwrap(),
-            ..self.fixture.plan
-        }
+        self.fixture.plan
     }
 
     async fn put(&self, stored: &Stored, number: u32, object: Object) -> Result<Digest, Failure> {
-        let bytes = self.fixture.encode_of(self.plan(), object, number.into());
+        let bytes = self
+            .fixture
+            .encode_as(number as usize, object, number.into());
         let digest = Digest::of(&bytes);
         let state = &self.fixture.state;
         uploads::put(state, stored, number, &object.name(), digest, bytes).await?;
@@ -311,6 +308,64 @@ async fn memory_is_bounded_over_all_holders() {
         let loaded = two.fixture.load(&stored).await;
         assert_eq!(loaded.is_err(), kept, "{bytes} bytes: {loaded:?}");
     }
+}
+
+/// Each holder has its own upload key. Under another's, a copy of that holder's objects would be computed on.
+#[tokio::test(flavor = "multi_thread")]
+async fn object_under_another_holders_upload_key_is_refused() {
+    let two = Two::new(Partition::Records).await;
+    let stored = two.upload().await;
+    let state = &two.fixture.state;
+    uploads::take_back(state, &stored, 1).await.unwrap();
+    let stored = two.register(1, 128).await.unwrap();
+    for object in [
+        Object::Column {
+            column: 0,
+            chunk: 0,
+        },
+        Object::Noise {
+            page: 0,
+            level: 0,
+            index: 0,
+        },
+    ] {
+        let put = async |holder: usize| {
+            let bytes = two.fixture.encode_as(holder, object, 9);
+            let digest = Digest::of(&bytes);
+            uploads::put(state, &stored, 1, &object.name(), digest, bytes).await
+        };
+        let refused = put(0).await.unwrap_err();
+        assert_eq!(refused.kind(), ProblemKind::Invalid, "{refused}");
+        assert!(refused.to_string().contains("upload key"), "{refused}");
+        put(1).await.unwrap();
+    }
+    assert!(two.files(&stored, 1) > 0);
+}
+
+/// The key services make the switching keys of a roster.
+#[tokio::test(flavor = "multi_thread")]
+async fn holder_of_a_roster_has_no_keys_object() {
+    let two = Two::new(Partition::Records).await;
+    let stored = two.register(1, 128).await.unwrap();
+    let keys = Object::Keys.name();
+    let bytes = bytes::Bytes::from_static(b"keys");
+    let digest = Digest::of(&bytes);
+    let refused = uploads::put(&two.fixture.state, &stored, 1, &keys, digest, bytes).await;
+    assert_eq!(refused.unwrap_err().kind(), ProblemKind::NotFound);
+}
+
+/// Keys for another roster would bring nobody's objects under the dataset's key.
+#[tokio::test(flavor = "multi_thread")]
+async fn evaluation_keys_of_another_roster_are_refused() {
+    let mut two = Two::new(Partition::Records).await;
+    let agreed = two.fixture.keys.agreed.lock().unwrap().take().unwrap();
+    let mut sole = agreed.choices();
+    sole.roster = None;
+    two.fixture.keys = Keys::new(&sole.complete(&fhaim_synth::Mechanisms).unwrap());
+    *two.fixture.keys.agreed.lock().unwrap() = Some(agreed);
+    two.fixture.state = two.fixture.reopened(1 << 30).await;
+    let refused = two.register(0, 128).await.unwrap_err();
+    assert!(refused.to_string().contains("another roster"), "{refused}");
 }
 
 /// Unlike rows were found out within the first run, which they used up.

@@ -126,7 +126,7 @@ async fn a_changed_byte_in_a_column_read_late_is_noticed() {
 async fn a_changed_byte_in_a_key_is_noticed() {
     let fixture = Fixture::new().await;
     let stored = fixture.upload().await;
-    let others = Keys::new(&terms(1000).plan().unwrap());
+    let others = Keys::new(&terms(1000));
     for (name, others) in [
         ("public", others.public.to_bytes().unwrap()),
         ("evaluation", others.evaluation.to_bytes()),

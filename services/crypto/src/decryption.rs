@@ -1,4 +1,4 @@
-//! Runs and releases: assigned or judged, appended to the dataset's chain, and only then answered.
+//! Runs and releases: assigned or judged, appended to the dataset's chain, and only then decrypted or answered.
 
 use axum::body::Bytes;
 use fhaim_api::Digest;
@@ -11,10 +11,11 @@ use fhaim_platform::threads::blocking;
 use fhaim_platform::token::{Caller, Peer};
 use fhaim_protocol::Error;
 use fhaim_protocol::crypto::history::{Begun, Released, Standing};
-use fhaim_protocol::crypto::judge::{Book, Rules};
-use fhaim_protocol::crypto::{self, Digests, Outcome};
+use fhaim_protocol::crypto::judge::{Book, Grant, Rules};
+use fhaim_protocol::crypto::{self, Digests, Judged, Outcome};
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
 use fhaim_protocol::terms::Outline;
+use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::State;
@@ -200,28 +201,40 @@ async fn attempt(
     let mut tx = state.base.store.begin().await?;
     let (standing, before) = book(state, &mut tx, call, &rules).await?;
     tx.commit().await?;
-    // Decrypted while the dataset's row is not locked, so that long work holds up no one.
-    let asked_for = read(&plan, body).await?;
-    let digests = witness::digests(state, call, &asked_for).await?;
-    let requests = asked_for.request.releases.clone();
-    let judging = (rules.clone(), before.clone());
-    let outcome = match stored.terms.key_services.is_empty() {
-        true => judge(state, &stored, &plan, judging, (asked_for, digests)).await?,
-        false => first::judge(state, call, (&stored, &plan), judging, (asked_for, digests)).await?,
-    };
-    let ruling = match outcome {
-        Outcome::Repeated(answers) => {
+    // Judged and decrypted while the dataset's row is not locked, so that long work holds up no one.
+    let sent = Arc::new(read(&plan, body).await?);
+    let digests = witness::digests(state, call, &sent).await?;
+    let judging = (rules.clone(), before.clone(), sent.clone());
+    let ruling = match judge(judging, digests).await? {
+        Judged::Done(Outcome::Repeated(answers)) => {
             let receipt = ledger::receipt(state, &stored, standing.tip())?;
             return Ok(Decrypted { answers, receipt });
         }
-        Outcome::Ruled(ruling) => ruling,
+        Judged::Done(Outcome::Ruled(ruling)) => *ruling,
+        Judged::Granted(grant) => {
+            let shared = match stored.terms.key_services.is_empty() {
+                true => None,
+                false => {
+                    let judged = (&rules, &before);
+                    Some(first::ask(state, call, (&stored, &plan), judged, &sent).await?)
+                }
+            };
+            let debited = debit(state, call, &rules, (before, &grant), &sent).await?;
+            let answers = match shared {
+                Some(shared) => {
+                    first::open(state, call, (&stored, &plan), shared, sent.clone()).await?
+                }
+                None => open_with_key(state, (&stored, &plan), sent.clone()).await?,
+            };
+            crypto::rule(&debited, *grant, answers)
+        }
     };
     let mut tx = state.base.store.begin().await?;
     let (mut standing, now) = book(state, &mut tx, call, &rules).await?;
     let link = ruling.append_to(&mut standing, &now);
     let link = link.map_err(ledger::failure)?;
     let answered = ruling.answers().map(|answers| Answered {
-        requests: &requests,
+        requests: &sent.request.releases,
         answers,
     });
     ledger::append(&mut tx, call.dataset, &link, answered).await?;
@@ -233,9 +246,32 @@ async fn attempt(
         tracing::error!(dataset = %call.dataset, ?act, "the dataset is frozen");
         return Err(Failure::refused());
     };
-    metrics::counter!("releases_debited_total").increment(answers.len() as u64);
     let receipt = ledger::receipt(state, &stored, link.tip)?;
     Ok(Decrypted { answers, receipt })
+}
+
+/// Debits a batch that was granted, before anything of it is decrypted: the book with the debit. A service that is
+/// stopped behind this does the rest when the same request comes again.
+async fn debit(
+    state: &State,
+    call: &Call,
+    rules: &Rules,
+    (judged, grant): (Book, &Grant),
+    sent: &Sent,
+) -> Result<Book, Failure> {
+    let mut tx = state.base.store.begin().await?;
+    let (mut standing, mut now) = book(state, &mut tx, call, rules).await?;
+    if now != judged {
+        return Err(ledger::failure(Error::Overtaken));
+    }
+    let link = now.debit(&mut standing, grant, sent.digest.0);
+    if let Some(link) = link.map_err(ledger::failure)? {
+        ledger::append(&mut tx, call.dataset, &link, None).await?;
+        tx.commit().await?;
+        let debited = grant.entries().len();
+        metrics::counter!("releases_debited_total").increment(debited as u64);
+    }
+    Ok(now)
 }
 
 /// The dataset's standing and the job's book, the dataset's row locked.
@@ -276,18 +312,24 @@ pub(crate) async fn read(plan: &Outline, body: Bytes) -> Result<Sent, Failure> {
     read.map_err(|error| Failure::refused().because(error))
 }
 
-/// Judges and decrypts, on a thread for long work.
+/// Judges a request, on a thread for long work.
 async fn judge(
+    (rules, book, sent): (Rules, Book, Arc<Sent>),
+    digests: Digests,
+) -> Result<Judged, Failure> {
+    let judging = move || crypto::judge(&rules, &book, &sent.request, digests);
+    blocking(judging).await?.map_err(refused)
+}
+
+/// Decrypts a batch that was debited, on a thread for long work: nothing where a page cannot be decrypted.
+async fn open_with_key(
     state: &State,
-    stored: &Stored,
-    plan: &Outline,
-    (rules, book): (Rules, Book),
-    (sent, digests): (Sent, Option<Digests>),
-) -> Result<Outcome, Failure> {
+    (stored, plan): (&Stored, &Outline),
+    sent: Arc<Sent>,
+) -> Result<Option<Vec<Vec<i64>>>, Failure> {
     let params = plan.parameters().map_err(Failure::internal)?;
     let secret = stored.secret(state, &params)?;
-    let judging = move || crypto::decrypt(&secret, &rules, &book, &sent.request, digests);
-    blocking(judging).await?.map_err(refused)
+    blocking(move || crypto::open(&secret, &sent.request)).await
 }
 
 /// The protocol's refusal: the reason is for the log alone.

@@ -252,13 +252,17 @@ pub(crate) struct Fresh {
     pub(crate) shared: Option<Confirmation>,
 }
 
-fn make(plan: &Plan) -> Result<Fresh, fhaim_protocol::Error> {
+fn make(terms: &Terms, plan: &Plan) -> Result<Fresh, fhaim_protocol::Error> {
     let mut rng = generator()?;
     let params = plan.parameters()?;
     let secret = SecretKey::random(&params, &mut rng)?;
+    let evaluation_keys = match terms.roster_shape() {
+        None => secret.evaluation_keys(&mut rng)?,
+        Some(shape) => secret.roster_evaluation_keys(shape, &mut rng)?,
+    };
     Ok(Fresh {
         public_key: secret.public_key(&mut rng)?.to_bytes()?,
-        evaluation_keys: secret.evaluation_keys(&mut rng)?.to_bytes(),
+        evaluation_keys: evaluation_keys.to_bytes(),
         receipt_key: ReceiptKey::random(&mut rng),
         secret: secret.to_bytes(),
         shared: None,
@@ -271,19 +275,26 @@ fn make(plan: &Plan) -> Result<Fresh, fhaim_protocol::Error> {
 /// # Errors
 /// [`ProblemKind::Conflict`] where it was made with other terms, [`ProblemKind::NotFound`] where
 /// it is someone else's or destroyed, [`ProblemKind::Invalid`] for terms that cannot be met;
-/// [`ProblemKind::Forbidden`] without a voucher, [`ProblemKind::Quota`] beyond the account's limits.
+/// [`ProblemKind::Forbidden`] without a voucher, [`ProblemKind::Quota`] beyond the account's limits;
+/// [`ProblemKind::Restored`] for a receipt of keys that are not there, and as [`ledger::check_receipts`].
 pub async fn create(
     state: &State,
     dataset: Uuid,
     owner: Uuid,
     new: NewKeySet,
+    receipts: &[Receipt],
 ) -> Result<(KeySet, bool), Failure> {
     let terms = new.terms.0;
     if let Some(stored) = store::find(&state.base.store, dataset).await? {
-        return match stored.owner == owner {
-            true => existing(state, stored, &terms).await,
-            false => Err(Failure::foreign(Service::Crypto, owner, "key set", dataset)),
-        };
+        if stored.owner != owner {
+            return Err(Failure::foreign(Service::Crypto, owner, "key set", dataset));
+        }
+        ledger::check_receipts(state, &stored, receipts).await?;
+        return existing(state, stored, &terms).await;
+    }
+    if !receipts.is_empty() {
+        tracing::error!(%dataset, "a receipt was shown for keys that are not there");
+        return Err(Refusal::KeysLost.into());
     }
     must_be_vouched_for(state, dataset, owner, new.voucher).await?;
     check_roster(&terms, owner)?;
@@ -320,13 +331,17 @@ async fn fresh(state: &State, dataset: Uuid, owner: Uuid, terms: &Terms) -> Resu
     let planned = terms.clone();
     let planning = move || {
         let plan = planned.plan();
-        plan.map_err(|error| Failure::from(Refusal::Terms(error.to_string())))
+        let plan = plan.map_err(|error| Failure::from(Refusal::Terms(error.to_string())))?;
+        Ok::<_, Failure>((planned, plan))
     };
     if !terms.key_services.is_empty() {
-        let plan = state.making.blocking(owner, planning).await??;
+        let (_, plan) = state.making.blocking(owner, planning).await??;
         return shares::first::make(state, dataset, owner, (terms, &plan)).await;
     }
-    let making = move || make(&planning()?).map_err(Failure::internal);
+    let making = move || {
+        let (terms, plan) = planning()?;
+        make(&terms, &plan).map_err(Failure::internal)
+    };
     state.making.blocking(owner, making).await?
 }
 

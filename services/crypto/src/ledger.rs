@@ -88,6 +88,7 @@ async fn audit(tx: &mut Tx, dataset: Uuid, act: &Act) -> Result<(), Failure> {
             Freeze::Noise => "freeze the dataset: a page cannot be decrypted",
             Freeze::Witness => "freeze the dataset: the computation services do not agree",
             Freeze::Restored => "freeze the dataset: a receipt is not of the ledger",
+            Freeze::UnknownReceipt => "freeze the dataset: another key signed a receipt",
         },
         Act::Thawed => "let the dataset go on, for the operator",
         _ => return Ok(()),
@@ -100,14 +101,16 @@ async fn audit(tx: &mut Tx, dataset: Uuid, act: &Act) -> Result<(), Failure> {
     Ok(asked.write(tx, true).await?)
 }
 
-/// What a job has released, in order.
+/// A job's releases, in order, and its last debit.
 ///
 /// # Errors
 /// A stored ledger that breaks its own rules.
 pub async fn book(tx: &mut Tx, rules: &Rules, job: JobId, run: u32) -> Result<Book, Failure> {
     let dataset = Uuid::from_bytes(rules.dataset.0);
-    let releases = store::releases_of(tx, dataset, Uuid::from_bytes(job.0)).await?;
-    Book::read(rules, job, run, releases).map_err(failure)
+    let id = Uuid::from_bytes(job.0);
+    let releases = store::releases_of(tx, dataset, id).await?;
+    let debited = store::last_debit(tx, dataset, id).await?;
+    Book::read(rules, job, run, releases, debited).map_err(failure)
 }
 
 /// The height at which a dataset's stored chain is not what its acts come to, if there is one.
@@ -130,8 +133,8 @@ fn broken(reason: impl std::fmt::Display) -> Failure {
     Failure::internal(format!("the stored ledger: {reason}"))
 }
 
-/// As [`check_receipts`], for receipts that a service shows, its own and others': one that this
-/// service never signed came from someone who wants the job to fail, and is left out.
+/// As [`check_receipts`], for receipts that a service shows, its own and others'. A receipt that is
+/// malformed or for another dataset is left out: a holder may have made it up to stop the job.
 ///
 /// # Errors
 /// [`ProblemKind::Restored`].
@@ -151,11 +154,12 @@ pub async fn check_passed_on(
     Ok(())
 }
 
-/// Holds the receipts that a caller shows against the chain. One that the chain does not contain
-/// freezes the dataset for good: the store was set back, and no one here knows behind what.
+/// Compares the receipts that a caller shows with the chain. A receipt that the chain does not contain
+/// freezes the dataset permanently: the store was set back, and nobody here knows behind which release. So
+/// does a receipt that another key signed: the store may have been set back to before the dataset's keys.
 ///
 /// # Errors
-/// [`ProblemKind::Invalid`] for a receipt that this service never signed;
+/// [`ProblemKind::Invalid`] for a receipt that is malformed or for another dataset;
 /// [`ProblemKind::Restored`].
 pub async fn check_receipts(
     state: &State,
@@ -169,10 +173,13 @@ pub async fn check_receipts(
     for receipt in receipts {
         let invalid = || Failure::from(Refusal::Receipt);
         let shown = chain::Receipt::try_from(receipt).map_err(|_| invalid())?;
-        if receipt.dataset != stored.dataset || shown.verify(&public).is_err() {
+        if receipt.dataset != stored.dataset {
             return Err(invalid());
         }
         let height = i64::try_from(receipt.height).map_err(|_| invalid())?;
+        if shown.verify(&public).is_err() {
+            return Err(freeze(state, stored.dataset, Freeze::UnknownReceipt).await);
+        }
         let known = store::head(&state.base.store, stored.dataset, height).await?;
         if !shown.is_of(|_| known) {
             return Err(freeze(state, stored.dataset, Freeze::Restored).await);
@@ -203,12 +210,13 @@ pub(crate) async fn freeze(state: &State, dataset: Uuid, reason: Freeze) -> Fail
 /// Lets a frozen dataset go on, after an operator has looked into it.
 ///
 /// # Errors
-/// [`ProblemKind::Conflict`] where it is not frozen, or for good.
+/// [`ProblemKind::Conflict`] if it is not frozen, or frozen for a reason that no operator can lift.
 pub async fn thaw(state: &State, dataset: Uuid) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
-    keys::lock(state, &mut tx, dataset).await?;
+    let stored = keys::lock(state, &mut tx, dataset).await?;
+    let rules = decryption::rules(dataset, &keys::outline(&stored.terms)?);
     let mut standing = standing(&mut tx, dataset).await?;
-    let link = standing.thaw().map_err(failure)?;
+    let link = standing.thaw(&rules).map_err(failure)?;
     append(&mut tx, dataset, &link, None).await?;
     // What a computation service had wrong, and has mended, it says again otherwise.
     witnessed::forget(&mut tx, dataset).await?;
@@ -248,9 +256,9 @@ pub async fn show_receipt(
 pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<Run>, Failure> {
     let standing = standing(tx, dataset).await?;
     let mut ledgers: BTreeMap<Uuid, Ledger> = BTreeMap::new();
-    for act in store::releases(tx, dataset).await? {
-        let Act::Released { job, entries, .. } = act else {
-            return Err(broken("an act that is none of a release"));
+    for act in store::debits(tx, dataset).await? {
+        let (Act::Debited { job, entries, .. } | Act::Released { job, entries, .. }) = act else {
+            return Err(broken("an act that is not a debit"));
         };
         let ledger = ledgers
             .entry(Uuid::from_bytes(job.0))
@@ -270,7 +278,8 @@ pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<Run
     Ok(standing.jobs().iter().map(run).collect())
 }
 
-/// Debits a stored entry again, so that a stored ledger cannot be looser than its rules.
+/// Debits a stored entry again, so that a stored ledger cannot be looser than its rules. The act of a release repeats
+/// the entries of its debit.
 ///
 /// # Errors
 /// An entry that its rules refuse.

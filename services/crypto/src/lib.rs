@@ -27,6 +27,7 @@ pub mod problem;
 pub mod routes;
 pub mod shares;
 pub mod store;
+pub mod upload_keys;
 pub mod witness;
 
 use fhaim_api::token::Service;

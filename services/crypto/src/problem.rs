@@ -25,6 +25,14 @@ pub enum Refusal {
          first, and send what `/v1/datasets/DATASET/voucher` answers as `voucher`"
     )]
     Voucher,
+    /// Keys of a dataset that had others, of which the caller has a receipt.
+    #[error(
+        "no keys are made for this dataset: the caller has a receipt for keys that this key service \
+         does not have, so it was set back to before they were made. Finished tables stay. To continue, \
+         make a new dataset (`fhaim dataset create`): over the same records it adds its cost to what was \
+         spent on this one"
+    )]
+    KeysLost,
     /// As many key sets as an account may have.
     #[error(
         "key_sets: an account can have the keys of {0} datasets: delete a dataset first, or ask \
@@ -66,11 +74,13 @@ pub enum Refusal {
     /// Nothing is released of the dataset.
     #[error("{}", .0.detail())]
     Frozen(Freeze),
-    /// A receipt of someone else.
-    #[error("a receipt that the crypto service never gave for this dataset")]
+    /// A receipt of another dataset, or one that is malformed.
+    #[error(
+        "the receipt is malformed, or is for another dataset: show the last receipt for this one"
+    )]
     Receipt,
     /// A dataset that cannot be thawed.
-    #[error("{}", .0.detail())]
+    #[error("{}", .0.way_forward())]
     FrozenForGood(Freeze),
     /// A dataset that needs no thawing.
     #[error("the dataset is not frozen")]
@@ -92,7 +102,9 @@ impl Refusal {
             | Self::FrozenForGood(_)
             | Self::NotFrozen => ProblemKind::Conflict,
             Self::Spent(_) | Self::Stranded { .. } => ProblemKind::BudgetSpent,
-            Self::Frozen(Freeze::Restored) => ProblemKind::Restored,
+            Self::KeysLost | Self::Frozen(Freeze::Restored | Freeze::UnknownReceipt) => {
+                ProblemKind::Restored
+            }
             Self::Frozen(Freeze::Noise | Freeze::Witness) => ProblemKind::Frozen,
         }
     }

@@ -8,8 +8,9 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use fhaim_api::Page;
 use fhaim_api::keys::{
-    AuditEntry, DatasetLedger, Decrypted, KeyServices, KeySet, NewKeySet, NewRun, NewSignature,
-    Receipt, ReleasedBatch, RunStanding, Witnessed,
+    AuditEntry, DatasetLedger, DebitedByServices, Decrypted, KeyServices, KeySet, LedgerEntry,
+    NewKeySet, NewRun, NewSignature, Receipt, ReleasedBatch, RunStanding, UploadKeyRequest,
+    UploadKeySeeds, Witnessed,
 };
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
@@ -28,7 +29,9 @@ use crate::decryption::Call;
 use crate::holders::Consent;
 use crate::keys::Part;
 use crate::store::audit;
-use crate::{State, answers, decryption, holders, keys, ledger, limits, shares, witness};
+use crate::{
+    State, answers, decryption, holders, keys, ledger, limits, shares, upload_keys, witness,
+};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -51,6 +54,7 @@ pub fn documented() -> OpenApiRouter<State> {
         .merge(of_every_key_service())
         .routes(routes!(create, show, destroy))
         .routes(routes!(sign))
+        .routes(routes!(upload_key))
         .routes(routes!(withdraw))
         .routes(routes!(public_key))
         .routes(routes!(evaluation_keys))
@@ -58,6 +62,8 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(show_receipt))
         .routes(routes!(show_ledger))
         .routes(routes!(show_answers))
+        .routes(routes!(show_chain))
+        .routes(routes!(show_debited))
         .routes(routes!(show_audit))
         .routes(routes!(show_usage))
         .merge(decryptions)
@@ -99,9 +105,12 @@ async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
 }
 
 /// Makes the key set of a dataset that the generation service vouches for, and fixes its plan and
-/// budget for good.
+/// budget permanently. Show the last receipt for the dataset, if you have one: no keys are made in place of
+/// those that it is for.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}", tag = "keys", request_body = NewKeySet,
-    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    params(("dataset" = Uuid, Path),
+        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+    security(("bearer" = [])),
     responses(
         (status = 201, description = "Made", body = KeySet),
         (status = 200, description = "It was made before, with the same terms", body = KeySet),
@@ -112,9 +121,10 @@ async fn create(
     Shared(state): Shared<State>,
     User(owner): User,
     Path(dataset): Path<Uuid>,
+    Receipts(receipts): Receipts,
     Json(new): Json<NewKeySet>,
 ) -> Result<(StatusCode, axum::Json<KeySet>), Failure> {
-    let (set, made) = keys::create(&state, dataset, owner, new).await?;
+    let (set, made) = keys::create(&state, dataset, owner, new, &receipts).await?;
     let status = if made {
         StatusCode::CREATED
     } else {
@@ -142,6 +152,26 @@ async fn show(
     Ok(axum::Json(
         keys::show(&state, dataset, caller, &receipts).await?,
     ))
+}
+
+/// The caller's upload key, where it is a holder of the roster: a seed from each key service, encrypted to the request's
+/// one-time key.
+#[utoipa::path(post, path = "/v1/datasets/{dataset}/upload-key", tag = "keys",
+    request_body = UploadKeyRequest,
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The seeds", body = UploadKeySeeds),
+        (status = "4XX", description = "Refused", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn upload_key(
+    Shared(state): Shared<State>,
+    User(holder): User,
+    Path(dataset): Path<Uuid>,
+    Json(asked): Json<UploadKeyRequest>,
+) -> Result<axum::Json<UploadKeySeeds>, Failure> {
+    let seeds = upload_keys::fetch(&state, dataset, holder, &asked).await?;
+    Ok(axum::Json(seeds))
 }
 
 /// Takes in the caller's consent to terms and keys. The same again changes nothing. No run begins
@@ -399,6 +429,41 @@ async fn show_answers(
 ) -> Result<axum::Json<Page<ReleasedBatch>>, Failure> {
     let shown = answers::show(&state, dataset, holder, page.after).await?;
     Ok(axum::Json(shown))
+}
+
+/// The entries of a dataset's ledger, oldest first, as the hash over it takes them; it outlives the keys.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/chain", tag = "releases",
+    params(("dataset" = Uuid, Path), After), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "A page of entries", body = Page<LedgerEntry>),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn show_chain(
+    Shared(state): Shared<State>,
+    User(holder): User,
+    Path(dataset): Path<Uuid>,
+    Query(page): Query<After>,
+) -> Result<axum::Json<Page<LedgerEntry>>, Failure> {
+    let shown = answers::show_chain(&state, dataset, holder, page.after).await?;
+    Ok(axum::Json(shown))
+}
+
+/// What each further key service of a dataset has debited, signed by that service; nothing where one service
+/// has the whole key.
+#[utoipa::path(get, path = "/v1/datasets/{dataset}/debited", tag = "releases",
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "One list a service", body = DebitedByServices),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn show_debited(
+    Shared(state): Shared<State>,
+    User(holder): User,
+    Path(dataset): Path<Uuid>,
+) -> Result<axum::Json<DebitedByServices>, Failure> {
+    let stored = keys::find_held(&state, dataset, holder).await?;
+    Ok(axum::Json(shares::first::debited(&state, &stored).await?))
 }
 
 /// What the account has here, and what it may have.

@@ -43,18 +43,14 @@ pub async fn take(state: &State, call: &Call, new: &Witnessed) -> Result<Receipt
     ledger::receipt(state, &stored, standing.tip())
 }
 
-/// Digests of a request and of what the second computation service computed instead, where it has.
+/// Digests of a request and of what the second computation service computed, where it has.
 ///
 /// # Errors
 /// A failure of the store.
-pub(crate) async fn digests(
-    state: &State,
-    call: &Call,
-    sent: &Sent,
-) -> Result<Option<Digests>, Failure> {
+pub(crate) async fn digests(state: &State, call: &Call, sent: &Sent) -> Result<Digests, Failure> {
     let witness = word(state, (call.dataset, call.job), sent).await?;
     let sent = sent.digest.0;
-    Ok(witness.map(|witness| Digests { sent, witness }))
+    Ok(Digests { sent, witness })
 }
 
 /// Digest of what the second computation service computed instead of a request of this dataset and job, where it has.

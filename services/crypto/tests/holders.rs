@@ -7,16 +7,22 @@ mod common;
 use common::{OWNER, Place, terms};
 use fhaim_api::Digest;
 use fhaim_api::dataset::WireTerms;
-use fhaim_api::keys::{KeySet, NewKeySet, NewRun, RunStanding};
+use fhaim_api::keys::{KeySet, NewKeySet, NewRun, RunStanding, UploadKeyRequest};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_crypto::decryption::{self, Call};
 use fhaim_crypto::holders::{self, Consent};
-use fhaim_crypto::{State, keys, ledger};
+use fhaim_crypto::keys::Part;
+use fhaim_crypto::{STEPS, State, keys, ledger, upload_keys};
+use fhaim_he::{EvaluationKeys, RosterShape};
 use fhaim_platform::Failure;
+use fhaim_platform::store::Store;
 use fhaim_platform::token::{Caller, Peer};
+use fhaim_protocol::crypto::chain::Freeze;
+use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::roster::{Agreement, HolderKey, Member, Partition, Roster};
 use fhaim_protocol::terms::Terms;
+use fhaim_protocol::upload_key::{OneTimeKey, SeedRequest, upload_key};
 use uuid::Uuid;
 
 const OTHER: Uuid = Uuid::from_u128(2);
@@ -51,7 +57,7 @@ async fn made(place: &Place, state: &State) -> KeySet {
         terms: WireTerms(of_two()),
         voucher: place.generation.voucher(OWNER, id),
     };
-    let (set, _) = keys::create(state, id, OWNER, new).await.unwrap();
+    let (set, _) = keys::create(state, id, OWNER, new, &[]).await.unwrap();
     set
 }
 
@@ -207,7 +213,7 @@ async fn the_first_holder_makes_the_keys() {
             terms: WireTerms(terms),
             voucher: place.generation.voucher(user, id),
         };
-        keys::create(&state, id, user, new).await
+        keys::create(&state, id, user, new, &[]).await
     };
     for user in [OTHER, STRANGER] {
         let refused = make(user, of_two()).await.unwrap_err();
@@ -222,4 +228,154 @@ async fn the_first_holder_makes_the_keys() {
     let words = refused.problem.to_string();
     assert!(words.contains("holder 2"), "{words}");
     make(OWNER, of_two()).await.unwrap();
+}
+
+/// One of the holders can cause a page that cannot be decrypted, so no operator thaws the dataset.
+#[tokio::test]
+async fn dataset_of_two_holders_frozen_over_noise_is_not_thawed() {
+    let place = Place::new().await;
+    let state = place.open().await;
+    let set = made(&place, &state).await;
+    let store = Store::open(&place.config.common.database, &STEPS).await;
+    let store = store.unwrap();
+    for (reason, thaws) in [(Freeze::Witness, true), (Freeze::Noise, false)] {
+        let mut tx = store.begin().await.unwrap();
+        let mut standing = ledger::standing(&mut tx, set.dataset).await.unwrap();
+        let frozen = standing.freeze(reason).unwrap().unwrap();
+        ledger::append(&mut tx, set.dataset, &frozen, None)
+            .await
+            .unwrap();
+        tx.commit().await.unwrap();
+        let thawed = ledger::thaw(&state, set.dataset).await;
+        assert_eq!(thawed.is_ok(), thaws, "{reason:?}");
+        if let Err(refused) = thawed {
+            assert_eq!(refused.kind(), ProblemKind::Conflict);
+            let told = refused.problem.to_string();
+            assert!(
+                told.contains("make a new dataset with the same holders"),
+                "{told}"
+            );
+        }
+    }
+}
+
+/// A holder's request for its upload key, and the one-time key that the answer is encrypted to.
+fn seed_request(set: &KeySet, holder: u32) -> (SeedRequest, OneTimeKey) {
+    let one_time_key = OneTimeKey::random();
+    let request = SeedRequest {
+        dataset: DatasetId(set.dataset.into_bytes()),
+        holder,
+        evaluation_keys: set.evaluation_keys.0,
+        one_time_key: one_time_key.public(),
+    };
+    (request, one_time_key)
+}
+
+/// Fetches with a signature of holder number `signer` under a request, which may differ from the one that is sent.
+async fn fetch(
+    state: &State,
+    set: &KeySet,
+    caller: Uuid,
+    request: &SeedRequest,
+    signer: u8,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let asked = UploadKeyRequest {
+        one_time_key: request.one_time_key,
+        signature: request.sign(&key(signer)),
+    };
+    let seeds = upload_keys::fetch(state, set.dataset, caller, &asked).await?;
+    Ok(seeds.bytes().unwrap())
+}
+
+/// The key service made the switching keys of the upload key that a holder fetches.
+#[tokio::test]
+async fn each_holder_fetches_the_upload_key_of_its_switching_keys() {
+    let place = Place::new().await;
+    let state = place.open().await;
+    let set = made(&place, &state).await;
+    let params = of_two().plan().unwrap().parameters().unwrap();
+    let stored = keys::find(&state, set.dataset).await.unwrap();
+    let bytes = keys::part(&state, &stored, Part::Evaluation).await.unwrap();
+    let evaluation = EvaluationKeys::from_bytes(&params, &bytes).unwrap();
+    let roster = evaluation.roster().unwrap();
+    assert_eq!(roster.shape(), RosterShape::Records(2));
+    for (holder, caller) in [(0, OWNER), (1, OTHER)] {
+        let mut sealed = Vec::new();
+        // Every answer has the same key, encrypted again.
+        for _ in 0..2 {
+            let (request, one_time_key) = seed_request(&set, holder);
+            let signer = holder as u8 + 1;
+            let seeds = fetch(&state, &set, caller, &request, signer).await.unwrap();
+            let [seed] = &seeds[..] else {
+                panic!("{} seeds", seeds.len());
+            };
+            let opened = one_time_key.open(&request, 0, seed).unwrap();
+            let upload_key = upload_key(&params, vec![opened]).unwrap();
+            let made = roster.upload(holder as usize).unwrap();
+            assert_eq!(upload_key.id(), made.id());
+            sealed.push(seed.clone());
+        }
+        assert_ne!(sealed[0], sealed[1]);
+    }
+}
+
+/// An access token is not enough: another service issues tokens.
+#[tokio::test]
+async fn upload_key_is_not_given_to_others_than_its_holder() {
+    let place = Place::new().await;
+    let state = place.open().await;
+    let set = made(&place, &state).await;
+    let other_set = made(&place, &state).await;
+    let kind = |fetched: Result<Vec<Vec<u8>>, Failure>| fetched.unwrap_err().kind();
+    let (request, _) = seed_request(&set, 1);
+    // Somebody without a part, and the other holder with a token of this one or its own.
+    let stranger = fetch(&state, &set, STRANGER, &request, 2).await;
+    assert_eq!(kind(stranger), ProblemKind::NotFound);
+    let with_token = fetch(&state, &set, OTHER, &request, 1).await;
+    assert_eq!(kind(with_token), ProblemKind::Invalid);
+    let with_signature = fetch(&state, &set, OWNER, &request, 2).await;
+    assert_eq!(kind(with_signature), ProblemKind::Invalid);
+    // A signature over another request: of another holder's key, dataset, keys or one-time key.
+    let (first, _) = seed_request(&set, 0);
+    let (of_other_set, _) = seed_request(&other_set, 1);
+    let of_other_keys = SeedRequest {
+        evaluation_keys: other_set.evaluation_keys.0,
+        ..request
+    };
+    for other in [first, of_other_set, of_other_keys] {
+        let refused = fetch(&state, &set, OTHER, &other, 2).await;
+        assert_eq!(kind(refused), ProblemKind::Invalid, "{other:?}");
+    }
+    let swapped = UploadKeyRequest {
+        one_time_key: OneTimeKey::random().public(),
+        signature: request.sign(&key(2)),
+    };
+    let refused = upload_keys::fetch(&state, set.dataset, OTHER, &swapped).await;
+    assert_eq!(refused.unwrap_err().kind(), ProblemKind::Invalid);
+    assert!(fetch(&state, &set, OTHER, &request, 2).await.is_ok());
+    // A sole holder draws its own, and destroyed keys give none.
+    let sole = place.dataset(&state, 1).await;
+    let asked = UploadKeyRequest {
+        one_time_key: request.one_time_key,
+        signature: request.sign(&key(1)),
+    };
+    let refused = upload_keys::fetch(&state, sole, OWNER, &asked).await;
+    assert_eq!(refused.unwrap_err().kind(), ProblemKind::NotFound);
+    keys::destroy(&state, set.dataset, OWNER).await.unwrap();
+    let gone = fetch(&state, &set, OTHER, &request, 2).await;
+    assert_eq!(kind(gone), ProblemKind::NotFound);
+}
+
+#[tokio::test]
+async fn one_time_key_of_low_order_is_refused() {
+    let place = Place::new().await;
+    let state = place.open().await;
+    let set = made(&place, &state).await;
+    let (request, _) = seed_request(&set, 0);
+    let request = SeedRequest {
+        one_time_key: [0; 32],
+        ..request
+    };
+    let refused = fetch(&state, &set, OWNER, &request, 1).await;
+    assert_eq!(refused.unwrap_err().kind(), ProblemKind::Invalid);
 }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 async fn make(place: &Place, state: &State) -> Result<Uuid, Failure> {
     let id = Uuid::new_v4();
     let new = place.generation.key_set(id, 1);
-    keys::create(state, id, OWNER, new).await.map(|_| id)
+    keys::create(state, id, OWNER, new, &[]).await.map(|_| id)
 }
 
 #[tokio::test]
@@ -36,7 +36,7 @@ async fn keys_are_made_for_datasets_that_generation_vouches_for() {
     ] {
         let terms = WireTerms(terms(1));
         let new = NewKeySet { terms, voucher };
-        let refused = keys::create(&state, id, OWNER, new).await.unwrap_err();
+        let refused = keys::create(&state, id, OWNER, new, &[]).await.unwrap_err();
         assert_eq!(refused.kind(), ProblemKind::Forbidden, "{what}");
         let words = refused.problem.to_string();
         assert!(words.contains("/voucher"), "{what}: {words}");
@@ -44,14 +44,14 @@ async fn keys_are_made_for_datasets_that_generation_vouches_for() {
     let blobs = place.folder.path().join("blobs/keys");
     assert!(!blobs.exists(), "something was made");
     let new = generation.key_set(id, 1);
-    let (_, made) = keys::create(&state, id, OWNER, new).await.unwrap();
+    let (_, made) = keys::create(&state, id, OWNER, new, &[]).await.unwrap();
     assert!(made);
     // What is there needs no voucher to be asked for again.
     let again = NewKeySet {
         terms: WireTerms(terms(1)),
         voucher: None,
     };
-    let (_, made) = keys::create(&state, id, OWNER, again).await.unwrap();
+    let (_, made) = keys::create(&state, id, OWNER, again, &[]).await.unwrap();
     assert!(!made);
 }
 
@@ -109,5 +109,5 @@ async fn an_account_has_so_many_key_sets_and_makes_so_many_a_day() {
         terms: WireTerms(terms(1)),
         voucher: place.generation.voucher(eve, id),
     };
-    keys::create(&state, id, eve, new).await.unwrap();
+    keys::create(&state, id, eve, new, &[]).await.unwrap();
 }

@@ -191,13 +191,16 @@ pub async fn list(state: &State, user: Uuid, paging: &Paging) -> Result<Page<Dat
 /// A voucher is of use for so long: it is shown as soon as it is there.
 const VOUCHER_LIFETIME: Duration = Duration::from_secs(15 * 60);
 
-/// Vouches for an owner's dataset to the crypto service.
+/// Vouches for an owner's dataset to the crypto service, as long as it has no keys that this service knows of.
 ///
 /// # Errors
-/// There is no such dataset.
+/// There is no such dataset; [`Refusal::HasKeys`].
 pub async fn vouch(state: &State, owner: Uuid, id: Uuid) -> Result<Voucher, Failure> {
     must_own(state, owner, id).await?;
     show(state, owner, id).await?;
+    if store::had_keys(&state.base.store, id).await? {
+        return Err(Refusal::HasKeys.into());
+    }
     let voucher = state.base.signer.voucher(owner, id, VOUCHER_LIFETIME)?;
     Ok(Voucher {
         voucher: Secret(voucher),

@@ -164,6 +164,14 @@ pub enum Refusal {
         counted(*.0, "object")
     )]
     Incomplete(u64),
+    /// A voucher for a dataset that has had keys.
+    #[error(
+        "keys were made for this dataset before: there is a receipt for them, or a job that released \
+         something. No others are made in their place. If the key service does not have them, it was set back \
+         to before they were made: tell its operator, and make a new dataset, which over the same records \
+         adds its cost to what was spent on this one"
+    )]
+    HasKeys,
     /// A receipt of something else.
     #[error("the receipt is of another dataset, or none")]
     Receipt,
@@ -270,6 +278,7 @@ impl Refusal {
             | Self::OpenedLink
             | Self::Deleting
             | Self::OtherDataset
+            | Self::HasKeys
             | Self::NotUploaded
             | Self::Incomplete(_)
             | Self::Absent { .. }

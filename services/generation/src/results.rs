@@ -63,6 +63,7 @@ fn itemise(
         number: request.number,
         phase,
         attributes: names.collect(),
+        variance_units: request.variance_units,
         sigma: (job.holders.fit_variance(request.variance_units) as f64).sqrt(),
         cost: request.cost(job).map_err(Failure::internal)?.into(),
         statistic: request.statistic,

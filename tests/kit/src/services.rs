@@ -104,11 +104,16 @@ impl Services {
 
     /// As [`Services::start`], with a proxy on every link, between services and from the command.
     pub fn start_captured(program: impl Into<PathBuf>, backing: &Backing) -> Self {
+        Self::start_captured_in(backing, Setting::new(program))
+    }
+
+    /// As [`Services::start_captured`], in a setting, which has no one else between.
+    pub fn start_captured_in(backing: &Backing, setting: Setting) -> Self {
         let capture = Arc::new(Capture::default());
         let between: Arc<dyn Between> = capture.clone();
         let setting = Setting {
             between: Some(between),
-            ..Setting::new(program)
+            ..setting
         };
         let mut services = Self::start_in(backing, setting);
         services.capture = Some(capture);

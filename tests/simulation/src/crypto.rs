@@ -12,8 +12,8 @@ use fhaim_dp::{Debit, Entry, Rho};
 use fhaim_protocol::Error;
 use fhaim_protocol::crypto::chain::{self, Act, Freeze, ReceiptKey, Tip};
 use fhaim_protocol::crypto::history::{Begun, Link, Released, Ruling, Standing};
-use fhaim_protocol::crypto::judge::{Book, Rules};
-use fhaim_protocol::crypto::{Digests, Outcome};
+use fhaim_protocol::crypto::judge::{Book, Grant, Rules};
+use fhaim_protocol::crypto::{Digests, Judged, Outcome, rule};
 use fhaim_protocol::request::{self, JobId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -42,6 +42,7 @@ struct Row {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     RunBegun,
+    Debited,
     Released,
     Frozen,
     Thawed,
@@ -83,7 +84,7 @@ fn receipt(tip: Tip) -> Receipt {
 /// What the protocol's refusal or fault is for whoever asked.
 fn failure(error: Error) -> Failure {
     let kind = match &error {
-        Error::Frozen(Freeze::Restored) => ProblemKind::Restored,
+        Error::Frozen(Freeze::Restored | Freeze::UnknownReceipt) => ProblemKind::Restored,
         Error::Frozen(_) => ProblemKind::Frozen,
         Error::FrozenForGood(_) | Error::NotFrozen | Error::OtherUpload => ProblemKind::Conflict,
         Error::NoRunLeft(_) => ProblemKind::BudgetSpent,
@@ -107,7 +108,8 @@ impl Db {
             height: self.rows.len() as u64,
             head: last.head,
         });
-        let rows = self.rows.iter().filter(|row| row.kind != Kind::Released);
+        let debits = [Kind::Debited, Kind::Released];
+        let rows = self.rows.iter().filter(|row| !debits.contains(&row.kind));
         let acts: Vec<Act> = rows
             .map(|row| serde_json::from_str(&row.act).map_err(broken))
             .collect::<Result<_, _>>()?;
@@ -123,7 +125,10 @@ impl Db {
         };
         let rows = self.rows.iter().filter(released).map(stored);
         let releases: Vec<_> = rows.collect::<Result<_, Failure>>()?;
-        Book::read(rules, job, run, releases).map_err(failure)
+        let debited = |row: &&Rc<Row>| row.kind == Kind::Debited && row.job == Some(job);
+        let debited = self.rows.iter().rev().find(debited);
+        let debited = debited.map(|row| serde_json::from_str(&row.act).map_err(broken));
+        Book::read(rules, job, run, releases, debited.transpose()?).map_err(failure)
     }
 
     /// Compare and set: appends at the link's height, and nowhere else.
@@ -141,14 +146,12 @@ impl Db {
         let text = link.text.clone();
         let (kind, job) = match &link.act {
             Act::RunBegun { job, .. } => (Kind::RunBegun, Some(*job)),
+            Act::Debited { job, .. } => (Kind::Debited, Some(*job)),
             Act::Released { job, .. } => (Kind::Released, Some(*job)),
             Act::Thawed => (Kind::Thawed, None),
             _ => (Kind::Frozen, None),
         };
-        let record = match kind {
-            Kind::RunBegun | Kind::Released => w.ghost.borrow_mut().record(&text),
-            _ => 0,
-        };
+        let record = record_of(w, &link.act)?;
         let answers = answers
             .map(serde_json::to_string)
             .transpose()
@@ -178,6 +181,18 @@ impl Db {
             .filter(of)
             .fold(0, |known, row| known | row.record)
     }
+}
+
+/// The entry that an act is. A debit and the release for it are one.
+fn record_of(w: &W, act: &Act) -> Result<Known, Failure> {
+    let text = match act {
+        Act::Debited { job, entries, .. } | Act::Released { job, entries, .. } => {
+            serde_json::to_string(&(job, entries))
+        }
+        Act::RunBegun { .. } => serde_json::to_string(act),
+        _ => return Ok(0),
+    };
+    Ok(w.ghost.borrow_mut().record(&text.map_err(broken)?))
 }
 
 fn knowledge(w: &W, db: &Db, asked: Known) -> Knowledge {
@@ -229,7 +244,7 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
 
 async fn thaw(w: &W) -> Result<Envelope, Failure> {
     w.tx(&w.crypto, |db| {
-        let link = db.standing()?.thaw().map_err(failure)?;
+        let link = db.standing()?.thaw(&w.setting.rules).map_err(failure)?;
         db.witnessed.clear();
         db.append(w, &link, None)
     })
@@ -311,7 +326,7 @@ async fn attempt(
     };
     w.pause().await;
     let db = w.crypto.get();
-    let (standing, before) = read(&db)?;
+    let (standing, mut before) = read(&db)?;
     w.pause().await;
     let body = envelope.body.as_deref().ok_or_else(|| refused("no body"))?;
     let look = w
@@ -322,39 +337,57 @@ async fn attempt(
     let sent: [u8; 32] = Sha256::digest(body).into();
     let witness = db.witnessed.get(&(job, request::asked(&look.releases)));
     let witness = match w.is(Mutant::CryptoDoesNotWait) {
-        true => Some(&sent),
-        false => witness,
+        true => Some(sent),
+        false => witness.copied(),
     };
-    let digests = witness.map(|&witness| Digests { sent, witness });
-    let outcome = if w.is(Mutant::CryptoTrustsSpans) {
-        trusting(w, &before, &look, body)
+    let digests = Digests { sent, witness };
+    let judged = if w.is(Mutant::CryptoTrustsSpans) {
+        trusting(w, &before, &look, body).map(Judged::Done)
     } else {
         w.setting.engine.judge(rules, &before, body, digests)
     };
-    let outcome = outcome.map_err(|e| match e {
+    let judged = judged.map_err(|e| match e {
         Error::Unwitnessed => failure(e),
         e => refused(&e.to_string()),
     })?;
-    let ruling = match outcome {
-        Outcome::Repeated(answers) => {
+    let ruling = match judged {
+        Judged::Done(Outcome::Repeated(answers)) => {
             let known = knowledge(w, &db, envelope.known);
             w.ghost.borrow_mut().answered("a repetition", known);
             return Ok(decrypted(answers, standing.tip(), db.released(job)));
         }
-        Outcome::Ruled(ruling) => ruling,
-    };
-    let by_witness = Act::Frozen {
-        reason: Freeze::Witness,
-    };
-    if *ruling.act() == by_witness {
-        w.ghost.borrow_mut().disagreement();
-    } else if w.has_keyshare() && !w.is(Mutant::CryptoSharesWithNoOne) {
-        have_shared(w, &before, body).await?;
-        if ruling.answers().is_none() {
-            let frozen = Envelope::new(&Share::Freeze, 0);
-            w.post(Node::Crypto, Node::Keyshare, w.fresh(), frozen);
+        Judged::Done(Outcome::Ruled(ruling)) => {
+            if ruling.answers().is_none() {
+                w.ghost.borrow_mut().disagreement();
+            }
+            *ruling
         }
-    }
+        Judged::Granted(grant) => {
+            let shares = w.has_keyshare() && !w.is(Mutant::CryptoSharesWithNoOne);
+            if shares {
+                have_shared(w, &before, body).await?;
+            }
+            let late = w.is(Mutant::CryptoAnswersFirst) || w.is(Mutant::CryptoDebitsLate);
+            if !late {
+                debit(w, job, (&mut before, &grant), sent).await?;
+            }
+            let answers = w.setting.engine.open(body);
+            let answers = answers.map_err(|e| refused(&e.to_string()))?;
+            let act = Act::Debited {
+                job,
+                entries: grant.entries().to_vec(),
+                request: sent,
+            };
+            let record = record_of(w, &act)?;
+            let known = knowledge(w, &w.crypto.get(), envelope.known);
+            w.ghost.borrow_mut().decrypted(&look, record, known);
+            if shares && answers.is_none() {
+                let frozen = Envelope::new(&Share::Freeze, 0);
+                w.post(Node::Crypto, Node::Keyshare, w.fresh(), frozen);
+            }
+            rule(&before, *grant, answers)
+        }
+    };
     if w.has_keyshare() && ruling.answers().is_some() {
         let mut ghost = w.ghost.borrow_mut();
         if !ghost.shared.contains(&sent) {
@@ -370,10 +403,7 @@ async fn attempt(
     if w.is(Mutant::CryptoAnswersFirst)
         && let Some(answers) = ruling.answers()
     {
-        let mut ghost = w.ghost.borrow_mut();
-        let record = ghost.record(&serde_json::to_string(ruling.act()).map_err(broken)?);
-        ghost.decrypted(&look, record, knowledge(w, &db, envelope.known));
-        drop(ghost);
+        let record = record_of(w, ruling.act())?;
         let told = decrypted(answers.to_vec(), standing.tip(), record);
         let later = Rc::clone(w);
         w.spawn(Node::Crypto, async move {
@@ -392,13 +422,14 @@ async fn attempt(
             true => &before,
             false => &now,
         };
-        let known = knowledge(w, db, envelope.known);
         let link = ruling.append_to(&mut standing, now).map_err(failure)?;
         let record = db.append(w, &link, ruling.answers())?;
         db.promises.remove(&job);
         if ruling.answers().is_some() {
             let mut ghost = w.ghost.borrow_mut();
-            ghost.decrypted(&look, record, known);
+            if w.is(Mutant::CryptoTrustsSpans) {
+                ghost.decrypted(&look, record, knowledge(w, db, envelope.known));
+            }
             ghost.answered("a release", knowledge(w, db, envelope.known));
         }
         Ok((link.tip, db.released(job), now.window().run()))
@@ -409,6 +440,35 @@ async fn attempt(
     };
     check_answers(w, run, &look, &answers);
     Ok(decrypted(answers, tip, known))
+}
+
+/// Debits a batch, before it is decrypted.
+async fn debit(
+    w: &W,
+    job: JobId,
+    (judged, grant): (&mut Book, &Grant),
+    sent: [u8; 32],
+) -> Result<(), Failure> {
+    let before = judged.clone();
+    let debited = w.tx(&w.crypto, |db| {
+        let mut standing = db.standing()?;
+        standing.check_open().map_err(failure)?;
+        let run = standing.run(job).ok_or_else(|| failure(Error::Overtaken))?;
+        let mut now = db.book(&w.setting.rules, job, run)?;
+        if w.is(Mutant::CryptoAppendsBlindly) {
+            now = before.clone();
+        }
+        if now != before {
+            return Err(failure(Error::Overtaken));
+        }
+        let link = now.debit(&mut standing, grant, sent).map_err(failure)?;
+        if let Some(link) = link {
+            db.append(w, &link, None)?;
+        }
+        Ok(now)
+    });
+    *judged = debited.await?;
+    Ok(())
 }
 
 /// Promises a batch, and has the service that shares the key pay for it.

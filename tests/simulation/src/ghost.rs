@@ -135,8 +135,11 @@ impl Ghost {
         }
     }
 
-    /// A batch is decrypted, as the entry `record`.
+    /// A batch is decrypted, for the debit that is the entry `record`.
     pub(crate) fn decrypted(&mut self, look: &Look, record: Known, knowledge: Knowledge) {
+        if record & !knowledge.ledger != 0 {
+            self.violation("13: a page was decrypted before its debit".to_owned());
+        }
         for part in look.pages.iter().flat_map(|page| &page.parts) {
             let release = look.releases.iter().find(|r| r.number == part.number);
             let Some(release) = release else { continue };

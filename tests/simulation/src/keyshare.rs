@@ -101,7 +101,7 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
         Call::Witnessed { job, new } => witness(w, job, &new).await,
         Call::Thaw => {
             let thawed = w.tx(&w.keyshare, |db| {
-                let link = db.standing()?.thaw().map_err(refused)?;
+                let link = db.standing()?.thaw(&w.setting.rules).map_err(refused)?;
                 db.witnessed.clear();
                 db.append(Some(link));
                 Ok::<_, Failure>(())

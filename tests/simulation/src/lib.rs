@@ -27,6 +27,7 @@
 //! 11. It debits nothing that the crypto service has not promised.
 //! 12. It debits no position of the ladder for two releases, unless it was set back itself: not where the crypto
 //!     service was, and no one knows.
+//! 13. The crypto service decrypts nothing that it has not debited.
 //!
 //! Where the crypto service was set back, 1 and 6 are excused if nobody who was asked since knows of
 //! what it lost; [`Counts`] says how often, and how often someone knew who was not asked.
@@ -80,6 +81,8 @@ pub enum Mutant {
     EachCallMakesAJob,
     /// CSE answers, and then appends to its chain.
     CryptoAnswersFirst,
+    /// CSE decrypts before it debits.
+    CryptoDebitsLate,
     /// CSE appends to its chain without comparing.
     CryptoAppendsBlindly,
     /// CE takes a sealed batch that its blob store no longer has for a fault that passes, also
@@ -106,7 +109,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::ComputationForgets,
         Self::CryptoTrustsSpans,
         Self::FreshSealing,
@@ -116,6 +119,7 @@ impl Mutant {
         Self::GenerationShowsNoReceipt,
         Self::EachCallMakesAJob,
         Self::CryptoAnswersFirst,
+        Self::CryptoDebitsLate,
         Self::CryptoAppendsBlindly,
         Self::LostBlobsAreFaults,
         Self::HighestReceiptAlone,

@@ -5,19 +5,20 @@
 use crate::setting::{DATASET, public_part};
 use fhaim_domain::Table;
 use fhaim_dp::{Ladder, PAGE, Span};
-use fhaim_he::{HolderKey, Parameters, SecretKey, coefficient};
+use fhaim_he::{HolderKey, Parameters, RosterShape, SecretKey, coefficient};
 use fhaim_protocol::Error;
 use fhaim_protocol::computation::{Answer, Computation};
 use fhaim_protocol::crypto::judge::{Book, Rules};
-use fhaim_protocol::crypto::{Decryptor, Digests, Outcome, decrypt};
-use fhaim_protocol::encryption::Encryptor;
+use fhaim_protocol::crypto::{Decryptor, Digests, Judged, PagePlace, judge, open};
+use fhaim_protocol::encryption::{Encryption, Encryptor};
 use fhaim_protocol::holder::{self, Holder, Noise};
+use fhaim_protocol::joint::join_uploads;
 use fhaim_protocol::request::{DecryptRequest, JobId, PageCodec, Part, SealedPage};
 use fhaim_protocol::sealing::{Context, SealingKey};
 use fhaim_protocol::terms::Plan;
 use fhaim_protocol::upload::UploadPlan;
 use fhaim_protocol::window::Window;
-use fhaim_release::ReleaseRequest;
+use fhaim_release::{Holders, ReleaseRequest};
 use fhaim_synth::exact;
 use rand::RngCore;
 use rand_chacha::ChaCha20Rng;
@@ -41,14 +42,17 @@ pub(crate) trait Engine {
         key: &SealingKey,
     ) -> Result<(Bytes, Window), Error>;
 
-    /// What the crypto service does with a request.
+    /// What the crypto service makes of a request before it decrypts.
     fn judge(
         &self,
         rules: &Rules,
         book: &Book,
         body: &[u8],
-        digests: Option<Digests>,
-    ) -> Result<Outcome, Error>;
+        digests: Digests,
+    ) -> Result<Judged, Error>;
+
+    /// The integers of a request, if it can be decrypted.
+    fn open(&self, body: &[u8]) -> Result<Option<Vec<Vec<i64>>>, Error>;
 
     /// A request without its pages' contents: what a service judges that reads none.
     fn bare(&self, body: &[u8]) -> Result<DecryptRequest<()>, Error>;
@@ -156,7 +160,11 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Error> {
 struct ClearKey;
 
 impl Decryptor<ClearPage> for ClearKey {
-    fn coefficients(&self, page: &ClearPage) -> Result<Zeroizing<Vec<i128>>, Error> {
+    fn coefficients(
+        &self,
+        page: &ClearPage,
+        _place: PagePlace,
+    ) -> Result<Zeroizing<Vec<i128>>, Error> {
         if page.elsewhere == SPOILT {
             return Err(Error::Request("a page that cannot be decrypted"));
         }
@@ -253,10 +261,15 @@ impl Engine for Clear {
         rules: &Rules,
         book: &Book,
         body: &[u8],
-        digests: Option<Digests>,
-    ) -> Result<Outcome, Error> {
+        digests: Digests,
+    ) -> Result<Judged, Error> {
         let request = DecryptRequest::from_bytes(&ClearCodec, body)?;
-        decrypt(&ClearKey, rules, book, &request, digests)
+        judge(rules, book, &request, digests)
+    }
+
+    fn open(&self, body: &[u8]) -> Result<Option<Vec<Vec<i64>>>, Error> {
+        let request = DecryptRequest::from_bytes(&ClearCodec, body)?;
+        Ok(open(&ClearKey, &request))
     }
 
     fn bare(&self, body: &[u8]) -> Result<DecryptRequest<()>, Error> {
@@ -300,18 +313,37 @@ impl Encrypted {
         let params = plan.parameters().expect("a plan's parameters are valid");
         let secret = SecretKey::random(&params, rng).expect("keys can be made");
         let public = secret.public_key(rng).expect("keys can be made");
-        let keys = secret.evaluation_keys(rng).expect("keys can be made");
         let domain = table.domain().clone();
         let upload = UploadPlan::for_table(&domain, table.records(), ladder.plan(), &plan.set);
         let upload = upload.expect("the plan is the table's");
-        let upload = upload.under(plan.encryption);
-        let own = (!plan.encryption.is_public())
-            .then(|| HolderKey::random(&params, rng).expect("keys can be made"));
-        let encryptor = Encryptor::new(&public, own.as_ref());
+        // Schedules of two runs, or with squared scores, have an upload key that the holder drew; others one of a roster.
+        let (upload, own, keys) = if plan.runs == 2 || plan.set.has_squares() {
+            (
+                upload,
+                HolderKey::random(&params, rng),
+                secret.evaluation_keys(rng),
+            )
+        } else {
+            (
+                upload.under(Encryption::RosterKey),
+                HolderKey::from_seeds(&params, vec![secret.upload_seed(0)]),
+                secret.roster_evaluation_keys(RosterShape::Records(1), rng),
+            )
+        };
+        let (own, keys) = (
+            own.expect("keys can be made"),
+            keys.expect("keys can be made"),
+        );
+        let encryptor = match upload.encryption {
+            Encryption::OwnKey => Encryptor::sole(&public, &own),
+            Encryption::RosterKey => Encryptor::of_roster(&own),
+        };
         let bound = u64::MAX;
         let holder = Holder::new(table, bound, Noise::Drawn(ladder), encryptor, upload);
         let upload = holder::encrypt(&holder.expect("the plan is the table's"), rng, &|| ());
         let upload = upload.expect("records can be encrypted");
+        let upload = join_uploads(&domain, &Holders::one(), &keys, &[upload]);
+        let upload = upload.expect("the upload is the only one");
         Self {
             computation: Computation::new(DATASET, domain, public, keys, upload),
             params,
@@ -365,10 +397,15 @@ impl Engine for Encrypted {
         rules: &Rules,
         book: &Book,
         body: &[u8],
-        digests: Option<Digests>,
-    ) -> Result<Outcome, Error> {
+        digests: Digests,
+    ) -> Result<Judged, Error> {
         let request = DecryptRequest::from_bytes(&self.params, body)?;
-        decrypt(&self.secret, rules, book, &request, digests)
+        judge(rules, book, &request, digests)
+    }
+
+    fn open(&self, body: &[u8]) -> Result<Option<Vec<Vec<i64>>>, Error> {
+        let request = DecryptRequest::from_bytes(&self.params, body)?;
+        Ok(open(&self.secret, &request))
     }
 
     fn bare(&self, body: &[u8]) -> Result<DecryptRequest<()>, Error> {
@@ -432,8 +469,13 @@ fn read<K: PageCodec>(
     let request = DecryptRequest::from_bytes(codec, body)?;
     let first = request.releases.first().map_or(0, |release| release.number);
     let mut answers = vec![Vec::new(); request.releases.len()];
-    for page in &request.pages {
-        let values = key.coefficients(&page.ciphertexts)?;
+    for (number, page) in (0..).zip(&request.pages) {
+        // Of the place nothing depends but a flood.
+        let place = PagePlace {
+            request: [0; 32],
+            number,
+        };
+        let values = key.coefficients(&page.ciphertexts, place)?;
         for part in &page.parts {
             let number = part.number.wrapping_sub(first) as usize;
             let answer = answers.get_mut(number).ok_or(Error::Refused)?;

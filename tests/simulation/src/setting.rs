@@ -5,7 +5,6 @@ use crate::pages::{Clear, Encrypted, Engine};
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{Allocator, Ladder, LadderPlan, PAGE};
 use fhaim_protocol::crypto::judge::Rules;
-use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::terms::{Plan, Terms};
 use fhaim_release::{Job, Machine, Progress, ReleaseRequest, Statistic};
@@ -63,10 +62,6 @@ impl Setting {
         terms.mechanism = mechanism.to_string();
         terms.runs = runs;
         terms.witness = witness;
-        // Schedules of two runs have a key of the holder's own, and others the public key, as rosters do.
-        if runs == 2 {
-            terms.encryption = Encryption::of_new(None);
-        }
         let terms = terms
             .complete(&Mechanisms)
             .expect("the terms above can be met");

@@ -1,4 +1,4 @@
-// The key set of a dataset, at the crypto service: made, signed by its holders, given up by one of them.
+// The key set of a dataset, at the crypto service: made by a sole holder, withdrawn from by one of several.
 import { call, get, isMissing, Refusal } from "./client";
 import { computationsOf } from "./parts";
 import { ofLedger } from "./receipts";
@@ -6,19 +6,22 @@ import type { Dataset, KeySet, Voucher } from "./types";
 
 const receipt = (set: KeySet) => set.receipt;
 
-/** Has a dataset's keys made, as whoever made the dataset. The same again changes nothing. */
+/**
+ * The dataset's keys, made now unless they were made before, for the account that made the dataset. The generation
+ * service vouches only for datasets that never had keys.
+ */
 export async function makeKeys({ id, terms }: Dataset): Promise<KeySet> {
+  try {
+    return await keySet(id);
+  } catch (error) {
+    if (!isMissing(error)) throw error;
+  }
   const { voucher } = await get<Voucher>("generation", `/v1/datasets/${id}/voucher`);
   return ofLedger<KeySet>("PUT", id, "", receipt, { terms, voucher });
 }
 
 export function keySet(dataset: string): Promise<KeySet> {
   return ofLedger<KeySet>("GET", dataset, "", receipt);
-}
-
-/** Hands in a holder's signature, as hexadecimal digits. */
-export function sign(dataset: string, signature: string): Promise<KeySet> {
-  return ofLedger<KeySet>("PUT", dataset, "/signature", receipt, { signature });
 }
 
 /** Lets no further run begin, and takes the holder's part back if no run over it has begun. */

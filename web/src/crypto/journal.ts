@@ -1,8 +1,8 @@
 // Digests of the objects that a service has confirmed, kept by the browser: with them an upload
 // goes on after a reload. Digests of ciphertexts say nothing about the records.
 //
-// What was sent under a key of the holder's own is gone on with under the same: that key is kept with the digests,
-// encrypted under one that the browser lets nobody read, and goes with them.
+// An upload continues under the same upload key. The key is kept with the digests, encrypted under a key that no script
+// can read, and is deleted with them.
 //
 // They are kept in IndexedDB as a log. What was confirmed since the last write is one entry, and no
 // entry is written twice: an object of a large table costs no more than one of a small table.
@@ -19,7 +19,7 @@ interface Entry {
   objects: string[];
   /** One after the other, in the order of `objects`. */
   digests: Uint8Array<ArrayBuffer>;
-  /** The key of the holder's own that what follows is under; what came before does not count any more. */
+  /** The upload key of what follows; what came before does not count any more. */
   sealed?: Sealed;
 }
 
@@ -32,7 +32,7 @@ interface Sealed {
 
 export class Journal {
   readonly digests = new Map<string, Uint8Array<ArrayBuffer>>();
-  /** The key of the holder's own that they are under, where they are under one. */
+  /** The upload key, once there is one. */
   holderKey: string | undefined;
   /** Confirmed since the last write. */
   private fresh: string[] = [];
@@ -56,7 +56,7 @@ export class Journal {
     }
   }
 
-  /** Begins anew, under another key of the holder's own. */
+  /** Begins again, under another upload key. */
   async begin(holderKey: string): Promise<void> {
     this.digests.clear();
     this.fresh = [];

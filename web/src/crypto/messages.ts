@@ -61,9 +61,6 @@ export interface ReadOptions {
   keep_values?: boolean;
 }
 
-/** Under which key a holder encrypts. */
-export type Encryption = "public-key" | "holder-key";
-
 export type Request =
   | { op: "mechanisms" }
   | { op: "dialect" }
@@ -72,13 +69,12 @@ export type Request =
   | ({ op: "read" } & ReadOptions)
   | { op: "name"; terms: Terms }
   | { op: "part"; terms: Terms; part: number }
-  | { op: "plan"; terms: Terms; part: number; records: number }
+  | { op: "plan"; terms: Terms; records: number }
   | { op: "compose"; costs: string[]; delta: number }
-  | { op: "agreement"; dataset: string; terms: Terms; public_key: string; evaluation_keys: string }
   | { op: "holder-key"; terms: Terms }
-  | { op: "prepare"; terms: Terms; part: number; holder_key?: string }
+  | { op: "prepare"; terms: Terms; holder_key: string }
   | { op: "encrypt"; object: string }
-  | { op: "rehearse"; parameter_set: number; encryption: Encryption; objects: number }
+  | { op: "rehearse"; parameter_set: number; objects: number }
   | { op: "report"; file: string; facts: [string, string][] };
 
 /** A mechanism that can be chosen; the default is listed first. */
@@ -156,7 +152,6 @@ export interface Planned {
   objects: string[];
   /** Of all objects. */
   bytes: number;
-  encryption: Encryption;
   /** By attribute. */
   sigmas: (number | null)[];
 }

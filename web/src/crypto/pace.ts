@@ -1,7 +1,6 @@
 // How fast tables are encrypted here, of which a moment is measured; and what sending took beside that, which the last
 // upload from this browser tells.
 import { stored } from "../parts/stored";
-import type { Planned } from "./messages";
 import { HolderSession } from "./session";
 
 /** Objects that each worker is timed at. */
@@ -10,9 +9,6 @@ const REHEARSED = 8;
 const LEAST_OBJECTS = 16;
 const SENDING = "fhaim.sending";
 
-/** What an object takes to be encrypted depends on. */
-export type Kind = Pick<Planned, "parameter_set" | "encryption">;
-
 /** What was sent, and how long that took with the encryption. */
 export interface Sent {
   objects: number;
@@ -20,32 +16,32 @@ export interface Sent {
   seconds: number;
 }
 
-/** Seconds in which the workers of an upload encrypt an object, by its kind and how many they are. */
+/** Seconds in which the workers of an upload encrypt an object, by its parameter set and how many they are. */
 const timed = new Map<string, Promise<number>>();
 
-/** The kind of an object, and how many workers encrypt, in a word. */
-export function kindName({ parameter_set, encryption }: Kind, workers: number): string {
-  return `${parameter_set} ${encryption} ${workers}`;
+/** The parameter set of an object, and how many workers encrypt, in a word. */
+export function paceName(parameterSet: number, workers: number): string {
+  return `${parameterSet} ${workers}`;
 }
 
 /** Seconds in which so many workers encrypt an object: measured when it is first asked for. */
-export function objectSeconds(kind: Kind, workers: number): Promise<number> {
-  const name = kindName(kind, workers);
+export function objectSeconds(parameterSet: number, workers: number): Promise<number> {
+  const name = paceName(parameterSet, workers);
   const known = timed.get(name);
   if (known) return known;
-  const measured = time(kind, workers);
+  const measured = time(parameterSet, workers);
   timed.set(name, measured);
   // It is measured again when it is next asked for.
   measured.catch(() => timed.delete(name));
   return measured;
 }
 
-async function time({ parameter_set, encryption }: Kind, workers: number): Promise<number> {
+async function time(parameterSet: number, workers: number): Promise<number> {
   // Workers of their own: others wait for what they asked meanwhile. As many as upload, since two on one core are no
   // faster than one.
   const sessions = Array.from({ length: workers }, () => new HolderSession());
   const all = async (objects: number) => {
-    const done = await Promise.all(sessions.map((session) => session.rehearse(parameter_set, encryption, objects)));
+    const done = await Promise.all(sessions.map((session) => session.rehearse(parameterSet, objects)));
     return done.reduce((sum, one) => sum + one, 0);
   };
   try {
@@ -65,8 +61,8 @@ export function sendingSeconds(): number | undefined {
 }
 
 /** Remembers what sending took in an upload, where its encryption was timed before. */
-export async function rememberSending(kind: Kind, workers: number, sent: Sent): Promise<void> {
-  const object = await timed.get(kindName(kind, workers));
+export async function rememberSending(parameterSet: number, workers: number, sent: Sent): Promise<void> {
+  const object = await timed.get(paceName(parameterSet, workers));
   const seconds = object === undefined ? undefined : beside(object, sent);
   if (seconds !== undefined) localStorage.setItem(SENDING, JSON.stringify(seconds));
 }

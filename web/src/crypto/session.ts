@@ -8,7 +8,6 @@ import type {
   Dialect,
   Drafted,
   Encrypted,
-  Encryption,
   Format,
   Mechanism,
   Part,
@@ -20,7 +19,7 @@ import type {
   Request,
   Schema,
 } from "./messages";
-import type { KeySet, Terms } from "../api/types";
+import type { Terms } from "../api/types";
 
 /** What the worker refuses, in its words. */
 export class WorkerRefusal extends Error {}
@@ -76,27 +75,21 @@ export class HolderSession {
     return this.ask({ op: "part", terms, part });
   }
 
-  plan(terms: Terms, part: number, records: number): Promise<Planned> {
-    return this.ask({ op: "plan", terms, part, records });
+  plan(terms: Terms, records: number): Promise<Planned> {
+    return this.ask({ op: "plan", terms, records });
   }
 
   compose(costs: string[], delta: number): Promise<Composed> {
     return this.ask({ op: "compose", costs, delta });
   }
 
-  /** What a holder signs, in hexadecimal. */
-  agreement({ dataset, terms, public_key, evaluation_keys }: KeySet): Promise<string> {
-    // The document leaves the schema open; see api/types.ts.
-    return this.ask({ op: "agreement", dataset, terms: terms as unknown as Terms, public_key, evaluation_keys });
-  }
-
-  /** A new key of a holder's own: a secret, which every worker of an upload is given, and nobody else. */
+  /** A new upload key: a secret, which every worker of an upload is given, and nobody else. */
   holderKey(terms: Terms): Promise<string> {
     return this.ask({ op: "holder-key", terms });
   }
 
-  prepare(terms: Terms, part: number, publicKey: Blob, holder_key?: string): Promise<number> {
-    return this.ask({ op: "prepare", terms, part, holder_key }, publicKey);
+  prepare(terms: Terms, publicKey: Blob, holder_key: string): Promise<number> {
+    return this.ask({ op: "prepare", terms, holder_key }, publicKey);
   }
 
   encrypt(object: string): Promise<Encrypted> {
@@ -104,8 +97,8 @@ export class HolderSession {
   }
 
   /** Encrypts objects of zeros under a key that is thrown away; how many there were. */
-  rehearse(parameter_set: number, encryption: Encryption, objects: number): Promise<number> {
-    return this.ask({ op: "rehearse", parameter_set, encryption, objects });
+  rehearse(parameter_set: number, objects: number): Promise<number> {
+    return this.ask({ op: "rehearse", parameter_set, objects });
   }
 
   /** Compares a synthetic table with the one that was read with its values. */

@@ -1,12 +1,12 @@
-// An upload: encrypted in workers while it is sent, paused, gone on with after a break.
+// The upload of a sole holder: encrypted in workers while it is sent, paused, gone on with after a break.
 import { backoff, call, get, json, mayPass, words } from "../api/client";
-import { keySet, makeKeys } from "../api/keys";
+import { makeKeys } from "../api/keys";
 import { computationsOf, contributionsOf, isComplete, type Computation } from "../api/parts";
-import type { Dataset, KeySet, Missing, Upload as Uploaded } from "../api/types";
+import type { Dataset, Missing, Upload as Uploaded } from "../api/types";
 import { hexadecimal, Journal } from "./journal";
 import { rememberUse, type Used } from "./memory";
 import type { Encrypted, Planned, ReadOptions, ReadTable } from "./messages";
-import { rememberSending, type Kind } from "./pace";
+import { rememberSending } from "./pace";
 import { HolderSession } from "./session";
 
 export type Phase = "preparing" | "sending" | "paused" | "sealing" | "done" | "failed";
@@ -60,13 +60,11 @@ export class Upload {
   private resumed: (() => void)[] = [];
   private stopped = false;
   private resumedAt = 0;
-  private kind: Kind | undefined;
+  private parameterSet: number | undefined;
   private telling: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     readonly dataset: Dataset,
-    /** The account's number among the holders: 0 where there is one. */
-    readonly part: number,
     readonly file: File,
     readonly read: ReadOptions,
     readonly used: Used,
@@ -142,8 +140,8 @@ export class Upload {
   private async prepare(): Promise<void> {
     const first = await this.open();
     const { records, columns } = first.table;
-    const plan = await first.session.plan(this.dataset.terms, this.part, records);
-    this.kind = plan;
+    const plan = await first.session.plan(this.dataset.terms, records);
+    this.parameterSet = plan.parameter_set;
     rememberUse(this.used, this.dataset);
     const key = await this.publicKey(plan);
     await this.register(plan);
@@ -155,7 +153,7 @@ export class Upload {
     this.journal.forget(missing);
     const own = await this.holderKey(first.session);
     await Promise.all([first, ...(await Promise.all(others))].map(({ session }) =>
-      session.prepare(this.dataset.terms, this.part, key, own),
+      session.prepare(this.dataset.terms, key, own),
     ));
     this.queue = plan.objects.filter((object) => !this.journal.digests.has(object));
     if (this.queue.length > 0 && (await this.isComplete())) {
@@ -167,12 +165,10 @@ export class Upload {
     this.say({ objects: plan.objects.length, done: plan.objects.length - this.queue.length });
   }
 
-  /** The key of the holder's own, where the terms name one: what was sent before is under the one it began with. */
-  private async holderKey(session: HolderSession): Promise<string | undefined> {
-    const { terms } = this.dataset;
-    if (terms.encryption !== "holder-key") return undefined;
+  /** The upload key. An upload that was begun before continues under its key. */
+  private async holderKey(session: HolderSession): Promise<string> {
     if (this.journal.digests.size > 0 && this.journal.holderKey) return this.journal.holderKey;
-    const key = await session.holderKey(terms);
+    const key = await session.holderKey(this.dataset.terms);
     await this.journal.begin(key);
     return key;
   }
@@ -183,11 +179,9 @@ export class Upload {
     return { session, table: await session.read(this.file, this.read) };
   }
 
-  /** The key to encrypt under, once the crypto service sees the plan that the page sees. */
+  /** The dataset's public key, once the crypto service sees the plan that the page sees. */
   private async publicKey(plan: Planned): Promise<Blob> {
-    const { id } = this.dataset;
-    // Whoever made the dataset has its keys made.
-    const set: KeySet = await this.persist(() => (this.part === 0 ? makeKeys(this.dataset) : keySet(id)));
+    const set = await this.persist(() => makeKeys(this.dataset));
     if (set.parameter_set !== plan.parameter_set || set.budget.exact !== plan.budget) {
       throw new Error("The crypto service works with another budget or other parameters.");
     }
@@ -212,7 +206,7 @@ export class Upload {
 
   private async isComplete(service: Computation = "computation"): Promise<boolean> {
     const parts = await this.persist(() => contributionsOf(this.dataset.id, service));
-    return parts.some((part) => part.number === this.part && isComplete(part));
+    return parts.some(isComplete);
   }
 
   private path(rest: string): string {
@@ -220,7 +214,7 @@ export class Upload {
   }
 
   private own(rest: string): string {
-    return this.path(`/contributions/${this.part}${rest}`);
+    return this.path(`/contributions/0${rest}`);
   }
 
   /** Takes objects off the queue, one after the other. */
@@ -261,7 +255,7 @@ export class Upload {
   private async remember(): Promise<void> {
     const { bytesSent, sendingMs } = this.progress;
     const sent = { objects: this.queue.length, bytes: bytesSent, seconds: sendingMs / 1000 };
-    if (this.kind) await rememberSending(this.kind, this.sessions.length, sent);
+    if (this.parameterSet !== undefined) await rememberSending(this.parameterSet, this.sessions.length, sent);
   }
 
   private async seal(): Promise<void> {
@@ -270,16 +264,12 @@ export class Upload {
       await this.persist(() => call("computation", "POST", this.own("/complete"), { json: { manifest } }));
       if (this.dataset.terms.witness) await this.haveCopied(manifest);
     }
-    const parts = await this.persist(() => contributionsOf(this.dataset.id));
-    const holders = Math.max(1, this.dataset.holders?.length ?? 0);
-    if (parts.filter(isComplete).length === holders) {
-      await this.persist(() => call("generation", "POST", this.path("/ready")));
-    }
+    if (await this.isComplete()) await this.persist(() => call("generation", "POST", this.path("/ready")));
     await this.journal.finish();
   }
 
   /**
-   * Has the second computation service copy the part from the first, for a while with each call: it holds what it
+   * Has the second computation service copy the upload from the first, for a while with each call: it holds what it
    * gets against the manifest that it is told here.
    */
   private async haveCopied(manifest: string): Promise<void> {
@@ -287,7 +277,7 @@ export class Upload {
       const { contributions } = await this.persist(() =>
         json<Uploaded>("witness", "POST", this.own("/complete"), { json: { manifest } }),
       );
-      if (this.stopped || contributions.some((part) => part.number === this.part && isComplete(part))) return;
+      if (this.stopped || contributions.some(isComplete)) return;
     }
   }
 

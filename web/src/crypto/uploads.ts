@@ -15,11 +15,11 @@ const tell = () => listeners.forEach((listener) => listener());
 
 const ACTIVE: Progress["phase"][] = ["preparing", "sending", "sealing"];
 
-/** Begins the upload of a holder's part, or goes on with one that stopped. */
-export function begin(dataset: Dataset, part: number, file: File, read: ReadOptions, used: Used): void {
+/** Begins the upload of a sole holder's table, or continues one that stopped. */
+export function begin(dataset: Dataset, file: File, read: ReadOptions, used: Used): void {
   remember(dataset.id, read);
   uploads.get(dataset.id)?.stop();
-  const upload = new Upload(dataset, part, file, read, used, tell);
+  const upload = new Upload(dataset, file, read, used, tell);
   uploads.set(dataset.id, upload);
   tell();
   void upload.run();

@@ -62,7 +62,7 @@ function Details({ dataset, reload }: { dataset: Dataset; reload: () => void }) 
       ]} />
       {upload && <UploadCard dataset={dataset} progress={upload} />}
       {terms.roster
-        ? <Holders dataset={dataset} standing={standing} isUploading={upload !== undefined} />
+        ? <Holders dataset={dataset} standing={standing} />
         : dataset.state === "uploading" && !upload && <GoOn dataset={dataset} />}
       {dataset.state === "ready" && <Jobs dataset={dataset} standing={standing.value} />}
       {dataset.state === "ready" && <Budget dataset={dataset} />}
@@ -109,7 +109,7 @@ interface Chosen {
 function GoOn({ dataset }: { dataset: Dataset }) {
   const [again, setAgain] = useState<Chosen>();
   const { busy, error, run } = useWork();
-  const go = ({ file, read, used }: Chosen) => begin(dataset, 0, file, read, used);
+  const go = ({ file, read, used }: Chosen) => begin(dataset, file, read, used);
   const choose = (file: File | undefined) => file && void run(async () => {
     const used = await usesOf(file, dataset);
     const session = new HolderSession();

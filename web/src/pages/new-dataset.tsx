@@ -3,7 +3,6 @@ import { useEffect, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { json } from "../api/client";
 import { newId } from "../api/ids";
-import { makeKeys } from "../api/keys";
 import { checkTerms } from "../api/terms";
 import type { Dataset, Terms } from "../api/types";
 import type { Used } from "../crypto/memory";
@@ -78,9 +77,7 @@ export default function NewDataset() {
     const path = `/v1/datasets/${chosen.current.id}`;
     const dataset = await json<Dataset>("generation", "PUT", path, { json: { name, terms } });
     checkTerms(terms, dataset.terms);
-    // The other holders sign the keys too, and cannot have them made.
-    if (terms.roster) await makeKeys(dataset);
-    begin(dataset, 0, file, read, used);
+    begin(dataset, file, read, used);
     forgetDraft();
     void navigate(`/datasets/${dataset.id}`, { replace: true });
   };

@@ -24,8 +24,9 @@ export function SignIn({ isNew = false }: { isNew?: boolean }) {
     <main id="content" className="narrow">
       <h1>{title}</h1>
       <p className="quiet">
-        Synthetic tables from records that nobody but you reads: they are encrypted in this browser,
-        and stay encrypted wherever they are computed on.
+        Synthetic tables from encrypted records. This browser encrypts your table before it sends anything. The operator
+        of the computation service and the operator of the key service can read it only together, so they must be
+        different. If one operator runs all services, as with <code>fhaim up</code>, that operator can read your table.
       </p>
       <form className="card" onSubmit={submit}>
         <Field label="Email">

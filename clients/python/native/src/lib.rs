@@ -208,7 +208,7 @@ fn upload(
             witness,
         },
         api_key: Secret(api_key),
-        folder: Some(folder),
+        folder,
         reading: reading.0.clone(),
     };
     let done = follow(py, tell, |listener| work.run(listener))?;

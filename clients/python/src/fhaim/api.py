@@ -21,12 +21,14 @@ from fhaim.models import (
     Dataset,
     DatasetLedger,
     DatasetPage,
+    DebitedByServices,
     Decrypted,
     Job,
     JobPage,
     KeyExchange,
     KeyServices,
     KeySet,
+    LedgerEntryPage,
     LinkMade,
     LinkPage,
     LinkedResult,
@@ -52,6 +54,8 @@ from fhaim.models import (
     Session,
     TableFormat,
     Upload,
+    UploadKeyRequest,
+    UploadKeySeeds,
     Usage,
     Voucher,
     Witnessed,
@@ -183,7 +187,9 @@ class Generation:
         return self._http.json(Dataset, "POST", path("/v1/datasets/{}/ready", dataset))
 
     def vouch_for_dataset(self, dataset: UUID) -> Voucher:
-        """Vouches for a dataset: the crypto service makes its keys for whoever shows the answer."""
+        """Vouches for a dataset: the crypto service makes its keys for the caller that shows the
+        answer. Refused once the dataset has had keys.
+        """
         return self._http.json(Voucher, "GET", path("/v1/datasets/{}/voucher", dataset))
 
     def show_job(self, job: UUID) -> Job:
@@ -480,11 +486,24 @@ class Crypto:
             header={"fhaim-receipt": fhaim_receipt},
         )
 
-    def create(self, dataset: UUID, body: NewKeySet) -> KeySet:
+    def create(
+        self,
+        dataset: UUID,
+        body: NewKeySet,
+        *,
+        fhaim_receipt: str | None = None,
+    ) -> KeySet:
         """Makes the key set of a dataset that the generation service vouches for, and fixes its
-        plan and budget for good.
+        plan and budget permanently. Show the last receipt for the dataset, if you have one:
+        no keys are made in place of those that it is for.
         """
-        return self._http.json(KeySet, "PUT", path("/v1/datasets/{}", dataset), body=body)
+        return self._http.json(
+            KeySet,
+            "PUT",
+            path("/v1/datasets/{}", dataset),
+            header={"fhaim-receipt": fhaim_receipt},
+            body=body,
+        )
 
     def destroy(self, dataset: UUID) -> None:
         """Destroys a dataset's keys: nothing of it can be decrypted after. The ledger stays."""
@@ -509,6 +528,23 @@ class Crypto:
             path("/v1/datasets/{}/audit", dataset),
             query={"after": after},
         )
+
+    def show_chain(self, dataset: UUID, *, after: int | None = None) -> LedgerEntryPage:
+        """The entries of a dataset's ledger, oldest first, as the hash over it takes them; it
+        outlives the keys.
+        """
+        return self._http.json(
+            LedgerEntryPage,
+            "GET",
+            path("/v1/datasets/{}/chain", dataset),
+            query={"after": after},
+        )
+
+    def show_debited(self, dataset: UUID) -> DebitedByServices:
+        """What each further key service of a dataset has debited, signed by that service;
+        nothing where one service has the whole key.
+        """
+        return self._http.json(DebitedByServices, "GET", path("/v1/datasets/{}/debited", dataset))
 
     def evaluation_keys(self, dataset: UUID) -> Stream:
         """The keys to compute with, for the computation service."""
@@ -606,6 +642,17 @@ class Crypto:
             KeySet,
             "PUT",
             path("/v1/datasets/{}/signature", dataset),
+            body=body,
+        )
+
+    def upload_key(self, dataset: UUID, body: UploadKeyRequest) -> UploadKeySeeds:
+        """The caller's upload key, where it is a holder of the roster: a seed from each key
+        service, encrypted to the request's one-time key.
+        """
+        return self._http.json(
+            UploadKeySeeds,
+            "POST",
+            path("/v1/datasets/{}/upload-key", dataset),
             body=body,
         )
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Union, overload
@@ -351,11 +352,32 @@ class Client:
     ) -> str:
         """Runs a command that uses the account's own key, which stays on this machine."""
         path = upload.program(program)
-        folder = upload.memory_folder() / "holders" / str(self.account().id)
+        folder = self._holder_folder()
         with self._key(f"consent of {folder.name}") as key:
             signing = upload.Program(path, folder, upload.CONSENT)
             with signing.signed_in(self._endpoints(), key):
                 return signing.run("dataset", *arguments, show=show)
+
+    def _holder_folder(self) -> Path:
+        """The folder of the key that this account signs with."""
+        return upload.memory_folder() / "holders" / str(self.account().id)
+
+    @contextmanager
+    def _signing_key(self, dataset: UUID, folder: Path) -> Iterator[None]:
+        """Shows the account's signing key to an upload in ``folder``: a holder of a roster signs the request for
+        its upload key."""
+        if self.dataset(dataset).terms.roster is None:
+            yield
+            return
+        name = "holder.key"
+        shown = folder / name
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        shown.unlink(missing_ok=True)
+        shown.symlink_to((self._holder_folder() / name).absolute())
+        try:
+            yield
+        finally:
+            shown.unlink(missing_ok=True)
 
     def _endpoints(self) -> list[str]:
         return [
@@ -440,7 +462,7 @@ class Client:
                 way_out="Install the wheel, and leave program and options out.",
             )
         path = upload.program(program) if by_program else ""
-        with self._key(f"upload of {identifier}") as key:
+        with self._key(f"upload of {identifier}") as key, self._signing_key(identifier, folder):
             if by_program:
                 encrypting = upload.Program(path, folder)
                 with encrypting.signed_in(self._endpoints(), key):

@@ -289,6 +289,39 @@ class DatasetLedger:
 
 
 @dataclass(frozen=True, kw_only=True)
+class DebitedByServices:
+    """What each further key service of a dataset has debited."""
+
+    services: list[DebitedReleases]
+    """In the order of the terms, without the first service, whose ledger this is next to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebitedRelease:
+    """A release that a key service has debited."""
+
+    job: UUID
+    """The job."""
+
+    number: int
+    """The release's number within the job."""
+
+    statement: str
+    """Digest of the releases and of their positions."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DebitedReleases:
+    """Everything that a key service has debited of a dataset."""
+
+    releases: list[DebitedRelease]
+    """The releases, oldest first."""
+
+    signature: str
+    """Ed25519 signature, with the service's key in the dataset's terms: base64url."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Decrypted:
     """Released integers: the answer to a decryption request."""
 
@@ -524,6 +557,17 @@ class LadderNeed:
 
     largest_variance_units: int
     """The largest variance of a release, in units of 4."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LedgerEntry:
+    """An entry of a dataset's ledger, as the hash over the ledger takes it."""
+
+    act: str
+    """The text that is hashed: JSON."""
+
+    height: int
+    """Its place in the ledger, from 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -858,6 +902,17 @@ class JobPage:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LedgerEntryPage:
+    """A page of a list: `items`, and where the next page starts if there is one."""
+
+    items: list[LedgerEntry]
+    """The items, newest first."""
+
+    next: str | None = None
+    """Value for `after` that continues the list; absent at its end."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class LinkPage:
     """A page of a list: `items`, and where the next page starts if there is one."""
 
@@ -887,7 +942,7 @@ class PlacedRelease:
     """Its cells."""
 
     statement: str
-    """Digest of what was released and of its positions."""
+    """Digest of the releases and of their positions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1011,6 +1066,9 @@ class ReleasedStatistic:
     values: list[int]
     """The released integers."""
 
+    variance_units: int
+    """The requested noise variance, in the units of the noise ladder."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Roster:
@@ -1129,11 +1187,6 @@ class Terms:
     contribution: ContributionKind | None = None
     """What each holder uploads beside its noise: `records` where it is left out, or `counts`."""
 
-    encryption: Encryption | None = None
-    """Under which key the holder encrypts: the dataset's public key, or, as terms of one holder
-    name, a key of its own, under which an upload takes half the bytes.
-    """
-
     need: Need | None = None
     """What a run of the mechanism needs. The generation service fills it in where it is left
     out, and refuses another; the holder's program works it out too.
@@ -1175,6 +1228,30 @@ class Upload:
     layout: WireLayout | None = None
     """What is told of the number of records; of holders of several parts, of the first that was
     registered; absent where they upload counts.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class UploadKeyRequest:
+    """A holder's request for its upload key."""
+
+    one_time_key: str
+    """The X25519 public key that the answer is encrypted to, made for only this request."""
+
+    signature: str
+    """Ed25519 signature, with the holder's key in the roster, of `fhaim upload key request 1`,
+    the dataset's identifier, the holder's number (4 bytes, little-endian), the SHA-256 of the
+    evaluation keys, and the one-time key.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class UploadKeySeeds:
+    """A holder's upload key, as the key services send it."""
+
+    seeds: list[str]
+    """The seed of each key service, in the order of the terms: base64url of an HPKE message (RFC
+    9180, base mode, X25519, HKDF-SHA256, ChaCha20-Poly1305).
     """
 
 
@@ -1247,10 +1324,6 @@ ContributionKind = Literal["records", "counts"]
 
 DatasetState = Literal["uploading", "ready"]
 """How far a dataset is."""
-
-
-Encryption = Literal["public-key", "holder-key"]
-"""Under which key a holder encrypts."""
 
 
 Happening = Union[HappeningState, HappeningPhase, HappeningComputing, HappeningReleased]

@@ -6,7 +6,9 @@ use std::{fmt, ops::Add, time::Instant};
 
 use fhaim_domain::Domain;
 use fhaim_dp::LadderPlan;
-use fhaim_he::{LEAVES_A_THREAD, Layout, PAGE, ParameterSet, Parameters, WORKING_BYTES};
+use fhaim_he::{
+    LEAVES_A_THREAD, Layout, PAGE, ParameterSet, Parameters, RosterShape, WORKING_BYTES,
+};
 use fhaim_protocol::{
     counts::CountTables,
     encryption::{Encryption, Form},
@@ -22,8 +24,11 @@ use serde::Serialize;
 use self::speeds::Speeds;
 use crate::{error::Error, size};
 
-/// Key material, in ciphertexts: some forty key-switching keys of a few polynomials each.
-const KEY_CIPHERTEXTS: u64 = 160;
+/// Memory of a switching key, in ciphertexts at most.
+const KEY_CIPHERTEXTS: u64 = 4;
+
+/// Switching keys for packing: one for each level of a page's tree.
+const PACKING_KEYS: u64 = 13;
 
 /// Combinations of columns that a batch holds at once, left and right forms, over the columns, if
 /// that is less than an evaluator may take.
@@ -36,11 +41,9 @@ pub struct Load {
     pub memory_bytes: u64,
     upload_bytes: u64,
     set: ParameterSet,
-    /// What the upload is encrypted under.
-    key: Encryption,
     /// How cells are packed.
     layout: Layout,
-    /// Whether there are columns of records, and keys to multiply them with.
+    /// Whether the upload has columns of records, which are multiplied.
     records: bool,
     /// What holders do.
     upload: Work,
@@ -57,17 +60,19 @@ pub struct Load {
 /// How often a run does what takes its time, as it is expected before anything is known of the table.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Work {
+    /// Switching keys that are made.
+    pub keys: f64,
     /// Ciphertexts of columns or counts, and of noise.
     pub encryptions: f64,
     /// Values of noise that holders draw.
     pub samples: f64,
-    /// Ciphertexts that are read, of noise for pages, and of records once.
+    /// Ciphertexts that are read: noise for each page, columns or counts once.
     pub vectors: f64,
-    /// Ciphertexts of counts that are brought under the dataset's key.
-    pub opened: f64,
+    /// Ciphertexts of counts and noise that are switched from an upload key to the dataset's key.
+    pub conversions: f64,
     /// Ciphertexts that are sealed and decrypted.
     pub sheets: f64,
-    /// Polynomials whose key is switched.
+    /// Polynomials whose key is switched while cells are computed.
     pub key_switches: f64,
     /// Products of two combinations of a record chunk, summed.
     pub products: f64,
@@ -114,8 +119,8 @@ pub struct Estimate {
     pub speeds: Speeds,
 }
 
-/// What a run of `mechanism` has to do for a table of `records` records over `domain`, of whose holders
-/// each uploads a contribution, encrypted under one key or another.
+/// What a run of `mechanism` has to do for a table of `records` records over `domain`, of which each holder uploads its
+/// part as a contribution of this kind.
 ///
 /// # Errors
 /// What cannot be planned.
@@ -124,39 +129,62 @@ pub fn load(
     job: &Job,
     domain: &Domain,
     records: usize,
-    (contribution, key): (Contribution, Encryption),
+    contribution: Contribution,
 ) -> Result<Load, Error> {
-    // Which column is whose makes no difference to sizes, and another domain has other columns.
     let count = job.holders.count();
-    let holders = Holders::of_records(count, job.holders.honest());
-    let holders = holders.map_err(fhaim_protocol::Error::from)?;
+    let uploads = match (contribution, job.holders.owners()) {
+        (Contribution::Counts, _) => RosterShape::Counts(count as usize),
+        (Contribution::Records, None) => RosterShape::Records(count as usize),
+        (Contribution::Records, Some(_)) => RosterShape::Columns(count as usize),
+    };
+    let holders = match job.holders.owners() {
+        // Which holder has which of a coarser domain's columns makes little difference to sizes.
+        Some(owners) if owners.len() != domain.len() => {
+            let holders = Holders::of_records(count, job.holders.honest());
+            holders.map_err(fhaim_protocol::Error::from)?
+        }
+        _ => job.holders.clone(),
+    };
     let job = Job {
         domain: domain.clone(),
         holders,
         ..job.clone()
     };
     let need = fhaim_synth::need(&*mechanism, &job)?;
-    let (set, ladder) = encryption(&job.domain, job.record_bound, &need, &job.holders, key)?;
-    let plan = UploadPlan::for_table(domain, records, ladder, &set)?;
-    let shape = Shape::new(&plan, domain, count, contribution)?;
-    let uploaded = shape.uploaded(&plan, count);
+    let (set, ladder) = encryption(&job.domain, job.record_bound, &need, &job.holders)?;
+    let own_records = match uploads {
+        RosterShape::Records(holders) => records.div_ceil(holders.max(1)),
+        RosterShape::Columns(_) | RosterShape::Counts(_) => records,
+    };
+    let plan = UploadPlan::for_table(domain, own_records, ladder, &set)?;
+    let shape = Shape::new(&plan, domain, uploads)?;
+    let uploaded = shape.uploaded();
     let expected = mechanism.expected(&job, records)?;
     let polynomials = usize::try_from(uploaded / shape.residues.max(1)).unwrap_or(usize::MAX);
+    let records_uploaded = contribution == Contribution::Records;
     let form = Form {
-        encryption: key,
-        layout: (contribution == Contribution::Records).then_some(plan.layout),
+        encryption: match count {
+            1 => Encryption::OwnKey,
+            _ => Encryption::RosterKey,
+        },
+        layout: records_uploaded.then_some(plan.layout),
     };
     let threads = drawing_threads(domain.len(), records as u64).max(1) as f64;
     let mut load = Load {
         memory_bytes: 0,
         upload_bytes: form.bytes(&Parameters::shared(set)?, polynomials),
         set,
-        key,
         layout: shape.layout,
-        records: contribution == Contribution::Records,
+        records: records_uploaded,
         upload: Work {
+            keys: shape.keys() as f64,
             encryptions: uploaded as f64,
             samples: (ladder.samples() * count as usize) as f64,
+            vectors: shape.contents() as f64,
+            conversions: match contribution {
+                Contribution::Records => 0.0,
+                Contribution::Counts => shape.contents() as f64,
+            },
             ..Work::default()
         },
         stages: Vec::new(),
@@ -168,13 +196,6 @@ pub fn load(
         drawn_values: records as f64 * drawn_values(domain) / threads,
         written_values: (records * domain.len()) as f64 / threads,
     };
-    if key == Encryption::HolderKey {
-        let content = uploaded - plan.ladder.vectors() as u64 * shape.residues;
-        match contribution {
-            Contribution::Records => load.upload.vectors = content as f64,
-            Contribution::Counts => load.upload.opened = content as f64,
-        }
-    }
     load.stages = expected
         .batches
         .iter()
@@ -188,7 +209,7 @@ pub fn load(
             stage.fit(fit);
         }
     }
-    let mut held = shape.held(&plan, count).saturating_add(KEY_CIPHERTEXTS);
+    let mut held = shape.held() + KEY_CIPHERTEXTS * shape.keys();
     if mechanism.releases_squares() {
         // Every pair's marginal and its square.
         let pairs = job.workload.pairs();
@@ -208,62 +229,101 @@ pub fn load(
 
 /// What all batches of a run are computed on.
 struct Shape {
+    /// What the holders upload; a sole holder has the shape of a roster of one.
+    uploads: RosterShape,
     columns: u64,
     /// Attributes, which have a column for each value.
     attributes: usize,
-    /// Record chunks of all holders' tables; of counts there are none.
+    /// Record chunks of all holders' tables; 0 for counts.
     chunks: u64,
-    /// Ciphertexts of counts, of all holders; of records there are none.
+    /// Ciphertexts of one holder's counts; 0 for records.
     counts: u64,
     residues: u64,
-    /// What cells are packed by.
+    /// How cells are packed.
     layout: Layout,
-    /// Ciphertexts of noise that a page has, under a plaintext modulus.
-    vectors: usize,
+    /// Noise ciphertexts of one holder under one plaintext modulus: of all pages, and of a page.
+    noise: u64,
+    page_noise: usize,
 }
 
 impl Shape {
-    fn new(
-        plan: &UploadPlan,
-        domain: &Domain,
-        holders: u32,
-        contribution: Contribution,
-    ) -> Result<Self, Error> {
-        let (chunks, counts, layout) = match contribution {
-            Contribution::Records => {
-                let chunks = plan.layout.chunks() as u64 + u64::from(holders) - 1;
-                (chunks, 0, plan.layout)
-            }
-            Contribution::Counts => {
+    /// The shape of what the holders upload together; `plan` is that of each.
+    fn new(plan: &UploadPlan, domain: &Domain, uploads: RosterShape) -> Result<Self, Error> {
+        let own = plan.layout.chunks() as u64;
+        let (chunks, counts, layout) = match uploads {
+            // Holders of records do not share a chunk.
+            RosterShape::Records(holders) => (own * holders as u64, 0, plan.layout),
+            RosterShape::Columns(_) => (own, 0, plan.layout),
+            RosterShape::Counts(_) => {
                 let tables = CountTables::new(domain)?;
-                let ciphertexts = tables.layout().ciphertexts() as u64 * u64::from(holders);
+                let ciphertexts = tables.layout().ciphertexts() as u64;
                 (0, ciphertexts, tables.layout().packing()?)
             }
         };
+        let vectors = plan.ladder.vectors();
         Ok(Self {
+            uploads,
             columns: domain.columns() as u64,
             attributes: domain.len(),
             chunks,
             counts,
             residues: plan.residues as u64,
             layout,
-            vectors: plan.ladder.vectors() / plan.ladder.pages().max(1),
+            noise: vectors as u64,
+            page_noise: vectors / plan.ladder.pages().max(1),
         })
     }
 
-    /// Ciphertexts that a run keeps in memory of what all holders upload: of a contribution of counts the noise is in
-    /// a file.
-    fn held(&self, plan: &UploadPlan, holders: u32) -> u64 {
+    fn holders(&self) -> u64 {
+        self.uploads.holders() as u64
+    }
+
+    /// Switching keys. Those for columns have images at each of eight packing levels.
+    fn keys(&self) -> u64 {
+        let of_uploads = match self.uploads {
+            RosterShape::Counts(_) => self.holders(),
+            // Its first merges take one level only.
+            RosterShape::Records(1) => 5,
+            RosterShape::Records(_) => 19 * self.holders(),
+            RosterShape::Columns(_) => 3 * self.holders() + 18,
+        };
+        PACKING_KEYS + of_uploads
+    }
+
+    /// Ciphertexts of all holders' columns or counts.
+    fn contents(&self) -> u64 {
+        (self.columns * self.chunks + self.counts * self.holders()) * self.residues
+    }
+
+    /// Ciphertexts that all holders upload.
+    fn uploaded(&self) -> u64 {
+        self.contents() + self.noise * self.holders() * self.residues
+    }
+
+    /// Ciphertexts that a run keeps in memory of what all holders upload: of counts their sums, and no noise, which is
+    /// in a file.
+    fn held(&self) -> u64 {
         match self.counts {
-            0 => self.uploaded(plan, holders),
+            0 => self.uploaded(),
             counts => counts * self.residues,
         }
     }
 
-    /// Ciphertexts that all holders upload.
-    fn uploaded(&self, plan: &UploadPlan, holders: u32) -> u64 {
-        let noise = plan.ladder.vectors() as u64 * u64::from(holders);
-        (self.columns * self.chunks + self.counts + noise) * self.residues
+    /// Keys under which each leaf of a page is merged: each holder of records has its own, and holders of columns have
+    /// a joint one.
+    fn merging_keys(&self) -> f64 {
+        match self.uploads {
+            RosterShape::Records(holders) => holders as f64,
+            RosterShape::Columns(_) | RosterShape::Counts(_) => 1.0,
+        }
+    }
+
+    /// Key switches of two factors: holders of columns bring the left one to their joint key, too.
+    fn factor_switches(&self) -> f64 {
+        match self.uploads {
+            RosterShape::Columns(_) => 2.0,
+            RosterShape::Records(_) | RosterShape::Counts(_) => 1.0,
+        }
     }
 }
 
@@ -280,52 +340,47 @@ fn drawn_values(domain: &Domain) -> f64 {
 }
 
 impl Load {
-    /// What a batch takes. Of records: a key switch to make each second factor, those that merge leaves of a page,
-    /// and bring products under the key, and one for each leaf above. Of counts the last alone. Every variance on a page
-    /// is made of noise, sealed and decrypted by itself.
+    /// What a batch takes. Key switches make factors of combinations of columns, and merge the leaves of a page. The
+    /// first merge of two leaves switches two polynomials for sums, and four for products, under each key that the
+    /// leaves are under. The merges above switch one for every two leaves. Of counts all merges switch one. Each
+    /// variance on a page is sealed and decrypted separately, with its own noise.
     fn batch(&self, batch: &ExpectedBatch, shape: &Shape) -> Work {
         let slots = shape.layout.slots();
         let cells = batch.sums + batch.products;
-        // The noise of the batch, from wherever the one before ended.
+        // The noise of the batch begins where that of the batch before ended.
         let pages = cells.div_ceil(PAGE).max(1);
-        let shared = |cells: usize| cells.div_ceil(slots) as f64;
+        let leaves = |cells: usize| cells.div_ceil(slots) as f64;
         // Where cells are few, each level of a page's tree still takes one.
         let levels = pages as f64 * f64::from(shape.layout.stride().ilog2());
-        let residues = shape.residues as f64;
+        let (residues, holders) = (shape.residues as f64, shape.holders() as f64);
         let mut work = Work::default();
-        let mut key_switches = shared(batch.sums) + shared(batch.products) + levels;
         if shape.chunks > 0 {
             let chunks = shape.chunks as f64;
             work.products = residues * chunks * batch.products as f64;
-            let [sum, product] = self.merging();
-            key_switches += shared(batch.sums) * sum + shared(batch.products) * product;
-            key_switches += batch.factors as f64 * chunks;
+            let (sums, products) = (leaves(batch.sums), leaves(batch.products));
+            let first = shape.merging_keys() * (sums + 2.0 * products);
+            let above = 0.5 * (sums + products) + levels;
+            let factors = shape.factor_switches() * batch.factors as f64 * chunks;
+            work.key_switches = residues * (first + above + factors);
         } else {
-            work.weighings = residues * (shared(cells) + batch.statistics as f64);
+            let all = leaves(batch.sums) + leaves(batch.products);
+            work.key_switches = residues * (all + levels);
+            work.weighings = residues * (leaves(cells) + batch.statistics as f64);
             work.lone_switches = residues * levels;
         }
-        work.key_switches = residues * key_switches;
-        if shape.chunks == 0 && shared(cells) <= (pages * LEAVES_A_THREAD) as f64 {
+        if shape.chunks == 0 && leaves(cells) <= (pages * LEAVES_A_THREAD) as f64 {
             // Leaves are so few that one thread has them all.
             work.lone_switches = work.key_switches;
             work.lone_weighings = work.weighings;
         }
         // Every variance takes one of the two vectors of a level, on average.
         let read = 1.0 - 0.5f64.powi(batch.variances as i32);
-        work.vectors = residues * (pages * shape.vectors) as f64 * read;
+        work.vectors = residues * holders * (pages * shape.page_noise) as f64 * read;
         work.sheets = residues * (batch.variances + pages - 1) as f64;
-        // Those of all columns are estimated anew after every batch.
+        work.conversions = holders * work.sheets;
+        // Those of all columns are estimated after every batch.
         work.columns = shape.attributes as f64;
         work
-    }
-
-    /// Key switches of each leaf of sums, and of products, beside that of merging: a product is under the square of its
-    /// key, too, and what is under a holder's key has to come under the dataset's.
-    fn merging(&self) -> [f64; 2] {
-        match self.key {
-            Encryption::PublicKey => [0.0, 1.0],
-            Encryption::HolderKey => [0.5, 1.5],
-        }
     }
 
     /// The estimate for this machine, of which a moment is measured, for a run that has begun before.
@@ -343,7 +398,7 @@ impl Load {
         Ok(Estimate {
             memory_bytes: self.memory_bytes,
             upload_bytes: self.upload_bytes,
-            seconds: speeds.keys + encrypted,
+            seconds: encrypted,
             fit_seconds: fits,
             draw_seconds: self.drawn_values * speeds.drawn_value
                 + self.written_values * speeds.written_value,
@@ -380,10 +435,11 @@ impl Add for Work {
 
     fn add(self, other: Self) -> Self {
         Self {
+            keys: self.keys + other.keys,
             encryptions: self.encryptions + other.encryptions,
             samples: self.samples + other.samples,
             vectors: self.vectors + other.vectors,
-            opened: self.opened + other.opened,
+            conversions: self.conversions + other.conversions,
             sheets: self.sheets + other.sheets,
             key_switches: self.key_switches + other.key_switches,
             products: self.products + other.products,
@@ -414,7 +470,7 @@ impl Upload {
     /// A system without randomness.
     pub fn estimate(set: ParameterSet, part: &PartPlan) -> Result<Self, Error> {
         let params = Parameters::shared(set)?;
-        let [encryption, sample] = speeds::holder(&params, part.form().encryption)?;
+        let [encryption, sample] = speeds::holder(&params)?;
         let ciphertexts = part.object_count() * params.residues();
         Ok(Self {
             bytes: part.bytes(&params),

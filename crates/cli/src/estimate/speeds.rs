@@ -2,18 +2,16 @@
 //!
 //! No figure here is of another machine, or of another build of the program: what is faster tomorrow is estimated to be.
 
-use std::{panic::resume_unwind, sync::Arc, thread, time::Instant};
+use std::{iter::repeat_n, panic::resume_unwind, sync::Arc, thread, time::Instant};
 
 use fhaim_domain::{Clique, Domain, Schema, Table, WriteOptions};
 use fhaim_dp::{Ladder, LadderPlan, Rho};
 use fhaim_he::{
-    Cell, Ciphertext, Combination, CountsLayout, DEGREE, EncryptedCounts, EncryptedTable,
-    EvaluationKeys, Evaluator, Factors, HolderCiphertext, HolderKey, HolderKeys, LEAVES_A_THREAD,
-    Layout, PAGE, Page, Parameters, PublicKey, SecretKey, SeededCiphertext, SquaredScore, Weights,
-    Work, seal,
+    Cell, Combination, CountsLayout, DEGREE, EncryptedCounts, EncryptedTable, EvaluationKeys,
+    Evaluator, Factors, HolderCiphertext, HolderKey, HolderKeys, LEAVES_A_THREAD, Layout, PAGE,
+    Page, Parameters, PublicKey, SecretKey, SeededCiphertext, SquaredScore, Weights, Work, seal,
 };
 use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, Passes, fit_once};
-use fhaim_protocol::encryption::Encryption;
 use fhaim_release::Job;
 use fhaim_synth::{Blocks, FittedModel, Mechanism, OneWaysOnly};
 use rand::{RngCore, SeedableRng};
@@ -21,7 +19,7 @@ use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::{Load, Work as Todo};
+use super::{Load, PACKING_KEYS, Work as Todo};
 use crate::{error::Error, holders::key_digests, randomness::system};
 
 /// The tables that are computed on, of so many record chunks each: all products of their columns. What a record chunk
@@ -68,16 +66,16 @@ const DRAWN: usize = 10_000;
 /// Seconds that this machine takes now, all of its cores at work where they are in a run.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Speeds {
-    /// A dataset's keys, and the holder's own.
-    pub keys: f64,
+    /// A switching key, made and encoded.
+    pub key: f64,
     /// An encryption.
     pub encryption: f64,
     /// A value of noise, drawn.
     pub sample: f64,
     /// A ciphertext of noise, read and brought into the form that it is added in.
     pub vector: f64,
-    /// A ciphertext of counts, brought under the dataset's key.
-    pub opening: f64,
+    /// Switching a ciphertext from an upload key to the dataset's key.
+    pub conversion: f64,
     /// Adding noise to a ciphertext of a page, sealing and decrypting it.
     pub sheet: f64,
     /// A key switch: a right form of a column's record chunk, and each of a leaf's.
@@ -134,25 +132,26 @@ impl Speeds {
         let started = Instant::now();
         let bench = Bench::new(load)?;
         let keys = started.elapsed().as_secs_f64();
+        let made = PACKING_KEYS as usize + if load.records { 5 } else { 1 };
         let compute = match load.records {
             true => bench.columns()?,
             false => bench.counts()?,
         };
-        let square = match load.set.squares {
+        let square = match load.upload.squares > 0.0 {
             true => bench.square(&compute.page)?,
             false => 0.0,
         };
-        let (vector, sheet) = bench.release(&compute.page)?;
+        let [vector, conversion, sheet] = bench.release(&compute.page)?;
         let synthetic = Synthetic::measure()?;
         let (chain, model) = (Fits::chain()?, Fits::of_run(load)?);
         let fit_value = chain.step / chain.values;
         let fit_cell = (model.step - model.values * fit_value).max(0.0) / model.cells;
         Ok(Self {
-            keys,
-            encryption: encryption(&bench.params, &bench.public, bench.own_key())?,
+            key: keys / made as f64,
+            encryption: encryption(&bench.upload)?,
             sample: sample()?,
             vector,
-            opening: compute.opening,
+            conversion,
             sheet,
             key_switch: compute.key_switch,
             product: compute.product,
@@ -170,10 +169,11 @@ impl Speeds {
 
     /// Seconds of some work: under encryption, and of planning and fits.
     pub(super) fn seconds(&self, work: &Todo) -> [f64; 2] {
-        let encrypted = work.encryptions * self.encryption
+        let encrypted = work.keys * self.key
+            + work.encryptions * self.encryption
             + work.samples * self.sample
             + work.vectors * self.vector
-            + work.opened * self.opening
+            + work.conversions * self.conversion
             + work.sheets * self.sheet
             + (work.key_switches - work.lone_switches) * self.key_switch
             + work.lone_switches * self.alone.key_switch
@@ -189,35 +189,22 @@ impl Speeds {
     }
 }
 
-/// Seconds of an encryption under one key or another, and of a value of noise, without a dataset's keys.
+/// Seconds of an encryption and of a value of noise, without a dataset's keys.
 ///
 /// # Errors
 /// A system without randomness.
-pub(super) fn holder(params: &Parameters, key: Encryption) -> Result<[f64; 2], Error> {
-    let mut rng = system()?;
-    let public = SecretKey::random(params, &mut rng)?.public_key(&mut rng)?;
-    let own = match key {
-        Encryption::PublicKey => None,
-        Encryption::HolderKey => Some(HolderKey::random(params, &mut rng)?),
-    };
-    Ok([encryption(params, &public, own.as_ref())?, sample()?])
+pub(super) fn holder(params: &Parameters) -> Result<[f64; 2], Error> {
+    let key = HolderKey::random(params, &mut system()?)?;
+    Ok([encryption(&key)?, sample()?])
 }
 
 /// Seconds of an encryption when all cores encrypt, which two threads of one core do no faster than one.
-fn encryption(
-    params: &Parameters,
-    public: &PublicKey,
-    own: Option<&HolderKey>,
-) -> Result<f64, Error> {
+fn encryption(key: &HolderKey) -> Result<f64, Error> {
+    let params = key.params();
     let zeros = vec![0; DEGREE];
     let encrypt = |rng: &mut ChaCha20Rng| -> fhaim_he::Result<()> {
-        match own {
-            None => public.encrypt(&zeros, rng)?.iter().for_each(|one| {
-                one.to_bytes(params);
-            }),
-            Some(own) => own.encrypt(&zeros, rng)?.iter().for_each(|one| {
-                one.to_bytes(params);
-            }),
+        for one in key.encrypt(&zeros, rng)? {
+            one.to_bytes(params);
         }
         Ok(())
     };
@@ -231,11 +218,10 @@ struct Compute {
     product: f64,
     weighing: f64,
     alone: Alone,
-    opening: f64,
     page: Page,
 }
 
-/// Keys of its own, as a run has them.
+/// The keys of a sole holder's dataset.
 struct Bench {
     params: Parameters,
     secret: SecretKey,
@@ -243,8 +229,9 @@ struct Bench {
     keys: EvaluationKeys,
     /// How cells are packed.
     layout: Layout,
-    /// The holder's own key, where the run has one, and what the computation service gets of it.
-    own: Option<(HolderKey, HolderKeys)>,
+    /// The upload key, and its switching keys.
+    upload: HolderKey,
+    switch_keys: Arc<HolderKeys>,
 }
 
 impl Bench {
@@ -255,41 +242,27 @@ impl Bench {
         let public = secret.public_key(&mut rng)?;
         let keys = secret.evaluation_keys(&mut rng)?;
         key_digests(&public, &keys)?;
-        let own = match load.key {
-            Encryption::PublicKey => None,
-            Encryption::HolderKey => {
-                let key = HolderKey::random(&params, &mut rng)?;
-                let layout = load.records.then_some(load.layout);
-                let switches = key.switch_keys(&public, layout, &mut rng)?;
-                Some((key, switches))
-            }
-        };
+        let upload = HolderKey::random(&params, &mut rng)?;
+        let records = load.records.then_some(load.layout);
+        let switch_keys = Arc::new(upload.switch_keys(&public, records, &mut rng)?);
         Ok(Self {
             params,
             secret,
             public,
             keys,
             layout: load.layout,
-            own,
+            upload,
+            switch_keys,
         })
     }
 
-    fn own_key(&self) -> Option<&HolderKey> {
-        self.own.as_ref().map(|(key, _)| key)
-    }
-
-    /// What is sent of so many polynomials of ones, as it is computed with.
-    fn encrypted(&self, polynomials: usize) -> Result<Sent, Error> {
+    /// At least this many polynomials of ones, as the computation service has them.
+    fn encrypted(&self, polynomials: usize) -> Result<Vec<Vec<HolderCiphertext>>, Error> {
         let ones = vec![1; DEGREE];
         let times = polynomials.div_ceil(cores());
-        Ok(match &self.own {
-            None => Sent::Public(on_all_cores(times, &|rng: &mut ChaCha20Rng| {
-                self.public.encrypt(&ones, rng)
-            })?),
-            Some((own, _)) => Sent::Own(on_all_cores(times, &|rng: &mut ChaCha20Rng| {
-                let sent = own.encrypt(&ones, rng)?.into_iter();
-                sent.map(|one| one.expand(&self.params)).collect()
-            })?),
+        on_all_cores(times, &|rng: &mut ChaCha20Rng| {
+            let sent = self.upload.encrypt(&ones, rng)?.into_iter();
+            sent.map(|one| one.expand(&self.params)).collect()
         })
     }
 
@@ -307,7 +280,6 @@ impl Bench {
                 key_switch,
                 weighing: 0.0,
             },
-            opening: 0.0,
             page,
         })
     }
@@ -315,23 +287,10 @@ impl Bench {
     /// Seconds of a key switch and of a cell's products in a table of so many record chunks, and the page of all cells.
     fn products(&self, chunks: usize) -> Result<(f64, f64, Page), Error> {
         let layout = Layout::of_many(chunks, self.layout.stride())?;
-        let sent = self.encrypted(COLUMNS * chunks)?;
-        let evaluator = Evaluator::new(&self.keys, layout);
-        let (table, evaluator) = match (sent, &self.own) {
-            (Sent::Public(all), _) => {
-                let columns = columns(all, chunks);
-                (
-                    EncryptedTable::new(&self.params, layout, columns)?,
-                    evaluator,
-                )
-            }
-            (Sent::Own(all), Some((_, own))) => {
-                let columns = columns(all, chunks);
-                let table = EncryptedTable::of_holder(&self.params, layout, columns)?;
-                (table, evaluator.with_holder_keys(own)?)
-            }
-            (Sent::Own(_), None) => return Err(NO_KEY.into()),
-        };
+        let mut sent = self.encrypted(COLUMNS * chunks)?.into_iter();
+        let columns = (0..COLUMNS).map(|_| sent.by_ref().take(chunks).collect());
+        let table = EncryptedTable::new(&self.params, layout, columns.collect())?;
+        let evaluator = Evaluator::new(&self.keys, layout).with_holder_keys(&self.switch_keys)?;
         let all: Vec<Combination> = (0..COLUMNS).map(Combination::column).collect();
         let factors = Factors {
             left: &all,
@@ -359,20 +318,10 @@ impl Bench {
     fn counts(&self) -> Result<Compute, Error> {
         let stride = self.layout.stride();
         let layout = CountsLayout::new(&[stride; COLUMNS])?;
-        let sent = self.encrypted(COLUMNS)?;
-        let started = Instant::now();
-        let counts = match (sent, &self.own) {
-            (Sent::Public(mut all), _) => {
-                all.truncate(COLUMNS);
-                EncryptedCounts::new(&self.params, layout, 1, all)?
-            }
-            (Sent::Own(mut all), Some((_, own))) => {
-                all.truncate(COLUMNS);
-                EncryptedCounts::of_holder::<Error>(own, layout, all.into_iter().map(Ok))?
-            }
-            (Sent::Own(_), None) => return Err(NO_KEY.into()),
-        };
-        let opening = started.elapsed().as_secs_f64() / (COLUMNS * self.params.residues()) as f64;
+        let sent = self.encrypted(COLUMNS)?.into_iter();
+        let sent = sent.take(COLUMNS).map(|one| Ok::<_, Error>(vec![one]));
+        let keys = std::slice::from_ref(&self.switch_keys);
+        let counts = EncryptedCounts::of_holders(keys, layout, sent)?;
         let evaluator = Evaluator::new(&self.keys, self.layout);
         let slots = self.layout.slots();
         let weights = |tables: usize| Weights((0..tables).map(|t| (t * stride, 1)).collect());
@@ -409,66 +358,44 @@ impl Bench {
             product: 0.0,
             weighing: share * alone.weighing,
             alone,
-            opening,
             page,
         })
     }
 
-    /// Seconds of reading a ciphertext of noise, and of sealing and decrypting one of a page.
-    fn release(&self, page: &Page) -> Result<(f64, f64), Error> {
-        let mut rng = system()?;
-        let fresh = self.public.encrypt(&vec![0; DEGREE], &mut rng)?;
-        let (vector, noise) = match &self.own {
-            None => (self.read(&fresh)?, None),
-            Some((own, keys)) => {
-                let sent = own.encrypt(&vec![0; DEGREE], &mut rng)?;
-                let vector = self.read_own(&sent)?;
-                let one = sent.into_iter().take(1).map(|one| one.expand(&self.params));
-                let one = one.collect::<Result<Vec<_>, _>>()?;
-                (vector, Some((one, keys)))
-            }
-        };
-        let sheet = least(|| {
-            // The page is one under the first modulus: each takes as long.
-            let added = match &noise {
-                None => Ciphertext::sum(&self.params, fresh.iter().take(1).cycle().take(NOISES))?,
-                Some((one, keys)) => {
-                    let noise = one.iter().cycle().take(NOISES);
-                    keys.switch(&HolderCiphertext::sum(&self.params, noise)?)?
-                }
-            };
-            seal(&self.public, page, [&added], 0..1, &mut rng)?;
-            self.secret.decrypt(&fresh)?;
+    /// Seconds of reading a ciphertext of noise, of switching it to the dataset's key, and of sealing and decrypting one
+    /// of a page.
+    fn release(&self, page: &Page) -> Result<[f64; 3], Error> {
+        const NONE: fhaim_he::Error = fhaim_he::Error::OutOfRange("plaintext modulus");
+        let (params, mut rng) = (&self.params, system()?);
+        let sent = self.upload.encrypt(&vec![0; DEGREE], &mut rng)?;
+        let bytes = sent.first().ok_or(NONE)?.to_bytes(params);
+        let vector = least(|| {
+            let read = SeededCiphertext::from_bytes(params, &bytes)?;
+            Sha256::digest(read.to_bytes(params));
+            read.expand(params)?;
             Ok(())
         })?;
-        Ok((vector, sheet))
-    }
-
-    /// Seconds of reading a ciphertext under the dataset's key, and of its digest.
-    fn read(&self, fresh: &[Ciphertext]) -> Result<f64, Error> {
-        let one = fresh.first().ok_or(NO_KEY)?;
-        let bytes = one.to_bytes(&self.params);
-        least(|| {
-            let read = Ciphertext::from_bytes(&self.params, &bytes)?;
-            let mut hash = Sha256::new();
-            read.digest_into(|bytes| hash.update(bytes));
-            hash.finalize();
+        let expanded = sent.into_iter().map(|one| one.expand(params));
+        let expanded = expanded.collect::<fhaim_he::Result<Vec<_>>>()?;
+        let mut converted = Vec::new();
+        let conversion = least(|| {
+            let all = expanded.iter().map(|one| self.switch_keys.switch(one));
+            converted = all.collect::<fhaim_he::Result<_>>()?;
             Ok(())
-        })
-    }
-
-    /// The same of one under the holder's own, the half of which is a seed.
-    fn read_own(&self, sent: &[SeededCiphertext]) -> Result<f64, Error> {
-        let one = sent.first().ok_or(NO_KEY)?;
-        let bytes = one.to_bytes(&self.params);
-        least(|| {
-            let read = SeededCiphertext::from_bytes(&self.params, &bytes)?;
-            let read = read.expand(&self.params)?;
-            let mut hash = Sha256::new();
-            read.digest_into(|bytes| hash.update(bytes));
-            hash.finalize();
+        })?;
+        // The page is one under the first modulus: each takes as long.
+        let (noise, added) = expanded.first().zip(converted.first()).ok_or(NONE)?;
+        let sealed = least(|| {
+            HolderCiphertext::sum(params, repeat_n(noise, NOISES))?;
+            seal(&self.public, page, [added], 0..1, &mut rng)?;
             Ok(())
-        })
+        })?;
+        let decrypted = least(|| {
+            self.secret.decrypt_sealed(&converted, &[0; 32], 0)?;
+            Ok(())
+        })?;
+        let residues = params.residues() as f64;
+        Ok([vector, conversion / residues, sealed + decrypted / residues])
     }
 
     /// Seconds of the square of a page.
@@ -478,22 +405,6 @@ impl Bench {
         SquaredScore::new(&evaluator, page.clone(), &mut Work::default())?;
         Ok(started.elapsed().as_secs_f64())
     }
-}
-
-/// Ciphertexts as they are computed with, one a plaintext modulus.
-enum Sent {
-    Public(Vec<Vec<Ciphertext>>),
-    Own(Vec<Vec<HolderCiphertext>>),
-}
-
-const NO_KEY: fhaim_he::Error = fhaim_he::Error::Mismatch("ciphertexts without their key");
-
-/// The columns of a table of so many record chunks.
-fn columns<C>(all: Vec<C>, chunks: usize) -> Vec<Vec<C>> {
-    let mut all = all.into_iter();
-    (0..COLUMNS)
-        .map(|_| all.by_ref().take(chunks).collect())
-        .collect()
 }
 
 /// Seconds of the quickest of some times.

@@ -311,7 +311,8 @@ Examples:
   fhaim dataset upload 0198c0de-0000-7000-8000-000000000000 --data compas.csv
 
 Broken off, the same command goes on with what is missing: what was confirmed is kept in a record
-beside the login. So is the key of the noise, in DATASET.ladder, for `fhaim verify`: whoever has it can
+beside the login. One upload of a dataset runs at a time: a second one on this machine is refused, and
+one on another machine makes both send everything again. So is the key of the noise, in DATASET.ladder, for `fhaim verify`: whoever has it can
 take the noise off what is released.";
 
 /// Flags of `dataset upload`.

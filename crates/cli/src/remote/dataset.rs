@@ -18,8 +18,7 @@ use fhaim_files::{
 };
 use fhaim_he::Layout;
 use fhaim_protocol::{
-    encryption::Encryption, holder::check_records, panel::KeyService, roster::Contribution,
-    terms::Terms,
+    holder::check_records, panel::KeyService, roster::Contribution, terms::Terms,
 };
 use fhaim_sdk::{Client, Journal, NoiseSource, Records, Source};
 use fhaim_synth::Mechanisms;
@@ -104,7 +103,6 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
         runs: arguments.runs,
         model_bytes: arguments.model_mb.saturating_mul(1_000_000),
         target_weight: arguments.target_weight,
-        encryption: Encryption::of_new(roster.as_ref()),
         roster,
         contribution,
         witness: arguments.witness,
@@ -114,6 +112,7 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
     let terms = terms.complete(&Mechanisms)?;
     // Refused here with a reason, before anything is sent.
     let budget = terms.plan()?.budget;
+    eprint!("{}", holders::risk(&terms));
     if let Some(data) = &arguments.data {
         memory::look_up(data, spending(budget), terms.delta, None, arguments.yes)?;
     }
@@ -151,7 +150,14 @@ async fn upload(
     seed: Option<InsecureTestSeed>,
     progress: &Progress,
 ) -> Result<(), Error> {
-    let sent = send(&login::client()?, arguments, None, seed, progress).await?;
+    let sent = send(
+        &login::client()?,
+        arguments,
+        &login::folder()?,
+        seed,
+        progress,
+    )
+    .await?;
     if arguments.json {
         return output::print_json(&sent.upload);
     }
@@ -177,12 +183,12 @@ pub struct Sent {
     seconds: f64,
 }
 
-/// Encrypts the account's part of a dataset and sends it, or what is missing of it. What was sent is
-/// kept in `folder`, or where the command keeps it.
+/// Encrypts the account's part of a dataset and sends the missing objects. The journal, the key of the noise and a holder's
+/// signing key are in `folder`.
 pub async fn send(
     client: &Client,
     arguments: &UploadArguments,
-    folder: Option<&Path>,
+    folder: &Path,
     seed: Option<InsecureTestSeed>,
     progress: &Progress,
 ) -> Result<Sent, Error> {
@@ -206,12 +212,17 @@ pub async fn send(
             let mut rng = generator(seed, Purpose::Noise)?;
             NoiseSource::Drawn(Arc::new(Ladder::draw(plan.ladder()?, &mut rng)))
         }
-        None => NoiseSource::Kept(match folder {
-            Some(folder) => folder.join(format!("{}.ladder", dataset.id)),
-            None => login::ladder(dataset.id)?,
-        }),
+        None => NoiseSource::Kept(login::ladder(folder, dataset.id)),
     };
-    let source = Source { records, noise };
+    let signer = match &dataset.terms.0.roster {
+        None => None,
+        Some(_) => Some(Arc::new(login::holder_key(folder)?)),
+    };
+    let source = Source {
+        records,
+        noise,
+        signer,
+    };
     let (data, id) = (&arguments.data, dataset.id);
     let known = memory::look_up(
         data,
@@ -225,11 +236,7 @@ pub async fn send(
         records.remember(&Use::Dataset { id, server }, spending(plan.budget));
     }
     let digest = table_digest(data)?;
-    let journal = match folder {
-        Some(folder) => folder.join(format!("{}.upload", dataset.id)),
-        None => login::journal(dataset.id)?,
-    };
-    let journal = Journal::open(&journal, dataset.id, digest)?;
+    let journal = Journal::open(&login::journal(folder, dataset.id), dataset.id, digest)?;
     progress.say(&estimate::Upload::estimate(plan.set, &part)?.to_string());
     let total = part.object_count() as u64;
     let phase = progress.counted("encrypt and upload", total, "objects");
@@ -352,11 +359,13 @@ async fn delete(arguments: &DeleteArguments) -> Result<(), Error> {
     output::print(&format!("{}: deleted\n", arguments.dataset))
 }
 
-/// Deletes the key of a dataset's noise, and what was noted of shares: there is nothing any more that
-/// they could serve to check.
+/// Deletes the key of a dataset's noise, what was noted of shares, and the lock of its uploads: there is nothing any
+/// more that they could serve to check.
 fn forget_ladder(dataset: Uuid) -> Result<(), Error> {
-    let key = login::ladder(dataset)?;
-    for path in [key.with_extension("shared"), key] {
+    let folder = login::folder()?;
+    let key = login::ladder(&folder, dataset);
+    let lock = login::journal(&folder, dataset).with_extension("upload.lock");
+    for path in [key.with_extension("shared"), lock, key] {
         match std::fs::remove_file(&path) {
             Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::Write { path, source });

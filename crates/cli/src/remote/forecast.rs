@@ -79,8 +79,14 @@ fn stages(terms: Terms) -> Result<Vec<f64>, Error> {
     let mechanism: MechanismName = terms.mechanism.parse()?;
     let plan = terms.complete(&Mechanisms)?.plan()?;
     let records = usize::try_from(plan.job.record_bound).unwrap_or(usize::MAX);
-    let what = (contribution, plan.encryption);
-    estimate::load(mechanism, &plan.job, &plan.job.domain, records, what)?.stages()
+    estimate::load(
+        mechanism,
+        &plan.job,
+        &plan.job.domain,
+        records,
+        contribution,
+    )?
+    .stages()
 }
 
 #[cfg(test)]

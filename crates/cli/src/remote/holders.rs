@@ -26,7 +26,7 @@ pub async fn join(arguments: &JoinArguments) -> Result<(), Error> {
         account: account.id.to_string(),
         columns: arguments.columns.clone(),
         record_bound: arguments.record_bound,
-        key: login::holder_key()?.public(),
+        key: login::holder_key(&login::folder()?)?.public(),
     };
     eprintln!(
         "note: the fingerprint of this key is {}",
@@ -72,6 +72,18 @@ fn card(path: &Path) -> Result<Member, Error> {
     })
 }
 
+/// What a holder that deviates from the protocol can read, for terms in which holders share columns.
+pub fn risk(terms: &Terms) -> String {
+    match &terms.roster {
+        Some(roster) if roster.partition == Partition::Columns && roster.holders.len() > 1 => {
+            "warning: a holder that deviates from the protocol can read the rows of the other holders. Only share \
+             columns with holders that you trust to follow it\n"
+                .to_owned()
+        }
+        _ => String::new(),
+    }
+}
+
 /// What holders of at most so many records each upload.
 pub fn contribution(
     arguments: &RosterArguments,
@@ -99,7 +111,9 @@ pub async fn sign(arguments: &ConsentArguments) -> Result<(), Error> {
     let dataset = client.dataset(arguments.dataset).await?;
     eprint!("{}", agreement(&dataset));
     confirmed(arguments, "Sign these terms, and the keys made under them?")?;
-    let set = client.sign(&dataset, &login::holder_key()?).await?;
+    let set = client
+        .sign(&dataset, &login::holder_key(&login::folder()?)?)
+        .await?;
     stand(arguments, &client, &dataset, Some(&set)).await
 }
 
@@ -169,6 +183,7 @@ fn agreement(dataset: &Dataset) -> String {
         terms.record_bound
     );
     text.push_str(&trust(terms));
+    text.push_str(&risk(terms));
     text.push_str(&watched(terms));
     for (number, member) in terms.roster.iter().flat_map(|r| &r.holders).enumerate() {
         let email = dataset.holders.get(number).map_or("", String::as_str);

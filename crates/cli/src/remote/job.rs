@@ -19,7 +19,7 @@ use uuid::Uuid;
 use super::{
     args::{JobArguments, JobCommand, JobRunArguments},
     forecast::Forecast,
-    holders, link, login,
+    holders, link, login, verify,
 };
 use crate::{
     error::Error,
@@ -213,6 +213,7 @@ async fn watch(
                 if let Some(phase) = phase.take() {
                     phase.finish();
                 }
+                verify::record(client, &job).await;
                 return ended(&job, json);
             }
             (Ok(_), None) => {}

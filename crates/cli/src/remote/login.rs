@@ -28,19 +28,24 @@ struct Kept {
     login: Login,
 }
 
-/// Where the record of an upload under way is.
-pub fn journal(dataset: Uuid) -> Result<PathBuf, Error> {
-    Ok(home::made(home::folder()?)?.join(format!("{dataset}.upload")))
+/// The folder of the login, of uploads that are not complete, and of keys.
+pub fn folder() -> Result<PathBuf, Error> {
+    Ok(home::made(home::folder()?)?)
 }
 
-/// Where the key of a dataset's noise is.
-pub fn ladder(dataset: Uuid) -> Result<PathBuf, Error> {
-    Ok(home::made(home::folder()?)?.join(format!("{dataset}.ladder")))
+/// The journal of an upload that is not complete.
+pub fn journal(folder: &Path, dataset: Uuid) -> PathBuf {
+    folder.join(format!("{dataset}.upload"))
 }
 
-/// The key that this machine signs with as a holder; one is made and kept where there is none.
-pub fn holder_key() -> Result<HolderKey, Error> {
-    let path = home::made(home::folder()?)?.join("holder.key");
+/// The file with the key of a dataset's noise.
+pub fn ladder(folder: &Path, dataset: Uuid) -> PathBuf {
+    folder.join(format!("{dataset}.ladder"))
+}
+
+/// The key that a holder signs with, from the folder. If there is none, one is made and kept.
+pub fn holder_key(folder: &Path) -> Result<HolderKey, Error> {
+    let path = folder.join("holder.key");
     let _lock = home::lock(&path.with_extension("lock"))?;
     if let Some(kept) = home::read(&path)?.map(Zeroizing::new) {
         let bytes = <[u8; 32]>::try_from(kept.as_slice()).map(Zeroizing::new);

@@ -2,9 +2,10 @@
 
 use clap::Args;
 use fhaim_api::dataset::Dataset;
+use fhaim_api::job::Job;
 use fhaim_domain::counted;
-use fhaim_files::progress::Progress;
-use fhaim_sdk::{Fault, Finding, KeptLadder, Share, Verification};
+use fhaim_files::{note, progress::Progress};
+use fhaim_sdk::{Client, Fault, Finding, KeptLadder, Share, Verification};
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
@@ -26,13 +27,16 @@ Examples:
 `fhaim dataset upload` keeps the key of its noise in a file of its own, DATASET.ladder beside the login.
 With it and the table this works out every integer that should have been released, and compares it
 with what the key service did release: a computation service that left noise out, changed a cell or
-counted another column is found out, after the fact. Nothing is sent. It ends with 1 if anything differs.
+counted another column is found out, after the fact. Nothing is sent. It ends with 1 if a
+release differs or cannot be checked.
 What an integer comes to is as private as the table, once another was released in its place: tell the
 services' operators which release and which cell differ, and no numbers.
 
 Of several holders of records each writes its share: what it adds to each release, masked so that only the
-sum of all shares says something, which is what was released. Whoever has one of each compares. Where
-that sum differs it is a second answer about all records: stop, and show it to no one.
+sum of all shares says something, which is what was released. A party with one share of each holder compares. Where
+that sum differs it is a second answer about all records: stop, and show it to no one. No share is written
+unless the key service shows the same releases as the generation service, as every other key service, and as
+this machine recorded when it watched the job end.
 
 The key undoes the noise: whoever has it, and reads what was released, has exact counts of the table.
 Keep it like the table itself, and delete it once nothing is to be checked any more.";
@@ -78,7 +82,7 @@ pub async fn run(arguments: &VerifyArguments, progress: &Progress) -> Result<(),
     let records = dataset::read(file, schema, terms.contribution)?;
     if let Some(out) = &arguments.share_out {
         let mut file = Staged::create_private(out)?;
-        let key = login::holder_key()?;
+        let key = login::holder_key(&login::folder()?)?;
         let share = client.share(&of, &records, &kept, &key).await?;
         file.write_bytes(output::to_json(&share)?.as_bytes())?;
         return Ok(file.commit()?);
@@ -87,6 +91,28 @@ pub async fn run(arguments: &VerifyArguments, progress: &Progress) -> Result<(),
     let found = client.verify(&of, &records, &kept).await?;
     phase.finish();
     judged(arguments, &found)
+}
+
+/// Records what an ended job released, where this machine has the key of the upload's noise: a history that a key
+/// service invents later is then given no share. The job has ended in any case, so a failure is only reported.
+pub async fn record(client: &Client, job: &Job) {
+    if let Err(error) = try_to_record(client, job).await {
+        note(format_args!(
+            "what job {} released was not recorded, and `fhaim verify --share-out` will compare it with \
+             less: {error}",
+            job.id
+        ));
+    }
+}
+
+async fn try_to_record(client: &Client, job: &Job) -> Result<(), Error> {
+    let path = login::ladder(&login::folder()?, job.dataset);
+    if job.releases == 0 || !path.exists() {
+        return Ok(());
+    }
+    let dataset = client.dataset(job.dataset).await?;
+    client.record(&dataset, job.id, &path).await?;
+    Ok(())
 }
 
 fn read_share(path: &Path) -> Result<Share, Error> {
@@ -112,7 +138,7 @@ fn judged(arguments: &VerifyArguments, found: &Verification) -> Result<(), Error
 
 /// The key of the upload's noise.
 fn kept(dataset: &Dataset) -> Result<KeptLadder, Error> {
-    let path = login::ladder(dataset.id)?;
+    let path = login::ladder(&login::folder()?, dataset.id);
     KeptLadder::read(&path, dataset.id)?.ok_or_else(|| {
         Error::Usage(format!(
             "this machine has no key of the noise of dataset {} ({}): it was uploaded elsewhere, from \

@@ -35,7 +35,9 @@ fn align(folder: &Path, parties: usize, rows: &[String]) -> Vec<String> {
         ];
         let output = fhaim(folder, &[&["align"], &files[..], &who].concat());
         assert!(output.status.success(), "{me}: {}", stderr(&output));
-        assert!(stderr(&output).contains("all parties learn"));
+        let told = stderr(&output);
+        assert!(told.contains("all parties learn"));
+        assert_eq!(told.contains("in common, but not which"), of == "3");
         String::from_utf8(output.stdout).unwrap()
     };
     thread::scope(|scope| {

@@ -48,13 +48,16 @@ const KEY_SWITCHES: (&str, f64) = ("key_switches", 2.5);
 /// Fits of models as small as these end by themselves, some sooner than others.
 const ALL: &Counted = &[KEY_SWITCHES, ("fit_cells", 6.0), ("fit_tables", 4.0)];
 
-/// Asserts that what is counted of a run by either contribution is near to what was expected.
-fn assert_counted(counted: &Counted, sizes: &[usize], records: usize) {
+/// What a sole holder can upload.
+const SOLE: &[&str] = &["--contribution records", "--contribution counts"];
+
+/// Asserts that the counts of runs with each of these flags are near the expected ones.
+fn assert_counted(flags: &[&str], counted: &Counted, sizes: &[usize], records: usize) {
     let (csv, schema) = made(sizes, records);
-    for contribution in ["records", "counts"] {
+    for flags in flags {
         let folder = folder(&csv, &schema);
         let more = ["--epsilon", "1", "--model-mb", "1", "--json"];
-        let more = [&more[..], &["--contribution", contribution]].concat();
+        let more: Vec<&str> = more.into_iter().chain(flags.split(' ')).collect();
         let output = fhaim(folder.path(), &generate("run", &more));
         assert!(output.status.success(), "{}", stderr(&output));
         let summary: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -62,12 +65,14 @@ fn assert_counted(counted: &Counted, sizes: &[usize], records: usize) {
         let (expected, done) = (&encryption["estimate"]["work"], &encryption["done"]);
         let uploaded = encryption["upload_ciphertexts"].as_f64();
         assert_eq!(expected["encryptions"].as_f64(), uploaded);
+        let bytes = &encryption["estimate"]["upload_bytes"];
+        assert_eq!(*bytes, encryption["upload_bytes"]);
         for &(name, factor) in counted {
             let [expected, done] = [expected, done].map(|of| of[name].as_f64().unwrap());
             let ratio = expected / done;
             assert!(
                 (1.0 / factor..=factor).contains(&ratio),
-                "{sizes:?}, {records} records by {contribution}: {name} {done}, expected {expected}"
+                "{sizes:?}, {records} records, {flags}: {name} {done}, expected {expected}"
             );
         }
     }
@@ -75,21 +80,31 @@ fn assert_counted(counted: &Counted, sizes: &[usize], records: usize) {
 
 #[test]
 fn of_few_records() {
-    assert_counted(ALL, &[3, 5, 2, 4, 7, 2], 200);
+    assert_counted(SOLE, ALL, &[3, 5, 2, 4, 7, 2], 200);
 }
 
 #[test]
 fn of_many_records_in_few_columns() {
-    assert_counted(ALL, &[3, 4, 2, 4, 3], 20_000);
+    assert_counted(SOLE, ALL, &[3, 4, 2, 4, 3], 20_000);
 }
 
 #[test]
 fn of_wide_columns() {
-    assert_counted(ALL, &[12, 20, 9, 15], 6_000);
+    assert_counted(SOLE, ALL, &[12, 20, 9, 15], 6_000);
 }
 
 #[test]
 fn of_many_columns() {
     // The noise decides whether the model is the chain or a hundred times as large: fits are not compared.
-    assert_counted(&[KEY_SWITCHES], &[2; 14], 6_000);
+    assert_counted(SOLE, &[KEY_SWITCHES], &[2; 14], 6_000);
+}
+
+#[test]
+fn of_several_holders() {
+    let flags = [
+        "--holders 3 --contribution records",
+        "--holders 3 --contribution counts",
+        "--holders 2 --by columns",
+    ];
+    assert_counted(&flags, &[KEY_SWITCHES], &[12, 20, 9, 15], 6_000);
 }

@@ -7,6 +7,7 @@ mod constraints;
 mod draft;
 mod estimates;
 mod help;
+mod holders;
 mod hospital;
 mod memory;
 mod openapi;

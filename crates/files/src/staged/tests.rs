@@ -240,3 +240,13 @@ mod unix {
         assert_eq!(rights(&usual), rights(&made));
     }
 }
+
+/// Budget is spent between this check and the writing of the result.
+#[test]
+fn a_name_of_a_folder_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in [".", "new/", "missing/new/"] {
+        let refused = Staged::create(&folder.path().join(name)).unwrap_err();
+        assert!(matches!(refused, Error::Folder(_)), "{name}: {refused}");
+    }
+}

@@ -1,15 +1,16 @@
 //! Bytes of a holder's key, of ciphertexts under it and of its switching keys ([`crate::wire`] has what
 //! all encoded objects share). The body of each begins with the 16 bytes that name the key.
 
-use super::keys::{ProductKeys, first_level};
+use super::keys::{FactorKeys, ImageKeys, Origin, ProductKeys, first_level};
 use super::{HolderKey, HolderKeyId, HolderKeys, SeededCiphertext};
 use crate::codec::{digits, digits_bytes, put_digits};
 use crate::error::Result;
-use crate::keys::{ERROR_VARIANCE, KeySwitchKey, expand};
+use crate::keys::{KeySwitchKey, expand};
 use crate::layout::Layout;
-use crate::params::{DEGREE, ParameterSet, Parameters};
+use crate::params::{DEGREE, MAX_SHARES, ParameterSet, Parameters};
 use crate::ring::Poly;
 use crate::wire::{HEADER, Kind, Reader, frame, limb_bytes, put_limb, unframe};
+use std::collections::BTreeMap;
 use zeroize::Zeroizing;
 
 const ID: usize = size_of::<HolderKeyId>();
@@ -59,11 +60,10 @@ impl SeededCiphertext {
 impl HolderKey {
     /// Encodes the key. The bytes are the secret: seal them before they rest anywhere.
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
-        // Coefficients lie within twice the variance: one signed byte each.
-        const { assert!(2 * ERROR_VARIANCE < 128) };
-        let coefficients = self.coefficients.iter().map(|&c| c as i8 as u8);
-        let mut body = Zeroizing::new(Vec::with_capacity(ID + DEGREE));
-        body.extend(self.id.0.into_iter().chain(coefficients));
+        let mut body = Zeroizing::new(Vec::with_capacity(MAX_SHARES * SEED));
+        for seed in &self.seeds {
+            body.extend_from_slice(seed.as_ref());
+        }
         Zeroizing::new(frame(Kind::HolderKey, &self.params, 0, &body))
     }
 
@@ -72,11 +72,14 @@ impl HolderKey {
     /// # Errors
     /// [`crate::Error::Malformed`] with the first rule the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
-        let length = ID + DEGREE;
-        let (_, mut body) = unframe(Kind::HolderKey, params, bytes, length..=length)?;
-        let id = HolderKeyId(body.bytes()?);
-        let coefficients = body.rest().iter().map(|&b| i64::from(b as i8)).collect();
-        Self::from_coefficients(params, id, Zeroizing::new(coefficients))
+        let lengths = SEED..=MAX_SHARES * SEED;
+        let (_, body) = unframe(Kind::HolderKey, params, bytes, lengths)?;
+        let (seeds, rest) = body.rest().as_chunks::<SEED>();
+        if !rest.is_empty() {
+            return Err(body.malformed("seeds have 32 bytes each"));
+        }
+        let seeds = seeds.iter().map(|&seed| Zeroizing::new(seed));
+        Self::from_seeds(params, seeds.collect())
     }
 }
 
@@ -95,15 +98,20 @@ impl HolderKeys {
     /// Encodes the keys: both halves of those to the service's key, a seed and a half of the other.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut body = self.id.0.to_vec();
-        let products = self.products.as_ref();
-        // Levels are at most the logarithm of the degree.
-        body.push(products.map_or(NO_PRODUCTS, |products| products.level as u8));
-        put_key(&self.params, &self.linear, &mut body);
-        if let Some(products) = products {
-            put_key(&self.params, &products.inversion, &mut body);
-            put_key(&self.params, &products.square, &mut body);
-            put_key(&self.params, &products.image, &mut body);
-            put_key(&self.params, &products.square_image, &mut body);
+        let images = || self.products.iter().flat_map(|products| &products.images);
+        // A holder makes keys for one level, at most the logarithm of the degree.
+        let level = images().next();
+        body.push(level.map_or(NO_PRODUCTS, |(&level, _)| level as u8));
+        let factors = self.factors.iter().map(|factors| &factors.right);
+        let squares = self.products.iter().map(|products| &products.square);
+        let images = images().flat_map(|(_, images)| [&images.linear, &images.square]);
+        for key in [&self.linear]
+            .into_iter()
+            .chain(factors)
+            .chain(squares)
+            .chain(images)
+        {
+            put_key(&self.params, key, &mut body);
         }
         frame(Kind::HolderKeys, &self.params, 0, &body)
     }
@@ -121,13 +129,15 @@ impl HolderKeys {
             return Err(body.malformed("for tables of another stride"));
         }
         let linear = take_key(params, &mut body)?;
-        let products = level.map(|level| take_products(params, level, &mut body));
-        let products = products.transpose()?;
+        let of_columns = level.map(|level| take_column_keys(params, level, &mut body));
+        let (factors, products) = of_columns.transpose()?.unzip();
         body.end()?;
         Ok(Self {
             params: params.clone(),
             id,
+            origin: Origin::Holder,
             linear,
+            factors,
             products,
         })
     }
@@ -148,18 +158,25 @@ fn take_key(params: &Parameters, body: &mut Reader<'_>) -> Result<KeySwitchKey> 
     Ok(KeySwitchKey { seed: None, b, a })
 }
 
-fn take_products(params: &Parameters, level: usize, body: &mut Reader<'_>) -> Result<ProductKeys> {
+fn take_column_keys(
+    params: &Parameters,
+    level: usize,
+    body: &mut Reader<'_>,
+) -> Result<(FactorKeys, ProductKeys)> {
     let seed = body.bytes()?;
-    let inversion = KeySwitchKey {
+    let right = KeySwitchKey {
         seed: Some(seed),
         a: expand(params.ring(), seed),
         b: digits(params, body)?,
     };
-    Ok(ProductKeys {
-        level,
-        inversion,
+    let square = take_key(params, body)?;
+    let images = ImageKeys {
+        linear: take_key(params, body)?,
         square: take_key(params, body)?,
-        image: take_key(params, body)?,
-        square_image: take_key(params, body)?,
-    })
+    };
+    let products = ProductKeys {
+        square,
+        images: BTreeMap::from([(level, images)]),
+    };
+    Ok((FactorKeys { left: None, right }, products))
 }

@@ -1,39 +1,73 @@
-//! Key-switching keys of a holder, for the evaluator.
+//! Key-switching keys of an upload key, for the evaluator.
 
 use super::{HolderCiphertext, HolderKey, HolderKeyId};
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
-use crate::keys::{KeySwitchKey, PublicKey, cover, full_transform, permuted, small};
+use crate::keys::{KeySwitchKey, PublicKey, cover, full_transform, permuted, small, squared};
 use crate::keyswitch::{KeySwitcher, Scratch};
 use crate::layout::Layout;
 use crate::params::{DEGREE, Parameters};
 use rand::{CryptoRng, RngCore};
+use std::collections::BTreeMap;
 use zeroize::Zeroizing;
 
-/// What the evaluator needs beside [`crate::EvaluationKeys`] to compute on what a holder encrypted under
-/// its own key. None of it is secret.
+/// What the evaluator needs to compute on ciphertexts under an upload key h. None of it is secret.
 #[derive(Clone, Debug)]
 pub struct HolderKeys {
-    pub(super) params: Parameters,
-    pub(super) id: HolderKeyId,
+    pub(crate) params: Parameters,
+    pub(crate) id: HolderKeyId,
+    /// Who made them, on which their errors depend.
+    pub(crate) origin: Origin,
     /// h -> s.
     pub(crate) linear: KeySwitchKey,
-    pub(super) products: Option<ProductKeys>,
+    /// Turn columns into factors. Counts and noise need none.
+    pub(crate) factors: Option<FactorKeys>,
+    /// Bring products to s.
+    pub(crate) products: Option<ProductKeys>,
 }
 
-/// Keys for products of columns, for tables of one stride.
+/// Who made an upload key's switching keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// The holder, with the dataset's public key.
+    Holder,
+    /// Those who hold the dataset's secret key.
+    KeyServices,
+}
+
+/// Keys that turn columns under h into factors under the key x of their products: h itself, or the joint key.
+#[derive(Clone, Debug)]
+pub(crate) struct FactorKeys {
+    /// h -> x, unless x is h: for left factors.
+    pub(crate) left: Option<KeySwitchKey>,
+    /// h(X^-1) -> x: for right factors.
+    pub(crate) right: KeySwitchKey,
+}
+
+/// Keys that bring products under (1, x, x^2) to s.
 #[derive(Clone, Debug)]
 pub(crate) struct ProductKeys {
-    /// The packing level that merges leaves: its automorphism is sigma: X -> X^(2^level + 1).
-    pub(crate) level: usize,
-    /// h(X^-1) -> h: turns a left form into a right form.
-    pub(crate) inversion: KeySwitchKey,
-    /// h^2 -> s.
+    /// x^2 -> s.
     pub(crate) square: KeySwitchKey,
-    /// sigma(h) -> s.
-    pub(crate) image: KeySwitchKey,
-    /// sigma(h^2) -> s.
-    pub(crate) square_image: KeySwitchKey,
+    /// By the packing level that merges leaves.
+    pub(crate) images: BTreeMap<usize, ImageKeys>,
+}
+
+/// Keys for the automorphism sigma: X -> X^(2^level + 1) of one packing level.
+#[derive(Clone, Debug)]
+pub(crate) struct ImageKeys {
+    /// sigma(x) -> s.
+    pub(crate) linear: KeySwitchKey,
+    /// sigma(x^2) -> s.
+    pub(crate) square: KeySwitchKey,
+}
+
+/// The keys that a merge of two leaves takes, for one stride.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MergeKeys<'a> {
+    pub(crate) linear: &'a KeySwitchKey,
+    pub(crate) square: &'a KeySwitchKey,
+    pub(crate) images: &'a ImageKeys,
 }
 
 impl HolderKey {
@@ -51,45 +85,50 @@ impl HolderKey {
         if public.params().set() != self.params.set() {
             return Err(Error::Mismatch("a public key of another parameter set"));
         }
+        let linear = encrypt_source(public, &self.transform, rng)?;
+        let of_columns = layout.map(|layout| self.column_keys(public, layout, rng));
+        let (factors, products) = of_columns.transpose()?.unzip();
         Ok(HolderKeys {
             params: public.params().clone(),
             id: self.id,
-            linear: encrypt_source(public, &self.transform, rng)?,
-            products: layout
-                .map(|layout| self.product_keys(public, layout, rng))
-                .transpose()?,
+            origin: Origin::Holder,
+            linear,
+            factors,
+            products,
         })
     }
 
-    fn product_keys<R: RngCore + CryptoRng>(
+    fn column_keys<R: RngCore + CryptoRng>(
         &self,
         public: &PublicKey,
         layout: Layout,
         rng: &mut R,
-    ) -> Result<ProductKeys> {
+    ) -> Result<(FactorKeys, ProductKeys)> {
         let ring = self.params.ring();
         let level = first_level(layout);
         let sigma = ring.automorphism((1 << level) + 1);
-        let mut square = self.transform.clone();
-        for (limb, values) in ring.limbs().iter().zip(square.chunks_exact_mut(DEGREE)) {
-            values
-                .iter_mut()
-                .for_each(|x| *x = limb.modulus.mul(*x, *x));
-        }
+        let square = squared(ring, &self.transform);
         let inverted = permuted(&self.transform, &ring.automorphism(2 * DEGREE - 1));
         let mut key = |source: &[u64]| encrypt_source(public, source, rng);
-        Ok(ProductKeys {
-            level,
-            square: key(&square)?,
-            image: key(&permuted(&self.transform, &sigma))?,
-            square_image: key(&permuted(&square, &sigma))?,
-            inversion: KeySwitchKey::generate(ring, &self.transform, &inverted, rng)?,
-        })
+        let of_square = key(&square)?;
+        let images = ImageKeys {
+            linear: key(&permuted(&self.transform, &sigma))?,
+            square: key(&permuted(&square, &sigma))?,
+        };
+        let factors = FactorKeys {
+            left: None,
+            right: KeySwitchKey::generate(ring, &self.transform, &inverted, rng)?,
+        };
+        let products = ProductKeys {
+            square: of_square,
+            images: BTreeMap::from([(level, images)]),
+        };
+        Ok((factors, products))
     }
 }
 
 /// Number of the packing level that merges a layout's leaves.
-pub(super) fn first_level(layout: Layout) -> usize {
+pub(crate) fn first_level(layout: Layout) -> usize {
     layout.slots().trailing_zeros() as usize + 1
 }
 
@@ -150,15 +189,29 @@ impl HolderKeys {
         self.id
     }
 
-    /// The keys for products of columns with a layout.
+    /// The keys that bring products of columns with a layout to s.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for keys without them, or for those of another stride.
-    pub(crate) fn products(&self, layout: Layout) -> Result<&ProductKeys> {
-        let products = self.products.as_ref();
-        products
-            .filter(|products| products.level == first_level(layout))
-            .ok_or(Error::Mismatch("holder's keys for another layout"))
+    pub(crate) fn merge_keys(&self, layout: Layout) -> Result<MergeKeys<'_>> {
+        let merge_keys = || {
+            let products = self.products.as_ref()?;
+            Some(MergeKeys {
+                linear: &self.linear,
+                square: &products.square,
+                images: products.images.get(&first_level(layout))?,
+            })
+        };
+        merge_keys().ok_or(Error::Mismatch("upload keys for another layout"))
+    }
+
+    /// The keys that turn columns into factors.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for keys of counts.
+    pub(crate) fn factor_keys(&self) -> Result<&FactorKeys> {
+        let factors = self.factors.as_ref();
+        factors.ok_or(Error::Mismatch("upload keys without those for columns"))
     }
 
     /// The same under the service's key.

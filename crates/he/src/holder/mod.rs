@@ -29,30 +29,78 @@
 mod ciphertext;
 mod codec;
 mod keys;
+mod roster;
 #[cfg(test)]
 mod tests;
 
 pub use ciphertext::{HolderCiphertext, SeededCiphertext};
 pub use keys::HolderKeys;
-pub(crate) use keys::ProductKeys;
+pub(crate) use keys::{MergeKeys, Origin};
+pub(crate) use roster::{KeyKinds, RosterSecrets, SwitchKind, packing_switches, upload_seed};
+pub use roster::{RosterKeys, RosterShape};
 
 use crate::error::{Error, Result};
-use crate::keys::{ERROR_VARIANCE, full_transform, small};
-use crate::params::{DEGREE, Parameters};
+use crate::keys::{full_transform, small};
+use crate::params::{DEGREE, MAX_SHARES, Parameters};
+use crate::root::digest;
 use fhaim_dp::uniform_below;
-use rand::{CryptoRng, RngCore};
+use rand::{CryptoRng, RngCore, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-/// Which holder's key something is under: 16 bytes, drawn with the key. Public.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// Names an upload key: 16 bytes of a digest of its seeds. Public.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HolderKeyId(pub [u8; 16]);
 
-/// A holder's secret key h, ternary where the guidelines allow that. Wiped on drop; it reads every
-/// column that was encrypted with it.
+impl HolderKeyId {
+    /// From the commitments to a key's seeds, in order.
+    pub(crate) fn of(commitments: &[[u8; 32]]) -> Self {
+        let parts: Vec<&[u8]> = commitments.iter().map(<[u8; 32]>::as_slice).collect();
+        let digest = digest(b"fhaim upload key 1", &parts);
+        // 32 bytes begin with 16.
+        Self(digest.first_chunk().copied().unwrap_or_default())
+    }
+}
+
+/// What a key service shows of a seed before it shows the seed.
+pub(crate) fn commitment(seed: &[u8; 32]) -> [u8; 32] {
+    digest(b"fhaim upload key seed 1", &[seed])
+}
+
+/// The sum of the polynomials of seeds.
+fn expand_seeds(params: &Parameters, seeds: &[Zeroizing<[u8; 32]>]) -> Result<Zeroizing<Vec<i64>>> {
+    let mut coefficients = Zeroizing::new(vec![0; DEGREE]);
+    for seed in seeds {
+        let summand = expand_seed(params, seed)?;
+        for (sum, &more) in coefficients.iter_mut().zip(summand.iter()) {
+            *sum += more;
+        }
+    }
+    Ok(coefficients)
+}
+
+/// The polynomial of a seed.
+fn expand_seed(params: &Parameters, seed: &[u8; 32]) -> Result<Zeroizing<Vec<i64>>> {
+    let expanded = digest(b"fhaim upload key expansion 1", &[&[params.set().id], seed]);
+    let rng = &mut ChaCha20Rng::from_seed(expanded);
+    if params.set().holder_key_is_ternary() {
+        let mut ternary = || uniform_below(3, rng) as i64 - 1;
+        Ok(Zeroizing::new((0..DEGREE).map(|_| ternary()).collect()))
+    } else {
+        small(rng)
+    }
+}
+
+/// A secret key h that one holder encrypts its upload under. Wiped on drop; it reads every column that was encrypted
+/// with it.
+///
+/// h is the sum of one polynomial for each seed, ternary where the guidelines allow that. A sole holder draws one seed
+/// itself. A holder of a roster has one seed from each key service.
 pub struct HolderKey {
     params: Parameters,
     id: HolderKeyId,
-    coefficients: Zeroizing<Vec<i64>>,
+    seeds: Vec<Zeroizing<[u8; 32]>>,
     /// The transform over all primes.
     transform: Zeroizing<Vec<u64>>,
 }
@@ -72,43 +120,42 @@ impl HolderKey {
     /// # Errors
     /// What drawing refuses: never, under sound parameters.
     pub fn random<R: RngCore + CryptoRng>(params: &Parameters, rng: &mut R) -> Result<Self> {
-        let mut id = [0; 16];
-        rng.fill_bytes(&mut id);
-        let coefficients = if params.set().holder_key_is_ternary() {
-            let mut ternary = || uniform_below(3, rng) as i64 - 1;
-            Zeroizing::new((0..DEGREE).map(|_| ternary()).collect())
-        } else {
-            small(rng)?
-        };
-        Self::from_coefficients(params, HolderKeyId(id), coefficients)
+        let mut seed = Zeroizing::new([0; 32]);
+        rng.fill_bytes(seed.as_mut());
+        Self::from_seeds(params, vec![seed])
     }
 
-    fn from_coefficients(
-        params: &Parameters,
-        id: HolderKeyId,
-        coefficients: Zeroizing<Vec<i64>>,
-    ) -> Result<Self> {
-        let bound = match params.set().holder_key_is_ternary() {
-            true => 1,
-            false => 2 * ERROR_VARIANCE as u64,
-        };
-        if coefficients.len() != DEGREE || coefficients.iter().any(|c| c.unsigned_abs() > bound) {
-            return Err(Error::Malformed {
-                what: "holder's key",
-                reason: "coefficients outside the distribution's support",
-            });
+    /// The key that seeds expand to: those of all key services, in the order of the terms, or a sole holder's own.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for no seed and for more than there can be key services.
+    pub fn from_seeds(params: &Parameters, seeds: Vec<Zeroizing<[u8; 32]>>) -> Result<Self> {
+        if !(1..=MAX_SHARES).contains(&seeds.len()) {
+            return Err(Error::OutOfRange("seeds of an upload key"));
         }
+        let commitments = seeds.iter().map(|seed| commitment(seed));
         Ok(Self {
-            transform: full_transform(params.ring(), &coefficients),
+            transform: full_transform(params.ring(), &expand_seeds(params, &seeds)?),
             params: params.clone(),
-            id,
-            coefficients,
+            id: HolderKeyId::of(&commitments.collect::<Vec<_>>()),
+            seeds,
         })
+    }
+
+    /// The coefficients, for tests.
+    #[cfg(test)]
+    pub(crate) fn coefficients(&self) -> Zeroizing<Vec<i64>> {
+        expand_seeds(&self.params, &self.seeds).unwrap()
     }
 
     /// The parameter set's tables.
     pub fn params(&self) -> &Parameters {
         &self.params
+    }
+
+    /// The transform over all primes.
+    pub(crate) fn transform(&self) -> &[u64] {
+        &self.transform
     }
 
     /// What names the key.
@@ -134,4 +181,15 @@ impl HolderKey {
             .map(|residue| self.encrypt_residue(residue, coefficients, rng))
             .collect()
     }
+}
+
+/// Encrypts a polynomial as the computation service has it, for tests.
+#[cfg(test)]
+pub(crate) fn uploaded<R: RngCore + CryptoRng>(
+    key: &HolderKey,
+    coefficients: &[i64],
+    rng: &mut R,
+) -> Vec<HolderCiphertext> {
+    let seeded = key.encrypt(coefficients, rng).unwrap().into_iter();
+    seeded.map(|c| c.expand(&key.params).unwrap()).collect()
 }

@@ -5,12 +5,12 @@ use crate::error::Error;
 use crate::evaluate::Evaluator;
 use crate::keys::SecretKey;
 use crate::layout::{Layout, coefficient};
-use crate::noise::tests::{measured, product};
-use crate::noise::{ColumnNoise, HOLDERS_FRESH, product_variance, switched_variance};
+use crate::noise::tests::measured;
+use crate::noise::{ColumnNoise, UPLOAD_FRESH, product_variance, switched_variance};
 use crate::page::Page;
-use crate::params::{P1, P1_LARGE, P5, SETS};
+use crate::params::{COMPACT, SETS, STANDARD};
 use crate::plan::Cell;
-use crate::table::{Combination, EncryptedTable, Factors};
+use crate::table::{Combination, EncryptedTable, Factors, ProductKey};
 use crate::work::Work;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -36,7 +36,7 @@ fn pages(
     let columns = bits
         .iter()
         .map(|column| column.chunks(DEGREE).map(&mut encrypt).collect());
-    let table = EncryptedTable::of_holder(params, layout, columns.collect()).unwrap();
+    let table = EncryptedTable::new(params, layout, columns.collect()).unwrap();
     let public = secret.public_key(rng).unwrap();
     let keys = secret.evaluation_keys(rng).unwrap();
     let own = key.switch_keys(&public, Some(layout), rng).unwrap();
@@ -95,7 +95,7 @@ fn counts_of_a_holders_columns_are_exact() {
 fn merges_divide_nothing_but_what_they_switch() {
     const SIDE: usize = 4;
     let mut rng = ChaCha20Rng::seed_from_u64(6);
-    let params = Parameters::new(P5).unwrap();
+    let params = Parameters::new(COMPACT).unwrap();
     let secret = SecretKey::random(&params, &mut rng).unwrap();
     let key = HolderKey::random(&params, &mut rng).unwrap();
     let public = secret.public_key(&mut rng).unwrap();
@@ -105,7 +105,7 @@ fn merges_divide_nothing_but_what_they_switch() {
     let column = key.encrypt(&[1], &mut rng).unwrap().into_iter();
     let column: Vec<_> = column.map(|c| c.expand(&params).unwrap()).collect();
     let columns = vec![vec![column]; 2 * SIDE];
-    let table = EncryptedTable::of_holder(&params, layout, columns).unwrap();
+    let table = EncryptedTable::new(&params, layout, columns).unwrap();
     let combinations: Vec<_> = (0..2 * SIDE).map(Combination::column).collect();
     let (left, right) = combinations.split_at(SIDE);
     let cell = |p| {
@@ -135,7 +135,7 @@ fn merges_divide_nothing_but_what_they_switch() {
 fn noise_under_a_holders_key_is_as_large_as_expected() {
     const KEYS: usize = 6;
     let mut rng = ChaCha20Rng::seed_from_u64(2);
-    for set in [P1, P1_LARGE, P5] {
+    for set in [STANDARD, COMPACT] {
         let params = Parameters::new(set).unwrap();
         let mut sums = [0.0; 2];
         for _ in 0..KEYS {
@@ -150,7 +150,8 @@ fn noise_under_a_holders_key_is_as_large_as_expected() {
                 let noise = measured(&secret, c);
                 noise.iter().map(|e| e * e).sum::<f64>()
             };
-            let expected = switched_variance(&params, HOLDERS_FRESH.total) * DEGREE as f64;
+            let expected =
+                switched_variance(&params, Origin::Holder, UPLOAD_FRESH.total) * DEGREE as f64;
             sums[0] += squared(&switched) / expected;
             sums[1] += squared(&pages[0].ciphertext) / pages[0].noise.norm_squared;
         }
@@ -161,53 +162,80 @@ fn noise_under_a_holders_key_is_as_large_as_expected() {
     }
 }
 
-/// Right forms and products before they are switched to the service's key: h taken for a secret key, of which
-/// there are then all keys. Means over keys, as a secret may shift all of a product's roots.
+/// Right factors and products before they are switched to the service's key. The decryptor of both is h. Means over keys,
+/// as a secret may shift all of a product's roots.
 #[test]
-fn right_forms_and_products_under_a_holders_key_are_as_noisy_as_expected() {
+fn noise_of_right_factors_and_products_is_as_large_as_expected() {
     const KEYS: usize = 6;
     let mut rng = ChaCha20Rng::seed_from_u64(5);
-    for set in [P1, P5] {
+    for set in [STANDARD, COMPACT] {
         let params = Parameters::new(set).unwrap();
-        let noise = ColumnNoise::of_holder(&params, DEGREE);
+        let service = SecretKey::random(&params, &mut rng).unwrap();
+        let public = service.public_key(&mut rng).unwrap();
+        let evaluation = service.evaluation_keys(&mut rng).unwrap();
+        let layout = Layout::for_records(64).unwrap();
+        let upload = ProductKey::Upload(HolderKeyId([0; 16]));
+        let noise = ColumnNoise::uploaded(&params, Origin::Holder, upload);
         let right_variance = noise.fresh + noise.right;
         let expected = product_variance(set.plaintext_moduli[0], noise.fresh, right_variance);
         let mut sums = [0.0; 2];
         for _ in 0..KEYS {
             let key = HolderKey::random(&params, &mut rng).unwrap();
-            let secret = SecretKey::from_coefficients(&params, key.coefficients.clone()).unwrap();
-            let keys = secret.evaluation_keys(&mut rng).unwrap();
-            let evaluator = Evaluator::new(&keys, Layout::for_records(64).unwrap());
+            let own = key.switch_keys(&public, Some(layout), &mut rng).unwrap();
+            let secret = SecretKey::from_coefficients(&params, key.coefficients()).unwrap();
+            let evaluator = Evaluator::new(&evaluation, layout);
+            let evaluator = evaluator.with_holder_keys(&own).unwrap();
             let [left, right] = [0; 2].map(|_| {
-                let sent = key.encrypt(&[1; 64], &mut rng).unwrap().swap_remove(0);
-                sent.expand(&params).unwrap().into_parts().1
+                let mut column = uploaded(&key, &[1; 64], &mut rng);
+                column.swap_remove(0).into_parts().1
             });
             let context = evaluator.context();
             let right = context.with_scratch(&mut Work::default(), |scratch| {
-                context.invert_column(&right, scratch)
+                context
+                    .right_factor(&right, Some(key.id()), scratch)
+                    .unwrap()
             });
             let variance = |c: &Ciphertext| {
                 let noise = measured(&secret, c);
                 noise.iter().map(|e| e * e).sum::<f64>() / DEGREE as f64
             };
             sums[0] += variance(&right) / right_variance.total;
-            sums[1] += variance(&product(&evaluator, &left, &right)) / expected;
+            sums[1] += variance(&product(&key, &left, &right)) / expected;
         }
         let [right, product] = sums.map(|sum| sum / KEYS as f64);
         eprintln!(
-            "set {}: right form {right:.3}, product {product:.3}",
+            "set {}: right factor {right:.3}, product {product:.3}",
             set.id
         );
-        assert!((right - 1.0).abs() < 0.15, "right form {right}");
+        assert!((right - 1.0).abs() < 0.15, "right factor {right}");
         assert!((product - 1.0).abs() < 0.25, "product {product}");
     }
+}
+
+/// The product of a left and a right factor under (1, h), for a party that knows h: c2 h^2 is in the first half.
+fn product(key: &HolderKey, left: &Ciphertext, right: &Ciphertext) -> Ciphertext {
+    let ring = key.params().ring();
+    let t = key.params().set().plaintext_moduli[0];
+    let mut out = [ring.zero(), ring.zero()];
+    let limbs = ring.ciphertext_limbs().iter().enumerate();
+    for ((j, limb), h) in limbs.zip(key.transform().chunks_exact(DEGREE)) {
+        let m = limb.modulus;
+        for (k, &h) in h.iter().enumerate() {
+            let [x0, x1] = [0, 1].map(|half| m.mul(left.c[half].limb(j)[k], t));
+            let [y0, y1] = [0, 1].map(|half| right.c[half].limb(j)[k]);
+            let square = m.mul(m.mul(x1, y1), m.mul(h, h));
+            out[0].limb_mut(j)[k] = m.add(m.mul(x0, y0), square);
+            out[1].limb_mut(j)[k] = m.add(m.mul(x0, y1), m.mul(x1, y0));
+        }
+    }
+    Ciphertext { residue: 0, c: out }
 }
 
 /// Cut, extended, changed by a bit, or noise: refused, under sets of one special prime and of two.
 #[test]
 fn damaged_bytes_of_holders_are_refused() {
     let mut rng = ChaCha20Rng::seed_from_u64(4);
-    for set in [P1, P5] {
+    for set in [STANDARD, COMPACT] {
         let params = Parameters::new(set).unwrap();
         let secret = SecretKey::random(&params, &mut rng).unwrap();
         let public = secret.public_key(&mut rng).unwrap();
@@ -227,7 +255,7 @@ fn damaged_bytes_of_holders_are_refused() {
         }
     }
     // A set's keys are none of another's.
-    let [p1, p5] = [P1, P5].map(|set| Parameters::new(set).unwrap());
+    let [p1, p5] = [STANDARD, COMPACT].map(|set| Parameters::new(set).unwrap());
     let key = HolderKey::random(&p5, &mut rng).unwrap();
     assert!(HolderKey::from_bytes(&p1, &key.to_bytes()).is_err());
     let secret = SecretKey::random(&p1, &mut rng).unwrap();
@@ -238,16 +266,16 @@ fn damaged_bytes_of_holders_are_refused() {
 #[test]
 fn bytes_survive_and_what_belongs_elsewhere_is_refused() {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
-    let params = Parameters::new(P1).unwrap();
+    let params = Parameters::new(STANDARD).unwrap();
     let secret = SecretKey::random(&params, &mut rng).unwrap();
     let public = secret.public_key(&mut rng).unwrap();
     let [one, other] = [0; 2].map(|_| HolderKey::random(&params, &mut rng).unwrap());
     let layout = Layout::for_records(64).unwrap();
     let again = HolderKey::from_bytes(&params, &one.to_bytes()).unwrap();
-    assert!(again.coefficients == one.coefficients && again.id() == one.id());
+    assert!(again.coefficients() == one.coefficients() && again.id() == one.id());
     let seeded = again.encrypt(&[5, -7], &mut rng).unwrap().swap_remove(0);
     let bytes = seeded.to_bytes(&params);
-    assert_eq!(bytes.len(), P1.seeded_bytes());
+    assert_eq!(bytes.len(), STANDARD.seeded_bytes());
     assert_eq!(
         SeededCiphertext::from_bytes(&params, &bytes).unwrap(),
         seeded
@@ -271,9 +299,7 @@ fn bytes_survive_and_what_belongs_elsewhere_is_refused() {
     assert_eq!(secret.decrypt(&switched).unwrap().0[..2], [10, -14]);
     assert!(matches!(keys.switch(&foreign), Err(Error::Mismatch(_))));
     assert!(HolderCiphertext::sum(&params, [&own, &foreign]).is_err());
-    assert!(
-        EncryptedTable::of_holder(&params, layout, vec![vec![vec![own], vec![foreign]]]).is_err()
-    );
+    assert!(EncryptedTable::new(&params, layout, vec![vec![vec![own], vec![foreign]]]).is_err());
     let evaluation = secret.evaluation_keys(&mut rng).unwrap();
     assert!(
         Evaluator::new(&evaluation, layout)

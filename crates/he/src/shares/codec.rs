@@ -3,20 +3,21 @@
 //! | object | body |
 //! |---|---|
 //! | key share | the number of shares, and the 32 bytes that all is drawn from |
-//! | first round | the number of shares; the public key's part; parts of inversion and packing; h and k of relinearisation and squares |
-//! | second round | the number of shares; parts of relinearisation and squares |
+//! | first round | the number of shares; the roster's shape and commitments to its upload keys' seeds; the public key's part; parts of keys that take one round; h and k of those of squares |
+//! | second round | the number of shares; parts of the keys of squares |
 //! | opening, decryption share | residues of 64 bits each, little-endian, prime after prime |
 //!
 //! Polynomials lie over all primes, residues in as many bits as their prime has.
 
 use super::KeyShare;
 use super::decryption::{DecryptionShare, Opening, Places};
-use super::generation::{Digits, FirstRound, SecondRound};
-use crate::codec::{digits, digits_bytes, put_digits};
+use super::generation::{Digits, FirstRound, SecondRound, rounds};
+use crate::codec::{digits, digits_bytes, put_digits, put_shape, take_shape};
 use crate::error::Result;
-use crate::keys::{FIRST_LEVELS, LEVELS};
+use crate::holder::RosterShape;
 use crate::layout::PAGE;
 use crate::params::Parameters;
+use crate::root::Root;
 use crate::wire::{Kind, Reader, frame, limb_bytes, unframe};
 use zeroize::Zeroizing;
 
@@ -25,7 +26,7 @@ impl KeyShare {
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let mut body = Zeroizing::new(Vec::with_capacity(1 + 32));
         body.push(self.params.shares() as u8);
-        body.extend_from_slice(self.root.as_ref());
+        body.extend_from_slice(self.root.bytes());
         Zeroizing::new(frame(Kind::KeyShare, &self.params, 0, &body))
     }
 
@@ -35,7 +36,7 @@ impl KeyShare {
     /// [`crate::Error::Malformed`] with the first rule the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         let mut body = open(Kind::KeyShare, params, bytes, 1 + 32)?;
-        let root = Zeroizing::new(body.bytes()?);
+        let root = Root::from_bytes(body.bytes()?);
         body.end()?;
         Self::from_root(params, root)
     }
@@ -44,8 +45,12 @@ impl KeyShare {
 impl FirstRound {
     /// Encodes the message.
     pub fn to_bytes(&self, params: &Parameters) -> Vec<u8> {
-        let mut body = Vec::with_capacity(Self::length(params));
+        let mut body = Vec::with_capacity(Self::length(params, self.shape));
         body.push(params.shares() as u8);
+        put_shape(self.shape, &mut body);
+        for commitment in &self.commitments {
+            body.extend_from_slice(commitment);
+        }
         put_digits(params, &self.public, &mut body);
         for part in self.linear.iter().chain(self.squares.iter().flatten()) {
             put_digits(params, part, &mut body);
@@ -53,27 +58,42 @@ impl FirstRound {
         frame(Kind::FirstRound, params, 0, &body)
     }
 
-    fn length(params: &Parameters) -> usize {
-        let keys = 1 + LEVELS + 2 * (1 + FIRST_LEVELS);
-        1 + polynomial_bytes(params) + keys * digits_bytes(params)
+    fn length(params: &Parameters, shape: Option<RosterShape>) -> usize {
+        let (linear, squares) = rounds(shape);
+        let keys = linear + 2 * squares;
+        let shape_bytes = if shape.is_some() { 2 } else { 1 };
+        let commitments = 32 * upload_keys(shape);
+        1 + shape_bytes + commitments + polynomial_bytes(params) + keys * digits_bytes(params)
     }
 
-    /// Decodes a message under the given parameter set and number of shares.
+    /// Decodes a message under the given parameter set and number of shares, for a dataset with a roster of this shape.
     ///
     /// # Errors
     /// [`crate::Error::Malformed`] with the first rule the bytes break.
-    pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
-        let mut body = open(Kind::FirstRound, params, bytes, Self::length(params))?;
+    pub fn from_bytes(
+        params: &Parameters,
+        shape: Option<RosterShape>,
+        bytes: &[u8],
+    ) -> Result<Self> {
+        let mut body = open(Kind::FirstRound, params, bytes, Self::length(params, shape))?;
+        if take_shape(&mut body)? != shape {
+            return Err(body.malformed("for another roster"));
+        }
+        let commitments = (0..upload_keys(shape)).map(|_| body.bytes());
+        let commitments = commitments.collect::<Result<_>>()?;
         let public: Digits = vec![body.limbs(&params.all_moduli())?];
+        let (linear, squares) = rounds(shape);
         let mut part = || digits(params, &mut body);
-        let linear = (0..=LEVELS).map(|_| part()).collect::<Result<_>>()?;
-        let squares = (0..=FIRST_LEVELS).map(|_| Ok([part()?, part()?]));
+        let linear = (0..linear).map(|_| part()).collect::<Result<_>>()?;
+        let squares = (0..squares).map(|_| Ok([part()?, part()?]));
         let squares = squares.collect::<Result<_>>()?;
         body.end()?;
         Ok(Self {
             public,
             linear,
             squares,
+            shape,
+            commitments,
         })
     }
 }
@@ -81,7 +101,8 @@ impl FirstRound {
 impl SecondRound {
     /// Encodes the message.
     pub fn to_bytes(&self, params: &Parameters) -> Vec<u8> {
-        let mut body = Vec::with_capacity(Self::length(params));
+        let keys = self.squares.len();
+        let mut body = Vec::with_capacity(1 + keys * digits_bytes(params));
         body.push(params.shares() as u8);
         for part in &self.squares {
             put_digits(params, part, &mut body);
@@ -89,17 +110,19 @@ impl SecondRound {
         frame(Kind::SecondRound, params, 0, &body)
     }
 
-    fn length(params: &Parameters) -> usize {
-        1 + (1 + FIRST_LEVELS) * digits_bytes(params)
-    }
-
-    /// Decodes a message under the given parameter set and number of shares.
+    /// Decodes a message under the given parameter set and number of shares, for a dataset with a roster of this shape.
     ///
     /// # Errors
     /// [`crate::Error::Malformed`] with the first rule the bytes break.
-    pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
-        let mut body = open(Kind::SecondRound, params, bytes, Self::length(params))?;
-        let squares = (0..=FIRST_LEVELS).map(|_| digits(params, &mut body));
+    pub fn from_bytes(
+        params: &Parameters,
+        shape: Option<RosterShape>,
+        bytes: &[u8],
+    ) -> Result<Self> {
+        let (_, keys) = rounds(shape);
+        let length = 1 + keys * digits_bytes(params);
+        let mut body = open(Kind::SecondRound, params, bytes, length)?;
+        let squares = (0..keys).map(|_| digits(params, &mut body));
         let squares = squares.collect::<Result<_>>()?;
         body.end()?;
         Ok(Self { squares })
@@ -165,6 +188,11 @@ impl Places {
         }
         Ok(Self { residue, limbs })
     }
+}
+
+/// Number of a roster's upload keys, the joint one included.
+fn upload_keys(shape: Option<RosterShape>) -> usize {
+    shape.map_or(0, |shape| shape.holders() + shape.joint().iter().len())
 }
 
 /// Bytes of one polynomial over all primes.

@@ -10,8 +10,8 @@
 //! shares would show s_i. **A flood does not hide s_i from whoever chooses c1.** At c1 = q / 64 each
 //! coefficient of s_i is read off the share; that a page is one that was computed is for others to show.
 
-use super::{KeyShare, digest, generator};
-use crate::ciphertext::{Ciphertext, recombine};
+use super::KeyShare;
+use crate::ciphertext::{Ciphertext, flood_generator, recombine};
 use crate::error::{Error, Result};
 use crate::layout::{PAGE, coefficient};
 use crate::noise;
@@ -102,12 +102,7 @@ impl KeyShare {
         let params = &self.params;
         sealed.check(params)?;
         let [_, c1] = &sealed.c;
-        let words = c1.residues().iter();
-        let bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
-        let seen = digest(b"fhaim second half 1", &[&bytes]);
-        let (number, residue) = (number.to_le_bytes(), [sealed.residue as u8]);
-        let context: [&[u8]; 4] = [request, &number, &residue, &seen];
-        let rng = &mut generator(&self.root, b"flood", &context);
+        let rng = &mut flood_generator(&self.root, sealed, request, number);
         let flood = Zeroizing::new(flood(params.set().flood_bits, rng)?);
         let places = Places::of(params, sealed.residue, positions, |j, limb| {
             let m = limb.modulus;
@@ -130,8 +125,8 @@ impl KeyShare {
 /// opened of its ciphertexts, one a plaintext modulus, and each service's shares for these.
 ///
 /// Noise is measured at these positions alone, so few of them tell little: a page that is no sealed one
-/// has noise uniform up to q / 2t, and one place of it is below the bound with a probability of 0.19
-/// under P1, 2^-9 under P1 large, 2^-13 under P3 and 2^-15 under P2 (`one_place_tells_little_of_a_page`).
+/// has noise uniform up to q / 2t. With two services one place of it is below the bound with a probability of 2^-10 under
+/// [`crate::STANDARD`] and 2^-3 under [`crate::WIDE`] (`one_place_tells_little_of_a_page`).
 ///
 /// # Errors
 /// [`Error::NoiseBudget`] where the noise is larger than all floods together can be, a bound well

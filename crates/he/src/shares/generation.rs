@@ -21,14 +21,15 @@
 //!
 //! so (b, k) is the key. It cannot be expanded from a seed: k is a sum of errors, too.
 
-use super::{Common, KeyLabel, KeyShare, digest, generator};
+use super::{Common, KeyShare, Switch};
 use crate::error::{Error, Result};
+use crate::holder::{HolderKeyId, RosterKeys, RosterShape};
 use crate::keys::{
-    EvaluationKeys, FIRST_LEVELS, KeySwitchKey, LEVELS, PublicKey, cover, full_transform, plain,
-    small,
+    EvaluationKeys, KeySwitchKey, LEVELS, PublicKey, cover, expand, full_transform, plain, small,
 };
 use crate::params::{DEGREE, Parameters};
 use crate::ring::Ring;
+use crate::root::digest;
 use zeroize::Zeroizing;
 
 /// One polynomial a digit of a key switch, each its transform over all primes in Montgomery form.
@@ -39,16 +40,20 @@ pub(super) type Digits = Vec<Vec<u64>>;
 pub struct FirstRound {
     /// Its part of the public key, in a list of one.
     pub(super) public: Digits,
-    /// Its parts of inversion, and of packing at every level.
+    /// Its parts of packing at every level, and of upload keys.
     pub(super) linear: Vec<Digits>,
-    /// h_i and k_i of relinearisation, and of squares at every level.
+    /// h_i and k_i of the squares of upload keys.
     pub(super) squares: Vec<[Digits; 2]>,
+    /// The roster whose upload keys are made.
+    pub(super) shape: Option<RosterShape>,
+    /// Commitments to the seeds of its upload keys, that of the joint key last.
+    pub(super) commitments: Vec<[u8; 32]>,
 }
 
 /// What a service sends in the second round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecondRound {
-    /// Its parts of relinearisation, and of squares at every level.
+    /// Its parts of the keys of squares, in the order of the first round.
     pub(super) squares: Vec<Digits>,
 }
 
@@ -57,6 +62,8 @@ pub struct SecondRound {
 pub struct RoundSums {
     params: Parameters,
     common: Common,
+    /// The names of the upload keys, that of the joint key last.
+    ids: Vec<HolderKeyId>,
     sums: FirstRound,
 }
 
@@ -64,42 +71,45 @@ impl KeyShare {
     /// This service's message of the first round: the same whenever it is asked for.
     ///
     /// # Errors
-    /// What drawing refuses: never, under sound parameters.
+    /// [`Error::OutOfRange`] for a number of holders that no roster has.
     pub fn first_round(&self, common: &Common) -> Result<FirstRound> {
         let ring = self.params.ring();
-        let rng = &mut generator(&self.root, b"first round", &[&common.seed]);
+        let shape = common.shape;
+        let rng = &mut self.root.generator(b"first round", &[&common.seed]);
+        let secrets = self.secrets(shape)?;
         // The public key's own digit is the first of what its seed expands to.
-        let uniform: Digits = common.uniform(ring, KeyLabel::Public);
+        let uniform: Digits = expand(ring, common.public_seed());
         let public = uniform.into_iter().take(1).collect::<Digits>();
-        let public = cover(ring, &public, &self.secret, None, rng)?;
-        let mut linear = Vec::with_capacity(1 + LEVELS);
-        for key in KeyLabel::linear() {
-            let a = common.uniform(ring, key);
-            let image = key.image(ring, &self.secret);
-            linear.push(cover(ring, &a, &self.secret, Some(&image), rng)?);
+        let mut round = FirstRound {
+            shape,
+            commitments: secrets.roster.commitments(),
+            public: cover(ring, &public, &self.secret, None, rng)?,
+            linear: Vec::new(),
+            squares: Vec::new(),
+        };
+        for switch in Switch::all(shape) {
+            let a = expand(ring, common.seed(switch));
+            let image = secrets.image(ring, switch)?;
+            if switch.kind.squared {
+                let ephemeral = self.ephemeral(common, switch)?;
+                let h = cover(ring, &a, &ephemeral, Some(&image), rng)?;
+                let k = cover(ring, &a, &negated(ring, &image), None, rng)?;
+                round.squares.push([h, k]);
+            } else {
+                let target = secrets.target(switch)?;
+                round
+                    .linear
+                    .push(cover(ring, &a, target, Some(&image), rng)?);
+            }
         }
-        let mut squares = Vec::with_capacity(1 + FIRST_LEVELS);
-        for (key, ephemeral) in KeyLabel::squares().zip(self.ephemerals(common)?) {
-            let a = common.uniform(ring, key);
-            let image = key.image(ring, &self.secret);
-            let h = cover(ring, &a, &ephemeral, Some(&image), rng)?;
-            let k = cover(ring, &a, &negated(ring, &image), None, rng)?;
-            squares.push([h, k]);
-        }
-        Ok(FirstRound {
-            public,
-            linear,
-            squares,
-        })
+        Ok(round)
     }
 
-    /// The u_i of every square's key.
-    fn ephemerals(&self, common: &Common) -> Result<Vec<Zeroizing<Vec<u64>>>> {
-        let rng = &mut generator(&self.root, b"ephemerals", &[&common.seed]);
-        let ring = self.params.ring();
-        (0..=FIRST_LEVELS)
-            .map(|_| Ok(full_transform(ring, &small(rng)?)))
-            .collect()
+    /// The u_i of a square's key.
+    fn ephemeral(&self, common: &Common, switch: Switch) -> Result<Zeroizing<Vec<u64>>> {
+        let context: [&[u8]; 2] = [&common.seed, &switch.label()];
+        let rng = &mut self.root.generator(b"ephemeral", &context);
+        Ok(full_transform(self.params.ring(), &small(rng)?))
     }
 
     /// This service's message of the second round: the same for the same sums, and with errors of its
@@ -111,14 +121,17 @@ impl KeyShare {
         self.params.check_same(&sums.params)?;
         let ring = self.params.ring();
         let seen = sums.digest();
-        let rng = &mut generator(&self.root, b"second round", &[&sums.common.seed, &seen]);
-        let ephemerals = self.ephemerals(&sums.common)?;
-        let mut squares = Vec::with_capacity(1 + FIRST_LEVELS);
-        let keys = KeyLabel::squares().zip(&sums.sums.squares);
-        for ((key, [h, k]), ephemeral) in keys.zip(&ephemerals) {
-            let image = key.image(ring, &self.secret);
+        let rng = &mut self
+            .root
+            .generator(b"second round", &[&sums.common.seed, &seen]);
+        let secrets = self.secrets(sums.sums.shape)?;
+        let mut squares = Vec::with_capacity(sums.sums.squares.len());
+        let switches = Switch::all(sums.sums.shape).filter(|switch| switch.kind.squared);
+        for (switch, [h, k]) in switches.zip(&sums.sums.squares) {
+            let image = secrets.image(ring, switch)?;
+            let ephemeral = self.ephemeral(&sums.common, switch)?;
             let mut b = cover(ring, h, &negated(ring, &image), None, rng)?;
-            let difference = difference(ring, &self.secret, ephemeral);
+            let difference = difference(ring, &self.secret, &ephemeral);
             add(ring, &mut b, &cover(ring, k, &difference, None, rng)?);
             squares.push(b);
         }
@@ -142,21 +155,34 @@ impl FirstRound {
     }
 }
 
+/// Numbers of switching keys that take one round and two.
+pub(super) fn rounds(shape: Option<RosterShape>) -> (usize, usize) {
+    let squared = Switch::all(shape)
+        .filter(|switch| switch.kind.squared)
+        .count();
+    (Switch::all(shape).count() - squared, squared)
+}
+
 impl RoundSums {
-    /// Adds up the first rounds of all services, in any order.
+    /// Adds up the first rounds of all services, in the order of the services.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for another number of messages than shares, and for messages under other
-    /// parameters.
+    /// parameters or for another roster.
     pub fn new(params: &Parameters, common: &Common, messages: &[FirstRound]) -> Result<Self> {
+        let shape = common.shape;
         let (first, rest) = all_of(params, messages)?;
+        let (linear, squares) = rounds(shape);
         for message in messages {
             check_shape(params, message.polynomials().skip(1))?;
             let public = message.public.first();
             if message.public.len() != 1 || public.map(Vec::len) != Some(limbs(params)) {
                 return Err(SHAPE);
             }
-            if message.linear.len() != 1 + LEVELS || message.squares.len() != 1 + FIRST_LEVELS {
+            if message.shape != shape
+                || message.linear.len() != linear
+                || message.squares.len() != squares
+            {
                 return Err(SHAPE);
             }
         }
@@ -166,9 +192,17 @@ impl RoundSums {
                 add(params.ring(), sum, other);
             }
         }
+        let commitment = |key: usize| {
+            let of_each = messages.iter().map(|message| message.commitments.get(key));
+            let of_each = of_each.map(|commitment| commitment.copied());
+            let of_each: Option<Vec<[u8; 32]>> = of_each.collect();
+            of_each.map(|all| HolderKeyId::of(&all)).ok_or(SHAPE)
+        };
+        let keys = shape.map_or(0, |shape| shape.holders() + shape.joint().iter().len());
         Ok(Self {
             params: params.clone(),
             common: common.clone(),
+            ids: (0..keys).map(commitment).collect::<Result<_>>()?,
             sums,
         })
     }
@@ -186,7 +220,7 @@ impl RoundSums {
     /// Never for sums that [`RoundSums::new`] took.
     pub fn public_key(&self) -> Result<PublicKey> {
         let ring = self.params.ring();
-        let uniform = self.common.uniform(ring, KeyLabel::Public);
+        let uniform = expand(ring, self.common.public_seed());
         let polynomials = [self.sums.public.clone(), uniform].map(|digits| plain(ring, digits));
         PublicKey::from_polynomials(&self.params, polynomials)
     }
@@ -201,7 +235,7 @@ impl RoundSums {
         let (first, rest) = all_of(&self.params, messages)?;
         for message in messages {
             check_shape(&self.params, message.squares.iter())?;
-            if message.squares.len() != 1 + FIRST_LEVELS {
+            if message.squares.len() != self.sums.squares.len() {
                 return Err(SHAPE);
             }
         }
@@ -211,24 +245,38 @@ impl RoundSums {
                 add(ring, sum, other);
             }
         }
-        let linear = |(key, b): (KeyLabel, &Digits)| KeySwitchKey {
-            seed: Some(self.common.seed(key)),
-            a: self.common.uniform(ring, key),
-            b: b.clone(),
+        let mut switches = Switch::all(self.sums.shape);
+        let mut linear = self.sums.linear.iter();
+        let mut squares = self.sums.squares.iter().zip(sums.squares);
+        let mut next = || {
+            let switch = switches.next().ok_or(SHAPE)?;
+            if switch.kind.squared {
+                let ([_, k], b) = squares.next().ok_or(SHAPE)?;
+                let (seed, a) = (None, k.clone());
+                return Ok(KeySwitchKey { seed, a, b });
+            }
+            let seed = self.common.seed(switch);
+            Ok(KeySwitchKey {
+                seed: Some(seed),
+                a: expand(ring, seed),
+                b: linear.next().ok_or(SHAPE)?.clone(),
+            })
         };
-        let square = |([_, k], b): (&[Digits; 2], Digits)| KeySwitchKey {
-            seed: None,
-            a: k.clone(),
-            b,
-        };
-        let mut linear = KeyLabel::linear().zip(&self.sums.linear).map(linear);
-        let mut squares = self.sums.squares.iter().zip(sums.squares).map(square);
+        let packing = (0..LEVELS).map(|_| next()).collect::<Result<_>>()?;
+        let mut ids = self.ids.iter();
+        let roster = self.sums.shape.map(|shape| {
+            RosterKeys::assemble(
+                &self.params,
+                shape,
+                || ids.next().copied().ok_or(SHAPE),
+                |_| next(),
+            )
+        });
         Ok(EvaluationKeys {
             params: self.params.clone(),
-            relinearise: squares.next().ok_or(SHAPE)?,
-            inversion: linear.next().ok_or(SHAPE)?,
-            packing: linear.collect(),
-            squares: squares.collect(),
+            packing,
+            scores: None,
+            roster: roster.transpose()?,
         })
     }
 }

@@ -28,19 +28,18 @@ pub use decryption::{DecryptionShare, Opening, combine};
 pub use generation::{FirstRound, RoundSums, SecondRound};
 
 use crate::error::{Error, Result};
-use crate::keys::{FIRST_LEVELS, LEVELS, expand, full_transform, permuted, small};
-use crate::params::{DEGREE, Parameters};
+use crate::holder::{RosterSecrets, RosterShape, SwitchKind, packing_switches, upload_seed};
+use crate::keys::{full_transform, permuted, small};
+use crate::params::Parameters;
 use crate::ring::Ring;
-use hkdf::Hkdf;
-use rand::{CryptoRng, RngCore, SeedableRng};
-use rand_chacha::ChaCha20Rng;
-use sha2::{Digest, Sha256};
-use zeroize::{Zeroize, Zeroizing};
+use crate::root::{Root, digest};
+use rand::{CryptoRng, RngCore};
+use zeroize::Zeroizing;
 
 /// What one service holds of a split secret key. Wiped on drop.
 pub struct KeyShare {
     params: Parameters,
-    root: Zeroizing<[u8; 32]>,
+    root: Root,
     /// The transform of s_i over all primes.
     secret: Zeroizing<Vec<u64>>,
 }
@@ -60,16 +59,14 @@ impl KeyShare {
     /// # Errors
     /// [`Error::Mismatch`] where that is a whole key.
     pub fn random<R: RngCore + CryptoRng>(params: &Parameters, rng: &mut R) -> Result<Self> {
-        let mut root = Zeroizing::new([0; 32]);
-        rng.fill_bytes(root.as_mut());
-        Self::from_root(params, root)
+        Self::from_root(params, Root::random(rng))
     }
 
-    fn from_root(params: &Parameters, root: Zeroizing<[u8; 32]>) -> Result<Self> {
+    fn from_root(params: &Parameters, root: Root) -> Result<Self> {
         if params.shares() < 2 {
             return Err(Error::Mismatch("a whole key has no shares"));
         }
-        let drawn = small(&mut generator(&root, b"secret", &[&[params.set().id]]))?;
+        let drawn = small(&mut root.generator(b"secret", &[&[params.set().id]]))?;
         Ok(Self {
             secret: full_transform(params.ring(), &drawn),
             params: params.clone(),
@@ -82,67 +79,53 @@ impl KeyShare {
         &self.params
     }
 
+    /// This service's seed of a holder's upload key, by the holder's number. Only that holder may see it, and only once
+    /// the key generation that made the switching keys is complete.
+    pub fn upload_seed(&self, holder: usize) -> Zeroizing<[u8; 32]> {
+        upload_seed(&self.root, holder)
+    }
+
+    fn secrets(&self, shape: Option<RosterShape>) -> Result<Secrets<'_>> {
+        Ok(Secrets {
+            dataset: &self.secret,
+            roster: match shape {
+                Some(shape) => RosterSecrets::of(&self.params, &self.root, shape)?,
+                None => RosterSecrets::default(),
+            },
+        })
+    }
+
     /// What this service puts into the seed of all common polynomials: to be committed to, and
     /// revealed when all have.
     pub fn contribution(&self) -> [u8; 32] {
-        let mut contribution = [0; 32];
-        generator(&self.root, b"contribution", &[]).fill_bytes(&mut contribution);
-        contribution
+        *self.root.bytes_for(b"contribution", &[])
     }
 
     /// The share's coefficients: for tests, which add them up.
     #[cfg(test)]
     pub(crate) fn coefficients(&self) -> Zeroizing<Vec<i64>> {
-        small(&mut generator(
-            &self.root,
-            b"secret",
-            &[&[self.params.set().id]],
-        ))
-        .unwrap()
+        small(&mut self.root.generator(b"secret", &[&[self.params.set().id]])).unwrap()
     }
-}
-
-/// A generator for one purpose: ChaCha20 under HKDF-SHA256 (RFC 5869) of the purpose and a digest of
-/// all that it depends on, each part with its length.
-#[expect(
-    clippy::expect_used,
-    reason = "32 bytes are one block of the 255 that expansion is limited to"
-)]
-fn generator(root: &[u8; 32], purpose: &[u8], context: &[&[u8]]) -> ChaCha20Rng {
-    let mut seed = [0; 32];
-    Hkdf::<Sha256>::new(Some(b"fhaim key share 1"), root)
-        .expand(&digest(purpose, context), &mut seed)
-        .expect("32 bytes are one block");
-    let generator = ChaCha20Rng::from_seed(seed);
-    seed.zeroize();
-    generator
-}
-
-/// SHA-256 of a purpose and of parts, each with its length.
-fn digest(purpose: &[u8], parts: &[&[u8]]) -> [u8; 32] {
-    let mut hash = Sha256::new();
-    for part in [purpose].iter().chain(parts) {
-        hash.update((part.len() as u64).to_le_bytes());
-        hash.update(part);
-    }
-    hash.finalize().into()
 }
 
 /// What the uniform halves of all keys are expanded from: a hash of what every service contributed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Common {
     seed: [u8; 32],
+    /// The roster whose upload keys are made with the dataset's.
+    shape: Option<RosterShape>,
 }
 
 impl Common {
     /// From the contributions of all services, in the order of their names in the terms. `context` is
-    /// what the key is for: a digest of dataset, terms and names.
+    /// what the key is for: a digest of dataset, terms and names. `shape` is that of the dataset's roster, if it has one.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for another number of contributions than shares.
     pub fn new(
         params: &Parameters,
         context: &[u8; 32],
+        shape: Option<RosterShape>,
         contributions: &[[u8; 32]],
     ) -> Result<Self> {
         if contributions.len() != params.shares() || contributions.len() < 2 {
@@ -154,58 +137,103 @@ impl Common {
         let parts: Vec<&[u8]> = parts.into_iter().chain(contributions).collect();
         Ok(Self {
             seed: digest(b"fhaim common polynomials 1", &parts),
+            shape,
         })
     }
 
-    /// The seed of the uniform half of one key. No two keys have one: from b = e - a s + P s' and
-    /// b' = e' - a s + P s'' with the same a, anyone has s' - s''.
-    fn seed(&self, key: KeyLabel) -> [u8; 32] {
-        let [kind, level] = match key {
-            KeyLabel::Public => [0, 0],
-            KeyLabel::Linear(level) => [1, level as u8],
-            KeyLabel::Square(level) => [2, level as u8],
-        };
-        digest(b"fhaim uniform half 1", &[&self.seed, &[kind, level]])
+    /// The seed of the uniform half of the public key.
+    fn public_seed(&self) -> [u8; 32] {
+        digest(b"fhaim uniform half 1", &[&self.seed, b"public key"])
     }
 
-    fn uniform(&self, ring: &Ring, key: KeyLabel) -> Vec<Vec<u64>> {
-        expand(ring, self.seed(key))
+    /// The seed of the uniform half of a switching key. No two keys have one: from b = e - a s + P s'
+    /// and b' = e' - a s + P s'' with the same a, anyone has s' - s''.
+    fn seed(&self, switch: Switch) -> [u8; 32] {
+        digest(b"fhaim uniform half 1", &[&self.seed, &switch.label()])
     }
 }
 
-/// One of a dataset's keys.
+/// Whose key a switching key's source is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum KeyLabel {
-    /// The public key.
-    Public,
-    /// Inversion (0), and packing at levels 1 to [`LEVELS`]: sources are linear in s.
-    Linear(usize),
-    /// Relinearisation (0), and the images of s^2 at levels 1 to [`FIRST_LEVELS`].
-    Square(usize),
+enum Owner {
+    /// The dataset's: s.
+    Dataset,
+    /// The upload key of the holder with this number.
+    Upload(usize),
+    /// The joint key of holders of columns.
+    Joint,
 }
 
-impl KeyLabel {
-    /// Keys of which an image of s is the source.
-    fn linear() -> impl Iterator<Item = Self> {
-        (0..=LEVELS).map(Self::Linear)
+/// One of a dataset's switching keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Switch {
+    owner: Owner,
+    kind: SwitchKind,
+}
+
+impl Switch {
+    fn label(self) -> Vec<u8> {
+        let (tag, number) = match self.owner {
+            Owner::Dataset => (0u8, 0),
+            Owner::Upload(holder) => (1, holder),
+            Owner::Joint => (2, 0),
+        };
+        let mut label = vec![tag, self.kind.squared.into(), self.kind.to_products.into()];
+        label.extend_from_slice(&(number as u64).to_le_bytes());
+        label.extend_from_slice(&(self.kind.automorphism as u64).to_le_bytes());
+        label
     }
 
-    /// Keys of which s^2 or an image of it is the source.
-    fn squares() -> impl Iterator<Item = Self> {
-        (0..=FIRST_LEVELS).map(Self::Square)
+    /// All switching keys of a dataset, in the order in which they are made and sent.
+    fn all(shape: Option<RosterShape>) -> impl Iterator<Item = Self> {
+        let of = |owner: Owner| move |kind: SwitchKind| Self { owner, kind };
+        let dataset = packing_switches().map(of(Owner::Dataset));
+        let holders = 0..shape.map_or(0, RosterShape::holders);
+        let uploads = holders
+            .zip(std::iter::repeat(shape))
+            .flat_map(move |(holder, shape)| {
+                let kinds = shape
+                    .into_iter()
+                    .flat_map(|shape| shape.of_holder().switches());
+                kinds.map(of(Owner::Upload(holder)))
+            });
+        let joint = shape.and_then(RosterShape::joint).into_iter();
+        let joint = joint
+            .flat_map(|kinds| kinds.switches())
+            .map(of(Owner::Joint));
+        dataset.chain(uploads).chain(joint)
+    }
+}
+
+/// One service's shares of a dataset's key and of the upload keys of its roster, as transforms over all primes.
+struct Secrets<'a> {
+    dataset: &'a [u64],
+    roster: RosterSecrets,
+}
+
+impl Secrets<'_> {
+    fn key(&self, owner: Owner) -> Result<&[u64]> {
+        let upload = match owner {
+            Owner::Dataset => return Ok(self.dataset),
+            Owner::Upload(holder) => self.roster.uploads.get(holder),
+            Owner::Joint => self.roster.joint.as_ref(),
+        };
+        let upload = upload.ok_or(Error::OutOfRange("number of a holder"))?;
+        Ok(upload.transform())
     }
 
-    /// The exponent g of the automorphism X -> X^g that the key's source is an image under.
-    fn automorphism(self) -> usize {
-        match self {
-            Self::Public | Self::Square(0) => 1,
-            Self::Linear(0) => 2 * DEGREE - 1,
-            Self::Linear(level) | Self::Square(level) => (1 << level) + 1,
+    /// The key that the switching key leads to.
+    fn target(&self, switch: Switch) -> Result<&[u64]> {
+        match (switch.kind.to_products, &self.roster.joint) {
+            (false, _) => Ok(self.dataset),
+            (true, Some(joint)) => Ok(joint.transform()),
+            (true, None) => self.key(switch.owner),
         }
     }
 
-    /// The image of a polynomial over all primes.
-    fn image(self, ring: &Ring, p: &[u64]) -> Zeroizing<Vec<u64>> {
-        permuted(p, &ring.automorphism(self.automorphism()))
+    /// The image of the key that the switching key's source is made of.
+    fn image(&self, ring: &Ring, switch: Switch) -> Result<Zeroizing<Vec<u64>>> {
+        let automorphism = ring.automorphism(switch.kind.automorphism);
+        Ok(permuted(self.key(switch.owner)?, &automorphism))
     }
 }

@@ -1,17 +1,22 @@
 //! Aligning rows: holders of columns agree on the records that all of them have, and on an order of
 //! these, without showing each other the rest.
 //!
-//! Diffie-Hellman private set intersection on ristretto255, for two or three parties. Everyone
-//! hashes its join keys to the group, bound to the dataset, shuffles them once, raises them to a secret
-//! exponent that is new for every alignment, and sends them round. Each other party raises them to
-//! its own and keeps their order. The last one sends them, now under all exponents, to everybody.
-//! Equal keys have become equal values, so all see which are common; the owner of a list knows which
-//! row is at which place of it. The common order is that of the values.
+//! Diffie-Hellman private set intersection on ristretto255, for two or three parties.
 //!
-//! **What each party learns**: the common records, the number of everyone's, and with three
-//! parties how many each two have in common ([`Aligned`]). Under the decisional Diffie-Hellman
-//! assumption, with SHA-512 as a random oracle, and while all follow the protocol, nothing else: one that
-//! does not can put keys of its choice into its list, and so ask whether others have them.
+//! 1. Everyone hashes its join keys to the group, bound to the dataset, raises them to a secret exponent that is new
+//!    for every alignment, and sends the list round. Each other party raises it to its own exponent. The last one
+//!    sends the list, now under all exponents, to everybody. Equal keys have become equal values, so everyone sees
+//!    the values that all lists have. Their ascending order is the common order.
+//! 2. For each party the others take their exponents off the common values, one after the other. The party gets them
+//!    under only its own exponent, in the common order, and recognises its rows.
+//!
+//! Lists are sent in ascending order of their values. So a list tells nothing of the order that it had before, and no
+//! party can tell which of its rows a value under several exponents is.
+//!
+//! **What each party learns**: which of its rows are common to all, the number of everyone's rows, and with three
+//! parties how many rows each two have in common ([`Aligned`]), but not which. Under the decisional Diffie-Hellman
+//! assumption, with SHA-512 as a random oracle, and while all follow the protocol and no two pool their data,
+//! nothing else. A party that deviates can put keys of its choice into its list, and so ask whether others have them.
 //!
 //! [`Party`] does no I/O: it takes messages and gives messages. The same message again gives the
 //! same answer. Whoever carries them must know from whom each is; they must not be shown to others.
@@ -21,7 +26,7 @@ mod wire;
 use crate::holder::map;
 use crate::request::DatasetId;
 use curve25519_dalek::{RistrettoPoint, Scalar, ristretto::CompressedRistretto};
-use rand::{CryptoRng, RngCore, seq::SliceRandom};
+use rand::{CryptoRng, RngCore};
 use sha2::{Digest, Sha256, Sha512};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -75,7 +80,7 @@ pub struct Outgoing {
 /// What came of an alignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aligned {
-    /// The party's own row of each common record, in the common order.
+    /// The party's own row of each record that all have, in the common order.
     pub rows: Vec<usize>,
     /// Rows of every party.
     pub sizes: Vec<usize>,
@@ -89,12 +94,14 @@ pub struct Party {
     parties: usize,
     me: usize,
     exponent: Zeroizing<Exponent>,
-    /// The own row at each place of the list that was sent.
-    rows: Vec<usize>,
+    /// The own row of each value of the list that was sent.
+    rows: HashMap<Value, usize>,
     /// What was taken in of each list at each stage, by its digest.
-    seen: BTreeMap<(usize, u8), [u8; 32]>,
+    seen: BTreeMap<(usize, Stage), [u8; 32]>,
     /// Every party's list under all exponents.
-    whole: BTreeMap<usize, Vec<Value>>,
+    whole: BTreeMap<usize, BTreeSet<Value>>,
+    /// The own row of each common value, in the common order, once the others have taken their exponents off.
+    common: Option<Vec<usize>>,
 }
 
 /// A scalar that is wiped.
@@ -150,25 +157,22 @@ impl Party {
             return Err(AlignError::Parties);
         }
         check_keys(keys)?;
-        let mut rows: Vec<usize> = (0..keys.len()).collect();
-        rows.shuffle(rng);
         let exponent = Zeroizing::new(Exponent(draw(rng)));
-        let list = map(&rows, |&row| {
-            let key = keys.get(row).map_or(&[][..], |key| key);
-            (hash_to_group(dataset, session, key) * exponent.0)
-                .compress()
-                .0
+        let list = map(keys, |key| {
+            let point = hash_to_group(dataset, session, key) * exponent.0;
+            point.compress().0
         });
         let party = Self {
             session,
             parties,
             me,
             exponent,
-            rows,
+            rows: list.iter().copied().zip(0..).collect(),
             seen: BTreeMap::new(),
             whole: BTreeMap::new(),
+            common: None,
         };
-        let first = party.outgoing(me, 1, list);
+        let first = party.list(me, 1, list);
         Ok((party, first))
     }
 
@@ -179,48 +183,73 @@ impl Party {
     /// from whom they should, or differ from what came before. The party is unchanged then.
     pub fn receive(&mut self, from: usize, bytes: &[u8]) -> Result<Vec<Outgoing>, AlignError> {
         let message = Message::from_bytes(bytes)?;
-        let hops = self.check(from, &message)?;
+        self.check(from, &message)?;
         let digest: [u8; 32] = Sha256::digest(bytes).into();
-        let place = (message.owner, hops);
+        let place = (message.owner, message.stage);
         match self.seen.get(&place) {
             Some(known) if *known != digest => {
                 return Err(AlignError::Message("differs from before"));
             }
             _ => {}
         }
-        let sent = match message.stage {
-            Stage::Round(_) => {
-                let list = self.raise(&message.values)?;
-                let sent = self.outgoing(message.owner, hops + 1, list.clone());
-                if usize::from(hops) + 1 == self.parties {
-                    self.whole.insert(message.owner, list);
+        let Message {
+            owner,
+            stage,
+            values,
+            ..
+        } = message;
+        let mut sent = Vec::new();
+        match stage {
+            Stage::Round(exponents) => {
+                let list = self.raise(&values, &self.exponent.0)?;
+                sent.push(self.list(owner, exponents + 1, list.clone()));
+                if usize::from(exponents) + 1 == self.parties {
+                    self.whole.insert(owner, list.into_iter().collect());
                 }
-                vec![sent]
             }
             Stage::Whole => {
-                self.whole.insert(message.owner, message.values);
-                Vec::new()
+                self.whole.insert(owner, values.into_iter().collect());
             }
-        };
+            Stage::Common(_) if owner == self.me => {
+                let rows = values.iter().map(|value| self.rows.get(value).copied());
+                let rows: Option<Vec<usize>> = rows.collect();
+                let none = AlignError::Message("a common value that this party does not have");
+                self.common = Some(rows.ok_or(none)?);
+            }
+            Stage::Common(without) => {
+                let rest = self.raise(&values, &self.exponent.0.invert())?;
+                sent.push(self.message(owner, Stage::Common(without + 1), rest));
+            }
+        }
+        if !matches!(stage, Stage::Common(_)) && self.whole.len() == self.parties {
+            let common: Vec<Value> = self.common_values().copied().collect();
+            let rest = self.raise(&common, &self.exponent.0.invert())?;
+            let owner = (self.me + self.parties - 1) % self.parties;
+            sent.push(self.message(owner, Stage::Common(1), rest));
+        }
         self.seen.insert(place, digest);
         Ok(sent)
     }
 
-    /// The common rows, once every party's list is there.
+    /// The values that all lists have, in ascending order.
+    fn common_values(&self) -> impl Iterator<Item = &Value> {
+        let first = self.whole.values().next().into_iter().flatten();
+        first.filter(|value| self.whole.values().all(|list| list.contains(*value)))
+    }
+
+    /// The common rows, once every party's list is there and this party has nothing more to do for the others.
     pub fn aligned(&self) -> Option<Aligned> {
-        if self.whole.len() < self.parties {
+        // For one party each it takes an exponent off first, second and so on; the last message is its own.
+        let mut of_others = (1..self.parties as u8 - 1).map(Stage::Common);
+        let done = |stage| self.seen.keys().any(|(_, seen)| *seen == stage);
+        if self.whole.len() < self.parties || !of_others.all(done) {
             return None;
         }
-        let lists: Vec<BTreeSet<&Value>> = (0..self.parties)
-            .map(|p| self.whole.get(&p).into_iter().flatten().collect())
-            .collect();
-        let own = self.whole.get(&self.me)?;
-        let places: HashMap<&Value, usize> = own.iter().zip(self.rows.iter().copied()).collect();
-        let (first, others) = lists.split_first()?;
-        let common = first
-            .iter()
-            .filter(|value| others.iter().all(|list| list.contains(*value)));
-        let rows = common.map(|value| places.get(*value).copied());
+        let rows = self.common.clone()?;
+        if rows.len() != self.common_values().count() {
+            return None;
+        }
+        let lists: Vec<&BTreeSet<Value>> = self.whole.values().collect();
         let mut overlaps = Vec::new();
         for (a, one) in lists.iter().enumerate() {
             for (b, two) in lists.iter().enumerate().skip(a + 1) {
@@ -228,72 +257,83 @@ impl Party {
             }
         }
         Some(Aligned {
-            rows: rows.collect::<Option<_>>()?,
-            sizes: lists.iter().map(BTreeSet::len).collect(),
+            rows,
+            sizes: lists.iter().map(|list| list.len()).collect(),
             overlaps,
         })
     }
 
-    /// Refuses what the protocol does not have at this party. Under how many exponents the values are.
-    fn check(&self, from: usize, message: &Message) -> Result<u8, AlignError> {
+    /// Refuses what the protocol does not have at this party.
+    fn check(&self, from: usize, message: &Message) -> Result<(), AlignError> {
         let refuse = |what| Err(AlignError::Message(what));
         if message.session != self.session {
             return refuse("of another alignment");
         }
-        if message.owner >= self.parties || from >= self.parties {
+        let parties = self.parties;
+        if message.owner >= parties || from >= parties {
             return refuse("of no party");
         }
-        // Under so many exponents when it leaves a party: its own is the first.
-        let at_sender = (from + self.parties - message.owner) % self.parties + 1;
-        let hops = match message.stage {
-            Stage::Round(hops) => hops,
-            Stage::Whole => self.parties as u8,
-        };
-        if usize::from(hops) != at_sender || from == self.me {
-            return refuse("not from whom it should be");
+        // How many parties a list has passed on its way from its owner to the sender.
+        let passed = (from + parties - message.owner) % parties;
+        let to_me = (from + 1) % parties == self.me;
+        let fits = from != self.me
+            && match message.stage {
+                Stage::Round(exponents) => {
+                    to_me && usize::from(exponents) == passed + 1 && passed + 1 < parties
+                }
+                Stage::Whole => passed + 1 == parties,
+                Stage::Common(without) => to_me && usize::from(without) == passed && passed > 0,
+            };
+        if !fits {
+            return refuse("not from whom it should be, or not for this party");
         }
-        if let Stage::Round(_) = message.stage {
-            let to_me = (from + 1) % self.parties == self.me;
-            if !to_me || usize::from(hops) >= self.parties {
-                return refuse("not for this party");
-            }
-        }
-        if message.owner == self.me && message.values.len() != self.rows.len() {
+        let own = message.owner == self.me;
+        if own && message.stage == Stage::Whole && message.values.len() != self.rows.len() {
             return refuse("another number of rows came back than were sent");
         }
-        Ok(hops)
+        let whole = self.whole.len() == parties;
+        if matches!(message.stage, Stage::Common(_))
+            && whole
+            && message.values.len() != self.common_values().count()
+        {
+            return refuse("another number of rows than are common");
+        }
+        Ok(())
     }
 
-    /// Values under one exponent more, in their order.
-    fn raise(&self, values: &[Value]) -> Result<Vec<Value>, AlignError> {
+    /// Values under one exponent more, or less, in their order.
+    fn raise(&self, values: &[Value], exponent: &Scalar) -> Result<Vec<Value>, AlignError> {
         let raised = map(values, |value| {
             // The decoder held every value against the group.
             let point = CompressedRistretto(*value).decompress()?;
-            Some((point * self.exponent.0).compress().0)
+            Some((point * exponent).compress().0)
         });
         let raised: Option<Vec<Value>> = raised.into_iter().collect();
         raised.ok_or(AlignError::Message("a value outside of the group"))
     }
 
-    /// A list under so many exponents: to the next party, or to all others.
-    fn outgoing(&self, owner: usize, hops: u8, values: Vec<Value>) -> Outgoing {
-        let whole = usize::from(hops) == self.parties;
+    /// A list under the given number of exponents, in ascending order: to the next party, or to all others.
+    fn list(&self, owner: usize, exponents: u8, mut values: Vec<Value>) -> Outgoing {
+        values.sort_unstable();
+        let stage = match usize::from(exponents) == self.parties {
+            true => Stage::Whole,
+            false => Stage::Round(exponents),
+        };
+        self.message(owner, stage, values)
+    }
+
+    fn message(&self, owner: usize, stage: Stage, values: Vec<Value>) -> Outgoing {
+        let to = match stage {
+            Stage::Whole => (0..self.parties)
+                .filter(|&party| party != self.me)
+                .collect(),
+            Stage::Round(_) | Stage::Common(_) => vec![(self.me + 1) % self.parties],
+        };
         let message = Message {
             session: self.session,
             owner,
-            stage: if whole {
-                Stage::Whole
-            } else {
-                Stage::Round(hops)
-            },
+            stage,
             values,
-        };
-        let to = if whole {
-            (0..self.parties)
-                .filter(|&party| party != self.me)
-                .collect()
-        } else {
-            vec![(self.me + 1) % self.parties]
         };
         Outgoing {
             to,

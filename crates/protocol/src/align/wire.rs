@@ -1,9 +1,9 @@
 //! The messages of an alignment, as bytes.
 //!
-//! Magic `FHALIGN`, version, session (32 bytes), owner, stage (0 for a whole list, else under how many
-//! exponents it is), number of values (4 bytes, little-endian), values of 32 bytes. What decodes
-//! encodes to the same bytes; values are canonical, in the group, not its identity, and each is in a
-//! list once.
+//! Magic `FHALIGN`, version, session (32 bytes), owner, stage, number of values (4 bytes, little-endian), values of
+//! 32 bytes. The stage is 0 for a whole list, 1 and 2 for one under 1 or 2 exponents, and 128 plus a number for common
+//! values from which that number of exponents is removed. What decodes encodes to the same bytes. Values are canonical, in
+//! the group, and not its identity. Those of lists ascend; common values are in the common order, each once.
 
 use super::{AlignError, MAX_PARTIES};
 use crate::holder::map;
@@ -20,15 +20,20 @@ const MAGIC: &[u8; 7] = b"FHALIGN";
 const VERSION: u8 = 1;
 
 /// How far a list has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// On its way, under so many exponents.
     Round(u8),
     /// Under those of all parties.
     Whole,
+    /// The values that all lists have, on their way to their owner, and the number of exponents that are removed.
+    Common(u8),
 }
 
-/// A party's list.
+/// The stage of common values of which no exponent is taken off.
+const COMMON: u8 = 128;
+
+/// A party's list, or common values for a party.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// The alignment that it belongs to.
@@ -37,7 +42,7 @@ pub struct Message {
     pub owner: usize,
     /// How far it has come.
     pub stage: Stage,
-    /// Its values, in the owner's order.
+    /// Its values: of a list in ascending order, else in the common order.
     pub values: Vec<Value>,
 }
 
@@ -52,6 +57,7 @@ impl Message {
         out.push(match self.stage {
             Stage::Whole => 0,
             Stage::Round(exponents) => exponents,
+            Stage::Common(without) => COMMON + without,
         });
         // At most MAX_KEYS.
         out.extend_from_slice(&(self.values.len() as u32).to_le_bytes());
@@ -79,27 +85,31 @@ impl Message {
         let (&[owner, stage], rest) = rest.split_first_chunk::<2>().ok_or(truncated.clone())?;
         let (count, rest) = rest.split_first_chunk::<4>().ok_or(truncated)?;
         let count = u32::from_le_bytes(*count) as usize;
-        if usize::from(owner) >= MAX_PARTIES || usize::from(stage) >= MAX_PARTIES {
+        let (stage, hops) = match stage {
+            0 => (Stage::Whole, 0),
+            1..COMMON => (Stage::Round(stage), stage),
+            COMMON.. => (Stage::Common(stage - COMMON), stage - COMMON),
+        };
+        if usize::from(owner) >= MAX_PARTIES || usize::from(hops) >= MAX_PARTIES {
             return Err(refuse("of no party"));
         }
         let (values, left) = rest.as_chunks::<32>();
-        if count == 0 || count > MAX_KEYS || values.len() != count || !left.is_empty() {
+        let may_be_empty = matches!(stage, Stage::Common(_));
+        let empty = count == 0 && !may_be_empty;
+        if empty || count > MAX_KEYS || values.len() != count || !left.is_empty() {
             return Err(refuse("another number of values than it says"));
         }
-        check_values(values)?;
+        check_values(stage, values)?;
         Ok(Self {
             session: *session,
             owner: usize::from(owner),
-            stage: match stage {
-                0 => Stage::Whole,
-                exponents => Stage::Round(exponents),
-            },
+            stage,
             values: values.to_vec(),
         })
     }
 }
 
-fn check_values(values: &[Value]) -> Result<(), AlignError> {
+fn check_values(stage: Stage, values: &[Value]) -> Result<(), AlignError> {
     let in_group = map(values, |value| {
         let point = CompressedRistretto(*value).decompress();
         point.is_some_and(|point| !point.is_identity())
@@ -107,13 +117,16 @@ fn check_values(values: &[Value]) -> Result<(), AlignError> {
     if in_group.contains(&false) {
         return Err(AlignError::Message("a value outside of the group"));
     }
+    if !matches!(stage, Stage::Common(_)) {
+        return match values.is_sorted_by(|one, next| one < next) {
+            true => Ok(()),
+            false => Err(AlignError::Message("values that do not ascend")),
+        };
+    }
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
-    if sorted
-        .windows(2)
-        .any(|pair| matches!(pair, [one, next] if one == next))
-    {
-        return Err(AlignError::Message("a value that is there twice"));
+    match sorted.is_sorted_by(|one, next| one < next) {
+        true => Ok(()),
+        false => Err(AlignError::Message("a value that is there twice")),
     }
-    Ok(())
 }

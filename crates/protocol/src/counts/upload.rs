@@ -5,6 +5,7 @@ use super::tally::Tally;
 use crate::Error;
 use crate::encryption::{Encryption, Encryptor, Form, NO_SUCH_OBJECT, Payload};
 use crate::holder::{Noise, encrypt_vector, map};
+use crate::joint::SwitchKeys;
 use crate::noise::{EncryptedLadder, NoiseObjects};
 use crate::upload::{Object, noise_objects};
 use fhaim_domain::Domain;
@@ -21,12 +22,12 @@ pub struct CountsPlan {
     pub tables: CountTables,
     /// Size of the noise ladder.
     pub ladder: LadderPlan,
-    /// Under which key the holder encrypts.
+    /// Who makes the upload key.
     pub encryption: Encryption,
 }
 
 impl CountsPlan {
-    /// The plan of a domain, encrypted under the public key.
+    /// The plan of a sole holder's domain.
     ///
     /// # Errors
     /// As [`CountTables::new`].
@@ -35,11 +36,11 @@ impl CountsPlan {
         Ok(Self {
             tables,
             ladder,
-            encryption: Encryption::PublicKey,
+            encryption: Encryption::OwnKey,
         })
     }
 
-    /// The same upload, encrypted under another key.
+    /// The same upload under a key that others make.
     #[must_use]
     pub fn under(self, encryption: Encryption) -> Self {
         Self { encryption, ..self }
@@ -53,7 +54,7 @@ impl CountsPlan {
         }
     }
 
-    /// All objects: the keys of a holder's own key, the tables' ciphertexts, then the noise in row-major
+    /// All objects: a sole holder's switching keys, the tables' ciphertexts, then the noise in row-major
     /// order of (page, level, index).
     pub fn objects(&self) -> impl Iterator<Item = Object> + use<> {
         let numbers = 0..self.tables.layout().ciphertexts();
@@ -77,7 +78,7 @@ impl CountsPlan {
     /// Whether the object is one of the plan's.
     pub fn contains(&self, object: Object) -> bool {
         match object {
-            Object::Keys => !self.encryption.is_public(),
+            Object::Keys => self.encryption.has_own_keys(),
             Object::Counts { number } => number < self.tables.layout().ciphertexts(),
             Object::Noise { page, level, index } => {
                 self.ladder.vector(page, level, index).is_some()
@@ -225,17 +226,18 @@ pub struct CountsUpload {
 }
 
 impl CountsUpload {
-    /// Adds what `holders` sent; `get` is asked for all counts of each holder, by its number, and before for the keys of
-    /// a holder's own; noise stays where it is. Memory is that of one contribution's counts.
+    /// Adds the counts that the holders sent, each brought under the dataset's key first; `get` is asked for all counts
+    /// of each holder, by its number. Noise stays where it is. Memory is that of one contribution's counts.
     ///
     /// # Errors
-    /// [`Error::Object`] where the holders have columns of the same records, and for several under one
-    /// holder's key; what `get` returns;
-    /// [`Error::Encryption`] for objects that lack a plaintext modulus.
+    /// [`Error::Object`] where the holders have columns of the same records, for keys of another roster, and for counts
+    /// under another key than their holder's; what `get` returns; [`Error::Encryption`] for objects that lack a
+    /// plaintext modulus.
     pub fn join(
         params: &Parameters,
         plan: &CountsPlan,
         holders: &Holders,
+        keys: &SwitchKeys<'_>,
         mut get: impl FnMut(usize, Object) -> Result<Payload, Error>,
         noise: Arc<dyn NoiseObjects>,
     ) -> Result<Self, Error> {
@@ -244,34 +246,20 @@ impl CountsUpload {
                 "holders of columns cannot count by themselves",
             ));
         }
-        let keys = plan.encryption.keys(|object| get(0, object))?;
-        if keys.is_some() && holders.count() != 1 {
-            return Err(Error::Object("several holders encrypt under one key"));
-        }
-        let mut sum = |object| {
-            let mut of_each = (0..holders.count() as usize).map(|holder| get(holder, object));
-            match of_each.len() {
-                1 => of_each.next().unwrap_or(Err(NO_SUCH_OBJECT)),
-                _ => crate::joint::add(params, of_each),
-            }
-        };
+        let keys = keys.of_each(holders.count() as usize)?;
         let layout = plan.tables.layout().clone();
         let numbers = (0..layout.ciphertexts()).map(|number| Object::Counts { number });
-        let counts = match &keys {
-            None => {
-                let counts = numbers.map(|object| sum(object)?.ciphertexts());
-                let counts = counts.collect::<Result<Vec<_>, Error>>()?;
-                EncryptedCounts::new(params, layout, holders.count(), counts)?
-            }
-            Some(keys) => {
-                let counts = numbers.map(|object| sum(object)?.expanded(params));
-                EncryptedCounts::of_holder(keys, layout, counts)?
-            }
-        };
+        let uploaded = numbers.map(|object| {
+            let of_holder = |holder| get(holder, object)?.expanded(params);
+            (0..keys.len())
+                .map(of_holder)
+                .collect::<Result<Vec<_>, Error>>()
+        });
+        let counts = EncryptedCounts::of_holders(&keys, layout, uploaded)?;
         Ok(Self {
             tables: plan.tables.clone(),
             counts,
-            ladder: EncryptedLadder::new(plan.ladder, keys, holders.count() as usize, noise),
+            ladder: EncryptedLadder::new(plan.ladder, keys, noise),
         })
     }
 }

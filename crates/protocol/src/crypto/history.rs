@@ -6,7 +6,7 @@
 
 use crate::Error;
 use crate::crypto::chain::{Act, Freeze, Tip, answers_digest};
-use crate::crypto::judge::{Book, Rules};
+use crate::crypto::judge::{Book, Grant, Rules};
 use crate::request::{DatasetId, JobId};
 use crate::roster::{Agreement, MemberSignature};
 use fhaim_dp::Entry;
@@ -21,7 +21,8 @@ pub struct Standing {
     jobs: Vec<JobId>,
     /// Digest of the upload that the runs are over, once one has begun.
     upload: Option<[u8; 32]>,
-    frozen: Option<Freeze>,
+    /// Why it was frozen, since it was thawed last.
+    frozen: Vec<Freeze>,
     /// What the roster's holders sign, once the keys are made.
     agreement: Option<Agreement>,
     /// Holders that have signed, by their numbers in the roster, and those that withdrew.
@@ -57,7 +58,7 @@ impl Standing {
             tip: Tip::default(),
             jobs: Vec::new(),
             upload: None,
-            frozen: None,
+            frozen: Vec::new(),
             agreement: None,
             signed: BTreeSet::new(),
             withdrawn: BTreeSet::new(),
@@ -91,9 +92,10 @@ impl Standing {
         &self.jobs
     }
 
-    /// Why nothing is released, if so.
+    /// Why nothing is released, if so. Of several reasons, the one that is hardest to lift.
     pub fn frozen(&self) -> Option<Freeze> {
-        self.frozen
+        let reasons = self.frozen.iter().copied();
+        reasons.min_by_key(|reason| (reason.can_be_thawed(1), reason.can_be_thawed(2)))
     }
 
     /// The run of a job.
@@ -107,7 +109,7 @@ impl Standing {
     /// # Errors
     /// [`Error::Frozen`].
     pub fn check_open(&self) -> Result<(), Error> {
-        self.frozen.map_or(Ok(()), |why| Err(Error::Frozen(why)))
+        self.frozen().map_or(Ok(()), |why| Err(Error::Frozen(why)))
     }
 
     /// What the roster's holders sign, once the keys are made.
@@ -214,21 +216,27 @@ impl Standing {
     /// # Errors
     /// As [`Standing::append`].
     pub fn freeze(&mut self, reason: Freeze) -> Result<Option<Link>, Error> {
-        if self.frozen == Some(reason) {
+        if self.frozen.contains(&reason) {
             return Ok(None);
         }
         self.append(Act::Frozen { reason }).map(Some)
     }
 
-    /// Lets a frozen dataset go on, once an operator has looked into it.
+    /// Thaws a frozen dataset, once an operator has looked into it. Each reason for which it was frozen has to
+    /// allow that.
     ///
     /// # Errors
     /// [`Error::FrozenForGood`]; [`Error::NotFrozen`].
-    pub fn thaw(&mut self) -> Result<Link, Error> {
-        match self.frozen {
-            Some(Freeze::Noise | Freeze::Witness) => self.append(Act::Thawed),
-            Some(reason @ Freeze::Restored) => Err(Error::FrozenForGood(reason)),
-            None => Err(Error::NotFrozen),
+    pub fn thaw(&mut self, rules: &Rules) -> Result<Link, Error> {
+        let holders = rules.holders.count();
+        let reason = self.frozen().ok_or(Error::NotFrozen)?;
+        match self
+            .frozen
+            .iter()
+            .all(|reason| reason.can_be_thawed(holders))
+        {
+            true => self.append(Act::Thawed),
+            false => Err(Error::FrozenForGood(reason)),
         }
     }
 
@@ -256,8 +264,8 @@ impl Standing {
                 self.jobs.push(*job);
                 self.upload = Some(*upload);
             }
-            Act::Frozen { reason } => self.frozen = Some(*reason),
-            Act::Thawed => self.frozen = None,
+            Act::Frozen { reason } => self.frozen.push(*reason),
+            Act::Thawed => self.frozen.retain(|reason| !reason.can_be_thawed(1)),
             Act::KeysMade {
                 terms,
                 public_key,
@@ -276,14 +284,15 @@ impl Standing {
             Act::Withdrawn { member } => {
                 self.withdrawn.insert(*member);
             }
-            Act::Released { .. } | Act::KeysDestroyed => {}
+            Act::Debited { .. } | Act::Released { .. } | Act::KeysDestroyed => {}
         }
         Ok(())
     }
 }
 
 impl Book {
-    /// The book of a job's run as it is stored: each release's act with its integers, in order.
+    /// The book of a job's run as it is stored: each release's act with its integers, in order, and the act of the
+    /// job's last debit, where there is one.
     ///
     /// # Errors
     /// [`Error::Stored`] for acts of something else, integers that are not those of their act, and
@@ -293,6 +302,7 @@ impl Book {
         job: JobId,
         run: u32,
         releases: impl IntoIterator<Item = (Act, Vec<Vec<i64>>)>,
+        debited: Option<Act>,
     ) -> Result<Self, Error> {
         let mut book = Self::new(rules, job, run);
         for (act, answers) in releases {
@@ -311,7 +321,40 @@ impl Book {
             let restored = book.restore(entries, answers);
             restored.map_err(|error| Error::stored(&error))?;
         }
+        match debited {
+            Some(Act::Debited {
+                entries, request, ..
+            }) => {
+                let restored = book.restore_debited(entries, request);
+                restored.map_err(|error| Error::stored(&error))?;
+            }
+            Some(_) => return Err(Error::stored(&"an act that is not a debit")),
+            None => {}
+        }
         Ok(book)
+    }
+
+    /// Debits a granted batch: to be appended before anything of it is decrypted. Nothing is to be appended where this
+    /// request was debited before.
+    ///
+    /// # Errors
+    /// As [`Standing::append`].
+    pub fn debit(
+        &mut self,
+        standing: &mut Standing,
+        grant: &Grant,
+        request: [u8; 32],
+    ) -> Result<Option<Link>, Error> {
+        if self.is_debited() {
+            return Ok(None);
+        }
+        let link = standing.append(Act::Debited {
+            job: self.window().job(),
+            entries: grant.entries().to_vec(),
+            request,
+        })?;
+        self.take_debit(grant, request);
+        Ok(Some(link))
     }
 }
 
@@ -441,12 +484,72 @@ mod tests {
         assert_eq!(read(&links), standing);
         let frozen = standing.begin(&rules, JOBS[0], UPLOAD);
         assert!(matches!(frozen, Err(Error::Frozen(Freeze::Noise))));
-        links.push(standing.thaw().unwrap());
+        links.push(standing.thaw(&rules).unwrap());
         assert_eq!(read(&links), standing);
-        assert!(matches!(standing.thaw(), Err(Error::NotFrozen)));
+        assert!(matches!(standing.thaw(&rules), Err(Error::NotFrozen)));
         links.extend(standing.freeze(Freeze::Restored).unwrap());
-        assert!(matches!(standing.thaw(), Err(Error::FrozenForGood(_))));
+        let refused = standing.thaw(&rules);
+        assert!(matches!(refused, Err(Error::FrozenForGood(_))));
         assert_eq!(links.len() as u64, standing.tip().height);
+    }
+
+    #[test]
+    fn standing_frozen_for_an_unknown_receipt_stays_frozen() {
+        let mut standing = Standing::new(DATASET);
+        let frozen = standing.freeze(Freeze::UnknownReceipt).unwrap().unwrap();
+        assert_eq!(
+            frozen.text,
+            r#"{"act":"frozen","reason":"unknown-receipt"}"#
+        );
+        let thawed = standing.thaw(&rules());
+        assert!(matches!(
+            thawed,
+            Err(Error::FrozenForGood(Freeze::UnknownReceipt))
+        ));
+        assert!(standing.check_open().is_err());
+    }
+
+    #[test]
+    fn permanent_freeze_followed_by_another_reason_stays_permanent() {
+        let rules = rules();
+        for later in [Freeze::Noise, Freeze::Witness] {
+            let mut standing = Standing::new(DATASET);
+            let mut links = Vec::new();
+            for reason in [Freeze::Restored, later] {
+                links.extend(standing.freeze(reason).unwrap());
+            }
+            assert_eq!(standing.frozen(), Some(Freeze::Restored));
+            let refused = standing.thaw(&rules);
+            assert!(matches!(
+                refused,
+                Err(Error::FrozenForGood(Freeze::Restored))
+            ));
+            assert_eq!(read(&links), standing);
+            // A thaw that is in the chain anyway lifts the reasons that it can.
+            standing.append(Act::Thawed).unwrap();
+            assert_eq!(standing.frozen(), Some(Freeze::Restored));
+        }
+    }
+
+    #[test]
+    fn freeze_over_noise_is_permanent_for_two_holders() {
+        let (two, _) = of_two();
+        let mut standing = Standing::new(DATASET);
+        standing.freeze(Freeze::Noise).unwrap();
+        standing.freeze(Freeze::Witness).unwrap();
+        assert_eq!(standing.frozen(), Some(Freeze::Noise));
+        let refused = standing.thaw(&two).unwrap_err();
+        assert!(matches!(refused, Error::FrozenForGood(Freeze::Noise)));
+        let told = refused.to_string();
+        assert!(
+            told.contains("make a new dataset with the same holders"),
+            "{told}"
+        );
+        assert!(told.contains("stays counted"), "{told}");
+        standing.thaw(&rules()).unwrap();
+        assert_eq!(standing.frozen(), None);
+        standing.freeze(Freeze::Witness).unwrap();
+        standing.thaw(&two).unwrap();
     }
 
     fn of_two() -> (Rules, [HolderKey; 2]) {

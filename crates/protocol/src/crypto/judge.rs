@@ -100,6 +100,8 @@ impl Rules {
             reason: error.to_string(),
         };
         let statistic = &release.statistic;
+        let holders = self.holders.count() as usize;
+        statistic.check_holders(holders).map_err(|e| refuse(&e))?;
         statistic.check(&self.domain).map_err(|e| refuse(&e))?;
         let tariff = self.tariff()?;
         Ok(Debit {
@@ -133,6 +135,9 @@ pub struct Book {
     window: Window,
     ledger: Ledger,
     answers: Vec<Vec<i64>>,
+    /// Digest of the request that was debited and is not released yet. Its debits are in the ledger; the window
+    /// and the answers do not have its releases.
+    debited: Option<[u8; 32]>,
 }
 
 /// What is to be done with a request.
@@ -144,7 +149,7 @@ pub enum Verdict {
     Granted(Grant),
 }
 
-/// A batch that may be decrypted, with its debits taken.
+/// A batch that may be decrypted once it is debited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     placement: Placement,
@@ -159,6 +164,7 @@ impl Book {
             window: Window::new(rules.dataset, job, run, rules.run_ladder),
             ledger: Ledger::new(rules.run_budget),
             answers: Vec::new(),
+            debited: None,
         }
     }
 
@@ -193,12 +199,45 @@ impl Book {
         Ok(())
     }
 
+    /// Takes in the last debit that was stored. A batch that was released since is in the book already.
+    ///
+    /// # Errors
+    /// Debits that do not fit the run.
+    pub(super) fn restore_debited(
+        &mut self,
+        entries: Vec<Entry>,
+        request: [u8; 32],
+    ) -> Result<(), Error> {
+        let placed = self.window.placed().len();
+        let first = entries.first().map(|entry| entry.debit.number as usize);
+        match first {
+            Some(first) if first == placed => {}
+            Some(first) if first < placed => return Ok(()),
+            _ => return Err(Error::Request("a stored debit is not the next of its run")),
+        }
+        for entry in entries {
+            self.ledger.debit(entry.debit)?;
+        }
+        self.debited = Some(request);
+        Ok(())
+    }
+
+    /// Whether a request was debited and is not released yet.
+    pub(super) fn is_debited(&self) -> bool {
+        self.debited.is_some()
+    }
+
+    pub(super) fn take_debit(&mut self, grant: &Grant, request: [u8; 32]) {
+        self.ledger = grant.ledger.clone();
+        self.debited = Some(request);
+    }
+
     /// The run's window, with everything that was released placed.
     pub fn window(&self) -> &Window {
         &self.window
     }
 
-    /// Its debits.
+    /// Its debits, also of a batch that is not released yet.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -208,12 +247,18 @@ impl Book {
         &self.answers
     }
 
-    /// Judges a request: whether it is a repetition, or may be decrypted, and at what cost.
+    /// Judges a request: whether it is a repetition, or may be decrypted, and at what cost. `digest` is of the
+    /// request's bytes.
     ///
     /// # Errors
     /// The reason of a refusal, for the service's own log: whoever asked must be told nothing
     /// but [`Error::Refused`].
-    pub fn judge<C>(&self, rules: &Rules, request: &DecryptRequest<C>) -> Result<Verdict, Error> {
+    pub fn judge<C>(
+        &self,
+        rules: &Rules,
+        request: &DecryptRequest<C>,
+        digest: &[u8; 32],
+    ) -> Result<Verdict, Error> {
         let Some(grant) = assess(&self.window, &self.ledger, rules, request)? else {
             let numbers = request.releases.iter().map(|r| r.number as usize);
             let answers = numbers.map(|number| self.answers.get(number).cloned());
@@ -222,12 +267,19 @@ impl Book {
                 answers.ok_or(Error::Request("what was placed has no answer"))?,
             ));
         };
+        // The other request's integers would have the same noise, and their cells would be paid for once.
+        if self.debited.is_some_and(|debited| debited != *digest) {
+            return Err(Error::Request(
+                "another request of these releases was debited",
+            ));
+        }
         Ok(Verdict::Granted(grant))
     }
 
     /// The book with a granted batch and its integers in it.
     #[must_use]
     pub fn with(mut self, grant: Grant, answers: Vec<Vec<i64>>) -> Self {
+        self.debited = None;
         grant.take(&mut self.window, &mut self.ledger);
         self.answers.extend(answers);
         self
@@ -374,6 +426,7 @@ mod tests {
     use fhaim_release::Axis;
 
     const JOB: JobId = JobId([2; 16]);
+    const DIGEST: [u8; 32] = [3; 32];
 
     fn rules(sizes: Vec<usize>) -> Rules {
         Rules {
@@ -423,11 +476,83 @@ mod tests {
         let cells = Statistic::Product(Axis::identity(0, 150), Axis::identity(1, 150));
         let request = request(book.window(), vec![release(0, cells, 1 << 20)]);
         assert_eq!(request.pages.len(), 3);
-        let Ok(Verdict::Granted(grant)) = book.judge(&rules, &request) else {
+        let Ok(Verdict::Granted(grant)) = book.judge(&rules, &request, &DIGEST) else {
             panic!("refused");
         };
         let paid = grant.entries()[0].debit.leak;
         assert_eq!(Some(paid), ciphertext_leak().unwrap().checked_mul(8));
+    }
+
+    fn granted(book: &Book, rules: &Rules, request: &DecryptRequest<()>) -> Grant {
+        match book.judge(rules, request, &DIGEST).unwrap() {
+            Verdict::Granted(grant) => grant,
+            verdict => panic!("{verdict:?}"),
+        }
+    }
+
+    fn total(number: u32) -> Vec<ReleaseRequest> {
+        vec![release(number, Statistic::Total, 1 << 20)]
+    }
+
+    /// What a service does that was stopped between a debit and its answer, and reads its book back.
+    #[test]
+    fn request_debited_before_is_granted_again_without_another_debit() {
+        let rules = rules(vec![3, 4]);
+        let (mut book, mut standing) = (
+            Book::new(&rules, JOB, 0),
+            crate::crypto::history::Standing::new(rules.dataset),
+        );
+        let request = request(book.window(), total(0));
+        let grant = granted(&book, &rules, &request);
+        let link = book.debit(&mut standing, &grant, DIGEST).unwrap().unwrap();
+        let read = Book::read(&rules, JOB, 0, Vec::new(), Some(link.act.clone())).unwrap();
+        assert_eq!(read, book);
+        assert!(book.window().placed().is_empty() && book.ledger().entries().len() == 1);
+        let again = granted(&book, &rules, &request);
+        assert_eq!(book.debit(&mut standing, &again, DIGEST).unwrap(), None);
+        let answers = vec![vec![5]];
+        let after = book.clone().with(again, answers.clone());
+        assert_eq!(after.ledger(), book.ledger());
+        let entries = after.ledger().entries().to_vec();
+        let released = crate::crypto::history::Released {
+            answers: answers.clone(),
+            book: after.clone(),
+        };
+        let ruling = crate::crypto::history::Ruling::release(book, entries, released);
+        // The stored debit is that of the release behind it.
+        let releases = vec![(ruling.act().clone(), answers)];
+        let read = Book::read(&rules, JOB, 0, releases, Some(link.act)).unwrap();
+        assert_eq!(read, after);
+    }
+
+    #[test]
+    fn another_request_of_debited_releases_is_refused() {
+        let rules = rules(vec![3, 4]);
+        let mut book = Book::new(&rules, JOB, 0);
+        let mut standing = crate::crypto::history::Standing::new(rules.dataset);
+        let first = request(book.window(), total(0));
+        let grant = granted(&book, &rules, &first);
+        book.debit(&mut standing, &grant, DIGEST).unwrap();
+        assert!(book.judge(&rules, &first, &[4; 32]).is_err());
+        let other = vec![release(0, Statistic::Total, 1 << 21)];
+        let other = request(book.window(), other);
+        for digest in [DIGEST, [4; 32]] {
+            assert!(book.judge(&rules, &other, &digest).is_err());
+        }
+    }
+
+    #[test]
+    fn stored_debit_of_a_later_release_is_refused() {
+        let rules = rules(vec![3, 4]);
+        let mut book = Book::new(&rules, JOB, 0);
+        let first = granted(&book, &rules, &request(book.window(), total(0)));
+        book = book.with(first, vec![vec![1]]);
+        let next = request(book.window(), total(1));
+        let mut standing = crate::crypto::history::Standing::new(rules.dataset);
+        let grant = granted(&book, &rules, &next);
+        let link = book.debit(&mut standing, &grant, DIGEST).unwrap().unwrap();
+        let read = Book::read(&rules, JOB, 0, Vec::new(), Some(link.act));
+        assert!(matches!(read, Err(Error::Stored(_))));
     }
 
     #[test]
@@ -442,7 +567,7 @@ mod tests {
         let mut forged = request(book.window(), total(1 << 30));
         forged.releases = total(1 << 32);
         forged.pages[0].variance_units = 1 << 32;
-        assert!(book.judge(&rules, &forged).is_err());
+        assert!(book.judge(&rules, &forged, &DIGEST).is_err());
         let long = Statistic::OneWay(Axis::identity(0, 101));
         assert!(book.window().place(&[release(0, long, 1)]).is_err());
         assert!(book.window().place(&total(0)).is_err());
@@ -460,7 +585,7 @@ mod tests {
             release(1, Statistic::OneWay(Axis::identity(1, 4)), 1 << 20),
         ];
         let request = request(book.window(), batch);
-        let Ok(Verdict::Granted(grant)) = book.judge(&rules, &request) else {
+        let Ok(Verdict::Granted(grant)) = book.judge(&rules, &request, &DIGEST) else {
             panic!("refused");
         };
         let entries = grant.entries().to_vec();
@@ -470,7 +595,7 @@ mod tests {
         read.restore(entries.clone(), answers.clone()).unwrap();
         assert_eq!(read, after);
         assert_eq!(
-            read.judge(&rules, &request).unwrap(),
+            read.judge(&rules, &request, &DIGEST).unwrap(),
             Verdict::Repeated(answers.clone())
         );
         let fresh = || Book::new(&rules, JOB, 0);

@@ -5,27 +5,32 @@
 //! | [`mod@judge`] | what may be released, and at what cost: pure, without a key |
 //! | [`chain`] | a dataset's history as a hash chain, and receipts for it |
 //! | [`history`] | what the chain says, and what may be appended to it next |
+//! | [`debited`] | what a key service has debited, signed, for holders that check |
 //!
-//! [`decrypt`] puts a judgement and a decryption together; where a key is split, [`judge`](judge()) and [`rule`] stand
-//! around what its shares add up to. A service with a database loads the
-//! job's [`Book`], calls it, appends what the [`Ruling`] says to the dataset's chain by compare and
-//! set, and only then answers; [`CryptoService`] does the same in memory.
+//! A service with a database loads the job's [`Book`] and [judges](judge()) the request. It [debits](Book::debit) what
+//! is granted, in the dataset's chain, and only then [reads](open) it, or adds up its shares where the key is split. It
+//! appends what [`rule`] says of that, and only then answers. Each act is appended by compare and set. A service that
+//! is stopped after the debit does the rest when the same request comes again. [`CryptoService`] does the same in
+//! memory.
 
 pub mod chain;
+pub mod debited;
 pub mod history;
 pub mod judge;
 
 use crate::Error;
-use crate::request::{DecryptRequest, JobId};
+use crate::request::{DecryptRequest, JobId, asked};
 use crate::roster::{Agreement, MemberSignature};
 use chain::{Act, Freeze};
 use fhaim_dp::{Ledger, Rho};
 use fhaim_he::{
-    Ciphertext, EvaluationKeys, LEAK_BITS, Parameters, PublicKey, SecretKey, coefficient,
+    Ciphertext, EvaluationKeys, LEAK_BITS, Parameters, PublicKey, RosterShape, SecretKey,
+    coefficient,
 };
 use history::{Begun, Released, Ruling, Standing};
 use judge::{Book, Grant, Rules, Verdict};
 use rand::{CryptoRng, RngCore};
+use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 /// What the residual noise of one sealed ciphertext may tell: 2^-30 (`he::noise::check_page`).
@@ -36,18 +41,31 @@ pub fn ciphertext_leak() -> Result<Rho, Error> {
     Ok(Rho::ratio_up(1, 1 << LEAK_BITS)?)
 }
 
+/// Which sealed page is decrypted: the flood that the key service adds depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PagePlace {
+    /// A digest of the dataset, the job and the number of the request's first release.
+    pub request: [u8; 32],
+    /// The page's number in the request.
+    pub number: u32,
+}
+
 /// What turns a sealed page into its coefficients.
 pub trait Decryptor<C> {
-    /// The coefficients of a page, wiped from memory when they are dropped.
+    /// The coefficients of a page, wiped from memory when they are dropped. Repeated calls give the same.
     ///
     /// # Errors
     /// A page that is not one: too noisy, or of other parameters.
-    fn coefficients(&self, sealed: &C) -> Result<Zeroizing<Vec<i128>>, Error>;
+    fn coefficients(&self, sealed: &C, place: PagePlace) -> Result<Zeroizing<Vec<i128>>, Error>;
 }
 
 impl Decryptor<Vec<Ciphertext>> for SecretKey {
-    fn coefficients(&self, sealed: &Vec<Ciphertext>) -> Result<Zeroizing<Vec<i128>>, Error> {
-        Ok(self.decrypt(sealed)?.0)
+    fn coefficients(
+        &self,
+        sealed: &Vec<Ciphertext>,
+        place: PagePlace,
+    ) -> Result<Zeroizing<Vec<i128>>, Error> {
+        Ok(self.decrypt_sealed(sealed, &place.request, place.number)?.0)
     }
 }
 
@@ -67,8 +85,8 @@ pub enum Outcome {
 pub struct Digests {
     /// Of the request that came.
     pub sent: [u8; 32],
-    /// Of the second computation service's own.
-    pub witness: [u8; 32],
+    /// Of the second computation service's own, once it has computed it.
+    pub witness: Option<[u8; 32]>,
 }
 
 /// What is to be done with a request, before anything is decrypted.
@@ -76,12 +94,12 @@ pub struct Digests {
 pub enum Judged {
     /// Nothing more: it was released before, or freezes the dataset.
     Done(Outcome),
-    /// It may be decrypted, and what is read is to be [ruled](rule) on.
+    /// It may be decrypted once it is [debited](Book::debit); then [`rule`] decides on the integers.
     Granted(Box<Grant>),
 }
 
 /// Judges a batch of the job whose run is `book`. Where the rules have a second computation service, nothing is
-/// granted that it did not compute as well: `digests` are of both requests, once there are both.
+/// granted that it did not compute as well.
 ///
 /// # Errors
 /// The reason of a refusal: see [`Book::judge`]; [`Error::Unwitnessed`].
@@ -89,18 +107,16 @@ pub fn judge<C>(
     rules: &Rules,
     book: &Book,
     request: &DecryptRequest<C>,
-    digests: Option<Digests>,
+    digests: Digests,
 ) -> Result<Judged, Error> {
-    let grant = match book.judge(rules, request)? {
+    let Digests { sent, witness } = digests;
+    let grant = match book.judge(rules, request, &sent)? {
         Verdict::Repeated(answers) => return Ok(Judged::Done(Outcome::Repeated(answers))),
         Verdict::Granted(grant) => grant,
     };
-    if rules.witness {
-        let Digests { sent, witness } = digests.ok_or(Error::Unwitnessed)?;
-        if sent != witness {
-            let ruling = Ruling::freeze(book.clone(), Freeze::Witness);
-            return Ok(Judged::Done(Outcome::Ruled(Box::new(ruling))));
-        }
+    if rules.witness && sent != witness.ok_or(Error::Unwitnessed)? {
+        let ruling = Ruling::freeze(book.clone(), Freeze::Witness);
+        return Ok(Judged::Done(Outcome::Ruled(Box::new(ruling))));
     }
     Ok(Judged::Granted(Box::new(grant)))
 }
@@ -117,26 +133,12 @@ pub fn rule(book: &Book, grant: Grant, answers: Option<Vec<Vec<i64>>>) -> Ruling
     Ruling::release(before, entries, Released { answers, book })
 }
 
-/// [Judges](judge()) and decrypts a batch of the job whose run is `book`.
-///
-/// Decryption comes before the debit, in memory, so that pages that cannot be decrypted cost
-/// nothing.
-///
-/// # Errors
-/// As [`judge()`].
-pub fn decrypt<C>(
+/// Decrypts a batch that was debited: the integers of its releases; nothing where a page cannot be decrypted.
+pub fn open<C>(
     decryptor: &impl Decryptor<C>,
-    rules: &Rules,
-    book: &Book,
     request: &DecryptRequest<C>,
-    digests: Option<Digests>,
-) -> Result<Outcome, Error> {
-    let grant = match judge(rules, book, request, digests)? {
-        Judged::Done(outcome) => return Ok(outcome),
-        Judged::Granted(grant) => grant,
-    };
-    let answers = read(decryptor, request).ok();
-    Ok(Outcome::Ruled(Box::new(rule(book, *grant, answers))))
+) -> Option<Vec<Vec<i64>>> {
+    read(decryptor, request).ok()
 }
 
 /// The cells of each release, from the pages that carry them.
@@ -146,8 +148,13 @@ fn read<C>(
 ) -> Result<Vec<Vec<i64>>, Error> {
     let first = request.releases.first().map_or(0, |release| release.number);
     let mut answers = vec![Vec::new(); request.releases.len()];
-    for page in &request.pages {
-        let values = decryptor.coefficients(&page.ciphertexts)?;
+    let place = request_place(request, first);
+    for (number, page) in (0..).zip(&request.pages) {
+        let place = PagePlace {
+            request: place,
+            number,
+        };
+        let values = decryptor.coefficients(&page.ciphertexts, place)?;
         for part in &page.parts {
             let answer = answers.get_mut((part.number - first) as usize);
             let answer = answer.ok_or(Error::Request("a part of no release"))?;
@@ -159,6 +166,16 @@ fn read<C>(
         }
     }
     Ok(answers)
+}
+
+/// A digest of what tells a request from all others of the dataset.
+fn request_place<C>(request: &DecryptRequest<C>, first: u32) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    hash.update(b"fhaim request place 1");
+    hash.update(request.dataset.0);
+    hash.update(request.job.0);
+    hash.update(first.to_le_bytes());
+    hash.finalize().into()
 }
 
 /// The service's state for one dataset, in memory.
@@ -245,29 +262,33 @@ impl Record {
     }
 
     /// Debits and decrypts a batch: the cells of each of its releases, in order. A repeated
-    /// request is answered from store. `digests` as for [`decrypt`].
+    /// request is answered from store.
     ///
     /// # Errors
-    /// [`Error::Refused`], whatever the reason, the books then being unchanged; [`Error::Unwitnessed`];
-    /// [`Error::Frozen`] from the first page on that cannot be decrypted, and the first batch that the
-    /// second computation service computed otherwise.
+    /// [`Error::Refused`], whatever the reason; [`Error::Unwitnessed`]; [`Error::Frozen`] from the first page on that
+    /// cannot be decrypted, which is paid for, and the first batch that the second computation service computed
+    /// otherwise. Nothing else that is refused changes a book.
     pub fn decrypt<C>(
         &mut self,
         decryptor: &impl Decryptor<C>,
         request: &DecryptRequest<C>,
-        digests: Option<Digests>,
+        digests: Digests,
     ) -> Result<Vec<Vec<i64>>, Error> {
         self.standing.check_open()?;
         let of_job = |book: &&mut Book| book.window().job() == request.job;
         let book = self.books.iter_mut().find(of_job).ok_or(Error::Refused)?;
-        let outcome = decrypt(decryptor, &self.rules, book, request, digests);
         let refused = |error| match error {
             Error::Unwitnessed => Error::Unwitnessed,
             _ => Error::Refused,
         };
-        let ruling = match outcome.map_err(refused)? {
-            Outcome::Repeated(answers) => return Ok(answers),
-            Outcome::Ruled(ruling) => ruling,
+        let judged = judge(&self.rules, book, request, digests);
+        let ruling = match judged.map_err(refused)? {
+            Judged::Done(Outcome::Repeated(answers)) => return Ok(answers),
+            Judged::Done(Outcome::Ruled(ruling)) => *ruling,
+            Judged::Granted(grant) => {
+                book.debit(&mut self.standing, &grant, digests.sent)?;
+                rule(book, *grant, open(decryptor, request))
+            }
         };
         ruling.append_to(&mut self.standing, book)?;
         let released = ruling.into_released()?;
@@ -300,15 +321,24 @@ impl CryptoService {
         Ok(self.decryptor.public_key(rng)?)
     }
 
-    /// The keys to evaluate with.
+    /// The keys to evaluate with; with those of the upload keys of a roster, where there is one.
     ///
     /// # Errors
     /// What key generation refuses.
     pub fn evaluation_keys<R: RngCore + CryptoRng>(
         &self,
+        shape: Option<RosterShape>,
         rng: &mut R,
     ) -> Result<EvaluationKeys, Error> {
-        Ok(self.decryptor.evaluation_keys(rng)?)
+        Ok(match shape {
+            None => self.decryptor.evaluation_keys(rng)?,
+            Some(shape) => self.decryptor.roster_evaluation_keys(shape, rng)?,
+        })
+    }
+
+    /// The seed of a holder's upload key, by the holder's number. Only that holder may see it.
+    pub fn upload_seed(&self, holder: usize) -> Zeroizing<[u8; 32]> {
+        self.decryptor.upload_seed(holder)
     }
 
     /// What it keeps.
@@ -343,10 +373,19 @@ impl CryptoService {
     /// # Errors
     /// As there.
     pub fn decrypt(&mut self, request: &DecryptRequest) -> Result<Vec<Vec<i64>>, Error> {
-        self.record.decrypt(&self.decryptor, request, None)
+        // Not of the request's bytes: ciphertexts of other parameters have none under this key's.
+        let mut hash = Sha256::new();
+        hash.update(asked(&request.releases));
+        let ciphertexts = request.pages.iter().flat_map(|page| &page.ciphertexts);
+        ciphertexts.for_each(|ciphertext| ciphertext.digest_into(|bytes| hash.update(bytes)));
+        let digests = Digests {
+            sent: hash.finalize().into(),
+            witness: None,
+        };
+        self.decrypt_witnessed(request, digests)
     }
 
-    /// The same under terms with a second computation service: see [`decrypt`].
+    /// The same, where the digests are known: see [`judge`](judge()).
     ///
     /// # Errors
     /// As [`Record::decrypt`].
@@ -355,6 +394,6 @@ impl CryptoService {
         request: &DecryptRequest,
         digests: Digests,
     ) -> Result<Vec<Vec<i64>>, Error> {
-        self.record.decrypt(&self.decryptor, request, Some(digests))
+        self.record.decrypt(&self.decryptor, request, digests)
     }
 }

@@ -28,12 +28,14 @@ use super::seat::Seat;
 use super::{Panel, ServiceKey};
 use crate::Error;
 use fhaim_he::shares::{Common, FirstRound, KeyShare, RoundSums, SecondRound};
-use fhaim_he::{EvaluationKeys, Parameters, PublicKey};
+use fhaim_he::{EvaluationKeys, Parameters, PublicKey, RosterShape};
 use sha2::{Digest, Sha256};
 
 /// What one service knows of a key generation under way.
 pub struct KeyGeneration {
     panel: Panel,
+    /// The roster whose upload keys are made with the dataset's.
+    shape: Option<RosterShape>,
     number: usize,
     share: KeyShare,
     key: ServiceKey,
@@ -122,14 +124,20 @@ impl SplitKey {
 
 impl KeyGeneration {
     /// Begins one, for the service of the panel that signs with `key`. The share must be new: one that
-    /// took part in another attempt is to be thrown away.
+    /// took part in another attempt is to be thrown away. `shape` is that of the terms' roster, if they have one.
     ///
     /// # Errors
     /// [`Error::Panel`] for a key that the panel does not have, and a share of another number.
-    pub fn new(panel: Panel, share: KeyShare, key: ServiceKey) -> Result<Self, Error> {
+    pub fn new(
+        panel: Panel,
+        shape: Option<RosterShape>,
+        share: KeyShare,
+        key: ServiceKey,
+    ) -> Result<Self, Error> {
         panel.check_params(share.params())?;
         let number = panel.number_of(&key.public())?;
         Ok(Self {
+            shape,
             received: vec![None; panel.services().len()],
             seen: *panel.context(),
             panel,
@@ -268,11 +276,13 @@ impl KeyGeneration {
         Ok(match step {
             Step::Seed => Content::Seed(message.fixed().map_err(malformed)?),
             Step::First => {
-                let round = FirstRound::from_bytes(self.params(), body).map_err(Error::from);
+                let round =
+                    FirstRound::from_bytes(self.params(), self.shape, body).map_err(Error::from);
                 Content::First(Box::new(round.map_err(malformed)?))
             }
             Step::Second => {
-                let round = SecondRound::from_bytes(self.params(), body).map_err(Error::from);
+                let round =
+                    SecondRound::from_bytes(self.params(), self.shape, body).map_err(Error::from);
                 Content::Second(Box::new(round.map_err(malformed)?))
             }
             Step::Confirmation => {
@@ -312,7 +322,7 @@ impl KeyGeneration {
         self.commitments = commitments;
         match self.step {
             Step::Seed => {
-                let common = Common::new(self.params(), self.panel.context(), &seeds)?;
+                let common = Common::new(self.params(), self.panel.context(), self.shape, &seeds)?;
                 self.reveals = self.share.first_round(&common)?.to_bytes(self.params());
                 self.common = Some(common);
             }

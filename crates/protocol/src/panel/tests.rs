@@ -3,15 +3,15 @@
 use super::generation::{KeyGeneration, SplitKey, Taken};
 use super::message::{Message, Step, write};
 use super::*;
-use fhaim_he::P1;
 use fhaim_he::shares::{Common, KeyShare};
+use fhaim_he::{RosterShape, STANDARD};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
 const DATASET: DatasetId = DatasetId([7; 16]);
 
 fn params(services: usize) -> Parameters {
-    let params = Parameters::shared(P1).unwrap();
+    let params = Parameters::shared(STANDARD).unwrap();
     params.with_shares(services).unwrap()
 }
 
@@ -33,19 +33,25 @@ struct Node {
     share: Zeroizing<Vec<u8>>,
     number: usize,
     services: usize,
+    shape: Option<RosterShape>,
     state: KeyGeneration,
     stored: Vec<Vec<u8>>,
 }
 
 impl Node {
     fn new(number: usize, services: usize, seed: u64) -> Self {
+        Self::with_roster(number, services, None, seed)
+    }
+
+    fn with_roster(number: usize, services: usize, shape: Option<RosterShape>, seed: u64) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(seed + number as u64);
         let share = KeyShare::random(&params(services), &mut rng).unwrap();
         Self {
             share: share.to_bytes(),
             number,
             services,
-            state: KeyGeneration::new(panel(services), share, service_key(number)).unwrap(),
+            shape,
+            state: KeyGeneration::new(panel(services), shape, share, service_key(number)).unwrap(),
             stored: Vec::new(),
         }
     }
@@ -62,7 +68,7 @@ impl Node {
     fn restart(&mut self) {
         let share = KeyShare::from_bytes(&params(self.services), &self.share).unwrap();
         let key = service_key(self.number);
-        self.state = KeyGeneration::new(panel(self.services), share, key).unwrap();
+        self.state = KeyGeneration::new(panel(self.services), self.shape, share, key).unwrap();
         for message in &self.stored {
             assert_eq!(self.state.take(message).unwrap(), Taken::New);
         }
@@ -84,8 +90,12 @@ impl Node {
 }
 
 fn nodes(services: usize, seed: u64) -> Vec<Node> {
+    nodes_with_roster(services, None, seed)
+}
+
+fn nodes_with_roster(services: usize, shape: Option<RosterShape>, seed: u64) -> Vec<Node> {
     (0..services)
-        .map(|number| Node::new(number, services, seed))
+        .map(|number| Node::with_roster(number, services, shape, seed))
         .collect()
 }
 
@@ -112,14 +122,14 @@ fn finish(nodes: Vec<Node>) -> Vec<SplitKey> {
 
 #[test]
 fn a_key_is_made_in_any_order_and_wherever_services_stop() {
-    for services in [2, 3] {
-        let mut straight = nodes(services, 10);
+    for (services, shape) in [(2, None), (3, None), (2, Some(RosterShape::Counts(2)))] {
+        let mut straight = nodes_with_roster(services, shape, 10);
         (0..7).for_each(|_| step(&mut straight));
         let straight = finish(straight);
         let public = straight[0].public_key().to_bytes().unwrap();
         let evaluation = straight[0].evaluation_keys().to_bytes();
         let mut rng = ChaCha20Rng::seed_from_u64(0);
-        let mut nodes = nodes(services, 10);
+        let mut nodes = nodes_with_roster(services, shape, 10);
         let (mut early, mut repeated, mut restarts) = (0, 0, 0);
         while !nodes.iter().all(|node| node.state.is_done()) {
             let (from, to) = (rng.random_range(0..services), rng.random_range(0..services));
@@ -150,7 +160,9 @@ fn a_key_is_made_in_any_order_and_wherever_services_stop() {
                 Err(error) => panic!("{error}"),
             }
         }
-        eprintln!("{services} services: {early} early, {repeated} repeated, {restarts} restarts");
+        eprintln!(
+            "{services} services, {shape:?}: {early} early, {repeated} repeated, {restarts} restarts"
+        );
         assert!(repeated > 0 && restarts > 0);
         for (key, other) in finish(nodes).iter().zip(&straight) {
             assert_eq!(key.seat().transcript(), other.seat().transcript());
@@ -158,6 +170,25 @@ fn a_key_is_made_in_any_order_and_wherever_services_stop() {
             assert_eq!(key.evaluation_keys().to_bytes(), evaluation);
         }
     }
+}
+
+/// Services that took the terms for those of different rosters do not agree on keys.
+#[test]
+fn key_generation_for_another_roster_is_refused() {
+    let shape = |number| Some(RosterShape::Counts(number + 2));
+    let mut nodes: Vec<Node> = (0..2)
+        .map(|number| Node::with_roster(number, 2, shape(number), 12))
+        .collect();
+    for _ in [Step::SeedCommitment, Step::Seed, Step::FirstCommitment] {
+        step(&mut nodes);
+    }
+    nodes[1].send();
+    let sent = nodes[1].sent().pop().unwrap().clone();
+    let refused = deviation(nodes[0].take(&sent));
+    assert_eq!(
+        refused,
+        "hospital 1 sent bytes that are no message of this step"
+    );
 }
 
 /// What [`Node`] number 2 of three would send in a step, if it could send what it likes.
@@ -178,7 +209,9 @@ fn deviation(refused: Result<Taken, Error>) -> String {
 /// it could, `without_commitments_the_last_message_takes_the_key` in `fhaim-he` shows.
 #[test]
 fn what_was_not_committed_to_is_refused_in_every_round() {
-    let mut nodes = nodes(3, 20);
+    // With products of an upload key, which are what a second round is for.
+    let shape = Some(RosterShape::Records(1));
+    let mut nodes = nodes_with_roster(3, shape, 20);
     let other = Node::new(2, 3, 30);
     let other = KeyShare::from_bytes(&params(3), &other.share).unwrap();
     let mut contributions = Vec::new();
@@ -190,7 +223,7 @@ fn what_was_not_committed_to_is_refused_in_every_round() {
         let body = match reveal {
             Step::Seed => other.contribution().to_vec(),
             Step::First => {
-                let common = Common::new(&params(3), panel(3).context(), &contributions);
+                let common = Common::new(&params(3), panel(3).context(), shape, &contributions);
                 let round = other.first_round(&common.unwrap()).unwrap();
                 round.to_bytes(&params(3))
             }
@@ -338,7 +371,7 @@ fn impossible_panels_are_refused() {
     };
     refused(&[service("a", 0), weak]);
     let share = KeyShare::random(&params(3), &mut ChaCha20Rng::seed_from_u64(1)).unwrap();
-    assert!(KeyGeneration::new(panel(2), share, service_key(0)).is_err());
+    assert!(KeyGeneration::new(panel(2), None, share, service_key(0)).is_err());
     let share = KeyShare::random(&params(2), &mut ChaCha20Rng::seed_from_u64(1)).unwrap();
-    assert!(KeyGeneration::new(panel(2), share, service_key(2)).is_err());
+    assert!(KeyGeneration::new(panel(2), None, share, service_key(2)).is_err());
 }

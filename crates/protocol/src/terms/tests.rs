@@ -143,25 +143,42 @@ fn terms_without_their_need_are_completed_and_a_wrong_need_is_refused() {
     }
 }
 
-#[test]
-fn complete_terms_name_a_parameter_set_that_fits_their_key() {
-    let public = terms();
-    let own = Terms {
-        encryption: Encryption::of_new(None),
-        ..terms()
+fn roster(partition: Partition, columns: [&[&str]; 2]) -> Roster {
+    let member = |(number, columns): (u8, &[&str])| Member {
+        account: format!("holder {number}"),
+        columns: columns.iter().map(|&name| name.to_owned()).collect(),
+        record_bound: 256,
+        key: crate::roster::HolderKey::from_bytes(&[number; 32]).public(),
     };
-    let complete = own.clone().complete(&Mechanisms).unwrap();
-    let (plan, under_public) = (complete.plan().unwrap(), plan(&public).unwrap());
+    Roster {
+        partition,
+        honest: 1,
+        holders: (1..).zip(columns).map(member).collect(),
+    }
+}
+
+fn of_two_holders() -> Terms {
+    Terms {
+        roster: Some(roster(Partition::Records, [&[], &[]])),
+        ..terms()
+    }
+}
+
+fn service(number: u8) -> KeyService {
+    KeyService {
+        name: format!("service {number}"),
+        key: crate::panel::ServiceKey::from_bytes(&[number; 32]).public(),
+    }
+}
+
+#[test]
+fn complete_terms_name_the_chosen_parameter_set() {
+    let complete = terms().complete(&Mechanisms).unwrap();
+    let plan = complete.plan().unwrap();
+    assert_eq!(plan.set, fhaim_he::COMPACT);
     assert_eq!(complete.parameter_set, Some(plan.set.id));
-    assert_eq!([plan.set, under_public.set], [fhaim_he::P5, fhaim_he::P1]);
-    assert_eq!(plan.encryption, Encryption::HolderKey);
-    assert_eq!(under_public.encryption, Encryption::PublicKey);
-    assert_eq!(
-        (&plan.job, plan.run_ladder),
-        (&under_public.job, under_public.run_ladder)
-    );
     assert_eq!(complete.outline().unwrap().set, plan.set);
-    assert_eq!(complete.choices(), own);
+    assert_eq!(complete.choices(), terms());
     let unnamed = Terms {
         parameter_set: None,
         ..complete
@@ -176,39 +193,34 @@ fn complete_terms_name_a_parameter_set_that_fits_their_key() {
 }
 
 #[test]
-fn a_named_parameter_set_is_kept_if_it_fits() {
-    let named = |encryption, id| {
-        let terms = Terms {
-            parameter_set: Some(id),
-            encryption,
-            ..terms()
+fn named_parameter_set_is_kept_if_it_fits() {
+    for terms in [terms(), of_two_holders()] {
+        let named = |id| {
+            let terms = Terms {
+                parameter_set: Some(id),
+                ..terms.clone()
+            };
+            plan(&terms).map(|plan| plan.set)
         };
-        plan(&terms).map(|plan| plan.set)
-    };
-    let (own, public) = (Encryption::HolderKey, Encryption::PublicKey);
-    for key in [own, public] {
-        assert_eq!(
-            named(key, fhaim_he::P1_LARGE.id).unwrap(),
-            fhaim_he::P1_LARGE
-        );
+        for set in [fhaim_he::COMPACT, fhaim_he::STANDARD] {
+            assert_eq!(named(set.id).unwrap(), set);
+        }
         for (id, reason) in [
             (0, "no such set"),
             (255, "no such set"),
-            (fhaim_he::P2.id, "does not fit"),
+            (fhaim_he::WIDE.id, "does not fit"),
         ] {
-            let refused = named(key, id).unwrap_err().to_string();
+            let refused = named(id).unwrap_err().to_string();
             assert!(
                 refused.contains("parameter_set") && refused.contains(reason),
                 "{refused}"
             );
         }
     }
-    let refused = named(public, fhaim_he::P5.id).unwrap_err().to_string();
-    assert!(refused.contains("does not fit"), "{refused}");
 }
 
-/// A contrast of a wide column has 49 on all its rare categories: products of two such are too noisy for the set for
-/// holders' own keys.
+/// A contrast of a wide column has 49 on all its rare categories: products of two such are too noisy for the smallest
+/// set.
 #[test]
 fn wide_columns_are_encrypted_with_room_for_their_contrasts() {
     let set = |categories: usize, record_bound| {
@@ -219,59 +231,115 @@ fn wide_columns_are_encrypted_with_room_for_their_contrasts() {
         let json = serde_json::json!({"name": "t", "columns": [column("a"), column("b")]});
         let schema = Schema::from_json("t.json", json.to_string().as_bytes()).unwrap();
         let terms = Terms {
-            encryption: Encryption::HolderKey,
             options: Some(Options::new()),
             ..Terms::new(schema, 10.0, 1e-9, record_bound)
         };
         plan(&terms).unwrap().set
     };
-    assert_eq!(set(100, 48_842), fhaim_he::P5);
-    assert_eq!(set(189, 48_842), fhaim_he::P1);
+    assert_eq!(set(100, 48_842), fhaim_he::COMPACT);
+    assert_eq!(set(189, 48_842), fhaim_he::STANDARD);
 }
 
-/// A set for secret keys of one service is neither chosen for split keys, nor taken where it is named.
+/// A set for secret keys of one service is neither chosen for split keys, nor accepted where it is named.
 #[test]
-fn split_keys_have_a_set_of_their_own_choice() {
-    let service = |number: u8| KeyService {
-        name: format!("service {number}"),
-        key: crate::panel::ServiceKey::from_bytes(&[number; 32]).public(),
-    };
-    let split = Terms {
-        encryption: Encryption::HolderKey,
-        key_services: vec![service(1), service(2)],
-        ..terms()
-    };
-    let complete = split.clone().complete(&Mechanisms).unwrap();
-    assert_eq!(complete.parameter_set, Some(fhaim_he::P1.id));
-    complete.plan().unwrap().parameters().unwrap();
-    let named = Terms {
-        parameter_set: Some(fhaim_he::P5.id),
-        ..split
-    };
-    let refused = plan(&named).unwrap_err().to_string();
-    assert!(refused.contains("parameter_set"), "{refused}");
+fn split_keys_have_a_parameter_set_for_shares() {
+    for terms in [terms(), of_two_holders()] {
+        let split = Terms {
+            key_services: vec![service(1), service(2)],
+            ..terms
+        };
+        let complete = split.clone().complete(&Mechanisms).unwrap();
+        assert_eq!(complete.parameter_set, Some(fhaim_he::STANDARD.id));
+        complete.plan().unwrap().parameters().unwrap();
+        let named = Terms {
+            parameter_set: Some(fhaim_he::COMPACT.id),
+            ..split
+        };
+        let refused = plan(&named).unwrap_err().to_string();
+        assert!(refused.contains("parameter_set"), "{refused}");
+    }
 }
 
-/// Several holders' ciphertexts are added up: all are under the dataset's key.
+/// A holder that made its upload key's switching keys could read the dataset's key.
 #[test]
-fn a_roster_has_no_key_of_a_holders_own() {
-    let member = |number: u8| Member {
-        account: format!("holder {number}"),
-        columns: Vec::new(),
-        record_bound: 256,
-        key: [number; 32],
+fn upload_keys_of_a_roster_are_made_by_the_key_services() {
+    let one = terms().complete(&Mechanisms).unwrap();
+    assert_eq!(one.plan().unwrap().encryption, Encryption::OwnKey);
+    assert_eq!(
+        (one.encryption(), one.roster_shape()),
+        (Encryption::OwnKey, None)
+    );
+    let columns: [&[&str]; 2] = [&["a"], &["b"]];
+    for (partition, columns, contribution, shape) in [
+        (
+            Partition::Records,
+            [&[][..]; 2],
+            Contribution::Records,
+            RosterShape::Records(2),
+        ),
+        (
+            Partition::Records,
+            [&[][..]; 2],
+            Contribution::Counts,
+            RosterShape::Counts(2),
+        ),
+        (
+            Partition::Columns,
+            columns,
+            Contribution::Records,
+            RosterShape::Columns(2),
+        ),
+    ] {
+        let several = Terms {
+            roster: Some(roster(partition, columns)),
+            contribution,
+            ..terms()
+        };
+        let several = several.complete(&Mechanisms).unwrap();
+        assert_eq!(several.encryption(), Encryption::RosterKey);
+        assert_eq!(several.roster_shape(), Some(shape));
+        for encryption in [
+            several.plan().unwrap().encryption,
+            several.outline().unwrap().encryption,
+        ] {
+            assert_eq!(encryption, Encryption::RosterKey);
+        }
+    }
+}
+
+/// Terms do not choose who makes the upload keys: their roster does.
+#[test]
+fn terms_with_an_encryption_are_refused() {
+    let text = serde_json::to_string(&of_two_holders()).unwrap();
+    let named = text.replacen('{', r#"{"encryption":"own-key","#, 1);
+    let refused = serde_json::from_str::<Terms>(&named)
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("unknown field `encryption`"), "{refused}");
+}
+
+#[test]
+fn squared_scores_of_two_holders_are_refused() {
+    let of = |mechanism: &str| Terms {
+        mechanism: mechanism.to_owned(),
+        ..of_two_holders()
     };
-    let roster = Roster {
-        partition: Partition::Records,
-        honest: 1,
-        holders: (1..=2).map(member).collect(),
+    let refused = plan(&of("fhaim-l2")).unwrap_err().to_string();
+    assert!(
+        refused.contains("mechanism: fhaim-l2") && refused.contains("such as staged"),
+        "{refused}"
+    );
+    assert!(plan(&of("staged")).is_ok());
+    let one = Terms {
+        roster: None,
+        ..of("fhaim-l2")
     };
-    assert_eq!(Encryption::of_new(Some(&roster)), Encryption::PublicKey);
-    let terms = Terms {
-        roster: Some(roster),
-        encryption: Encryption::HolderKey,
-        ..terms()
+    let one = one.complete(&Mechanisms).unwrap();
+    assert!(one.plan().is_ok() && one.outline().is_ok());
+    // Terms that were completed elsewhere are refused by each service that plans with them.
+    let two = Terms {
+        roster: of_two_holders().roster,
+        ..one
     };
-    let refused = plan(&terms).unwrap_err().to_string();
-    assert!(refused.contains("encryption"), "{refused}");
+    assert!(two.plan().is_err() && two.outline().is_err());
 }

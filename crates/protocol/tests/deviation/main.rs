@@ -9,12 +9,15 @@ mod witness;
 
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{KeyedLadder, LadderKey, LadderPlan, Rho};
-use fhaim_he::{Ciphertext, EvaluationKeys, P2, PAGE, Parameters, PublicKey, coefficient};
+use fhaim_he::{
+    Ciphertext, EvaluationKeys, HolderKey, PAGE, Parameters, PublicKey, WIDE, coefficient,
+};
 use fhaim_protocol::{
     computation::Computation,
     crypto::{CryptoService, judge::Rules},
-    encryption::Payload,
+    encryption::{Encryptor, Payload},
     holder::{Holder, Noise},
+    joint::join_uploads,
     request::{DatasetId, DecryptRequest, JobId},
     sealing::SealingKey,
     upload::{Object, Upload, UploadPlan},
@@ -72,6 +75,8 @@ struct Setting {
     crypto: CryptoService,
     public: PublicKey,
     evaluation: EvaluationKeys,
+    /// The holder's upload key.
+    own: HolderKey,
     rng: ChaCha20Rng,
 }
 
@@ -85,7 +90,7 @@ impl Setting {
         let mut rng = Self::generator();
         let table = table();
         let run = LadderPlan::new(10, UNITS).unwrap();
-        let params = Parameters::new(P2).unwrap();
+        let params = Parameters::new(WIDE).unwrap();
         let rules = Rules {
             dataset: DATASET,
             domain: table.domain().clone(),
@@ -95,14 +100,15 @@ impl Setting {
             runs: 1,
             run_budget: Rho::from_f64_down(100.0).unwrap(),
             run_ladder: run,
-            residues: P2.plaintext_moduli.len(),
+            residues: WIDE.plaintext_moduli.len(),
             witness,
         };
         let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
         Self {
             public: crypto.public_key(&mut rng).unwrap(),
-            evaluation: crypto.evaluation_keys(&mut rng).unwrap(),
+            evaluation: crypto.evaluation_keys(None, &mut rng).unwrap(),
             key: LadderKey::random(DATASET.0, &mut rng),
+            own: HolderKey::random(&params, &mut rng).unwrap(),
             table,
             run,
             params,
@@ -112,13 +118,14 @@ impl Setting {
     }
 
     fn plan(&self) -> UploadPlan {
-        UploadPlan::for_table(self.table.domain(), 100, self.run, &P2).unwrap()
+        UploadPlan::for_table(self.table.domain(), 100, self.run, &WIDE).unwrap()
     }
 
     fn objects(&mut self) -> Objects {
         let plan = self.plan();
-        let (public, key, table) = (self.public.clone(), self.key.clone(), self.table.clone());
-        let holder = Holder::new(&table, 1000, Noise::Keyed(&key), &public, plan).unwrap();
+        let noise = Noise::Keyed(&self.key);
+        let encryptor = Encryptor::sole(&self.public, &self.own);
+        let holder = Holder::new(&self.table, 1000, noise, encryptor, plan).unwrap();
         let mut objects = Objects::new();
         for object in plan.objects() {
             objects.insert(object, holder.encrypt(object, &mut self.rng).unwrap());
@@ -132,6 +139,7 @@ impl Setting {
         let upload = Upload::from_objects(&self.params, self.plan(), of).unwrap();
         let domain = self.table.domain().clone();
         let keys = self.evaluation.clone();
+        let upload = join_uploads(&domain, &Holders::one(), &keys, &[upload]).unwrap();
         let computation = Computation::new(DATASET, domain, self.public.clone(), keys, upload);
         let book = self.crypto.begin(JOB, [4; 32]).unwrap();
         let window = book.window().clone();
@@ -168,8 +176,8 @@ impl Setting {
 /// Zeros where the holder's noise is.
 fn without_noise(setting: &mut Setting, objects: &Objects) -> Objects {
     let mut objects = objects.clone();
-    let zero = setting.public.encrypt(&vec![0; PAGE], &mut setting.rng);
-    let zero = Payload::Ciphertexts(zero.unwrap());
+    let zero = setting.own.encrypt(&vec![0; PAGE], &mut setting.rng);
+    let zero = Payload::Seeded(zero.unwrap());
     for (object, taken) in &mut objects {
         if let Object::Noise { .. } = object {
             taken.clone_from(&zero);

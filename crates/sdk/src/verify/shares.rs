@@ -3,6 +3,7 @@
 use fhaim_api::Digest;
 use fhaim_api::dataset::Dataset;
 use fhaim_domain::Version;
+use fhaim_protocol::crypto::chain::Tip;
 use fhaim_protocol::roster::HolderKey;
 use fhaim_protocol::shares::{Masks, unmask};
 use fhaim_protocol::terms::Outline;
@@ -11,21 +12,23 @@ use fhaim_synth::verify::difference;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
-use super::{Asked, BY_COLUMNS, Fault, OTHER_TABLE, Own, Verification};
+use super::history::{Agreed, LedgerChain, TELL};
+use super::{Asked, BY_COLUMNS, Fault, OTHER_TABLE, Own, Told, Verification};
 use crate::ladder::replace;
 use crate::{Client, Error, KeptLadder, Records};
 
 impl Client {
     /// A holder's share of everything that was released of a dataset of several holders of records: its
-    /// summands, with masks that vanish from the sum of all shares alone.
+    /// summands, with masks that vanish only from the sum of all shares. Nothing is shared unless every
+    /// account of what was released agrees (docs/THREAT-MODEL.md, "Checking afterwards").
     ///
     /// # Errors
     /// [`Error::Unverifiable`] for a dataset of one holder or of columns, and for other records than those of
-    /// the upload; a key that is not the roster's; [`Error::Ladder`] where it cannot be noted for what
-    /// shares were given. What the key service refuses.
+    /// the upload; a key that is not the roster's; [`Error::Contradicted`]; [`Error::Ladder`] where this
+    /// machine's record cannot be read or written. What the services refuse.
     pub async fn share(
         &self,
         dataset: &Dataset,
@@ -34,29 +37,35 @@ impl Client {
         key: &HolderKey,
     ) -> Result<Share, Error> {
         let outline = summed(dataset)?;
+        let (id, part) = (dataset.id, kept.part());
         if !kept.is_of(records) {
             return Err(Error::Unverifiable {
-                dataset: dataset.id,
+                dataset: id,
                 reason: OTHER_TABLE,
             });
         }
         self.check_kept(dataset, kept).await?;
-        let masks = Masks::new(kept.part(), &outline.members, key)?;
+        let masks = Masks::new(part, &outline.members, key)?;
         let mut share = Share {
             version: Version,
-            dataset: dataset.id,
-            holder: kept.part(),
+            dataset: id,
+            holder: part,
             releases: Vec::new(),
         };
-        let told = self.told(dataset.id).await?;
+        let Agreed { told, chain } = self.agreed(dataset, None).await?;
+        let signed = chain.check_terms(id, &dataset.terms.0, part);
+        signed.map_err(|reason| Error::Contradicted {
+            dataset: id,
+            reason,
+        })?;
         let (records, key) = (records.clone(), kept.key().clone());
-        let notes = kept.path().with_extension("shared");
+        let path = kept.path().with_extension(RECORD);
         let sharing = tokio::task::spawn_blocking(move || {
-            let mut given = Given::read(notes)?;
+            let mut record = Record::read(id, path)?;
+            record.take(&outline, &told, &chain)?;
             let mut own = Own::new(&records, &key, &outline)?;
             told.check(&outline, |asked| {
-                // Noted of every release, shared or not: it decides where those behind it lie.
-                if !asked.derived || !given.may(asked) || is_square(asked) {
+                if !asked.derived || is_square(asked) {
                     return None;
                 }
                 let summands = own.summands(asked)?;
@@ -66,10 +75,35 @@ impl Client {
                 });
                 None
             });
-            given.keep()?;
+            record.keep()?;
             Ok(share)
         });
         sharing.await.map_err(|_| Error::Interrupted)?
+    }
+
+    /// Records what a job has released, once it has ended, next to the key of the upload's noise: a history
+    /// that is invented later differs from the record, and is given no share. Whether there was anything to
+    /// record: only holders of records or counts among several share, and only where the key was kept.
+    ///
+    /// # Errors
+    /// [`Error::Contradicted`]; [`Error::Ladder`] where the record cannot be read or written. What the
+    /// services refuse.
+    pub async fn record(&self, dataset: &Dataset, job: Uuid, ladder: &Path) -> Result<bool, Error> {
+        let Ok(outline) = summed(dataset) else {
+            return Ok(false);
+        };
+        if KeptLadder::read(ladder, dataset.id)?.is_none() {
+            return Ok(false);
+        }
+        let Agreed { told, chain } = self.agreed(dataset, Some(job)).await?;
+        let (id, path) = (dataset.id, ladder.with_extension(RECORD));
+        let recording = tokio::task::spawn_blocking(move || {
+            let mut record = Record::read(id, path)?;
+            record.take(&outline, &told, &chain)?;
+            record.keep()
+        });
+        recording.await.map_err(|_| Error::Interrupted)??;
+        Ok(true)
     }
 
     /// Compares every integer that was released of a dataset of several holders of records with the sum of
@@ -177,101 +211,145 @@ fn is_square(asked: &Asked<'_>) -> bool {
     matches!(asked.request.statistic, Statistic::SquaredScores(_))
 }
 
-/// For which releases shares were given, by run and number: of two releases at one place the sums would
-/// differ by exact counts, so a key service that shows another later gets none of it.
-struct Given {
-    path: PathBuf,
-    /// By `run/number`.
+/// The extension of the record's file, next to the key of the noise.
+const RECORD: &str = "shared";
+
+/// The version of the record.
+const RECORD_VERSION: u8 = 1;
+
+/// What a record's file has.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recorded {
+    version: Version<RECORD_VERSION>,
+    /// Statements of releases, by `run/number`.
     statements: BTreeMap<String, Digest>,
-    refused: bool,
-    /// Held until the note is written: of two that share at once, the other waits and reads it.
+    /// Hashes over the ledger, by height.
+    heads: BTreeMap<u64, Digest>,
+}
+
+/// Which releases this machine has seen, by run and number, and the ledger's hashes. A share of another release
+/// at the same place would show exact counts by the difference of two sums, so a key service that shows another
+/// one later gets no share.
+struct Record {
+    dataset: Uuid,
+    path: PathBuf,
+    recorded: Recorded,
+    /// Held until the record is written: a second program waits for it, and then reads the new record.
     _lock: File,
 }
 
-impl Given {
-    fn fault(path: &std::path::Path, reason: String) -> Error {
-        let path = path.to_owned();
-        Error::Ladder { path, reason }
-    }
-
-    fn read(path: PathBuf) -> Result<Self, Error> {
+impl Record {
+    fn read(dataset: Uuid, path: PathBuf) -> Result<Self, Error> {
         let lock = File::create(path.with_extension("lock"));
         let lock = lock.and_then(|file| file.lock().map(|()| file));
-        let lock = lock.map_err(|error| Self::fault(&path, error.to_string()))?;
-        let statements = match std::fs::read(&path) {
-            Ok(text) => serde_json::from_slice(&text)
-                .map_err(|_| Self::fault(&path, "not a note of shares".to_owned()))?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
-            Err(error) => return Err(Self::fault(&path, error.to_string())),
+        let lock = lock.map_err(|error| fault(&path, error.to_string()))?;
+        let recorded = match std::fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text).map_err(|_| {
+                let problem = format!("not a record of releases of version {RECORD_VERSION}");
+                fault(&path, problem)
+            })?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Recorded::default(),
+            Err(error) => return Err(fault(&path, error.to_string())),
         };
         Ok(Self {
+            dataset,
             path,
-            statements,
-            refused: false,
+            recorded,
             _lock: lock,
         })
     }
 
-    /// Whether a share of a release may be given: none was of another at its place.
-    fn may(&mut self, asked: &Asked<'_>) -> bool {
-        let place = format!("{}/{}", asked.run, asked.request.number);
-        let statement = Digest(*asked.statement);
-        let known = *self.statements.entry(place).or_insert(statement);
-        self.refused |= known != statement;
-        known == statement
+    /// Takes in releases on which all accounts agree, and the end of the ledger.
+    fn take(&mut self, outline: &Outline, told: &Told, chain: &LedgerChain) -> Result<(), Error> {
+        let heads = &self.recorded.heads;
+        let mut other = heads
+            .iter()
+            .find(|(height, head)| !chain.contains(**height, head))
+            .map(|(height, _)| format!("entry {height} of the ledger"));
+        let found = told.check(outline, |asked| {
+            let place = format!("{}/{}", asked.run, asked.request.number);
+            match asked.derived && self.is_known(place.clone(), asked.statement) {
+                true => None,
+                false => {
+                    other.get_or_insert(format!("release {place} (run/number)"));
+                    Some(Fault::Statement)
+                }
+            }
+        });
+        let other = other.or_else(|| {
+            let finding = found.findings.first();
+            finding.map(|found| format!("release {} of job {}", found.number, found.job))
+        });
+        match other {
+            None => {
+                let Tip { height, head } = chain.tip();
+                self.recorded.heads.insert(height, Digest(head));
+                Ok(())
+            }
+            Some(what) => Err(Error::Contradicted {
+                dataset: self.dataset,
+                reason: format!(
+                    "{what}: the key service shows something else than this machine recorded, or than its \
+                     own ledger pays for. It was set back, or invents releases. {TELL}"
+                ),
+            }),
+        }
     }
 
-    /// Notes it, before the share is handed on.
-    fn keep(&self) -> Result<(), Error> {
-        if self.refused {
-            let reason = "the key service shows another release than the one that a share was given for: \
-                          give none, since the two sums would differ by exact counts";
-            return Err(Self::fault(&self.path, reason.to_owned()));
-        }
-        // Names and digests: writing them cannot fail.
-        let text = serde_json::to_vec(&self.statements).unwrap_or_default();
-        replace(&self.path, &text).map_err(|error| Self::fault(&self.path, error.to_string()))
+    /// Whether no other statement was recorded at a place; it is recorded now.
+    fn is_known(&mut self, place: String, statement: &[u8; 32]) -> bool {
+        let statement = Digest(*statement);
+        *self.recorded.statements.entry(place).or_insert(statement) == statement
     }
+
+    /// Writes it, before a share is handed on.
+    fn keep(&self) -> Result<(), Error> {
+        // Names and digests: writing them cannot fail.
+        let text = serde_json::to_vec(&self.recorded).unwrap_or_default();
+        replace(&self.path, &text).map_err(|error| fault(&self.path, error.to_string()))
+    }
+}
+
+fn fault(path: &Path, reason: String) -> Error {
+    let path = path.to_owned();
+    Error::Ladder { path, reason }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fhaim_release::ReleaseRequest;
+
+    fn record(path: &Path) -> Result<Record, Error> {
+        Record::read(Uuid::from_u128(1), path.to_owned())
+    }
 
     #[test]
-    fn one_release_at_a_place_is_shared() {
+    fn record_knows_one_statement_at_a_place() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.shared");
-        let request = |number| ReleaseRequest {
-            number,
-            statistic: Statistic::Total,
-            variance_units: 1,
+        let is_known = |record: &mut Record, place: &str, statement: u8| {
+            record.is_known(place.to_owned(), &[statement; 32])
         };
-        let may = |given: &mut Given, run, number, statement: &[u8; 32]| {
-            given.may(&Asked {
-                derived: true,
-                run,
-                request: &request(number),
-                spans: &[],
-                statement,
-                released: &[],
-            })
-        };
-        let mut given = Given::read(path.clone()).unwrap();
-        assert!(may(&mut given, 0, 0, &[1; 32]));
-        assert!(may(&mut given, 0, 1, &[2; 32]));
-        assert!(may(&mut given, 1, 0, &[3; 32]));
-        given.keep().unwrap();
-        drop(given);
-        let mut again = Given::read(path.clone()).unwrap();
-        assert!(may(&mut again, 0, 0, &[1; 32]));
-        again.keep().unwrap();
-        assert!(!may(&mut again, 0, 1, &[9; 32]));
-        assert!(again.keep().is_err());
-        drop(again);
-        std::fs::write(&path, "{").unwrap();
-        assert!(Given::read(path).is_err());
+        let mut first = record(&path).unwrap();
+        assert!(is_known(&mut first, "0/0", 1));
+        assert!(is_known(&mut first, "0/1", 2));
+        assert!(is_known(&mut first, "1/0", 3));
+        first.keep().unwrap();
+        drop(first);
+        let mut again = record(&path).unwrap();
+        assert!(is_known(&mut again, "0/0", 1));
+        assert!(!is_known(&mut again, "0/1", 9));
+    }
+
+    #[test]
+    fn damaged_record_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.shared");
+        for text in ["{", "[]", "{\"version\":2,\"statements\":{},\"heads\":{}}"] {
+            std::fs::write(&path, text).unwrap();
+            assert!(record(&path).is_err(), "{text}");
+        }
     }
 
     #[test]

@@ -26,9 +26,9 @@ use crate::store::uploads as store;
 pub(crate) use self::copies::must_be_witnessed;
 pub use self::copies::{listing, object};
 pub use self::deletion::{delete, finish_deletions, take_back};
-pub use self::objects::{complete, discard, missing, objects, put};
+pub use self::objects::{complete, discard, missing, objects, put, upload_key};
 pub use self::registration::register;
-pub use crate::store::uploads::{Kept, KeyDigests, Part, Stored};
+pub use crate::store::uploads::{Kept, Keys, Part, Stored};
 
 /// The contribution of a dataset of one holder.
 pub const WHOLE: u32 = 0;

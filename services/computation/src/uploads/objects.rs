@@ -4,7 +4,7 @@ use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{Complete, Missing, Upload, UploadState};
-use fhaim_he::Parameters;
+use fhaim_he::{HolderKeyId, Parameters};
 use fhaim_platform::Failure;
 use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
@@ -101,7 +101,11 @@ pub async fn put(
     let params = outline(&stored.terms)?.parameters();
     let params = params.map_err(Failure::internal)?;
     let plan = registered(state, stored, contribution).await?;
-    let bytes = check(params, plan, object, digest, body).await?;
+    let key = match &stored.terms.roster {
+        None => None,
+        Some(_) => Some(upload_key(stored, contribution)?),
+    };
+    let bytes = check(params, plan, object, digest, body, key).await?;
     let mut tx = state.base.store.begin().await?;
     lock_open(state, &mut tx, stored.dataset, contribution).await?;
     drop(tx);
@@ -167,12 +171,21 @@ async fn enter(
     Ok(before)
 }
 
+/// The upload key that the key services made for a holder of a roster.
+pub fn upload_key(stored: &Stored, contribution: u32) -> Result<HolderKeyId, Failure> {
+    let name = stored.keys.uploads.get(contribution as usize);
+    let name = name.ok_or_else(|| Failure::internal("a holder without an upload key"))?;
+    Ok(*name)
+}
+
+/// Refuses bytes that are not an object of the plan. An object of a roster's holder must be under `key`.
 async fn check(
     params: Parameters,
     plan: PartPlan,
     object: Object,
     digest: Digest,
     body: Bytes,
+    key: Option<HolderKeyId>,
 ) -> Result<Bytes, Failure> {
     if !plan.contains(object) {
         return Err(Failure::not_found());
@@ -181,9 +194,11 @@ async fn check(
         if Digest::of(&body) != digest {
             return Err(Refusal::ObjectDigest);
         }
-        match plan.decode(&params, object, &body) {
-            Ok(_) => Ok(body),
-            Err(error) => Err(Refusal::Object(error.to_string())),
+        let decoded = plan.decode(&params, object, &body);
+        let decoded = decoded.map_err(|error| Refusal::Object(error.to_string()))?;
+        match key {
+            Some(key) if !decoded.is_under(key) => Err(Refusal::OtherKey),
+            _ => Ok(body),
         }
     };
     Ok(blocking(work).await??)

@@ -4,17 +4,17 @@ use fhaim_api::Digest;
 use fhaim_api::keys::KeySet;
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{NewUpload, Upload, WireLayout};
-use fhaim_he::{EvaluationKeys, Layout, ParameterSet, PublicKey};
+use fhaim_he::{EvaluationKeys, Layout, ParameterSet, PublicKey, RosterKeys, RosterShape};
 use fhaim_platform::Failure;
 use fhaim_platform::peer::{Body, PeerError};
 use fhaim_platform::threads::blocking;
 use fhaim_protocol::part::PartPlan;
 use fhaim_protocol::roster::Partition;
-use fhaim_protocol::terms::{Outline, Terms};
+use fhaim_protocol::terms::Terms;
 use reqwest::Method;
 use uuid::Uuid;
 
-use super::{KeyDigests, Part, Stored, find, foreign, number_of, outline, part_plan, show, store};
+use super::{Keys, Part, Stored, find, foreign, number_of, outline, part_plan, show, store};
 use crate::problem::Refusal;
 use crate::store::uploads::NewPart;
 use crate::{Role, State, limits};
@@ -198,17 +198,12 @@ async fn upload(
         return same_terms(stored, &terms);
     }
     // What several holders' parts take is counted with each.
-    let bytes = if terms.roster.is_some() {
-        check_agreed(state, dataset, &terms).await?;
-        0
-    } else {
-        bytes
-    };
+    let bytes = if terms.roster.is_some() { 0 } else { bytes };
     let mut tx = state.base.store.begin().await?;
     limits::check(state, &mut tx, owner, bytes).await?;
     drop(tx); // summed up again where the upload is stored
     let folder = format!("uploads/{dataset}/{}", Uuid::new_v4());
-    let keys = fetch_keys(state, dataset, &folder, &outline(&terms)?).await?;
+    let keys = fetch_keys(state, dataset, &folder, &terms).await?;
     let stored = Stored {
         dataset,
         owner,
@@ -242,18 +237,26 @@ fn same_terms(stored: Stored, terms: &Terms) -> Result<Stored, Failure> {
     }
 }
 
-/// Refuses terms with a roster other than those that the dataset's keys were made with: whoever
-/// knows its identifier could otherwise keep its holders out.
-async fn check_agreed(state: &State, dataset: Uuid, terms: &Terms) -> Result<(), Failure> {
+/// What the crypto service says of the dataset's keys. Refuses keys that were made under other terms, where the terms
+/// have a roster: whoever knows a dataset's identifier could otherwise keep its holders out. Refuses keys that several
+/// services are to share, and that not all of them have confirmed: the first could have made them without the others.
+async fn key_set(state: &State, dataset: Uuid, terms: &Terms) -> Result<KeySet, Failure> {
     let path = format!("/v1/datasets/{dataset}");
     let made: Result<KeySet, PeerError> = state.crypto.json(Method::GET, &path, Body::Empty).await;
-    match made {
-        Ok(made) if made.terms.0 == *terms => Ok(()),
-        Ok(_) => Err(Refusal::OtherUpload.into()),
-        Err(PeerError::Problem { problem, .. }) if problem.kind == ProblemKind::NotFound => {
-            Err(Refusal::NoKeys.into())
+    let made = made.map_err(no_keys)?;
+    if terms.roster.is_some() && made.terms.0 != *terms {
+        return Err(Refusal::OtherUpload.into());
+    }
+    made.check_confirmed().map_err(Refusal::Unconfirmed)?;
+    Ok(made)
+}
+
+fn no_keys(error: PeerError) -> Failure {
+    match error {
+        PeerError::Problem { problem, .. } if problem.kind == ProblemKind::NotFound => {
+            Refusal::NoKeys.into()
         }
-        Err(error) => Err(error.into()),
+        other => other.into(),
     }
 }
 
@@ -314,42 +317,52 @@ fn check_counts(plan: &PartPlan, set: &ParameterSet, most: u64) -> Result<(), Re
     })
 }
 
-/// Fetches the dataset's public and evaluation keys into a folder, and checks that they are what
-/// they say.
+/// Fetches the dataset's public and evaluation keys into a folder, and checks that they are the announced keys, for the
+/// uploads that the terms have.
 async fn fetch_keys(
     state: &State,
     dataset: Uuid,
     folder: &str,
-    plan: &Outline,
-) -> Result<KeyDigests, Failure> {
+    terms: &Terms,
+) -> Result<Keys, Failure> {
+    let made = key_set(state, dataset, terms).await?;
     let fetch = async |name: &str| {
         let path = format!("/v1/datasets/{dataset}/{name}");
         let keys = state.crypto.bytes(Method::GET, &path, Body::Empty).await;
-        keys.map_err(|error| match error {
-            PeerError::Problem { problem, .. } if problem.kind == ProblemKind::NotFound => {
-                Failure::from(Refusal::NoKeys)
-            }
-            other => other.into(),
-        })
+        keys.map_err(no_keys)
     };
     let public = fetch("public-key").await?;
     let evaluation = fetch("evaluation-keys").await?;
-    let params = plan.parameters().map_err(Failure::internal)?;
+    let params = outline(terms)?.parameters().map_err(Failure::internal)?;
     let (public_bytes, evaluation_bytes) = (public.clone(), evaluation.clone());
+    let shape = terms.roster_shape();
     let check = move || {
-        PublicKey::from_bytes(&params, &public_bytes)?;
-        EvaluationKeys::from_bytes(&params, &evaluation_bytes)?;
-        Ok(KeyDigests {
-            public: Digest::of(&public_bytes),
-            evaluation: Digest::of(&evaluation_bytes),
+        if Digest::of(&public_bytes) != made.public_key
+            || Digest::of(&evaluation_bytes) != made.evaluation_keys
+        {
+            return Err(Failure::internal(
+                "other keys than the crypto service announced",
+            ));
+        }
+        PublicKey::from_bytes(&params, &public_bytes).map_err(Failure::internal)?;
+        let keys = EvaluationKeys::from_bytes(&params, &evaluation_bytes);
+        let keys = keys.map_err(Failure::internal)?;
+        if keys.roster().map(RosterKeys::shape) != shape {
+            return Err(Failure::internal("evaluation keys for another roster"));
+        }
+        let holders = 0..shape.map_or(0, RosterShape::holders);
+        let uploads = holders.filter_map(|holder| Some(keys.roster()?.upload(holder)?.id()));
+        Ok(Keys {
+            public: made.public_key,
+            evaluation: made.evaluation_keys,
+            uploads: uploads.collect(),
         })
     };
-    let digests = blocking(check).await?;
-    let digests = digests.map_err(|error: fhaim_he::Error| Failure::internal(error))?;
+    let keys = blocking(check).await??;
     let blobs = &state.base.blobs;
     blobs.put(&format!("{folder}/public"), public).await?;
     blobs
         .put(&format!("{folder}/evaluation"), evaluation)
         .await?;
-    Ok(digests)
+    Ok(keys)
 }

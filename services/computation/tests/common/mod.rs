@@ -16,14 +16,15 @@ use fhaim_computation::uploads::{self, Stored, WHOLE};
 use fhaim_computation::{Config, Memory, State};
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::Rho;
-use fhaim_he::{EvaluationKeys, PublicKey, SecretKey};
+use fhaim_he::{EvaluationKeys, HolderKey, PublicKey, SecretKey};
 use fhaim_platform::Failure;
 use fhaim_platform::program::Program;
 use fhaim_protocol::crypto::chain::{ReceiptKey, Tip};
+use fhaim_protocol::encryption::{Encryption, Encryptor};
 use fhaim_protocol::holder::{Holder, Noise};
 use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::sealing::SealingKey;
-use fhaim_protocol::terms::{Plan, Terms};
+use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::{Object, UploadPlan};
 use fhaim_protocol::window::Window;
 use fhaim_release::{ReleaseRequest, Statistic};
@@ -57,34 +58,53 @@ pub fn table() -> Table {
 pub struct Keys {
     pub public: PublicKey,
     pub evaluation: EvaluationKeys,
+    /// The upload key of each holder.
+    pub uploads: Vec<HolderKey>,
     /// Terms that the keys of every dataset were made with, where it is asked.
     pub agreed: Arc<Mutex<Option<Terms>>>,
 }
 
 /// A key set as the crypto service shows it.
-fn key_set(dataset: Uuid, terms: Terms) -> Value {
+fn key_set(dataset: Uuid, terms: Terms, [public, evaluation]: [Digest; 2]) -> Value {
     let key = ReceiptKey::random(&mut StdRng::seed_from_u64(1));
     let receipt: Receipt = key
         .sign(DatasetId(dataset.into_bytes()), Tip::default())
         .into();
-    let (nothing, digest) = (Cost::from(Rho::ZERO), Digest::of(b"key"));
+    let nothing = Cost::from(Rho::ZERO);
     json!({
         "dataset": dataset, "terms": WireTerms(terms), "parameter_set": 1,
-        "public_key": digest, "evaluation_keys": digest, "budget": nothing, "spent": nothing,
+        "public_key": public, "evaluation_keys": evaluation, "budget": nothing, "spent": nothing,
         "runs_begun": 0, "receipt_key": "", "receipt": receipt,
         "created_at": "2026-01-01T00:00:00Z"
     })
 }
 
 impl Keys {
-    pub fn new(plan: &Plan) -> Self {
-        let params = plan.parameters().unwrap();
+    /// The keys of terms, and of the upload keys of their holders.
+    pub fn new(terms: &Terms) -> Self {
+        let params = terms.plan().unwrap().parameters().unwrap();
         let mut rng = OsRng.unwrap_err();
         let secret = SecretKey::random(&params, &mut rng).unwrap();
+        let (evaluation, seeds) = match terms.roster_shape() {
+            None => (secret.evaluation_keys(&mut rng), None),
+            Some(shape) => {
+                let seeds = (0..shape.holders()).map(|holder| secret.upload_seed(holder));
+                let keys = secret.roster_evaluation_keys(shape, &mut rng);
+                (keys, Some(seeds.collect::<Vec<_>>()))
+            }
+        };
+        let uploads = match seeds {
+            None => vec![HolderKey::random(&params, &mut rng).unwrap()],
+            Some(seeds) => {
+                let key = |seed| HolderKey::from_seeds(&params, vec![seed]).unwrap();
+                seeds.into_iter().map(key).collect()
+            }
+        };
         Self {
             public: secret.public_key(&mut rng).unwrap(),
-            evaluation: secret.evaluation_keys(&mut rng).unwrap(),
-            agreed: Arc::default(),
+            evaluation: evaluation.unwrap(),
+            uploads,
+            agreed: Arc::new(Mutex::new(Some(terms.clone()))),
         }
     }
 
@@ -92,10 +112,11 @@ impl Keys {
     pub async fn serve(&self) -> String {
         let public = self.public.to_bytes().unwrap();
         let evaluation = self.evaluation.to_bytes();
+        let digests = [&public, &evaluation].map(|key| Digest::of(key));
         let agreed = self.agreed.clone();
         let show = async move |Path(dataset): Path<Uuid>| {
             let terms = agreed.lock().unwrap().clone();
-            axum::Json(key_set(dataset, terms.unwrap()))
+            axum::Json(key_set(dataset, terms.unwrap(), digests))
         };
         let routes = Router::new()
             .route("/v1/datasets/{dataset}", get(show))
@@ -121,14 +142,19 @@ pub struct Fixture {
 
 impl Fixture {
     pub async fn new() -> Self {
-        let plan = terms(1000).plan().unwrap();
-        let keys = Keys::new(&plan);
+        Self::under(&terms(1000)).await
+    }
+
+    /// The same with the keys of these terms.
+    pub async fn under(terms: &Terms) -> Self {
+        let plan = terms.plan().unwrap();
+        let keys = Keys::new(terms);
         let folder = tempfile::tempdir().unwrap();
         let upload =
             UploadPlan::for_table(table().domain(), RECORDS, plan.ladder().unwrap(), &plan.set);
         Self {
             state: open(folder.path(), &keys.serve().await, 1 << 30).await,
-            plan: upload.unwrap(),
+            plan: upload.unwrap().under(plan.encryption),
             keys,
             folder,
         }
@@ -154,13 +180,17 @@ impl Fixture {
 
     /// An object's bytes, other ones for another seed.
     pub fn encode(&self, object: Object, seed: u64) -> Bytes {
-        self.encode_of(self.plan, object, seed)
+        self.encode_as(0, object, seed)
     }
 
-    /// The same of a plan with another ladder.
-    pub fn encode_of(&self, plan: UploadPlan, object: Object, seed: u64) -> Bytes {
-        let table = table();
-        let holder = Holder::new(&table, 1000, Noise::Fresh, &self.keys.public, plan).unwrap();
+    /// The same of a holder of the roster.
+    pub fn encode_as(&self, holder: usize, object: Object, seed: u64) -> Bytes {
+        let (table, key) = (table(), &self.keys.uploads[holder]);
+        let encryptor = match self.plan.encryption {
+            Encryption::OwnKey => Encryptor::sole(&self.keys.public, key),
+            Encryption::RosterKey => Encryptor::of_roster(key),
+        };
+        let holder = Holder::new(&table, 1000, Noise::Fresh, encryptor, self.plan).unwrap();
         let mut rng = StdRng::seed_from_u64(seed);
         holder.encode(object, &mut rng).unwrap().into()
     }

@@ -3,7 +3,10 @@
 use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_api::dataset::WireTerms;
-use fhaim_api::keys::{Confirmation, KeyServiceDocument, KeyServices, NewShare};
+use fhaim_api::keys::{
+    Confirmation, DebitedByServices, DebitedReleases, KeyServiceDocument, KeyServices, NewShare,
+    UploadKeyRequest, UploadKeySeeds, UploadSeedCall,
+};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_dp::generator;
@@ -15,20 +18,20 @@ use fhaim_platform::threads::blocking;
 use fhaim_protocol::Error;
 use fhaim_protocol::crypto::chain::{Act, ReceiptKey};
 use fhaim_protocol::crypto::judge::{Book, Rules};
-use fhaim_protocol::crypto::{self, Digests, Judged, Outcome};
 use fhaim_protocol::panel::KeyService;
 use fhaim_protocol::panel::call::{self, Answer};
 use fhaim_protocol::panel::decryption::{Opened, Reader};
 use fhaim_protocol::panel::generation::KeyGeneration;
 use fhaim_protocol::panel::seat::{Assignment, Seat};
 use fhaim_protocol::terms::{Outline, Plan, Terms};
+use fhaim_protocol::upload_key::SeedRequest;
 use reqwest::Method;
 use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::State;
 use crate::decryption::{self, Call, Sent};
-use crate::keys::{Fresh, Stored};
+use crate::keys::{self, Fresh, Stored};
 use crate::problem::Refusal;
 use crate::shares;
 use crate::store::chain;
@@ -94,6 +97,28 @@ pub async fn services(state: &State) -> Result<KeyServices, Failure> {
     Ok(KeyServices { services })
 }
 
+/// What the others of a dataset's services have debited, as each signs it.
+///
+/// # Errors
+/// [`ProblemKind::Unavailable`] where one does not answer.
+pub(crate) async fn debited(state: &State, stored: &Stored) -> Result<DebitedByServices, Failure> {
+    let path = format!("/v1/shares/{}/debited", stored.dataset);
+    let mut services = Vec::new();
+    for member in members(state, &stored.terms.key_services)? {
+        let client = member.client.with_tries(TRIES_OF_WHO_WAITS);
+        let asked = client.json(Method::GET, &path, Body::Empty).await;
+        let debited: DebitedReleases = asked.map_err(|error: PeerError| {
+            Failure::unavailable(format!(
+                "key service {} does not say what it has debited: try again",
+                member.name
+            ))
+            .because(error)
+        })?;
+        services.push(debited);
+    }
+    Ok(DebitedByServices { services })
+}
+
 /// The others of a dataset's services.
 fn members<'a>(state: &'a State, services: &'a [KeyService]) -> Result<Vec<Member<'a>>, Failure> {
     let others = services.get(1..).unwrap_or_default();
@@ -140,9 +165,10 @@ pub(crate) async fn make(
     }
     let params = plan.parameters().map_err(Failure::internal)?;
     let key = state.office.key.clone();
+    let shape = terms.roster_shape();
     let beginning = move || {
         let share = KeyShare::random(&params, &mut generator()?)?;
-        KeyGeneration::new(panel, share, key)
+        KeyGeneration::new(panel, shape, share, key)
     };
     let generation = state.making.blocking(owner, beginning).await?;
     let generation = generation.map_err(Failure::internal)?;
@@ -158,6 +184,42 @@ pub(crate) async fn make(
         })
     };
     blocking(finishing).await?.map_err(Failure::internal)
+}
+
+/// The seeds of a holder's upload key from this service and from each other, encrypted for the holder.
+///
+/// # Errors
+/// [`ProblemKind::Unavailable`] while another service does not answer; a seed that cannot be encrypted.
+pub(crate) async fn upload_seeds(
+    state: &State,
+    stored: &Stored,
+    request: SeedRequest,
+    asked: &UploadKeyRequest,
+) -> Result<Vec<Vec<u8>>, Failure> {
+    let params = keys::outline(&stored.terms)?.parameters();
+    let params = params.map_err(Failure::internal)?;
+    let mut tx = state.base.store.begin().await?;
+    let shared = store::find(&mut tx, stored.dataset).await?;
+    tx.commit().await?;
+    let said = shared.and_then(|shared| shared.confirmation);
+    let said = said.ok_or_else(|| Failure::internal("the key was confirmed by no one"))?;
+    let seat = shares::seat(state, stored, &params, &said)?;
+    let own = shares::upload_seed(&seat, &request)?;
+    let body = serde_json::to_vec(&UploadSeedCall {
+        holder: request.holder,
+        request: asked.clone(),
+        confirmation: said,
+    })?;
+    let path = format!("/v1/shares/{}/upload-key", stored.dataset);
+    let mut seeds = vec![own];
+    for member in members(state, &stored.terms.key_services)? {
+        let sent = member
+            .client
+            .json(Method::POST, &path, Body::Json(body.clone()));
+        let answer: UploadKeySeeds = sent.await.map_err(|error| member.failure(&error))?;
+        seeds.extend(answer.bytes().map_err(Failure::internal)?);
+    }
+    Ok(seeds)
 }
 
 /// Refuses services that are not this one and those that it has share keys with it.
@@ -236,47 +298,58 @@ async fn exchange(
     }
 }
 
-/// Judges a batch, has the other services share it, and adds up what they share.
+/// What the other services share of a batch. Each of them has debited it.
+pub(crate) struct Shared {
+    seat: Arc<Seat>,
+    shares: Vec<Vec<u8>>,
+}
+
+/// Promises a batch that this service would grant, and has the other services share it.
 ///
 /// # Errors
 /// As `decryption::decrypt`; [`ProblemKind::Unavailable`] while another service does not answer.
-pub(crate) async fn judge(
+pub(crate) async fn ask(
     state: &State,
     call: &Call,
     (stored, plan): (&Stored, &Outline),
-    (rules, book): (Rules, Book),
-    (sent, digests): (Sent, Option<Digests>),
-) -> Result<Outcome, Failure> {
-    let judged = crypto::judge(&rules, &book, &sent.request, digests);
-    let grant = match judged.map_err(decryption::refused)? {
-        Judged::Done(outcome) => return Ok(outcome),
-        Judged::Granted(grant) => grant,
-    };
-    let params = plan.parameters().map_err(Failure::internal)?;
-    let (seat, said, message) =
-        promise(state, call, (stored, plan), (&rules, &book, &sent)).await?;
+    (rules, judged): (&Rules, &Book),
+    sent: &Sent,
+) -> Result<Shared, Failure> {
+    let (seat, said, message) = promise(state, call, (stored, plan), (rules, judged, sent)).await?;
     let members = members(state, &stored.terms.key_services)?;
-    let shares = ask(&members, call, &seat, (said, message, &sent)).await?;
+    let shares = ask_each(&members, call, &seat, (said, message, sent)).await?;
+    Ok(Shared { seat, shares })
+}
+
+/// Adds up what all services share of a batch, once this service has debited it too: nothing where a page cannot be
+/// decrypted, of which the others are told.
+///
+/// # Errors
+/// A share that cannot be made or read.
+pub(crate) async fn open(
+    state: &State,
+    call: &Call,
+    (stored, plan): (&Stored, &Outline),
+    Shared { seat, shares }: Shared,
+    sent: Arc<Sent>,
+) -> Result<Option<Vec<Vec<i64>>>, Failure> {
+    let params = plan.parameters().map_err(Failure::internal)?;
     let reading = move || {
         let mut reader = Reader::new(seat.panel().clone(), params.clone(), *seat.transcript())?;
         let opened = Opened::of(&params, &sent.request)?;
-        let all: Vec<Vec<u8>> = shares
-            .into_iter()
-            .chain([seat.share(&sent.request)?])
-            .collect();
+        let own = seat.share(&sent.request)?;
+        let all: Vec<Vec<u8>> = shares.into_iter().chain([own]).collect();
         reader.read(&sent.request.releases, &opened, &all)
     };
-    let answers = match blocking(reading).await? {
-        Ok(answers) => Some(answers),
-        Err(Error::Frozen(_) | Error::Request(_)) => None,
-        Err(error) => return Err(Failure::internal(error)),
-    };
-    if answers.is_none() {
-        freeze(&members, call.dataset).await;
+    match blocking(reading).await? {
+        Ok(answers) => Ok(Some(answers)),
+        Err(Error::Frozen(_) | Error::Request(_)) => {
+            let members = members(state, &stored.terms.key_services)?;
+            freeze(&members, call.dataset).await;
+            Ok(None)
+        }
+        Err(error) => Err(Failure::internal(error)),
     }
-    Ok(Outcome::Ruled(Box::new(crypto::rule(
-        &book, *grant, answers,
-    ))))
 }
 
 /// What every other service is shown of a batch, beside its request and the promises so far.
@@ -335,7 +408,7 @@ async fn promise(
 }
 
 /// Shows a batch to all others until each has shared it: none does before all have promised.
-async fn ask(
+async fn ask_each(
     members: &[Member<'_>],
     call: &Call,
     seat: &Seat,

@@ -1,8 +1,13 @@
 //! What a key service does for the first of those that it shares a key with.
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use fhaim_api::Digest;
-use fhaim_api::keys::{Confirmation, NewShare, read_attempt};
+use fhaim_api::keys::{
+    Confirmation, DebitedRelease, DebitedReleases, NewShare, UploadKeySeeds, UploadSeedCall,
+    read_attempt,
+};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_dp::generator;
@@ -30,7 +35,7 @@ use crate::keys::{self, Stored};
 use crate::problem::Refusal;
 use crate::store::shares::{self as store, SharedKey};
 use crate::store::{chain, keys as key_sets};
-use crate::{State, ledger, limits, shares};
+use crate::{State, ledger, limits, shares, upload_keys};
 
 /// Key generations under way at a time, each in some tens of megabytes: the one that has waited longest gives way.
 const ATTEMPTS_AT_ONCE: usize = 4;
@@ -87,9 +92,10 @@ pub async fn begin(state: &State, dataset: Uuid, new: NewShare) -> Result<(), Fa
     let params = keys::outline(terms)?.parameters();
     let params = params.map_err(|error| Refusal::Terms(error.to_string()))?;
     let key = state.office.key.clone();
+    let shape = terms.roster_shape();
     let making = move || {
         let share = KeyShare::random(&params, &mut generator()?)?;
-        KeyGeneration::new(panel, share, key)
+        KeyGeneration::new(panel, shape, share, key)
     };
     let generation = state.making.blocking(new.owner, making).await?;
     let attempt = Attempt {
@@ -121,6 +127,33 @@ async fn must_not_be_made(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<(
         }) => Ok(()),
         _ => Err(Refusal::OtherTerms.into()),
     }
+}
+
+/// This service's seed of a holder's upload key, encrypted for the holder. It leaves once all services have confirmed the
+/// keys: whoever knew it before could make keys that show those of others.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`] for a holder that the roster does not have; [`Refusal::Signature`] for a request that is not
+/// signed with the holder's key.
+pub async fn upload_seed(
+    state: &State,
+    dataset: Uuid,
+    call: &UploadSeedCall,
+) -> Result<UploadKeySeeds, Failure> {
+    let stored = keys::find(state, dataset).await?;
+    let request = upload_keys::signed(&stored, call.holder, &call.request)?;
+    confirm(state, &stored, &call.confirmation).await?;
+    let params = keys::outline(&stored.terms)?.parameters();
+    let params = params.map_err(Failure::internal)?;
+    let seat = shares::seat(state, &stored, &params, &call.confirmation)?;
+    let sealed = shares::upload_seed(&seat, &request)?;
+    let mut tx = state.base.store.begin().await?;
+    let action = format!("fetch the upload key of holder {}", call.holder + 1);
+    asked(dataset, &action).write(&mut tx, true).await?;
+    tx.commit().await?;
+    Ok(UploadKeySeeds {
+        seeds: vec![URL_SAFE_NO_PAD.encode(sealed)],
+    })
 }
 
 /// Takes messages of a key generation, and says this service's next.
@@ -432,6 +465,29 @@ async fn debit(state: &State, batch: &Batch) -> Result<(), Failure> {
     let debited = batch.sent.request.releases.len();
     metrics::counter!("releases_debited_total").increment(debited as u64);
     Ok(())
+}
+
+/// What this service has debited of a dataset, signed: holders compare it with what the first service shows.
+///
+/// # Errors
+/// [`ProblemKind::NotFound`]; a failure of the store.
+pub async fn debited(state: &State, dataset: Uuid) -> Result<DebitedReleases, Failure> {
+    keys::find(state, dataset).await?;
+    let mut tx = state.base.store.begin().await?;
+    let acts = chain::debits(&mut tx, dataset).await?;
+    tx.commit().await?;
+    let mut releases = Vec::new();
+    for act in acts {
+        let Act::Released { job, entries, .. } = act else {
+            return Err(Failure::internal("a stored release that is malformed"));
+        };
+        releases.extend(entries.into_iter().map(|entry| DebitedRelease {
+            job: Uuid::from_bytes(job.0),
+            number: entry.debit.number,
+            statement: Digest(entry.debit.digest),
+        }));
+    }
+    Ok(DebitedReleases::sign(dataset, releases, &state.office.key))
 }
 
 /// Lets nothing more be shared: the first service was shown a page that could not be decrypted.

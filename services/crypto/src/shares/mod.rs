@@ -27,12 +27,14 @@ use fhaim_platform::peer::PeerClient;
 use fhaim_protocol::panel::seat::Seat;
 use fhaim_protocol::panel::{KeyService, Panel, ServiceKey, confirmation};
 use fhaim_protocol::request::DatasetId;
+use fhaim_protocol::upload_key::SeedRequest;
 use serde::Deserialize;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::State;
 use crate::keys::Stored;
+use crate::problem::Refusal;
 use crate::store::shares as store;
 
 /// How a service takes part in sharing keys.
@@ -171,4 +173,14 @@ fn seat(
     let share = KeyShare::from_bytes(params, &bytes).map_err(Failure::internal)?;
     let key = state.office.key.clone();
     Seat::new(panel, share, key, transcript).map_err(Failure::internal)
+}
+
+/// This service's seed of a holder's upload key, encrypted for the holder.
+///
+/// # Errors
+/// [`Refusal::Terms`] for an invalid one-time key.
+fn upload_seed(seat: &Seat, request: &SeedRequest) -> Result<Vec<u8>, Failure> {
+    let seed = seat.key_share().upload_seed(request.holder as usize);
+    let sealed = request.seal(seat.number(), &seed);
+    Ok(sealed.map_err(|error| Refusal::Terms(error.to_string()))?)
 }

@@ -6,7 +6,9 @@ use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State as Shared};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use fhaim_api::keys::{KeyServiceDocument, NewShare};
+use fhaim_api::keys::{
+    DebitedReleases, KeyServiceDocument, NewShare, UploadKeySeeds, UploadSeedCall,
+};
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
 use fhaim_platform::Failure;
@@ -42,7 +44,9 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(document))
         .routes(routes!(key_service))
         .routes(routes!(begin, destroy))
+        .routes(routes!(upload_key))
         .routes(routes!(freeze))
+        .routes(routes!(debited))
         .merge(crypto::of_every_key_service())
         .merge(long)
 }
@@ -118,6 +122,25 @@ async fn share(
     Ok(octets(member::share(&state, dataset, job, body).await?))
 }
 
+/// Answers a holder's request for its upload key with this service's seed, encrypted for the holder.
+#[utoipa::path(post, path = "/v1/shares/{dataset}/upload-key", tag = "keys", request_body = UploadSeedCall,
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The seed", body = UploadKeySeeds),
+        (status = "4XX", description = "Refused", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn upload_key(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path(dataset): Path<Uuid>,
+    Json(call): Json<UploadSeedCall>,
+) -> Result<axum::Json<UploadKeySeeds>, Failure> {
+    peer.must_be(Service::Crypto)?;
+    Ok(axum::Json(
+        member::upload_seed(&state, dataset, &call).await?,
+    ))
+}
+
 /// Lets nothing more of a dataset be shared.
 #[utoipa::path(put, path = "/v1/shares/{dataset}/freeze", tag = "releases",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
@@ -133,6 +156,22 @@ async fn freeze(
     peer.must_be(Service::Crypto)?;
     member::freeze(&state, dataset).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// What this service has debited of a dataset, signed: holders compare it with what the first service shows.
+#[utoipa::path(get, path = "/v1/shares/{dataset}/debited", tag = "releases",
+    params(("dataset" = Uuid, Path)), security(("bearer" = [])),
+    responses(
+        (status = 200, description = "The releases", body = DebitedReleases),
+        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+    ))]
+async fn debited(
+    Shared(state): Shared<State>,
+    peer: Peer,
+    Path(dataset): Path<Uuid>,
+) -> Result<axum::Json<DebitedReleases>, Failure> {
+    peer.must_be(Service::Crypto)?;
+    Ok(axum::Json(member::debited(&state, dataset).await?))
 }
 
 /// Destroys this service's share of a dataset's key. The ledger stays.

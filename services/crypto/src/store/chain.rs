@@ -2,6 +2,7 @@
 //! append at one height one fails.
 
 use fhaim_api::Digest;
+use fhaim_api::keys::LedgerEntry;
 use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_platform::{clock, rows};
 use fhaim_protocol::crypto::chain::{Act, Tip};
@@ -79,6 +80,33 @@ pub async fn links(store: &Store, dataset: Uuid) -> Result<Vec<StoredLink>, Stor
     found.iter().map(link).collect()
 }
 
+/// The links of a dataset's chain above a height, in order.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn links_after(
+    store: &Store,
+    dataset: Uuid,
+    after: i64,
+    most: i64,
+) -> Result<Vec<LedgerEntry>, StoreError> {
+    let found = sqlx::query(
+        "SELECT height, act FROM chain WHERE dataset = $1 AND height > $2 ORDER BY height LIMIT $3",
+    )
+    .bind(dataset.to_string())
+    .bind(after)
+    .bind(most)
+    .fetch_all(store.pool())
+    .await?;
+    let entry = |row: &Row| {
+        Ok(LedgerEntry {
+            height: rows::number(row, "height")?,
+            act: row.try_get("act")?,
+        })
+    };
+    found.iter().map(entry).collect()
+}
+
 /// All datasets that have a chain.
 ///
 /// # Errors
@@ -112,7 +140,7 @@ pub struct Ledgers {
 pub async fn ledgers(store: &Store) -> Result<Ledgers, StoreError> {
     let count = "SELECT (SELECT COUNT(secret) FROM key_sets) AS key_sets, \
          (SELECT COUNT(*) FROM chain) AS acts, \
-         (SELECT COUNT(DISTINCT dataset) FROM chain WHERE kind = 'released') AS debited, \
+         (SELECT COUNT(DISTINCT dataset) FROM chain WHERE kind IN ('debited', 'released')) AS debited, \
          (SELECT COUNT(DISTINCT dataset) FROM chain WHERE kind = 'frozen' AND NOT EXISTS \
          (SELECT 1 FROM chain AS later WHERE later.dataset = chain.dataset \
          AND later.kind = 'thawed' AND later.height > chain.height)) AS frozen";
@@ -141,18 +169,35 @@ pub async fn standing_acts(tx: &mut Tx, dataset: Uuid) -> Result<Vec<Act>, Store
     acts.iter().map(|row| rows::json(row, "act")).collect()
 }
 
-/// A dataset's releases, in order.
+/// A dataset's debits and releases, in order.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn releases(tx: &mut Tx, dataset: Uuid) -> Result<Vec<Act>, StoreError> {
-    let released = sqlx::query(
-        "SELECT act FROM chain WHERE dataset = $1 AND kind = 'released' ORDER BY height",
+pub async fn debits(tx: &mut Tx, dataset: Uuid) -> Result<Vec<Act>, StoreError> {
+    let acts = sqlx::query(
+        "SELECT act FROM chain WHERE dataset = $1 AND kind IN ('debited', 'released') \
+         ORDER BY height",
     )
     .bind(dataset.to_string())
     .fetch_all(&mut **tx)
     .await?;
-    released.iter().map(|row| rows::json(row, "act")).collect()
+    acts.iter().map(|row| rows::json(row, "act")).collect()
+}
+
+/// A job's last debit before a decryption, if it has one. The release of it may be in the chain or not.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn last_debit(tx: &mut Tx, dataset: Uuid, job: Uuid) -> Result<Option<Act>, StoreError> {
+    let row = sqlx::query(
+        "SELECT act FROM chain WHERE dataset = $1 AND job = $2 AND kind = 'debited' \
+         ORDER BY height DESC LIMIT 1",
+    )
+    .bind(dataset.to_string())
+    .bind(job.to_string())
+    .fetch_optional(&mut **tx)
+    .await?;
+    row.map(|row| rows::json(&row, "act")).transpose()
 }
 
 /// A job's releases, in order.
@@ -279,6 +324,7 @@ pub async fn append(
         Act::Signed { .. } => ("signed", None),
         Act::Withdrawn { .. } => ("withdrawn", None),
         Act::RunBegun { job, .. } => ("run-begun", Some(*job)),
+        Act::Debited { job, .. } => ("debited", Some(*job)),
         Act::Released { job, .. } => ("released", Some(*job)),
         Act::Frozen { .. } => ("frozen", None),
         Act::Thawed => ("thawed", None),

@@ -117,7 +117,7 @@ impl Place {
     pub async fn dataset(&self, state: &State, runs: u32) -> Uuid {
         let id = Uuid::new_v4();
         let new = self.generation.key_set(id, runs);
-        let (_, made) = fhaim_crypto::keys::create(state, id, OWNER, new)
+        let (_, made) = fhaim_crypto::keys::create(state, id, OWNER, new, &[])
             .await
             .unwrap();
         assert!(made);

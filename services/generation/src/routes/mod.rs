@@ -169,11 +169,12 @@ async fn rename_dataset(
     Ok(axum::Json(renamed))
 }
 
-/// Vouches for a dataset: the crypto service makes its keys for whoever shows the answer.
+/// Vouches for a dataset: the crypto service makes its keys for the caller that shows the answer. Refused
+/// once the dataset has had keys.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/voucher", tag = "datasets",
     security(("bearer" = [])), params(("dataset" = Uuid, Path)),
     responses((status = 200, description = "The voucher", body = Voucher),
-        Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
+        Unauthenticated, Forbidden, NotFound, Conflict, Internal, Unavailable))]
 async fn vouch_for_dataset(
     Shared(state): Shared<State>,
     User(owner): User,

@@ -270,6 +270,24 @@ pub async fn stranded(tx: &mut Tx, id: Uuid) -> Result<Option<Uuid>, StoreError>
     row.map(|row| rows::parsed(&row, "id")).transpose()
 }
 
+/// Whether a dataset has had keys, as far as is known here: a holder has shown a receipt for them, or a job
+/// has released something.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn had_keys(store: &Store, id: Uuid) -> Result<bool, StoreError> {
+    let row = sqlx::query(
+        "SELECT (SELECT COUNT(*) FROM datasets WHERE id = $1 AND receipt IS NOT NULL) \
+         + (SELECT COUNT(*) FROM holders WHERE dataset = $1 AND receipt IS NOT NULL) \
+         + (SELECT COUNT(*) FROM jobs WHERE dataset = $1 AND (receipt IS NOT NULL OR releases > 0)) \
+         AS signs",
+    )
+    .bind(id.to_string())
+    .fetch_one(store.pool())
+    .await?;
+    Ok(row.try_get::<i64, _>("signs")? > 0)
+}
+
 /// The most receipts of holders that are shown with a batch, beside one of each job.
 const MAX_HOLDERS_SHOWN: i64 = 12;
 

@@ -8,7 +8,11 @@ use fhaim_platform::program::Program;
 use reqwest::Method;
 use serde_json::json;
 
-over_both!(limits_of_an_account, vouchers);
+over_both!(
+    limits_of_an_account,
+    vouchers,
+    voucher_is_refused_after_a_receipt_or_a_release
+);
 
 fn assert_names(problem: &Problem, limit: &str) {
     assert_eq!(problem.kind, ProblemKind::Quota, "{problem}");
@@ -91,6 +95,33 @@ async fn limits_of_an_account(kind: Kind) {
     ana.new_dataset(terms()).await;
     let eve = service.user("eve@x.example").await;
     eve.new_dataset(terms()).await;
+}
+
+/// A key service without the keys was set back to before they were made, and makes no others.
+async fn voucher_is_refused_after_a_receipt_or_a_release(kind: Kind) {
+    let service = Service::start(kind).await;
+    let ana = service.user("ana@x.example").await;
+    let store = &service.state.base().store;
+    for (column, value) in [("receipt", "'{}'"), ("releases", "1")] {
+        let dataset = ana.new_dataset(terms()).await.id;
+        sqlx::query("UPDATE datasets SET state = 'ready'")
+            .execute(store.pool())
+            .await
+            .unwrap();
+        let path = format!("/v1/datasets/{dataset}/voucher");
+        let job = ana
+            .put(&fresh(&format!("/v1/datasets/{dataset}/jobs")), json!({}))
+            .await;
+        assert!(job.status().is_success());
+        // A job that has released nothing says nothing of keys.
+        ana.get::<Voucher>(&path).await;
+        let known = format!("UPDATE jobs SET {column} = {value} WHERE dataset = '{dataset}'");
+        let known = sqlx::query(sqlx::AssertSqlSafe(known));
+        known.execute(store.pool()).await.unwrap();
+        let refused = ana.send(Method::GET, &path, None).await;
+        let words = problem(refused, 409).await.to_string();
+        assert!(words.contains("set back"), "{words}");
+    }
 }
 
 async fn vouchers(kind: Kind) {

@@ -81,7 +81,7 @@ fn several_holders_release_what_the_pooled_table_would() {
             "--holders 3 --by records --honest 2 --contribution counts",
         ),
         ("staged", "--holders 2 --by columns"),
-        ("fhaim-l2", "--holders 2 --contribution counts"),
+        ("fhaim-l2", "--contribution counts"),
         ("one-ways", "--contribution auto"),
     ] {
         let more: Vec<&str> = more.split(' ').chain(["--epsilon", "10"]).collect();
@@ -97,7 +97,8 @@ fn a_table_that_is_streamed_releases_what_it_would_in_memory() {
     let [data, schema] = ["t.csv", "t.schema.json"].map(|name| folder.path().join(name));
     for (command, mechanism, more) in [
         ("local", "staged", "--contribution counts"),
-        ("local", "fhaim-l2", "--contribution counts --holders 3"),
+        ("local", "fhaim-l2", "--contribution counts"),
+        ("local", "staged", "--contribution counts --holders 3"),
         ("run", "staged", "--contribution counts"),
         ("run", "staged", "--contribution auto --holders 3"),
     ] {

@@ -109,7 +109,7 @@ fn pieces(services: &Services, dataset: &str) -> Pieces {
         "SELECT secret FROM key_sets WHERE dataset = $1",
         dataset,
     );
-    assert!(secret.len() > 1000);
+    assert!(secret.len() > 32);
     pieces.add(&secret);
     let sealing = "SELECT sealing_key FROM uploads WHERE dataset = $1";
     let sealing = column(services, COMPUTATION, sealing, dataset);

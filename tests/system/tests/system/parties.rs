@@ -469,6 +469,26 @@ fn every_message_is_known(setting: Setting) {
     views::check(&job, &[setting.layout(); 3]);
 }
 
+/// With a key in shares, which the first key service cannot put together.
+#[test]
+fn upload_keys_of_a_split_key_are_fetched_encrypted() {
+    let setting = fhaim_kit::Setting {
+        keys: 2,
+        ..fhaim_kit::Setting::new(PROGRAM)
+    };
+    let services = Services::start_captured_in(&Backing::Local, setting);
+    let dataset = ready(&services, Setting::Counts, &["--keys", "2"]);
+    let job = services.run("eva", &["job", "run", &dataset, "--yes", "--watch"]);
+    let job = views::Job {
+        messages: services.messages(),
+        job: job.lines().next().unwrap().to_owned(),
+        services,
+        dataset,
+    };
+    check_releases(&job.services, Setting::Counts, &job.dataset, &job.job);
+    views::upload_keys_are_fetched_encrypted(&job);
+}
+
 #[test]
 fn every_message_of_holders_of_records_is_known() {
     every_message_is_known(Setting::Records);

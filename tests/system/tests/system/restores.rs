@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::PROGRAM;
 
-const CRYPTO: usize = 2;
+pub const CRYPTO: usize = 2;
 
 /// Every set of services but the empty one.
 fn subsets() -> impl Iterator<Item = Vec<usize>> {
@@ -24,7 +24,7 @@ fn names(set: &[usize]) -> String {
 }
 
 /// Stops all services, copies what each keeps, and starts them again.
-fn back_up(services: &mut Services, to: &Path) {
+pub fn back_up(services: &mut Services, to: &Path) {
     (0..3).for_each(|service| services.kill(service));
     for (service, name) in NAMES.iter().enumerate() {
         let from = services.home(service);
@@ -35,7 +35,7 @@ fn back_up(services: &mut Services, to: &Path) {
 }
 
 /// Stops all services, sets some of them back, and starts all again.
-fn restore(services: &mut Services, set: &[usize], from: &Path) {
+pub fn restore(services: &mut Services, set: &[usize], from: &Path) {
     (0..3).for_each(|service| services.kill(service));
     for &service in set {
         let home = services.home(service);
@@ -81,14 +81,14 @@ impl Seen {
 }
 
 /// Watches a job to its end; whether it is done.
-fn watch(services: &Services, job: &str) -> bool {
+pub fn watch(services: &Services, job: &str) -> bool {
     services
         .command("ana", &["job", "watch", job])
         .status
         .success()
 }
 
-fn begin(services: &Services, dataset: &str) -> Result<String, String> {
+pub fn begin(services: &Services, dataset: &str) -> Result<String, String> {
     let output = services.command("ana", &["job", "run", dataset, "--json"]);
     if output.status.success() {
         let job: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -103,7 +103,7 @@ fn ledger(services: &Services, dataset: &str) -> Value {
     services.json("ana", &["ledger", dataset])
 }
 
-fn job_error(services: &Services, job: &str) -> String {
+pub fn job_error(services: &Services, job: &str) -> String {
     services.json("ana", &["job", "show", job])["error"]
         .as_str()
         .unwrap_or_default()

@@ -56,6 +56,10 @@ fn body(shown: &Value, service: usize, path: &str) -> Value {
     if path.ends_with("/complete") {
         return serde_json::json!({ "manifest": "0".repeat(64) });
     }
+    if path.ends_with("/upload-key") {
+        let (key, signature) = ("0".repeat(64), "0".repeat(128));
+        return serde_json::json!({ "one_time_key": key, "signature": signature });
+    }
     if path.ends_with("/signature") {
         return serde_json::json!({ "signature": "0".repeat(128) });
     }

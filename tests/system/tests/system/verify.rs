@@ -167,8 +167,8 @@ fn an_upload_without_a_key_cannot_be_checked_and_says_so() {
 }
 
 /// A dataset of three holders whose parts have noise from kept keys, run once.
-fn shared(services: &Services, setting: Setting) -> String {
-    let dataset = parties::dataset(services, setting, &[]);
+pub fn shared(services: &Services, setting: Setting, more: &[&str]) -> String {
+    let dataset = parties::dataset(services, setting, more);
     for holder in HOLDERS {
         services.run(holder, &["dataset", "sign", &dataset, "--yes"]);
     }
@@ -184,7 +184,7 @@ fn shared(services: &Services, setting: Setting) -> String {
 /// The sum of all holders' shares is what was released, and no holder alone can tell.
 fn of_three(setting: Setting) {
     let services = Services::start(PROGRAM, &Backing::Local);
-    let dataset = shared(&services, setting);
+    let dataset = shared(&services, setting, &[]);
     for holder in HOLDERS {
         let (data, share) = (format!("{holder}.csv"), format!("{holder}.share"));
         let verify = ["verify", &dataset, "--data", &data];
@@ -238,7 +238,7 @@ fn three_holders_of_counts_check_by_the_sum_of_their_shares() {
 #[test]
 fn holders_of_columns_are_told_why_they_cannot_check() {
     let services = Services::start(PROGRAM, &Backing::Local);
-    let dataset = shared(&services, Setting::Columns);
+    let dataset = shared(&services, Setting::Columns, &[]);
     for more in [&[][..], &["--share-out", "ana.share"]] {
         let verify = ["verify", &dataset, "--data", "ana.csv"];
         let told = services.command("ana", &[&verify[..], more].concat());

@@ -3,6 +3,10 @@
 
 use std::{collections::BTreeSet, fs};
 
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
 use fhaim_api::{
     Page,
     batch::{Batch, BatchStatus},
@@ -10,14 +14,15 @@ use fhaim_api::{
     job::NewJob,
     keys::{
         DatasetLedger, Decrypted, KeySet, NewKeySet, NewRun, NewSignature, Receipt, RunStanding,
+        UploadKeyRequest, UploadKeySeeds, UploadSeedCall,
     },
     upload::{Complete, Missing, NewUpload, Upload},
 };
 use fhaim_he::{
-    Ciphertext, EvaluationKeys, HolderCiphertext, Layout, PAGE, Parameters, PublicKey, SecretKey,
-    coefficient,
+    EvaluationKeys, HolderCiphertext, Layout, PAGE, Parameters, PublicKey, SecretKey, coefficient,
+    shares::KeyShare,
 };
-use fhaim_kit::{Backing, HOLDER, Message, NAMES, Services, tables};
+use fhaim_kit::{Backing, HOLDER, KEYSHARE, Message, NAMES, Services, tables};
 use fhaim_platform::{config::Sealing, seal::Sealer};
 use fhaim_protocol::{
     encryption::{Encryption, Form, Payload},
@@ -25,6 +30,7 @@ use fhaim_protocol::{
     request::DecryptRequest,
     terms::Terms,
     upload::Object,
+    upload_key::SEALED_SEED,
 };
 use serde::{Serialize, de::DeserializeOwned};
 use sqlx::{ConnectOptions, Row};
@@ -87,7 +93,12 @@ impl Job {
 
     /// The dataset's secret key, out of the crypto service's own database.
     fn secret(&self) -> SecretKey {
-        let home = self.services.home(2);
+        SecretKey::from_bytes(&self.params(), &self.stored_secret(2)).unwrap()
+    }
+
+    /// The bytes that a key service keeps of the dataset's key, from its database.
+    fn stored_secret(&self, service: usize) -> Vec<u8> {
+        let home = self.services.home(service);
         let sealer = Sealer::from_config(&Sealing {
             file: Some(home.join("sealing.key")),
             variable: None,
@@ -101,8 +112,18 @@ impl Job {
             row.unwrap().get(0)
         });
         let context = format!("secret key of {}", self.dataset);
-        let bytes = sealer.unwrap().open(&context, &sealed).unwrap();
-        SecretKey::from_bytes(&self.params(), &bytes).unwrap()
+        sealer.unwrap().open(&context, &sealed).unwrap().to_vec()
+    }
+
+    /// The numbers of the services that have the dataset's key, or shares of it.
+    fn key_services(&self) -> Vec<usize> {
+        match self.terms().key_services.len() {
+            0 => vec![2],
+            shares => [2]
+                .into_iter()
+                .chain(KEYSHARE..KEYSHARE + shares - 1)
+                .collect(),
+        }
     }
 }
 
@@ -204,9 +225,9 @@ fn is_known(message: &Message, params: &Parameters, form: &Form) -> bool {
             // Its plan and digest are checked where all objects are at hand.
             assert_eq!(sent.len(), form.polynomial_bytes(params.set()));
         }
-        // The keys of a holder's own key.
+        // The switching keys of a sole holder.
         (HOLDER, COMPUTATION, KEYS) => {
-            assert_eq!(form.encryption, Encryption::HolderKey);
+            assert_eq!(form.encryption, Encryption::OwnKey);
             assert_eq!(sent.len(), form.object_bytes(params, Object::Keys));
         }
         (COMPUTATION, CRYPTO, "GET /v1/datasets/{id}/public-key")
@@ -237,6 +258,12 @@ fn is_known(message: &Message, params: &Parameters, form: &Form) -> bool {
             exactly::<NewSignature>(sent, &place);
             exactly::<KeySet>(received, &place);
         }
+        (HOLDER, CRYPTO, "POST /v1/datasets/{id}/upload-key") => {
+            assert_eq!(form.encryption, Encryption::RosterKey);
+            exactly::<UploadKeyRequest>(sent, &place);
+            let answer: UploadKeySeeds = exactly(received, &place);
+            are_sealed(&answer, params.shares());
+        }
         (HOLDER, CRYPTO, "PUT /v1/datasets/{id}/withdrawal")
         | (COMPUTATION, CRYPTO, "GET /v1/datasets/{id}") => {
             silent();
@@ -260,6 +287,17 @@ fn is_known(message: &Message, params: &Parameters, form: &Form) -> bool {
     true
 }
 
+/// An answer has a seed of each key service, encrypted.
+fn are_sealed(answer: &UploadKeySeeds, key_services: usize) {
+    let lengths = answer
+        .bytes()
+        .unwrap()
+        .iter()
+        .map(Vec::len)
+        .collect::<Vec<_>>();
+    assert_eq!(lengths, vec![SEALED_SEED; key_services]);
+}
+
 /// Where a holder sends what brings its ciphertexts under the dataset's key.
 const KEYS: &str = "PUT /v1/datasets/{id}/contributions/{n}/objects/keys";
 
@@ -275,7 +313,7 @@ fn every_message_is_one_that_the_design_allows() {
 pub(super) fn check(job: &Job, layouts: &[Option<Layout>]) {
     let params = job.params();
     let form = Form {
-        encryption: job.terms().encryption,
+        encryption: job.terms().encryption(),
         layout: layouts.first().copied().flatten(),
     };
     let known = |message: &&Message| is_known(message, &params, &form);
@@ -300,6 +338,7 @@ pub(super) fn check(job: &Job, layouts: &[Option<Layout>]) {
     no_record_in_the_clear(job);
     the_uploads_are_ciphertexts(job, &params, layouts);
     no_part_of_the_secret_key(job);
+    upload_keys_are_fetched_encrypted(job);
     the_decryptor_learns_releases_alone(job, &params);
 }
 
@@ -362,14 +401,6 @@ fn halves(payload: Payload, params: &Parameters, bytes: &[u8]) -> Vec<[Vec<u8>; 
         [first.to_vec(), second.to_vec()]
     };
     match payload {
-        Payload::Ciphertexts(all) => {
-            let words = |one: &Ciphertext| {
-                let mut words = Vec::new();
-                one.digest_into(|bytes| words.extend_from_slice(bytes));
-                words
-            };
-            all.iter().map(words).map(halves).collect()
-        }
         Payload::Seeded(_) => {
             let words = |one: &HolderCiphertext| {
                 let mut words = Vec::new();
@@ -402,11 +433,14 @@ fn is_uniform(words: &[u8]) -> bool {
 }
 
 /// No 24 coefficients of the secret key pass between anyone, nor rest in what the crypto service
-/// keeps: its database, the journal beside it, its log.
+/// keeps: its database, the database's journal, its log. Nor do the bytes that they are drawn from.
 fn no_part_of_the_secret_key(job: &Job) {
-    let secret = job.secret().to_bytes();
-    let body = &secret[secret.len() - PAGE..];
-    let parts = Needles::new(body.chunks_exact(24));
+    let secret = job.secret();
+    let coefficients = secret.coefficients().iter();
+    let coefficients: Vec<u8> = coefficients.map(|&c| c as i8 as u8).collect();
+    let stored = secret.to_bytes();
+    let root = &stored[stored.len() - 32..];
+    let parts = Needles::new(coefficients.chunks_exact(24).chain([root]));
     assert!(parts.count > 300);
     let kept = fs::read_dir(job.services.home(2)).unwrap();
     let kept = kept
@@ -417,6 +451,88 @@ fn no_part_of_the_secret_key(job: &Job) {
     let bodies = job.messages.iter().flat_map(|m| [&m.sent, &m.received]);
     for bytes in bodies.chain(&kept) {
         assert!(parts.find(bytes).is_none());
+    }
+}
+
+/// Each holder of a roster fetches its upload key, whose seeds pass encrypted: neither in bytes nor in text does one
+/// pass on any link.
+pub(super) fn upload_keys_are_fetched_encrypted(job: &Job) {
+    let (terms, params) = (job.terms(), job.params());
+    let upload_keys: Vec<&Message> = job
+        .messages
+        .iter()
+        .filter(|message| template(&message.call).ends_with("/upload-key"))
+        .collect();
+    if terms.roster.is_none() {
+        assert!(upload_keys.is_empty());
+        return;
+    }
+    let (holders, services) = (terms.part_count(), job.key_services());
+    let of = |from: &str, to: &str| {
+        let messages = upload_keys.iter();
+        let messages = messages.filter(|message| (message.from, message.to) == (from, to));
+        messages.copied().collect::<Vec<_>>()
+    };
+    let mut found = of(HOLDER, CRYPTO);
+    assert_eq!(found.len(), holders);
+    let mut sealed = BTreeSet::new();
+    for message in &found {
+        let place = format!("{} to {}: {}", message.from, message.to, message.call);
+        exactly::<UploadKeyRequest>(&message.sent, &place);
+        let answer: UploadKeySeeds = exactly(&message.received, &place);
+        are_sealed(&answer, services.len());
+        sealed.extend(answer.seeds);
+    }
+    assert_eq!(sealed.len(), holders * services.len());
+    // The first key service asks the others for theirs.
+    for (_, name) in services.iter().skip(1).zip(["keyshare1", "keyshare2"]) {
+        let asked = of(CRYPTO, name);
+        assert_eq!(asked.len(), holders);
+        for message in &asked {
+            let place = format!("{} to {}: {}", message.from, message.to, message.call);
+            assert_eq!(template(&message.call), "POST /v1/shares/{id}/upload-key");
+            exactly::<UploadSeedCall>(&message.sent, &place);
+            let answer: UploadKeySeeds = exactly(&message.received, &place);
+            are_sealed(&answer, 1);
+            assert!(
+                sealed.contains(&answer.seeds[0]),
+                "it is passed on as it is"
+            );
+        }
+        found.extend(asked);
+    }
+    assert_eq!(found.len(), upload_keys.len());
+
+    let mut seeds: Vec<Vec<u8>> = Vec::new();
+    for &service in &services {
+        let stored = job.stored_secret(service);
+        let seed = |holder| match services.len() {
+            1 => SecretKey::from_bytes(&params, &stored)
+                .unwrap()
+                .upload_seed(holder),
+            _ => KeyShare::from_bytes(&params, &stored)
+                .unwrap()
+                .upload_seed(holder),
+        };
+        seeds.extend((0..holders).map(|holder| seed(holder).to_vec()));
+    }
+    let written: Vec<Vec<u8>> = seeds
+        .iter()
+        .flat_map(|seed| {
+            let hex: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
+            [
+                seed.clone(),
+                hex.into_bytes(),
+                STANDARD.encode(seed).into_bytes(),
+                URL_SAFE_NO_PAD.encode(seed).into_bytes(),
+            ]
+        })
+        .collect();
+    let needles = Needles::new(written.iter().map(Vec::as_slice));
+    for message in &job.messages {
+        for bytes in [message.headers.as_bytes(), &message.sent, &message.received] {
+            assert!(needles.find(bytes).is_none(), "{}", message.call);
+        }
     }
 }
 

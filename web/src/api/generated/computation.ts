@@ -309,11 +309,6 @@ export interface components {
         ContributionKind: "records" | "counts";
         /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
         Digest: string;
-        /**
-         * @description Under which key a holder encrypts.
-         * @enum {string}
-         */
-        Encryption: "public-key" | "holder-key";
         /** @description How a [`fhaim_release::LadderNeed`] is written. */
         LadderNeed: {
             /** @description Integers released over the whole run. */
@@ -486,7 +481,6 @@ export interface components {
              * @example 1e-9
              */
             delta: number;
-            encryption?: components["schemas"]["Encryption"] | null;
             /**
              * Format: double
              * @description The whole privacy budget of the dataset.

@@ -49,7 +49,8 @@ export interface paths {
         get: operations["show"];
         /**
          * Makes the key set of a dataset that the generation service vouches for, and fixes its plan and
-         *     budget for good.
+         *     budget permanently. Show the last receipt for the dataset, if you have one: no keys are made in place of
+         *     those that it is for.
          */
         put: operations["create"];
         post?: never;
@@ -86,6 +87,43 @@ export interface paths {
         };
         /** Everything that was asked of a dataset's keys, oldest first. */
         get: operations["show_audit"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/datasets/{dataset}/chain": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The entries of a dataset's ledger, oldest first, as the hash over it takes them; it outlives the keys. */
+        get: operations["show_chain"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/datasets/{dataset}/debited": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What each further key service of a dataset has debited, signed by that service; nothing where one service
+         *     has the whole key.
+         */
+        get: operations["show_debited"];
         put?: never;
         post?: never;
         delete?: never;
@@ -245,6 +283,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/datasets/{dataset}/upload-key": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The caller's upload key, where it is a holder of the roster: a seed from each key service, encrypted to the request's
+         *     one-time key.
+         */
+        post: operations["upload_key"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/datasets/{dataset}/withdrawal": {
         parameters: {
             query?: never;
@@ -374,6 +432,33 @@ export interface components {
             /** @description What no run has been promised yet. */
             unclaimed: components["schemas"]["Cost"];
         };
+        /** @description What each further key service of a dataset has debited. */
+        DebitedByServices: {
+            /** @description In the order of the terms, without the first service, whose ledger this is next to. */
+            services: components["schemas"]["DebitedReleases"][];
+        };
+        /** @description A release that a key service has debited. */
+        DebitedRelease: {
+            /**
+             * Format: uuid
+             * @description The job.
+             */
+            job: string;
+            /**
+             * Format: int32
+             * @description The release's number within the job.
+             */
+            number: number;
+            /** @description Digest of the releases and of their positions. */
+            statement: components["schemas"]["Digest"];
+        };
+        /** @description Everything that a key service has debited of a dataset. */
+        DebitedReleases: {
+            /** @description The releases, oldest first. */
+            releases: components["schemas"]["DebitedRelease"][];
+            /** @description Ed25519 signature, with the service's key in the dataset's terms: base64url. */
+            signature: string;
+        };
         /** @description Released integers: the answer to a decryption request. */
         Decrypted: {
             /** @description The integers of each release, in the order of the request. */
@@ -383,11 +468,6 @@ export interface components {
         };
         /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
         Digest: string;
-        /**
-         * @description Under which key a holder encrypts.
-         * @enum {string}
-         */
-        Encryption: "public-key" | "holder-key";
         /** @description A holder of the roster. */
         HolderStanding: {
             /** @description Its account, as the roster has it. */
@@ -459,6 +539,16 @@ export interface components {
              */
             largest_variance_units: number;
         };
+        /** @description An entry of a dataset's ledger, as the hash over the ledger takes it. */
+        LedgerEntry: {
+            /** @description The text that is hashed: JSON. */
+            act: string;
+            /**
+             * Format: int64
+             * @description Its place in the ledger, from 1.
+             */
+            height: number;
+        };
         /** @description How a holder of a [`Roster`] is written. */
         Member: {
             /** @description Identifier of its account. */
@@ -526,6 +616,21 @@ export interface components {
             next?: string | null;
         };
         /** @description A page of a list: `items`, and where the next page starts if there is one. */
+        Page_LedgerEntry: {
+            /** @description The items, newest first. */
+            items: {
+                /** @description The text that is hashed: JSON. */
+                act: string;
+                /**
+                 * Format: int64
+                 * @description Its place in the ledger, from 1.
+                 */
+                height: number;
+            }[];
+            /** @description Value for `after` that continues the list; absent at its end. */
+            next?: string | null;
+        };
+        /** @description A page of a list: `items`, and where the next page starts if there is one. */
         Page_ReleasedBatch: {
             /** @description The items, newest first. */
             items: {
@@ -563,7 +668,7 @@ export interface components {
         PlacedRelease: {
             /** @description Its cells. */
             cells: number;
-            /** @description Digest of what was released and of its positions. */
+            /** @description Digest of the releases and of their positions. */
             statement: components["schemas"]["Digest"];
         };
         /** @description A problem document. */
@@ -737,7 +842,6 @@ export interface components {
              * @example 1e-9
              */
             delta: number;
-            encryption?: components["schemas"]["Encryption"] | null;
             /**
              * Format: double
              * @description The whole privacy budget of the dataset.
@@ -790,6 +894,24 @@ export interface components {
              *     the two do not agree on.
              */
             witness?: boolean;
+        };
+        /** @description A holder's request for its upload key. */
+        UploadKeyRequest: {
+            /** @description The X25519 public key that the answer is encrypted to, made for only this request. */
+            one_time_key: string;
+            /**
+             * @description Ed25519 signature, with the holder's key in the roster, of `fhaim upload key request 1`, the dataset's identifier,
+             *     the holder's number (4 bytes, little-endian), the SHA-256 of the evaluation keys, and the one-time key.
+             */
+            signature: string;
+        };
+        /** @description A holder's upload key, as the key services send it. */
+        UploadKeySeeds: {
+            /**
+             * @description The seed of each key service, in the order of the terms: base64url of an HPKE message (RFC 9180, base mode, X25519,
+             *     HKDF-SHA256, ChaCha20-Poly1305).
+             */
+            seeds: string[];
         };
         /** @description An account's use of one service. */
         Usage: {
@@ -915,7 +1037,10 @@ export interface operations {
     create: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description A receipt from before: its JSON, base64url */
+                "fhaim-receipt"?: string | null;
+            };
             path: {
                 dataset: string;
             };
@@ -1049,6 +1174,80 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_AuditEntry"];
+                };
+            };
+            /** @description None to show */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_chain: {
+        parameters: {
+            query?: {
+                /** @description The last number seen. */
+                after?: number;
+            };
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of entries */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_LedgerEntry"];
+                };
+            };
+            /** @description None to show */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    show_debited: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One list a service */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DebitedByServices"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
                 };
             };
             /** @description None to show */
@@ -1370,6 +1569,50 @@ export interface operations {
                 };
             };
             /** @description Not signed */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    upload_key: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                dataset: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UploadKeyRequest"];
+            };
+        };
+        responses: {
+            /** @description The seeds */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UploadKeySeeds"];
+                };
+            };
+            /** @description Worth another try */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description Refused */
             "4XX": {
                 headers: {
                     [name: string]: unknown;

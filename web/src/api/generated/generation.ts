@@ -269,7 +269,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Vouches for a dataset: the crypto service makes its keys for whoever shows the answer. */
+        /**
+         * Vouches for a dataset: the crypto service makes its keys for the caller that shows the answer. Refused
+         *     once the dataset has had keys.
+         */
         get: operations["vouch_for_dataset"];
         put?: never;
         post?: never;
@@ -714,11 +717,6 @@ export interface components {
         DatasetState: "uploading" | "ready";
         /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
         Digest: string;
-        /**
-         * @description Under which key a holder encrypts.
-         * @enum {string}
-         */
-        Encryption: "public-key" | "holder-key";
         /** @description What happened to a job. */
         Happening: {
             /** @description Why, where it failed. */
@@ -1251,6 +1249,11 @@ export interface components {
             statistic: components["schemas"]["Statistic"];
             /** @description The released integers. */
             values: number[];
+            /**
+             * Format: int64
+             * @description The requested noise variance, in the units of the noise ladder.
+             */
+            variance_units: number;
         };
         /** @description How a [`Roster`] is written. */
         Roster: {
@@ -1328,7 +1331,6 @@ export interface components {
              * @example 1e-9
              */
             delta: number;
-            encryption?: components["schemas"]["Encryption"] | null;
             /**
              * Format: double
              * @description The whole privacy budget of the dataset.
@@ -2954,6 +2956,15 @@ export interface operations {
             };
             /** @description There is no such thing, or it is someone else's */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description It contradicts what is there */
+            409: {
                 headers: {
                     [name: string]: unknown;
                 };

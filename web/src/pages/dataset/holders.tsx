@@ -1,14 +1,11 @@
-// A dataset of several holders: who has agreed and uploaded, and what is left to do for this one.
+// A dataset of several holders: who has signed and uploaded.
 import { useEffect } from "react";
-import { call, get, isMissing } from "../../api/client";
-import { keySet, sign, withdraw } from "../../api/keys";
+import { call, isMissing } from "../../api/client";
+import { keySet, withdraw } from "../../api/keys";
 import { contributionsOf, isComplete, partOf } from "../../api/parts";
-import type { Account, Contribution, Dataset, HolderStanding, KeySet, Member } from "../../api/types";
-import { holderKey } from "../../crypto/holder-key";
-import { HolderSession } from "../../crypto/session";
+import type { Contribution, Dataset, HolderStanding, KeySet, Member } from "../../api/types";
+import { hexadecimal } from "../../crypto/journal";
 import { Confirmed, count, counted, type Loaded, Notice, Trouble, useLoad } from "../../parts/ui";
-import { Fingerprint, trust } from "../new-dataset/holders";
-import { OwnPart } from "./own-part";
 
 /** Seconds between two looks at who is missing. */
 const EVERY_SECONDS = 4;
@@ -79,33 +76,54 @@ export function useStanding(dataset: Dataset, reload: () => void): Loaded<Standi
 interface Props {
   dataset: Dataset;
   standing: Loaded<Standing | undefined>;
-  isUploading: boolean;
 }
 
-export function Holders({ dataset, standing: { value, error, reload }, isUploading }: Props) {
+export function Holders({ dataset, standing: { value, error, reload } }: Props) {
   const { roster } = dataset.terms;
   if (!roster) return null;
-  const own = value && { member: roster.holders[value.part], standing: value.set?.holders?.[value.part] };
+  const own = value?.set?.holders?.[value.part];
   const isUploaded = value?.parts.some((part) => part.number === value.part && isComplete(part));
   return (
-    <>
-      <section className="card">
-        <div className="row ends">
-          <h2>Holders</h2>
-          {value && own?.standing?.withdrawn === false && <Withdraw dataset={dataset} part={value.part} reload={reload} />}
-        </div>
-        <p>{trust(roster.holders.length, roster.honest)}</p>
-        <Trouble error={error} retry={reload} />
-        <List dataset={dataset} members={roster.holders} standing={value} />
-        {value?.missing && <p role="status">{value.missing}</p>}
-        {value && own?.member && own.standing?.signed === false && !own.standing.withdrawn && value.set && (
-          <Sign dataset={dataset} member={own.member} set={value.set} reload={reload} />
-        )}
-        {value && !value.set && <Notice><p>The keys are not made yet: whoever made the dataset opens this page once more.</p></Notice>}
-      </section>
-      {value && !isUploaded && !isUploading && !own?.standing?.withdrawn && <OwnPart dataset={dataset} part={value.part} />}
-    </>
+    <section className="card">
+      <div className="row ends">
+        <h2>Holders</h2>
+        {value && own?.withdrawn === false && <Withdraw dataset={dataset} part={value.part} reload={reload} />}
+      </div>
+      <p>{trust(roster.holders.length, roster.honest)}</p>
+      <Trouble error={error} retry={reload} />
+      <List dataset={dataset} members={roster.holders} standing={value} />
+      {value?.missing && <p role="status">{value.missing}</p>}
+      {value && !own?.withdrawn && !(own?.signed && isUploaded) && (
+        <Notice>
+          <p>
+            This page uploads datasets of one holder only. Sign the terms of this one with <code>fhaim dataset sign</code>,
+            and upload your part with <code>fhaim dataset upload</code>.
+          </p>
+        </Notice>
+      )}
+    </section>
   );
+}
+
+/** What relying on so many holders' noise means, in words. */
+function trust(holders: number, honest: number): string {
+  if (honest === 1) return "Every holder adds noise enough for all: nobody need trust another’s, and the tables are noisier.";
+  if (honest >= holders) {
+    return `All ${holders} holders’ noise is relied upon: this protects against services and readers, and not against other holders, who can subtract their own.`;
+  }
+  return `The price relies on the noise of any ${honest} of the ${holders} holders.`;
+}
+
+/** What people compare of a key, by telephone: eight groups of four hexadecimal digits. */
+async function fingerprint(key: string): Promise<string> {
+  const bytes = Uint8Array.from(key.match(/../g) ?? [], (pair) => parseInt(pair, 16));
+  const digest = hexadecimal(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
+  return (digest.slice(0, 32).match(/..../g) ?? []).join("-");
+}
+
+function Fingerprint({ of: key }: { of: string }) {
+  const { value } = useLoad(() => fingerprint(key), key);
+  return <code>{value ?? "…"}</code>;
 }
 
 function List({ dataset, members, standing }: { dataset: Dataset; members: Member[]; standing: Standing | undefined }) {
@@ -136,54 +154,6 @@ function Uploaded({ part }: { part: Contribution | undefined }) {
   if (!part) return <span className="tag">not uploaded</span>;
   if (isComplete(part)) return <span className="tag good">uploaded</span>;
   return <span className="tag busy">{count(part.objects_present)} of {counted(part.objects, "object")}</span>;
-}
-
-interface SignProps {
-  dataset: Dataset;
-  member: Member;
-  set: KeySet;
-  reload: () => void;
-}
-
-function Sign({ dataset, member, set, reload }: SignProps) {
-  const { name, terms, holders = [] } = dataset;
-  const act = async () => {
-    const { id } = await get<Account>("generation", "/v1/account");
-    const key = await holderKey(id);
-    if (key.public !== member.key) {
-      throw new Error("This browser does not have the key of your card: sign where the card was made.");
-    }
-    if (JSON.stringify(set.terms) !== JSON.stringify(terms)) {
-      throw new Error("The keys were made with other terms than the dataset has: do not sign.");
-    }
-    const session = new HolderSession();
-    try {
-      await sign(dataset.id, await key.sign(await session.agreement(set)));
-    } finally {
-      session.end();
-    }
-    reload();
-  };
-  return (
-    <>
-      <Notice tone="warn">
-        <p>
-          Before you sign, compare the fingerprints above with the other holders, by telephone: whoever
-          issues accounts could else sign in their place.
-        </p>
-      </Notice>
-      <Confirmed label="Sign" title={`Sign the terms of “${name}”?`} tone="main" dismiss="Not now" action={act}>
-        <p>
-          ε {terms.epsilon} at δ {terms.delta.toExponential()} for {counted(terms.runs, "job")} of {terms.mechanism} over
-          the records of {holders.join(", ")}, {count(terms.record_bound)} at most together.
-        </p>
-        <p>
-          Any of you starts those jobs. Each sees the same ledger, the noisy counts and the synthetic tables; nobody
-          sees another’s records. You sign these terms and the keys that were made under them.
-        </p>
-      </Confirmed>
-    </>
-  );
 }
 
 function Withdraw({ dataset, part, reload }: { dataset: Dataset; part: number; reload: () => void }) {

@@ -1,8 +1,7 @@
 // Step 3: how much privacy to spend, with what it does to this table's counts.
 import { useState } from "react";
-import { get, hasWitness } from "../../api/client";
-import type { Account, Member, Terms } from "../../api/types";
-import { holderKey } from "../../crypto/holder-key";
+import { hasWitness } from "../../api/client";
+import type { Terms } from "../../api/types";
 import { usesOf, type Used } from "../../crypto/memory";
 import type { Planned, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
 import { workersFor } from "../../crypto/upload";
@@ -11,7 +10,6 @@ import { Confirmed, count, Facts, Field, Notice, Trouble, useLoad, useWork } fro
 import { UsedBefore } from "../../parts/used-before";
 import { targets, termsOf, type Choice } from "./choice";
 import { figures, LargeUpload, useMechanisms, useObjectSeconds, useOffer } from "./estimate";
-import { Holders } from "./holders";
 import { Second } from "./second";
 import { Signal } from "./signal";
 
@@ -31,22 +29,13 @@ type Change = (change: Partial<Choice>) => void;
 const epsilonAt = (position: number) => Number((10 ** (position / 10)).toPrecision(2));
 const positionOf = (epsilon: number) => Math.round(10 * Math.log10(epsilon));
 
-/** This account's card, where there are other holders. */
-async function ownCard(bound: number): Promise<Member> {
-  const { id } = await get<Account>("generation", "/v1/account");
-  return { account: id, record_bound: bound, key: (await holderKey(id)).public };
-}
-
 export function BudgetStep({ file, read, table, choice, onChoice, onBack, onCreate }: Props) {
   const { value: used, error: unread } = useLoad(() => usesOf(file), file.name);
   const { value: second, error: unknown } = useLoad(hasWitness, "");
-  const isShared = choice.others.length > 0;
-  const { value: own, error: keyless } = useLoad(
-    async () => (isShared ? ownCard(table.record_bound) : undefined), `${isShared} ${table.record_bound}`);
   const change: Change = (changed) => onChoice({ ...choice, ...changed });
-  const terms = isShared && !own ? undefined : termsOf(read.schema, table, choice, own);
+  const terms = termsOf(read.schema, table, choice);
   const { name, ...rest } = choice;
-  const { offer, error: refused } = useOffer(terms, table.records, JSON.stringify([rest, own]));
+  const { offer, error: refused } = useOffer(terms, table.records, JSON.stringify(rest));
   const plan = offer?.plan;
   return (
     <section>
@@ -62,10 +51,8 @@ export function BudgetStep({ file, read, table, choice, onChoice, onBack, onCrea
         </div>
       </div>
       <Signal table={table} plan={plan} />
-      <Holders choice={choice} own={own} onChange={change} />
       {second && <Second chosen={choice.witness} onChange={(witness) => change({ witness })} />}
       <Trouble error={unknown} />
-      <Trouble error={keyless} />
       <Trouble error={refused} />
       <Notice>
         <p>All of this is fixed for good once the dataset is made, and so is the budget: what a job spends does not come back.</p>

@@ -1,5 +1,5 @@
 // What the user chooses of a dataset's terms, and the terms that it makes.
-import type { Member, Terms } from "../../api/types";
+import type { Terms } from "../../api/types";
 import type { ReadTable, Schema } from "../../crypto/messages";
 import { isEncrypted } from "../../parts/column-words";
 import { usualTerms } from "./estimate";
@@ -13,10 +13,6 @@ export interface Choice {
   target: string;
   weight: number;
   contribution: "records" | "counts";
-  /** The cards of the other holders; none where this account has the whole table. */
-  others: Member[];
-  /** On how many holders' noise everyone relies. */
-  honest: number;
   /** Whether a second computation service is to compute everything too. */
   witness: boolean;
 }
@@ -31,8 +27,6 @@ export function usualChoice({ name, target }: Schema): Choice {
     target: target ?? "",
     weight: 2,
     contribution: "records",
-    others: [],
-    honest: 1,
     witness: false,
   };
 }
@@ -48,18 +42,14 @@ function targeted(schema: Schema, target: string): Schema {
   return target === "" ? rest : { ...rest, target };
 }
 
-/** The terms chosen; `own` is this account's card, where there are other holders. */
-export function termsOf(schema: Schema, table: ReadTable, choice: Choice, own: Member | undefined): Terms {
-  const { epsilon, delta, runs, mechanism, weight, contribution, others, honest, witness } = choice;
+/** The terms chosen. */
+export function termsOf(schema: Schema, table: ReadTable, choice: Choice): Terms {
+  const { epsilon, delta, runs, mechanism, weight, contribution, witness } = choice;
   const target = targets(schema).includes(choice.target) ? choice.target : "";
-  const holders = own && others.length > 0 ? [own, ...others] : [];
-  const bound = holders.reduce((sum, { record_bound }) => sum + record_bound, 0);
-  const terms: Terms = {
-    ...usualTerms(targeted(schema, target), Math.max(bound, table.record_bound)),
+  return {
+    ...usualTerms(targeted(schema, target), table.record_bound),
     epsilon, delta, runs, mechanism, contribution,
     target_weight: target === "" ? 1 : weight,
     ...(witness ? { witness } : {}),
   };
-  if (holders.length === 0) return terms;
-  return { ...terms, roster: { partition: "records", honest: Math.min(honest, holders.length), holders } };
 }

@@ -2,7 +2,7 @@
 import { useEffect, useState, type ReactNode } from "react";
 import type { Terms } from "../../api/types";
 import type { Mechanism, Planned, Schema } from "../../crypto/messages";
-import { kindName, objectSeconds, sendingSeconds, type Kind } from "../../crypto/pace";
+import { objectSeconds, paceName, sendingSeconds } from "../../crypto/pace";
 import { HolderSession, useSession } from "../../crypto/session";
 import { tableBytes, workersFor } from "../../crypto/upload";
 import { bytes, count, Facts, Notice, seconds } from "../../parts/ui";
@@ -27,7 +27,7 @@ export function useOffer(terms: Terms | undefined, records: number, key: string)
     let current = true;
     const work = async () => {
       const named = await session.named(terms);
-      return { terms: named, plan: await session.plan(named, 0, records) };
+      return { terms: named, plan: await session.plan(named, records) };
     };
     const timer = setTimeout(() => {
       work().then(
@@ -47,20 +47,20 @@ export function useOffer(terms: Terms | undefined, records: number, key: string)
 }
 
 /** How long an object of a plan takes to be encrypted by so many workers, once a moment of it was measured. */
-export function useObjectSeconds(plan: Kind | undefined, workers: number): number | undefined {
+export function useObjectSeconds(plan: Planned | undefined, workers: number): number | undefined {
   const [state, setState] = useState<{ name?: string; seconds?: number }>({});
-  const name = plan && kindName(plan, workers);
+  const name = plan && paceName(plan.parameter_set, workers);
   useEffect(() => {
     if (plan === undefined || name === undefined) return;
     let current = true;
-    objectSeconds(plan, workers).then(
+    objectSeconds(plan.parameter_set, workers).then(
       (seconds) => current && setState({ name, seconds }),
       () => undefined,
     );
     return () => {
       current = false;
     };
-    // Plans are made afresh; the name says whether they are of another kind.
+    // Plans are made afresh; the name says whether another pace is wanted.
   }, [name]);
   return state.name === name ? state.seconds : undefined;
 }

@@ -22,7 +22,7 @@ export function UploadCard({ dataset, progress }: { dataset: Dataset; progress: 
   return (
     <section className="card">
       <h2>{phase === "done" ? "Encrypted and uploaded" : "Encryption and upload"}</h2>
-      <p role="status">{phase === "done" && dataset.terms.roster ? "Done. Your records are there." : WORDS[phase]}</p>
+      <p role="status">{WORDS[phase]}</p>
       <progress aria-label="Objects sent" max={Math.max(1, progress.objects)} value={progress.done} />
       <Figures progress={progress} />
       {trouble && <Notice tone={phase === "failed" ? "bad" : "warn"}><p>{trouble}</p></Notice>}
@@ -32,7 +32,7 @@ export function UploadCard({ dataset, progress }: { dataset: Dataset; progress: 
         {phase === "done" && <button type="button" onClick={() => drop(dataset.id)}>Close</button>}
         {phase === "failed" && upload && (
           <>
-            <button type="button" className="main" onClick={() => begin(dataset, upload.part, upload.file, upload.read, upload.used)}>Go on</button>
+            <button type="button" className="main" onClick={() => begin(dataset, upload.file, upload.read, upload.used)}>Go on</button>
             <button type="button" onClick={() => drop(dataset.id)}>Choose another file</button>
           </>
         )}

@@ -45,7 +45,9 @@ pub enum AdminCommand {
 
 const THAW_EXAMPLES: &str = "\
 A service that follows the protocol never sends such a page: find out where it came from before you
-let the dataset go on. What it was frozen for otherwise stays frozen.
+let the dataset go on. The batch that had the page stays paid for. A dataset of two or more holders that
+is frozen over a page cannot be thawed: its holders make a new dataset, and what was spent stays counted.
+Nor can one that was frozen because the ledger was set back.
 
 Examples:
   fhaim admin thaw DATASET --config crypto.toml

@@ -6,7 +6,7 @@ use crate::ring::Poly;
 /// What is short of one share, or has another's in its place, is no decryption.
 #[test]
 fn all_shares_are_needed() {
-    let panel = panel(P1, 3, 40);
+    let panel = panel(STANDARD, 3, 40);
     let mut rng = ChaCha20Rng::seed_from_u64(41);
     let positions = [0, 1, 2, 3];
     let mut column = vec![0; DEGREE];
@@ -30,7 +30,7 @@ fn all_shares_are_needed() {
         // As those say who lack it: once with nothing, once with a share of their own twice.
         let zero = decryption::Places {
             residue: 0,
-            limbs: vec![vec![0; 4]; 2],
+            limbs: vec![vec![0; 4]; STANDARD.ciphertext_moduli.len()],
         };
         short.push(vec![DecryptionShare(zero)]);
         let refused = combine(&panel.params, &opened, &short);
@@ -55,7 +55,7 @@ fn all_shares_are_needed() {
 /// A repetition shows nothing new, and no flood serves two second halves, requests or numbers.
 #[test]
 fn a_repetition_is_the_same_share_and_anything_else_another() {
-    let panel = panel(P2, 2, 50);
+    let panel = panel(WIDE, 2, 50);
     let mut rng = ChaCha20Rng::seed_from_u64(51);
     let share = &panel.shares[0];
     let page = panel.encrypt(&[1, 2], &mut rng);
@@ -108,7 +108,7 @@ fn a_repetition_is_the_same_share_and_anything_else_another() {
 /// second computation service's digest would refuse such a page, and there is none yet.
 #[test]
 fn a_chosen_second_half_shows_the_share() {
-    for set in [P1, P1_LARGE, P2] {
+    for set in [STANDARD, WIDE] {
         let panel = panel(set, 2, 60);
         let ring = panel.params.ring();
         let mut planted = panel
@@ -176,7 +176,7 @@ fn product(ring: &Ring, x: &Poly, y: &Poly) -> Poly {
 /// is uniform, the part below its bound.
 #[test]
 fn one_place_tells_little_of_a_page() {
-    let panel = panel(P1, 2, 95);
+    let panel = panel(STANDARD, 2, 95);
     let mut rng = ChaCha20Rng::seed_from_u64(96);
     let page = panel.encrypt(&[1], &mut rng);
     let positions: Vec<usize> = (0..DEGREE).collect();
@@ -189,8 +189,8 @@ fn one_place_tells_little_of_a_page() {
     let bound = noise::joint_released_bits(&panel.params).exp2();
     let noise = read(&panel.params, 0, &sum).noise;
     let below = noise.iter().filter(|&&e| e < bound).count() as f64 / N;
-    let t = P1.plaintext_moduli[0] as f64;
-    let largest = (P1.ciphertext_bits() - t.log2() - 1.0).exp2();
+    let t = STANDARD.plaintext_moduli[0] as f64;
+    let largest = (STANDARD.ciphertext_bits() - t.log2() - 1.0).exp2();
     eprintln!("{below:.3} of places pass, {:.3} expected", bound / largest);
     assert!((below - bound / largest).abs() < 0.02);
 }
@@ -199,10 +199,10 @@ fn one_place_tells_little_of_a_page() {
 /// take what the others sent off it, and is then the only one to hold the key.
 #[test]
 fn without_commitments_the_last_message_takes_the_key() {
-    let panel = panel(P1, 3, 90);
+    let panel = panel(STANDARD, 3, 90);
     let (rogue, honest) = panel.shares.split_last().unwrap();
     let contributions: Vec<_> = panel.shares.iter().map(KeyShare::contribution).collect();
-    let common = Common::new(&panel.params, &[9; 32], &contributions).unwrap();
+    let common = Common::new(&panel.params, &[9; 32], None, &contributions).unwrap();
     let message = |share: &KeyShare| share.first_round(&common).unwrap();
     let own = message(rogue);
     let mut sent = own.clone();

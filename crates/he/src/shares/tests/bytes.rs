@@ -8,9 +8,9 @@ use sha2::{Digest, Sha256};
 /// Bytes that were written are read for ever: digests of objects drawn from fixed seeds.
 #[test]
 fn bytes_are_golden_and_damage_is_refused() {
-    let panel = panel(P1, 2, 70);
+    let panel = panel(STANDARD, 2, 70);
     let params = &panel.params;
-    let share = KeyShare::from_root(params, Zeroizing::new([3; 32])).unwrap();
+    let share = KeyShare::from_root(params, Root::from_bytes([3; 32])).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(71);
     let page = panel.encrypt(&[4, 5, 6], &mut rng);
     let opening = Opening::new(params, &page[0], &[0, 5]).unwrap();
@@ -36,7 +36,7 @@ fn bytes_are_golden_and_damage_is_refused() {
     let lines: String = lines.collect();
     assert_eq!(lines, GOLDEN);
     let reads = |bytes: &[u8]| reads(params, bytes);
-    let whole = Parameters::shared(P1).unwrap();
+    let whole = Parameters::shared(STANDARD).unwrap();
     let three = whole.with_shares(3).unwrap();
     for (name, bytes) in objects.iter().filter(|(name, _)| *name != "public key") {
         let read: Vec<_> = reads(bytes).into_iter().flatten().collect();
@@ -53,7 +53,10 @@ fn bytes_are_golden_and_damage_is_refused() {
             assert!(reads(damaged).iter().all(Option::is_none), "{name}");
         }
         assert!(EvaluationKeys::from_bytes(&whole, bytes).is_err(), "{name}");
-        assert!(FirstRound::from_bytes(&three, bytes).is_err(), "{name}");
+        assert!(
+            FirstRound::from_bytes(&three, None, bytes).is_err(),
+            "{name}"
+        );
         assert!(KeyShare::from_bytes(&three, bytes).is_err(), "{name}");
     }
 }
@@ -61,8 +64,8 @@ fn bytes_are_golden_and_damage_is_refused() {
 /// What each decoder makes of the bytes, written again.
 fn reads(params: &Parameters, bytes: &[u8]) -> [Option<Vec<u8>>; 6] {
     let share = KeyShare::from_bytes(params, bytes).ok();
-    let first = FirstRound::from_bytes(params, bytes).ok();
-    let second = SecondRound::from_bytes(params, bytes).ok();
+    let first = FirstRound::from_bytes(params, None, bytes).ok();
+    let second = SecondRound::from_bytes(params, None, bytes).ok();
     let keys = EvaluationKeys::from_bytes(params, bytes).ok();
     let opening = Opening::from_bytes(params, bytes).ok();
     let sent = DecryptionShare::from_bytes(params, bytes).ok();
@@ -80,7 +83,7 @@ fn reads(params: &Parameters, bytes: &[u8]) -> [Option<Vec<u8>>; 6] {
 /// it was read, and nothing panics.
 #[test]
 fn forged_bytes_are_refused_or_read_as_they_are() {
-    let panel = panel(P1, 2, 75);
+    let panel = panel(STANDARD, 2, 75);
     let params = &panel.params;
     let mut rng = ChaCha20Rng::seed_from_u64(76);
     let page = panel.encrypt(&[4, 5, 6], &mut rng);
@@ -149,11 +152,11 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 const GOLDEN: &str = "\
-key share 57 6538874d28051aa3
-first round 11980825 1a7caceb5fcb28b3
-second round 3317785 76d1e700d084e148
-evaluation keys 11796953 2c1c29f4e2ebc089
-public key 368664 e9b6264beddafd56
-opening 56 5bcbbc47dbc76ee4
-decryption share 56 c3a9cf7ae670119c
+key share 57 be5c762b3f8eb275
+first round 8355866 cd17a9263d132934
+second round 25 ecd3f5c52fc64e6a
+evaluation keys 8147386 51b0cec034fc31ff
+public key 417816 420222a6800eb0ea
+opening 72 7d958d682693b344
+decryption share 72 bd49426715d04f47
 ";

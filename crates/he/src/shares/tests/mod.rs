@@ -9,16 +9,18 @@ use super::*;
 use crate::ciphertext::Ciphertext;
 use crate::evaluate::Evaluator;
 use crate::holder::HolderKey;
-use crate::keys::{EvaluationKeys, PublicKey};
+use crate::keys::{EvaluationKeys, PublicKey, squared};
 use crate::layout::{Layout, coefficient};
+use crate::mosaic::{Mosaic, Rectangle};
 use crate::noise;
 use crate::page::Page;
-use crate::params::{P1, P1_LARGE, P2, ParameterSet};
+use crate::params::{DEGREE, ParameterSet, STANDARD, WIDE};
 use crate::plan::Cell;
 use crate::release::seal;
-use crate::square::SquaredScore;
-use crate::table::{Combination, EncryptedTable, Factors};
+use crate::table::{Columns, Combination, EncryptedTable, Factors};
 use crate::work::Work;
+use rand::SeedableRng;
+use rand_chacha::ChaCha20Rng;
 
 const N: f64 = DEGREE as f64;
 
@@ -34,22 +36,31 @@ struct Panel {
 
 /// Made as services make them: from messages that were encoded.
 fn panel(set: ParameterSet, shares: usize, seed: u64) -> Panel {
+    panel_with_roster(set, shares, None, seed)
+}
+
+fn panel_with_roster(
+    set: ParameterSet,
+    shares: usize,
+    shape: Option<RosterShape>,
+    seed: u64,
+) -> Panel {
     let params = Parameters::shared(set).unwrap();
     let params = params.with_shares(shares).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let mut share = || KeyShare::random(&params, &mut rng).unwrap();
     let shares: Vec<KeyShare> = (0..shares).map(|_| share()).collect();
     let contributions: Vec<_> = shares.iter().map(KeyShare::contribution).collect();
-    let common = Common::new(&params, &[9; 32], &contributions).unwrap();
+    let common = Common::new(&params, &[9; 32], shape, &contributions).unwrap();
     let first = shares.iter().map(|share| {
         let sent = share.first_round(&common).unwrap().to_bytes(&params);
-        FirstRound::from_bytes(&params, &sent).unwrap()
+        FirstRound::from_bytes(&params, shape, &sent).unwrap()
     });
     let first: Vec<FirstRound> = first.collect();
     let sums = RoundSums::new(&params, &common, &first).unwrap();
     let second = shares.iter().map(|share| {
         let sent = share.second_round(&sums).unwrap().to_bytes(&params);
-        SecondRound::from_bytes(&params, &sent).unwrap()
+        SecondRound::from_bytes(&params, shape, &sent).unwrap()
     });
     let second: Vec<SecondRound> = second.collect();
     Panel {
@@ -91,6 +102,18 @@ impl Panel {
         read(&self.params, c.residue, &phase.collect::<Vec<_>>())
     }
 
+    /// The transform of the sum of what each service has.
+    fn sum(&self, of: impl Fn(&KeyShare) -> Zeroizing<Vec<i64>>) -> Zeroizing<Vec<u64>> {
+        let mut sum = vec![0; DEGREE];
+        for share in &self.shares {
+            let own = of(share);
+            sum.iter_mut()
+                .zip(own.iter())
+                .for_each(|(sum, &x)| *sum += x);
+        }
+        full_transform(self.params.ring(), &sum)
+    }
+
     fn noise_squared(&self, c: &Ciphertext) -> f64 {
         self.read(c).noise.iter().map(|e| e * e).sum()
     }
@@ -114,18 +137,9 @@ impl Panel {
         combine(&self.params, &opened, &shares.collect::<Vec<_>>())
     }
 
-    /// A page of the products of the first with the last `side` of 2 `side` columns, of one record
-    /// more each, at positions 0, 1, ...
+    /// A page of the products of the first with the last `side` of 2 `side` columns, of one record more each, at positions
+    /// 0, 1, ... The columns are under a sole holder's upload key.
     fn page(&self, side: usize, rng: &mut ChaCha20Rng) -> (Vec<Page>, Vec<i128>) {
-        let layout = Layout::for_records(64).unwrap();
-        let column = |c| vec![self.encrypt(&vec![1; records(c)], rng)];
-        let columns = (0..2 * side).map(column).collect();
-        let table = EncryptedTable::new(&self.params, layout, columns).unwrap();
-        self.products(side, &table, &Evaluator::new(&self.keys, layout))
-    }
-
-    /// The same of columns under a holder's own key.
-    fn holders_page(&self, side: usize, rng: &mut ChaCha20Rng) -> (Vec<Page>, Vec<i128>) {
         let layout = Layout::for_records(64).unwrap();
         let key = HolderKey::random(&self.params, rng).unwrap();
         let own = key.switch_keys(&self.public, Some(layout), rng).unwrap();
@@ -135,7 +149,7 @@ impl Panel {
             vec![residues.collect()]
         };
         let columns = (0..2 * side).map(column).collect();
-        let table = EncryptedTable::of_holder(&self.params, layout, columns).unwrap();
+        let table = EncryptedTable::new(&self.params, layout, columns).unwrap();
         let evaluator = Evaluator::new(&self.keys, layout).with_holder_keys(&own);
         self.products(side, &table, &evaluator.unwrap())
     }
@@ -172,10 +186,10 @@ fn records(column: usize) -> usize {
 /// Columns under a holder's own key, whose pages are under one that nobody holds.
 #[test]
 fn a_holders_columns_are_counted_under_split_keys() {
-    for (set, shares) in [(P1, 2), (P1_LARGE, 3)] {
+    for (set, shares) in [(STANDARD, 2), (STANDARD, 3)] {
         let panel = panel(set, shares, 60 + shares as u64);
         let mut rng = ChaCha20Rng::seed_from_u64(61);
-        let (pages, expected) = panel.holders_page(3, &mut rng);
+        let (pages, expected) = panel.page(3, &mut rng);
         let noise = panel.noise_squared(&pages[0].ciphertext);
         let largest = noise::largest_page_deviation(&set).powi(2) * N;
         assert!(noise < largest, "set {}: {noise:e} of {largest:e}", set.id);
@@ -201,12 +215,12 @@ fn of_page(share: &KeyShare, page: &[Ciphertext], positions: &[usize]) -> Vec<De
 #[test]
 fn shares_add_up_to_a_decryption() {
     for (set, shares) in [
-        (P1, 2),
-        (P1, 3),
-        (P1_LARGE, 2),
-        (P1_LARGE, 3),
-        (P2, 2),
-        (P2, 3),
+        (STANDARD, 2),
+        (STANDARD, 3),
+        (STANDARD, 2),
+        (STANDARD, 3),
+        (WIDE, 2),
+        (WIDE, 3),
     ] {
         let panel = panel(set, shares, 1);
         let mut rng = ChaCha20Rng::seed_from_u64(2);
@@ -244,36 +258,22 @@ fn noise_under_split_keys_is_as_large_as_expected() {
     const KEYS: u64 = 4;
     const PAGES: u64 = 3;
     for shares in [2, 3] {
-        let mut sums = [0.0; 3];
+        let mut sums = [0.0; 2];
         for key in 0..KEYS {
-            let panel = panel(P2, shares, 10 + key);
+            let panel = panel(WIDE, shares, 10 + key);
             let mut rng = ChaCha20Rng::seed_from_u64(20 + key);
-            let layout = Layout::for_records(64).unwrap();
-            let evaluator = Evaluator::new(&panel.keys, layout);
-            let t = P2.plaintext_moduli[0];
             for _ in 0..PAGES {
                 let fresh = panel.encrypt(&[1; 64], &mut rng).swap_remove(0);
                 let of_fresh = panel.noise_squared(&fresh) / N;
-                sums[0] += of_fresh / noise::fresh_variance(&panel.params).total;
+                sums[0] += of_fresh / noise::rounding_variance(&panel.params).total;
                 let page = panel.page(3, &mut rng).0.swap_remove(0);
                 sums[1] += panel.noise_squared(page.ciphertext()) / page.noise.norm_squared;
-                let expected =
-                    noise::square_deviation(&panel.params, t, page.noise.norm_squared).powi(2);
-                let square = SquaredScore::new(&evaluator, page, &mut Work::default()).unwrap();
-                sums[2] += panel.noise_squared(square.square()) / N / expected;
             }
         }
-        let [fresh, page, square] = sums.map(|sum| sum / (KEYS * PAGES) as f64);
-        eprintln!(
-            "{shares} shares, measured over expected variance: fresh {fresh:.3}, page {page:.3}, \
-             square {square:.3}"
-        );
+        let [fresh, page] = sums.map(|sum| sum / (KEYS * PAGES) as f64);
+        eprintln!("{shares} shares, measured over expected: fresh {fresh:.3}, page {page:.3}");
         assert!((fresh - 1.0).abs() < 0.15, "{shares} shares: fresh {fresh}");
         assert!((page - 1.0).abs() < 0.3, "{shares} shares: page {page}");
-        assert!(
-            (square - 1.0).abs() < 0.4,
-            "{shares} shares: square {square}"
-        );
     }
 }
 
@@ -281,20 +281,33 @@ fn noise_under_split_keys_is_as_large_as_expected() {
 /// as many times larger as two rounds make them.
 #[test]
 fn errors_of_keys_are_as_large_as_expected() {
-    for (set, shares) in [(P1, 2), (P1, 3), (P2, 3)] {
-        let panel = panel(set, shares, 30);
-        let keys = &panel.keys;
-        let linear = key_error(&panel, &keys.inversion, KeyLabel::Linear(0));
-        let packing = key_error(&panel, &keys.packing[4], KeyLabel::Linear(5));
-        let relinearise = key_error(&panel, &keys.relinearise, KeyLabel::Square(0));
-        let square = key_error(&panel, &keys.squares[7], KeyLabel::Square(8));
+    for (set, shares) in [(STANDARD, 2), (STANDARD, 3), (WIDE, 3)] {
+        let panel = panel_with_roster(set, shares, Some(RosterShape::Records(1)), 30);
+        let keys = panel.keys.roster().unwrap().upload(0).unwrap();
+        let products = keys.products.as_ref().unwrap();
+        let s = panel.sum(|share| share.coefficients());
+        let h = panel.sum(|share| {
+            let seeds = vec![share.upload_seed(0)];
+            HolderKey::from_seeds(&panel.params, seeds)
+                .unwrap()
+                .coefficients()
+        });
+        let error = |key, source: &[u64]| key_error(&panel, key, source, &s);
+        let image = |p: &[u64], level: usize| {
+            permuted(p, &panel.params.ring().automorphism((1 << level) + 1))
+        };
+        let square = squared(panel.params.ring(), &h);
+        let packing = error(&panel.keys.packing[4], &image(&s, 5));
+        let linear = error(&keys.linear, &h);
+        let of_square = error(&products.square, &square);
+        let of_image = error(&products.images[&8].square, &image(&square, 8));
         let drawn = 10.0 * shares as f64;
-        let squared = 2.0 * N * drawn * drawn + 2.0 * drawn;
+        let squared_variance = noise::square_key_variance(&panel.params);
         let ratios = [
             linear / drawn,
             packing / drawn,
-            relinearise / squared,
-            square / squared,
+            of_square / squared_variance,
+            of_image / squared_variance,
         ];
         eprintln!(
             "set {}, {shares} shares: measured over expected variance {ratios:.3?}",
@@ -312,19 +325,14 @@ fn errors_of_keys_are_as_large_as_expected() {
     }
 }
 
-/// Mean square of a key's errors, over all digits.
-fn key_error(panel: &Panel, key: &crate::keys::KeySwitchKey, label: KeyLabel) -> f64 {
+/// Mean square of the errors of a key from `source` to s, over all digits; both are transforms over all primes.
+fn key_error(
+    panel: &Panel,
+    key: &crate::keys::KeySwitchKey,
+    source: &[u64],
+    secret: &[u64],
+) -> f64 {
     let ring = panel.params.ring();
-    let mut secret = vec![0; DEGREE];
-    for share in &panel.shares {
-        let own = share.coefficients();
-        secret
-            .iter_mut()
-            .zip(own.iter())
-            .for_each(|(sum, &s)| *sum += s);
-    }
-    let secret = full_transform(ring, &secret);
-    let image = label.image(ring, &secret);
     let limb = &ring.limbs()[0];
     let m = limb.modulus;
     let p = ring.special_product(limb);
@@ -332,11 +340,7 @@ fn key_error(panel: &Panel, key: &crate::keys::KeySwitchKey, label: KeyLabel) ->
     for (i, (a, b)) in key.a.iter().zip(&key.b).enumerate() {
         let error = (0..DEGREE).map(|k| {
             let product = m.redc(u128::from(a[k]) * u128::from(secret[k]));
-            let source = match label {
-                KeyLabel::Square(_) => m.mul(image[k], image[k]),
-                _ => image[k],
-            };
-            let source = if i == 0 { m.mul(p, source) } else { 0 };
+            let source = if i == 0 { m.mul(p, source[k]) } else { 0 };
             m.sub(m.add(m.redc(u128::from(b[k])), product), source)
         });
         let mut error: Vec<u64> = error.collect();
@@ -353,27 +357,86 @@ fn key_error(panel: &Panel, key: &crate::keys::KeySwitchKey, label: KeyLabel) ->
 /// A whole key has no shares; a table, keys and shares of other numbers do not belong together.
 #[test]
 fn numbers_of_shares_are_told_apart() {
-    let whole = Parameters::shared(P1).unwrap();
+    let whole = Parameters::shared(STANDARD).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(80);
     assert!(KeyShare::random(&whole, &mut rng).is_err());
     assert!(whole.with_shares(0).is_err() && whole.with_shares(4).is_err());
     let two = whole.with_shares(2).unwrap();
     assert!(two.check_same(&whole).is_err() && two.check_same(&two).is_ok());
-    assert!(Common::new(&two, &[0; 32], &[[1; 32]]).is_err());
-    let common = Common::new(&two, &[0; 32], &[[1; 32], [2; 32]]).unwrap();
-    let swapped = Common::new(&two, &[0; 32], &[[2; 32], [1; 32]]).unwrap();
-    let elsewhere = Common::new(&two, &[1; 32], &[[1; 32], [2; 32]]).unwrap();
+    assert!(Common::new(&two, &[0; 32], None, &[[1; 32]]).is_err());
+    let common = Common::new(&two, &[0; 32], None, &[[1; 32], [2; 32]]).unwrap();
+    let swapped = Common::new(&two, &[0; 32], None, &[[2; 32], [1; 32]]).unwrap();
+    let elsewhere = Common::new(&two, &[1; 32], None, &[[1; 32], [2; 32]]).unwrap();
     assert!(common != swapped && common != elsewhere);
-    let labels = [KeyLabel::Public].into_iter();
-    let labels = labels.chain(KeyLabel::linear()).chain(KeyLabel::squares());
-    let mut seeds: Vec<_> = labels.map(|label| common.seed(label)).collect();
-    let all = seeds.len();
-    seeds.sort_unstable();
-    seeds.dedup();
-    assert_eq!(seeds.len(), all, "every key has a seed of its own");
+    for shape in [RosterShape::Records(3), RosterShape::Columns(3)] {
+        let switches = Switch::all(Some(shape)).map(|switch| common.seed(switch));
+        let mut seeds: Vec<_> = switches.chain([common.public_seed()]).collect();
+        let all = seeds.len();
+        seeds.sort_unstable();
+        seeds.dedup();
+        assert_eq!(seeds.len(), all, "every key has its own seed");
+    }
     let share = KeyShare::random(&two, &mut rng).unwrap();
     let first = share.first_round(&common).unwrap();
     assert!(RoundSums::new(&two, &common, std::slice::from_ref(&first)).is_err());
-    let large = Parameters::shared(P2).unwrap().with_shares(2).unwrap();
-    assert!(RoundSums::new(&large, &common, &[first.clone(), first]).is_err());
+}
+
+/// Upload keys that two and three services make: products of records, and of columns under the joint key, are exact, and
+/// the services' seeds give the keys that the switching keys name.
+#[test]
+fn statistics_under_upload_keys_of_several_services_are_exact() {
+    const RECORDS: usize = 60;
+    let mut rng = ChaCha20Rng::seed_from_u64(82);
+    for (shares, shape) in [
+        (2, RosterShape::Records(2)),
+        (3, RosterShape::Records(2)),
+        (2, RosterShape::Columns(2)),
+        (3, RosterShape::Columns(2)),
+    ] {
+        let panel = panel_with_roster(STANDARD, shares, Some(shape), 81);
+        let layout = Layout::for_records(RECORDS).unwrap();
+        let keys = (0..2).map(|holder| {
+            let seeds = panel.shares.iter().map(|share| share.upload_seed(holder));
+            HolderKey::from_seeds(&panel.params, seeds.collect()).unwrap()
+        });
+        let keys: Vec<HolderKey> = keys.collect();
+        let roster = panel.keys.roster().unwrap();
+        for (holder, key) in keys.iter().enumerate() {
+            assert_eq!(roster.upload(holder).unwrap().id(), key.id());
+        }
+        let (columns, joined) = match shape {
+            RosterShape::Columns(_) => ([&[0][..], &[1][..]], true),
+            _ => ([&[0, 1][..]; 2], false),
+        };
+        let rectangles = keys.iter().enumerate().map(|(holder, key)| {
+            let mut column = || {
+                let seeded = key.encrypt(&[1; RECORDS], &mut rng).unwrap().into_iter();
+                vec![seeded.map(|c| c.expand(&panel.params).unwrap()).collect()]
+            };
+            let table = columns[holder].iter().map(|_| column()).collect();
+            let table = EncryptedTable::new(&panel.params, layout, table).unwrap();
+            Rectangle {
+                first_chunk: if joined { 0 } else { holder },
+                columns: columns[holder].to_vec(),
+                table: std::sync::Arc::new(table),
+            }
+        });
+        let mosaic = Mosaic::new(2, rectangles.collect()).unwrap();
+        let evaluator = Evaluator::new(&panel.keys, mosaic.layout());
+        let all = [0, 1].map(Combination::column);
+        let (left, right) = all.split_at(1);
+        let product = Cell::Product { left: 0, right: 0 };
+        let cells = [vec![(0, product), (1, Cell::Sum { left: 0 })]];
+        let factors = Factors { left, right };
+        let pages = evaluator.pages(&mosaic, 0, factors, &cells, &mut Work::default());
+        let page = pages.unwrap().remove(0).unwrap();
+        let read = panel.read(&page.ciphertext);
+        let records = (RECORDS * if joined { 1 } else { 2 }) as u64;
+        let cells = [0, 1].map(|p| read.message[coefficient(p)]);
+        assert_eq!(cells, [records; 2], "{shares} {shape:?}");
+        let measured: f64 = read.noise.iter().map(|e| e * e).sum();
+        let ratio = measured / page.noise.norm_squared;
+        eprintln!("{shares} shares, {shape:?}: measured over expected {ratio:.3}");
+        assert!((0.3..2.0).contains(&ratio), "{shares} {shape:?}: {ratio}");
+    }
 }

@@ -7,7 +7,6 @@ use std::{
 
 use fhaim_api::job::JobState;
 use fhaim_domain::{Schema, Table};
-use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::terms::Terms;
 use fhaim_sdk::{Client, Journal, NoiseSource, Source};
 use rand::{Rng, SeedableRng, rngs::StdRng};
@@ -153,6 +152,7 @@ pub async fn dataset(
     let source = Source {
         records: fhaim_sdk::Records::Table(Arc::new(table)),
         noise: NoiseSource::System,
+        signer: None,
     };
     let quiet = |_: fhaim_sdk::Progress| {};
     client
@@ -167,10 +167,7 @@ pub fn terms(records: usize, columns: usize, seed: u64) -> Result<Terms, Error> 
 }
 
 fn terms_of(table: &Table) -> Result<Terms, Error> {
-    let terms = Terms {
-        encryption: Encryption::of_new(None),
-        ..Terms::new(table.schema().clone(), 1.0, 1e-9, table.records() as u64)
-    };
+    let terms = Terms::new(table.schema().clone(), 1.0, 1e-9, table.records() as u64);
     Ok(terms.complete(&fhaim_synth::Mechanisms)?)
 }
 

@@ -6,6 +6,7 @@ mod deletion;
 
 use fhaim_api::Digest;
 use fhaim_api::upload::WireLayout;
+use fhaim_he::HolderKeyId;
 use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_platform::{clock, rows};
 use fhaim_protocol::terms::Terms;
@@ -25,13 +26,15 @@ pub use self::deletion::{
     is_taken_back, is_there, taken_back,
 };
 
-/// Digests of a dataset's keys, as they came from the crypto service.
-#[derive(Clone, Copy, Debug)]
-pub struct KeyDigests {
-    /// Of the public key.
+/// A dataset's keys, as they came from the crypto service.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    /// Digest of the public key.
     pub public: Digest,
-    /// Of the evaluation keys.
+    /// Digest of the evaluation keys.
     pub evaluation: Digest,
+    /// The names of the upload keys of a roster's holders, in its order.
+    pub uploads: Vec<HolderKeyId>,
 }
 
 /// An upload as it is stored.
@@ -47,8 +50,8 @@ pub struct Stored {
     pub layout: Option<WireLayout>,
     /// Where its objects and keys are.
     pub folder: String,
-    /// Digests of its keys.
-    pub keys: KeyDigests,
+    /// Its keys.
+    pub keys: Keys,
 }
 
 /// How records lie in a part; nothing where it has counts.
@@ -69,9 +72,10 @@ impl Stored {
             terms: rows::json(row, "terms")?,
             layout: layout(rows::number(row, "chunks")?, rows::number(row, "stride")?),
             folder: row.try_get("folder")?,
-            keys: KeyDigests {
+            keys: Keys {
                 public: rows::parsed(row, "public_key")?,
                 evaluation: rows::parsed(row, "evaluation_keys")?,
+                uploads: rows::json(row, "upload_keys")?,
             },
         })
     }
@@ -138,8 +142,8 @@ pub async fn insert(tx: &mut Tx, stored: &Stored, bytes: u64) -> Result<bool, St
     let (chunks, stride) = numbers(stored.layout);
     let inserted = sqlx::query(
         "INSERT INTO uploads (dataset, owner, terms, chunks, stride, folder, created_at, \
-         public_key, evaluation_keys, bytes, parts, receipts) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, '[]')",
+         public_key, evaluation_keys, upload_keys, bytes, parts, receipts) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, '[]')",
     )
     .bind(&dataset)
     .bind(stored.owner.to_string())
@@ -150,6 +154,7 @@ pub async fn insert(tx: &mut Tx, stored: &Stored, bytes: u64) -> Result<bool, St
     .bind(clock::now())
     .bind(stored.keys.public.to_string())
     .bind(stored.keys.evaluation.to_string())
+    .bind(rows::to_json(&stored.keys.uploads)?)
     .bind(rows::stored(bytes)?)
     .bind(rows::stored(stored.terms.part_count())?)
     .execute(&mut **tx)

@@ -1,25 +1,26 @@
-//! A holder's key of its own: the key, what is encrypted under it, the terms that name it and the journal that keeps it.
-//! What else is made with one is in `encryption`.
+//! Upload keys: a key, a ciphertext under it, and the journal that keeps it. Other objects that are made with one are in
+//! `encryption`.
 
 use crate::encryption::{HEADER, HIDDEN, malformed, public, reveals, secret};
-use crate::files::{golden, json, refuses_damage, refuses_unknown_fields, stored};
-use crate::terms::terms;
+use crate::files::{golden, json, refuses_damage, refuses_unknown_fields};
 use fhaim_api::Digest;
-use fhaim_dp::LadderPlan;
-use fhaim_he::{HolderKey, Layout, P1, Parameters, SeededCiphertext};
-use fhaim_protocol::encryption::{Encryption, key_from_text, key_to_text};
-use fhaim_protocol::terms::Terms;
-use fhaim_protocol::upload::{Object, UploadPlan};
+use fhaim_api::keys::{Confirmation, UploadKeyRequest, UploadKeySeeds, UploadSeedCall};
+use fhaim_he::{HolderKey, Parameters, STANDARD, SeededCiphertext};
+use fhaim_protocol::encryption::{key_from_text, key_to_text};
+use fhaim_protocol::request::DatasetId;
+use fhaim_protocol::roster;
+use fhaim_protocol::upload::Object;
+use fhaim_protocol::upload_key::SeedRequest;
 use fhaim_sdk::Journal;
-use fhaim_synth::Mechanisms;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use uuid::Uuid;
 
 const DATASET: Uuid = Uuid::from_bytes([0xd5; 16]);
 
-fn holder_key(params: &Parameters) -> HolderKey {
-    let bytes = golden("holder-key.p1", || {
+/// The golden upload key, under the parameter set STANDARD.
+pub fn upload_key(params: &Parameters) -> HolderKey {
+    let bytes = golden("upload-key.standard", || {
         let mut rng = ChaCha20Rng::seed_from_u64(11);
         let key = HolderKey::random(params, &mut rng).unwrap();
         key.to_bytes().to_vec()
@@ -34,10 +35,10 @@ fn holder_key(params: &Parameters) -> HolderKey {
 
 #[test]
 fn a_seeded_ciphertext_decrypts_under_the_key_that_it_is_switched_to() {
-    let params = Parameters::new(P1).unwrap();
-    let key = holder_key(&params);
+    let params = Parameters::new(STANDARD).unwrap();
+    let key = upload_key(&params);
     let mut rng = ChaCha20Rng::seed_from_u64(12);
-    let bytes = golden("seeded-ciphertext.p1", || {
+    let bytes = golden("seeded-ciphertext.standard", || {
         key.encrypt(&HIDDEN, &mut rng).unwrap()[0].to_bytes(&params)
     });
     let seeded = SeededCiphertext::from_bytes(&params, &bytes).unwrap();
@@ -53,61 +54,48 @@ fn a_seeded_ciphertext_decrypts_under_the_key_that_it_is_switched_to() {
     });
 }
 
-/// Terms that name a parameter set other than the chosen one.
-fn own() -> Terms {
-    let own = Terms {
-        encryption: Encryption::HolderKey,
-        parameter_set: Some(P1.id),
-        ..terms("staged")
-    };
-    own.complete(&Mechanisms).unwrap()
-}
-
 #[test]
-fn terms_with_a_holders_own_key_are_written_as_they_were_read() {
-    let (own, name) = (own(), "terms.own-key.json");
-    json(name, &own);
-    refuses_unknown_fields::<Terms>(name);
-    let text = String::from_utf8(stored(name)).unwrap();
-    for (from, to) in [
-        (r#"-key","parameter_set":1"#, r#"-key""#),
-        (r#""parameter_set":1"#, r#""parameter_set":3"#),
-        (r#""parameter_set":1"#, r#""parameter_set":99"#),
-    ] {
-        let other = text.replacen(from, to, 1);
-        assert_ne!(other, text);
-        let other: Terms = serde_json::from_str(&other).unwrap();
-        assert!(other.plan().is_err() && other.outline().is_err(), "{to}");
-    }
-    let plan = own.plan().unwrap();
-    let plans = (plan.set.id, plan.run_ladder, plan.ladder().unwrap());
-    json::<(u8, LadderPlan, LadderPlan)>("plan.own-key.json", &plans);
-}
-
-#[test]
-fn an_uploads_plan_and_its_first_object() {
-    let plan = own().plan().unwrap();
-    let plan = UploadPlan {
-        columns: 26,
-        layout: Layout::from_parts(2, 8192).unwrap(),
-        ladder: plan.run_ladder,
-        residues: plan.set.plaintext_moduli.len(),
-        encryption: Encryption::HolderKey,
-    };
-    json("upload-plan.own-key.json", &plan);
-    assert_eq!(plan.objects().next(), Some(Object::Keys));
+fn object_of_switching_keys_is_named() {
     json("object.keys.json", &Object::Keys);
+}
+
+#[test]
+fn messages_that_fetch_an_upload_key_are_written_as_they_were_read() {
+    let asked = SeedRequest {
+        dataset: DatasetId(DATASET.into_bytes()),
+        holder: 1,
+        evaluation_keys: [2; 32],
+        one_time_key: [3; 32],
+    };
+    let request = UploadKeyRequest {
+        one_time_key: asked.one_time_key,
+        signature: asked.sign(&roster::HolderKey::from_bytes(&[1; 32])),
+    };
+    json("upload-key-request.json", &request);
+    refuses_unknown_fields::<UploadKeyRequest>("upload-key-request.json");
+    let call = UploadSeedCall {
+        holder: asked.holder,
+        request,
+        confirmation: Confirmation::new(&[7; 16], &[vec![1, 2], vec![3]]),
+    };
+    json("upload-seed-call.json", &call);
+    refuses_unknown_fields::<UploadSeedCall>("upload-seed-call.json");
+    let seeds = UploadKeySeeds {
+        seeds: vec!["AAEC".to_owned(), "_w".to_owned()],
+    };
+    assert_eq!(seeds.bytes().unwrap(), [vec![0, 1, 2], vec![255]]);
+    json("upload-key-seeds.json", &seeds);
 }
 
 /// The key is read with what was sent under it; what was sent under another before does not count.
 #[test]
 fn a_journal_with_a_key_is_gone_on_with() {
-    let params = Parameters::new(P1).unwrap();
-    let key = holder_key(&params);
+    let params = Parameters::new(STANDARD).unwrap();
+    let key = upload_key(&params);
     let text = key_to_text(&key);
     assert_eq!(key_from_text(&params, &text).unwrap().id(), key.id());
     let table = Digest::of(b"table");
-    let golden = golden("upload.own-key.journal", || {
+    let golden = golden("upload.key.journal", || {
         let sent = |name: &str, what: &[u8]| {
             format!(
                 "{{\"object\":\"{name}\",\"digest\":\"{}\"}}\n",
@@ -136,6 +124,7 @@ fn a_journal_with_a_key_is_gone_on_with() {
         expected.map(|(name, what)| (name.to_owned(), Digest::of(what)))
     );
     assert_eq!(std::fs::read(&path).unwrap(), golden);
+    drop(journal);
     // One that is cut off within the key has nothing that was sent under it.
     let end = golden.len() - 300;
     std::fs::write(&path, &golden[..end]).unwrap();

@@ -1,0 +1,305 @@
+//! Upload keys of a roster: made by those who hold the dataset's secret key, and not by the holders.
+//!
+//! A holder that made the keys which bring its ciphertexts to s could put s into a released integer. So the key
+//! service draws a seed w for each holder and makes the switching keys itself. The holder fetches w and expands it to
+//! its upload key h. See docs/THREAT-MODEL.md for what follows from this.
+//!
+//! | shape | keys of a holder | joint keys |
+//! |---|---|---|
+//! | counts | h -> s | |
+//! | records | h -> s; h(X^-1) -> h; h^2 -> s; sigma(h) -> s and sigma(h^2) -> s at levels 1 to 8 | |
+//! | columns | h -> s; h -> g; h(X^-1) -> g | g -> s; g^2 -> s; sigma(g) -> s and sigma(g^2) -> s at levels 1 to 8 |
+//!
+//! Holders of columns have products with each other, so their columns are brought to one joint key g that no holder
+//! knows. sigma is the automorphism X -> X^(2^level + 1) of a packing level.
+
+use super::keys::{FactorKeys, HolderKeys, ImageKeys, Origin, ProductKeys};
+use super::{HolderKey, HolderKeyId, commitment};
+use crate::error::{Error, Result};
+use crate::keys::{FIRST_LEVELS, KeySwitchKey, LEVELS, permuted, squared};
+use crate::params::{DEGREE, Parameters};
+use crate::ring::Ring;
+use crate::root::Root;
+use crate::table::MAX_SECTIONS;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use zeroize::Zeroizing;
+
+/// What the holders of a roster upload, and how many holders there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RosterShape {
+    /// Each holder uploads counts of its records.
+    Counts(usize),
+    /// Each holder uploads all columns of its records.
+    Records(usize),
+    /// Each holder uploads some columns of all records.
+    Columns(usize),
+}
+
+impl RosterShape {
+    /// Number of holders.
+    pub fn holders(self) -> usize {
+        let (Self::Counts(holders) | Self::Records(holders) | Self::Columns(holders)) = self;
+        holders
+    }
+
+    /// Refuses numbers of holders that no roster has.
+    pub(crate) fn check(self) -> Result<()> {
+        if (1..=MAX_SECTIONS).contains(&self.holders()) {
+            Ok(())
+        } else {
+            Err(Error::OutOfRange("number of holders"))
+        }
+    }
+
+    /// The switching keys of each holder's upload key.
+    pub(crate) fn of_holder(self) -> KeyKinds {
+        let (left, right, products) = match self {
+            Self::Counts(_) => (false, false, false),
+            Self::Records(_) => (false, true, true),
+            Self::Columns(_) => (true, true, false),
+        };
+        KeyKinds {
+            left,
+            right,
+            products,
+        }
+    }
+
+    /// The switching keys of the joint key, where there is one.
+    pub(crate) fn joint(self) -> Option<KeyKinds> {
+        matches!(self, Self::Columns(_)).then_some(KeyKinds {
+            left: false,
+            right: false,
+            products: true,
+        })
+    }
+}
+
+/// The switching keys that a key x has in addition to x -> s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct KeyKinds {
+    /// x -> the joint key.
+    left: bool,
+    /// x(X^-1) -> the key of products.
+    right: bool,
+    /// x^2 -> s, and images.
+    products: bool,
+}
+
+/// A switching key of a key x, by its source and its target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SwitchKind {
+    /// The exponent of x in the source: 1 or 2.
+    pub(crate) squared: bool,
+    /// The source is an image under X -> X^automorphism.
+    pub(crate) automorphism: usize,
+    /// Whether the target is the key of products instead of s.
+    pub(crate) to_products: bool,
+}
+
+impl SwitchKind {
+    const fn linear(automorphism: usize, to_products: bool) -> Self {
+        Self {
+            squared: false,
+            automorphism,
+            to_products,
+        }
+    }
+
+    const fn square(automorphism: usize) -> Self {
+        Self {
+            squared: true,
+            automorphism,
+            to_products: false,
+        }
+    }
+
+    /// The source, for a key with this transform over all primes.
+    pub(crate) fn source(self, ring: &Ring, key: &[u64]) -> Zeroizing<Vec<u64>> {
+        let automorphism = ring.automorphism(self.automorphism);
+        match self.squared {
+            false => permuted(key, &automorphism),
+            true => permuted(&squared(ring, key), &automorphism),
+        }
+    }
+}
+
+/// The exponent of sigma at a packing level.
+fn sigma(level: usize) -> usize {
+    (1 << level) + 1
+}
+
+impl KeyKinds {
+    /// The switching keys, in the order in which they are made, sent and stored.
+    pub(crate) fn switches(self) -> impl Iterator<Item = SwitchKind> {
+        let left = self.left.then_some(SwitchKind::linear(1, true));
+        let right = self
+            .right
+            .then_some(SwitchKind::linear(2 * DEGREE - 1, true));
+        let square = self.products.then_some(SwitchKind::square(1));
+        let levels = (1..=FIRST_LEVELS).filter(move |_| self.products);
+        let images = levels.flat_map(|level| {
+            let sigma = sigma(level);
+            [SwitchKind::linear(sigma, false), SwitchKind::square(sigma)]
+        });
+        let linear = [SwitchKind::linear(1, false)].into_iter();
+        linear.chain(left).chain(right).chain(square).chain(images)
+    }
+}
+
+impl HolderKeys {
+    /// From the switching keys, in the order of [`KeyKinds::switches`].
+    pub(crate) fn assemble(
+        params: &Parameters,
+        id: HolderKeyId,
+        kinds: KeyKinds,
+        mut next: impl FnMut(SwitchKind) -> Result<KeySwitchKey>,
+    ) -> Result<Self> {
+        let mut switches = kinds.switches();
+        let mut key = || {
+            let kind = switches.next();
+            next(kind.ok_or(Error::Mismatch("fewer switching keys than a shape has"))?)
+        };
+        let linear = key()?;
+        let left = kinds.left.then(&mut key).transpose()?;
+        let right = kinds.right.then(&mut key).transpose()?;
+        let square = kinds.products.then(&mut key).transpose()?;
+        let mut images = BTreeMap::new();
+        for level in (1..=FIRST_LEVELS).filter(|_| kinds.products) {
+            let (linear, square) = (key()?, key()?);
+            images.insert(level, ImageKeys { linear, square });
+        }
+        Ok(Self {
+            params: params.clone(),
+            id,
+            origin: Origin::KeyServices,
+            linear,
+            factors: right.map(|right| FactorKeys { left, right }),
+            products: square.map(|square| ProductKeys { square, images }),
+        })
+    }
+
+    /// The switching keys, in the order of [`KeyKinds::switches`].
+    pub(crate) fn switch_keys(&self) -> impl Iterator<Item = &KeySwitchKey> {
+        let factors = self.factors.iter();
+        let factors = factors.flat_map(|keys| keys.left.iter().chain([&keys.right]));
+        let square = self.products.iter().map(|keys| &keys.square);
+        let images = self.products.iter().flat_map(|keys| keys.images.values());
+        let images = images.flat_map(|keys| [&keys.linear, &keys.square]);
+        let linear = [&self.linear].into_iter();
+        linear.chain(factors).chain(square).chain(images)
+    }
+}
+
+/// The switching keys of all upload keys of a roster.
+#[derive(Clone, Debug)]
+pub struct RosterKeys {
+    pub(crate) shape: RosterShape,
+    /// By the holders' numbers.
+    pub(crate) uploads: Vec<Arc<HolderKeys>>,
+    /// Of the joint key of holders of columns.
+    pub(crate) joint: Option<HolderKeys>,
+}
+
+impl RosterKeys {
+    /// From switching keys, in the order of their kinds, holder after holder, those of the joint key last.
+    pub(crate) fn assemble(
+        params: &Parameters,
+        shape: RosterShape,
+        mut id: impl FnMut() -> Result<HolderKeyId>,
+        mut next: impl FnMut(SwitchKind) -> Result<KeySwitchKey>,
+    ) -> Result<Self> {
+        let mut keys = |kinds| HolderKeys::assemble(params, id()?, kinds, &mut next);
+        let uploads = (0..shape.holders()).map(|_| keys(shape.of_holder()).map(Arc::new));
+        Ok(Self {
+            shape,
+            uploads: uploads.collect::<Result<_>>()?,
+            joint: shape.joint().map(&mut keys).transpose()?,
+        })
+    }
+
+    /// What the holders upload, and how many there are.
+    pub fn shape(&self) -> RosterShape {
+        self.shape
+    }
+
+    /// The switching keys of a holder's upload key, by the holder's number.
+    pub fn upload(&self, holder: usize) -> Option<&Arc<HolderKeys>> {
+        self.uploads.get(holder)
+    }
+
+    /// The keys of each upload key, and of the joint one.
+    pub(crate) fn each(&self) -> impl Iterator<Item = &HolderKeys> {
+        self.uploads.iter().map(Arc::as_ref).chain(&self.joint)
+    }
+}
+
+/// The switching keys for packing, at levels 1 to 13: sources are images of s.
+pub(crate) fn packing_switches() -> impl Iterator<Item = SwitchKind> {
+    (1..=LEVELS).map(|level| SwitchKind::linear(sigma(level), false))
+}
+
+/// A key service's seed of a holder's upload key, by the holder's number.
+pub(crate) fn upload_seed(root: &Root, holder: usize) -> Zeroizing<[u8; 32]> {
+    let number = (holder as u64).to_le_bytes();
+    root.bytes_for(b"upload key", &[&number])
+}
+
+/// One key service's part of the upload keys of a roster: the keys, or its summands of them.
+#[derive(Default)]
+pub(crate) struct RosterSecrets {
+    pub(crate) uploads: Vec<HolderKey>,
+    pub(crate) joint: Option<HolderKey>,
+}
+
+impl RosterSecrets {
+    pub(crate) fn of(params: &Parameters, root: &Root, shape: RosterShape) -> Result<Self> {
+        shape.check()?;
+        let key = |seed| HolderKey::from_seeds(params, vec![seed]);
+        let uploads = (0..shape.holders()).map(|holder| key(upload_seed(root, holder)));
+        let joint = shape.joint();
+        let joint = joint.map(|_| key(root.bytes_for(b"joint key", &[])));
+        Ok(Self {
+            uploads: uploads.collect::<Result<_>>()?,
+            joint: joint.transpose()?,
+        })
+    }
+
+    /// Commitments to the seeds of all keys, the joint one last.
+    pub(crate) fn commitments(&self) -> Vec<[u8; 32]> {
+        let keys = self.uploads.iter().chain(&self.joint);
+        keys.flat_map(|key| key.seeds.iter().map(|seed| commitment(seed)))
+            .collect()
+    }
+
+    /// Makes all switching keys: `make` is given the transforms of source and target, and `s` is the dataset's key.
+    pub(crate) fn keys(
+        &self,
+        shape: RosterShape,
+        s: &[u64],
+        mut make: impl FnMut(&[u64], &[u64]) -> Result<KeySwitchKey>,
+    ) -> Result<RosterKeys> {
+        let mut keys = |key: &HolderKey, kinds: KeyKinds| {
+            let ring = key.params.ring();
+            let products = self.joint.as_ref().unwrap_or(key);
+            HolderKeys::assemble(&key.params, key.id, kinds, |kind| {
+                let target = if kind.to_products {
+                    &products.transform
+                } else {
+                    s
+                };
+                make(&kind.source(ring, &key.transform), target)
+            })
+        };
+        let uploads = self.uploads.iter();
+        let uploads = uploads.map(|key| keys(key, shape.of_holder()).map(Arc::new));
+        let uploads = uploads.collect::<Result<_>>()?;
+        let joint = self.joint.as_ref().zip(shape.joint());
+        Ok(RosterKeys {
+            shape,
+            uploads,
+            joint: joint.map(|(key, kinds)| keys(key, kinds)).transpose()?,
+        })
+    }
+}

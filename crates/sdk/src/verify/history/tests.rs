@@ -1,0 +1,364 @@
+use super::*;
+use fhaim_api::Cost;
+use fhaim_api::keys::DebitedRelease;
+use fhaim_domain::{Schema, Table};
+use fhaim_dp::{Entry, Ladder, LadderPlan, Rho, Span};
+use fhaim_protocol::crypto::judge::{Replay, Rules};
+use fhaim_protocol::panel::ServiceKey;
+use fhaim_protocol::request::JobId;
+use fhaim_protocol::roster::{HolderKey, Member, Partition, Roster};
+use fhaim_protocol::shares::{Masks, unmask};
+use fhaim_release::{Axis, Holders, Statistic};
+use fhaim_synth::exact;
+use fhaim_synth::verify::expected;
+use std::sync::Arc;
+
+const DATASET: Uuid = Uuid::from_u128(1);
+const JOB: Uuid = Uuid::from_u128(2);
+const UNITS: u64 = 20_000;
+
+fn schema() -> Schema {
+    let json = br#"{"name":"t","columns":[
+        {"name":"a","kind":"categorical","categories":["x","y","z"]},
+        {"name":"b","kind":"categorical","categories":["p","q"]}]}"#;
+    Schema::from_json("t.json", json).unwrap()
+}
+
+fn table(rows: u32, salt: u32) -> Table {
+    let columns = vec![
+        (0..rows).map(|i| (i * 7 + salt) % 11 % 3).collect(),
+        (0..rows).map(|i| (i * 5 + salt) % 7 % 2).collect(),
+    ];
+    Table::new(Arc::new(schema()), columns).unwrap()
+}
+
+/// Three holders, a release of theirs, and an invented one at the same positions.
+struct Setting {
+    rules: Rules,
+    keys: Vec<HolderKey>,
+    tables: Vec<Table>,
+    ladders: Vec<Ladder>,
+    real: Shown,
+    invented: Shown,
+}
+
+/// A release as a key service shows it.
+struct Shown {
+    request: ReleaseRequest,
+    spans: Vec<Span>,
+    entries: Vec<Entry>,
+}
+
+impl Shown {
+    fn new(rules: &Rules, statistic: Statistic) -> Self {
+        let request = ReleaseRequest {
+            number: 0,
+            statistic,
+            variance_units: UNITS,
+        };
+        let mut replay = Replay::new(rules, JobId(JOB.into_bytes()), 0);
+        let placed = replay.batch(rules, std::slice::from_ref(&request));
+        let (placement, entries) = placed.unwrap();
+        Self {
+            request,
+            spans: placement.spans[0].clone(),
+            entries,
+        }
+    }
+
+    fn statement(&self) -> [u8; 32] {
+        self.entries[0].debit.digest
+    }
+
+    fn batch(&self, released: &[i64]) -> ReleasedBatch {
+        ReleasedBatch {
+            height: 3,
+            job: JOB,
+            run: 0,
+            entries: self.entries.clone(),
+            requests: vec![self.request.clone()],
+            answers: vec![released.to_vec()],
+        }
+    }
+
+    /// The generation service's record, if it asked for these releases.
+    fn at_generation(&self, released: &[i64]) -> (Uuid, Vec<ReleasedStatistic>) {
+        let release = ReleasedStatistic {
+            number: 0,
+            phase: "pairs".to_owned(),
+            attributes: Vec::new(),
+            statistic: self.request.statistic.clone(),
+            variance_units: UNITS,
+            sigma: 1.0,
+            values: released.to_vec(),
+            cost: Cost::from(Rho::ZERO),
+        };
+        (JOB, vec![release])
+    }
+
+    /// The statement of a further key service that debited these releases.
+    fn debited(&self, key: &ServiceKey) -> DebitedByServices {
+        let release = DebitedRelease {
+            job: JOB,
+            number: 0,
+            statement: Digest(self.statement()),
+        };
+        DebitedByServices {
+            services: vec![DebitedReleases::sign(DATASET, vec![release], key)],
+        }
+    }
+
+    fn act(&self, released: &[i64]) -> Act {
+        Act::Released {
+            job: JobId(JOB.into_bytes()),
+            entries: self.entries.clone(),
+            answers: answers_digest(&[released.to_vec()]),
+        }
+    }
+}
+
+impl Setting {
+    fn new() -> Self {
+        let tables = vec![table(300, 1), table(200, 2), table(100, 3)];
+        let keys: Vec<_> = (1..4).map(|n| HolderKey::from_bytes(&[n; 32])).collect();
+        let plan = LadderPlan::new(100, 1 << 16).unwrap();
+        let rules = Rules {
+            dataset: DatasetId(DATASET.into_bytes()),
+            domain: tables[0].domain().clone(),
+            record_bound: 1500,
+            holders: Holders::of_records(3, 1).unwrap(),
+            members: members(&keys),
+            runs: 1,
+            run_budget: Rho::from_f64_down(0.015).unwrap(),
+            run_ladder: plan,
+            residues: 1,
+            witness: false,
+        };
+        let mut rng = fhaim_dp::generator().unwrap();
+        let ladders = tables.iter().map(|_| Ladder::draw(plan, &mut rng));
+        let pair = Statistic::Product(Axis::identity(0, 3), Axis::identity(1, 2));
+        let zero = Statistic::OneWay(Axis {
+            attribute: 0,
+            functions: vec![vec![0; 3]; 6],
+        });
+        Self {
+            real: Shown::new(&rules, pair),
+            invented: Shown::new(&rules, zero),
+            ladders: ladders.collect(),
+            rules,
+            keys,
+            tables,
+        }
+    }
+
+    /// Each holder's summands of a release.
+    fn summands(&self, shown: &Shown) -> Vec<Vec<i64>> {
+        let parties = self.tables.iter().zip(&self.ladders);
+        let of_one = |(table, ladder): (&Table, &Ladder)| {
+            let noise = ladder.release_noise(&shown.spans, UNITS).unwrap();
+            expected(table, &shown.request.statistic, &noise).unwrap()
+        };
+        parties.map(of_one).collect()
+    }
+
+    fn released(&self) -> Vec<i64> {
+        let summands = self.summands(&self.real);
+        (0..6)
+            .map(|cell| summands.iter().map(|own| own[cell]).sum())
+            .collect()
+    }
+
+    fn exact(&self) -> Vec<i64> {
+        let mut sums = vec![0; 6];
+        for table in &self.tables {
+            let counts = exact(table, &self.real.request.statistic).unwrap();
+            sums.iter_mut()
+                .zip(counts)
+                .for_each(|(sum, count)| *sum += count);
+        }
+        sums
+    }
+}
+
+fn members(keys: &[HolderKey]) -> Vec<Member> {
+    let member = |key: &HolderKey| Member {
+        account: format!("{:02x}", key.public()[0]),
+        columns: Vec::new(),
+        record_bound: 500,
+        key: key.public(),
+    };
+    keys.iter().map(member).collect()
+}
+
+fn entries(acts: &[Act]) -> Vec<LedgerEntry> {
+    let entry = |(height, act)| LedgerEntry {
+        height,
+        act: serde_json::to_string(act).unwrap(),
+    };
+    (1..).zip(acts).map(entry).collect()
+}
+
+fn begun() -> Vec<Act> {
+    let made = Act::KeysMade {
+        terms: [1; 32],
+        public_key: [2; 32],
+        evaluation_keys: [3; 32],
+    };
+    let run = Act::RunBegun {
+        job: JobId(JOB.into_bytes()),
+        run: 0,
+        upload: [4; 32],
+    };
+    vec![made, run]
+}
+
+fn no_services() -> DebitedByServices {
+    DebitedByServices {
+        services: Vec::new(),
+    }
+}
+
+/// Why all of this is compared: what holders would share of the invented release is the noise of the real one.
+#[test]
+fn shares_of_an_invented_release_would_show_exact_counts() {
+    let setting = Setting::new();
+    assert_eq!(setting.invented.spans, setting.real.spans);
+    let statement = setting.invented.statement();
+    let summands = setting.summands(&setting.invented);
+    let holders = (0..).zip(&setting.keys).zip(&summands);
+    let shares: Vec<Vec<u64>> = holders
+        .map(|((number, key), own)| {
+            let masks = Masks::new(number, &setting.rules.members, key).unwrap();
+            masks.mask(&statement, own)
+        })
+        .collect();
+    let shares: Vec<&[u64]> = shares.iter().map(Vec::as_slice).collect();
+    let noise = unmask(&shares).unwrap();
+    let released = setting.released();
+    let rest: Vec<i64> = released.iter().zip(noise).map(|(a, b)| a - b).collect();
+    assert_eq!(rest, setting.exact());
+}
+
+#[test]
+fn invented_release_differs_from_what_generation_has() {
+    let setting = Setting::new();
+    let released = setting.released();
+    let generation = [setting.real.at_generation(&released)];
+    let agree =
+        |batches: &[ReleasedBatch]| compare(DATASET, batches, &generation, &[], &no_services());
+    agree(&[setting.real.batch(&released)]).unwrap();
+    let invented = agree(&[setting.invented.batch(&released)]).unwrap_err();
+    assert!(
+        invented.starts_with("release 0 of job") && invented.contains("generation service"),
+        "{invented}"
+    );
+    let mut changed = released.clone();
+    changed[2] += 1;
+    assert!(agree(&[setting.real.batch(&changed)]).is_err());
+    let missing = agree(&[]).unwrap_err();
+    assert!(missing.contains("shows 0 releases"), "{missing}");
+}
+
+#[test]
+fn invented_release_differs_from_what_another_key_service_debited() {
+    let setting = Setting::new();
+    let released = setting.released();
+    let key = ServiceKey::from_bytes(&[7; 32]);
+    let service = |name: &str, key: &ServiceKey| KeyService {
+        name: name.to_owned(),
+        key: key.public(),
+    };
+    let first = service("crypto", &ServiceKey::from_bytes(&[6; 32]));
+    let services = [first, service("keyshare1", &key)];
+    // The generation service deviates as well.
+    let agree = |shown: &Shown, debited: &DebitedByServices| {
+        let generation = [shown.at_generation(&released)];
+        let batches = [shown.batch(&released)];
+        compare(DATASET, &batches, &generation, &services, debited)
+    };
+    let debited = setting.real.debited(&key);
+    agree(&setting.real, &debited).unwrap();
+    let invented = agree(&setting.invented, &debited).unwrap_err();
+    assert!(invented.contains("keyshare1"), "{invented}");
+    // Nor does it help to leave the service out, or to sign in its place.
+    assert!(agree(&setting.invented, &no_services()).is_err());
+    let forged = setting.invented.debited(&ServiceKey::from_bytes(&[8; 32]));
+    let forged = agree(&setting.invented, &forged).unwrap_err();
+    assert!(forged.contains("did not sign"), "{forged}");
+}
+
+#[test]
+fn invented_ledger_differs_from_a_receipt_of_the_real_one() {
+    let setting = Setting::new();
+    let released = setting.released();
+    let chain = |shown: &Shown| {
+        let acts = [begun(), vec![shown.act(&released)]].concat();
+        LedgerChain::read(DATASET, &entries(&acts)).unwrap()
+    };
+    let (real, invented) = (chain(&setting.real), chain(&setting.invented));
+    let receipt = |chain: &LedgerChain| Receipt {
+        dataset: DATASET,
+        height: chain.tip().height,
+        head: Digest(chain.tip().head),
+        signature: String::new(),
+    };
+    real.check_receipt(&receipt(&real)).unwrap();
+    let words = invented.check_receipt(&receipt(&real)).unwrap_err();
+    assert!(words.contains("entry 3"), "{words}");
+    // Batches are those of the ledger, one for one.
+    let batch = setting.real.batch(&released);
+    real.check_batches(std::slice::from_ref(&batch)).unwrap();
+    assert!(
+        invented
+            .check_batches(std::slice::from_ref(&batch))
+            .is_err()
+    );
+    assert!(real.check_batches(&[]).is_err());
+    assert!(real.check_batches(&[batch.clone(), batch]).is_err());
+}
+
+#[test]
+fn ledger_out_of_order_is_refused() {
+    let mut entries = entries(&begun());
+    assert!(LedgerChain::read(DATASET, &entries).is_ok());
+    entries.swap(0, 1);
+    assert!(LedgerChain::read(DATASET, &entries).is_err());
+    let unknown = LedgerEntry {
+        height: 1,
+        act: "{}".to_owned(),
+    };
+    assert!(LedgerChain::read(DATASET, &[unknown]).is_err());
+}
+
+/// Other terms may name other key services, or other keys of holders, whose masks somebody else would know.
+#[test]
+fn terms_that_the_holder_did_not_sign_are_refused() {
+    let keys: Vec<_> = (1..4).map(|n| HolderKey::from_bytes(&[n; 32])).collect();
+    let terms = Terms {
+        roster: Some(Roster {
+            partition: Partition::Records,
+            honest: 1,
+            holders: members(&keys),
+        }),
+        ..Terms::new(schema(), 1.0, 1e-9, 1500)
+    };
+    let digest = Digest::of(&serde_json::to_vec(&terms).unwrap()).0;
+    let agreement = Agreement {
+        dataset: DatasetId(DATASET.into_bytes()),
+        terms: digest,
+        public_key: [2; 32],
+        evaluation_keys: [3; 32],
+    };
+    let signed = Act::Signed {
+        member: 1,
+        signature: keys[1].sign(&agreement),
+    };
+    let acts = [begun(), vec![signed]].concat();
+    let chain = LedgerChain::read(DATASET, &entries(&acts)).unwrap();
+    chain.check_terms(DATASET, &terms, 1).unwrap();
+    assert!(chain.check_terms(DATASET, &terms, 0).is_err());
+    let mut other = terms;
+    let roster = other.roster.as_mut().unwrap();
+    roster.holders[0].key = HolderKey::from_bytes(&[9; 32]).public();
+    assert!(chain.check_terms(DATASET, &other, 1).is_err());
+}

@@ -1,0 +1,116 @@
+//! A key service that was set back to before a dataset's keys were made: no others are made in their place, or
+//! nothing is released with them.
+
+use std::fs;
+
+use fhaim_api::account::{Credentials, Secret};
+use fhaim_kit::{Backing, PASSWORD, Services, command::stderr};
+use fhaim_sdk::{Client, Endpoints};
+use serde_json::Value;
+
+use super::{
+    PROGRAM,
+    operators::on_database,
+    restores::{CRYPTO, back_up, begin, job_error, restore, watch},
+};
+
+const GENERATION: usize = 0;
+const COMPUTATION: usize = 1;
+
+/// A dataset with one of two runs released, and copies of all services from before its keys.
+fn released(services: &mut Services) -> (String, std::path::PathBuf) {
+    services.sign_up("ana");
+    let dataset = services.create("ana", &["--runs", "2"]);
+    let copies = services.folder.path().join("copies");
+    back_up(services, &copies);
+    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    let job = begin(services, &dataset).unwrap();
+    assert!(watch(services, &job));
+    (dataset, copies)
+}
+
+/// The holder's program on another machine, which has no receipt.
+fn forget_receipts(services: &Services) {
+    fs::remove_dir_all(services.folder.path().join("ana/receipts")).unwrap();
+}
+
+/// Has a program without receipts ask for the keys of a dataset.
+fn ask_for_keys(services: &Services, dataset: &str) -> Result<(), String> {
+    let endpoints = Endpoints {
+        generation: services.address(GENERATION),
+        computation: services.address(COMPUTATION),
+        crypto: services.address(CRYPTO),
+        witness: None,
+    };
+    let credentials = Credentials {
+        email: "ana@example.org".to_owned(),
+        password: Secret(PASSWORD.to_owned()),
+    };
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let client = Client::new(endpoints).unwrap();
+        client.sign_in(&credentials).await.unwrap();
+        let dataset = client.dataset(dataset.parse().unwrap()).await.unwrap();
+        let made = client.prepare_keys(&dataset).await;
+        made.map(|_| ()).map_err(|error| error.to_string())
+    })
+}
+
+fn spent(of: &Value) -> f64 {
+    of["spent"]["rho"].as_f64().unwrap()
+}
+
+#[test]
+fn keys_are_not_made_again_for_a_dataset_with_a_released_job() {
+    let mut services = Services::start(PROGRAM, &Backing::Local);
+    let (dataset, copies) = released(&mut services);
+    restore(&mut services, &[COMPUTATION, CRYPTO], &copies);
+    forget_receipts(&services);
+    if ask_for_keys(&services, &dataset).is_ok() {
+        let jobs = services.json("ana", &["job", "list", &dataset]);
+        let ledger = services.json("ana", &["ledger", &dataset]);
+        panic!(
+            "other keys were made: the ledger says rho {} of {}, and jobs have spent {}",
+            spent(&ledger),
+            ledger["budget"]["rho"],
+            spent(&jobs[0])
+        );
+    }
+    let words = ask_for_keys(&services, &dataset).unwrap_err();
+    assert!(words.contains("set back"), "{words}");
+}
+
+/// The generation service was set back as well, and vouches. The computation service was not: its receipt is of
+/// the ledger that was lost.
+#[test]
+fn receipt_of_a_lost_ledger_freezes_the_dataset() {
+    let mut services = Services::start(PROGRAM, &Backing::Local);
+    let (dataset, copies) = released(&mut services);
+    restore(&mut services, &[GENERATION, CRYPTO], &copies);
+    forget_receipts(&services);
+    services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
+    let job = begin(&services, &dataset).unwrap();
+    assert!(!watch(&services, &job));
+    let words = job_error(&services, &job);
+    assert!(words.contains("before the dataset's keys"), "{words}");
+    let frozen = services.json("ana", &["ledger", &dataset])["frozen"].clone();
+    let frozen = frozen.as_str().unwrap_or_default().to_owned();
+    assert!(frozen.contains("before the dataset's keys"), "{frozen}");
+    let another = begin(&services, &dataset).unwrap();
+    assert!(!watch(&services, &another));
+}
+
+/// The computation and generation services were set back, too: the holder's program was not.
+#[test]
+fn holder_with_a_receipt_has_no_other_keys_made() {
+    let mut services = Services::start(PROGRAM, &Backing::Local);
+    let (dataset, copies) = released(&mut services);
+    restore(&mut services, &[GENERATION, COMPUTATION, CRYPTO], &copies);
+    let upload = ["dataset", "upload", &dataset, "--data", "t.csv"];
+    let told = services.command("ana", &upload);
+    assert!(!told.status.success());
+    assert!(stderr(&told).contains("set back"), "{}", stderr(&told));
+    // Nor were any made before it noticed.
+    let made = on_database(&services, CRYPTO, "SELECT dataset FROM key_sets");
+    assert_eq!(made.1, Vec::<String>::new());
+}
