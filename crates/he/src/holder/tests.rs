@@ -257,16 +257,15 @@ fn unseeded_ciphertext_shows_only_its_holders_upload_key() {
         };
         let switched = keys.upload(rogue.id()).unwrap().switch(&unseeded).unwrap();
         let (values, _) = secret.decrypt(&[switched]).unwrap();
-        let equal = |key: &[i64]| {
-            let pairs = values.iter().zip(key);
-            pairs
-                .filter(|&(&value, &k)| value == SCALE * i128::from(k))
-                .count()
-        };
-        assert_eq!(equal(&rogue.coefficients()), DEGREE);
-        // Two ternary polynomials agree in a third of their coefficients.
-        let chance = DEGREE as f64 / 3.0;
-        let seen = equal(secret.coefficients()) as f64;
+        let (own, secret) = (rogue.coefficients(), secret.coefficients());
+        let mut pairs = values.iter().zip(own.iter());
+        assert!(pairs.all(|(&value, &h)| value == SCALE * i128::from(h)));
+        let seen = own.iter().zip(secret).filter(|(h, s)| h == s).count() as f64;
+        let count = |key: &[i64], value| key.iter().filter(|&&one| one == value).count() as f64;
+        let chance = (-64..=64)
+            .map(|v| count(&own, v) * count(secret, v))
+            .sum::<f64>();
+        let chance = chance / DEGREE as f64;
         assert!((seen - chance).abs() < 6.0 * chance.sqrt(), "{seen}");
     }
 }
