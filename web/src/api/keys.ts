@@ -8,7 +8,7 @@ const receipt = (set: KeySet) => set.receipt;
 
 /**
  * The dataset's keys, made now unless they were made before, for the account that made the dataset. The generation
- * service vouches only for datasets that never had keys.
+ * service does not vouch for a dataset that has released something: its keys exist.
  */
 export async function makeKeys({ id, terms }: Dataset): Promise<KeySet> {
   const path = `/v1/datasets/${id}/voucher`;
