@@ -291,7 +291,7 @@ pub(crate) fn recombine(
 }
 
 /// a^-1 mod m for coprime a, m (extended Euclid).
-fn inverse_modulo(a: i128, m: i128) -> i128 {
+pub(crate) fn inverse_modulo(a: i128, m: i128) -> i128 {
     let (mut r, mut next_r, mut x, mut next_x) = (m, a.rem_euclid(m), 0, 1);
     while next_r != 0 {
         let quotient = r / next_r;

@@ -238,6 +238,11 @@ export function isMissing(error: unknown): boolean {
   return error instanceof Refusal && error.status === 404;
 }
 
+/** Whether the call contradicts the state of the service. */
+export function isConflict(error: unknown): boolean {
+  return error instanceof Refusal && error.status === 409;
+}
+
 /** Whether the same call may go through later. */
 export function mayPass(error: unknown): boolean {
   if (error instanceof Unreachable) return true;

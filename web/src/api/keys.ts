@@ -1,5 +1,5 @@
 // The key set of a dataset, at the crypto service: made by a sole holder, withdrawn from by one of several.
-import { call, get, isMissing, Refusal } from "./client";
+import { call, get, isConflict, isMissing, Refusal } from "./client";
 import { computationsOf } from "./parts";
 import { ofLedger } from "./receipts";
 import type { Dataset, KeySet, Voucher } from "./types";
@@ -8,16 +8,16 @@ const receipt = (set: KeySet) => set.receipt;
 
 /**
  * The dataset's keys, made now unless they were made before, for the account that made the dataset. The generation
- * service vouches only for datasets that never had keys.
+ * service does not vouch for a dataset that has released something: its keys exist.
  */
 export async function makeKeys({ id, terms }: Dataset): Promise<KeySet> {
-  try {
-    return await keySet(id);
-  } catch (error) {
-    if (!isMissing(error)) throw error;
-  }
-  const { voucher } = await get<Voucher>("generation", `/v1/datasets/${id}/voucher`);
-  return ofLedger<KeySet>("PUT", id, "", receipt, { terms, voucher });
+  const path = `/v1/datasets/${id}/voucher`;
+  const vouched = await get<Voucher>("generation", path).catch((error: unknown) => {
+    if (isConflict(error)) return undefined;
+    throw error;
+  });
+  if (vouched === undefined) return keySet(id);
+  return ofLedger<KeySet>("PUT", id, "", receipt, { terms, voucher: vouched.voucher });
 }
 
 export function keySet(dataset: string): Promise<KeySet> {

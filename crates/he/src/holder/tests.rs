@@ -1,5 +1,5 @@
 use super::*;
-use crate::ciphertext::Ciphertext;
+use crate::ciphertext::{Ciphertext, inverse_modulo};
 use crate::codec::tests::refuses_damage;
 use crate::error::Error;
 use crate::evaluate::Evaluator;
@@ -229,6 +229,45 @@ fn product(key: &HolderKey, left: &Ciphertext, right: &Ciphertext) -> Ciphertext
         }
     }
     Ciphertext { residue: 0, c: out }
+}
+
+/// Upload keys are switched to s by keys that the key service makes. So a holder whose unseeded (0, K (q + 1) / t) were not
+/// refused would read K times its own upload key, and nothing of s.
+#[test]
+fn unseeded_ciphertext_shows_only_its_holders_upload_key() {
+    const SCALE: i128 = 10_000;
+    let mut rng = ChaCha20Rng::seed_from_u64(7);
+    for set in [STANDARD, COMPACT] {
+        let params = Parameters::new(set).unwrap();
+        let secret = SecretKey::random(&params, &mut rng).unwrap();
+        let shape = RosterShape::Counts(2);
+        let keys = secret.roster_evaluation_keys(shape, &mut rng).unwrap();
+        let rogue = HolderKey::from_seeds(&params, vec![secret.upload_seed(1)]).unwrap();
+        let ring = params.ring();
+        let mut c = [ring.zero(), ring.zero()];
+        for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
+            // (q + 1) / t is 1 / t modulo each prime, at every point of the transform.
+            let (m, t) = (limb.modulus, set.plaintext_moduli[0]);
+            let inverse = inverse_modulo(i128::from(t), i128::from(set.ciphertext_moduli[j]));
+            c[1].limb_mut(j).fill(m.mul(inverse as u64, SCALE as u64));
+        }
+        let unseeded = HolderCiphertext {
+            key: rogue.id(),
+            ciphertext: Ciphertext { residue: 0, c },
+        };
+        let switched = keys.upload(rogue.id()).unwrap().switch(&unseeded).unwrap();
+        let (values, _) = secret.decrypt(&[switched]).unwrap();
+        let (own, secret) = (rogue.coefficients(), secret.coefficients());
+        let mut pairs = values.iter().zip(own.iter());
+        assert!(pairs.all(|(&value, &h)| value == SCALE * i128::from(h)));
+        let seen = own.iter().zip(secret).filter(|(h, s)| h == s).count() as f64;
+        let count = |key: &[i64], value| key.iter().filter(|&&one| one == value).count() as f64;
+        let chance = (-64..=64)
+            .map(|v| count(&own, v) * count(secret, v))
+            .sum::<f64>();
+        let chance = chance / DEGREE as f64;
+        assert!((seen - chance).abs() < 6.0 * chance.sqrt(), "{seen}");
+    }
 }
 
 /// Cut, extended, changed by a bit, or noise: refused, under sets of one special prime and of two.
