@@ -14,7 +14,7 @@ set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 seconds=${1:-3600} between=${2:-60}
 program=${FHAIM_BIN:-$here/../target/release/fhaim}
-lab=${FHAIM_LAB_BIN:-$here/../research/target/release/fhaim-lab}
+lab=${FHAIM_LAB_BIN:-$here/../target/release/fhaim-lab}
 [ -x "$program" ] || { echo "there is no program $program: set FHAIM_BIN" >&2; exit 1; }
 [ -x "$lab" ] || { echo "there is no program $lab: set FHAIM_LAB_BIN" >&2; exit 1; }
 command -v nginx >/dev/null || { echo "there is no nginx: apt-get install nginx-light" >&2; exit 1; }

@@ -1,4 +1,4 @@
-//! One fast test of each system, which CI runs whatever has changed.
+//! One fast test of each system.
 
 use std::fs;
 
