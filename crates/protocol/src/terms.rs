@@ -16,6 +16,7 @@ use crate::panel::{KeyService, check_services};
 use crate::roster::{Contribution, Member, Partition, Roster};
 use fhaim_domain::{Domain, Schema, Version};
 use fhaim_dp::{LadderPlan, Leak, PAGE, Rho, accounting};
+use fhaim_he::shares::FirstRound;
 use fhaim_he::{Demand, Layout, ParameterSet, Parameters, RosterShape};
 use fhaim_release::{Catalogue, Choice, Holders, Job, MAX_CENTRED, Need, Options, Workload};
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,9 @@ const MAX_COLUMNS: usize = 50_000;
 
 /// The version of the terms' JSON.
 pub const TERMS_VERSION: u8 = 1;
+
+/// The most bytes that one of several key services receives at once while they make a key: the messages of all.
+pub const MAX_GENERATION_BYTES: usize = 255 << 20;
 
 /// The mechanism of terms that name none.
 const DEFAULT_MECHANISM: &str = "staged";
@@ -295,7 +299,34 @@ impl Terms {
                 "this set does not fit these terms: leave the field out to have one chosen",
             ));
         }
+        self.check_generation(set)?;
         Ok((set, need.ladder.plan()?))
+    }
+
+    /// Refuses rosters for which several services cannot make keys: each receives the messages of all at once.
+    fn check_generation(&self, set: ParameterSet) -> Result<(), Error> {
+        let services = self.shares();
+        let Some(shape) = self.roster_shape().filter(|_| services > 1) else {
+            return Ok(());
+        };
+        let params = Parameters::shared(set)?;
+        let of = |holders: usize| match shape {
+            RosterShape::Counts(_) => RosterShape::Counts(holders),
+            RosterShape::Records(_) => RosterShape::Records(holders),
+            RosterShape::Columns(_) => RosterShape::Columns(holders),
+        };
+        let fits = |&holders: &usize| {
+            services * FirstRound::length(&params, Some(of(holders))) <= MAX_GENERATION_BYTES
+        };
+        if fits(&shape.holders()) {
+            return Ok(());
+        }
+        let most = (1..shape.holders()).rev().find(fits).unwrap_or(0);
+        Err(Error::Terms(format!(
+            "key_services: {services} services can make the keys of at most {most} such holders, and the roster has {}: \
+             take fewer key services or holders, or have the holders upload counts",
+            shape.holders()
+        )))
     }
 
     /// What the terms ask of their parameter set.

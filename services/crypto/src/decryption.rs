@@ -14,7 +14,7 @@ use fhaim_protocol::crypto::history::{Begun, Released, Standing};
 use fhaim_protocol::crypto::judge::{Book, Grant, Rules};
 use fhaim_protocol::crypto::{self, Digests, Judged, Outcome};
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
-use fhaim_protocol::terms::Outline;
+use fhaim_protocol::terms::{MAX_GENERATION_BYTES, Outline};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -28,8 +28,8 @@ use crate::store::chain::Answered;
 use crate::store::shares;
 use crate::witness;
 
-/// The largest request: a few hundred ciphertexts.
-pub const BODY_LIMIT: usize = 256 << 20;
+/// The largest request: a few hundred ciphertexts, or the messages of all services that make a key.
+pub const BODY_LIMIT: usize = MAX_GENERATION_BYTES + (1 << 20);
 
 /// Counters of what is debited and of what is not decrypted, by what became of it.
 pub const COUNTERS: &[Counter] = &[

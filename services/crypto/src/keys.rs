@@ -18,6 +18,8 @@ use fhaim_protocol::crypto::chain::{Act, ReceiptKey};
 use fhaim_protocol::crypto::history::Standing;
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::terms::{Outline, Plan, Terms};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
@@ -269,6 +271,38 @@ fn make(terms: &Terms, plan: &Plan) -> Result<Fresh, fhaim_protocol::Error> {
     })
 }
 
+/// Datasets whose keys are being made. Of two attempts at once, this service could store the keys of one, and another key
+/// service its share of the other's.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct InTheMaking(Arc<Mutex<BTreeSet<Uuid>>>);
+
+impl InTheMaking {
+    /// Begins an attempt, which ends when the result is dropped.
+    ///
+    /// # Errors
+    /// [`ProblemKind::Unavailable`] while another attempt is under way.
+    fn begin(&self, dataset: Uuid) -> Result<Attempt, Failure> {
+        if self.datasets().insert(dataset) {
+            return Ok(Attempt(self.clone(), dataset));
+        }
+        let reason = "the keys of this dataset are being made for another request: try again";
+        Err(Failure::unavailable(reason.to_owned()))
+    }
+
+    fn datasets(&self) -> MutexGuard<'_, BTreeSet<Uuid>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An attempt to make the keys of a dataset.
+struct Attempt(InTheMaking, Uuid);
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.0.datasets().remove(&self.1);
+    }
+}
+
 /// Makes a dataset's key set, if the generation service vouches for the dataset; the same again
 /// changes nothing. Whether it was made now.
 ///
@@ -304,6 +338,7 @@ pub async fn create(
     let mut tx = state.base.store.begin().await?;
     limits::check(state, &mut tx, owner).await?;
     drop(tx); // counted again where the key set is stored
+    let _one_at_a_time = state.in_the_making.begin(dataset)?;
     let fresh = fresh(state, dataset, owner, &terms).await?;
     let stored = seal(state, dataset, owner, (&terms, &fresh))?;
     let shared = fresh.shared.clone();

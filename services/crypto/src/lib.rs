@@ -91,6 +91,8 @@ pub struct State {
     pub(crate) base: Base,
     pub(crate) limits: Limits,
     pub(crate) making: Arc<Shared>,
+    /// Datasets whose keys are being made.
+    pub(crate) in_the_making: keys::InTheMaking,
     /// Whether there is a second computation service, whose tokens can be checked.
     pub(crate) has_witness: bool,
     /// Which of the services that share keys it is.
@@ -186,6 +188,7 @@ impl State {
             base,
             limits: config.limits,
             making: Arc::new(Shared::new(KEY_SETS_AT_ONCE)),
+            in_the_making: keys::InTheMaking::default(),
             has_witness: common.peers.contains_key(&Service::Witness),
             service,
             office: Arc::new(office),

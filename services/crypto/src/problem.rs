@@ -33,6 +33,13 @@ pub enum Refusal {
          spent on this one"
     )]
     KeysLost,
+    /// Another key service has no share of this dataset's keys, or has another one.
+    #[error(
+        "key service {0} does not have the keys of this dataset: it was set back, or lost them. No holder gets an upload \
+         key, and nothing more is released. Finished tables stay. To continue, make a new dataset (`fhaim dataset \
+         create`): over the same records it adds its cost to what was spent on this one"
+    )]
+    NoSeed(String),
     /// As many key sets as an account may have.
     #[error(
         "key_sets: an account can have the keys of {0} datasets: delete a dataset first, or ask \
@@ -102,7 +109,7 @@ impl Refusal {
             | Self::FrozenForGood(_)
             | Self::NotFrozen => ProblemKind::Conflict,
             Self::Spent(_) | Self::Stranded { .. } => ProblemKind::BudgetSpent,
-            Self::KeysLost | Self::Frozen(Freeze::Restored | Freeze::UnknownReceipt) => {
+            Self::KeysLost | Self::NoSeed(_) | Self::Frozen(Freeze::Restored | Freeze::UnknownReceipt) => {
                 ProblemKind::Restored
             }
             Self::Frozen(Freeze::Noise | Freeze::Witness) => ProblemKind::Frozen,

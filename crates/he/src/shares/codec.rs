@@ -58,7 +58,8 @@ impl FirstRound {
         frame(Kind::FirstRound, params, 0, &body)
     }
 
-    fn length(params: &Parameters, shape: Option<RosterShape>) -> usize {
+    /// Bytes of a message for a dataset with a roster of this shape, without the frame.
+    pub fn length(params: &Parameters, shape: Option<RosterShape>) -> usize {
         let (linear, squares) = rounds(shape);
         let keys = linear + 2 * squares;
         let shape_bytes = if shape.is_some() { 2 } else { 1 };

@@ -278,7 +278,9 @@ impl Record {
             }
         });
         let other = other.or_else(|| {
-            let finding = found.findings.first();
+            // A batch that froze the dataset has debits and no integers: nothing is shared of it.
+            let mut findings = found.findings.iter();
+            let finding = findings.find(|found| found.fault != Fault::Unanswered);
             finding.map(|found| format!("release {} of job {}", found.number, found.job))
         });
         match other {

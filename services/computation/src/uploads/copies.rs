@@ -26,16 +26,21 @@ const AT_ONCE: usize = 4;
 /// One call copies for so long.
 const FOR: Duration = Duration::from_secs(10);
 
-/// Objects of a contribution with their digests.
+/// Objects of a complete contribution with their digests. Before it is complete, its holder could replace objects that
+/// the second computation service has copied.
 ///
 /// # Errors
-/// A failure of the store; [`ProblemKind::Forbidden`] where the terms have no second computation service.
+/// A failure of the store; [`ProblemKind::Forbidden`] where the terms have no second computation service;
+/// [`Refusal::Incomplete`].
 pub async fn listing(
     state: &State,
     stored: &Stored,
     contribution: u32,
 ) -> Result<Listing, Failure> {
     must_be_witnessed(stored)?;
+    if !store::is_part_complete(&state.base.store, stored.dataset, contribution).await? {
+        return Err(Refusal::Incomplete.into());
+    }
     let present = store::objects(&state.base.store, stored.dataset, contribution).await?;
     let entries = present.into_iter().map(|(name, kept)| (name, kept.digest));
     Ok(Listing {

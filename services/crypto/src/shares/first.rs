@@ -64,7 +64,17 @@ impl Member<'_> {
         }
     }
 
-    /// The same where a key is made: whoever wants it is told why it is not.
+    /// The same where a holder fetches its upload key.
+    fn no_seed(&self, error: &PeerError) -> Failure {
+        match error.refusal() {
+            Some(problem) if problem.kind != ProblemKind::Frozen => {
+                Failure::from(Refusal::NoSeed(self.name.to_owned())).because(error)
+            }
+            _ => self.failure(error),
+        }
+    }
+
+    /// The same where a key is made: the caller is told the reason.
     fn refusal(&self, error: &PeerError) -> Failure {
         let problem = error.refusal().filter(|p| p.kind == ProblemKind::Invalid);
         match problem.and_then(|problem| problem.detail.clone()) {
@@ -216,7 +226,7 @@ pub(crate) async fn upload_seeds(
         let sent = member
             .client
             .json(Method::POST, &path, Body::Json(body.clone()));
-        let answer: UploadKeySeeds = sent.await.map_err(|error| member.failure(&error))?;
+        let answer: UploadKeySeeds = sent.await.map_err(|error| member.no_seed(&error))?;
         seeds.extend(answer.bytes().map_err(Failure::internal)?);
     }
     Ok(seeds)

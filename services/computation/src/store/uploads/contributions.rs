@@ -188,6 +188,25 @@ async fn complete_in(
     Ok(row.try_get::<i64, _>("whole")? == 1)
 }
 
+/// Whether a contribution is complete.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn is_part_complete(
+    store: &Store,
+    dataset: Uuid,
+    contribution: u32,
+) -> Result<bool, StoreError> {
+    let found = sqlx::query(
+        "SELECT state FROM contributions WHERE dataset = $1 AND number = $2 AND state = 'complete'",
+    )
+    .bind(dataset.to_string())
+    .bind(i64::from(contribution))
+    .fetch_optional(store.pool())
+    .await?;
+    Ok(found.is_some())
+}
+
 /// Seals a contribution.
 ///
 /// # Errors
