@@ -33,6 +33,7 @@
 //! what it lost; [`Counts`] says how often, and how often someone knew who was not asked.
 
 mod computation;
+mod contribution;
 mod crypto;
 mod faults;
 mod generation;
@@ -43,13 +44,16 @@ mod lease;
 mod pages;
 mod receipts;
 mod report;
+mod roster;
 mod setting;
+mod upload;
 mod world;
 
 pub use report::Counts;
 
 use crate::faults::Faults;
 use crate::holder::End;
+use crate::roster::Roster;
 use crate::setting::Setting;
 use crate::world::{Node, Task, W, Wait, World};
 use fhaim_synth::MechanismName;
@@ -103,13 +107,21 @@ pub enum Mutant {
     CryptoPromisesLate,
     /// The service that shares the key forgets its own ledger where the crypto service's contradicts it.
     KeyshareBelievesTheFirst,
+    /// GE vouches for other keys although it has a receipt for the dataset.
+    GenerationVouchesAgain,
+    /// CSE ignores a receipt that the dataset's receipt key did not sign.
+    CryptoIgnoresUnknownReceipts,
+    /// CE completes an upload whose manifest is not the one that the program says.
+    ComputationCompletesMixed,
+    /// An operator can thaw a dataset of several holders that is frozen over a page.
+    ThawIgnoresHolders,
     /// A job that is tried again needs a run that no other job waits for, though it may have one.
     RetryClaimsARun,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 24] = [
         Self::ComputationForgets,
         Self::CryptoTrustsSpans,
         Self::FreshSealing,
@@ -130,6 +142,10 @@ impl Mutant {
         Self::CryptoPromisesLate,
         Self::KeyshareBelievesTheFirst,
         Self::RetryClaimsARun,
+        Self::GenerationVouchesAgain,
+        Self::CryptoIgnoresUnknownReceipts,
+        Self::ComputationCompletesMixed,
+        Self::ThawIgnoresHolders,
     ];
 }
 
@@ -188,9 +204,13 @@ impl Simulation {
         let new = || Rc::new(Setting::new(mechanism, runs, encrypted, witness));
         let setting = Rc::clone(setting.or_insert_with(new));
         let with = (options.mutant, keyshare);
-        let world = Rc::new(World::new(setting, with, seed, options.trace));
+        let all = Node::all(witness, keyshare);
+        let roster = Roster::new(seed, &all, encrypted);
+        let events = roster.0.clone();
+        let world = Rc::new(World::new(setting, with, roster, seed, options.trace));
         let mut schedule = Schedule {
-            faults: Faults::new(&mut rng, &Node::all(witness, keyshare)),
+            faults: Faults::new(&mut rng, &all),
+            roster: events,
             world,
             tasks: Vec::new(),
         };
@@ -204,14 +224,18 @@ struct Schedule {
     world: W,
     tasks: Vec<Task>,
     faults: Faults,
+    /// The events that are still to come.
+    roster: Roster,
 }
 
 impl Schedule {
     fn play(&mut self) {
         let world = Rc::clone(&self.world);
-        if !world.is(Mutant::LateSealingKey) {
+        world.make_keys();
+        match self.roster.concurrent {
+            Some(_) => world.start(Node::Uploader),
             // The same in all schedules, so that encrypted ones can share sealed batches.
-            world.upload([6; 32]);
+            None => world.upload((!world.is(Mutant::LateSealingKey)).then_some([6; 32])),
         }
         world.weather.set(self.faults.weather);
         let nodes = Node::all(world.has_witness(), world.has_keyshare());
@@ -219,6 +243,7 @@ impl Schedule {
         let mut steps = 0;
         while !self.is_over() {
             self.faults.step(&world, &mut self.tasks);
+            self.roster.step(&world, &mut self.faults, &mut self.tasks);
             self.tasks.extend(world.spawned());
             self.step();
             steps += u64::from(!world.faulty.get());
@@ -306,6 +331,8 @@ impl Schedule {
         let excused = ghost.crypto_restored
             || ghost.keyshare_restored
             || ghost.spoilt
+            || ghost.deviated
+            || ghost.upload_lost
             || ghost.generation_restored && world.wanted > due;
         if runs.len() < due && refused > 0 && !excused {
             let what = format!("7: {} of {due} jobs are done", runs.len());
@@ -319,6 +346,14 @@ impl Schedule {
         }
         counts.done += done as u64;
         counts.schedules = 1;
+        let outcome = match (runs.len() >= due, refused > 0) {
+            (true, _) => "all jobs that have runs were done",
+            (false, true) => "jobs were refused",
+            (false, false) => "jobs did not end",
+        };
+        for kind in world.roster.kinds() {
+            *counts.events.entry(format!("schedules with {kind}: {outcome}")).or_default() += 1;
+        }
         counts.forgotten += u64::from(ghost.forgotten > 0);
         counts.unasked += u64::from(ghost.unasked > 0);
         counts.reused += u64::from(ghost.reused > 0);

@@ -32,6 +32,8 @@ pub struct Counts {
     pub done: u64,
     /// Jobs refused, by reason.
     pub refused: BTreeMap<String, u64>,
+    /// Lost keys, deviating holders and concurrent uploads, and what followed.
+    pub events: BTreeMap<String, u64>,
     /// Schedules in which the crypto service was set back, and all who knew were too: it went on.
     pub forgotten: u64,
     /// Schedules in which it answered while someone knew who was not asked.
@@ -96,6 +98,7 @@ impl Counts {
         for (sums, more) in [
             (&mut self.restored, &other.restored),
             (&mut self.refused, &other.refused),
+            (&mut self.events, &other.events),
         ] {
             for (name, count) in more {
                 *sums.entry(name.clone()).or_default() += count;
@@ -129,6 +132,9 @@ impl fmt::Display for Counts {
         row("jobs refused", self.refused.values().sum())?;
         for (reason, count) in &self.refused {
             row(&format!("refused: {reason}"), *count)?;
+        }
+        for (event, count) in &self.events {
+            row(event, *count)?;
         }
         row(
             "CSE set back: went on, and all who knew were set back",
