@@ -474,7 +474,6 @@ async fn compute(
     let (mut bytes, after) = sealed.map_err(invalid)?;
     if w.roster.spoils(&requests) {
         w.event("a page of bad objects was sealed");
-        w.ghost.borrow_mut().deviated = true;
         bytes = engine.forge(&bytes, Forgery::Spoilt).unwrap_or(bytes);
     }
     let after = text(&after);

@@ -52,9 +52,9 @@ pub(crate) struct Ghost {
     debited: HashMap<(u64, usize, usize), Statement>,
     /// Whether the service that shares the key was set back.
     pub keyshare_restored: bool,
-    /// Whether a holder showed an invented receipt, or a page of its objects could not be decrypted.
+    /// Whether the dataset was frozen over an unknown receipt or a page of bad objects.
     pub deviated: bool,
-    /// Whether a computation service was set back to before its upload was complete, or to another upload.
+    /// Whether a computation service lost an upload that a run may have begun over, or that another one has.
     pub upload_lost: bool,
     /// The session whose upload each computation service completed, since it was set back last.
     uploads: HashMap<&'static str, u64>,
@@ -252,6 +252,17 @@ impl Ghost {
             Node::Witness => drop(self.uploads.remove(upload_of(node))),
             Node::Holder | Node::Uploader => {}
         }
+    }
+
+    /// The dataset is frozen; a holder's objects may be bad.
+    pub(crate) fn frozen(&mut self, reason: Freeze, bad: bool) {
+        let noise = bad && reason == Freeze::Noise;
+        self.deviated |= noise || reason == Freeze::UnknownReceipt;
+    }
+
+    /// Whether a run has begun.
+    pub(crate) fn has_run(&self) -> bool {
+        !self.runs.is_empty()
     }
 
     /// A computation service completes an upload of objects of these sessions.

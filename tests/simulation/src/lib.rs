@@ -111,6 +111,10 @@ pub enum Mutant {
     GenerationVouchesAgain,
     /// CSE ignores a receipt that the dataset's receipt key did not sign.
     CryptoIgnoresUnknownReceipts,
+    /// CSE makes other keys for a caller that shows a receipt.
+    CryptoMakesKeysAgain,
+    /// CSE releases while the dataset is frozen.
+    CryptoReleasesWhileFrozen,
     /// CE completes an upload whose manifest is not the one that the program says.
     ComputationCompletesMixed,
     /// An operator can thaw a dataset of several holders that is frozen over a page.
@@ -121,7 +125,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 26] = [
         Self::ComputationForgets,
         Self::CryptoTrustsSpans,
         Self::FreshSealing,
@@ -144,6 +148,8 @@ impl Mutant {
         Self::RetryClaimsARun,
         Self::GenerationVouchesAgain,
         Self::CryptoIgnoresUnknownReceipts,
+        Self::CryptoMakesKeysAgain,
+        Self::CryptoReleasesWhileFrozen,
         Self::ComputationCompletesMixed,
         Self::ThawIgnoresHolders,
     ];
@@ -351,8 +357,9 @@ impl Schedule {
             (false, true) => "jobs were refused",
             (false, false) => "jobs did not end",
         };
-        for kind in world.roster.kinds() {
-            *counts.events.entry(format!("schedules with {kind}: {outcome}")).or_default() += 1;
+        if let Some(kind) = world.roster.kind() {
+            let event = format!("schedules with {kind}: {outcome}");
+            *counts.events.entry(event).or_default() += 1;
         }
         counts.forgotten += u64::from(ghost.forgotten > 0);
         counts.unasked += u64::from(ghost.unasked > 0);

@@ -546,7 +546,9 @@ impl World {
             Node::Witness => self.witness.restore(time),
             Node::Keyshare => self.keyshare.restore(time),
         }
-        self.ghost.borrow_mut().upload_lost |= completed() != before;
+        let mut ghost = self.ghost.borrow_mut();
+        let needed = ghost.has_run() || self.has_witness();
+        ghost.upload_lost |= needed && completed() != before;
     }
 
     /// A key service loses all it has of the dataset.
