@@ -170,6 +170,9 @@ async fn register(w: &W, node: Node) -> Result<(), Failure> {
     let keys: u64 = w.call(node, Node::Crypto, call).await?.open()?;
     w.tx(w.computing(node), |db| {
         db.contribution.keys.get_or_insert(keys);
+        let known = [&w.computation, &w.witness].map(|store| store.get().contribution.keys);
+        let otherwise = known.into_iter().flatten().any(|known| known != keys);
+        w.ghost.borrow_mut().registered_otherwise |= otherwise;
         Ok(())
     })
     .await
@@ -242,7 +245,13 @@ async fn copy(w: &W, node: Node, of: [u8; 32]) -> Result<Option<[u8; 32]>, Failu
         return Err(another_manifest());
     }
     for (name, object) in objects {
-        let there = w.computing(node).get().contribution.objects.get(&name).copied();
+        let there = w
+            .computing(node)
+            .get()
+            .contribution
+            .objects
+            .get(&name)
+            .copied();
         if there != Some(object) {
             put(w, node, name, object).await?;
         }

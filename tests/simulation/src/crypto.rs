@@ -307,7 +307,10 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
             standing.check_open().map_err(failure)?;
             let mut ghost = w.ghost.borrow_mut();
             ghost.answered("a receipt", knowledge(w, &db, envelope.known));
-            Ok(Envelope::new(&receipt(db.keys()?, standing.tip()), db.known()))
+            Ok(Envelope::new(
+                &receipt(db.keys()?, standing.tip()),
+                db.known(),
+            ))
         }
         Call::Keys { receipts } => {
             check_receipts(w, &receipts).await?;
@@ -503,6 +506,11 @@ async fn attempt(
     };
     if ruling.answers().is_some() {
         w.ghost.borrow_mut().released(&look, keys);
+        if keys > 0 {
+            w.event("a batch was released under other keys and an upload for them");
+        }
+    } else if look.under.keys != keys {
+        w.event("a page under lost keys could not be decrypted");
     }
     if w.has_keyshare() && ruling.answers().is_some() {
         let mut ghost = w.ghost.borrow_mut();

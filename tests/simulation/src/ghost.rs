@@ -56,6 +56,8 @@ pub(crate) struct Ghost {
     pub deviated: bool,
     /// Whether a computation service lost an upload that a run may have begun over, or that another one has.
     pub upload_lost: bool,
+    /// Whether the computation services registered the upload with different keys: other keys were made in between.
+    pub registered_otherwise: bool,
     /// The session whose upload each computation service completed, since it was set back last.
     uploads: HashMap<&'static str, u64>,
 }
@@ -213,7 +215,7 @@ impl Ghost {
 
     /// A dataset is frozen as the computation services do not agree. Nobody deviates but who spoils a page.
     pub(crate) fn disagreement(&mut self) {
-        if !self.spoilt {
+        if !self.spoilt && !self.registered_otherwise {
             self.violation("9: two services that follow the protocol do not agree".to_owned());
         }
     }

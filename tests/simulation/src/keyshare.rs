@@ -106,7 +106,10 @@ impl Db {
 
     /// Makes a share of keys, in place of keys that were not confirmed.
     fn make(&mut self, keys: u64) -> Result<(), Failure> {
-        if self.keys.is_some_and(|(own, confirmed)| confirmed && own != keys) {
+        if self
+            .keys
+            .is_some_and(|(own, confirmed)| confirmed && own != keys)
+        {
             let detail = "the key services have made the dataset's keys";
             return Err(Failure::new(ProblemKind::Conflict, detail));
         }
@@ -150,7 +153,10 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
         Call::Witnessed { job, new } => witness(w, job, &new).await,
         Call::Thaw => {
             let thawed = w.tx(&w.keyshare, |db| {
-                let link = db.standing()?.thaw(&w.roster.thaw_rules(w)).map_err(refused)?;
+                let link = db
+                    .standing()?
+                    .thaw(&w.roster.thaw_rules(w))
+                    .map_err(refused)?;
                 db.witnessed.clear();
                 db.append(w, Some(link));
                 Ok::<_, Failure>(())

@@ -352,14 +352,13 @@ impl Schedule {
         }
         counts.done += done as u64;
         counts.schedules = 1;
-        let outcome = match (runs.len() >= due, refused > 0) {
-            (true, _) => "all jobs that have runs were done",
-            (false, true) => "jobs were refused",
-            (false, false) => "jobs did not end",
-        };
         if let Some(kind) = world.roster.kind() {
-            let event = format!("schedules with {kind}: {outcome}");
-            *counts.events.entry(event).or_default() += 1;
+            let outcome = match (runs.len() >= due, refused > 0) {
+                (true, _) => "all jobs that have runs were done",
+                (false, true) => "jobs were refused",
+                (false, false) => "jobs did not end",
+            };
+            counts.event(&format!("schedules with {kind}: {outcome}"));
         }
         counts.forgotten += u64::from(ghost.forgotten > 0);
         counts.unasked += u64::from(ghost.unasked > 0);

@@ -53,6 +53,10 @@ impl Counts {
         *self.refused.entry(reason.collect()).or_default() += 1;
     }
 
+    pub(crate) fn event(&mut self, name: &str) {
+        *self.events.entry(name.to_owned()).or_default() += 1;
+    }
+
     /// How often each kind of fault was.
     pub fn faults(&self) -> Vec<(&'static str, u64)> {
         // The second computation service is in some schedules alone.

@@ -100,7 +100,7 @@ async fn attempt(w: &W, node: Node) -> Result<(), Failure> {
         return make_ready(w, node).await;
     }
     let keys = prepare(w, node).await?;
-    computation(w, node, first, Call::Register).await?;
+    register(w, node).await?;
     let session = begin(w, node).await?;
     for name in (0..OBJECTS).filter(|name| !sent.contains_key(name)) {
         let object = encrypt(w, name, Under { session, keys });
@@ -112,6 +112,15 @@ async fn attempt(w: &W, node: Node) -> Result<(), Failure> {
     }
     sent = journal(w, node).sent;
     complete(w, node, sent.len()).await
+}
+
+/// Registers the upload, with the second computation service first.
+async fn register(w: &W, node: Node) -> Result<(), Failure> {
+    if w.has_witness() {
+        computation(w, node, Node::Witness, Call::Register).await?;
+    }
+    computation(w, node, Node::Computation, Call::Register).await?;
+    Ok(())
 }
 
 /// The dataset's keys, made now unless they were made before.
@@ -144,12 +153,7 @@ pub(crate) async fn make_keys(w: &W, node: Node) -> Result<u64, Failure> {
     w.call(node, Node::Crypto, call).await?.open()
 }
 
-async fn ask(
-    w: &W,
-    node: Node,
-    call: &impl Serialize,
-    known: Known,
-) -> Result<Envelope, Failure> {
+async fn ask(w: &W, node: Node, call: &impl Serialize, known: Known) -> Result<Envelope, Failure> {
     let call = Envelope::new(call, known);
     w.call(node, Node::Generation, call).await
 }

@@ -5,8 +5,8 @@
 //! the answer to a call. Only there can it be ended, since only what is stored or sent outlives it.
 
 use crate::ghost::{Ghost, Known};
-use crate::setting::Setting;
 use crate::roster::Roster;
+use crate::setting::Setting;
 use crate::{Counts, Mutant, computation, crypto, generation, holder, keyshare, upload};
 use fhaim_api::problem::ProblemKind;
 use fhaim_protocol::Error;
@@ -327,7 +327,7 @@ impl World {
     /// Counts an event of [`Roster`].
     pub(crate) fn event(&self, name: &str) {
         self.trace(|| format!("event: {name}"));
-        self.count(|c| *c.events.entry(name.to_owned()).or_default() += 1);
+        self.count(|c| c.event(name));
     }
 
     /// Fresh bytes for keys.
