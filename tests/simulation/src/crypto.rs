@@ -301,16 +301,7 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
         }
         Call::Show { receipts } => {
             check_receipts(w, &receipts).await?;
-            w.pause().await;
-            let db = w.crypto.get();
-            let standing = db.standing()?;
-            standing.check_open().map_err(failure)?;
-            let mut ghost = w.ghost.borrow_mut();
-            ghost.answered("a receipt", knowledge(w, &db, envelope.known));
-            Ok(Envelope::new(
-                &receipt(db.keys()?, standing.tip()),
-                db.known(),
-            ))
+            show(w, envelope.known).await
         }
         Call::Keys { receipts } => {
             check_receipts(w, &receipts).await?;
@@ -320,6 +311,18 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
         Call::Create { receipts } => create(w, &receipts, envelope.known).await,
         Call::Thaw => thaw(w).await,
     }
+}
+
+/// The receipt of the ledger as it is.
+async fn show(w: &W, asked: Known) -> Result<Envelope, Failure> {
+    w.pause().await;
+    let db = w.crypto.get();
+    let standing = db.standing()?;
+    standing.check_open().map_err(failure)?;
+    let mut ghost = w.ghost.borrow_mut();
+    ghost.answered("a receipt", knowledge(w, &db, asked));
+    let receipt = receipt(db.keys()?, standing.tip());
+    Ok(Envelope::new(&receipt, db.known()))
 }
 
 /// Makes the dataset's keys unless there are some. The generation service vouched for the dataset.
@@ -504,26 +507,7 @@ async fn attempt(
             rule(&before, *grant, answers)
         }
     };
-    if ruling.answers().is_some() {
-        w.ghost.borrow_mut().released(&look, keys);
-        if keys > 0 {
-            w.event("a batch was released under other keys and an upload for them");
-        }
-    } else if look.under.keys != keys {
-        w.event("a page under lost keys could not be decrypted");
-    }
-    if w.has_keyshare() && ruling.answers().is_some() {
-        let mut ghost = w.ghost.borrow_mut();
-        if !ghost.shared.contains(&sent) {
-            ghost.violation("10: what one service alone paid for was released".to_owned());
-        }
-    }
-    if w.has_witness() && ruling.answers().is_some() {
-        let mut ghost = w.ghost.borrow_mut();
-        if !ghost.witnessed.contains(&sent) {
-            ghost.violation("8: what one service alone computed was decrypted".to_owned());
-        }
-    }
+    check_ruling(w, &ruling, (&look, keys), &sent);
     if w.is(Mutant::CryptoAnswersFirst)
         && let Some(answers) = ruling.answers()
     {
@@ -564,6 +548,27 @@ async fn attempt(
     };
     check_answers(w, run, &look, &answers);
     Ok(decrypted(answers, receipt(keys, tip), known))
+}
+
+/// Checks what a request may be released for, as far as other services had a part in it.
+fn check_ruling(w: &W, ruling: &Ruling, (look, keys): (&Look, u64), sent: &[u8; 32]) {
+    let mut ghost = w.ghost.borrow_mut();
+    if ruling.answers().is_none() {
+        if look.under.keys != keys {
+            w.event("a page under lost keys could not be decrypted");
+        }
+        return;
+    }
+    ghost.released(look, keys);
+    if keys > 0 {
+        w.event("a batch was released under other keys and an upload for them");
+    }
+    if w.has_keyshare() && !ghost.shared.contains(sent) {
+        ghost.violation("10: what one service alone paid for was released".to_owned());
+    }
+    if w.has_witness() && !ghost.witnessed.contains(sent) {
+        ghost.violation("8: what one service alone computed was decrypted".to_owned());
+    }
 }
 
 /// Refuses where the dataset is frozen.

@@ -4,8 +4,17 @@
 //! service run the protocol's own entities, codecs and stored forms. Messages are lost, late,
 //! repeated and out of order; processes are killed between any two stored writes or messages; one
 //! store or several are set back to any earlier state, each by itself or together; leases end while
-//! someone is at work; requests come that no service which follows the protocol sends. Pages are
-//! clear values beside the real ledger, allocator, judge and sealing keys, or real ciphertexts.
+//! someone is at work; requests come that no service which follows the protocol sends.
+//!
+//! Pages are clear values beside the real ledger, allocator, judge and sealing keys, or real
+//! ciphertexts.
+//!
+//! A quarter of the schedules with clear pages draw further events from a second random stream:
+//!
+//! - The key service loses a dataset's keys and ledger. Other stores can go back with it.
+//! - A holder shows a receipt that it invented, to the key service or to the generation service.
+//! - A holder's objects make pages that cannot be decrypted. The dataset has one holder or two.
+//! - Two programs upload the same part of the dataset at the same time, and are killed in between.
 //!
 //! What must hold, by the numbers that a violation is reported with:
 //!
@@ -28,6 +37,15 @@
 //! 12. It debits no position of the ladder for two releases, unless it was set back itself: not where the crypto
 //!     service was, and no one knows.
 //! 13. The crypto service decrypts nothing that it has not debited.
+//! 14. Nothing is released under other keys than the upload was encrypted for.
+//! 15. A frozen dataset releases nothing, and no one lifts a freeze that is permanent.
+//! 16. A completed upload has the objects of one session, and of two uploads at most one is completed.
+//!
+//! An upload has its own noise, so 1 and 12 hold for each upload. Rule 3 covers keys too: the key
+//! service makes none for a caller, or on a voucher of a generation service, that knows of an entry.
+//! Rule 7 does not apply where a holder's deviation froze the dataset, or where a computation
+//! service lost an upload that a run had begun over. Rule 9 does not apply where the two computation services
+//! registered an upload with different keys, as the key service lost the first in between.
 //!
 //! Where the crypto service was set back, 1 and 6 are excused if nobody who was asked since knows of
 //! what it lost; [`Counts`] says how often, and how often someone knew who was not asked.

@@ -174,8 +174,10 @@ impl Loss {
                 rng.random::<bool>().then_some((node, to))
             })
             .collect();
+        // Half of them early, where the upload may not be complete.
+        let latest = [200, 1500][rng.random_range(0..2)];
         Self {
-            at: rng.random_range(20..1500),
+            at: rng.random_range(20..latest),
             others,
         }
     }
