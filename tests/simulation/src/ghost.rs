@@ -54,7 +54,8 @@ pub(crate) struct Ghost {
     pub keyshare_restored: bool,
     /// Whether the dataset was frozen over an unknown receipt or a page of bad objects.
     pub deviated: bool,
-    /// Whether a computation service lost an upload that a run may have begun over, or that another one has.
+    /// Whether a computation service lost an upload that a run had begun over, or that the other one has, or the holder's
+    /// program lost the manifest that the second computation service needs to copy it.
     pub upload_lost: bool,
     /// Whether the computation services registered the upload with different keys: other keys were made in between.
     pub registered_otherwise: bool,

@@ -370,13 +370,15 @@ impl Schedule {
         }
         counts.done += done as u64;
         counts.schedules = 1;
+        let seen = counts.events.keys().map(|event| (event.clone(), 1));
+        counts.events_in = seen.collect();
         if let Some(kind) = world.roster.kind() {
             let outcome = match (runs.len() >= due, refused > 0) {
                 (true, _) => "all jobs that have runs were done",
                 (false, true) => "jobs were refused",
                 (false, false) => "jobs did not end",
             };
-            counts.event(&format!("schedules with {kind}: {outcome}"));
+            counts.outcome(&format!("schedules with {kind}: {outcome}"));
         }
         counts.forgotten += u64::from(ghost.forgotten > 0);
         counts.unasked += u64::from(ghost.unasked > 0);

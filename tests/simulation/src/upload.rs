@@ -26,6 +26,11 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
+    /// The manifest that it completed, if it did.
+    pub(crate) fn kept(&self) -> Option<[u8; 32]> {
+        self.manifest
+    }
+
     fn manifest(&self) -> [u8; 32] {
         manifest(self.sent.iter().map(|(name, digest)| (name, *digest)))
     }
@@ -61,7 +66,7 @@ fn journal(w: &W, node: Node) -> Journal {
 
 /// Changes a program's record.
 async fn write(w: &W, node: Node, change: impl FnOnce(&mut Journal)) -> Result<(), Failure> {
-    let stored = match node {
+    match node {
         Node::Holder => {
             let change = |db: &mut crate::holder::Db| {
                 change(&mut db.journal);
@@ -76,8 +81,7 @@ async fn write(w: &W, node: Node, change: impl FnOnce(&mut Journal)) -> Result<(
             };
             w.tx(&w.uploader, change).await
         }
-    };
-    stored
+    }
 }
 
 async fn computation(w: &W, node: Node, to: Node, call: Call) -> Result<Envelope, Failure> {

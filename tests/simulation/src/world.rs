@@ -534,7 +534,8 @@ impl World {
     pub(crate) fn restore(&self, node: Node, time: u64) {
         let completed = || {
             let of = |node| self.computing(node).get().contribution.completed();
-            [of(Node::Computation), of(Node::Witness)]
+            let kept = self.holder.get().journal.kept();
+            [of(Node::Computation), of(Node::Witness), kept]
         };
         let before = completed();
         match node {
