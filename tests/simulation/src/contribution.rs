@@ -184,8 +184,10 @@ async fn put(w: &W, node: Node, name: u8, object: Object) -> Result<(), Failure>
         if there.complete {
             return Err(Failure::new(ProblemKind::Conflict, "it is complete"));
         }
+        let absent = || Failure::new(ProblemKind::NotFound, "the upload is not registered");
+        let keys = there.keys.ok_or_else(absent)?;
         // A roster's objects are under an upload key that the key services made with the others.
-        if w.roster.holders > 1 && there.keys != Some(object.under.keys) {
+        if w.roster.holders > 1 && keys != object.under.keys {
             let detail = "the object is under another upload key";
             return Err(Failure::new(ProblemKind::Invalid, detail));
         }
@@ -211,12 +213,12 @@ async fn complete(w: &W, node: Node, manifest: [u8; 32]) -> Result<(), Failure> 
             w.event("an upload was refused for its manifest");
             return Err(another_manifest());
         }
-        w.ghost.borrow_mut().completed(node, &there.sessions());
         let detail = "the first has no sealing key yet";
         let key = (db.sealing_key.or(key))
             .ok_or_else(|| Failure::new(ProblemKind::Unavailable, detail))?;
         let damaged = || Failure::new(ProblemKind::Internal, "a sealing key is damaged");
         let sealing = SealingKey::from_bytes(&key).ok_or_else(damaged)?;
+        w.ghost.borrow_mut().completed(node, &there.sessions());
         if !there.complete {
             w.event(match node {
                 Node::Witness => "an upload was copied",
