@@ -112,7 +112,7 @@ impl Tries {
 }
 
 async fn see_through(w: &W, job: JobId) -> End {
-    let mut tries = Tries::default();
+    let (mut tries, mut before_upload) = (Tries::default(), Tries::default());
     loop {
         match attempt(w, job, &mut tries).await {
             Ok(end) => return end,
@@ -121,7 +121,7 @@ async fn see_through(w: &W, job: JobId) -> End {
             }
             Err(failure) if passes(failure.kind) => w.sleep(15).await,
             Err(failure) if failure.detail == generation::NOT_READY => {
-                if !tries.again_of(w, LAST_TRIES_BEFORE_UPLOAD).await {
+                if !before_upload.again_of(w, LAST_TRIES_BEFORE_UPLOAD).await {
                     return End::Refused(failure.detail);
                 }
             }
