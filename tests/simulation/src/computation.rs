@@ -2,16 +2,18 @@
 //! store.
 
 use crate::Mutant;
-use crate::crypto::{self, Call as CryptoCall};
+use crate::contribution::{self, Contribution};
+use crate::crypto::Call as CryptoCall;
 use crate::ghost::Known;
 use crate::keyshare::Call as Share;
 use crate::lease::{self, Policy};
+use crate::pages::Forgery;
 use crate::receipts;
 use crate::setting::DATASET;
 use crate::world::{Envelope, Failure, Node, W};
 use fhaim_api::Digest;
 use fhaim_api::batch::{Batch, BatchStatus};
-use fhaim_api::keys::{Decrypted, Receipt, RunStanding, Witnessed};
+use fhaim_api::keys::{Decrypted, NewRun, Receipt, RunStanding, Witnessed};
 use fhaim_api::problem::ProblemKind;
 use fhaim_protocol::request::{JobId, asked};
 use fhaim_protocol::sealing::SealingKey;
@@ -26,7 +28,8 @@ use std::rc::Rc;
 pub(crate) struct Db {
     batches: BTreeMap<(JobId, u32), Row>,
     windows: BTreeMap<JobId, Rc<str>>,
-    sealing_key: Option<[u8; 32]>,
+    pub sealing_key: Option<[u8; 32]>,
+    pub contribution: Contribution,
     /// See [`receipts`].
     receipts: receipts::Text,
 }
@@ -57,9 +60,10 @@ enum State {
     Refused,
 }
 
-/// A call by the generation service.
+/// A call by the generation service, or about the upload.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Call {
+    Upload(contribution::Call),
     /// Asks for a batch.
     Ask {
         job: JobId,
@@ -100,8 +104,9 @@ impl Db {
     }
 
     /// What is there once the upload is.
-    pub(crate) fn uploaded(&mut self, key: [u8; 32]) {
-        self.sealing_key = Some(key);
+    pub(crate) fn uploaded(&mut self, key: Option<[u8; 32]>) {
+        self.contribution = Contribution::from_the_beginning();
+        self.sealing_key = key;
     }
 
     /// Ends every lease, as a clock that jumps would.
@@ -155,6 +160,7 @@ pub(crate) async fn handle(w: &W, node: Node, envelope: &Envelope) -> Result<Env
             first,
             receipts,
         } => look(w, node, (job, first), &receipts, envelope.known).await,
+        Call::Upload(call) => contribution::handle(w, node, call).await,
     }
 }
 
@@ -461,9 +467,15 @@ async fn compute(
     let (window, before) = window(w, node, lease.id.0, task).await?;
     let key = sealing_key(w, node).await?;
     let requests: Vec<ReleaseRequest> = read(&task.requests)?;
-    let sealed = w.setting.engine.seal(&window, &requests, &key);
+    let under = w.computing(node).get().contribution.under();
+    let engine = &w.setting.engine;
+    let sealed = engine.seal(&window, &requests, (&key, under));
     let invalid = |error| Failure::new(ProblemKind::Invalid, error);
-    let (bytes, after) = sealed.map_err(invalid)?;
+    let (mut bytes, after) = sealed.map_err(invalid)?;
+    if w.roster.spoils(&requests) {
+        w.event("a page of bad objects was sealed");
+        bytes = engine.forge(&bytes, Forgery::Spoilt).unwrap_or(bytes);
+    }
     let after = text(&after);
     w.pause().await;
     let blob = w.fresh();
@@ -499,11 +511,11 @@ async fn window(
     task: &Row,
 ) -> Result<(Window, Option<Rc<str>>), Failure> {
     let (shown, receipts, known) = show(w, node, task).await;
-    let call = CryptoCall::Begin {
-        job,
-        new: crypto::new_run(),
-        receipts,
+    let upload = w.computing(node).get().contribution.bound()?;
+    let new = NewRun {
+        upload: Digest(upload),
     };
+    let call = CryptoCall::Begin { job, new, receipts };
     let envelope = Envelope::new(&call, known);
     let answer = w.call(node, Node::Crypto, envelope).await?;
     let standing: RunStanding = answer.open()?;

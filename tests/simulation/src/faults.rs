@@ -107,7 +107,7 @@ impl Faults {
     }
 
     /// Ends a process, which starts again a while later.
-    fn end(&mut self, w: &W, tasks: &mut Vec<Task>, node: Node) {
+    pub(crate) fn end(&mut self, w: &W, tasks: &mut Vec<Task>, node: Node) {
         tasks.extend(w.spawned());
         tasks.retain(|task| task.node != node);
         if w.up[node as usize].replace(false) {
@@ -130,10 +130,7 @@ impl Faults {
             };
             w.trace(|| format!("{node:?} is set back to {time}"));
             w.restore(node, time);
-            let mut ghost = w.ghost.borrow_mut();
-            ghost.crypto_restored |= node == Node::Crypto;
-            ghost.generation_restored |= node == Node::Generation;
-            ghost.keyshare_restored |= node == Node::Keyshare;
+            w.ghost.borrow_mut().set_back(node);
         }
     }
 }
@@ -146,6 +143,7 @@ fn name(node: Node) -> &'static str {
         Node::Generation => "GE",
         Node::Witness => "CE2",
         Node::Keyshare => "CSE2",
+        Node::Uploader => "second program",
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::Mutant;
 use crate::computation::Call as ComputationCall;
+use crate::contribution;
 use crate::ghost::Known;
 use crate::lease::{self, Policy};
 use crate::receipts;
@@ -23,6 +24,10 @@ pub(crate) struct Db {
     jobs: BTreeMap<JobId, Job>,
     /// The highest receipt of all jobs, for [`Mutant::HighestReceiptAlone`].
     highest: receipts::Text,
+    /// Whether the upload is complete, as far as is known here.
+    ready: bool,
+    /// Receipts that holders showed.
+    told: receipts::Text,
 }
 
 #[derive(Clone)]
@@ -56,7 +61,16 @@ pub(crate) enum Call {
     Create(JobId),
     Show(JobId),
     Retry(JobId),
+    /// Vouches for the dataset to the key service.
+    Vouch,
+    /// The upload is complete.
+    Ready,
+    /// Shows a receipt, which is passed on with batches.
+    Tell(Receipt),
 }
+
+/// What a job of a dataset without an upload is refused with.
+pub(crate) const NOT_READY: &str = "the dataset is not ready: upload its records first";
 
 /// What a holder's program is told of its job.
 #[derive(Serialize, Deserialize)]
@@ -94,6 +108,11 @@ pub(crate) type JobResult = (Vec<Vec<Vec<i64>>>, [u8; 32]);
 impl Db {
     pub(crate) fn known(&self) -> Known {
         self.jobs.values().fold(0, |known, job| known | job.known)
+    }
+
+    /// Takes the upload for complete.
+    pub(crate) fn make_ready(&mut self) {
+        self.ready = true;
     }
 
     pub(crate) fn end_leases(&mut self) {
@@ -137,7 +156,14 @@ impl Db {
             return receipts::read(&self.highest);
         }
         let jobs = self.jobs.values();
-        receipts::distinct(jobs.flat_map(|job| receipts::read(&job.receipt)))
+        let of_jobs = jobs.flat_map(|job| receipts::read(&job.receipt));
+        receipts::distinct(receipts::read(&self.told).into_iter().chain(of_jobs))
+    }
+
+    /// Whether the dataset has had keys, as far as is known here.
+    fn had_keys(&self) -> bool {
+        let has = |job: &Job| job.receipt.is_some() || job.releases > 0;
+        self.told.is_some() || self.jobs.values().any(has)
     }
 
     fn claim_run(&self, runs: u32) -> Result<(), Failure> {
@@ -172,6 +198,9 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
                 if db.jobs.contains_key(&job) {
                     return Ok(());
                 }
+                if !db.ready {
+                    return Err(Failure::new(ProblemKind::Conflict, NOT_READY));
+                }
                 db.claim_run(runs)?;
                 db.jobs.insert(job, Job::queued());
                 Ok::<_, Failure>(())
@@ -204,7 +233,53 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
             queued.await?;
             show(w, id)
         }
+        Call::Vouch => vouch(w).await,
+        Call::Ready => ready(w).await,
+        Call::Tell(receipt) => {
+            let told = w.tx(&w.generation, |db| {
+                db.told = Some(text(&[receipt]));
+                Ok::<_, Failure>(())
+            });
+            told.await?;
+            Ok(Envelope::new(&(), 0))
+        }
     }
+}
+
+/// Vouches for the dataset, unless it has had keys.
+async fn vouch(w: &W) -> Result<Envelope, Failure> {
+    w.pause().await;
+    let db = w.generation.get();
+    if db.had_keys() && !w.is(Mutant::GenerationVouchesAgain) {
+        w.event("a voucher was refused");
+        let detail = "the dataset has had keys: make a new dataset";
+        return Err(Failure::new(ProblemKind::Conflict, detail));
+    }
+    Ok(Envelope::new(&(), db.known()))
+}
+
+/// Marks the dataset as ready, if the computation services have its upload.
+async fn ready(w: &W) -> Result<Envelope, Failure> {
+    w.pause().await;
+    if w.generation.get().ready {
+        return Ok(Envelope::new(&(), 0));
+    }
+    let witness = w.has_witness().then_some(Node::Witness);
+    for node in [Node::Computation].into_iter().chain(witness) {
+        let call = ComputationCall::Upload(contribution::Call::State);
+        let call = Envelope::new(&call, 0);
+        let state: contribution::State = w.call(Node::Generation, node, call).await?.open()?;
+        if !state.complete {
+            let detail = "the upload is not complete";
+            return Err(Failure::new(ProblemKind::Conflict, detail));
+        }
+    }
+    let stored = w.tx(&w.generation, |db| {
+        db.make_ready();
+        Ok::<_, Failure>(())
+    });
+    stored.await?;
+    Ok(Envelope::new(&(), 0))
 }
 
 impl Job {

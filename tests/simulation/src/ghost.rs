@@ -1,6 +1,9 @@
 //! Who checks: sees everything, and has a part in nothing.
 
-use crate::pages::Look;
+use crate::pages::{Look, Under};
+use crate::roster::Roster;
+use crate::world::Node;
+use fhaim_protocol::crypto::chain::{Act, Freeze};
 use fhaim_protocol::request::{DecryptRequest, JobId};
 use fhaim_release::ReleaseRequest;
 use sha2::{Digest, Sha256};
@@ -15,12 +18,12 @@ pub(crate) type Known = u128;
 pub(crate) struct Ghost {
     /// Entries by their text.
     records: HashMap<String, u32>,
-    /// Which release each position was decrypted for, by which entry.
-    decrypted: HashMap<(usize, usize), (Statement, Known)>,
+    /// Which release each position of an upload's noise was decrypted for, by which entry.
+    decrypted: HashMap<(u64, usize, usize), (Statement, Known)>,
     /// What was sent to be decrypted at each position.
-    sent: HashMap<(usize, usize), (Statement, [u8; 32])>,
+    sent: HashMap<(Under, usize, usize), (Statement, [u8; 32])>,
     /// Which job each run was given to, by which entry.
-    runs: HashMap<u32, (JobId, Known)>,
+    runs: HashMap<(u64, u32), (JobId, Known)>,
     /// Jobs by the client's call that they are for.
     pub calls: HashMap<JobId, JobId>,
     /// What must not happen, and did.
@@ -46,12 +49,40 @@ pub(crate) struct Ghost {
     pub promised: HashSet<[u8; 32]>,
     pub shared: HashSet<[u8; 32]>,
     /// Which release the other service debited each position for.
-    debited: HashMap<(usize, usize), Statement>,
+    debited: HashMap<(u64, usize, usize), Statement>,
     /// Whether the service that shares the key was set back.
     pub keyshare_restored: bool,
+    /// Whether the dataset was frozen over an unknown receipt or a page of bad objects.
+    pub deviated: bool,
+    /// Whether a computation service lost an upload that a run had begun over, or that the other one has, or the holder's
+    /// program lost the manifest that the second computation service needs to copy it.
+    pub upload_lost: bool,
+    /// Whether the computation services registered the upload with different keys: other keys were made in between.
+    pub registered_otherwise: bool,
+    /// The session whose upload each computation service completed, since it was set back last.
+    uploads: HashMap<&'static str, u64>,
 }
 
 type Statement = [u8; 32];
+
+fn upload_of(node: Node) -> &'static str {
+    match node {
+        Node::Witness => "witness",
+        _ => "computation",
+    }
+}
+
+/// The freezes of a chain's acts that were not lifted.
+pub(crate) fn frozen(acts: impl Iterator<Item = Act>) -> Vec<Freeze> {
+    acts.fold(Vec::new(), |mut reasons, act| {
+        match act {
+            Act::Frozen { reason } => reasons.push(reason),
+            Act::Thawed => reasons.clear(),
+            _ => {}
+        }
+        reasons
+    })
+}
 
 /// What is known where the crypto service answers.
 #[derive(Clone, Copy)]
@@ -117,7 +148,8 @@ impl Ghost {
                 let statement = statement(look.job, release);
                 for position in part.span.range() {
                     let now = (statement, page.digest);
-                    let before = *self.sent.entry((part.span.page, position)).or_insert(now);
+                    let place = (look.under, part.span.page, position);
+                    let before = *self.sent.entry(place).or_insert(now);
                     if before.0 != statement && !self.crypto_restored {
                         self.violation(format!(
                             "1: page {} position {position} is sealed for two releases",
@@ -145,7 +177,7 @@ impl Ghost {
             let Some(release) = release else { continue };
             let statement = statement(look.job, release);
             for position in part.span.range() {
-                let place = (part.span.page, position);
+                let place = (look.under.session, part.span.page, position);
                 let known = self.decrypted.insert(place, (statement, record));
                 if let Some((before, earlier)) = known
                     && before != statement
@@ -159,7 +191,7 @@ impl Ghost {
     }
 
     /// The service that shares the key debits a request.
-    pub(crate) fn debited(&mut self, request: &DecryptRequest<()>, digest: [u8; 32]) {
+    pub(crate) fn debited(&mut self, request: &DecryptRequest<()>, session: u64, digest: [u8; 32]) {
         self.shared.insert(digest);
         if !self.promised.contains(&digest) {
             self.violation("11: one debited what the other had not promised".to_owned());
@@ -169,7 +201,7 @@ impl Ghost {
             let Some(release) = release else { continue };
             let statement = statement(request.job, release);
             for position in part.span.range() {
-                let place = (part.span.page, position);
+                let place = (session, part.span.page, position);
                 let before = self.debited.insert(place, statement);
                 let other = before.is_some_and(|before| before != statement);
                 if other && !self.keyshare_restored {
@@ -184,7 +216,7 @@ impl Ghost {
 
     /// A dataset is frozen as the computation services do not agree. Nobody deviates but who spoils a page.
     pub(crate) fn disagreement(&mut self) {
-        if !self.spoilt {
+        if !self.spoilt && !self.registered_otherwise {
             self.violation("9: two services that follow the protocol do not agree".to_owned());
         }
     }
@@ -198,12 +230,71 @@ impl Ghost {
     }
 
     /// A run is given to a job, as the entry `record`.
-    pub(crate) fn begun(&mut self, job: JobId, run: u32, record: Known, knowledge: Knowledge) {
-        if let Some((other, earlier)) = self.runs.insert(run, (job, record))
+    pub(crate) fn begun(
+        &mut self,
+        (job, run): (JobId, u32),
+        keys: u64,
+        record: Known,
+        knowledge: Knowledge,
+    ) {
+        if let Some((other, earlier)) = self.runs.insert((keys, run), (job, record))
             && other != job
         {
             let what = format!("6: run {run} is given to two jobs");
             self.again(earlier, knowledge, what);
+        }
+    }
+
+    /// A store is set back.
+    pub(crate) fn set_back(&mut self, node: Node) {
+        match node {
+            Node::Crypto => self.crypto_restored = true,
+            Node::Generation => self.generation_restored = true,
+            Node::Keyshare => self.keyshare_restored = true,
+            Node::Computation => drop(self.uploads.remove(upload_of(node))),
+            Node::Witness => drop(self.uploads.remove(upload_of(node))),
+            Node::Holder | Node::Uploader => {}
+        }
+    }
+
+    /// The dataset is frozen; a holder's objects may be bad.
+    pub(crate) fn frozen(&mut self, reason: Freeze, bad: bool) {
+        let noise = bad && reason == Freeze::Noise;
+        self.deviated |= noise || reason == Freeze::UnknownReceipt;
+    }
+
+    /// Whether a run has begun.
+    pub(crate) fn has_run(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    /// A computation service completes an upload of objects of these sessions.
+    pub(crate) fn completed(&mut self, node: Node, sessions: &[u64]) {
+        let &[session] = sessions else {
+            return self.violation("16: an upload of several sessions is complete".to_owned());
+        };
+        let before = self.uploads.insert(upload_of(node), session);
+        if before.is_some_and(|before| before != session) {
+            self.violation("16: the uploads of two sessions are complete".to_owned());
+        }
+    }
+
+    /// Integers leave the key service that has the keys of this number.
+    pub(crate) fn released(&mut self, look: &Look, keys: u64) {
+        if look.under.keys != keys {
+            self.violation("14: released under other keys than the upload is under".to_owned());
+        }
+    }
+
+    /// A key service appends to a chain in which these freezes were not lifted.
+    pub(crate) fn appended(&mut self, act: &Act, frozen: &[Freeze], roster: &Roster) {
+        let releases = matches!(act, Act::Debited { .. } | Act::Released { .. });
+        if releases && !frozen.is_empty() {
+            self.violation("15: a frozen dataset releases".to_owned());
+        }
+        let permanent = frozen.iter().any(|&reason| roster.is_permanent(reason));
+        if matches!(act, Act::Thawed) && permanent {
+            self.violation("15: a freeze was lifted that is permanent".to_owned());
         }
     }
 

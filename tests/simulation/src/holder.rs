@@ -2,10 +2,11 @@
 //! calls whose answers are lost, and looks at the ledger when the job is done.
 
 use crate::crypto::Call as CryptoCall;
-use crate::generation::{Call, Shown, State};
+use crate::generation::{self, Call, Shown, State};
 use crate::ghost::Known;
 use crate::keyshare::Call as Share;
 use crate::receipts;
+use crate::upload;
 use crate::world::{Envelope, Failure, Node, W};
 use fhaim_api::keys::Receipt;
 use fhaim_api::problem::ProblemKind;
@@ -20,6 +21,7 @@ pub(crate) struct Db {
     receipts: receipts::Text,
     known: Known,
     ended: BTreeMap<JobId, End>,
+    pub journal: upload::Journal,
 }
 
 /// How a wanted job ended.
@@ -35,6 +37,10 @@ impl Db {
         self.known
     }
 
+    pub(crate) fn receipts(&self) -> &receipts::Text {
+        &self.receipts
+    }
+
     pub(crate) fn ended(&self) -> &BTreeMap<JobId, End> {
         &self.ended
     }
@@ -43,8 +49,14 @@ impl Db {
 /// Tries in a row, once nothing fails any more, after which a holder takes a refusal for final.
 const LAST_TRIES: u32 = 10;
 
+/// The same, where the dataset's upload is not complete: programs may still upload it.
+const LAST_TRIES_BEFORE_UPLOAD: u32 = 100;
+
 /// Begins the program: it goes on with every job that has not ended.
 pub(crate) fn start(w: &W) {
+    if w.roster.concurrent.is_some() {
+        upload::start(w, Node::Holder);
+    }
     for wanted in 0..w.wanted {
         let world = Rc::clone(w);
         let job = JobId([wanted as u8 + 1; 16]);
@@ -89,14 +101,18 @@ struct Tries(u32);
 
 impl Tries {
     async fn again(&mut self, w: &W) -> bool {
+        self.again_of(w, LAST_TRIES).await
+    }
+
+    async fn again_of(&mut self, w: &W, most: u32) -> bool {
         self.0 += u32::from(!w.faulty.get());
         w.sleep(40).await;
-        self.0 < LAST_TRIES
+        self.0 < most
     }
 }
 
 async fn see_through(w: &W, job: JobId) -> End {
-    let mut tries = Tries::default();
+    let (mut tries, mut before_upload) = (Tries::default(), Tries::default());
     loop {
         match attempt(w, job, &mut tries).await {
             Ok(end) => return end,
@@ -104,6 +120,11 @@ async fn see_through(w: &W, job: JobId) -> End {
                 return End::Refused(failure.detail);
             }
             Err(failure) if passes(failure.kind) => w.sleep(15).await,
+            Err(failure) if failure.detail == generation::NOT_READY => {
+                if !before_upload.again_of(w, LAST_TRIES_BEFORE_UPLOAD).await {
+                    return End::Refused(failure.detail);
+                }
+            }
             Err(failure) => {
                 if !tries.again(w).await {
                     return End::Refused(failure.detail);
@@ -118,7 +139,7 @@ fn passes(kind: ProblemKind) -> bool {
 }
 
 async fn attempt(w: &W, job: JobId, tries: &mut Tries) -> Result<End, Failure> {
-    show_receipts(w, Vec::new(), 0).await?;
+    have_keys(w).await?;
     ask(w, &Call::Create(job)).await?;
     loop {
         let (shown, known) = ask(w, &Call::Show(job)).await?;
@@ -148,6 +169,17 @@ async fn attempt(w: &W, job: JobId, tries: &mut Tries) -> Result<End, Failure> {
                 return Ok(End::Done(run));
             }
         }
+    }
+}
+
+/// Shows receipts, and asks for other keys where there are none any more.
+async fn have_keys(w: &W) -> Result<(), Failure> {
+    match show_receipts(w, Vec::new(), 0).await {
+        Err(failure) if failure.kind == ProblemKind::NotFound => {
+            upload::make_keys(w, Node::Holder).await?;
+            show_receipts(w, Vec::new(), 0).await
+        }
+        shown => shown,
     }
 }
 

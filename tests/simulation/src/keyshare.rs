@@ -2,6 +2,7 @@
 //! Pages are clear values, so that its share is a word: that it has debited.
 
 use crate::Mutant;
+use crate::ghost;
 use crate::setting::DATASET;
 use crate::world::{Envelope, Failure, W};
 use fhaim_api::keys::Witnessed;
@@ -23,6 +24,8 @@ const SERVICES: usize = 2;
 /// What is stored.
 #[derive(Clone, Default)]
 pub(crate) struct Db {
+    /// The number of the keys that it has a share of, and whether all services have confirmed them.
+    keys: Option<(u64, bool)>,
     acts: Vec<Rc<Act>>,
     tip: Tip,
     promises: BTreeMap<JobId, [u8; 32]>,
@@ -35,6 +38,7 @@ pub(crate) struct Db {
 pub(crate) enum Call {
     /// By the crypto service, which has promised the request in the body.
     Share {
+        keys: u64,
         job: JobId,
         run: u32,
         upload: [u8; 32],
@@ -43,6 +47,8 @@ pub(crate) enum Call {
     Freeze,
     /// By the second computation service.
     Witnessed { job: JobId, new: Witnessed },
+    /// By the crypto service, which makes the dataset's keys.
+    Make { keys: u64 },
     /// By its operator.
     Thaw,
 }
@@ -81,8 +87,41 @@ impl Db {
         Ok(record)
     }
 
-    fn append(&mut self, link: Option<Link>) {
+    /// The dataset's first keys are made.
+    pub(crate) fn first_keys(&mut self) {
+        self.keys = Some((0, false));
+    }
+
+    /// Confirms the keys, if they are these: no others are made from then on.
+    fn confirm(&mut self, keys: u64) -> Result<(), Failure> {
+        match self.keys {
+            None => Err(Failure::new(ProblemKind::NotFound, "no keys")),
+            Some((own, _)) if own == keys => {
+                self.keys = Some((keys, true));
+                Ok(())
+            }
+            Some(_) => Err(Failure::new(ProblemKind::Refused, "other keys")),
+        }
+    }
+
+    /// Makes a share of keys, in place of keys that were not confirmed.
+    fn make(&mut self, keys: u64) -> Result<(), Failure> {
+        if self
+            .keys
+            .is_some_and(|(own, confirmed)| confirmed && own != keys)
+        {
+            let detail = "the key services have made the dataset's keys";
+            return Err(Failure::new(ProblemKind::Conflict, detail));
+        }
+        self.keys.get_or_insert((keys, false)).0 = keys;
+        Ok(())
+    }
+
+    fn append(&mut self, w: &W, link: Option<Link>) {
         if let Some(link) = link {
+            let frozen = ghost::frozen(self.acts.iter().map(|act| Act::clone(act)));
+            let mut checks = w.ghost.borrow_mut();
+            checks.appended(&link.act, &frozen, &w.roster);
             self.tip = link.tip;
             self.acts.push(Rc::new(link.act));
         }
@@ -91,19 +130,35 @@ impl Db {
 
 /// Answers a call.
 pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failure> {
-    match envelope.open()? {
-        Call::Share { job, run, upload } => {
+    let call = envelope.open()?;
+    if w.keyshare.get().keys.is_none() && !matches!(call, Call::Make { .. }) {
+        return Err(Failure::new(ProblemKind::NotFound, "no keys"));
+    }
+    match call {
+        Call::Share {
+            keys,
+            job,
+            run,
+            upload,
+        } => {
             let assignment = Assignment { job, run, upload };
             let body = envelope.body.as_deref().unwrap_or_default();
-            share(w, &assignment, body).await
+            share(w, keys, &assignment, body).await
+        }
+        Call::Make { keys } => {
+            w.tx(&w.keyshare, |db| db.make(keys)).await?;
+            Ok(Envelope::new(&(), 0))
         }
         Call::Freeze => freeze(w, Freeze::Noise).await,
         Call::Witnessed { job, new } => witness(w, job, &new).await,
         Call::Thaw => {
             let thawed = w.tx(&w.keyshare, |db| {
-                let link = db.standing()?.thaw(&w.setting.rules).map_err(refused)?;
+                let link = db
+                    .standing()?
+                    .thaw(&w.roster.thaw_rules(w))
+                    .map_err(refused)?;
                 db.witnessed.clear();
-                db.append(Some(link));
+                db.append(w, Some(link));
                 Ok::<_, Failure>(())
             });
             thawed.await?;
@@ -113,7 +168,12 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
 }
 
 /// Judges and promises a batch, and debits it: the first has promised it, and there are two.
-async fn share(w: &W, assignment: &Assignment, body: &[u8]) -> Result<Envelope, Failure> {
+async fn share(
+    w: &W,
+    keys: u64,
+    assignment: &Assignment,
+    body: &[u8],
+) -> Result<Envelope, Failure> {
     let request = w.setting.engine.bare(body).map_err(refused)?;
     let digest: [u8; 32] = Sha256::digest(body).into();
     let job = assignment.job;
@@ -121,10 +181,12 @@ async fn share(w: &W, assignment: &Assignment, body: &[u8]) -> Result<Envelope, 
         return Err(Failure::new(ProblemKind::Refused, "a run of another job"));
     }
     w.tx(&w.keyshare, |db| {
+        db.confirm(keys)?;
         promise(w, db, assignment, (&request, digest))
     })
     .await?;
-    w.tx(&w.keyshare, |db| debit(w, db, (&request, digest)))
+    let session = w.setting.engine.look(body).map_err(refused)?.under.session;
+    w.tx(&w.keyshare, |db| debit(w, db, session, (&request, digest)))
         .await?;
     Ok(Envelope::new(&(), 0))
 }
@@ -151,11 +213,14 @@ fn promise(
     let mut record = db.record(w, job)?;
     let mut followed = record.follow(assignment);
     if followed.is_err() && w.is(Mutant::KeyshareBelievesTheFirst) {
-        *db = Db::default();
+        *db = Db {
+            keys: db.keys,
+            ..Db::default()
+        };
         record = db.record(w, job)?;
         followed = record.follow(assignment);
     }
-    db.append(followed.map_err(refused)?.link);
+    db.append(w, followed.map_err(refused)?.link);
     let asked = request::asked(&request.releases);
     let witness = db.witnessed.get(&(job, asked)).copied();
     let judged = record.judge(request, &digest, witness);
@@ -173,6 +238,7 @@ fn promise(
 fn debit(
     w: &W,
     db: &mut Db,
+    session: u64,
     (request, digest): (&DecryptRequest<()>, [u8; 32]),
 ) -> Result<(), Failure> {
     let mut record = db.record(w, request.job)?;
@@ -180,16 +246,16 @@ fn debit(
     let link = record.debit(request, &digest).map_err(refused)?;
     if link.is_some() {
         db.promises.remove(&request.job);
-        w.ghost.borrow_mut().debited(request, digest);
+        w.ghost.borrow_mut().debited(request, session, digest);
     }
-    db.append(link);
+    db.append(w, link);
     Ok(())
 }
 
 async fn freeze(w: &W, reason: Freeze) -> Result<Envelope, Failure> {
     let frozen = w.tx(&w.keyshare, |db| {
         let link = db.standing()?.freeze(reason).map_err(refused)?;
-        db.append(link);
+        db.append(w, link);
         Ok::<_, Failure>(())
     });
     frozen.await?;

@@ -4,8 +4,17 @@
 //! service run the protocol's own entities, codecs and stored forms. Messages are lost, late,
 //! repeated and out of order; processes are killed between any two stored writes or messages; one
 //! store or several are set back to any earlier state, each by itself or together; leases end while
-//! someone is at work; requests come that no service which follows the protocol sends. Pages are
-//! clear values beside the real ledger, allocator, judge and sealing keys, or real ciphertexts.
+//! someone is at work; requests come that no service which follows the protocol sends.
+//!
+//! Pages are clear values beside the real ledger, allocator, judge and sealing keys, or real
+//! ciphertexts.
+//!
+//! A quarter of the schedules with clear pages draw further events from a second random stream:
+//!
+//! - The key service loses a dataset's keys and ledger. Other stores can go back with it.
+//! - A holder shows a receipt that it invented, to the key service or to the generation service.
+//! - A holder's objects make pages that cannot be decrypted. The dataset has one holder or two.
+//! - Two programs upload the same part of the dataset at the same time, and are killed in between.
 //!
 //! What must hold, by the numbers that a violation is reported with:
 //!
@@ -28,11 +37,21 @@
 //! 12. It debits no position of the ladder for two releases, unless it was set back itself: not where the crypto
 //!     service was, and no one knows.
 //! 13. The crypto service decrypts nothing that it has not debited.
+//! 14. Nothing is released under other keys than the upload was encrypted for.
+//! 15. A frozen dataset releases nothing, and no one lifts a freeze that is permanent.
+//! 16. A completed upload has the objects of one session, and of two uploads at most one is completed.
+//!
+//! An upload has its own noise, so 1 and 12 hold for each upload. Rule 3 covers keys too: the key
+//! service makes none for a caller, or on a voucher of a generation service, that knows of an entry.
+//! Rule 7 does not apply where a holder's deviation froze the dataset, or where a computation
+//! service lost an upload that a run had begun over. Rule 9 does not apply where the two computation services
+//! registered an upload with different keys, as the key service lost the first in between.
 //!
 //! Where the crypto service was set back, 1 and 6 are excused if nobody who was asked since knows of
 //! what it lost; [`Counts`] says how often, and how often someone knew who was not asked.
 
 mod computation;
+mod contribution;
 mod crypto;
 mod faults;
 mod generation;
@@ -43,13 +62,16 @@ mod lease;
 mod pages;
 mod receipts;
 mod report;
+mod roster;
 mod setting;
+mod upload;
 mod world;
 
 pub use report::Counts;
 
 use crate::faults::Faults;
 use crate::holder::End;
+use crate::roster::Roster;
 use crate::setting::Setting;
 use crate::world::{Node, Task, W, Wait, World};
 use fhaim_synth::MechanismName;
@@ -103,13 +125,25 @@ pub enum Mutant {
     CryptoPromisesLate,
     /// The service that shares the key forgets its own ledger where the crypto service's contradicts it.
     KeyshareBelievesTheFirst,
+    /// GE vouches for other keys although it has a receipt for the dataset.
+    GenerationVouchesAgain,
+    /// CSE ignores a receipt that the dataset's receipt key did not sign.
+    CryptoIgnoresUnknownReceipts,
+    /// CSE makes other keys for a caller that shows a receipt.
+    CryptoMakesKeysAgain,
+    /// CSE releases while the dataset is frozen.
+    CryptoReleasesWhileFrozen,
+    /// CE completes an upload whose manifest is not the one that the program says.
+    ComputationCompletesMixed,
+    /// An operator can thaw a dataset of several holders that is frozen over a page.
+    ThawIgnoresHolders,
     /// A job that is tried again needs a run that no other job waits for, though it may have one.
     RetryClaimsARun,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 26] = [
         Self::ComputationForgets,
         Self::CryptoTrustsSpans,
         Self::FreshSealing,
@@ -130,6 +164,12 @@ impl Mutant {
         Self::CryptoPromisesLate,
         Self::KeyshareBelievesTheFirst,
         Self::RetryClaimsARun,
+        Self::GenerationVouchesAgain,
+        Self::CryptoIgnoresUnknownReceipts,
+        Self::CryptoMakesKeysAgain,
+        Self::CryptoReleasesWhileFrozen,
+        Self::ComputationCompletesMixed,
+        Self::ThawIgnoresHolders,
     ];
 }
 
@@ -188,9 +228,13 @@ impl Simulation {
         let new = || Rc::new(Setting::new(mechanism, runs, encrypted, witness));
         let setting = Rc::clone(setting.or_insert_with(new));
         let with = (options.mutant, keyshare);
-        let world = Rc::new(World::new(setting, with, seed, options.trace));
+        let all = Node::all(witness, keyshare);
+        let roster = Roster::new(seed, &all, encrypted);
+        let events = roster.0.clone();
+        let world = Rc::new(World::new(setting, with, roster, seed, options.trace));
         let mut schedule = Schedule {
-            faults: Faults::new(&mut rng, &Node::all(witness, keyshare)),
+            faults: Faults::new(&mut rng, &all),
+            roster: events,
             world,
             tasks: Vec::new(),
         };
@@ -204,14 +248,18 @@ struct Schedule {
     world: W,
     tasks: Vec<Task>,
     faults: Faults,
+    /// The events that are still to come.
+    roster: Roster,
 }
 
 impl Schedule {
     fn play(&mut self) {
         let world = Rc::clone(&self.world);
-        if !world.is(Mutant::LateSealingKey) {
+        world.make_keys();
+        match self.roster.concurrent {
+            Some(_) => world.start(Node::Uploader),
             // The same in all schedules, so that encrypted ones can share sealed batches.
-            world.upload([6; 32]);
+            None => world.upload((!world.is(Mutant::LateSealingKey)).then_some([6; 32])),
         }
         world.weather.set(self.faults.weather);
         let nodes = Node::all(world.has_witness(), world.has_keyshare());
@@ -219,6 +267,7 @@ impl Schedule {
         let mut steps = 0;
         while !self.is_over() {
             self.faults.step(&world, &mut self.tasks);
+            self.roster.step(&world, &mut self.faults, &mut self.tasks);
             self.tasks.extend(world.spawned());
             self.step();
             steps += u64::from(!world.faulty.get());
@@ -306,6 +355,8 @@ impl Schedule {
         let excused = ghost.crypto_restored
             || ghost.keyshare_restored
             || ghost.spoilt
+            || ghost.deviated
+            || ghost.upload_lost
             || ghost.generation_restored && world.wanted > due;
         if runs.len() < due && refused > 0 && !excused {
             let what = format!("7: {} of {due} jobs are done", runs.len());
@@ -319,6 +370,16 @@ impl Schedule {
         }
         counts.done += done as u64;
         counts.schedules = 1;
+        let seen = counts.events.keys().map(|event| (event.clone(), 1));
+        counts.events_in = seen.collect();
+        if let Some(kind) = world.roster.kind() {
+            let outcome = match (runs.len() >= due, refused > 0) {
+                (true, _) => "all jobs that have runs were done",
+                (false, true) => "jobs were refused",
+                (false, false) => "jobs did not end",
+            };
+            counts.outcome(&format!("schedules with {kind}: {outcome}"));
+        }
         counts.forgotten += u64::from(ghost.forgotten > 0);
         counts.unasked += u64::from(ghost.unasked > 0);
         counts.reused += u64::from(ghost.reused > 0);

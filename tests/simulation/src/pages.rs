@@ -22,6 +22,7 @@ use fhaim_release::{Holders, ReleaseRequest};
 use fhaim_synth::exact;
 use rand::RngCore;
 use rand_chacha::ChaCha20Rng;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -39,7 +40,7 @@ pub(crate) trait Engine {
         &self,
         window: &Window,
         requests: &[ReleaseRequest],
-        key: &SealingKey,
+        upload: (&SealingKey, Under),
     ) -> Result<(Bytes, Window), Error>;
 
     /// What the crypto service makes of a request before it decrypts.
@@ -51,8 +52,8 @@ pub(crate) trait Engine {
         digests: Digests,
     ) -> Result<Judged, Error>;
 
-    /// The integers of a request, if it can be decrypted.
-    fn open(&self, body: &[u8]) -> Result<Option<Vec<Vec<i64>>>, Error>;
+    /// The integers of a request, if it can be decrypted under the dataset's keys of this number.
+    fn open(&self, body: &[u8], keys: u64) -> Result<Option<Vec<Vec<i64>>>, Error>;
 
     /// A request without its pages' contents: what a service judges that reads none.
     fn bare(&self, body: &[u8]) -> Result<DecryptRequest<()>, Error>;
@@ -68,9 +69,19 @@ pub(crate) trait Engine {
     fn forge(&self, body: &[u8], forgery: Forgery) -> Option<Bytes>;
 }
 
+/// The table and noise that pages are computed from, and the dataset's keys that their ciphertexts are under.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Under {
+    /// The upload that the objects were encrypted in; 0 for the upload that is there from the beginning.
+    pub session: u64,
+    /// The number of the keys; 0 for the first.
+    pub keys: u64,
+}
+
 /// What a request asks for.
 pub(crate) struct Look {
     pub job: JobId,
+    pub under: Under,
     pub releases: Vec<ReleaseRequest>,
     pub pages: Vec<LookedPage>,
 }
@@ -107,6 +118,7 @@ pub(crate) struct Clear {
 /// What a clear page carries: values at released coefficients, and what all others follow from.
 #[derive(Clone)]
 pub(crate) struct ClearPage {
+    under: Under,
     elsewhere: [u8; 32],
     values: Vec<(u16, i64)>,
 }
@@ -125,10 +137,12 @@ impl PageCodec for ClearCodec {
     }
 
     fn least_bytes(&self) -> usize {
-        32 + 2
+        16 + 32 + 2
     }
 
     fn write(&self, page: &ClearPage, out: &mut Vec<u8>) {
+        out.extend_from_slice(&page.under.session.to_le_bytes());
+        out.extend_from_slice(&page.under.keys.to_le_bytes());
         out.extend_from_slice(&page.elsewhere);
         out.extend_from_slice(&(page.values.len() as u16).to_le_bytes());
         for (at, value) in &page.values {
@@ -138,6 +152,10 @@ impl PageCodec for ClearCodec {
     }
 
     fn read(&self, bytes: &mut &[u8]) -> Result<ClearPage, Error> {
+        let under = Under {
+            session: u64::from_le_bytes(take(bytes)?),
+            keys: u64::from_le_bytes(take(bytes)?),
+        };
         let elsewhere = take(bytes)?;
         let length = u16::from_le_bytes(take(bytes)?);
         let value = |_| {
@@ -145,7 +163,11 @@ impl PageCodec for ClearCodec {
             Ok((at, i64::from_le_bytes(take(bytes)?)))
         };
         let values = (0..length).map(value).collect::<Result<_, Error>>()?;
-        Ok(ClearPage { elsewhere, values })
+        Ok(ClearPage {
+            under,
+            elsewhere,
+            values,
+        })
     }
 }
 
@@ -156,8 +178,8 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Error> {
     Ok(*taken)
 }
 
-/// Stands where the secret key does.
-struct ClearKey;
+/// Stands where the secret key does: the number of the keys that it is of.
+struct ClearKey(u64);
 
 impl Decryptor<ClearPage> for ClearKey {
     fn coefficients(
@@ -165,7 +187,7 @@ impl Decryptor<ClearPage> for ClearKey {
         page: &ClearPage,
         _place: PagePlace,
     ) -> Result<Zeroizing<Vec<i128>>, Error> {
-        if page.elsewhere == SPOILT {
+        if page.elsewhere == SPOILT || page.under.keys != self.0 {
             return Err(Error::Request("a page that cannot be decrypted"));
         }
         let (seed, _) = page
@@ -206,7 +228,7 @@ impl Engine for Clear {
         &self,
         window: &Window,
         requests: &[ReleaseRequest],
-        key: &SealingKey,
+        (key, under): (&SealingKey, Under),
     ) -> Result<(Bytes, Window), Error> {
         let placement = window.place(requests)?;
         let mut cells: HashMap<(usize, usize), i64> = HashMap::new();
@@ -240,7 +262,11 @@ impl Engine for Clear {
             })
             .fill_bytes(&mut elsewhere);
             SealedPage {
-                ciphertexts: ClearPage { elsewhere, values },
+                ciphertexts: ClearPage {
+                    under,
+                    elsewhere,
+                    values,
+                },
                 variance_units: sheet.variance_units,
                 parts: sheet.parts,
             }
@@ -267,9 +293,9 @@ impl Engine for Clear {
         judge(rules, book, &request, digests)
     }
 
-    fn open(&self, body: &[u8]) -> Result<Option<Vec<Vec<i64>>>, Error> {
+    fn open(&self, body: &[u8], keys: u64) -> Result<Option<Vec<Vec<i64>>>, Error> {
         let request = DecryptRequest::from_bytes(&ClearCodec, body)?;
-        Ok(open(&ClearKey, &request))
+        Ok(open(&ClearKey(keys), &request))
     }
 
     fn bare(&self, body: &[u8]) -> Result<DecryptRequest<()>, Error> {
@@ -277,11 +303,16 @@ impl Engine for Clear {
     }
 
     fn look(&self, body: &[u8]) -> Result<Look, Error> {
-        look(&ClearCodec, body)
+        let request = DecryptRequest::from_bytes(&ClearCodec, body)?;
+        let under = request.pages.first().map(|page| page.ciphertexts.under);
+        Ok(Look {
+            under: under.unwrap_or_default(),
+            ..look(&ClearCodec, body)?
+        })
     }
 
     fn read(&self, body: &[u8]) -> Result<Vec<Vec<i64>>, Error> {
-        read(&ClearCodec, &ClearKey, body)
+        read(&ClearCodec, &ClearKey(0), body)
     }
 
     fn forge(&self, body: &[u8], forgery: Forgery) -> Option<Bytes> {
@@ -369,7 +400,7 @@ impl Engine for Encrypted {
         &self,
         window: &Window,
         requests: &[ReleaseRequest],
-        key: &SealingKey,
+        (key, _): (&SealingKey, Under),
     ) -> Result<(Bytes, Window), Error> {
         let all = serde_json::to_vec(&(window, requests, key.as_bytes()));
         let name: [u8; 32] = Sha256::digest(all.expect("windows are text")).into();
@@ -403,7 +434,7 @@ impl Engine for Encrypted {
         judge(rules, book, &request, digests)
     }
 
-    fn open(&self, body: &[u8]) -> Result<Option<Vec<Vec<i64>>>, Error> {
+    fn open(&self, body: &[u8], _keys: u64) -> Result<Option<Vec<Vec<i64>>>, Error> {
         let request = DecryptRequest::from_bytes(&self.params, body)?;
         Ok(open(&self.secret, &request))
     }
@@ -456,6 +487,7 @@ fn look<K: PageCodec>(codec: &K, body: &[u8]) -> Result<Look, Error> {
     });
     Ok(Look {
         job: request.job,
+        under: Under::default(),
         pages: pages.collect(),
         releases: request.releases,
     })

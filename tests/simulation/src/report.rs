@@ -32,6 +32,12 @@ pub struct Counts {
     pub done: u64,
     /// Jobs refused, by reason.
     pub refused: BTreeMap<String, u64>,
+    /// Lost keys, deviating holders and concurrent uploads, and what followed.
+    pub events: BTreeMap<String, u64>,
+    /// How schedules with one kind of them, or several, ended.
+    pub outcomes: BTreeMap<String, u64>,
+    /// Schedules that had each of these events.
+    pub events_in: BTreeMap<String, u64>,
     /// Schedules in which the crypto service was set back, and all who knew were too: it went on.
     pub forgotten: u64,
     /// Schedules in which it answered while someone knew who was not asked.
@@ -49,6 +55,14 @@ impl Counts {
     pub(crate) fn refuse(&mut self, reason: &str) {
         let reason = reason.chars().filter(|c| !c.is_ascii_digit()).take(REASON);
         *self.refused.entry(reason.collect()).or_default() += 1;
+    }
+
+    pub(crate) fn event(&mut self, name: &str) {
+        *self.events.entry(name.to_owned()).or_default() += 1;
+    }
+
+    pub(crate) fn outcome(&mut self, name: &str) {
+        *self.outcomes.entry(name.to_owned()).or_default() += 1;
     }
 
     /// How often each kind of fault was.
@@ -96,6 +110,9 @@ impl Counts {
         for (sums, more) in [
             (&mut self.restored, &other.restored),
             (&mut self.refused, &other.refused),
+            (&mut self.events, &other.events),
+            (&mut self.outcomes, &other.outcomes),
+            (&mut self.events_in, &other.events_in),
         ] {
             for (name, count) in more {
                 *sums.entry(name.clone()).or_default() += count;
@@ -129,6 +146,14 @@ impl fmt::Display for Counts {
         row("jobs refused", self.refused.values().sum())?;
         for (reason, count) in &self.refused {
             row(&format!("refused: {reason}"), *count)?;
+        }
+        for (event, count) in &self.events {
+            row(event, *count)?;
+            let schedules = self.events_in.get(event).copied().unwrap_or(0);
+            row(&format!("{event} (schedules)"), schedules)?;
+        }
+        for (outcome, count) in &self.outcomes {
+            row(outcome, *count)?;
         }
         row(
             "CSE set back: went on, and all who knew were set back",

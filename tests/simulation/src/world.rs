@@ -5,13 +5,14 @@
 //! the answer to a call. Only there can it be ended, since only what is stored or sent outlives it.
 
 use crate::ghost::{Ghost, Known};
+use crate::roster::Roster;
 use crate::setting::Setting;
-use crate::{Counts, Mutant, computation, crypto, generation, holder, keyshare};
+use crate::{Counts, Mutant, computation, crypto, generation, holder, keyshare, upload};
 use fhaim_api::problem::ProblemKind;
 use fhaim_protocol::Error;
 use fhaim_protocol::crypto::chain::Receipt;
 use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha8Rng;
+use rand_chacha::{ChaCha8Rng, ChaCha20Rng};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::cell::{Cell, RefCell};
@@ -33,6 +34,8 @@ pub(crate) enum Node {
     Witness,
     /// The service that shares the key with the crypto service, in schedules that have one.
     Keyshare,
+    /// The holder's second uploading program, in schedules that have two.
+    Uploader,
 }
 
 impl Node {
@@ -167,6 +170,11 @@ impl<T: Clone + Default> Store<T> {
         self.commit(time, next);
     }
 
+    /// Sets the store back to before everything.
+    fn restore_first(&self) {
+        *self.now.borrow_mut() = Rc::clone(&self.history.borrow()[0].1);
+    }
+
     /// Sets the store back to what it was at a time, whatever lineage it is of.
     fn restore(&self, time: u64) {
         let history = self.history.borrow();
@@ -185,6 +193,11 @@ pub(crate) struct World {
     pub generation: Store<generation::Db>,
     pub witness: Store<computation::Db>,
     pub keyshare: Store<keyshare::Db>,
+    /// What the second uploading program keeps.
+    pub uploader: Store<upload::Journal>,
+    /// The schedule's lost keys, deviating holders and concurrent uploads.
+    pub roster: Roster,
+    roster_rng: RefCell<ChaCha20Rng>,
     has_keyshare: bool,
     /// Sealed requests by number; a number is used once.
     pub blobs: RefCell<HashMap<u64, Rc<[u8]>>>,
@@ -198,7 +211,7 @@ pub(crate) struct World {
     /// Whether faults still come.
     pub faulty: Cell<bool>,
     pub now: Cell<u64>,
-    pub up: [Cell<bool>; 6],
+    pub up: [Cell<bool>; 7],
     rng: RefCell<ChaCha8Rng>,
     wait: Cell<Wait>,
     spawned: RefCell<Vec<(Node, Work)>>,
@@ -221,8 +234,8 @@ impl Drop for AtWork {
     }
 }
 
-/// A receipt's height, head and signature.
-type Signed = (u64, [u8; 32], [u8; 64]);
+/// A receipt's height, head and signature, and the key that it was checked with.
+type Signed = (u64, [u8; 32], [u8; 64], [u8; 32]);
 
 pub(crate) type W = Rc<World>;
 
@@ -233,6 +246,7 @@ impl World {
     pub(crate) fn new(
         setting: Rc<Setting>,
         (mutant, has_keyshare): (Option<Mutant>, bool),
+        (roster, roster_rng): (Roster, ChaCha20Rng),
         seed: u64,
         trace: bool,
     ) -> Self {
@@ -247,6 +261,9 @@ impl World {
             generation: Store::new(),
             witness: Store::new(),
             keyshare: Store::new(),
+            uploader: Store::new(),
+            roster,
+            roster_rng: RefCell::new(roster_rng),
             has_keyshare,
             blobs: RefCell::default(),
             ghost: RefCell::default(),
@@ -256,7 +273,7 @@ impl World {
             wanted,
             faulty: Cell::new(true),
             now: Cell::new(0),
-            up: [const { Cell::new(true) }; 6],
+            up: [const { Cell::new(true) }; 7],
             rng: RefCell::new(rng),
             wait: Cell::new(Wait::Ready),
             spawned: RefCell::default(),
@@ -290,6 +307,27 @@ impl World {
     /// A number below `end`, which is not 0.
     pub(crate) fn below(&self, end: u64) -> u64 {
         self.rng.borrow_mut().random_range(0..end)
+    }
+
+    /// The same, from the stream of [`Roster`].
+    pub(crate) fn roster_below(&self, end: u64) -> u64 {
+        self.roster_rng.borrow_mut().random_range(0..end)
+    }
+
+    /// Whether an event of [`Roster`] happens.
+    pub(crate) fn roster_chance(&self, probability: f64) -> bool {
+        probability > 0.0 && self.roster_rng.borrow_mut().random_bool(probability)
+    }
+
+    /// Fresh bytes for keys, from the stream of [`Roster`].
+    pub(crate) fn roster_key(&self) -> [u8; 32] {
+        self.roster_rng.borrow_mut().random()
+    }
+
+    /// Counts an event of [`Roster`].
+    pub(crate) fn event(&self, name: &str) {
+        self.trace(|| format!("event: {name}"));
+        self.count(|c| c.event(name));
     }
 
     /// Fresh bytes for keys.
@@ -423,7 +461,7 @@ impl World {
                 let world = Rc::clone(self);
                 let work = async move {
                     let answer = match to {
-                        Node::Holder => return,
+                        Node::Holder | Node::Uploader => return,
                         Node::Computation | Node::Witness => {
                             computation::handle(&world, to, &envelope).await
                         }
@@ -485,6 +523,7 @@ impl World {
         self.up[node as usize].set(true);
         match node {
             Node::Holder => holder::start(self),
+            Node::Uploader => upload::start(self, node),
             Node::Computation | Node::Witness => computation::start(self, node),
             Node::Generation => generation::start(self),
             Node::Crypto | Node::Keyshare => {}
@@ -493,7 +532,14 @@ impl World {
 
     /// Sets a store back.
     pub(crate) fn restore(&self, node: Node, time: u64) {
+        let completed = || {
+            let of = |node| self.computing(node).get().contribution.completed();
+            let kept = self.holder.get().journal.kept();
+            [of(Node::Computation), of(Node::Witness), kept]
+        };
+        let before = completed();
         match node {
+            Node::Uploader => {}
             Node::Holder => self.holder.restore(time),
             Node::Computation => self.computation.restore(time),
             Node::Crypto => self.crypto.restore(time),
@@ -501,13 +547,31 @@ impl World {
             Node::Witness => self.witness.restore(time),
             Node::Keyshare => self.keyshare.restore(time),
         }
+        let mut ghost = self.ghost.borrow_mut();
+        let needed = ghost.has_run() || self.has_witness();
+        ghost.upload_lost |= needed && completed() != before;
+    }
+
+    /// A key service loses all it has of the dataset.
+    pub(crate) fn lose_keys(&self, node: Node) {
+        match node {
+            Node::Keyshare => self.keyshare.restore_first(),
+            _ => self.crypto.restore_first(),
+        }
+    }
+
+    /// The dataset's keys are made: the earliest state that a store is set back to, unless it loses all.
+    pub(crate) fn make_keys(&self) {
+        self.crypto.alter(0, crypto::Db::first_keys);
+        self.keyshare.alter(0, keyshare::Db::first_keys);
     }
 
     /// The upload is complete, and the computation services have a key to seal with: the earliest
     /// state that any store is set back to.
-    pub(crate) fn upload(&self, key: [u8; 32]) {
+    pub(crate) fn upload(&self, key: Option<[u8; 32]>) {
         self.computation.alter(0, |db| db.uploaded(key));
         self.witness.alter(0, |db| db.uploaded(key));
+        self.generation.alter(0, generation::Db::make_ready);
     }
 
     /// Whether there is a second computation service.
@@ -530,7 +594,8 @@ impl World {
 
     /// Verifies a receipt, or remembers that it did.
     pub(crate) fn verify(&self, receipt: &Receipt, key: &[u8; 32]) -> Result<(), Error> {
-        let name = (receipt.tip.height, receipt.tip.head, receipt.signature);
+        let tip = receipt.tip;
+        let name = (tip.height, tip.head, receipt.signature, *key);
         if !self.verified.borrow().contains(&name) {
             receipt.verify(key)?;
             self.verified.borrow_mut().insert(name);

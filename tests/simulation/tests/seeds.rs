@@ -26,7 +26,27 @@ fn schedules_with_clear_pages_hold() {
     for (name, count) in counts.faults() {
         assert!(count > 0, "{name}: {counts}");
     }
+    let seen = |name: &str| counts.events.get(name).copied().unwrap_or(0);
+    for name in EVENTS {
+        assert!(seen(name) > 0, "{name}: {counts}");
+    }
 }
+
+/// Events of lost keys, deviating holders and concurrent uploads that the fixed set has to show.
+const EVENTS: [&str; 12] = [
+    "keys lost",
+    "a voucher was refused",
+    "other keys were refused to a caller with a receipt",
+    "other keys were made",
+    "a batch was released under other keys and an upload for them",
+    "a page under lost keys could not be decrypted",
+    "receipt invented",
+    "frozen: UnknownReceipt",
+    "a page of bad objects was sealed",
+    "frozen: Noise",
+    "an upload was refused for its manifest",
+    "an upload was completed",
+];
 
 #[test]
 fn schedules_with_ciphertexts_hold() {
@@ -48,6 +68,10 @@ fn schedules_with_a_second_computation_service_hold() {
     let (counts, violations) = play(0..300, with_witness);
     assert_eq!(violations, Vec::<String>::new(), "{counts}");
     assert!(counts.done > 300 && counts.killed[4] > 0, "{counts}");
+    assert!(
+        counts.events.contains_key("an upload was copied"),
+        "{counts}"
+    );
     let encrypted = Options {
         encrypted: true,
         ..with_witness
@@ -122,6 +146,12 @@ fn every_fault_that_is_built_in_is_found() {
         (Mutant::LostBlobsAreFaults, 8, 7),
         (Mutant::HighestReceiptAlone, 20367, 3),
         (Mutant::RetryClaimsARun, 2032, 7),
+        (Mutant::GenerationVouchesAgain, 395, 3),
+        (Mutant::CryptoIgnoresUnknownReceipts, 325, 3),
+        (Mutant::CryptoMakesKeysAgain, 651, 3),
+        (Mutant::CryptoReleasesWhileFrozen, 109, 15),
+        (Mutant::ThawIgnoresHolders, 98, 15),
+        (Mutant::ComputationCompletesMixed, 4, 16),
         (Mutant::CryptoDoesNotWait, 5, 8),
         (Mutant::WitnessHasItsOwnKey, 0, 9),
         (Mutant::WitnessIsAskedOnce, 801, 4),
