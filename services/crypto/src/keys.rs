@@ -562,3 +562,20 @@ pub(crate) async fn forget(state: &State, dataset: Uuid, actor: Caller) -> Resul
     }
     Ok(state.base.blobs.delete_folder(&stored.folder).await?)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn second_attempt_to_make_the_same_keys_is_refused() {
+        let making = InTheMaking::default();
+        let [one, other] = [Uuid::from_u128(1), Uuid::from_u128(2)];
+        let first = making.begin(one).unwrap();
+        let refused = making.clone().begin(one).map(|_| ()).unwrap_err();
+        assert_eq!(refused.kind(), ProblemKind::Unavailable);
+        assert!(making.begin(other).is_ok());
+        drop(first);
+        assert!(making.begin(one).is_ok());
+    }
+}

@@ -109,9 +109,9 @@ impl Refusal {
             | Self::FrozenForGood(_)
             | Self::NotFrozen => ProblemKind::Conflict,
             Self::Spent(_) | Self::Stranded { .. } => ProblemKind::BudgetSpent,
-            Self::KeysLost | Self::NoSeed(_) | Self::Frozen(Freeze::Restored | Freeze::UnknownReceipt) => {
-                ProblemKind::Restored
-            }
+            Self::KeysLost
+            | Self::NoSeed(_)
+            | Self::Frozen(Freeze::Restored | Freeze::UnknownReceipt) => ProblemKind::Restored,
             Self::Frozen(Freeze::Noise | Freeze::Witness) => ProblemKind::Frozen,
         }
     }

@@ -171,6 +171,36 @@ fn service(number: u8) -> KeyService {
     }
 }
 
+/// While keys are made, each service receives the messages of all services at once.
+#[test]
+fn rosters_too_large_for_several_key_services_are_refused() {
+    let of = |holders: u8, services: u8, contribution| {
+        let mut roster = roster(Partition::Records, [&[], &[]]);
+        let first = roster.holders[0].clone();
+        let holder = |number| Member {
+            account: format!("holder {number}"),
+            key: crate::roster::HolderKey::from_bytes(&[number; 32]).public(),
+            ..first.clone()
+        };
+        roster.holders = (1..=holders).map(holder).collect();
+        let terms = Terms {
+            roster: Some(roster),
+            record_bound: 256 * u64::from(holders),
+            key_services: (1..=services).map(service).collect(),
+            contribution,
+            ..terms()
+        };
+        plan(&terms).map_err(|error| error.to_string())
+    };
+    for (services, most) in [(2, 7), (3, 4)] {
+        assert!(of(most, services, Contribution::Records).is_ok());
+        let refused = of(most + 1, services, Contribution::Records).unwrap_err();
+        let words = format!("at most {most} such holders");
+        assert!(refused.contains(&words), "{refused}");
+        assert!(of(most + 1, services, Contribution::Counts).is_ok());
+    }
+}
+
 #[test]
 fn complete_terms_name_the_chosen_parameter_set() {
     let complete = terms().complete(&Mechanisms).unwrap();

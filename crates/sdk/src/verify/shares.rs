@@ -231,7 +231,7 @@ struct Recorded {
 /// Which releases this machine has seen, by run and number, and the ledger's hashes. A share of another release
 /// at the same place would show exact counts by the difference of two sums, so a key service that shows another
 /// one later gets no share.
-struct Record {
+pub(super) struct Record {
     dataset: Uuid,
     path: PathBuf,
     recorded: Recorded,
@@ -240,7 +240,7 @@ struct Record {
 }
 
 impl Record {
-    fn read(dataset: Uuid, path: PathBuf) -> Result<Self, Error> {
+    pub(super) fn read(dataset: Uuid, path: PathBuf) -> Result<Self, Error> {
         let lock = File::create(path.with_extension("lock"));
         let lock = lock.and_then(|file| file.lock().map(|()| file));
         let lock = lock.map_err(|error| fault(&path, error.to_string()))?;
@@ -261,7 +261,12 @@ impl Record {
     }
 
     /// Takes in releases on which all accounts agree, and the end of the ledger.
-    fn take(&mut self, outline: &Outline, told: &Told, chain: &LedgerChain) -> Result<(), Error> {
+    pub(super) fn take(
+        &mut self,
+        outline: &Outline,
+        told: &Told,
+        chain: &LedgerChain,
+    ) -> Result<(), Error> {
         let heads = &self.recorded.heads;
         let mut other = heads
             .iter()

@@ -1,3 +1,5 @@
+use super::history::LedgerChain;
+use super::shares::Record;
 use super::*;
 use fhaim_domain::{Schema, Table};
 use fhaim_protocol::terms::Terms;
@@ -167,6 +169,36 @@ fn shared(setting: &Setting, runs: &[RunLedger], batches: &[ReleasedBatch]) -> V
         None
     });
     shared
+}
+
+/// A batch that froze the dataset was debited, and has no integers. A release that differs from an earlier account of it is
+/// a contradiction.
+#[test]
+fn frozen_batch_does_not_contradict_earlier_releases() {
+    let setting = Setting::new();
+    let (runs, honest) = setting.released();
+    let told = |batches: &[ReleasedBatch]| Told {
+        dataset: DATASET,
+        runs: runs.clone(),
+        batches: batches.to_vec(),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let chain = LedgerChain::read(DATASET, &[]).unwrap();
+    let path = folder.path().join("a.shared");
+    let mut record = Record::read(DATASET, path).unwrap();
+    record
+        .take(&setting.outline, &told(&honest[..1]), &chain)
+        .unwrap();
+    record
+        .take(&setting.outline, &told(&honest), &chain)
+        .unwrap();
+    let mut invented = honest.clone();
+    invented[0].requests[1].variance_units = 999;
+    let refused = record.take(&setting.outline, &told(&invented), &chain);
+    assert!(
+        matches!(refused, Err(Error::Contradicted { .. })),
+        "{refused:?}"
+    );
 }
 
 /// A key service that claims other cells than a release has, or that does not say what was asked, would have

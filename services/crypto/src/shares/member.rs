@@ -307,6 +307,11 @@ fn refused(error: Error) -> Failure {
         Error::Unwitnessed | Error::Frozen(_) | Error::FrozenForGood(_) | Error::Overtaken => {
             ledger::failure(error)
         }
+        // Of two jobs that begin at the same time, the second's request can be the first to arrive.
+        Error::Early => {
+            let reason = "an earlier run of the dataset has not begun here yet: try again";
+            Failure::not_yet(reason.to_owned()).because(error)
+        }
         error => Failure::refused().because(error),
     }
 }

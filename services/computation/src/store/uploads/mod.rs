@@ -18,8 +18,8 @@ use uuid::Uuid;
 
 pub use self::computed::{Prepared, lock_receipts, prepare, prepared, receipts, set_receipts};
 pub use self::contributions::{
-    Kept, NewPart, Part, complete, insert_part, is_complete, is_complete_in, is_part_complete, lock, object, objects,
-    objects_in, parts, parts_in, put_object,
+    Kept, NewPart, Part, complete, insert_part, is_complete, is_complete_in, is_part_complete,
+    lock, object, objects, objects_in, parts, parts_in, put_object,
 };
 pub use self::deletion::{
     TakenBack, begin_deletion, begin_taking_back, deleting, finish_deletion, finish_taking_back,
