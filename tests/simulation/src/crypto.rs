@@ -564,10 +564,10 @@ fn check_ruling(w: &W, ruling: &Ruling, (look, keys): (&Look, u64), sent: &[u8; 
         w.event("a batch was released under other keys and an upload for them");
     }
     if w.has_keyshare() && !ghost.shared.contains(sent) {
-        ghost.violation("10: what one service alone paid for was released".to_owned());
+        ghost.violation("10: a batch was released that only one service paid for".to_owned());
     }
     if w.has_witness() && !ghost.witnessed.contains(sent) {
-        ghost.violation("8: what one service alone computed was decrypted".to_owned());
+        ghost.violation("8: a page was decrypted that only one service computed".to_owned());
     }
 }
 
@@ -692,7 +692,7 @@ async fn check_receipts(w: &W, receipts: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Freezes the dataset because of a receipt: what the caller is told.
+/// Freezes the dataset because of a receipt, and returns the refusal.
 async fn freeze(w: &W, reason: Freeze) -> Failure {
     let frozen = w.tx(&w.crypto, |db| {
         let link = db.standing()?.freeze(reason).map_err(failure)?;

@@ -172,7 +172,7 @@ async fn attempt(w: &W, job: JobId, tries: &mut Tries) -> Result<End, Failure> {
     }
 }
 
-/// Shows receipts, and asks for other keys where there are none any more.
+/// Shows receipts, and asks for other keys if the keys are lost.
 async fn have_keys(w: &W) -> Result<(), Failure> {
     match show_receipts(w, Vec::new(), 0).await {
         Err(failure) if failure.kind == ProblemKind::NotFound => {

@@ -1,6 +1,6 @@
 //! Lost keys, deviating holders and concurrent uploads: which a schedule has, and when.
 //!
-//! They are drawn from a random stream of their own, so that the schedules without them are the same as
+//! They are drawn from a separate random stream, so that the schedules without them are the same as
 //! before there were any.
 
 use crate::Mutant;
@@ -46,7 +46,7 @@ pub(crate) struct Loss {
 #[derive(Clone, Debug)]
 pub(crate) struct Invented {
     at: u64,
-    /// The generation service is told it and passes it on. Otherwise the key service is shown it.
+    /// The holder shows it to the generation service, which passes it on, or to the key service.
     passed_on: bool,
     seed: [u8; 32],
     height: u64,
@@ -71,7 +71,7 @@ impl Roster {
         }
     }
 
-    /// The events of a seed, and the stream that goes on after them. Schedules with ciphertexts have none: their keys
+    /// The events of a seed, and the stream that continues after them. Schedules with ciphertexts have none: their keys
     /// and uploads are shared.
     pub(crate) fn new(seed: u64, all: &[Node], encrypted: bool) -> (Self, ChaCha20Rng) {
         let mut rng = ChaCha20Rng::seed_from_u64(seed.wrapping_add(STREAM));

@@ -1,5 +1,5 @@
 //! Programs that upload the holder's part: `crates/sdk/src/upload.rs` over simulated stores. Two of them run at a
-//! time, on two machines, each with a record of what it sent.
+//! time, on two machines, each with a record of the objects that it sent.
 
 use crate::computation::Call as ComputationCall;
 use crate::contribution::{Call, OBJECTS, Object, State, manifest};
@@ -21,7 +21,7 @@ pub(crate) struct Journal {
     /// Names its upload key and its noise, which are drawn when it begins.
     session: Option<u64>,
     sent: BTreeMap<u8, [u8; 32]>,
-    /// The manifest that it completed: what a second computation service that lost its copy is told.
+    /// The manifest that it completed. It sends it to a second computation service that lost its copy.
     manifest: Option<[u8; 32]>,
 }
 
@@ -35,13 +35,13 @@ impl Journal {
         manifest(self.sent.iter().map(|(name, digest)| (name, *digest)))
     }
 
-    /// Forgets what was sent, and the key that it was sent under.
+    /// Forgets the objects that were sent, and their key.
     fn restart(&mut self) {
         (self.session, self.sent) = (None, BTreeMap::new());
     }
 }
 
-/// Begins a program. It uploads again where what it uploaded was lost.
+/// Begins a program. It uploads again if its upload was lost.
 pub(crate) fn start(w: &W, node: Node) {
     let world = std::rc::Rc::clone(w);
     w.spawn(node, async move {
@@ -89,7 +89,7 @@ async fn computation(w: &W, node: Node, to: Node, call: Call) -> Result<Envelope
     w.call(node, to, Envelope::new(&call, 0)).await
 }
 
-/// Uploads what is missing and completes the upload.
+/// Uploads the missing objects and completes the upload.
 async fn attempt(w: &W, node: Node) -> Result<(), Failure> {
     let first = Node::Computation;
     let there: State = computation(w, node, first, Call::State).await?.open()?;
@@ -137,7 +137,7 @@ async fn prepare(w: &W, node: Node) -> Result<u64, Failure> {
     }
 }
 
-/// The receipts that a program shows as headers, and what it knows. The second machine has none.
+/// The receipts that a program shows as headers, and its knowledge. The second machine has none.
 fn shown(w: &W, node: Node) -> (Vec<String>, Known) {
     if node != Node::Holder {
         return (Vec::new(), 0);

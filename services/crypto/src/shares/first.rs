@@ -74,7 +74,7 @@ impl Member<'_> {
         }
     }
 
-    /// The same where a key is made: the caller is told the reason.
+    /// The same where a key is made. The refusal has the reason.
     fn refusal(&self, error: &PeerError) -> Failure {
         let problem = error.refusal().filter(|p| p.kind == ProblemKind::Invalid);
         match problem.and_then(|problem| problem.detail.clone()) {
