@@ -4,7 +4,8 @@
 
 -- Key sets, one per dataset. secret, the secret key or this service's share of it, and receipt_key, which
 -- signs the dataset's receipts, are sealed; secret is null once the keys are destroyed. public_key and
--- evaluation_keys are SHA-256 digests of the blobs below folder.
+-- evaluation_keys are SHA-256 digests of the blobs below folder. counted_as is the number of key sets that this one
+-- counts as in its owner's limits.
 CREATE TABLE key_sets (
     dataset TEXT PRIMARY KEY,
     owner TEXT NOT NULL,
@@ -14,7 +15,8 @@ CREATE TABLE key_sets (
     receipt_key BYTEA NOT NULL,
     public_key TEXT NOT NULL,
     evaluation_keys TEXT NOT NULL,
-    created_at BIGINT NOT NULL
+    created_at BIGINT NOT NULL,
+    counted_as BIGINT NOT NULL
 );
 
 CREATE INDEX key_sets_owner ON key_sets (owner, created_at);

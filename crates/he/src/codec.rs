@@ -3,12 +3,17 @@
 
 use crate::ciphertext::Ciphertext;
 use crate::error::{Error, Result};
-use crate::holder::{HolderKeyId, HolderKeys, KeyKinds, RosterKeys, RosterShape};
-use crate::keys::{EvaluationKeys, KeySwitchKey, LEVELS, PublicKey, ScoreKeys, SecretKey, expand};
+use crate::holder::{
+    HolderKeyId, HolderKeys, KeyKinds, RosterKeys, RosterSecrets, RosterShape, packing_switches,
+};
+use crate::keys::{
+    EvaluationKeys, KeySwitchKey, LEVELS, PublicKey, ScoreKeys, SecretKey, expand, full_transform,
+};
 use crate::params::{DEGREE, ParameterSet, Parameters};
 use crate::ring::Poly;
 use crate::root::Root;
-use crate::wire::{HEADER, Kind, Reader, frame, limb_bytes, put_limb, unframe};
+use crate::wire::{HEADER, Kind, Reader, frame, limb_bytes, put_header, put_limb, unframe};
+use rand::{CryptoRng, RngCore};
 use zeroize::Zeroizing;
 
 impl ParameterSet {
@@ -72,6 +77,43 @@ impl SecretKey {
     }
 }
 
+impl SecretKey {
+    /// The encoded keys that the computation service evaluates the uploads of a roster with. Switching keys are encoded
+    /// as they are made: twenty holders of records have 240 MB of them, and 600 MB in memory.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for a number of holders that no roster has; [`Error::Mismatch`] for a key of several shares.
+    pub fn encoded_roster_evaluation_keys<R: RngCore + CryptoRng>(
+        &self,
+        shape: RosterShape,
+        rng: &mut R,
+    ) -> Result<Vec<u8>> {
+        let params = self.params();
+        if params.shares() > 1 {
+            return Err(Error::Mismatch("the key has several shares"));
+        }
+        let ring = params.ring();
+        let secrets = RosterSecrets::of(params, self.root(), shape)?;
+        let secret = full_transform(ring, self.coefficients());
+        // Framed in place: a copy of large keys would double the memory.
+        let mut body = Vec::with_capacity(EvaluationKeys::encoded_bytes(params, Some(shape)));
+        body.resize(HEADER, 0);
+        put_shape(Some(shape), &mut body);
+        secrets.ids().for_each(|id| body.extend_from_slice(&id.0));
+        let mut put = |source: &[u64], target: &[u64]| -> Result<()> {
+            let key = KeySwitchKey::generate(ring, target, source, rng)?;
+            put_key(params, &key, &mut body);
+            Ok(())
+        };
+        for kind in packing_switches() {
+            put(&kind.source(ring, &secret), &secret)?;
+        }
+        secrets.for_each_switch(shape, &secret, put)?;
+        put_header(Kind::EvaluationKeys, params, 0, &mut body);
+        Ok(body)
+    }
+}
+
 impl PublicKey {
     /// Encodes the key.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
@@ -100,6 +142,19 @@ impl PublicKey {
 }
 
 impl EvaluationKeys {
+    /// Bytes of the encoded keys of a dataset: with a roster of this shape, or with a sole holder.
+    pub fn encoded_bytes(params: &Parameters, shape: Option<RosterShape>) -> usize {
+        HEADER + Self::body_bytes(params, shape)
+    }
+
+    fn body_bytes(params: &Parameters, shape: Option<RosterShape>) -> usize {
+        let split = usize::from(params.shares() > 1);
+        let names = shape.map_or(0, |shape| {
+            1 + size_of::<HolderKeyId>() * (shape.holders() + shape.joint().iter().len())
+        });
+        split + 1 + names + keys_bytes(params, shape)
+    }
+
     fn keys(&self) -> impl Iterator<Item = &KeySwitchKey> {
         let scores = self.scores.iter();
         let scores = scores.flat_map(|keys| [&keys.relinearise, &keys.inversion]);
@@ -125,11 +180,7 @@ impl EvaluationKeys {
         };
         put_names(self.roster.as_ref(), &mut body);
         for key in self.keys() {
-            match &key.seed {
-                Some(seed) => body.extend_from_slice(seed),
-                None => put_digits(&self.params, &key.a, &mut body),
-            }
-            put_digits(&self.params, &key.b, &mut body);
+            put_key(&self.params, key, &mut body);
         }
         frame(kind, &self.params, 0, &body)
     }
@@ -220,6 +271,15 @@ fn keys_bytes(params: &Parameters, shape: Option<RosterShape>) -> usize {
 /// Whether a dataset has keys for squared scores.
 fn has_scores(params: &Parameters, shape: Option<RosterShape>) -> bool {
     params.set().has_squares() && params.shares() == 1 && shape.is_none()
+}
+
+/// Appends a switching key: the uniform half, or its seed, and the other half.
+pub(crate) fn put_key(params: &Parameters, key: &KeySwitchKey, body: &mut Vec<u8>) {
+    match &key.seed {
+        Some(seed) => body.extend_from_slice(seed),
+        None => put_digits(params, &key.a, body),
+    }
+    put_digits(params, &key.b, body);
 }
 
 /// Appends the shape of a roster, and the names of its upload keys.
@@ -345,6 +405,32 @@ pub(crate) mod tests {
             }
             assert_eq!(secret.decrypt(&ciphertexts).unwrap().0[..2], [5, -7]);
         }
+    }
+
+    #[test]
+    fn encoded_roster_keys_have_the_announced_length() {
+        let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(5);
+        let params = Parameters::new(COMPACT).unwrap();
+        let secret = SecretKey::random(&params, &mut rng).unwrap();
+        for shape in [
+            RosterShape::Counts(2),
+            RosterShape::Records(2),
+            RosterShape::Columns(2),
+        ] {
+            let bytes = secret.encoded_roster_evaluation_keys(shape, &mut rng);
+            let bytes = bytes.unwrap();
+            let announced = EvaluationKeys::encoded_bytes(&params, Some(shape));
+            assert_eq!(bytes.len(), announced, "{shape:?}");
+            assert_eq!(bytes.capacity(), announced, "{shape:?}");
+            let keys = EvaluationKeys::from_bytes(&params, &bytes).unwrap();
+            assert_eq!(keys.roster().unwrap().shape(), shape);
+            assert_eq!(keys.to_bytes(), bytes);
+        }
+        let keys = secret.evaluation_keys(&mut rng).unwrap();
+        assert_eq!(
+            keys.to_bytes().len(),
+            EvaluationKeys::encoded_bytes(&params, None)
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use crate::encryption::Prepared;
 use crate::error::{Error, Result};
 use crate::holder::{
-    HolderKeyId, HolderKeys, RosterKeys, RosterSecrets, RosterShape, packing_switches, upload_seed,
+    HolderKeyId, HolderKeys, RosterKeys, RosterShape, packing_switches, upload_seed,
 };
 use crate::layout::Layout;
 use crate::params::{DEGREE, Parameters};
@@ -132,22 +132,14 @@ impl SecretKey {
     /// The keys that the computation service evaluates the uploads of a roster with.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a number of holders that no roster has.
+    /// As [`SecretKey::encoded_roster_evaluation_keys`].
     pub fn roster_evaluation_keys<R: RngCore + CryptoRng>(
         &self,
         shape: RosterShape,
         rng: &mut R,
     ) -> Result<EvaluationKeys> {
-        let ring = self.params.ring();
-        let secrets = RosterSecrets::of(&self.params, &self.root, shape)?;
-        let secret = full_transform(ring, &self.coefficients);
-        let roster = secrets.keys(shape, &secret, |source, target| {
-            KeySwitchKey::generate(ring, target, source, rng)
-        })?;
-        Ok(EvaluationKeys {
-            roster: Some(roster),
-            ..self.packing_keys(rng)?
-        })
+        let encoded = self.encoded_roster_evaluation_keys(shape, rng)?;
+        EvaluationKeys::from_bytes(&self.params, &encoded)
     }
 
     /// The keys that the computation service evaluates a sole holder's upload with.
@@ -173,14 +165,13 @@ impl SecretKey {
     fn packing_keys<R: RngCore + CryptoRng>(&self, rng: &mut R) -> Result<EvaluationKeys> {
         let ring = self.params.ring();
         let secret = full_transform(ring, &self.coefficients);
-        let mut packing = Vec::with_capacity(LEVELS);
-        for kind in packing_switches() {
+        let packing = packing_switches().map(|kind| {
             let source = kind.source(ring, &secret);
-            packing.push(KeySwitchKey::generate(ring, &secret, &source, rng)?);
-        }
+            KeySwitchKey::generate(ring, &secret, &source, rng)
+        });
         Ok(EvaluationKeys {
             params: self.params.clone(),
-            packing,
+            packing: packing.collect::<Result<_>>()?,
             scores: None,
             roster: None,
         })

@@ -146,13 +146,22 @@ pub fn parameter_set(bytes: &[u8]) -> Result<ParameterSet> {
 /// An object's bytes from its body.
 pub(crate) fn frame(kind: Kind, params: &Parameters, residue: usize, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER + body.len());
-    out.extend_from_slice(MAGIC);
-    out.extend_from_slice(&[VERSION, kind as u8, params.set().id, residue as u8, 0, 0]);
-    out.extend_from_slice(&(body.len() as u32).to_le_bytes());
-    let checksum = checksum(&out, body);
-    out.extend_from_slice(&checksum);
+    out.resize(HEADER, 0);
     out.extend_from_slice(body);
+    put_header(kind, params, residue, &mut out);
     out
+}
+
+/// Writes the header of an object whose body begins at [`HEADER`] bytes.
+pub(crate) fn put_header(kind: Kind, params: &Parameters, residue: usize, object: &mut [u8]) {
+    let Some((header, body)) = object.split_first_chunk_mut::<HEADER>() else {
+        return;
+    };
+    let length = (body.len() as u32).to_le_bytes();
+    let fields = [VERSION, kind as u8, params.set().id, residue as u8, 0, 0];
+    let mut start = [MAGIC, &fields[..], &length].concat();
+    start.extend_from_slice(&checksum(&start, body));
+    header.copy_from_slice(&start);
 }
 
 fn checksum(header: &[u8], body: &[u8]) -> [u8; 8] {

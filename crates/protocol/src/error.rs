@@ -73,10 +73,10 @@ pub enum Error {
         .0.join(", ")
     )]
     Withdrawn(Vec<String>),
-    /// A signature that is not the holder's, or not of these terms and keys.
+    /// A signature that is not the holder's, or that signs something else.
     #[error(
-        "the signature is not that of {0} under these terms and keys: sign again what the dataset \
-         shows now, with the key whose fingerprint is in the roster"
+        "the signature is not that of {0} under the terms and keys of this dataset: repeat the command \
+         with the signing key whose fingerprint is in the roster"
     )]
     Signature(String),
     /// Nothing is released of the dataset.

@@ -17,7 +17,7 @@ use crate::roster::{Contribution, Member, Partition, Roster};
 use fhaim_domain::{Domain, Schema, Version};
 use fhaim_dp::{LadderPlan, Leak, PAGE, Rho, accounting};
 use fhaim_he::shares::FirstRound;
-use fhaim_he::{Demand, Layout, ParameterSet, Parameters, RosterShape};
+use fhaim_he::{Demand, EvaluationKeys, Layout, ParameterSet, Parameters, RosterShape};
 use fhaim_release::{Catalogue, Choice, Holders, Job, MAX_CENTRED, Need, Options, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -40,6 +40,9 @@ pub const TERMS_VERSION: u8 = 1;
 
 /// The most bytes that one of several key services receives at once while they make a key: the messages of all.
 pub const MAX_GENERATION_BYTES: usize = 255 << 20;
+
+/// The most bytes of the evaluation keys of a dataset. In memory they take 2.5 times as much.
+pub const MAX_KEY_BYTES: usize = 512 << 20;
 
 /// The mechanism of terms that name none.
 const DEFAULT_MECHANISM: &str = "staged";
@@ -299,32 +302,36 @@ impl Terms {
                 "this set does not fit these terms: leave the field out to have one chosen",
             ));
         }
-        self.check_generation(set)?;
+        self.check_key_bytes(set)?;
         Ok((set, need.ladder.plan()?))
     }
 
-    /// Refuses rosters for which several services cannot make keys: each receives the messages of all at once.
-    fn check_generation(&self, set: ParameterSet) -> Result<(), Error> {
+    /// Refuses rosters with more switching keys than the services hold in memory at once: the computation service all
+    /// keys, and several key services the messages of all while they make them.
+    fn check_key_bytes(&self, set: ParameterSet) -> Result<(), Error> {
         let services = self.shares();
-        let Some(shape) = self.roster_shape().filter(|_| services > 1) else {
+        let Some(shape) = self.roster_shape() else {
             return Ok(());
         };
         let params = Parameters::shared(set)?;
-        let of = |holders: usize| match shape {
-            RosterShape::Counts(_) => RosterShape::Counts(holders),
-            RosterShape::Records(_) => RosterShape::Records(holders),
-            RosterShape::Columns(_) => RosterShape::Columns(holders),
-        };
+        let shared = params.with_shares(services)?;
         let fits = |&holders: &usize| {
-            services * FirstRound::length(&params, Some(of(holders))) <= MAX_GENERATION_BYTES
+            let shape = shape.with_holders(holders);
+            EvaluationKeys::encoded_bytes(&shared, Some(shape)) <= MAX_KEY_BYTES
+                && (services == 1
+                    || services * FirstRound::length(&params, Some(shape)) <= MAX_GENERATION_BYTES)
         };
         if fits(&shape.holders()) {
             return Ok(());
         }
         let most = (1..shape.holders()).rev().find(fits).unwrap_or(0);
+        let (made_by, or_services) = match services {
+            1 => ("one key service".to_owned(), ""),
+            _ => (format!("{services} key services"), " or fewer key services"),
+        };
         Err(Error::Terms(format!(
-            "key_services: {services} services can make the keys of at most {most} such holders, and the roster has {}: \
-             take fewer key services or holders, or have the holders upload counts",
+            "roster: {made_by} can make the keys of at most {most} such holders, and the roster has {}: \
+             take fewer holders{or_services}, or have the holders upload counts",
             shape.holders()
         )))
     }

@@ -143,6 +143,13 @@ pub enum Error {
          this command again: it sends everything again"
     )]
     Mixed(Uuid),
+    /// Another upload of the same part was completed before this one.
+    #[error(
+        "dataset {0}: another upload of this part was completed, from another machine or folder of your account. \
+         Nothing of this upload is used, and nothing was changed. To check releases, run `fhaim verify` on the machine \
+         of the other upload: only that one has the key of its noise"
+    )]
+    UploadedElsewhere(Uuid),
     /// The record of an interrupted upload cannot be used.
     #[error("{}: {reason}", path.display())]
     Journal {

@@ -139,7 +139,8 @@ impl Client {
     /// # Errors
     /// What the services refuse, and what [`Client::prepare`] does. Nothing is lost: the same
     /// call with the same journal continues. [`Error::Mixed`] where another upload of the same part ran at the same
-    /// time: the same call sends everything again.
+    /// time: the same call sends everything again. [`Error::UploadedElsewhere`] where another upload of the same part
+    /// was completed first.
     pub async fn upload(
         &self,
         dataset: &Dataset,
@@ -164,7 +165,12 @@ impl Client {
         if !missing.is_empty() {
             let there = self.upload_state(dataset.id).await?;
             if part.is_complete(&there) {
-                // Complete, and so of no journal any more, and perhaps not ready: another service was
+                if !journal.sent().is_empty() {
+                    // A complete part takes no further objects, so the journal is of no more use.
+                    journal.finish();
+                    return Err(Error::UploadedElsewhere(dataset.id));
+                }
+                // The journal of a complete upload is deleted. The dataset is not ready if another service was
                 // set back.
                 self.have_copied_again(dataset, part, &source.noise).await?;
                 self.make_ready(part, &there).await?;

@@ -1,6 +1,7 @@
 //! Everything that was asked of a dataset's keys, and whether it was granted.
 
 use fhaim_platform::Failure;
+use fhaim_platform::clock::Millis;
 use fhaim_platform::store::{StoreError, Tx};
 use fhaim_platform::token::Caller;
 use uuid::Uuid;
@@ -25,11 +26,22 @@ impl Asked<'_> {
     /// # Errors
     /// A failure of the store.
     pub async fn write(&self, tx: &mut Tx, granted: bool) -> Result<(), StoreError> {
-        let actor = match self.actor {
+        store::write(tx, self.dataset, &self.actor(), self.action, granted).await
+    }
+
+    /// How often the same was granted since a time.
+    ///
+    /// # Errors
+    /// A failure of the store.
+    pub async fn count(&self, tx: &mut Tx, since: Millis) -> Result<u64, StoreError> {
+        store::count(tx, self.dataset, &self.actor(), self.action, since).await
+    }
+
+    fn actor(&self) -> String {
+        match self.actor {
             Caller::User(account) => format!("user {account}"),
             Caller::Service(service) => format!("service {service}"),
-        };
-        store::write(tx, self.dataset, &actor, self.action, granted).await
+        }
     }
 
     /// Writes a refusal, in a transaction of its own.

@@ -259,12 +259,12 @@ fn make(terms: &Terms, plan: &Plan) -> Result<Fresh, fhaim_protocol::Error> {
     let params = plan.parameters()?;
     let secret = SecretKey::random(&params, &mut rng)?;
     let evaluation_keys = match terms.roster_shape() {
-        None => secret.evaluation_keys(&mut rng)?,
-        Some(shape) => secret.roster_evaluation_keys(shape, &mut rng)?,
+        None => secret.evaluation_keys(&mut rng)?.to_bytes(),
+        Some(shape) => secret.encoded_roster_evaluation_keys(shape, &mut rng)?,
     };
     Ok(Fresh {
         public_key: secret.public_key(&mut rng)?.to_bytes()?,
-        evaluation_keys: evaluation_keys.to_bytes(),
+        evaluation_keys,
         receipt_key: ReceiptKey::random(&mut rng),
         secret: secret.to_bytes(),
         shared: None,
@@ -336,7 +336,7 @@ pub async fn create(
         return Err(Refusal::NoWitness.into());
     }
     let mut tx = state.base.store.begin().await?;
-    limits::check(state, &mut tx, owner).await?;
+    limits::check(state, &mut tx, owner, limits::counted_as(&terms)?).await?;
     drop(tx); // counted again where the key set is stored
     let _one_at_a_time = state.in_the_making.begin(dataset)?;
     let fresh = fresh(state, dataset, owner, &terms).await?;
@@ -438,6 +438,7 @@ fn seal(
         evaluation_keys: Digest::of(&fresh.evaluation_keys),
         receipt_key: seal_receipt_key(state, dataset, &fresh.receipt_key)?,
         created_at: clock::now(),
+        counted_as: limits::counted_as(terms)?,
     })
 }
 
@@ -468,7 +469,7 @@ async fn insert(
     shared: Option<Confirmation>,
 ) -> Result<bool, Failure> {
     let mut tx = state.base.store.begin().await?;
-    limits::check(state, &mut tx, stored.owner).await?;
+    limits::check(state, &mut tx, stored.owner, stored.counted_as).await?;
     if !store::insert(&mut tx, stored).await? {
         return Ok(false);
     }

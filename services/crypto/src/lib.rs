@@ -67,7 +67,7 @@ pub struct Config {
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Key sets that were not destroyed; each takes some megabytes.
+    /// Key sets that were not destroyed. Every 16 MB of a dataset's keys count as one.
     pub key_sets: u64,
     /// Key sets made within 24 hours, those destroyed since included: their ledgers stay.
     pub key_sets_a_day: u64,

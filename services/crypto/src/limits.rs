@@ -1,30 +1,51 @@
 //! What an account may have here, and what it has.
 
 use fhaim_api::usage::{Usage, Used};
+use fhaim_he::EvaluationKeys;
 use fhaim_platform::store::{Tx, lock_owner};
 use fhaim_platform::{Failure, clock};
+use fhaim_protocol::terms::Terms;
 use uuid::Uuid;
 
 use crate::State;
+use crate::keys::outline;
 use crate::problem::Refusal;
 use crate::store::keys as store;
 
 /// A day, in milliseconds.
-const DAY: clock::Millis = 24 * 3600 * 1000;
+pub(crate) const DAY: clock::Millis = 24 * 3600 * 1000;
 
-/// Refuses a key set beyond what an account may have. No other of the account is made until the
-/// transaction ends.
+/// Bytes of evaluation keys that count as one key set. A roster's keys can be larger.
+const KEY_SET_BYTES: usize = 16 << 20;
+
+/// How many key sets those of a dataset count as.
+///
+/// # Errors
+/// [`Refusal::Terms`].
+pub fn counted_as(terms: &Terms) -> Result<u64, Refusal> {
+    let params = outline(terms)?.parameters();
+    let params = params.map_err(|error| Refusal::Terms(error.to_string()))?;
+    let bytes = EvaluationKeys::encoded_bytes(&params, terms.roster_shape());
+    Ok(bytes.div_ceil(KEY_SET_BYTES).max(1) as u64)
+}
+
+/// Refuses keys beyond what an account may have. No others of the account are made until the transaction ends.
 ///
 /// # Errors
 /// [`Refusal::KeySets`], [`Refusal::KeySetsToday`].
-pub async fn check(state: &State, tx: &mut Tx, owner: Uuid) -> Result<(), Failure> {
+pub async fn check(
+    state: &State,
+    tx: &mut Tx,
+    owner: Uuid,
+    counted_as: u64,
+) -> Result<(), Failure> {
     lock_owner(tx, owner).await?;
     let counted = store::count(tx, owner, clock::now() - DAY).await?;
     let limits = state.limits;
-    if counted.kept >= limits.key_sets {
+    if counted.kept + counted_as > limits.key_sets {
         return Err(Refusal::KeySets(limits.key_sets).into());
     }
-    if counted.recent >= limits.key_sets_a_day {
+    if counted.recent + counted_as > limits.key_sets_a_day {
         return Err(Refusal::KeySetsToday(limits.key_sets_a_day).into());
     }
     Ok(())

@@ -7,6 +7,8 @@ use fhaim_platform::Failure;
 use fhaim_protocol::crypto::chain::Freeze;
 use uuid::Uuid;
 
+use crate::upload_keys::UPLOAD_KEYS_A_DAY;
+
 /// A refusal: the same call would be refused again.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -42,16 +44,21 @@ pub enum Refusal {
     NoSeed(String),
     /// As many key sets as an account may have.
     #[error(
-        "key_sets: an account can have the keys of {0} datasets: delete a dataset first, or ask \
-         who runs the crypto service for more"
+        "key_sets: an account can have the keys of {0} datasets, and those of a large roster count as several: \
+         delete a dataset first, or ask the operator of the crypto service for more"
     )]
     KeySets(u64),
     /// As many key sets as an account may make in a day.
     #[error(
-        "key_sets_a_day: an account can have keys made {0} times in 24 hours: try again later, or \
-         ask who runs the crypto service for more"
+        "key_sets_a_day: an account can have keys made {0} times in 24 hours, and those of a large roster count \
+         as several: try again later, or ask the operator of the crypto service for more"
     )]
     KeySetsToday(u64),
+    /// As many requests for an upload key as a holder may make in a day.
+    #[error(
+        "your upload key of this dataset was fetched {UPLOAD_KEYS_A_DAY} times in 24 hours: try again later"
+    )]
+    UploadKeysToday,
     /// Keys of other terms.
     #[error("the dataset's keys were made with other terms, and terms cannot change")]
     OtherTerms,
@@ -102,7 +109,7 @@ impl Refusal {
                 ProblemKind::Invalid
             }
             Self::Voucher => ProblemKind::Forbidden,
-            Self::KeySets(_) | Self::KeySetsToday(_) => ProblemKind::Quota,
+            Self::KeySets(_) | Self::KeySetsToday(_) | Self::UploadKeysToday => ProblemKind::Quota,
             Self::OtherTerms
             | Self::OtherUpload
             | Self::Consent(_)

@@ -4,9 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fhaim_api::keys::{UploadKeyRequest, UploadKeySeeds};
 use fhaim_api::token::Service;
-use fhaim_platform::Failure;
 use fhaim_platform::threads::blocking;
 use fhaim_platform::token::Caller;
+use fhaim_platform::{Failure, clock};
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::upload_key::SeedRequest;
 use uuid::Uuid;
@@ -14,8 +14,12 @@ use uuid::Uuid;
 use crate::State;
 use crate::audit::Asked;
 use crate::keys::{self, Stored};
+use crate::limits::DAY;
 use crate::problem::Refusal;
 use crate::shares;
+
+/// Requests of one holder for the upload key of one dataset within 24 hours. Each is kept in the audit log.
+pub const UPLOAD_KEYS_A_DAY: u64 = 200;
 
 /// The seeds of the caller's upload key, each encrypted to the request's one-time key, in the order of the terms' key
 /// services.
@@ -23,6 +27,7 @@ use crate::shares;
 /// # Errors
 /// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) for callers that are not in the roster, and once
 /// the keys are destroyed; [`Refusal::Signature`] for a request that is not signed with the holder's key;
+/// [`Refusal::UploadKeysToday`] beyond [`UPLOAD_KEYS_A_DAY`] requests;
 /// [`ProblemKind::Unavailable`](fhaim_api::problem::ProblemKind::Unavailable) while another key service does not answer.
 pub async fn fetch(
     state: &State,
@@ -36,6 +41,12 @@ pub async fn fetch(
     let number =
         number.ok_or_else(|| Failure::foreign(Service::Crypto, holder, "key set", dataset))?;
     let request = signed(&stored, number, asked)?;
+    let entry = Asked {
+        dataset,
+        actor: Caller::User(holder),
+        action: "fetch an upload key",
+    };
+    record(state, &entry).await?;
     let seeds = if stored.terms.key_services.is_empty() {
         let params = keys::outline(&stored.terms)?.parameters();
         let secret = stored.secret(state, &params.map_err(Failure::internal)?)?;
@@ -45,18 +56,30 @@ pub async fn fetch(
     } else {
         shares::first::upload_seeds(state, &stored, request, asked).await?
     };
-    let mut tx = state.base.store.begin().await?;
-    let entry = Asked {
-        dataset,
-        actor: Caller::User(holder),
-        action: "fetch an upload key",
-    };
-    entry.write(&mut tx, true).await?;
-    tx.commit().await?;
     let text = |seed: &Vec<u8>| URL_SAFE_NO_PAD.encode(seed);
     Ok(UploadKeySeeds {
         seeds: seeds.iter().map(text).collect(),
     })
+}
+
+/// Writes a request for an upload key into the audit log, before a seed leaves.
+///
+/// # Errors
+/// [`Refusal::UploadKeysToday`]; [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) once the keys are
+/// destroyed.
+pub(crate) async fn record(state: &State, entry: &Asked<'_>) -> Result<(), Failure> {
+    let mut tx = state.base.store.begin().await?;
+    if keys::lock(state, &mut tx, entry.dataset)
+        .await?
+        .is_destroyed()
+    {
+        return Err(Failure::not_found());
+    }
+    if entry.count(&mut tx, clock::now() - DAY).await? >= UPLOAD_KEYS_A_DAY {
+        return Err(Refusal::UploadKeysToday.into());
+    }
+    entry.write(&mut tx, true).await?;
+    Ok(tx.commit().await?)
 }
 
 /// What a holder of the roster asks for, if it signed that.

@@ -13,7 +13,7 @@ use fhaim_api::token::Service;
 use fhaim_crypto::decryption::{self, Call};
 use fhaim_crypto::holders::{self, Consent};
 use fhaim_crypto::keys::Part;
-use fhaim_crypto::{STEPS, State, keys, ledger, upload_keys};
+use fhaim_crypto::{STEPS, State, keys, ledger, limits, upload_keys};
 use fhaim_he::{EvaluationKeys, RosterShape};
 use fhaim_platform::Failure;
 use fhaim_platform::store::Store;
@@ -32,17 +32,30 @@ fn key(number: u8) -> HolderKey {
     HolderKey::from_bytes(&[number; 32])
 }
 
+/// The account of a holder with this number, which begins with 1.
+fn account(number: u8) -> Uuid {
+    match number {
+        1 => OWNER,
+        2 => OTHER,
+        _ => Uuid::from_u128(100 + u128::from(number)),
+    }
+}
+
 fn of_two() -> Terms {
-    let member = |(account, number): (Uuid, u8)| Member {
-        account: account.to_string(),
+    of_holders(2)
+}
+
+fn of_holders(holders: u8) -> Terms {
+    let member = |number: u8| Member {
+        account: account(number).to_string(),
         columns: Vec::new(),
-        record_bound: 300,
+        record_bound: 600 / u64::from(holders),
         key: key(number).public(),
     };
     let roster = Roster {
         partition: Partition::Records,
         honest: 1,
-        holders: [(OWNER, 1), (OTHER, 2)].map(member).to_vec(),
+        holders: (1..=holders).map(member).collect(),
     };
     let terms = Terms {
         roster: Some(roster),
@@ -364,6 +377,68 @@ async fn upload_key_is_not_given_to_others_than_its_holder() {
     keys::destroy(&state, set.dataset, OWNER).await.unwrap();
     let gone = fetch(&state, &set, OTHER, &request, 2).await;
     assert_eq!(kind(gone), ProblemKind::NotFound);
+}
+
+/// The audit log keeps each request, so their number is bounded. Simultaneous requests are all recorded.
+#[tokio::test]
+async fn upload_key_is_fetched_a_bounded_number_of_times_a_day() {
+    let place = Place::new().await;
+    let state = place.open().await;
+    let set = made(&place, &state).await;
+    let (request, _) = seed_request(&set, 0);
+    let (second, _) = seed_request(&set, 1);
+    let mut most = upload_keys::UPLOAD_KEYS_A_DAY;
+    while most > 0 {
+        let at_once = most.min(8);
+        let fetched = (0..at_once).map(|_| fetch(&state, &set, OWNER, &request, 1));
+        for fetched in futures_util::future::join_all(fetched).await {
+            fetched.unwrap();
+        }
+        most -= at_once;
+    }
+    let refused = fetch(&state, &set, OWNER, &request, 1).await.unwrap_err();
+    assert_eq!(refused.kind(), ProblemKind::Quota);
+    assert!(fetch(&state, &set, OTHER, &second, 2).await.is_ok());
+}
+
+#[tokio::test]
+async fn keys_of_a_roster_count_as_several_key_sets() {
+    let counted = limits::counted_as(&of_holders(6)).unwrap();
+    assert!(counted > 1, "{counted}");
+    let mut place = Place::new().await;
+    place.config.limits.key_sets = 2 * counted - 1;
+    let state = place.open().await;
+    let make = async || {
+        let id = Uuid::new_v4();
+        let new = NewKeySet {
+            terms: WireTerms(of_holders(6)),
+            voucher: place.generation.voucher(OWNER, id),
+        };
+        keys::create(&state, id, OWNER, new, &[]).await
+    };
+    make().await.unwrap();
+    let used = limits::usage(&state, OWNER).await.unwrap();
+    assert_eq!(used.limits[0].used, counted);
+    let refused = make().await.unwrap_err();
+    assert_eq!(refused.kind(), ProblemKind::Quota);
+    // The rest is enough for a sole holder.
+    place.dataset(&state, 1).await;
+}
+
+#[tokio::test]
+async fn signature_after_withdrawal_is_refused() {
+    let place = Place::new().await;
+    let state = place.open().await;
+    let set = made(&place, &state).await;
+    sign(&state, &set, OTHER, 2).await.unwrap();
+    holders::act(&state, set.dataset, OTHER, Consent::Withdrawn)
+        .await
+        .unwrap();
+    let refused = sign(&state, &set, OTHER, 2).await.unwrap_err();
+    assert_eq!(refused.kind(), ProblemKind::Conflict);
+    let words = refused.to_string();
+    assert!(words.contains("withdrew"), "{words}");
+    assert!(sign(&state, &set, OWNER, 1).await.is_ok());
 }
 
 #[tokio::test]

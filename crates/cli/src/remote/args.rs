@@ -310,10 +310,12 @@ const UPLOAD_EXAMPLES: &str = "\
 Examples:
   fhaim dataset upload 0198c0de-0000-7000-8000-000000000000 --data compas.csv
 
-Broken off, the same command goes on with what is missing: what was confirmed is kept in a record
-beside the login. One upload of a dataset runs at a time: a second one on this machine is refused, and
-one on another machine makes both send everything again. So is the key of the noise, in DATASET.ladder, for `fhaim verify`: whoever has it can
-take the noise off what is released.";
+Run the same command again to resume an interrupted upload. A file in the folder of the login records
+the objects that the service has confirmed. The same folder has DATASET.ladder, the key of your noise,
+for `fhaim verify`: anyone who has it can remove your noise from the released numbers.
+
+One upload of a dataset runs at a time. A second one on this machine is refused. One on another machine
+makes both send everything again.";
 
 /// Flags of `dataset upload`.
 #[derive(Debug, Args)]

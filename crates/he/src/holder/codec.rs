@@ -3,7 +3,7 @@
 
 use super::keys::{FactorKeys, ImageKeys, Origin, ProductKeys, first_level};
 use super::{HolderKey, HolderKeyId, HolderKeys, SeededCiphertext};
-use crate::codec::{digits, digits_bytes, put_digits};
+use crate::codec::{digits, digits_bytes, put_key};
 use crate::error::Result;
 use crate::keys::{KeySwitchKey, expand};
 use crate::layout::Layout;
@@ -141,14 +141,6 @@ impl HolderKeys {
             products,
         })
     }
-}
-
-fn put_key(params: &Parameters, key: &KeySwitchKey, body: &mut Vec<u8>) {
-    match &key.seed {
-        Some(seed) => body.extend_from_slice(seed),
-        None => put_digits(params, &key.a, body),
-    }
-    put_digits(params, &key.b, body);
 }
 
 /// A key with both its halves.

@@ -43,6 +43,16 @@ impl RosterShape {
         holders
     }
 
+    /// The same uploads by another number of holders.
+    #[must_use]
+    pub fn with_holders(self, holders: usize) -> Self {
+        match self {
+            Self::Counts(_) => Self::Counts(holders),
+            Self::Records(_) => Self::Records(holders),
+            Self::Columns(_) => Self::Columns(holders),
+        }
+    }
+
     /// Refuses numbers of holders that no roster has.
     pub(crate) fn check(self) -> Result<()> {
         if (1..=MAX_SECTIONS).contains(&self.holders()) {
@@ -273,33 +283,32 @@ impl RosterSecrets {
             .collect()
     }
 
-    /// Makes all switching keys: `make` is given the transforms of source and target, and `s` is the dataset's key.
-    pub(crate) fn keys(
+    /// The names of all keys, the joint one last.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = HolderKeyId> {
+        self.uploads.iter().chain(&self.joint).map(|key| key.id)
+    }
+
+    /// Visits source and target of every switching key, as transforms, in the order of [`RosterKeys::assemble`]. `s` is
+    /// the transform of the dataset's key.
+    pub(crate) fn for_each_switch(
         &self,
         shape: RosterShape,
         s: &[u64],
-        mut make: impl FnMut(&[u64], &[u64]) -> Result<KeySwitchKey>,
-    ) -> Result<RosterKeys> {
-        let mut keys = |key: &HolderKey, kinds: KeyKinds| {
-            let ring = key.params.ring();
+        mut visit: impl FnMut(&[u64], &[u64]) -> Result<()>,
+    ) -> Result<()> {
+        let uploads = self.uploads.iter().map(|key| (key, shape.of_holder()));
+        let joint = self.joint.as_ref().zip(shape.joint());
+        for (key, kinds) in uploads.chain(joint) {
             let products = self.joint.as_ref().unwrap_or(key);
-            HolderKeys::assemble(&key.params, key.id, kinds, |kind| {
+            for kind in kinds.switches() {
                 let target = if kind.to_products {
                     &products.transform
                 } else {
                     s
                 };
-                make(&kind.source(ring, &key.transform), target)
-            })
-        };
-        let uploads = self.uploads.iter();
-        let uploads = uploads.map(|key| keys(key, shape.of_holder()).map(Arc::new));
-        let uploads = uploads.collect::<Result<_>>()?;
-        let joint = self.joint.as_ref().zip(shape.joint());
-        Ok(RosterKeys {
-            shape,
-            uploads,
-            joint: joint.map(|(key, kinds)| keys(key, kinds)).transpose()?,
-        })
+                visit(&kind.source(key.params.ring(), &key.transform), target)?;
+            }
+        }
+        Ok(())
     }
 }

@@ -128,11 +128,12 @@ impl Standing {
         self.withdrawn.iter().copied()
     }
 
-    /// Takes a holder's signature in; nothing is to be appended where it has signed before.
+    /// Takes a holder's signature in. Nothing is appended for a holder that has signed before.
     ///
     /// # Errors
     /// [`Error::Signature`] for one that is not of this dataset's terms and keys by that holder;
-    /// [`Error::Request`] for a holder that the roster does not have, and before keys are made.
+    /// [`Error::Withdrawn`] for a holder that has withdrawn; [`Error::Request`] for a holder that the roster does not
+    /// have, and before keys are made.
     pub fn sign(
         &mut self,
         rules: &Rules,
@@ -140,6 +141,11 @@ impl Standing {
         signature: MemberSignature,
     ) -> Result<Option<Link>, Error> {
         self.verify(rules, member, &signature)?;
+        if self.withdrawn.contains(&member) {
+            let account = rules.members.get(member as usize);
+            let account = account.map(|member| member.account.clone());
+            return Err(Error::Withdrawn(account.into_iter().collect()));
+        }
         if self.signed.contains(&member) {
             return Ok(None);
         }

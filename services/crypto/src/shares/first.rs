@@ -67,7 +67,16 @@ impl Member<'_> {
     /// The same where a holder fetches its upload key.
     fn no_seed(&self, error: &PeerError) -> Failure {
         match error.refusal() {
-            Some(problem) if problem.kind != ProblemKind::Frozen => {
+            Some(problem) if problem.kind == ProblemKind::Quota => {
+                Failure::passed_on(Box::new(problem.clone())).because(error)
+            }
+            // It has no keys of the dataset, or others than those that the holder signed for.
+            Some(problem)
+                if matches!(
+                    problem.kind,
+                    ProblemKind::NotFound | ProblemKind::Invalid | ProblemKind::Refused
+                ) =>
+            {
                 Failure::from(Refusal::NoSeed(self.name.to_owned())).because(error)
             }
             _ => self.failure(error),

@@ -85,7 +85,7 @@ pub async fn begin(state: &State, dataset: Uuid, new: NewShare) -> Result<(), Fa
     checked.map_err(|reason| Refusal::Terms(format!("key_services: {reason}")))?;
     let mut tx = state.base.store.begin().await?;
     must_not_be_made(state, &mut tx, dataset).await?;
-    limits::check(state, &mut tx, new.owner).await?;
+    limits::check(state, &mut tx, new.owner, limits::counted_as(terms)?).await?;
     drop(tx); // both are checked again where the share is stored
     let attempt = read_attempt(&new.attempt).map_err(|reason| Refusal::Terms(reason.to_owned()))?;
     let panel = shares::panel(dataset, &digest_of(terms)?, &terms.key_services, &attempt)?;
@@ -146,11 +146,9 @@ pub async fn upload_seed(
     let params = keys::outline(&stored.terms)?.parameters();
     let params = params.map_err(Failure::internal)?;
     let seat = shares::seat(state, &stored, &params, &call.confirmation)?;
-    let sealed = shares::upload_seed(&seat, &request)?;
-    let mut tx = state.base.store.begin().await?;
     let action = format!("fetch the upload key of holder {}", call.holder + 1);
-    asked(dataset, &action).write(&mut tx, true).await?;
-    tx.commit().await?;
+    upload_keys::record(state, &asked(dataset, &action)).await?;
+    let sealed = shares::upload_seed(&seat, &request)?;
     Ok(UploadKeySeeds {
         seeds: vec![URL_SAFE_NO_PAD.encode(sealed)],
     })
@@ -216,11 +214,12 @@ async fn keep(state: &State, dataset: Uuid, attempt: &Attempt) -> Result<(), Fai
         evaluation_keys: Digest::of(&evaluation.to_bytes()),
         receipt_key: keys::seal_receipt_key(state, dataset, &receipt_key)?,
         created_at: clock::now(),
+        counted_as: limits::counted_as(&new.terms.0)?,
     };
     let mut tx = state.base.store.begin().await?;
     must_not_be_made(state, &mut tx, dataset).await?;
     store::forget_attempt(&mut tx, dataset).await?;
-    limits::check(state, &mut tx, new.owner).await?;
+    limits::check(state, &mut tx, new.owner, stored.counted_as).await?;
     if !key_sets::insert(&mut tx, &stored).await? {
         return Err(Failure::overtaken("another attempt was stored meanwhile"));
     }

@@ -1,8 +1,9 @@
 //! The audit log.
 
 use fhaim_api::keys::AuditEntry;
+use fhaim_platform::clock::{self, Millis};
+use fhaim_platform::rows;
 use fhaim_platform::store::{Row, Store, StoreError, Tx};
-use fhaim_platform::{clock, rows};
 use sqlx::Row as _;
 use uuid::Uuid;
 
@@ -29,6 +30,30 @@ pub async fn write(
     .execute(&mut **tx)
     .await?;
     Ok(())
+}
+
+/// Number of granted entries of an actor and an action since a time.
+///
+/// # Errors
+/// A failure of the store.
+pub async fn count(
+    tx: &mut Tx,
+    dataset: Uuid,
+    actor: &str,
+    action: &str,
+    since: Millis,
+) -> Result<u64, StoreError> {
+    let row = sqlx::query(
+        "SELECT COUNT(*) AS entries FROM audit \
+         WHERE dataset = $1 AND actor = $2 AND action = $3 AND granted = 1 AND at > $4",
+    )
+    .bind(dataset.to_string())
+    .bind(actor)
+    .bind(action)
+    .bind(since)
+    .fetch_one(&mut **tx)
+    .await?;
+    rows::number(&row, "entries")
 }
 
 /// The audit log of a dataset, oldest first, from a number on.

@@ -27,6 +27,8 @@ pub struct Stored {
     /// What signs receipts, sealed.
     pub(crate) receipt_key: Vec<u8>,
     pub(crate) created_at: Millis,
+    /// How many key sets it counts as in its owner's limits.
+    pub(crate) counted_as: u64,
 }
 
 impl fmt::Debug for Stored {
@@ -47,6 +49,7 @@ impl Stored {
             evaluation_keys: rows::parsed(row, "evaluation_keys")?,
             receipt_key: row.try_get("receipt_key")?,
             created_at: row.try_get("created_at")?,
+            counted_as: rows::number(row, "counted_as")?,
         })
     }
 }
@@ -85,8 +88,8 @@ pub async fn lock(store: &Store, tx: &mut Tx, dataset: Uuid) -> Result<Option<St
 pub async fn insert(tx: &mut Tx, stored: &Stored) -> Result<bool, StoreError> {
     let inserted = sqlx::query(
         "INSERT INTO key_sets (dataset, owner, terms, folder, secret, public_key, \
-         evaluation_keys, receipt_key, created_at) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+         evaluation_keys, receipt_key, created_at, counted_as) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
     )
     .bind(stored.dataset.to_string())
     .bind(stored.owner.to_string())
@@ -97,6 +100,7 @@ pub async fn insert(tx: &mut Tx, stored: &Stored) -> Result<bool, StoreError> {
     .bind(stored.evaluation_keys.to_string())
     .bind(&stored.receipt_key)
     .bind(stored.created_at)
+    .bind(i64::try_from(stored.counted_as).unwrap_or(i64::MAX))
     .execute(&mut **tx)
     .await;
     match inserted {
@@ -119,8 +123,10 @@ pub struct Counted {
 /// # Errors
 /// A failure of the store.
 pub async fn count(tx: &mut Tx, owner: Uuid, since: Millis) -> Result<Counted, StoreError> {
-    let count = "SELECT COUNT(secret) AS kept, \
-         COUNT(CASE WHEN created_at > $2 THEN 1 END) AS recent FROM key_sets WHERE owner = $1";
+    let count = "SELECT \
+         CAST(COALESCE(SUM(CASE WHEN secret IS NOT NULL THEN counted_as END), 0) AS BIGINT) AS kept, \
+         CAST(COALESCE(SUM(CASE WHEN created_at > $2 THEN counted_as END), 0) AS BIGINT) AS recent \
+         FROM key_sets WHERE owner = $1";
     let row = sqlx::query(count)
         .bind(owner.to_string())
         .bind(since)

@@ -8,7 +8,7 @@ use std::{
 
 use fhaim_kit::{Backing, Services, command::stderr, until};
 
-use super::PROGRAM;
+use super::{PROGRAM, parties};
 
 /// The file next to which the journals of a user's uploads are.
 fn journal(services: &Services, machine: &str, dataset: &str) -> PathBuf {
@@ -35,8 +35,8 @@ fn sent(journal: &Path) -> usize {
     text.matches("\"object\":").count()
 }
 
-fn begin(services: &Services, machine: &str, dataset: &str) -> Child {
-    let upload = ["dataset", "upload", dataset, "--data", "t.csv", "--yes"];
+fn begin(services: &Services, machine: &str, dataset: &str, table: &str) -> Child {
+    let upload = ["dataset", "upload", dataset, "--data", table, "--yes"];
     let mut command = services.command_under(Command::new("nice"), machine, &upload);
     command.stderr(Stdio::piped()).stdout(Stdio::piped());
     command.spawn().unwrap()
@@ -48,9 +48,9 @@ fn signal(child: &Child, signal: &str) {
     assert!(sent.unwrap().success(), "{signal}");
 }
 
-/// Begins an upload and stops its process once some objects are sent, and others are not.
-fn begin_and_stop(services: &Services, machine: &str, dataset: &str) -> Child {
-    let uploading = begin(services, machine, dataset);
+/// Begins an upload of a table and stops its process once some objects are sent, and others are not.
+fn begin_and_stop(services: &Services, machine: &str, dataset: &str, table: &str) -> Child {
+    let uploading = begin(services, machine, dataset, table);
     until(|| match sent(&journal(services, machine, dataset)) {
         0 | 1 => Err("nothing is sent yet".to_owned()),
         _ => Ok(()),
@@ -80,7 +80,7 @@ fn second_upload_on_one_machine_is_refused_and_the_first_completes() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.create("ana", &[]);
-    let first = begin_and_stop(&services, "ana", &dataset);
+    let first = begin_and_stop(&services, "ana", &dataset, "t.csv");
     let upload = ["dataset", "upload", &dataset, "--data", "t.csv", "--yes"];
     let second = services.command("ana", &upload);
     signal(&first, "CONT");
@@ -102,7 +102,7 @@ fn two_uploads_at_the_same_moment_leave_a_complete_dataset() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.create("ana", &[]);
-    let both = [(); 2].map(|()| begin(&services, "ana", &dataset));
+    let both = [(); 2].map(|()| begin(&services, "ana", &dataset, "t.csv"));
     let both = both.map(|child| child.wait_with_output().unwrap());
     let well = both.iter().filter(|output| output.status.success()).count();
     let told = both.each_ref().map(stderr);
@@ -119,7 +119,7 @@ fn mixed_uploads_from_two_machines_are_refused_and_can_be_repeated() {
     sign_in_on(&services, "laptop", "ana");
     let dataset = services.create("ana", &[]);
     for machine in ["ana", "laptop"] {
-        let stopped = begin_and_stop(&services, machine, &dataset);
+        let stopped = begin_and_stop(&services, machine, &dataset, "t.csv");
         signal(&stopped, "KILL");
         stopped.wait_with_output().unwrap();
     }
@@ -139,4 +139,39 @@ fn mixed_uploads_from_two_machines_are_refused_and_can_be_repeated() {
         "{}",
         stderr(&late)
     );
+}
+
+/// A part takes no object once it is complete: a program whose objects are not in it must not say that it uploaded them.
+#[test]
+fn interrupted_upload_is_refused_once_another_upload_of_the_part_is_complete() {
+    let services = Services::start(PROGRAM, &Backing::Local);
+    let dataset = parties::dataset(&services, parties::Setting::Records, &[]);
+    let ana = parties::HOLDERS[0];
+    let table = "ana.csv";
+    let stopped = begin_and_stop(&services, ana, &dataset, table);
+    signal(&stopped, "KILL");
+    stopped.wait_with_output().unwrap();
+    // As from another machine of the account: without the record of the interrupted upload.
+    let record = journal(&services, ana, &dataset);
+    let aside = record.with_extension("aside");
+    fs::rename(&record, &aside).unwrap();
+    let upload = ["dataset", "upload", &dataset, "--data", table, "--yes"];
+    services.run(ana, &upload);
+    fs::rename(&aside, &record).unwrap();
+    let refused = services.command(ana, &upload);
+    let told = stderr(&refused);
+    assert!(
+        !refused.status.success() && told.contains("another upload of this part was completed"),
+        "{told}"
+    );
+    // The complete upload is of use.
+    for (number, holder) in parties::HOLDERS.into_iter().enumerate() {
+        services.run(holder, &["dataset", "sign", &dataset, "--yes"]);
+        if number > 0 {
+            let table = format!("{holder}.csv");
+            let upload = ["dataset", "upload", &dataset, "--data", &table, "--yes"];
+            services.run(holder, &upload);
+        }
+    }
+    services.run(ana, &["job", "run", &dataset, "--yes", "--watch"]);
 }
