@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use fhaim_fuzz::{HolderObjects, choice, edited, mend_checksum};
-use fhaim_he::{COMPACT, HolderKey, HolderKeys, STANDARD, SeededCiphertext, parameter_set};
+use fhaim_he::{COMPACT, UploadKey, UploadSwitchKeys, STANDARD, SeededCiphertext, parameter_set};
 use libfuzzer_sys::fuzz_target;
 
 static OBJECTS: [LazyLock<HolderObjects>; 2] = [
@@ -25,7 +25,7 @@ fuzz_target!(|data: &[u8]| {
     }
     let _ = parameter_set(&bytes);
     let params = &objects.params;
-    if let Ok(key) = HolderKey::from_bytes(params, &bytes) {
+    if let Ok(key) = UploadKey::from_bytes(params, &bytes) {
         assert!(*key.to_bytes() == bytes);
     }
     if let Ok(ciphertext) = SeededCiphertext::from_bytes(params, &bytes) {
@@ -33,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(ciphertext.expand(params).is_ok());
     }
     for layout in [None, Some(objects.layout)] {
-        if let Ok(keys) = HolderKeys::from_bytes(params, layout, &bytes) {
+        if let Ok(keys) = UploadSwitchKeys::from_bytes(params, layout, &bytes) {
             assert!(keys.to_bytes() == bytes);
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{LazyLock, Mutex};
 
 use fhaim_he::{
     Backend, Cell, Ciphertext, Columns, Combination, EncryptedTable, EvaluationContext,
-    EvaluationKeys, Factors, HolderCiphertext, HolderKey, HolderKeys, Layout, ParameterSet,
+    EvaluationKeys, Factors, UploadCiphertext, UploadKey, UploadSwitchKeys, Layout, ParameterSet,
     Parameters, Partial, Plan, PublicKey, STANDARD, SecretKey, Threads, TileTask, WIDE,
 };
 use rand::SeedableRng;
@@ -27,7 +27,7 @@ pub struct Keys {
     /// Its public key.
     pub public: PublicKey,
     /// An upload key.
-    pub upload: HolderKey,
+    pub upload: UploadKey,
 }
 
 impl Keys {
@@ -36,7 +36,7 @@ impl Keys {
         let params = Parameters::new(set).expect("a set of the crate's own");
         let secret = SecretKey::random(&params, &mut rng).expect("the parameters are sound");
         let public = secret.public_key(&mut rng).expect("the key is sound");
-        let upload = HolderKey::random(&params, &mut rng).expect("the parameters are sound");
+        let upload = UploadKey::random(&params, &mut rng).expect("the parameters are sound");
         Self {
             params,
             secret,
@@ -103,7 +103,7 @@ impl HolderObjects {
 /// A table of two record chunks, and the tasks of a small batch over it.
 pub struct Tiles {
     keys: EvaluationKeys,
-    switch_keys: HolderKeys,
+    switch_keys: UploadSwitchKeys,
     table: EncryptedTable,
     /// One for each record chunk.
     pub tasks: Vec<TileTask>,
@@ -123,7 +123,7 @@ impl Tiles {
         let switch_keys = upload.switch_keys(public, Some(layout), &mut rng());
         let switch_keys = switch_keys.expect("the keys are of one set");
         let mut rng = rng();
-        let mut chunk = || -> Vec<HolderCiphertext> {
+        let mut chunk = || -> Vec<UploadCiphertext> {
             let sent = upload.encrypt(&[1, 0, 1], &mut rng);
             let sent = sent.expect("three coefficients fit").into_iter();
             sent.map(|one| one.expand(params).expect("it is of these parameters"))
@@ -188,7 +188,7 @@ impl Tiles {
 
 fn context<'a>(
     keys: &'a EvaluationKeys,
-    switch_keys: &'a HolderKeys,
+    switch_keys: &'a UploadSwitchKeys,
     layout: Layout,
 ) -> EvaluationContext<'a> {
     let context = EvaluationContext::new(keys, layout).with_holder_keys(switch_keys);

@@ -2,8 +2,8 @@
 
 use crate::files::{golden, refuses_damage, stored};
 use fhaim_he::{
-    COMPACT, Ciphertext, DEGREE, Error, EvaluationKeys, HolderKey, HolderKeys, Layout,
-    ParameterSet, Parameters, PublicKey, Result, STANDARD, SecretKey, SeededCiphertext, WIDE,
+    COMPACT, Ciphertext, DEGREE, Error, EvaluationKeys, Layout, ParameterSet, Parameters,
+    PublicKey, Result, STANDARD, SecretKey, SeededCiphertext, UploadKey, UploadSwitchKeys, WIDE,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -237,10 +237,10 @@ fn rewrite(params: &Parameters, kind: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     let columns = Layout::for_records(DEGREE)?;
     Ok(match kind {
         "seeded-ciphertext" => SeededCiphertext::from_bytes(params, bytes)?.to_bytes(params),
-        "upload-key" => HolderKey::from_bytes(params, bytes)?.to_bytes().to_vec(),
-        "holder-keys" => HolderKeys::from_bytes(params, None, bytes)?.to_bytes(),
+        "upload-key" => UploadKey::from_bytes(params, bytes)?.to_bytes().to_vec(),
+        "holder-keys" => UploadSwitchKeys::from_bytes(params, None, bytes)?.to_bytes(),
         "holder-keys-of-columns" => {
-            HolderKeys::from_bytes(params, Some(columns), bytes)?.to_bytes()
+            UploadSwitchKeys::from_bytes(params, Some(columns), bytes)?.to_bytes()
         }
         "ciphertext" => Ciphertext::from_bytes(params, bytes)?.to_bytes(params),
         "public-key" => PublicKey::from_bytes(params, bytes)?.to_bytes()?,

@@ -7,13 +7,15 @@ use fhaim_dp::{Debit, Entry, Rho};
 use fhaim_protocol::align::{Message, Stage};
 use fhaim_protocol::crypto::chain::Act;
 use fhaim_protocol::request::DatasetId;
-use fhaim_protocol::roster::{Agreement, Contribution, HolderKey, Member, Partition, Roster};
+use fhaim_protocol::roster::{
+    Agreement, Contribution, HolderSigningKey, Member, Partition, Roster,
+};
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::Object;
 use fhaim_synth::Mechanisms;
 
-fn key(number: u8) -> HolderKey {
-    HolderKey::from_bytes(&[number; 32])
+fn key(number: u8) -> HolderSigningKey {
+    HolderSigningKey::from_bytes(&[number; 32])
 }
 
 fn roster(partition: Partition, columns: &[&[&str]]) -> Roster {

@@ -4,7 +4,7 @@ use crate::encryption::public;
 use crate::files::{names, refuses_other_versions, stored};
 use fhaim_api::Digest;
 use fhaim_he::{
-    Ciphertext, HolderKey, Parameters, PublicKey, STANDARD, SecretKey, SeededCiphertext,
+    Ciphertext, Parameters, PublicKey, STANDARD, SecretKey, SeededCiphertext, UploadKey,
 };
 use fhaim_pgm::Model;
 use fhaim_protocol::align::Message;
@@ -103,7 +103,7 @@ fn decode(name: &str, bytes: &[u8]) -> Option<(bool, usize)> {
         "object.counts.standard" | "seeded-ciphertext.standard" => {
             (SeededCiphertext::from_bytes(&params, bytes).is_ok(), 6)
         }
-        "upload-key.standard" => (HolderKey::from_bytes(&params, bytes).is_ok(), 6),
+        "upload-key.standard" => (UploadKey::from_bytes(&params, bytes).is_ok(), 6),
         "decrypt-request" => (DecryptRequest::from_bytes(&params, bytes).is_ok(), 6),
         "align.round" | "align.whole" | "align.common" => (Message::from_bytes(bytes).is_ok(), 7),
         "model" | "model.beside" => (Model::load(bytes, 1 << 20).is_ok(), 8),

@@ -4,7 +4,7 @@
 use clap::Args;
 use fhaim_domain::{Domain, Field, Table};
 use fhaim_dp::{Ladder, LadderPlan};
-use fhaim_he::{EvaluationKeys, HolderKey as UploadKey, Layout, PublicKey};
+use fhaim_he::{EvaluationKeys, Layout, PublicKey, UploadKey};
 use fhaim_protocol::{
     computation::Computation,
     counts::{
@@ -17,7 +17,7 @@ use fhaim_protocol::{
     holder::{self, Holder, Noise, check_records},
     joint::{SwitchKeys, join_uploads},
     request::DatasetId,
-    roster::{Contribution, HolderKey, Member, Partition, Roster},
+    roster::{Contribution, HolderSigningKey, Member, Partition, Roster},
     terms::{Plan, Terms},
     upload::UploadPlan,
 };
@@ -88,7 +88,7 @@ pub enum Upload {
 /// The holders of a run in one process, with what each of them signs with.
 #[derive(Debug)]
 pub struct Party {
-    keys: Vec<HolderKey>,
+    keys: Vec<HolderSigningKey>,
 }
 
 /// The records of each of `count` holders: consecutive ones, as evenly as can be.
@@ -134,7 +134,8 @@ impl Party {
                 format!("--mechanism {mechanism} reads one holder's records: leave --holders out");
             return Err(Error::Usage(error));
         }
-        let keys: Vec<HolderKey> = (0..count).map(|_| HolderKey::random(rng)).collect();
+        let keys: Vec<HolderSigningKey> =
+            (0..count).map(|_| HolderSigningKey::random(rng)).collect();
         let bounds = bounds(arguments.by, held.records(), count, record_bound)?;
         if arguments.by == Part::Records {
             terms.record_bound = record_bound.unwrap_or(bounds.iter().sum());
@@ -145,20 +146,22 @@ impl Party {
         let names: Vec<&str> = fields.map(Field::name).collect();
         let columns = shares(names.len(), count);
         type Share = Range<usize>;
-        let member =
-            |((key, record_bound), (number, columns)): ((&HolderKey, u64), (usize, Share))| {
-                let names = names.get(columns).filter(|_| arguments.by == Part::Columns);
-                Member {
-                    account: format!("holder {}", number + 1),
-                    columns: names
-                        .unwrap_or_default()
-                        .iter()
-                        .map(|&n| n.to_owned())
-                        .collect(),
-                    record_bound,
-                    key: key.public(),
-                }
-            };
+        let member = |((key, record_bound), (number, columns)): (
+            (&HolderSigningKey, u64),
+            (usize, Share),
+        )| {
+            let names = names.get(columns).filter(|_| arguments.by == Part::Columns);
+            Member {
+                account: format!("holder {}", number + 1),
+                columns: names
+                    .unwrap_or_default()
+                    .iter()
+                    .map(|&n| n.to_owned())
+                    .collect(),
+                record_bound,
+                key: key.public(),
+            }
+        };
         let members = keys.iter().zip(bounds).zip(columns.into_iter().enumerate());
         terms.roster = Some(Roster {
             partition: match arguments.by {

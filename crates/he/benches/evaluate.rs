@@ -6,8 +6,8 @@
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use fhaim_he::{
     COMPACT, Cell, Combination, DEGREE, EncryptedTable, EvaluationContext, EvaluationKeys, Factors,
-    HolderKey, HolderKeys, Layout, Operands, ParameterSet, Parameters, Plan, STANDARD, SecretKey,
-    TileSums, TileTask, Work,
+    Layout, Operands, ParameterSet, Parameters, Plan, STANDARD, SecretKey, TileSums, TileTask,
+    UploadKey, UploadSwitchKeys, Work,
 };
 use fhaim_ntt::{Modulus, Transform};
 use rand::SeedableRng;
@@ -19,7 +19,7 @@ const SIDE: usize = 4;
 
 struct Fixture {
     keys: EvaluationKeys,
-    own: HolderKeys,
+    own: UploadSwitchKeys,
     table: EncryptedTable,
     layout: Layout,
 }
@@ -37,7 +37,7 @@ impl Fixture {
         let keys = secret.evaluation_keys(&mut rng).unwrap();
         let layout = Layout::for_records(records).unwrap();
         let ones = vec![1; layout.stride()];
-        let key = HolderKey::random(&params, &mut rng).unwrap();
+        let key = UploadKey::random(&params, &mut rng).unwrap();
         let own = key.switch_keys(&public, Some(layout), &mut rng).unwrap();
         let mut chunk = || {
             let seeded = key.encrypt(&ones, &mut rng).unwrap().into_iter();

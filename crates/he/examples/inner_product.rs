@@ -5,8 +5,8 @@
 //! ```
 
 use fhaim_he::{
-    COMPACT, Cell, Combination, EncryptedTable, Evaluator, Factors, HolderKey, Layout, Parameters,
-    Result, SecretKey, Work, coefficient,
+    COMPACT, Cell, Combination, EncryptedTable, Evaluator, Factors, Layout, Parameters, Result,
+    SecretKey, UploadKey, Work, coefficient,
 };
 use rand::{CryptoRng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -32,7 +32,7 @@ fn inner_product(rng: &mut impl CryptoRng) -> Result<(i128, i128)> {
     // The holder draws an upload key, and encrypts each column, a ciphertext for every 8192 records. Its switching keys
     // bring results under the upload key to the key service's key.
     let layout = Layout::for_records(RECORDS as usize)?;
-    let upload_key = HolderKey::random(&params, rng)?;
+    let upload_key = UploadKey::random(&params, rng)?;
     let switch_keys = upload_key.switch_keys(&public, Some(layout), rng)?;
     let columns: [Vec<i64>; 2] = [3, 5].map(|k| {
         let one_hot = |record| i64::from(record % k == 0);

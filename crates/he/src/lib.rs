@@ -1,4 +1,13 @@
 //! Exact encrypted statistics: parameters, keys, tensor, packing, release.
+//!
+//! | module | for |
+//! |---|---|
+//! | `scheme` | rings, parameter sets, keys, ciphertexts and their noise |
+//! | `table` | encrypted columns of a table, and where records and cells are in polynomials |
+//! | `evaluate` | how a batch of statistics is computed: plan, tasks, tiles, packed pages |
+//! | `release` | sealing a page before it leaves the computation service |
+//! | [`key_sharing`] | secret keys that are the sum of several services' shares |
+//! | `wire` | the bytes of all objects |
 
 #![warn(missing_debug_implementations)]
 #![cfg_attr(
@@ -16,68 +25,42 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-mod assembly;
-mod backend;
-mod ciphertext;
-mod codec;
-mod context;
-mod counts;
-mod division;
-mod encryption;
 mod error;
 mod evaluate;
-mod factoring;
-mod holder;
-mod keys;
-mod keyswitch;
-mod layout;
-mod mosaic;
-mod noise;
-mod operands;
-mod packing;
-mod page;
-mod parallel;
-mod params;
-mod partial;
-mod plan;
+pub mod key_sharing;
 mod release;
-mod residues;
-mod ring;
-mod root;
-pub mod shares;
-mod square;
+mod scheme;
 mod table;
-mod task;
-mod tensor;
-mod tile;
 mod wire;
-mod work;
 
-pub use assembly::Assembly;
-pub use backend::{Backend, Threads, WORKING_BYTES};
-pub use ciphertext::Ciphertext;
-pub use context::EvaluationContext;
-pub use counts::{CountsLayout, EncryptedCounts, LEAVES_A_THREAD, Weights};
-pub use division::spread;
 pub use error::{Error, Result};
 pub use evaluate::Evaluator;
-pub use holder::{
-    HolderCiphertext, HolderKey, HolderKeyId, HolderKeys, RosterKeys, RosterShape, SeededCiphertext,
-};
-pub use keys::{EvaluationKeys, PublicKey, SecretKey};
-pub use layout::{Layout, PAGE, coefficient};
-pub use mosaic::{Mosaic, Rectangle};
-pub use noise::LEAK_BITS;
-pub use operands::Operands;
-pub use page::Page;
-pub use params::{COMPACT, DEGREE, Demand, MAX_SHARES, ParameterSet, Parameters, STANDARD, WIDE};
-pub use partial::{Partial, TileRoot, TileSums};
-pub use plan::{Cell, Plan};
+pub use evaluate::assembly::Assembly;
+pub use evaluate::backend::{Backend, Threads, WORKING_BYTES};
+pub use evaluate::context::EvaluationContext;
+pub use evaluate::counts::{CountsLayout, EncryptedCounts, LEAVES_A_THREAD, Weights};
+pub use evaluate::division::spread;
+pub use evaluate::operands::Operands;
+pub use evaluate::partial::{Partial, TileRoot, TileSums};
+pub use evaluate::plan::{Cell, Plan};
+pub use evaluate::square::{ScoreParts, SquaredScore};
+pub use evaluate::task::{TileId, TileTask};
+pub use evaluate::work::Work;
+pub use release::page::Page;
 pub use release::seal;
-pub use square::{ScoreParts, SquaredScore};
-pub use table::{
-    Chunks, Columns, Combination, EncryptedTable, Factors, Place, ProductKey, Section,
+pub use scheme::choice::Demand;
+pub use scheme::ciphertext::Ciphertext;
+pub use scheme::evaluation_keys::EvaluationKeys;
+pub use scheme::noise::LEAK_BITS;
+pub use scheme::params::{COMPACT, MAX_SHARES, ParameterSet, Parameters, STANDARD, WIDE};
+pub use scheme::public_key::PublicKey;
+pub use scheme::ring::DEGREE;
+pub use scheme::secret_key::SecretKey;
+pub use scheme::upload::{
+    ProductKey, RosterKeys, RosterShape, SeededCiphertext, UploadCiphertext, UploadKey,
+    UploadKeyId, UploadSwitchKeys,
 };
-pub use task::{TileId, TileTask};
+pub use table::joint::{Mosaic, Rectangle};
+pub use table::layout::{Layout, PAGE, coefficient};
+pub use table::{Chunks, Columns, Combination, EncryptedTable, Factors, Place, Section};
 pub use wire::parameter_set;
-pub use work::Work;

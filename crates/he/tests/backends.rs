@@ -5,9 +5,9 @@
 
 use fhaim_he::{
     Backend, Cell, Ciphertext, Columns, Combination, EncryptedTable, Error, EvaluationContext,
-    EvaluationKeys, Evaluator, Factors, HolderKey, HolderKeys, Layout, ParameterSet, Parameters,
-    Partial, Plan, Result, STANDARD, SecretKey, Threads, TileId, TileSums, TileTask, WIDE, Work,
-    spread,
+    EvaluationKeys, Evaluator, Factors, Layout, ParameterSet, Parameters, Partial, Plan, Result,
+    STANDARD, SecretKey, Threads, TileId, TileSums, TileTask, UploadKey, UploadSwitchKeys, WIDE,
+    Work, spread,
 };
 use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha20Rng;
@@ -21,7 +21,7 @@ const HEADER: usize = 24;
 struct Fixture {
     params: Parameters,
     keys: EvaluationKeys,
-    own: HolderKeys,
+    own: UploadSwitchKeys,
     table: EncryptedTable,
 }
 
@@ -34,7 +34,7 @@ impl Fixture {
         let public = secret.public_key(&mut rng).unwrap();
         let keys = secret.evaluation_keys(&mut rng).unwrap();
         let layout = Layout::for_records(records).unwrap();
-        let key = HolderKey::random(&params, &mut rng).unwrap();
+        let key = UploadKey::random(&params, &mut rng).unwrap();
         let own = key.switch_keys(&public, Some(layout), &mut rng).unwrap();
         let mut column = || {
             let records: Vec<i64> = (0..records).map(|_| rng.random_range(0..2)).collect();

@@ -4,8 +4,8 @@
 
 use fhaim_he::{
     Cell, Chunks, Columns, Combination, EncryptedTable, Error, EvaluationKeys, Evaluator, Factors,
-    HolderCiphertext, HolderKey, HolderKeys, Layout, PAGE, ParameterSet, Parameters, PublicKey,
-    STANDARD, SecretKey, Section, Threads, Work, coefficient,
+    Layout, PAGE, ParameterSet, Parameters, PublicKey, STANDARD, SecretKey, Section, Threads,
+    UploadCiphertext, UploadKey, UploadSwitchKeys, Work, coefficient,
 };
 use proptest::prelude::*;
 use rand::{Rng as _, SeedableRng};
@@ -18,20 +18,20 @@ struct Keys {
     secret: SecretKey,
     public: PublicKey,
     evaluation: EvaluationKeys,
-    upload: HolderKey,
+    upload: UploadKey,
 }
 
 /// A table as its sole holder uploads it.
 struct Uploaded {
     table: EncryptedTable,
-    own: HolderKeys,
+    own: UploadSwitchKeys,
 }
 
 impl Keys {
     fn upload(
         &self,
         layout: Layout,
-        columns: Vec<Vec<Vec<HolderCiphertext>>>,
+        columns: Vec<Vec<Vec<UploadCiphertext>>>,
         rng: &mut ChaCha20Rng,
     ) -> Uploaded {
         let own = self.upload.switch_keys(&self.public, Some(layout), rng);
@@ -41,7 +41,7 @@ impl Keys {
         }
     }
 
-    fn encrypt(&self, coefficients: &[i64], rng: &mut ChaCha20Rng) -> Vec<HolderCiphertext> {
+    fn encrypt(&self, coefficients: &[i64], rng: &mut ChaCha20Rng) -> Vec<UploadCiphertext> {
         let seeded = self.upload.encrypt(coefficients, rng).unwrap().into_iter();
         seeded
             .map(|c| c.expand(self.public.params()).unwrap())
@@ -60,7 +60,7 @@ fn keys(set: ParameterSet, rng: &mut ChaCha20Rng) -> Keys {
     let public = secret.public_key(rng).unwrap();
     let evaluation = secret.evaluation_keys(rng).unwrap();
     Keys {
-        upload: HolderKey::random(&params, rng).unwrap(),
+        upload: UploadKey::random(&params, rng).unwrap(),
         secret,
         public,
         evaluation,

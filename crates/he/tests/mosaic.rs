@@ -4,8 +4,8 @@
 
 use fhaim_he::{
     COMPACT, Cell, Ciphertext, Columns, Combination, EncryptedTable, Error, EvaluationContext,
-    EvaluationKeys, Evaluator, Factors, HolderKey, Layout, Mosaic, ParameterSet, Parameters, Plan,
-    Rectangle, RosterShape, STANDARD, SecretKey, Threads, TileTask, Work, coefficient,
+    EvaluationKeys, Evaluator, Factors, Layout, Mosaic, ParameterSet, Parameters, Plan, Rectangle,
+    RosterShape, STANDARD, SecretKey, Threads, TileTask, UploadKey, Work, coefficient,
 };
 use rand::{Rng as _, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -43,7 +43,7 @@ impl Fixture {
     fn encrypt(&mut self, holder: usize, bits: &[Vec<i64>]) -> Arc<dyn Columns> {
         let layout = Layout::for_records(bits[0].len()).unwrap();
         let seed = self.secret.upload_seed(holder);
-        let key = HolderKey::from_seeds(&self.params, vec![seed]).unwrap();
+        let key = UploadKey::from_seeds(&self.params, vec![seed]).unwrap();
         let mut encrypt = |chunk: &[i64]| {
             let seeded = key.encrypt(chunk, &mut self.rng).unwrap().into_iter();
             seeded.map(|c| c.expand(&self.params).unwrap()).collect()
@@ -237,7 +237,7 @@ fn roster_keys_survive_bytes() {
         assert_eq!(roster.shape(), shape);
         for holder in 0..2 {
             let seed = fixture.secret.upload_seed(holder);
-            let key = HolderKey::from_seeds(&fixture.params, vec![seed]).unwrap();
+            let key = UploadKey::from_seeds(&fixture.params, vec![seed]).unwrap();
             assert_eq!(roster.upload(holder).unwrap().id(), key.id());
         }
         assert!(EvaluationKeys::from_bytes(&fixture.params, &bytes[..bytes.len() - 1]).is_err());

@@ -5,8 +5,8 @@
 
 use fhaim_he::{
     COMPACT, Cell, Columns as _, Combination, DEGREE, EncryptedTable, EvaluationKeys, Evaluator,
-    Factors, HolderCiphertext, HolderKey, HolderKeys, Layout, Page, ParameterSet, Parameters,
-    PublicKey, STANDARD, SecretKey, SquaredScore, WIDE, Work, coefficient, seal,
+    Factors, Layout, Page, ParameterSet, Parameters, PublicKey, STANDARD, SecretKey, SquaredScore,
+    UploadCiphertext, UploadKey, UploadSwitchKeys, WIDE, Work, coefficient, seal,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -18,20 +18,20 @@ struct Keys {
     secret: SecretKey,
     public: PublicKey,
     evaluation: EvaluationKeys,
-    upload: HolderKey,
+    upload: UploadKey,
 }
 
 /// A table as its sole holder uploads it.
 struct Uploaded {
     table: EncryptedTable,
-    own: HolderKeys,
+    own: UploadSwitchKeys,
 }
 
 impl Keys {
     fn upload(
         &self,
         layout: Layout,
-        columns: Vec<Vec<Vec<HolderCiphertext>>>,
+        columns: Vec<Vec<Vec<UploadCiphertext>>>,
         rng: &mut ChaCha20Rng,
     ) -> Uploaded {
         let own = self.upload.switch_keys(&self.public, Some(layout), rng);
@@ -41,7 +41,7 @@ impl Keys {
         }
     }
 
-    fn encrypt(&self, coefficients: &[i64], rng: &mut ChaCha20Rng) -> Vec<HolderCiphertext> {
+    fn encrypt(&self, coefficients: &[i64], rng: &mut ChaCha20Rng) -> Vec<UploadCiphertext> {
         let seeded = self.upload.encrypt(coefficients, rng).unwrap().into_iter();
         seeded
             .map(|c| c.expand(self.public.params()).unwrap())
@@ -60,7 +60,7 @@ fn keys(set: ParameterSet, rng: &mut ChaCha20Rng) -> Keys {
     Keys {
         public: secret.public_key(rng).unwrap(),
         evaluation: secret.evaluation_keys(rng).unwrap(),
-        upload: HolderKey::random(&params, rng).unwrap(),
+        upload: UploadKey::random(&params, rng).unwrap(),
         secret,
     }
 }

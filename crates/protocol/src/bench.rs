@@ -5,8 +5,9 @@ use crate::holder::map;
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::fork;
 use fhaim_he::{
-    Cell, Combination, EncryptedTable, Evaluator, Factors, HolderCiphertext, HolderKey, HolderKeys,
-    Layout, PAGE, Page, ParameterSet, Parameters, SecretKey, SeededCiphertext, Work, coefficient,
+    Cell, Combination, EncryptedTable, Evaluator, Factors, Layout, PAGE, Page, ParameterSet,
+    Parameters, SecretKey, SeededCiphertext, UploadCiphertext, UploadKey, UploadSwitchKeys, Work,
+    coefficient,
 };
 use rand::{CryptoRng, RngCore};
 use std::time::Instant;
@@ -53,7 +54,7 @@ pub fn compute<R: RngCore + CryptoRng>(
     let keys = secret.evaluation_keys(rng)?;
     let layout = Layout::for_records(table.records())?;
     let started = Instant::now();
-    let key = HolderKey::random(&params, rng)?;
+    let key = UploadKey::random(&params, rng)?;
     let own = key.switch_keys(&public, Some(layout), rng)?;
     let columns = encrypt(table, &key, rng)?;
     let encrypt_seconds = started.elapsed().as_secs_f64();
@@ -91,7 +92,7 @@ pub fn compute<R: RngCore + CryptoRng>(
         expand_seconds,
         seconds,
         cpu_seconds,
-        bytes_up: (chunks * each + HolderKeys::bytes(&params, Some(layout))) as u64,
+        bytes_up: (chunks * each + UploadSwitchKeys::bytes(&params, Some(layout))) as u64,
         noise_bits_left: set.noise_budget() - noise,
         work,
     })
@@ -103,7 +104,7 @@ type Sent = Vec<Vec<Vec<SeededCiphertext>>>;
 /// Encrypts all columns, each record chunk with a generator of its own, so that threads do not share one.
 fn encrypt<R: RngCore + CryptoRng>(
     table: &Table,
-    key: &HolderKey,
+    key: &UploadKey,
     rng: &mut R,
 ) -> Result<Sent, Error> {
     let columns = 0..table.domain().columns();
@@ -128,7 +129,7 @@ fn encrypt<R: RngCore + CryptoRng>(
 fn expand(
     params: &Parameters,
     columns: &[Vec<Vec<SeededCiphertext>>],
-) -> Result<Vec<Vec<Vec<HolderCiphertext>>>, fhaim_he::Error> {
+) -> Result<Vec<Vec<Vec<UploadCiphertext>>>, fhaim_he::Error> {
     let expand = |chunks: &Vec<Vec<SeededCiphertext>>| {
         let chunk = |residues: &Vec<SeededCiphertext>| {
             let residues = residues.iter().cloned();

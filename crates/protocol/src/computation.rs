@@ -19,8 +19,8 @@ use crate::window::{Placement, Window};
 use fhaim_domain::{Clique, Domain};
 use fhaim_dp::Span;
 use fhaim_he::{
-    Backend, Columns, Combination, EncryptedCounts, EvaluationKeys, Evaluator, Factors, HolderKeys,
-    Layout, PAGE, Page, PublicKey, SquaredScore, Threads, Work, seal,
+    Backend, Columns, Combination, EncryptedCounts, EvaluationKeys, Evaluator, Factors, Layout,
+    PAGE, Page, PublicKey, SquaredScore, Threads, UploadSwitchKeys, Work, seal,
 };
 use fhaim_release::{ReleaseRequest, Statistic};
 use sha2::{Digest, Sha256};
@@ -56,7 +56,7 @@ pub struct Computation {
 #[derive(Debug)]
 enum Contents {
     /// One-hot columns, and a sole holder's switching keys.
-    Records(Arc<dyn Columns>, Option<Arc<HolderKeys>>),
+    Records(Arc<dyn Columns>, Option<Arc<UploadSwitchKeys>>),
     /// Tables of all pairs' counts, and what they pack like.
     Counts {
         tables: CountTables,

@@ -9,8 +9,8 @@ use crate::Error;
 use crate::roster::Roster;
 use crate::upload::Object;
 use fhaim_he::{
-    HolderCiphertext, HolderKey, HolderKeyId, HolderKeys, Layout, ParameterSet, Parameters,
-    PublicKey, SeededCiphertext,
+    Layout, ParameterSet, Parameters, PublicKey, SeededCiphertext, UploadCiphertext, UploadKey,
+    UploadKeyId, UploadSwitchKeys,
 };
 use rand::{CryptoRng, RngCore};
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ impl Encryption {
     pub(crate) fn keys(
         self,
         get: impl FnMut(Object) -> Result<Payload, Error>,
-    ) -> Result<Option<Arc<HolderKeys>>, Error> {
+    ) -> Result<Option<Arc<UploadSwitchKeys>>, Error> {
         let keys = self.objects().map(get).next().transpose()?;
         let keys = keys.map(Payload::keys).transpose()?;
         Ok(keys.map(Arc::new))
@@ -75,7 +75,7 @@ impl Form {
     /// Bytes of an object.
     pub fn object_bytes(&self, params: &Parameters, object: Object) -> usize {
         match object {
-            Object::Keys => HolderKeys::bytes(params, self.layout),
+            Object::Keys => UploadSwitchKeys::bytes(params, self.layout),
             _ => self.polynomial_bytes(params.set()),
         }
     }
@@ -106,7 +106,7 @@ impl Form {
         if bytes.len() != self.object_bytes(params, object) {
             return Err(OTHER_LENGTH);
         }
-        let keys = HolderKeys::from_bytes(params, self.layout, bytes)?;
+        let keys = UploadSwitchKeys::from_bytes(params, self.layout, bytes)?;
         Ok(Payload::Keys(Box::new(keys)))
     }
 
@@ -135,7 +135,7 @@ impl Form {
 }
 
 /// A holder's key as text, its bytes in hexadecimal, to be kept or handed on where only text can be.
-pub fn key_to_text(key: &HolderKey) -> Zeroizing<String> {
+pub fn key_to_text(key: &UploadKey) -> Zeroizing<String> {
     const DIGITS: &[char; 16] = &[
         '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
     ];
@@ -152,7 +152,7 @@ pub fn key_to_text(key: &HolderKey) -> Zeroizing<String> {
 /// # Errors
 /// [`Error::Object`] for other text than [`key_to_text`] writes; [`Error::Encryption`] for bytes that are no
 /// key of these parameters. Neither quotes it.
-pub fn key_from_text(params: &Parameters, text: &str) -> Result<HolderKey, Error> {
+pub fn key_from_text(params: &Parameters, text: &str) -> Result<UploadKey, Error> {
     let digit = |digit: &u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),
@@ -168,20 +168,20 @@ pub fn key_from_text(params: &Parameters, text: &str) -> Result<HolderKey, Error
     if bytes.len() != pairs.len() || !rest.is_empty() {
         return Err(Error::Object("a holder's key that is none"));
     }
-    Ok(HolderKey::from_bytes(params, &bytes)?)
+    Ok(UploadKey::from_bytes(params, &bytes)?)
 }
 
 /// What a holder encrypts with: its upload key.
 #[derive(Clone, Copy, Debug)]
 pub struct Encryptor<'a> {
-    key: &'a HolderKey,
+    key: &'a UploadKey,
     /// The dataset's public key, with which a sole holder makes its switching keys.
     public: Option<&'a PublicKey>,
 }
 
 impl<'a> Encryptor<'a> {
     /// A sole holder's, with an upload key that it drew.
-    pub fn sole(public: &'a PublicKey, key: &'a HolderKey) -> Self {
+    pub fn sole(public: &'a PublicKey, key: &'a UploadKey) -> Self {
         Self {
             key,
             public: Some(public),
@@ -189,7 +189,7 @@ impl<'a> Encryptor<'a> {
     }
 
     /// That of a holder of a roster, with the upload key that the key services made for it.
-    pub fn of_roster(key: &'a HolderKey) -> Self {
+    pub fn of_roster(key: &'a UploadKey) -> Self {
         Self { key, public: None }
     }
 
@@ -249,7 +249,7 @@ pub enum Payload {
     /// One ciphertext for each plaintext modulus, in order, under the holder's upload key.
     Seeded(Vec<SeededCiphertext>),
     /// The switching keys of a sole holder's upload key.
-    Keys(Box<HolderKeys>),
+    Keys(Box<UploadSwitchKeys>),
 }
 
 impl Payload {
@@ -262,7 +262,7 @@ impl Payload {
     }
 
     /// Whether it has only ciphertexts, all under this upload key.
-    pub fn is_under(&self, key: HolderKeyId) -> bool {
+    pub fn is_under(&self, key: UploadKeyId) -> bool {
         match self {
             Self::Seeded(all) => all.iter().all(|ciphertext| ciphertext.key_id() == key),
             Self::Keys(_) => false,
@@ -284,7 +284,7 @@ impl Payload {
     ///
     /// # Errors
     /// As [`Payload::seeded`].
-    pub fn expanded(self, params: &Parameters) -> Result<Vec<HolderCiphertext>, Error> {
+    pub fn expanded(self, params: &Parameters) -> Result<Vec<UploadCiphertext>, Error> {
         let all = self.seeded()?.into_iter();
         let expanded = all.map(|seeded| seeded.expand(params));
         Ok(expanded.collect::<fhaim_he::Result<_>>()?)
@@ -294,7 +294,7 @@ impl Payload {
     ///
     /// # Errors
     /// [`Error::Object`] where it is something else.
-    pub fn keys(self) -> Result<HolderKeys, Error> {
+    pub fn keys(self) -> Result<UploadSwitchKeys, Error> {
         match self {
             Self::Keys(keys) => Ok(*keys),
             Self::Seeded(_) => Err(Error::Object("it has ciphertexts instead of keys")),

@@ -11,7 +11,8 @@ use crate::noise::{EncryptedLadder, NoiseObjects};
 use crate::upload::{Object, Upload, UploadPlan};
 use fhaim_domain::Domain;
 use fhaim_he::{
-    Columns, EvaluationKeys, HolderKeys, Mosaic, ProductKey, Rectangle, RosterKeys, RosterShape,
+    Columns, EvaluationKeys, Mosaic, ProductKey, Rectangle, RosterKeys, RosterShape,
+    UploadSwitchKeys,
 };
 use fhaim_release::Holders;
 use std::sync::Arc;
@@ -29,7 +30,7 @@ pub struct Contribution {
 #[derive(Clone, Debug)]
 pub enum SwitchKeys<'a> {
     /// A sole holder's, which it uploaded.
-    Own(Arc<HolderKeys>),
+    Own(Arc<UploadSwitchKeys>),
     /// Those of a roster, which the key services made.
     Roster(&'a RosterKeys),
 }
@@ -57,7 +58,7 @@ impl<'a> SwitchKeys<'a> {
     ///
     /// # Errors
     /// [`Error::Object`] where there are others than `holders`.
-    pub(crate) fn of_each(&self, holders: usize) -> Result<Vec<Arc<HolderKeys>>, Error> {
+    pub(crate) fn of_each(&self, holders: usize) -> Result<Vec<Arc<UploadSwitchKeys>>, Error> {
         match self {
             Self::Own(keys) if holders == 1 => Ok(vec![keys.clone()]),
             Self::Own(_) => Err(OTHER_ROSTER),
@@ -70,7 +71,7 @@ impl<'a> SwitchKeys<'a> {
     }
 
     /// A sole holder's, for the evaluator.
-    fn into_own(self) -> Option<Arc<HolderKeys>> {
+    fn into_own(self) -> Option<Arc<UploadSwitchKeys>> {
         match self {
             Self::Own(keys) => Some(keys),
             Self::Roster(_) => None,
@@ -91,7 +92,7 @@ pub struct JoinedUpload {
     /// Noise for every release to come.
     pub ladder: EncryptedLadder,
     /// A sole holder's switching keys. Those of a roster are among the evaluation keys.
-    pub own: Option<Arc<HolderKeys>>,
+    pub own: Option<Arc<UploadSwitchKeys>>,
 }
 
 /// Puts the contributions of all holders together, in the order of the roster. Noise stays where it is.

@@ -8,7 +8,7 @@ use crate::encryption::{NO_SUCH_OBJECT, OTHER_KEY, Payload};
 use crate::holder::map;
 use crate::upload::{Object, noise_objects};
 use fhaim_dp::{Digits, LadderPlan, vectors_of_digit};
-use fhaim_he::{Ciphertext, HolderCiphertext, HolderKeys, Parameters, SeededCiphertext};
+use fhaim_he::{Ciphertext, Parameters, SeededCiphertext, UploadCiphertext, UploadSwitchKeys};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -79,14 +79,14 @@ impl NoiseObjects for Vec<UploadedLadder> {
 pub struct EncryptedLadder {
     plan: LadderPlan,
     /// The switching keys of each holder's upload key.
-    keys: Vec<Arc<HolderKeys>>,
+    keys: Vec<Arc<UploadSwitchKeys>>,
     objects: Arc<dyn NoiseObjects>,
 }
 
 /// A ciphertext with a digest of it.
 #[derive(Clone, Debug)]
 struct Digested {
-    ciphertext: HolderCiphertext,
+    ciphertext: UploadCiphertext,
     digest: [u8; 32],
 }
 
@@ -99,7 +99,7 @@ pub(crate) struct PageVectors<'a> {
     params: &'a Parameters,
     plan: LadderPlan,
     page: usize,
-    holders: Vec<(Arc<HolderKeys>, Vectors)>,
+    holders: Vec<(Arc<UploadSwitchKeys>, Vectors)>,
 }
 
 /// The noise of a variance on a page, under one plaintext modulus.
@@ -116,7 +116,7 @@ impl EncryptedLadder {
     /// what they should be when they are read.
     pub fn new(
         plan: LadderPlan,
-        keys: Vec<Arc<HolderKeys>>,
+        keys: Vec<Arc<UploadSwitchKeys>>,
         objects: Arc<dyn NoiseObjects>,
     ) -> Self {
         Self {
@@ -154,7 +154,7 @@ impl EncryptedLadder {
         let numbers: Vec<usize> = numbers.collect::<Option<_>>().ok_or(BEYOND)?;
         let object = |&(level, index): &(usize, usize)| Object::Noise { page, level, index };
         let objects: Vec<Object> = wanted.iter().map(object).collect();
-        let holder = |(holder, keys): (usize, &Arc<HolderKeys>)| {
+        let holder = |(holder, keys): (usize, &Arc<UploadSwitchKeys>)| {
             let read = self.objects.read(holder, &objects)?;
             for payload in &read {
                 check(params, Some(keys), payload)?;
@@ -200,7 +200,7 @@ impl PageVectors<'_> {
             let found = found.ok_or(BEYOND)?;
             digests.extend(found.iter().map(|vector| vector.digest));
             let found = found.iter().map(|vector| &vector.ciphertext);
-            switched.push(keys.switch(&HolderCiphertext::sum(self.params, found)?)?);
+            switched.push(keys.switch(&UploadCiphertext::sum(self.params, found)?)?);
         }
         Ok(PageNoise {
             ciphertext: Ciphertext::sum(self.params, &switched)?,
@@ -228,11 +228,15 @@ fn expanded(params: &Parameters, seeded: SeededCiphertext) -> Result<Digested, E
 }
 
 /// Refuses an object that lacks a plaintext modulus, or is under another key than these switching keys are for.
-fn check(params: &Parameters, keys: Option<&HolderKeys>, payload: &Payload) -> Result<(), Error> {
+fn check(
+    params: &Parameters,
+    keys: Option<&UploadSwitchKeys>,
+    payload: &Payload,
+) -> Result<(), Error> {
     let Payload::Seeded(all) = payload else {
         return Err(OTHER_KEY);
     };
-    let of = |keys: &HolderKeys| all.iter().all(|c| c.key_id() == keys.id());
+    let of = |keys: &UploadSwitchKeys| all.iter().all(|c| c.key_id() == keys.id());
     if !keys.is_none_or(of) {
         return Err(OTHER_KEY);
     }
@@ -248,7 +252,7 @@ fn check(params: &Parameters, keys: Option<&HolderKeys>, payload: &Payload) -> R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fhaim_he::{COMPACT, HolderKey, SecretKey};
+    use fhaim_he::{COMPACT, SecretKey, UploadKey};
     use rand::SeedableRng;
     use std::sync::Mutex;
 
@@ -280,7 +284,7 @@ mod tests {
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(4);
         let secret = SecretKey::random(&params, &mut rng).unwrap();
         let public = secret.public_key(&mut rng).unwrap();
-        let own = HolderKey::random(&params, &mut rng).unwrap();
+        let own = UploadKey::random(&params, &mut rng).unwrap();
         let keys = Arc::new(own.switch_keys(&public, None, &mut rng).unwrap());
         let mut encrypt = |value: i64| Payload::Seeded(own.encrypt(&[value], &mut rng).unwrap());
         let values = [
@@ -318,9 +322,9 @@ mod tests {
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(5);
         let secret = SecretKey::random(&params, &mut rng).unwrap();
         let public = secret.public_key(&mut rng).unwrap();
-        let [own, other] = [0; 2].map(|_| HolderKey::random(&params, &mut rng).unwrap());
+        let [own, other] = [0; 2].map(|_| UploadKey::random(&params, &mut rng).unwrap());
         let keys = Arc::new(own.switch_keys(&public, None, &mut rng).unwrap());
-        let mut with = |key: &HolderKey| {
+        let mut with = |key: &UploadKey| {
             let payload = Payload::Seeded(key.encrypt(&[7], &mut rng).unwrap());
             let objects = HashMap::from([((0, noise(0, 0, 0)), payload)]);
             EncryptedLadder::new(plan(), vec![keys.clone()], Arc::new(objects))

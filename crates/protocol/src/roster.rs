@@ -382,15 +382,15 @@ impl TryFrom<String> for MemberSignature {
 }
 
 /// The key that a holder's program signs with, and keeps; wiped from memory when it is dropped.
-pub struct HolderKey(SigningKey);
+pub struct HolderSigningKey(SigningKey);
 
-impl std::fmt::Debug for HolderKey {
+impl std::fmt::Debug for HolderSigningKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("HolderKey")
+        f.write_str("HolderSigningKey")
     }
 }
 
-impl HolderKey {
+impl HolderSigningKey {
     /// Draws a key.
     pub fn random<R: RngCore + CryptoRng>(rng: &mut R) -> Self {
         let mut bytes = Zeroizing::new([0; 32]);
@@ -449,8 +449,8 @@ mod tests {
         Schema::from_json("t.json", json.as_bytes()).unwrap()
     }
 
-    fn key(number: u64) -> HolderKey {
-        HolderKey::random(&mut ChaCha20Rng::seed_from_u64(number))
+    fn key(number: u64) -> HolderSigningKey {
+        HolderSigningKey::random(&mut ChaCha20Rng::seed_from_u64(number))
     }
 
     fn roster(partition: Partition, columns: &[&[&str]]) -> Roster {

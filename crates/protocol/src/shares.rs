@@ -8,7 +8,7 @@
 //! statement: dataset, job, run, positions and request. The sum is what was released, if all is well.
 
 use crate::Error;
-use crate::roster::{HolderKey, Member};
+use crate::roster::{HolderSigningKey, Member};
 use hkdf::Hkdf;
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -36,7 +36,7 @@ impl Masks {
     ///
     /// # Errors
     /// [`Error::Signature`] where the roster has another key for it, or one that is none.
-    pub fn new(number: u32, members: &[Member], key: &HolderKey) -> Result<Self, Error> {
+    pub fn new(number: u32, members: &[Member], key: &HolderSigningKey) -> Result<Self, Error> {
         let own = members.get(number as usize).map(|member| member.key);
         if own != Some(key.public()) {
             let reason = "the roster has another key for this holder than this machine";
@@ -101,9 +101,11 @@ pub fn unmask(shares: &[&[u64]]) -> Option<Vec<i64>> {
 mod tests {
     use super::*;
 
-    fn setting() -> (Vec<HolderKey>, Vec<Member>) {
-        let keys: Vec<_> = (1..4).map(|n| HolderKey::from_bytes(&[n; 32])).collect();
-        let member = |key: &HolderKey| Member {
+    fn setting() -> (Vec<HolderSigningKey>, Vec<Member>) {
+        let keys: Vec<_> = (1..4)
+            .map(|n| HolderSigningKey::from_bytes(&[n; 32]))
+            .collect();
+        let member = |key: &HolderSigningKey| Member {
             account: format!("{:02x}", key.public()[0]),
             columns: Vec::new(),
             record_bound: 50,

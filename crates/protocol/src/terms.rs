@@ -16,7 +16,7 @@ use crate::panel::{KeyService, check_services};
 use crate::roster::{Contribution, Member, Partition, Roster};
 use fhaim_domain::{Domain, Schema, Version};
 use fhaim_dp::{LadderPlan, Leak, PAGE, Rho, accounting};
-use fhaim_he::shares::FirstRound;
+use fhaim_he::key_sharing::FirstRound;
 use fhaim_he::{Demand, EvaluationKeys, Layout, ParameterSet, Parameters, RosterShape};
 use fhaim_release::{Catalogue, Choice, Holders, Job, MAX_CENTRED, Need, Options, Workload};
 use serde::{Deserialize, Serialize};

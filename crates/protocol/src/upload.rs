@@ -9,7 +9,9 @@ use crate::encryption::{Encryption, Form, NO_SUCH_OBJECT, OTHER_LENGTH, Payload}
 use crate::noise::UploadedLadder;
 use fhaim_domain::Domain;
 use fhaim_dp::{LEVEL_VECTORS, LadderPlan};
-use fhaim_he::{Chunks, Columns, EncryptedTable, HolderKeys, Layout, ParameterSet, Parameters};
+use fhaim_he::{
+    Chunks, Columns, EncryptedTable, Layout, ParameterSet, Parameters, UploadSwitchKeys,
+};
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr, sync::Arc};
 
@@ -241,7 +243,7 @@ pub struct Upload {
     /// Noise for every release to come.
     pub ladder: UploadedLadder,
     /// The switching keys of a sole holder.
-    pub keys: Option<Arc<HolderKeys>>,
+    pub keys: Option<Arc<UploadSwitchKeys>>,
 }
 
 impl Upload {
@@ -401,7 +403,7 @@ mod tests {
     fn objects_are_decoded_strictly() {
         let params = Parameters::new(WIDE).unwrap();
         let mut rng = rand_chacha::ChaCha20Rng::from_seed([1; 32]);
-        let key = fhaim_he::HolderKey::random(&params, &mut rng).unwrap();
+        let key = fhaim_he::UploadKey::random(&params, &mut rng).unwrap();
         let ciphertexts = key.encrypt(&[1, 2, 3], &mut rng).unwrap();
         let bytes = Payload::Seeded(ciphertexts.clone()).encode(&params);
         let object = Object::Column {

@@ -7,7 +7,7 @@
 
 use crate::Error;
 use crate::request::DatasetId;
-use crate::roster::{HolderKey, Member, MemberSignature};
+use crate::roster::{HolderSigningKey, Member, MemberSignature};
 use fhaim_he::Parameters;
 use hpke::aead::ChaCha20Poly1305;
 use hpke::kdf::HkdfSha256;
@@ -50,7 +50,7 @@ impl SeedRequest {
     }
 
     /// Signs the request as the holder.
-    pub fn sign(&self, key: &HolderKey) -> MemberSignature {
+    pub fn sign(&self, key: &HolderSigningKey) -> MemberSignature {
         key.sign_message(&self.message())
     }
 
@@ -155,11 +155,11 @@ impl OneTimeKey {
 pub fn upload_key(
     params: &Parameters,
     seeds: Vec<Zeroizing<[u8; 32]>>,
-) -> Result<fhaim_he::HolderKey, Error> {
+) -> Result<fhaim_he::UploadKey, Error> {
     if seeds.len() != params.shares() {
         return Err(Error::Seed("there is not one seed from each key service"));
     }
-    Ok(fhaim_he::HolderKey::from_seeds(params, seeds)?)
+    Ok(fhaim_he::UploadKey::from_seeds(params, seeds)?)
 }
 
 #[cfg(test)]
@@ -205,8 +205,8 @@ mod tests {
 
     #[test]
     fn request_is_verified_with_the_signers_key_only() {
-        let [signer, other] = [1, 2].map(|n| HolderKey::from_bytes(&[n; 32]));
-        let member = |key: &HolderKey| Member {
+        let [signer, other] = [1, 2].map(|n| HolderSigningKey::from_bytes(&[n; 32]));
+        let member = |key: &HolderSigningKey| Member {
             account: "holder".to_owned(),
             columns: Vec::new(),
             record_bound: 1,

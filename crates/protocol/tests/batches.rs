@@ -4,7 +4,7 @@
 
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{Ladder, LadderPlan, Rho};
-use fhaim_he::{Chunks, Columns, Error, HolderKey, Layout, Parameters, Section, WIDE};
+use fhaim_he::{Chunks, Columns, Error, Layout, Parameters, Section, UploadKey, WIDE};
 use fhaim_protocol::{
     computation::{Answer, Computation},
     crypto::{CryptoService, judge::Rules},
@@ -107,7 +107,7 @@ fn dataset(jobs: usize) -> (Computation, Vec<Window>) {
     let plan = LadderPlan::with_levels(positions, run.levels()).unwrap();
     let ladder = Ladder::draw(plan, &mut rng);
     let upload_plan = UploadPlan::for_table(&domain, 100, plan, &WIDE).unwrap();
-    let own = HolderKey::random(&params, &mut rng).unwrap();
+    let own = UploadKey::random(&params, &mut rng).unwrap();
     let encryptor = Encryptor::sole(&public, &own);
     let noise = Noise::Drawn(&ladder);
     let holder = Holder::new(&table, 1000, noise, encryptor, upload_plan).unwrap();

@@ -5,7 +5,7 @@
 
 use fhaim_domain::{Counted, Schema, Table};
 use fhaim_dp::{Allocator, Ladder, LadderPlan, Rho};
-use fhaim_he::{COMPACT, HolderKey, ParameterSet, Parameters, RosterShape, STANDARD, WIDE};
+use fhaim_he::{COMPACT, ParameterSet, Parameters, RosterShape, STANDARD, UploadKey, WIDE};
 use fhaim_protocol::Error;
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::counts::CountTables;
@@ -107,7 +107,7 @@ fn setting(set: ParameterSet, holders: &Holders, rows: &[usize], plan: LadderPla
     let ladders: Vec<Ladder> = parts.iter().map(|_| Ladder::draw(plan, &mut rng)).collect();
     let uploads = parts.iter().zip(&ladders).enumerate();
     let uploads = uploads.map(|(number, (part, ladder))| {
-        let key = HolderKey::from_seeds(&params, vec![crypto.upload_seed(number)]);
+        let key = UploadKey::from_seeds(&params, vec![crypto.upload_seed(number)]);
         upload(part, ladder, &key.unwrap(), &mut rng)
     });
     let uploads: Vec<Upload> = uploads.collect();
@@ -130,7 +130,7 @@ fn roster_shape(holders: &Holders) -> RosterShape {
     }
 }
 
-fn upload(table: &Table, ladder: &Ladder, key: &HolderKey, rng: &mut ChaCha20Rng) -> Upload {
+fn upload(table: &Table, ladder: &Ladder, key: &UploadKey, rng: &mut ChaCha20Rng) -> Upload {
     let set = key.params().set();
     let plan = UploadPlan::for_table(table.domain(), table.records(), ladder.plan(), set);
     let plan = plan.unwrap().under(Encryption::RosterKey);
@@ -319,7 +319,7 @@ fn a_run_of_several_holders_is_that_of_the_pooled_table() {
 /// Uploads of two holders and the dataset's keys.
 struct Uploads {
     secret: fhaim_he::SecretKey,
-    keys: Vec<HolderKey>,
+    keys: Vec<UploadKey>,
     whole: Table,
     rng: ChaCha20Rng,
 }
@@ -329,7 +329,7 @@ impl Uploads {
         let mut rng = ChaCha20Rng::seed_from_u64(3);
         let params = Parameters::new(COMPACT).unwrap();
         let secret = fhaim_he::SecretKey::random(&params, &mut rng).unwrap();
-        let key = |n| HolderKey::from_seeds(&params, vec![secret.upload_seed(n)]).unwrap();
+        let key = |n| UploadKey::from_seeds(&params, vec![secret.upload_seed(n)]).unwrap();
         Self {
             keys: (0..3).map(key).collect(),
             whole: table(&[3, 2], 50, &mut rng),
@@ -526,9 +526,9 @@ fn counted_of(
             tally.add(&piece.collect::<Vec<_>>()).unwrap();
         }
         let key = match encryption {
-            Encryption::OwnKey => HolderKey::random(&params, &mut rng),
+            Encryption::OwnKey => UploadKey::random(&params, &mut rng),
             Encryption::RosterKey => {
-                HolderKey::from_seeds(&params, vec![crypto.upload_seed(number)])
+                UploadKey::from_seeds(&params, vec![crypto.upload_seed(number)])
             }
         };
         let key = key.unwrap();
@@ -596,7 +596,7 @@ fn a_tally_counts_what_its_terms_allow() {
     }
     assert_eq!(tally.records(), 0);
     let params = Parameters::new(COMPACT).unwrap();
-    let key = HolderKey::random(&params, &mut rng).unwrap();
+    let key = UploadKey::random(&params, &mut rng).unwrap();
     let plan = CountsPlan::new(table.domain(), ladder_plan()).unwrap();
     let plan = plan.under(Encryption::RosterKey);
     let encryptor = Encryptor::of_roster(&key);
@@ -619,7 +619,7 @@ fn counts_of_another_roster_are_refused() {
         let refused = SwitchKeys::of_roster(&keys, other);
         assert!(matches!(refused, Err(Error::Object(_))), "{refused:?}");
     }
-    let key = |n| HolderKey::from_seeds(&params, vec![secret.upload_seed(n)]).unwrap();
+    let key = |n| UploadKey::from_seeds(&params, vec![secret.upload_seed(n)]).unwrap();
     let key = [key(0), key(1)];
     let encrypted = |holder: usize| Payload::Seeded(key[holder].encrypt(&[1], &mut rng).unwrap());
     let sent = [0, 1].map(encrypted);

@@ -5,7 +5,7 @@
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{LadderKey, LadderPlan};
 use fhaim_he::{
-    COMPACT, HolderKey, Layout, ParameterSet, Parameters, PublicKey, STANDARD, SecretKey,
+    COMPACT, Layout, ParameterSet, Parameters, PublicKey, STANDARD, SecretKey, UploadKey,
 };
 use fhaim_protocol::Error;
 use fhaim_protocol::computation::{Answer, Computation};
@@ -59,11 +59,11 @@ impl Setting {
         }
     }
 
-    fn own(&mut self) -> HolderKey {
-        HolderKey::random(&self.params, &mut self.rng).unwrap()
+    fn own(&mut self) -> UploadKey {
+        UploadKey::random(&self.params, &mut self.rng).unwrap()
     }
 
-    fn send(&mut self, own: &HolderKey) -> Stored {
+    fn send(&mut self, own: &UploadKey) -> Stored {
         let encryptor = Encryptor::sole(&self.public, own);
         let holder = Holder::new(&self.table, 10_000, Noise::Fresh, encryptor, self.plan).unwrap();
         let rng = &mut self.rng;

@@ -5,9 +5,9 @@
 
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{Ladder, LadderPlan, Rho};
-use fhaim_he::shares::{KeyShare, Opening, combine};
+use fhaim_he::key_sharing::{KeyShare, Opening, combine};
 use fhaim_he::{
-    DEGREE, HolderKey, PAGE, ParameterSet, Parameters, RosterShape, STANDARD, SecretKey, WIDE,
+    DEGREE, PAGE, ParameterSet, Parameters, RosterShape, STANDARD, SecretKey, UploadKey, WIDE,
 };
 use fhaim_protocol::Error;
 use fhaim_protocol::computation::Computation;
@@ -181,7 +181,7 @@ fn setting_with(set: ParameterSet, count: usize, roster: Roster, witness: bool) 
     let upload = |(number, (part, ladder)): (usize, (&Table, &Ladder))| {
         let upload = UploadPlan::for_table(part.domain(), part.records(), plan, &set).unwrap();
         let upload_key = match roster {
-            Roster::None => HolderKey::random(&params, &mut rng).unwrap(),
+            Roster::None => UploadKey::random(&params, &mut rng).unwrap(),
             Roster::Records | Roster::Columns => {
                 let shares = services
                     .iter()

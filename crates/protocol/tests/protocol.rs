@@ -6,8 +6,8 @@
 use fhaim_domain::{Domain, Schema, Table};
 use fhaim_dp::{Allocator, Ladder, LadderPlan, Rho, Span};
 use fhaim_he::{
-    COMPACT, Cell, Ciphertext, Combination, EncryptedTable, Evaluator, Factors, HolderKey, Layout,
-    PAGE, Page, ParameterSet, Parameters, PublicKey, RosterShape, STANDARD, WIDE, Work, seal,
+    COMPACT, Cell, Ciphertext, Combination, EncryptedTable, Evaluator, Factors, Layout, PAGE, Page,
+    ParameterSet, Parameters, PublicKey, RosterShape, STANDARD, UploadKey, WIDE, Work, seal,
 };
 use fhaim_protocol::{
     Error,
@@ -129,10 +129,10 @@ fn upload_key(
     crypto: &CryptoService,
     params: &Parameters,
     rng: &mut ChaCha20Rng,
-) -> HolderKey {
+) -> UploadKey {
     match encryption {
-        Encryption::OwnKey => HolderKey::random(params, rng),
-        Encryption::RosterKey => HolderKey::from_seeds(params, vec![crypto.upload_seed(0)]),
+        Encryption::OwnKey => UploadKey::random(params, rng),
+        Encryption::RosterKey => UploadKey::from_seeds(params, vec![crypto.upload_seed(0)]),
     }
     .unwrap()
 }
@@ -140,7 +140,7 @@ fn upload_key(
 fn encryptor<'a>(
     encryption: Encryption,
     public: &'a PublicKey,
-    key: &'a HolderKey,
+    key: &'a UploadKey,
 ) -> Encryptor<'a> {
     match encryption {
         Encryption::OwnKey => Encryptor::sole(public, key),
@@ -322,7 +322,7 @@ fn a_table_over_the_record_bound_is_refused() {
     let public = setting.crypto.public_key(&mut rng).unwrap();
     let domain = setting.table.domain();
     let plan = UploadPlan::for_table(domain, 30, setting.ladder.plan(), &COMPACT).unwrap();
-    let own = HolderKey::random(public.params(), &mut rng).unwrap();
+    let own = UploadKey::random(public.params(), &mut rng).unwrap();
     let holder = |bound| {
         let noise = Noise::Drawn(&setting.ladder);
         let encryptor = Encryptor::sole(&public, &own);
@@ -347,7 +347,7 @@ fn a_plan_that_is_not_the_tables_is_refused() {
     let setting = setting(COMPACT, &[3, 2, 5], 30, 1.0);
     let mut rng = ChaCha20Rng::seed_from_u64(6);
     let public = setting.crypto.public_key(&mut rng).unwrap();
-    let own = HolderKey::random(public.params(), &mut rng).unwrap();
+    let own = UploadKey::random(public.params(), &mut rng).unwrap();
     let ladder = setting.ladder.plan();
     let plan = |sizes: Vec<usize>, records, ladder, set| {
         UploadPlan::for_table(&Domain::new(sizes), records, ladder, set).unwrap()
@@ -530,7 +530,7 @@ fn a_page_with_too_much_noise_is_refused() {
     let public = setting.crypto.public_key(&mut rng).unwrap();
     let keys = setting.crypto.evaluation_keys(None, &mut rng).unwrap();
     let layout = Layout::for_records(100).unwrap();
-    let own = HolderKey::random(public.params(), &mut rng).unwrap();
+    let own = UploadKey::random(public.params(), &mut rng).unwrap();
     let switch_keys = own.switch_keys(&public, Some(layout), &mut rng).unwrap();
     let ones = own.encrypt(&[1; 100], &mut rng).unwrap();
     let ones = ones.into_iter().map(|c| c.expand(public.params()).unwrap());
@@ -608,7 +608,7 @@ fn jobs_are_restored_and_have_a_run_each() {
     let keys = crypto.evaluation_keys(None, &mut rng).unwrap();
     let ladder = Ladder::draw(plan, &mut rng);
     let upload_plan = UploadPlan::for_table(&domain, records, plan, &COMPACT).unwrap();
-    let own = HolderKey::random(&params, &mut rng).unwrap();
+    let own = UploadKey::random(&params, &mut rng).unwrap();
     let encryptor = Encryptor::sole(&public, &own);
     let noise = Noise::Drawn(&ladder);
     let holder = Holder::new(&table, BOUND, noise, encryptor, upload_plan).unwrap();

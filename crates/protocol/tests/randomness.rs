@@ -5,7 +5,7 @@
 
 use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
 use fhaim_dp::LadderPlan;
-use fhaim_he::{COMPACT, HolderKey, Parameters, SecretKey};
+use fhaim_he::{COMPACT, Parameters, SecretKey, UploadKey};
 use fhaim_protocol::encryption::Encryptor;
 use fhaim_protocol::holder::{self, Holder, Noise};
 use fhaim_protocol::upload::{Object, UploadPlan};
@@ -56,7 +56,7 @@ fn an_object_is_encrypted_with_one_key() {
     let table = table();
     let ladder = LadderPlan::new(10, 1).unwrap();
     let plan = UploadPlan::for_table(table.domain(), table.records(), ladder, &COMPACT).unwrap();
-    let own = HolderKey::random(&params, &mut rng).unwrap();
+    let own = UploadKey::random(&params, &mut rng).unwrap();
     let encryptor = Encryptor::sole(&public, &own);
     let holder = Holder::new(&table, u64::MAX, Noise::Fresh, encryptor, plan).unwrap();
     let mut source = Source {

@@ -4,7 +4,7 @@
 
 use fhaim_domain::Schema;
 use fhaim_protocol::Error;
-use fhaim_protocol::roster::{Contribution, HolderKey, Member, Partition, Roster};
+use fhaim_protocol::roster::{Contribution, HolderSigningKey, Member, Partition, Roster};
 use fhaim_protocol::terms::{Plan, Terms};
 use fhaim_synth::Mechanisms;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ fn of_two(partition: Partition, columns: [&[&str]; 2]) -> Terms {
         account: format!("holder {number}"),
         columns: columns.iter().map(|&name| name.to_owned()).collect(),
         record_bound: 200,
-        key: HolderKey::from_bytes(&[number; 32]).public(),
+        key: HolderSigningKey::from_bytes(&[number; 32]).public(),
     };
     let roster = Roster {
         partition,
@@ -99,7 +99,7 @@ fn a_roster_by_columns_takes_no_copies_of_the_schema() {
             account: format!("holder {holder}"),
             columns: columns(holder),
             record_bound: 10,
-            key: HolderKey::from_bytes(&[holder as u8 + 1; 32]).public(),
+            key: HolderSigningKey::from_bytes(&[holder as u8 + 1; 32]).public(),
         };
         Roster {
             partition,

@@ -6,7 +6,7 @@
 
 use fhaim_domain::{Clique, Domain, Schema, Table};
 use fhaim_dp::{Ladder, LadderPlan, Rho};
-use fhaim_he::{HolderKey, Parameters, WIDE};
+use fhaim_he::{Parameters, UploadKey, WIDE};
 use fhaim_protocol::Error;
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::crypto::{CryptoService, judge::Rules};
@@ -80,7 +80,7 @@ fn setting(params: &Parameters) -> (CryptoService, Rules, DecryptRequest) {
     let public = crypto.public_key(&mut rng).unwrap();
     let keys = crypto.evaluation_keys(None, &mut rng).unwrap();
     let ladder = Ladder::draw(plan, &mut rng);
-    let key = HolderKey::random(params, &mut rng).unwrap();
+    let key = UploadKey::random(params, &mut rng).unwrap();
     let encryptor = Encryptor::sole(&public, &key);
     let plan = UploadPlan::for_table(&domain, table.records(), plan, &WIDE).unwrap();
     let holder = Holder::new(&table, BOUND, Noise::Drawn(&ladder), encryptor, plan).unwrap();

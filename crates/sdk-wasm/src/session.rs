@@ -5,7 +5,7 @@ use std::io::Read;
 use fhaim_domain::{RawColumn, ReadOptions, Table, infer_schema, read_csv};
 use fhaim_dp::generator;
 use fhaim_eval::{Fact, Report, evaluate, html_page};
-use fhaim_he::{DEGREE, HolderKey, ParameterSet, Parameters, PublicKey};
+use fhaim_he::{DEGREE, UploadKey, ParameterSet, Parameters, PublicKey};
 use fhaim_protocol::counts::tally::Tally;
 use fhaim_protocol::encryption::{Encryptor, key_from_text, key_to_text};
 use fhaim_protocol::holder::Noise;
@@ -42,7 +42,7 @@ pub struct Session {
     values: Vec<RawColumn>,
     prepared: Option<Prepared>,
     /// An upload key that is never used for data, with the number of its parameter set.
-    rehearsed: Option<(u8, HolderKey)>,
+    rehearsed: Option<(u8, UploadKey)>,
 }
 
 /// What a table is encrypted under.
@@ -51,7 +51,7 @@ struct Prepared {
     /// The dataset's public key, with which the upload key's switching keys are made.
     public: PublicKey,
     /// The upload key.
-    key: HolderKey,
+    key: UploadKey,
     plan: PartPlan,
     record_bound: u64,
     /// The table's counts, where these are uploaded.
@@ -90,7 +90,7 @@ impl Session {
             Request::Part { terms, part } => json(&Part::of(&terms, part)?),
             Request::Plan { terms, records } => json(&Planned::of(&terms, records)?),
             Request::Compose { costs, delta } => json(&Composed::of(&costs, delta)?),
-            Request::HolderKey { terms } => holder_key(*terms),
+            Request::UploadKey { terms } => holder_key(*terms),
             Request::Prepare { terms, holder_key } => self.prepare(&terms, &holder_key, input),
             Request::Encrypt { object } => self.encrypt(object),
             Request::Rehearse {
@@ -154,7 +154,7 @@ impl Session {
                 let set = ParameterSet::by_id(parameter_set);
                 let set = set.ok_or(Error::Order("there is no such parameter set"))?;
                 let params = Parameters::shared(set).map_err(failed)?;
-                let key = HolderKey::random(&params, &mut rng).map_err(failed)?;
+                let key = UploadKey::random(&params, &mut rng).map_err(failed)?;
                 &mut rehearsed.insert((parameter_set, key)).1
             }
         };
@@ -194,7 +194,7 @@ impl Session {
 fn holder_key(terms: Terms) -> Result<Answer, Error> {
     let params = terms.complete(&Mechanisms)?.plan()?.parameters()?;
     let mut rng = generator().map_err(|_| Error::Order("the browser gives no randomness"))?;
-    let key = HolderKey::random(&params, &mut rng).map_err(fhaim_protocol::Error::from)?;
+    let key = UploadKey::random(&params, &mut rng).map_err(fhaim_protocol::Error::from)?;
     json(&*key_to_text(&key))
 }
 

@@ -11,7 +11,7 @@ use std::process::Command;
 
 use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
 use fhaim_dp::{LadderPlan, PAGE, generator};
-use fhaim_he::{HolderKey, HolderKeys, Parameters, SecretKey};
+use fhaim_he::{UploadKey, UploadSwitchKeys, Parameters, SecretKey};
 use fhaim_protocol::encryption::{Encryptor, Payload};
 use fhaim_protocol::holder::{Holder, Noise};
 use fhaim_protocol::terms::{Plan, Terms};
@@ -92,7 +92,7 @@ fn upload_plan(plan: &Plan) -> UploadPlan {
 /// What an object encrypts, once it is switched to the dataset's key.
 fn decrypted(
     payload: Payload,
-    keys: &HolderKeys,
+    keys: &UploadSwitchKeys,
     params: &Parameters,
     secret: &SecretKey,
 ) -> Vec<i128> {
@@ -119,7 +119,7 @@ fn the_modules_ciphertexts_decrypt_as_the_native_holders() {
     run(&module, &folder);
 
     let upload = upload_plan(&plan);
-    let own = HolderKey::random(&params, &mut rng).unwrap();
+    let own = UploadKey::random(&params, &mut rng).unwrap();
     let encryptor = Encryptor::sole(&public, &own);
     let native = Holder::new(&table, terms.record_bound, Noise::Fresh, encryptor, upload).unwrap();
     let native_keys = native.encrypt(Object::Keys, &mut rng).unwrap();

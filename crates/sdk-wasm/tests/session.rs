@@ -6,7 +6,7 @@ use fhaim_domain::Schema;
 use fhaim_dp::generator;
 use fhaim_he::{Layout, SecretKey};
 use fhaim_protocol::panel::{KeyService, ServiceKey};
-use fhaim_protocol::roster::{HolderKey, Member, Partition, Roster};
+use fhaim_protocol::roster::{HolderSigningKey, Member, Partition, Roster};
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::Object;
 use fhaim_sdk_wasm::{Answer, Session};
@@ -355,7 +355,7 @@ fn upload_of_a_rosters_holder_is_refused() {
         account: format!("holder {number}"),
         columns: Vec::new(),
         record_bound: 64,
-        key: HolderKey::from_bytes(&[number; 32]).public(),
+        key: HolderSigningKey::from_bytes(&[number; 32]).public(),
     };
     let terms = Terms {
         record_bound: 128,

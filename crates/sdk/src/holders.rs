@@ -3,9 +3,9 @@
 use fhaim_api::dataset::Dataset;
 use fhaim_api::keys::{KeySet, NewSignature, UploadKeyRequest, UploadKeySeeds};
 use fhaim_api::problem::ProblemKind;
-use fhaim_he::{HolderKey as UploadKey, Parameters};
+use fhaim_he::{Parameters, UploadKey};
 use fhaim_protocol::request::DatasetId;
-use fhaim_protocol::roster::HolderKey;
+use fhaim_protocol::roster::HolderSigningKey;
 use fhaim_protocol::upload_key::{OneTimeKey, SeedRequest, upload_key};
 use reqwest::Method;
 
@@ -13,7 +13,7 @@ use crate::client::Body;
 use crate::{Client, Error};
 
 /// Refuses a key that is not the one that the roster has of a holder.
-fn check_signer(dataset: &Dataset, number: u32, key: &HolderKey) -> Result<(), Error> {
+fn check_signer(dataset: &Dataset, number: u32, key: &HolderSigningKey) -> Result<(), Error> {
     let roster = dataset.terms.0.roster.as_ref();
     let member = roster.and_then(|roster| roster.holders.get(number as usize));
     if member.ok_or(Error::Outsider(dataset.id))?.key == key.public() {
@@ -31,7 +31,7 @@ impl Client {
     /// # Errors
     /// [`Error::Outsider`], [`Error::OtherKey`], [`Error::Disagreement`]; what the crypto service
     /// refuses.
-    pub async fn sign(&self, dataset: &Dataset, key: &HolderKey) -> Result<KeySet, Error> {
+    pub async fn sign(&self, dataset: &Dataset, key: &HolderSigningKey) -> Result<KeySet, Error> {
         let number = self.part_number(dataset).await?;
         check_signer(dataset, number, key)?;
         let (_, set) = self.prepare_keys(dataset).await?;
@@ -52,7 +52,7 @@ impl Client {
         dataset: &Dataset,
         set: &KeySet,
         params: &Parameters,
-        key: &HolderKey,
+        key: &HolderSigningKey,
     ) -> Result<UploadKey, Error> {
         let number = self.part_number(dataset).await?;
         check_signer(dataset, number, key)?;

@@ -12,7 +12,7 @@
 use fhaim_api::Digest;
 use fhaim_domain::Version;
 use fhaim_dp::generator;
-use fhaim_he::{HolderKey, Parameters};
+use fhaim_he::{Parameters, UploadKey};
 use fhaim_protocol::encryption::{key_from_text, key_to_text};
 use fhaim_protocol::upload::Object;
 use serde::{Deserialize, Serialize};
@@ -261,7 +261,7 @@ impl Journal {
     /// # Errors
     /// [`Error::Journal`] for a key of other parameters, for objects that were sent under none, and where the
     /// file cannot be written; [`Error::Protocol`] where the system has no randomness.
-    pub(crate) fn holder_key(&mut self, params: &Parameters) -> Result<HolderKey, Error> {
+    pub(crate) fn holder_key(&mut self, params: &Parameters) -> Result<UploadKey, Error> {
         if !self.sent.is_empty() {
             let Some(key) = &self.key else {
                 return Err(self.fault(&"it lacks the key that objects were sent under: remove it"));
@@ -270,7 +270,7 @@ impl Journal {
             return key.map_err(|error| self.fault(&error));
         }
         let mut rng = generator().map_err(fhaim_protocol::Error::from)?;
-        let key = HolderKey::random(params, &mut rng).map_err(fhaim_protocol::Error::from)?;
+        let key = UploadKey::random(params, &mut rng).map_err(fhaim_protocol::Error::from)?;
         let line = KeyLine {
             holder_key: key_to_text(&key).to_string(),
         };

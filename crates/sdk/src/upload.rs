@@ -9,12 +9,12 @@ use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{Complete, Missing, Upload, UploadState};
 use fhaim_domain::Table;
 use fhaim_dp::{Ladder, LadderKey, fork, generator};
-use fhaim_he::{HolderKey, Layout, PublicKey};
+use fhaim_he::{Layout, PublicKey, UploadKey};
 use fhaim_protocol::counts::tally::Tally;
 use fhaim_protocol::encryption::{Encryption, Encryptor};
 use fhaim_protocol::holder::{Noise, check_records};
 use fhaim_protocol::part::{Content, PartHolder, PartPlan};
-use fhaim_protocol::roster::HolderKey as SigningKey;
+use fhaim_protocol::roster::HolderSigningKey;
 use fhaim_protocol::upload::Object;
 use futures_util::{StreamExt, stream};
 use reqwest::Method;
@@ -77,7 +77,7 @@ pub struct Source {
     pub noise: NoiseSource,
     /// The key that the holder signs with, where the dataset has several holders: it signs the request for the upload
     /// key.
-    pub signer: Option<Arc<SigningKey>>,
+    pub signer: Option<Arc<HolderSigningKey>>,
 }
 
 /// Where a holder's noise comes from.
@@ -437,7 +437,7 @@ fn manifest(objects: &BTreeMap<String, Digest>) -> Digest {
 fn encrypt(
     (source, key): (&Source, Option<LadderKey>),
     record_bound: u64,
-    (public, upload_key): (PublicKey, HolderKey),
+    (public, upload_key): (PublicKey, UploadKey),
     plan: PartPlan,
     objects: Vec<Object>,
 ) -> mpsc::Receiver<Result<(Object, Bytes), Error>> {

@@ -349,7 +349,7 @@ mod tests {
     use datafusion::datasource::memory::MemorySourceConfig;
     use fhaim_he::{
         Backend, COMPACT, Cell, Combination, EncryptedTable, EvaluationContext, Factors,
-        HolderCiphertext, HolderKey, Layout, Parameters, Place, Plan, SecretKey, Threads,
+        UploadCiphertext, UploadKey, Layout, Parameters, Place, Plan, SecretKey, Threads,
     };
     use fhaim_platform::{blobs::Blobs, config};
     use rand::SeedableRng;
@@ -363,9 +363,9 @@ mod tests {
         let public = secret.public_key(&mut rng).unwrap();
         let keys = secret.evaluation_keys(&mut rng).unwrap();
         let layout = Layout::for_records(2 * 8192).unwrap();
-        let upload = HolderKey::random(&params, &mut rng).unwrap();
+        let upload = UploadKey::random(&params, &mut rng).unwrap();
         let own = upload.switch_keys(&public, Some(layout), &mut rng).unwrap();
-        let mut chunk = || -> Vec<HolderCiphertext> {
+        let mut chunk = || -> Vec<UploadCiphertext> {
             let sent = upload.encrypt(&[1; 8192], &mut rng).unwrap().into_iter();
             sent.map(|one| one.expand(&params).unwrap()).collect()
         };

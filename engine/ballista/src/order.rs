@@ -5,7 +5,7 @@
 
 use datafusion::error::{DataFusionError, Result};
 use fhaim_he::{
-    Columns, HolderKeyId, Layout, ParameterSet, Parameters, Place, ProductKey, Section, TileTask,
+    Columns, UploadKeyId, Layout, ParameterSet, Parameters, Place, ProductKey, Section, TileTask,
 };
 use prost::Message;
 use std::sync::Arc;
@@ -125,7 +125,7 @@ impl From<&Section> for WireSection {
         Self {
             end: section.chunks.end as u64,
             key: match section.key {
-                ProductKey::Upload(HolderKeyId(id)) => id.to_vec(),
+                ProductKey::Upload(UploadKeyId(id)) => id.to_vec(),
                 ProductKey::Joint => Vec::new(),
             },
         }
@@ -142,7 +142,7 @@ fn sections(wire: Vec<WireSection>, chunks: usize) -> Result<Vec<Section>> {
             [] => ProductKey::Joint,
             id => {
                 let id = id.try_into();
-                ProductKey::Upload(HolderKeyId(id.map_err(|_| refused("a key's name"))?))
+                ProductKey::Upload(UploadKeyId(id.map_err(|_| refused("a key's name"))?))
             }
         };
         if end <= start {
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn sections_survive_the_wire_and_cover_the_table() {
-        let id = ProductKey::Upload(HolderKeyId([7; 16]));
+        let id = ProductKey::Upload(UploadKeyId([7; 16]));
         let section = |chunks, key| Section { chunks, key };
         let all = [section(0..2, id), section(2..5, ProductKey::Joint)];
         let wire: Vec<WireSection> = all.iter().map(WireSection::from).collect();

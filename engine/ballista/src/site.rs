@@ -4,7 +4,7 @@ use crate::order::{Order, Packing};
 use datafusion::error::{DataFusionError, Result};
 use fhaim_api::Digest;
 use fhaim_he::{
-    Backend, Chunks, Columns, EvaluationContext, EvaluationKeys, HolderKeys, Layout, Parameters,
+    Backend, Chunks, Columns, EvaluationContext, EvaluationKeys, UploadSwitchKeys, Layout, Parameters,
     Partial, Place, Section, Threads, TileSums,
 };
 use fhaim_platform::blobs::{BlobError, Blobs};
@@ -39,7 +39,7 @@ pub struct Site {
     runtime: Handle,
     keys: Kept<EvaluationKeys>,
     /// Of sole holders.
-    holders: Kept<HolderKeys>,
+    holders: Kept<UploadSwitchKeys>,
     /// Bytes read from the blob store.
     read: AtomicU64,
     /// Tasks in a row that memory was lacking for.
@@ -123,11 +123,11 @@ impl Site {
     fn keys(
         &self,
         packing: &Packing,
-    ) -> fhaim_he::Result<(Arc<EvaluationKeys>, Option<Arc<HolderKeys>>)> {
+    ) -> fhaim_he::Result<(Arc<EvaluationKeys>, Option<Arc<UploadSwitchKeys>>)> {
         let params = &packing.params;
         let decode = |bytes: &[u8]| EvaluationKeys::from_bytes(params, bytes);
         let keys = self.once(&self.keys, &packing.keys, decode)?;
-        let decode = |bytes: &[u8]| HolderKeys::from_bytes(params, Some(packing.layout), bytes);
+        let decode = |bytes: &[u8]| UploadSwitchKeys::from_bytes(params, Some(packing.layout), bytes);
         let holder = packing.holder.as_ref();
         let holder = holder.map(|place| self.once(&self.holders, place, decode));
         Ok((keys, holder.transpose()?))
@@ -191,7 +191,7 @@ impl Site {
 /// What computes on the columns of a sole holder, or of a roster.
 fn context<'a>(
     keys: &'a EvaluationKeys,
-    holder: Option<&'a HolderKeys>,
+    holder: Option<&'a UploadSwitchKeys>,
     layout: Layout,
 ) -> fhaim_he::Result<EvaluationContext<'a>> {
     let context = EvaluationContext::new(keys, layout);

@@ -13,7 +13,7 @@ use fhaim_ballista::{Ballista, Settings};
 use fhaim_computation::engine::Certificates;
 use fhaim_he::{
     Backend, Cell, Chunks, Ciphertext, Columns, Combination, EncryptedTable, EvaluationKeys,
-    Evaluator, Factors, HolderKey, Layout, Mosaic, Parameters, Place, Rectangle, Result,
+    Evaluator, Factors, UploadKey, Layout, Mosaic, Parameters, Place, Rectangle, Result,
     RosterShape, STANDARD, SecretKey, Section, Threads, Work,
 };
 use rand::{Rng, SeedableRng};
@@ -107,7 +107,7 @@ impl Fixture {
         let layout = Layout::for_records(own_chunks * 8192).unwrap();
         let mut part = |holder: usize| {
             let seeds = vec![secret.upload_seed(holder)];
-            let upload = HolderKey::from_seeds(&params, seeds).unwrap();
+            let upload = UploadKey::from_seeds(&params, seeds).unwrap();
             let mut places = HashMap::new();
             let mut columns = Vec::new();
             for column in 0..COLUMNS {

@@ -8,9 +8,9 @@
 
 use fhaim_dp::{Digits, Ladder, LadderPlan, Leak, Ledger, Rho, vectors_of_digit};
 use fhaim_he::{
-    Ciphertext, CountsLayout, Demand, EncryptedCounts, EvaluationKeys, Evaluator, HolderCiphertext,
-    HolderKey, HolderKeys, LEAK_BITS, Layout, PAGE, ParameterSet, Parameters, PublicKey, SecretKey,
-    Weights, Work, coefficient, seal,
+    Ciphertext, CountsLayout, Demand, EncryptedCounts, EvaluationKeys, Evaluator, LEAK_BITS,
+    Layout, PAGE, ParameterSet, Parameters, PublicKey, SecretKey, UploadCiphertext, UploadKey,
+    UploadSwitchKeys, Weights, Work, coefficient, seal,
 };
 use rand::CryptoRng;
 use std::sync::Arc;
@@ -35,10 +35,10 @@ pub struct Setup {
 /// What a holder sends, all of it under an upload key that it then forgets.
 #[derive(Debug)]
 pub struct Upload {
-    switch_keys: Arc<HolderKeys>,
+    switch_keys: Arc<UploadSwitchKeys>,
     columns: EncryptedCounts,
     /// Of each page of the release the ladder's vectors that its variance takes, by plaintext modulus.
-    noise: Vec<Vec<Vec<HolderCiphertext>>>,
+    noise: Vec<Vec<Vec<UploadCiphertext>>>,
 }
 
 impl Setup {
@@ -134,9 +134,9 @@ pub fn encrypt<R: CryptoRng>(
             "records or noise of another shape than was agreed on".to_owned(),
         ));
     }
-    let key = HolderKey::random(&setup.params, rng)?;
+    let key = UploadKey::random(&setup.params, rng)?;
     let switch_keys = Arc::new(key.switch_keys(public, None, rng)?);
-    let mut encrypt = |values: &[i64]| -> Result<Vec<HolderCiphertext>, Error> {
+    let mut encrypt = |values: &[i64]| -> Result<Vec<UploadCiphertext>, Error> {
         let sent = key.encrypt(values, rng)?.into_iter();
         let expanded = sent.map(|one| one.expand(&setup.params));
         Ok(expanded.collect::<Result<_, _>>()?)
@@ -209,7 +209,7 @@ pub fn compute<R: CryptoRng>(
             let packed = packed.ok_or_else(|| Error::Shape("a page without cells".to_owned()))?;
             let noise = upload.noise.get(page).into_iter().flatten();
             let noise = noise.filter_map(|vector| vector.get(residue));
-            let noise = HolderCiphertext::sum(&setup.params, noise)?;
+            let noise = UploadCiphertext::sum(&setup.params, noise)?;
             let noise = upload.switch_keys.switch(&noise)?;
             sealed.push(seal(public, &packed, [&noise], 0..setup.used(page), rng)?);
         }

@@ -5,8 +5,8 @@ use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_api::problem::ProblemKind;
 use fhaim_he::{
-    Chunks, Columns, EncryptedTable, EvaluationKeys, HolderKeyId, Layout, Parameters, Place,
-    ProductKey, PublicKey, Section,
+    Chunks, Columns, EncryptedTable, EvaluationKeys, Layout, Parameters, Place, ProductKey,
+    PublicKey, Section, UploadKeyId,
 };
 use fhaim_platform::Failure;
 use fhaim_platform::blobs::{BlobError, Blobs};
@@ -274,7 +274,7 @@ impl Part {
     }
 
     /// The upload key that its objects are under.
-    async fn upload_key(&self) -> Result<HolderKeyId, Failure> {
+    async fn upload_key(&self) -> Result<UploadKeyId, Failure> {
         if !self.plan.contains(Object::Keys) {
             return uploads::upload_key(&self.stored, self.number);
         }
@@ -395,7 +395,7 @@ impl NoiseObjects for StoredNoise {
 struct StoredColumns {
     part: Part,
     plan: UploadPlan,
-    key: HolderKeyId,
+    key: UploadKeyId,
     kept: Option<EncryptedTable>,
 }
 

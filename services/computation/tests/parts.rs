@@ -19,7 +19,7 @@ use fhaim_platform::blobs::Blobs;
 use fhaim_platform::housekeeping::Housekeeping;
 use fhaim_platform::lease::Tasks;
 use fhaim_platform::runner::Work;
-use fhaim_protocol::roster::{HolderKey, Member, Partition, Roster};
+use fhaim_protocol::roster::{HolderSigningKey, Member, Partition, Roster};
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::{Object, UploadPlan};
 use fhaim_release::{ReleaseRequest, Statistic};
@@ -53,7 +53,7 @@ impl Two {
             } else {
                 1000
             },
-            key: HolderKey::from_bytes(&[number as u8 + 1; 32]).public(),
+            key: HolderSigningKey::from_bytes(&[number as u8 + 1; 32]).public(),
         };
         let terms = Terms {
             roster: Some(Roster {

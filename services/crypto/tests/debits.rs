@@ -16,7 +16,7 @@ use fhaim_crypto::keys::Part;
 use fhaim_crypto::{STEPS, State, keys, ledger};
 use fhaim_domain::Table;
 use fhaim_dp::Ladder;
-use fhaim_he::{EvaluationKeys, HolderKey, PublicKey, SecretKey};
+use fhaim_he::{EvaluationKeys, PublicKey, SecretKey, UploadKey};
 use fhaim_platform::Failure;
 use fhaim_platform::store::Store;
 use fhaim_platform::token::Peer;
@@ -65,7 +65,7 @@ impl Setting {
         let table = Table::new(Arc::new(terms(1).schema), columns.to_vec()).unwrap();
         let ladder = Ladder::draw(plan.ladder().unwrap(), &mut rng);
         let upload = UploadPlan::for_table(table.domain(), 40, ladder.plan(), &plan.set).unwrap();
-        let key = HolderKey::random(&params, &mut rng).unwrap();
+        let key = UploadKey::random(&params, &mut rng).unwrap();
         let encryptor = Encryptor::sole(&public, &key);
         let holder = Holder::new(&table, 600, Noise::Drawn(&ladder), encryptor, upload).unwrap();
         let upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();

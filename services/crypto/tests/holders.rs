@@ -20,7 +20,7 @@ use fhaim_platform::store::Store;
 use fhaim_platform::token::{Caller, Peer};
 use fhaim_protocol::crypto::chain::Freeze;
 use fhaim_protocol::request::DatasetId;
-use fhaim_protocol::roster::{Agreement, HolderKey, Member, Partition, Roster};
+use fhaim_protocol::roster::{Agreement, HolderSigningKey, Member, Partition, Roster};
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload_key::{OneTimeKey, SeedRequest, upload_key};
 use uuid::Uuid;
@@ -28,8 +28,8 @@ use uuid::Uuid;
 const OTHER: Uuid = Uuid::from_u128(2);
 const STRANGER: Uuid = Uuid::from_u128(3);
 
-fn key(number: u8) -> HolderKey {
-    HolderKey::from_bytes(&[number; 32])
+fn key(number: u8) -> HolderSigningKey {
+    HolderSigningKey::from_bytes(&[number; 32])
 }
 
 /// The account of a holder with this number, which begins with 1.

@@ -5,7 +5,7 @@
 use crate::setting::{DATASET, public_part};
 use fhaim_domain::Table;
 use fhaim_dp::{Ladder, PAGE, Span};
-use fhaim_he::{HolderKey, Parameters, RosterShape, SecretKey, coefficient};
+use fhaim_he::{Parameters, RosterShape, SecretKey, UploadKey, coefficient};
 use fhaim_protocol::Error;
 use fhaim_protocol::computation::{Answer, Computation};
 use fhaim_protocol::crypto::judge::{Book, Rules};
@@ -351,13 +351,13 @@ impl Encrypted {
         let (upload, own, keys) = if plan.runs == 2 || plan.set.has_squares() {
             (
                 upload,
-                HolderKey::random(&params, rng),
+                UploadKey::random(&params, rng),
                 secret.evaluation_keys(rng),
             )
         } else {
             (
                 upload.under(Encryption::RosterKey),
-                HolderKey::from_seeds(&params, vec![secret.upload_seed(0)]),
+                UploadKey::from_seeds(&params, vec![secret.upload_seed(0)]),
                 secret.roster_evaluation_keys(RosterShape::Records(1), rng),
             )
         };

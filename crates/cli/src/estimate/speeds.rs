@@ -8,8 +8,9 @@ use fhaim_domain::{Clique, Domain, Schema, Table, WriteOptions};
 use fhaim_dp::{Ladder, LadderPlan, Rho};
 use fhaim_he::{
     Cell, Combination, CountsLayout, DEGREE, EncryptedCounts, EncryptedTable, EvaluationKeys,
-    Evaluator, Factors, HolderCiphertext, HolderKey, HolderKeys, LEAVES_A_THREAD, Layout, PAGE,
-    Page, Parameters, PublicKey, SecretKey, SeededCiphertext, SquaredScore, Weights, Work, seal,
+    Evaluator, Factors, LEAVES_A_THREAD, Layout, PAGE, Page, Parameters, PublicKey, SecretKey,
+    SeededCiphertext, SquaredScore, UploadCiphertext, UploadKey, UploadSwitchKeys, Weights, Work,
+    seal,
 };
 use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, Passes, fit_once};
 use fhaim_release::Job;
@@ -194,12 +195,12 @@ impl Speeds {
 /// # Errors
 /// A system without randomness.
 pub(super) fn holder(params: &Parameters) -> Result<[f64; 2], Error> {
-    let key = HolderKey::random(params, &mut system()?)?;
+    let key = UploadKey::random(params, &mut system()?)?;
     Ok([encryption(&key)?, sample()?])
 }
 
 /// Seconds of an encryption when all cores encrypt, which two threads of one core do no faster than one.
-fn encryption(key: &HolderKey) -> Result<f64, Error> {
+fn encryption(key: &UploadKey) -> Result<f64, Error> {
     let params = key.params();
     let zeros = vec![0; DEGREE];
     let encrypt = |rng: &mut ChaCha20Rng| -> fhaim_he::Result<()> {
@@ -230,8 +231,8 @@ struct Bench {
     /// How cells are packed.
     layout: Layout,
     /// The upload key, and its switching keys.
-    upload: HolderKey,
-    switch_keys: Arc<HolderKeys>,
+    upload: UploadKey,
+    switch_keys: Arc<UploadSwitchKeys>,
 }
 
 impl Bench {
@@ -242,7 +243,7 @@ impl Bench {
         let public = secret.public_key(&mut rng)?;
         let keys = secret.evaluation_keys(&mut rng)?;
         key_digests(&public, &keys)?;
-        let upload = HolderKey::random(&params, &mut rng)?;
+        let upload = UploadKey::random(&params, &mut rng)?;
         let records = load.records.then_some(load.layout);
         let switch_keys = Arc::new(upload.switch_keys(&public, records, &mut rng)?);
         Ok(Self {
@@ -257,7 +258,7 @@ impl Bench {
     }
 
     /// At least this many polynomials of ones, as the computation service has them.
-    fn encrypted(&self, polynomials: usize) -> Result<Vec<Vec<HolderCiphertext>>, Error> {
+    fn encrypted(&self, polynomials: usize) -> Result<Vec<Vec<UploadCiphertext>>, Error> {
         let ones = vec![1; DEGREE];
         let times = polynomials.div_ceil(cores());
         on_all_cores(times, &|rng: &mut ChaCha20Rng| {
@@ -386,7 +387,7 @@ impl Bench {
         // The page is one under the first modulus: each takes as long.
         let (noise, added) = expanded.first().zip(converted.first()).ok_or(NONE)?;
         let sealed = least(|| {
-            HolderCiphertext::sum(params, repeat_n(noise, NOISES))?;
+            UploadCiphertext::sum(params, repeat_n(noise, NOISES))?;
             seal(&self.public, page, [added], 0..1, &mut rng)?;
             Ok(())
         })?;

@@ -12,7 +12,7 @@ use fhaim_api::{
     keys::Receipt,
 };
 use fhaim_files::{home, note};
-use fhaim_protocol::roster::HolderKey;
+use fhaim_protocol::roster::HolderSigningKey;
 use fhaim_sdk::{Client, Endpoints, Keeper, Login, Receipts};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -44,7 +44,7 @@ pub fn ladder(folder: &Path, dataset: Uuid) -> PathBuf {
 }
 
 /// The key that a holder signs with, from the folder. If there is none, one is made and kept.
-pub fn holder_key(folder: &Path) -> Result<HolderKey, Error> {
+pub fn holder_key(folder: &Path) -> Result<HolderSigningKey, Error> {
     let path = folder.join("holder.key");
     let _lock = home::lock(&path.with_extension("lock"))?;
     if let Some(kept) = home::read(&path)?.map(Zeroizing::new) {
@@ -55,9 +55,9 @@ pub fn holder_key(folder: &Path) -> Result<HolderKey, Error> {
                       another key made, with which no dataset of before can be signed"
                 .to_owned(),
         })?;
-        return Ok(HolderKey::from_bytes(&bytes));
+        return Ok(HolderSigningKey::from_bytes(&bytes));
     }
-    let key = HolderKey::random(&mut system()?);
+    let key = HolderSigningKey::random(&mut system()?);
     home::replace(&path, &*key.to_bytes())?;
     Ok(key)
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use fhaim_protocol::roster::{HolderKey, Member};
+use fhaim_protocol::roster::{HolderSigningKey, Member};
 
 use crate::{SCHEMA, fhaim, folder, stderr, table};
 
@@ -19,7 +19,7 @@ fn create(holders: &[&str], columns: [&[&str]; 2], more: &[&str]) -> String {
             account: card.clone(),
             columns: columns.iter().map(|&name| name.to_owned()).collect(),
             record_bound: 128,
-            key: HolderKey::from_bytes(&[number; 32]).public(),
+            key: HolderSigningKey::from_bytes(&[number; 32]).public(),
         };
         let member = serde_json::to_string(&member).unwrap();
         fs::write(folder.path().join(card), member).unwrap();

@@ -440,7 +440,7 @@ impl Ruling {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::roster::{HolderKey, Member};
+    use crate::roster::{HolderSigningKey, Member};
     use fhaim_domain::Domain;
     use fhaim_dp::{LadderPlan, Rho};
     use fhaim_release::Holders;
@@ -558,9 +558,9 @@ mod tests {
         standing.thaw(&two).unwrap();
     }
 
-    fn of_two() -> (Rules, [HolderKey; 2]) {
-        let keys = [[1; 32], [2; 32]].map(|secret| HolderKey::from_bytes(&secret));
-        let member = |key: &HolderKey| Member {
+    fn of_two() -> (Rules, [HolderSigningKey; 2]) {
+        let keys = [[1; 32], [2; 32]].map(|secret| HolderSigningKey::from_bytes(&secret));
+        let member = |key: &HolderSigningKey| Member {
             account: format!("{:02x}", key.public()[0]),
             columns: Vec::new(),
             record_bound: 50,

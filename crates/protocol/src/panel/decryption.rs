@@ -26,7 +26,7 @@ use crate::crypto::chain::Freeze;
 use crate::crypto::judge::Rules;
 use crate::request::{DecryptRequest, JobId, Part, SealedPage};
 use fhaim_he::Parameters;
-use fhaim_he::shares::{DecryptionShare, Opening, combine};
+use fhaim_he::key_sharing::{DecryptionShare, Opening, combine};
 use fhaim_release::ReleaseRequest;
 use fhaim_release::codec::Reader as Bytes;
 use sha2::{Digest, Sha256};

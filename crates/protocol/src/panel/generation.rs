@@ -5,9 +5,9 @@
 //! | commitment to a seed | a digest of step, sender and the next body |
 //! | seed | what the service puts into the common polynomials |
 //! | commitment to the first round | a digest |
-//! | first round | [`fhaim_he::shares::FirstRound`] |
+//! | first round | [`fhaim_he::key_sharing::FirstRound`] |
 //! | commitment to the second round | a digest |
-//! | second round | [`fhaim_he::shares::SecondRound`] |
+//! | second round | [`fhaim_he::key_sharing::SecondRound`] |
 //! | confirmation | digests of the public key and of the evaluation keys |
 //!
 //! No service sends a step's message before it has those of all earlier steps from all, and each message
@@ -27,7 +27,7 @@ use super::message::{Message, Step, write};
 use super::seat::Seat;
 use super::{Panel, ServiceKey};
 use crate::Error;
-use fhaim_he::shares::{Common, FirstRound, KeyShare, RoundSums, SecondRound};
+use fhaim_he::key_sharing::{Common, FirstRound, KeyShare, RoundSums, SecondRound};
 use fhaim_he::{EvaluationKeys, Parameters, PublicKey, RosterShape};
 use sha2::{Digest, Sha256};
 

@@ -6,7 +6,7 @@ use super::message::{Message, Step, write};
 use super::{Panel, ServiceKey};
 use crate::Error;
 use crate::request::{DecryptRequest, JobId, Part, SealedPage};
-use fhaim_he::shares::KeyShare;
+use fhaim_he::key_sharing::KeyShare;
 use fhaim_release::codec::{Reader as Bytes, Writer};
 
 /// A service's place in a panel.

@@ -3,7 +3,7 @@
 use super::generation::{KeyGeneration, SplitKey, Taken};
 use super::message::{Message, Step, write};
 use super::*;
-use fhaim_he::shares::{Common, KeyShare};
+use fhaim_he::key_sharing::{Common, KeyShare};
 use fhaim_he::{RosterShape, STANDARD};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;

@@ -148,7 +148,7 @@ fn roster(partition: Partition, columns: [&[&str]; 2]) -> Roster {
         account: format!("holder {number}"),
         columns: columns.iter().map(|&name| name.to_owned()).collect(),
         record_bound: 256,
-        key: crate::roster::HolderKey::from_bytes(&[number; 32]).public(),
+        key: crate::roster::HolderSigningKey::from_bytes(&[number; 32]).public(),
     };
     Roster {
         partition,
@@ -179,7 +179,7 @@ fn rosters_with_too_many_keys_are_refused() {
         let first = roster.holders[0].clone();
         let holder = |number| Member {
             account: format!("holder {number}"),
-            key: crate::roster::HolderKey::from_bytes(&[number; 32]).public(),
+            key: crate::roster::HolderSigningKey::from_bytes(&[number; 32]).public(),
             ..first.clone()
         };
         roster.holders = (1..=holders).map(holder).collect();

@@ -10,7 +10,7 @@ mod witness;
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{KeyedLadder, LadderKey, LadderPlan, Rho};
 use fhaim_he::{
-    Ciphertext, EvaluationKeys, HolderKey, PAGE, Parameters, PublicKey, WIDE, coefficient,
+    Ciphertext, EvaluationKeys, PAGE, Parameters, PublicKey, UploadKey, WIDE, coefficient,
 };
 use fhaim_protocol::{
     computation::Computation,
@@ -76,7 +76,7 @@ struct Setting {
     public: PublicKey,
     evaluation: EvaluationKeys,
     /// The holder's upload key.
-    own: HolderKey,
+    own: UploadKey,
     rng: ChaCha20Rng,
 }
 
@@ -108,7 +108,7 @@ impl Setting {
             public: crypto.public_key(&mut rng).unwrap(),
             evaluation: crypto.evaluation_keys(None, &mut rng).unwrap(),
             key: LadderKey::random(DATASET.0, &mut rng),
-            own: HolderKey::random(&params, &mut rng).unwrap(),
+            own: UploadKey::random(&params, &mut rng).unwrap(),
             table,
             run,
             params,

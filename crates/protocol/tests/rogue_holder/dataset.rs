@@ -3,10 +3,10 @@
 use crate::forge::extractor;
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{Ladder, LadderPlan, Rho};
-use fhaim_he::shares::{KeyShare, Opening, combine};
+use fhaim_he::key_sharing::{KeyShare, Opening, combine};
 use fhaim_he::{
-    DEGREE, EvaluationKeys, HolderKey, PAGE, ParameterSet, Parameters, PublicKey, RosterShape,
-    SecretKey, coefficient,
+    DEGREE, EvaluationKeys, PAGE, ParameterSet, Parameters, PublicKey, RosterShape, SecretKey,
+    UploadKey, coefficient,
 };
 use fhaim_protocol::Error;
 use fhaim_protocol::computation::Computation;
@@ -212,7 +212,7 @@ impl Case {
     }
 
     /// What a holder uploads who follows the protocol, through the bytes that it sends.
-    pub fn honest_objects(&self, holder: usize, key: &HolderKey) -> Objects {
+    pub fn honest_objects(&self, holder: usize, key: &UploadKey) -> Objects {
         let (table, noise) = (&self.tables[holder], self.noise(holder));
         let plan = self.part_plan(holder, Encryption::RosterKey);
         let tally = match &plan {
@@ -333,7 +333,7 @@ impl Dataset {
     }
 
     /// The upload key of a holder, from the seeds of all key services.
-    pub fn upload_key(&self, holder: usize) -> HolderKey {
+    pub fn upload_key(&self, holder: usize) -> UploadKey {
         let seeds = match &self.services {
             Services::One(one) => vec![one.0.upload_seed(holder)],
             Services::Several { services, .. } => {

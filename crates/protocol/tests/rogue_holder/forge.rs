@@ -3,7 +3,7 @@
 //! The second polynomial of an upload's ciphertext is the expansion of a seed. A rogue holder chooses the seed and every
 //! residue of the first polynomial.
 
-use fhaim_he::{Ciphertext, DEGREE, HolderKey, HolderKeyId, Parameters, SeededCiphertext};
+use fhaim_he::{Ciphertext, DEGREE, Parameters, SeededCiphertext, UploadKey, UploadKeyId};
 use fhaim_protocol::encryption::Payload;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -74,7 +74,7 @@ impl Forgery {
     }
 
     /// The object that takes the place of an honest one.
-    pub fn of(self, key: &HolderKey, honest: &Payload, rng: &mut ChaCha20Rng) -> Payload {
+    pub fn of(self, key: &UploadKey, honest: &Payload, rng: &mut ChaCha20Rng) -> Payload {
         let params = key.params();
         let honest = honest.clone().seeded().unwrap();
         if let Self::Message(scale, pattern) = self {
@@ -149,7 +149,7 @@ pub fn of_kind(kind: u8, mut bytes: Vec<u8>) -> Vec<u8> {
 }
 
 /// The same ciphertexts under the name of another key.
-pub fn renamed(params: &Parameters, payload: &Payload, id: HolderKeyId) -> Payload {
+pub fn renamed(params: &Parameters, payload: &Payload, id: UploadKeyId) -> Payload {
     let renamed = payload.clone().seeded().unwrap().into_iter().map(|one| {
         let mut bytes = one.to_bytes(params);
         bytes[HEADER..HEADER + 16].copy_from_slice(&id.0);

@@ -13,7 +13,7 @@ mod dataset;
 mod forge;
 
 use dataset::{Case, Dataset, Objects, Outcome, requests, table};
-use fhaim_he::{COMPACT, DEGREE, HolderKey, PAGE, ParameterSet, STANDARD, coefficient};
+use fhaim_he::{COMPACT, DEGREE, PAGE, ParameterSet, STANDARD, UploadKey, coefficient};
 use fhaim_protocol::Error;
 use fhaim_protocol::encryption::{Encryption, Payload};
 use fhaim_protocol::part::PartPlan;
@@ -49,7 +49,7 @@ impl Target {
 fn forged(
     case: &Case,
     holder: usize,
-    key: &HolderKey,
+    key: &UploadKey,
     target: Target,
     forgery: Forgery,
 ) -> Objects {
@@ -78,7 +78,7 @@ fn uploads(dataset: &Dataset, rogue: usize, objects: &Objects) -> Vec<Objects> {
 
 /// What the rogue's objects release in a dataset that has no other holder, under another secret key. The rogue makes
 /// the switching keys of its upload key itself.
-fn ideal(case: &Case, rogue: usize, key: &HolderKey, objects: &Objects) -> Outcome {
+fn ideal(case: &Case, rogue: usize, key: &UploadKey, objects: &Objects) -> Outcome {
     let case = case.alone(rogue);
     let mut dataset = Dataset::of_one(&case, 0x1dea1);
     let layout = match case.part_plan(0, Encryption::OwnKey) {

@@ -4,7 +4,7 @@ use fhaim_api::Digest;
 use fhaim_api::dataset::Dataset;
 use fhaim_domain::Version;
 use fhaim_protocol::crypto::chain::Tip;
-use fhaim_protocol::roster::HolderKey;
+use fhaim_protocol::roster::HolderSigningKey;
 use fhaim_protocol::shares::{Masks, unmask};
 use fhaim_protocol::terms::Outline;
 use fhaim_release::Statistic;
@@ -34,7 +34,7 @@ impl Client {
         dataset: &Dataset,
         records: &Records,
         kept: &KeptLadder,
-        key: &HolderKey,
+        key: &HolderSigningKey,
     ) -> Result<Share, Error> {
         let outline = summed(dataset)?;
         let (id, part) = (dataset.id, kept.part());

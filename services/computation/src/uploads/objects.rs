@@ -4,7 +4,7 @@ use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{Complete, Missing, Upload, UploadState};
-use fhaim_he::{HolderKeyId, Parameters};
+use fhaim_he::{Parameters, UploadKeyId};
 use fhaim_platform::Failure;
 use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
@@ -172,7 +172,7 @@ async fn enter(
 }
 
 /// The upload key that the key services made for a holder of a roster.
-pub fn upload_key(stored: &Stored, contribution: u32) -> Result<HolderKeyId, Failure> {
+pub fn upload_key(stored: &Stored, contribution: u32) -> Result<UploadKeyId, Failure> {
     let name = stored.keys.uploads.get(contribution as usize);
     let name = name.ok_or_else(|| Failure::internal("a holder without an upload key"))?;
     Ok(*name)
@@ -185,7 +185,7 @@ async fn check(
     object: Object,
     digest: Digest,
     body: Bytes,
-    key: Option<HolderKeyId>,
+    key: Option<UploadKeyId>,
 ) -> Result<Bytes, Failure> {
     if !plan.contains(object) {
         return Err(Failure::not_found());

@@ -16,7 +16,7 @@ use fhaim_computation::uploads::{self, Stored, WHOLE};
 use fhaim_computation::{Config, Memory, State};
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::Rho;
-use fhaim_he::{EvaluationKeys, HolderKey, PublicKey, SecretKey};
+use fhaim_he::{EvaluationKeys, PublicKey, SecretKey, UploadKey};
 use fhaim_platform::Failure;
 use fhaim_platform::program::Program;
 use fhaim_protocol::crypto::chain::{ReceiptKey, Tip};
@@ -59,7 +59,7 @@ pub struct Keys {
     pub public: PublicKey,
     pub evaluation: EvaluationKeys,
     /// The upload key of each holder.
-    pub uploads: Vec<HolderKey>,
+    pub uploads: Vec<UploadKey>,
     /// Terms that the keys of every dataset were made with, where it is asked.
     pub agreed: Arc<Mutex<Option<Terms>>>,
 }
@@ -94,9 +94,9 @@ impl Keys {
             }
         };
         let uploads = match seeds {
-            None => vec![HolderKey::random(&params, &mut rng).unwrap()],
+            None => vec![UploadKey::random(&params, &mut rng).unwrap()],
             Some(seeds) => {
-                let key = |seed| HolderKey::from_seeds(&params, vec![seed]).unwrap();
+                let key = |seed| UploadKey::from_seeds(&params, vec![seed]).unwrap();
                 seeds.into_iter().map(key).collect()
             }
         };

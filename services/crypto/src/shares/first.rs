@@ -10,7 +10,7 @@ use fhaim_api::keys::{
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
 use fhaim_dp::generator;
-use fhaim_he::shares::KeyShare;
+use fhaim_he::key_sharing::KeyShare;
 use fhaim_platform::Failure;
 use fhaim_platform::peer::{Body, PeerClient, PeerError};
 use fhaim_platform::store::Tx;

@@ -20,7 +20,7 @@ use fhaim_api::keys::{Confirmation, KeyServiceDocument};
 use fhaim_api::token::Service;
 use fhaim_dp::generator;
 use fhaim_he::Parameters;
-use fhaim_he::shares::KeyShare;
+use fhaim_he::key_sharing::KeyShare;
 use fhaim_platform::Failure;
 use fhaim_platform::base::Base;
 use fhaim_platform::peer::PeerClient;

@@ -9,7 +9,7 @@ use fhaim_api::{Digest, Page};
 use fhaim_platform::program::Program;
 use fhaim_protocol::crypto::chain::{ReceiptKey, Tip};
 use fhaim_protocol::request::DatasetId;
-use fhaim_protocol::roster::{HolderKey, Member, Partition, Roster};
+use fhaim_protocol::roster::{HolderSigningKey, Member, Partition, Roster};
 use fhaim_protocol::terms::Terms;
 use fhaim_release::MAX_HOLDERS;
 use rand::SeedableRng;
@@ -30,7 +30,7 @@ fn of(accounts: &[Uuid]) -> Terms {
         account: account.to_string(),
         columns: Vec::new(),
         record_bound: 1,
-        key: HolderKey::from_bytes(&[(number % 251) as u8 + 1; 32]).public(),
+        key: HolderSigningKey::from_bytes(&[(number % 251) as u8 + 1; 32]).public(),
     };
     let roster = Roster {
         partition: Partition::Records,

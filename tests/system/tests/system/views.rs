@@ -19,8 +19,8 @@ use fhaim_api::{
     upload::{Complete, Missing, NewUpload, Upload},
 };
 use fhaim_he::{
-    EvaluationKeys, HolderCiphertext, Layout, PAGE, Parameters, PublicKey, SecretKey, coefficient,
-    shares::KeyShare,
+    EvaluationKeys, Layout, PAGE, Parameters, PublicKey, SecretKey, UploadCiphertext, coefficient,
+    key_sharing::KeyShare,
 };
 use fhaim_kit::{Backing, HOLDER, KEYSHARE, Message, NAMES, Services, tables};
 use fhaim_platform::{config::Sealing, seal::Sealer};
@@ -402,7 +402,7 @@ fn halves(payload: Payload, params: &Parameters, bytes: &[u8]) -> Vec<[Vec<u8>; 
     };
     match payload {
         Payload::Seeded(_) => {
-            let words = |one: &HolderCiphertext| {
+            let words = |one: &UploadCiphertext| {
                 let mut words = Vec::new();
                 one.digest_into(|bytes| words.extend_from_slice(bytes));
                 words

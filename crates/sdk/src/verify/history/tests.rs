@@ -6,7 +6,7 @@ use fhaim_dp::{Entry, Ladder, LadderPlan, Rho, Span};
 use fhaim_protocol::crypto::judge::{Replay, Rules};
 use fhaim_protocol::panel::ServiceKey;
 use fhaim_protocol::request::JobId;
-use fhaim_protocol::roster::{HolderKey, Member, Partition, Roster};
+use fhaim_protocol::roster::{HolderSigningKey, Member, Partition, Roster};
 use fhaim_protocol::shares::{Masks, unmask};
 use fhaim_release::{Axis, Holders, Statistic};
 use fhaim_synth::exact;
@@ -35,7 +35,7 @@ fn table(rows: u32, salt: u32) -> Table {
 /// Three holders, a release of theirs, and an invented one at the same positions.
 struct Setting {
     rules: Rules,
-    keys: Vec<HolderKey>,
+    keys: Vec<HolderSigningKey>,
     tables: Vec<Table>,
     ladders: Vec<Ladder>,
     real: Shown,
@@ -120,7 +120,9 @@ impl Shown {
 impl Setting {
     fn new() -> Self {
         let tables = vec![table(300, 1), table(200, 2), table(100, 3)];
-        let keys: Vec<_> = (1..4).map(|n| HolderKey::from_bytes(&[n; 32])).collect();
+        let keys: Vec<_> = (1..4)
+            .map(|n| HolderSigningKey::from_bytes(&[n; 32]))
+            .collect();
         let plan = LadderPlan::new(100, 1 << 16).unwrap();
         let rules = Rules {
             dataset: DatasetId(DATASET.into_bytes()),
@@ -180,8 +182,8 @@ impl Setting {
     }
 }
 
-fn members(keys: &[HolderKey]) -> Vec<Member> {
-    let member = |key: &HolderKey| Member {
+fn members(keys: &[HolderSigningKey]) -> Vec<Member> {
+    let member = |key: &HolderSigningKey| Member {
         account: format!("{:02x}", key.public()[0]),
         columns: Vec::new(),
         record_bound: 500,
@@ -333,7 +335,9 @@ fn ledger_out_of_order_is_refused() {
 /// Other terms may name other key services, or other keys of holders, whose masks somebody else would know.
 #[test]
 fn terms_that_the_holder_did_not_sign_are_refused() {
-    let keys: Vec<_> = (1..4).map(|n| HolderKey::from_bytes(&[n; 32])).collect();
+    let keys: Vec<_> = (1..4)
+        .map(|n| HolderSigningKey::from_bytes(&[n; 32]))
+        .collect();
     let terms = Terms {
         roster: Some(Roster {
             partition: Partition::Records,
@@ -359,6 +363,6 @@ fn terms_that_the_holder_did_not_sign_are_refused() {
     assert!(chain.check_terms(DATASET, &terms, 0).is_err());
     let mut other = terms;
     let roster = other.roster.as_mut().unwrap();
-    roster.holders[0].key = HolderKey::from_bytes(&[9; 32]).public();
+    roster.holders[0].key = HolderSigningKey::from_bytes(&[9; 32]).public();
     assert!(chain.check_terms(DATASET, &other, 1).is_err());
 }

@@ -6,7 +6,7 @@ mod deletion;
 
 use fhaim_api::Digest;
 use fhaim_api::upload::WireLayout;
-use fhaim_he::HolderKeyId;
+use fhaim_he::UploadKeyId;
 use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_platform::{clock, rows};
 use fhaim_protocol::terms::Terms;
@@ -34,7 +34,7 @@ pub struct Keys {
     /// Digest of the evaluation keys.
     pub evaluation: Digest,
     /// The names of the upload keys of a roster's holders, in its order.
-    pub uploads: Vec<HolderKeyId>,
+    pub uploads: Vec<UploadKeyId>,
 }
 
 /// An upload as it is stored.

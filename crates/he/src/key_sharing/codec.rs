@@ -1,0 +1,211 @@
+//! Bytes of what services of a split key keep and send: objects as `wire` has them.
+//!
+//! | object | body |
+//! |---|---|
+//! | key share | the number of shares, and the 32 bytes that all is drawn from |
+//! | first round | the number of shares; the roster's shape and commitments to its upload keys' seeds; the public key's part; parts of keys that take one round; h and k of those of squares |
+//! | second round | the number of shares; parts of the keys of squares |
+//! | opening, decryption share | residues of 64 bits each, little-endian, prime after prime |
+//!
+//! Polynomials lie over all primes, residues in as many bits as their prime has.
+
+use super::KeyShare;
+use super::decryption::{DecryptionShare, Opening, Places};
+use super::generation::{Digits, FirstRound, SecondRound, rounds};
+use crate::error::Result;
+use crate::scheme::params::Parameters;
+use crate::scheme::root::Root;
+use crate::scheme::upload::RosterShape;
+use crate::table::layout::PAGE;
+use crate::wire::codec::{digits, digits_bytes, put_digits, put_shape, take_shape};
+use crate::wire::{Kind, Reader, frame, limb_bytes, unframe};
+use zeroize::Zeroizing;
+
+impl KeyShare {
+    /// Encodes the share. The bytes are the secret: seal them before they rest anywhere.
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        let mut body = Zeroizing::new(Vec::with_capacity(1 + 32));
+        body.push(self.params.shares() as u8);
+        body.extend_from_slice(self.root.bytes());
+        Zeroizing::new(frame(Kind::KeyShare, &self.params, 0, &body))
+    }
+
+    /// Decodes a share of a key of the given parameter set and number of shares.
+    ///
+    /// # Errors
+    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
+        let mut body = open(Kind::KeyShare, params, bytes, 1 + 32)?;
+        let root = Root::from_bytes(body.bytes()?);
+        body.end()?;
+        Self::from_root(params, root)
+    }
+}
+
+impl FirstRound {
+    /// Encodes the message.
+    pub fn to_bytes(&self, params: &Parameters) -> Vec<u8> {
+        let mut body = Vec::with_capacity(Self::length(params, self.shape));
+        body.push(params.shares() as u8);
+        put_shape(self.shape, &mut body);
+        for commitment in &self.commitments {
+            body.extend_from_slice(commitment);
+        }
+        put_digits(params, &self.public, &mut body);
+        for part in self.linear.iter().chain(self.squares.iter().flatten()) {
+            put_digits(params, part, &mut body);
+        }
+        frame(Kind::FirstRound, params, 0, &body)
+    }
+
+    /// Bytes of a message for a dataset with a roster of this shape, without the frame.
+    pub fn length(params: &Parameters, shape: Option<RosterShape>) -> usize {
+        let (linear, squares) = rounds(shape);
+        let keys = linear + 2 * squares;
+        let shape_bytes = if shape.is_some() { 2 } else { 1 };
+        let commitments = 32 * upload_keys(shape);
+        1 + shape_bytes + commitments + polynomial_bytes(params) + keys * digits_bytes(params)
+    }
+
+    /// Decodes a message under the given parameter set and number of shares, for a dataset with a roster of this shape.
+    ///
+    /// # Errors
+    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    pub fn from_bytes(
+        params: &Parameters,
+        shape: Option<RosterShape>,
+        bytes: &[u8],
+    ) -> Result<Self> {
+        let mut body = open(Kind::FirstRound, params, bytes, Self::length(params, shape))?;
+        if take_shape(&mut body)? != shape {
+            return Err(body.malformed("for another roster"));
+        }
+        let commitments = (0..upload_keys(shape)).map(|_| body.bytes());
+        let commitments = commitments.collect::<Result<_>>()?;
+        let public: Digits = vec![body.limbs(&params.all_moduli())?];
+        let (linear, squares) = rounds(shape);
+        let mut part = || digits(params, &mut body);
+        let linear = (0..linear).map(|_| part()).collect::<Result<_>>()?;
+        let squares = (0..squares).map(|_| Ok([part()?, part()?]));
+        let squares = squares.collect::<Result<_>>()?;
+        body.end()?;
+        Ok(Self {
+            public,
+            linear,
+            squares,
+            shape,
+            commitments,
+        })
+    }
+}
+
+impl SecondRound {
+    /// Encodes the message.
+    pub fn to_bytes(&self, params: &Parameters) -> Vec<u8> {
+        let keys = self.squares.len();
+        let mut body = Vec::with_capacity(1 + keys * digits_bytes(params));
+        body.push(params.shares() as u8);
+        for part in &self.squares {
+            put_digits(params, part, &mut body);
+        }
+        frame(Kind::SecondRound, params, 0, &body)
+    }
+
+    /// Decodes a message under the given parameter set and number of shares, for a dataset with a roster of this shape.
+    ///
+    /// # Errors
+    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    pub fn from_bytes(
+        params: &Parameters,
+        shape: Option<RosterShape>,
+        bytes: &[u8],
+    ) -> Result<Self> {
+        let (_, keys) = rounds(shape);
+        let length = 1 + keys * digits_bytes(params);
+        let mut body = open(Kind::SecondRound, params, bytes, length)?;
+        let squares = (0..keys).map(|_| digits(params, &mut body));
+        let squares = squares.collect::<Result<_>>()?;
+        body.end()?;
+        Ok(Self { squares })
+    }
+}
+
+impl Opening {
+    /// Encodes what was opened.
+    pub fn to_bytes(&self, params: &Parameters) -> Vec<u8> {
+        self.0.to_bytes(Kind::Opening, params)
+    }
+
+    /// Decodes what was opened of a ciphertext of the given parameter set.
+    ///
+    /// # Errors
+    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
+        Places::from_bytes(Kind::Opening, params, bytes).map(Self)
+    }
+}
+
+impl DecryptionShare {
+    /// Encodes the share.
+    pub fn to_bytes(&self, params: &Parameters) -> Vec<u8> {
+        self.0.to_bytes(Kind::DecryptionShare, params)
+    }
+
+    /// Decodes a share for a ciphertext of the given parameter set.
+    ///
+    /// # Errors
+    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
+        Places::from_bytes(Kind::DecryptionShare, params, bytes).map(Self)
+    }
+}
+
+impl Places {
+    fn to_bytes(&self, kind: Kind, params: &Parameters) -> Vec<u8> {
+        let words = self.limbs.iter().flatten();
+        let body: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
+        frame(kind, params, self.residue, &body)
+    }
+
+    fn from_bytes(kind: Kind, params: &Parameters, bytes: &[u8]) -> Result<Self> {
+        let moduli = params.set().ciphertext_moduli;
+        let place = 8 * moduli.len();
+        let (residue, body) = unframe(kind, params, bytes, 0..=PAGE * place)?;
+        let refused = |reason| kind.malformed(reason);
+        let (words, rest) = body.rest().as_chunks::<8>();
+        if !rest.is_empty() || words.len() % moduli.len() != 0 {
+            return Err(refused("places lack a prime"));
+        }
+        // A set has two primes and more.
+        let places = words.len() / moduli.len();
+        let mut words = words.iter().map(|&word| u64::from_le_bytes(word));
+        let mut limbs = Vec::with_capacity(moduli.len());
+        for &q in moduli {
+            let limb: Vec<u64> = words.by_ref().take(places).collect();
+            if limb.iter().any(|&x| x >= q) {
+                return Err(refused("a residue is not below its prime"));
+            }
+            limbs.push(limb);
+        }
+        Ok(Self { residue, limbs })
+    }
+}
+
+/// Number of a roster's upload keys, the joint one included.
+fn upload_keys(shape: Option<RosterShape>) -> usize {
+    shape.map_or(0, |shape| shape.holders() + shape.joint().iter().len())
+}
+
+/// Bytes of one polynomial over all primes.
+fn polynomial_bytes(params: &Parameters) -> usize {
+    params.all_moduli().iter().map(|&q| limb_bytes(q)).sum()
+}
+
+/// The body of an object that begins with the number of shares, behind it.
+fn open<'a>(kind: Kind, params: &Parameters, bytes: &'a [u8], length: usize) -> Result<Reader<'a>> {
+    let (_, mut body) = unframe(kind, params, bytes, length..=length)?;
+    if body.bytes::<1>()?.map(usize::from) != [params.shares()] {
+        return Err(body.malformed("another number of shares"));
+    }
+    Ok(body)
+}

@@ -1,0 +1,340 @@
+//! Public and evaluation keys of a split secret key, without anyone's having it.
+//!
+//! Notation: s = sum s_i, sigma an automorphism, a the uniform half that the services have in common,
+//! P the special prime, every e an error of its own; digit j of a key has P sigma(s) on limb j alone.
+//!
+//! **Linear keys**, and the public key, take one round: b_i = e - a s_i + P sigma(s_i), and b is their
+//! sum.
+//!
+//! **Keys of squares** take two. In the first, with a u_i of its own for each key, a service sends
+//!
+//! ```text
+//! h_i = e - a u_i + P sigma(s_i),    k_i = e + a sigma(s_i)
+//! ```
+//!
+//! Their sums are h and k. In the second it sends sigma(s_i) h + e + (u_i - s_i) k + e. The sum of
+//! these is b, and
+//!
+//! ```text
+//! b + k s = P sigma(s)^2 + sigma(s) e_h + u e_k + e + e
+//! ```
+//!
+//! so (b, k) is the key. It cannot be expanded from a seed: k is a sum of errors, too.
+
+use super::{Common, KeyShare, Switch};
+use crate::error::{Error, Result};
+use crate::scheme::evaluation_keys::EvaluationKeys;
+use crate::scheme::params::Parameters;
+use crate::scheme::public_key::PublicKey;
+use crate::scheme::ring::DEGREE;
+use crate::scheme::ring::Ring;
+use crate::scheme::root::digest;
+use crate::scheme::switch_key::{KeySwitchKey, cover, expand, full_transform, plain, small};
+use crate::scheme::upload::{RosterKeys, RosterShape, UploadKeyId};
+use crate::table::layout::LEVELS;
+use zeroize::Zeroizing;
+
+/// One polynomial a digit of a key switch, each its transform over all primes in Montgomery form.
+pub(super) type Digits = Vec<Vec<u64>>;
+
+/// What a service sends in the first round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstRound {
+    /// Its part of the public key, in a list of one.
+    pub(super) public: Digits,
+    /// Its parts of packing at every level, and of upload keys.
+    pub(super) linear: Vec<Digits>,
+    /// h_i and k_i of the squares of upload keys.
+    pub(super) squares: Vec<[Digits; 2]>,
+    /// The roster whose upload keys are made.
+    pub(super) shape: Option<RosterShape>,
+    /// Commitments to the seeds of its upload keys, that of the joint key last.
+    pub(super) commitments: Vec<[u8; 32]>,
+}
+
+/// What a service sends in the second round.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecondRound {
+    /// Its parts of the keys of squares, in the order of the first round.
+    pub(super) squares: Vec<Digits>,
+}
+
+/// The sums of all services' first rounds.
+#[derive(Clone, Debug)]
+pub struct RoundSums {
+    params: Parameters,
+    common: Common,
+    /// The names of the upload keys, that of the joint key last.
+    ids: Vec<UploadKeyId>,
+    sums: FirstRound,
+}
+
+impl KeyShare {
+    /// This service's message of the first round: the same whenever it is asked for.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for a number of holders that no roster has.
+    pub fn first_round(&self, common: &Common) -> Result<FirstRound> {
+        let ring = self.params.ring();
+        let shape = common.shape;
+        let rng = &mut self.root.generator(b"first round", &[&common.seed]);
+        let secrets = self.secrets(shape)?;
+        // The public key's own digit is the first of what its seed expands to.
+        let uniform: Digits = expand(ring, common.public_seed());
+        let public = uniform.into_iter().take(1).collect::<Digits>();
+        let mut round = FirstRound {
+            shape,
+            commitments: secrets.roster.commitments(),
+            public: cover(ring, &public, &self.secret, None, rng)?,
+            linear: Vec::new(),
+            squares: Vec::new(),
+        };
+        for switch in Switch::all(shape) {
+            let a = expand(ring, common.seed(switch));
+            let image = secrets.image(ring, switch)?;
+            if switch.kind.squared {
+                let ephemeral = self.ephemeral(common, switch)?;
+                let h = cover(ring, &a, &ephemeral, Some(&image), rng)?;
+                let k = cover(ring, &a, &negated(ring, &image), None, rng)?;
+                round.squares.push([h, k]);
+            } else {
+                let target = secrets.target(switch)?;
+                round
+                    .linear
+                    .push(cover(ring, &a, target, Some(&image), rng)?);
+            }
+        }
+        Ok(round)
+    }
+
+    /// The u_i of a square's key.
+    fn ephemeral(&self, common: &Common, switch: Switch) -> Result<Zeroizing<Vec<u64>>> {
+        let context: [&[u8]; 2] = [&common.seed, &switch.label()];
+        let rng = &mut self.root.generator(b"ephemeral", &context);
+        Ok(full_transform(self.params.ring(), &small(rng)?))
+    }
+
+    /// This service's message of the second round: the same for the same sums, and with errors of its
+    /// own for others.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for sums under other parameters.
+    pub fn second_round(&self, sums: &RoundSums) -> Result<SecondRound> {
+        self.params.check_same(&sums.params)?;
+        let ring = self.params.ring();
+        let seen = sums.digest();
+        let rng = &mut self
+            .root
+            .generator(b"second round", &[&sums.common.seed, &seen]);
+        let secrets = self.secrets(sums.sums.shape)?;
+        let mut squares = Vec::with_capacity(sums.sums.squares.len());
+        let switches = Switch::all(sums.sums.shape).filter(|switch| switch.kind.squared);
+        for (switch, [h, k]) in switches.zip(&sums.sums.squares) {
+            let image = secrets.image(ring, switch)?;
+            let ephemeral = self.ephemeral(&sums.common, switch)?;
+            let mut b = cover(ring, h, &negated(ring, &image), None, rng)?;
+            let difference = difference(ring, &self.secret, &ephemeral);
+            add(ring, &mut b, &cover(ring, k, &difference, None, rng)?);
+            squares.push(b);
+        }
+        Ok(SecondRound { squares })
+    }
+}
+
+impl FirstRound {
+    fn polynomials(&self) -> impl Iterator<Item = &Digits> {
+        [&self.public]
+            .into_iter()
+            .chain(&self.linear)
+            .chain(self.squares.iter().flatten())
+    }
+
+    fn polynomials_mut(&mut self) -> impl Iterator<Item = &mut Digits> {
+        [&mut self.public]
+            .into_iter()
+            .chain(&mut self.linear)
+            .chain(self.squares.iter_mut().flatten())
+    }
+}
+
+/// Numbers of switching keys that take one round and two.
+pub(super) fn rounds(shape: Option<RosterShape>) -> (usize, usize) {
+    let squared = Switch::all(shape)
+        .filter(|switch| switch.kind.squared)
+        .count();
+    (Switch::all(shape).count() - squared, squared)
+}
+
+impl RoundSums {
+    /// Adds up the first rounds of all services, in the order of the services.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for another number of messages than shares, and for messages under other
+    /// parameters or for another roster.
+    pub fn new(params: &Parameters, common: &Common, messages: &[FirstRound]) -> Result<Self> {
+        let shape = common.shape;
+        let (first, rest) = all_of(params, messages)?;
+        let (linear, squares) = rounds(shape);
+        for message in messages {
+            check_shape(params, message.polynomials().skip(1))?;
+            let public = message.public.first();
+            if message.public.len() != 1 || public.map(Vec::len) != Some(limbs(params)) {
+                return Err(SHAPE);
+            }
+            if message.shape != shape
+                || message.linear.len() != linear
+                || message.squares.len() != squares
+            {
+                return Err(SHAPE);
+            }
+        }
+        let mut sums = first.clone();
+        for message in rest {
+            for (sum, other) in sums.polynomials_mut().zip(message.polynomials()) {
+                add(params.ring(), sum, other);
+            }
+        }
+        let commitment = |key: usize| {
+            let of_each = messages.iter().map(|message| message.commitments.get(key));
+            let of_each = of_each.map(|commitment| commitment.copied());
+            let of_each: Option<Vec<[u8; 32]>> = of_each.collect();
+            of_each.map(|all| UploadKeyId::of(&all)).ok_or(SHAPE)
+        };
+        let keys = shape.map_or(0, |shape| shape.holders() + shape.joint().iter().len());
+        Ok(Self {
+            params: params.clone(),
+            common: common.clone(),
+            ids: (0..keys).map(commitment).collect::<Result<_>>()?,
+            sums,
+        })
+    }
+
+    /// A digest of all sums.
+    fn digest(&self) -> [u8; 32] {
+        let words = self.sums.polynomials().flatten().flatten();
+        let bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
+        digest(b"fhaim round sums 1", &[&bytes])
+    }
+
+    /// The public key: complete after the first round.
+    ///
+    /// # Errors
+    /// Never for sums that [`RoundSums::new`] took.
+    pub fn public_key(&self) -> Result<PublicKey> {
+        let ring = self.params.ring();
+        let uniform = expand(ring, self.common.public_seed());
+        let polynomials = [self.sums.public.clone(), uniform].map(|digits| plain(ring, digits));
+        PublicKey::from_polynomials(&self.params, polynomials)
+    }
+
+    /// The evaluation keys, from the second rounds of all services, in any order.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for another number of messages than shares, and for messages under other
+    /// parameters.
+    pub fn evaluation_keys(&self, messages: &[SecondRound]) -> Result<EvaluationKeys> {
+        let ring = self.params.ring();
+        let (first, rest) = all_of(&self.params, messages)?;
+        for message in messages {
+            check_shape(&self.params, message.squares.iter())?;
+            if message.squares.len() != self.sums.squares.len() {
+                return Err(SHAPE);
+            }
+        }
+        let mut sums = first.clone();
+        for message in rest {
+            for (sum, other) in sums.squares.iter_mut().zip(&message.squares) {
+                add(ring, sum, other);
+            }
+        }
+        let mut switches = Switch::all(self.sums.shape);
+        let mut linear = self.sums.linear.iter();
+        let mut squares = self.sums.squares.iter().zip(sums.squares);
+        let mut next = || {
+            let switch = switches.next().ok_or(SHAPE)?;
+            if switch.kind.squared {
+                let ([_, k], b) = squares.next().ok_or(SHAPE)?;
+                let (seed, a) = (None, k.clone());
+                return Ok(KeySwitchKey { seed, a, b });
+            }
+            let seed = self.common.seed(switch);
+            Ok(KeySwitchKey {
+                seed: Some(seed),
+                a: expand(ring, seed),
+                b: linear.next().ok_or(SHAPE)?.clone(),
+            })
+        };
+        let packing = (0..LEVELS).map(|_| next()).collect::<Result<_>>()?;
+        let mut ids = self.ids.iter();
+        let roster = self.sums.shape.map(|shape| {
+            RosterKeys::assemble(
+                &self.params,
+                shape,
+                || ids.next().copied().ok_or(SHAPE),
+                |_| next(),
+            )
+        });
+        Ok(EvaluationKeys {
+            params: self.params.clone(),
+            packing,
+            scores: None,
+            roster: roster.transpose()?,
+        })
+    }
+}
+
+const SHAPE: Error = Error::Mismatch("a message of a key generation under other parameters");
+
+/// Values of a polynomial over all primes.
+fn limbs(params: &Parameters) -> usize {
+    params.ring().limbs().len() * DEGREE
+}
+
+/// The first of as many messages as there are shares, and the others.
+fn all_of<'a, T>(params: &Parameters, messages: &'a [T]) -> Result<(&'a T, &'a [T])> {
+    match messages.split_first() {
+        Some(split) if messages.len() == params.shares() => Ok(split),
+        _ => Err(Error::Mismatch("a message of every service")),
+    }
+}
+
+/// Refuses digits that are not as many, or as long, as the parameters say.
+fn check_shape<'a>(params: &Parameters, all: impl Iterator<Item = &'a Digits>) -> Result<()> {
+    let digits = params.set().digits();
+    for of_key in all {
+        if of_key.len() != digits || of_key.iter().any(|digit| digit.len() != limbs(params)) {
+            return Err(SHAPE);
+        }
+    }
+    Ok(())
+}
+
+/// sum += other, over all primes.
+fn add(ring: &Ring, sum: &mut Digits, other: &Digits) {
+    for (sum, other) in sum.iter_mut().zip(other) {
+        let pairs = sum.chunks_exact_mut(DEGREE).zip(other.chunks_exact(DEGREE));
+        for ((sum, other), limb) in pairs.zip(ring.limbs()) {
+            for (x, &y) in sum.iter_mut().zip(other) {
+                *x = limb.modulus.add(*x, y);
+            }
+        }
+    }
+}
+
+/// x - y, over all primes.
+pub(super) fn difference(ring: &Ring, x: &[u64], y: &[u64]) -> Zeroizing<Vec<u64>> {
+    let mut out = Zeroizing::new(x.to_vec());
+    let pairs = out.chunks_exact_mut(DEGREE).zip(y.chunks_exact(DEGREE));
+    for ((out, y), limb) in pairs.zip(ring.limbs()) {
+        for (x, &y) in out.iter_mut().zip(y) {
+            *x = limb.modulus.sub(*x, y);
+        }
+    }
+    out
+}
+
+/// -x, over all primes.
+fn negated(ring: &Ring, x: &[u64]) -> Zeroizing<Vec<u64>> {
+    let zero = Zeroizing::new(vec![0; x.len()]);
+    difference(ring, &zero, x)
+}

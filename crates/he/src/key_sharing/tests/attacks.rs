@@ -1,0 +1,227 @@
+//! What shares withstand, and what they do not.
+
+use super::*;
+use crate::scheme::ring::Poly;
+
+/// What is short of one share, or has another's in its place, is no decryption.
+#[test]
+fn all_shares_are_needed() {
+    let panel = panel(STANDARD, 3, 40);
+    let mut rng = ChaCha20Rng::seed_from_u64(41);
+    let positions = [0, 1, 2, 3];
+    let mut column = vec![0; DEGREE];
+    for (position, value) in positions.iter().zip(5..) {
+        column[coefficient(*position)] = value;
+    }
+    let planted = panel.encrypt(&column, &mut rng);
+    let opened = [Opening::new(&panel.params, &planted[0], &positions).unwrap()];
+    let shares = || {
+        let shares = panel.shares.iter();
+        shares.map(|share| of_page(share, &planted, &positions))
+    };
+    let mut all: Vec<_> = shares().collect();
+    let (read, _) = combine(&panel.params, &opened, &all).unwrap();
+    assert_eq!(*read, [5, 6, 7, 8]);
+    for missing in 0..3 {
+        let mut short: Vec<_> = shares().collect();
+        short.remove(missing);
+        let refused = combine(&panel.params, &opened, &short);
+        assert!(matches!(refused, Err(Error::Mismatch(_))), "{refused:?}");
+        // As those say who lack it: once with nothing, once with a share of their own twice.
+        let zero = decryption::Places {
+            residue: 0,
+            limbs: vec![vec![0; 4]; STANDARD.ciphertext_moduli.len()],
+        };
+        short.push(vec![DecryptionShare(zero)]);
+        let refused = combine(&panel.params, &opened, &short);
+        assert!(matches!(refused, Err(Error::NoiseBudget)), "{refused:?}");
+        short[2] = short[0].clone();
+        let refused = combine(&panel.params, &opened, &short);
+        assert!(matches!(refused, Err(Error::NoiseBudget)), "{refused:?}");
+    }
+    // A share for other positions, or another number of them.
+    all[1] = of_page(&panel.shares[1], &planted, &[0, 1, 2]);
+    assert!(matches!(
+        combine(&panel.params, &opened, &all),
+        Err(Error::Mismatch(_))
+    ));
+    all[1] = of_page(&panel.shares[1], &planted, &[0, 1, 3, 2]);
+    assert!(matches!(
+        combine(&panel.params, &opened, &all),
+        Err(Error::NoiseBudget)
+    ));
+}
+
+/// A repetition shows nothing new, and no flood serves two second halves, requests or numbers.
+#[test]
+fn a_repetition_is_the_same_share_and_anything_else_another() {
+    let panel = panel(WIDE, 2, 50);
+    let mut rng = ChaCha20Rng::seed_from_u64(51);
+    let share = &panel.shares[0];
+    let page = panel.encrypt(&[1, 2], &mut rng);
+    let of = |share: &KeyShare, c: &Ciphertext, positions: &[usize], request: u8, number| {
+        let share = share.decryption_share(c, positions, &[request; 32], number);
+        share.unwrap().to_bytes(&panel.params)
+    };
+    let restored = KeyShare::from_bytes(&panel.params, &share.to_bytes()).unwrap();
+    let sent = of(share, &page[0], &[0, 1], 1, 0);
+    assert_eq!(of(&restored, &page[0], &[0, 1], 1, 0), sent);
+    // Fewer positions are some of the same residues, so that they show no second flood.
+    let fewer = share.decryption_share(&page[0], &[1], &[1; 32], 0).unwrap();
+    let all = share
+        .decryption_share(&page[0], &[0, 1], &[1; 32], 0)
+        .unwrap();
+    assert!(
+        fewer
+            .0
+            .limbs
+            .iter()
+            .zip(&all.0.limbs)
+            .all(|(one, two)| one[0] == two[1])
+    );
+    // The same c1 under another request or number has another flood: the difference is no constant.
+    for (request, number) in [(2, 0), (1, 1)] {
+        assert_ne!(of(share, &page[0], &[0, 1], request, number), sent);
+    }
+    // c1 moved by one at c1's first coefficient: a common flood would show the share in the difference.
+    let mut moved = page[0].clone();
+    let ring = panel.params.ring();
+    let mut one = vec![0; DEGREE];
+    one[0] = 1;
+    moved.c[1].add_assign(&ring.transform_signed(&one), ring);
+    let positions: Vec<usize> = (0..DEGREE).collect();
+    let before = share
+        .decryption_share(&page[0], &positions, &[1; 32], 0)
+        .unwrap();
+    let after = share
+        .decryption_share(&moved, &positions, &[1; 32], 0)
+        .unwrap();
+    let m = ring.ciphertext_limbs()[0].modulus;
+    let differences = before.0.limbs[0].iter().zip(&after.0.limbs[0]);
+    let small = differences
+        .filter(|&(&x, &y)| m.add(m.sub(y, x), 20) <= 40)
+        .count();
+    assert_eq!(small, 0, "a difference is a coefficient of the share");
+}
+
+/// What split keys do not withstand by themselves: whoever chooses c1 has the share, flood or not. A
+/// second computation service's digest would refuse such a page, and there is none yet.
+#[test]
+fn a_chosen_second_half_shows_the_share() {
+    for set in [STANDARD, WIDE] {
+        let panel = panel(set, 2, 60);
+        let ring = panel.params.ring();
+        let mut planted = panel
+            .encrypt(&[0], &mut ChaCha20Rng::seed_from_u64(61))
+            .swap_remove(0);
+        // About q / 64, 27 bits and more above the flood's deviation.
+        let step = set.ciphertext_bits() as u32 - 6;
+        let mut second = vec![0i128; DEGREE];
+        // 2^step needs more than 127 bits under sets of three primes.
+        second[0] = 1i128 << (step / 2);
+        let root = ring.transform_signed(&second);
+        second[0] = 1i128 << (step - step / 2);
+        let other = ring.transform_signed(&second);
+        planted.c[1] = product(ring, &root, &other);
+        let positions: Vec<usize> = (0..DEGREE).collect();
+        let share = &panel.shares[0];
+        let sent = share
+            .decryption_share(&planted, &positions, &[1; 32], 0)
+            .unwrap();
+        let wanted = share.coefficients();
+        let parts = parts_of_q(&panel.params, &sent.0.limbs);
+        let bits = set.ciphertext_bits() - f64::from(step);
+        let found = positions.iter().zip(&parts).filter(|&(&position, part)| {
+            let guess = (part * bits.exp2()).round() as i64;
+            guess == wanted[coefficient(position)]
+        });
+        let found = found.count();
+        eprintln!(
+            "set {}: {found} of {DEGREE} coefficients of the share",
+            set.id
+        );
+        assert_eq!(found, DEGREE, "set {}", set.id);
+    }
+}
+
+/// Of each x, x / q between -1/2 and 1/2: the fraction of a sum over primes (Chinese remaindering).
+fn parts_of_q(params: &Parameters, x: &[Vec<u64>]) -> Vec<f64> {
+    let limbs = params.ring().ciphertext_limbs();
+    let mut parts = vec![0.0; x[0].len()];
+    for (j, limb) in limbs.iter().enumerate() {
+        let m = limb.modulus;
+        let others = limbs.iter().enumerate().filter(|&(k, _)| k != j);
+        let inverse = others.fold(1, |product, (_, other)| {
+            m.mul(product, m.inv(other.modulus.value() % m.value()))
+        });
+        for (part, &x) in parts.iter_mut().zip(&x[j]) {
+            *part += m.mul(x, inverse) as f64 / m.value() as f64;
+        }
+    }
+    parts.iter().map(|part| part - part.round()).collect()
+}
+
+/// The product of two polynomials that are given as transforms.
+fn product(ring: &Ring, x: &Poly, y: &Poly) -> Poly {
+    let mut product = x.clone();
+    for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
+        for (x, &y) in product.limb_mut(j).iter_mut().zip(y.limb(j)) {
+            *x = limb.modulus.mul(*x, y);
+        }
+    }
+    product
+}
+
+/// What a reader that sees released positions alone takes for a sealed page, place by place: of noise that
+/// is uniform, the part below its bound.
+#[test]
+fn one_place_tells_little_of_a_page() {
+    let panel = panel(STANDARD, 2, 95);
+    let mut rng = ChaCha20Rng::seed_from_u64(96);
+    let page = panel.encrypt(&[1], &mut rng);
+    let positions: Vec<usize> = (0..DEGREE).collect();
+    // One service's share twice, where another's belongs.
+    let share = of_page(&panel.shares[0], &page, &positions)
+        .swap_remove(0)
+        .0;
+    let opened = Opening::new(&panel.params, &page[0], &positions).unwrap().0;
+    let sum = decryption::sum(&panel.params, &[&opened, &share, &share], DEGREE);
+    let bound = noise::joint_released_bits(&panel.params).exp2();
+    let noise = read(&panel.params, 0, &sum).noise;
+    let below = noise.iter().filter(|&&e| e < bound).count() as f64 / N;
+    let t = STANDARD.plaintext_moduli[0] as f64;
+    let largest = (STANDARD.ciphertext_bits() - t.log2() - 1.0).exp2();
+    eprintln!("{below:.3} of places pass, {:.3} expected", bound / largest);
+    assert!((below - bound / largest).abs() < 0.02);
+}
+
+/// Why every message of a round is committed to before any is revealed: who sends its message last can
+/// take what the others sent off it, and is then the only one to hold the key.
+#[test]
+fn without_commitments_the_last_message_takes_the_key() {
+    let panel = panel(STANDARD, 3, 90);
+    let (rogue, honest) = panel.shares.split_last().unwrap();
+    let contributions: Vec<_> = panel.shares.iter().map(KeyShare::contribution).collect();
+    let common = Common::new(&panel.params, &[9; 32], None, &contributions).unwrap();
+    let message = |share: &KeyShare| share.first_round(&common).unwrap();
+    let own = message(rogue);
+    let mut sent = own.clone();
+    let mut messages: Vec<FirstRound> = honest.iter().map(message).collect();
+    for other in &messages {
+        let pairs = sent.public.iter_mut().zip(&other.public);
+        pairs.for_each(|(x, y)| *x = difference(panel.params.ring(), x, y).to_vec());
+    }
+    let alone = std::slice::from_ref(rogue);
+    let mut rng = ChaCha20Rng::seed_from_u64(91);
+    let mut reads = |last: FirstRound| {
+        messages.push(last);
+        let sums = RoundSums::new(&panel.params, &common, &messages).unwrap();
+        messages.pop();
+        let public = sums.public_key().unwrap();
+        let planted = public.encrypt(&[41, 42, 43], &mut rng).unwrap();
+        let read = panel.read_with(alone, &planted[0]);
+        read.message[..3] == [41, 42, 43]
+    };
+    assert!(reads(sent), "the rogue decrypts alone");
+    assert!(!reads(own), "and not where it sends what it committed to");
+}

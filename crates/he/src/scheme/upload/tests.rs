@@ -1,0 +1,350 @@
+use super::*;
+use crate::error::Error;
+use crate::evaluate::Evaluator;
+use crate::evaluate::plan::Cell;
+use crate::evaluate::work::Work;
+use crate::release::page::Page;
+use crate::scheme::ciphertext::Ciphertext;
+use crate::scheme::decryption::inverse_modulo;
+use crate::scheme::noise::tests::measured;
+use crate::scheme::noise::{ColumnNoise, UPLOAD_FRESH, product_variance, switched_variance};
+use crate::scheme::params::{COMPACT, SETS, STANDARD};
+use crate::scheme::secret_key::SecretKey;
+use crate::scheme::upload::ProductKey;
+use crate::table::layout::{Layout, coefficient};
+use crate::table::{Combination, EncryptedTable, Factors};
+use crate::wire::codec::tests::refuses_damage;
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
+
+/// Left and right columns of `records` random bits, and the pages of all their products and of the left
+/// ones' sums, under every plaintext modulus.
+fn pages(
+    key: &UploadKey,
+    secret: &SecretKey,
+    records: usize,
+    rng: &mut ChaCha20Rng,
+) -> (Vec<Page>, Vec<i128>) {
+    const SIDE: usize = 3;
+    let params = key.params();
+    let layout = Layout::for_records(records).unwrap();
+    let bits: Vec<Vec<i64>> = (0..2 * SIDE)
+        .map(|_| (0..records).map(|_| rng.random_range(0..2)).collect())
+        .collect();
+    let mut encrypt = |chunk: &[i64]| {
+        let seeded = key.encrypt(chunk, rng).unwrap().into_iter();
+        seeded.map(|c| c.expand(params).unwrap()).collect()
+    };
+    let columns = bits
+        .iter()
+        .map(|column| column.chunks(DEGREE).map(&mut encrypt).collect());
+    let table = EncryptedTable::new(params, layout, columns.collect()).unwrap();
+    let public = secret.public_key(rng).unwrap();
+    let keys = secret.evaluation_keys(rng).unwrap();
+    let own = key.switch_keys(&public, Some(layout), rng).unwrap();
+    let evaluator = Evaluator::new(&keys, layout)
+        .with_holder_keys(&own)
+        .unwrap();
+    let combinations: Vec<_> = (0..2 * SIDE).map(Combination::column).collect();
+    let (left, right) = combinations.split_at(SIDE);
+    let (mut cells, mut expected) = (Vec::new(), Vec::new());
+    for l in 0..SIDE {
+        for r in 0..SIDE {
+            let pairs = bits[l].iter().zip(&bits[SIDE + r]);
+            expected.push(i128::from(pairs.map(|(x, y)| x * y).sum::<i64>()));
+            cells.push(Cell::Product { left: l, right: r });
+        }
+        expected.push(i128::from(bits[l].iter().sum::<i64>()));
+        cells.push(Cell::Sum { left: l });
+    }
+    let cells = [cells.into_iter().enumerate().collect::<Vec<_>>()];
+    let factors = Factors { left, right };
+    let page = |residue| {
+        let pages = evaluator.pages(&table, residue, factors, &cells, &mut Work::default());
+        pages.unwrap().remove(0).unwrap()
+    };
+    let pages = (0..params.residues()).map(page).collect();
+    (pages, expected)
+}
+
+/// At strides of 64, 256 and 8192, in one record chunk and in two.
+#[test]
+fn counts_of_a_holders_columns_are_exact() {
+    let mut rng = ChaCha20Rng::seed_from_u64(1);
+    for set in SETS {
+        let params = Parameters::new(set).unwrap();
+        let secret = SecretKey::random(&params, &mut rng).unwrap();
+        let key = UploadKey::random(&params, &mut rng).unwrap();
+        for records in [50, 200, 8192 + 5] {
+            let (pages, expected) = pages(&key, &secret, records, &mut rng);
+            let pages: Vec<Ciphertext> = pages.into_iter().map(|page| page.ciphertext).collect();
+            let (values, _) = secret.decrypt(&pages).unwrap();
+            for (p, &expected) in expected.iter().enumerate() {
+                assert_eq!(
+                    values[coefficient(p)],
+                    expected,
+                    "set {}: {records}",
+                    set.id
+                );
+            }
+        }
+    }
+}
+
+/// Transforms are what a page costs. Of a tile's 16 leaves, one slot each, a pair is switched with 16 transforms and
+/// not divided; a merge of two nodes divides what it switches, and what it divides was not divided before.
+#[test]
+fn merges_divide_nothing_but_what_they_switch() {
+    const SIDE: usize = 4;
+    let mut rng = ChaCha20Rng::seed_from_u64(6);
+    let params = Parameters::new(COMPACT).unwrap();
+    let secret = SecretKey::random(&params, &mut rng).unwrap();
+    let key = UploadKey::random(&params, &mut rng).unwrap();
+    let public = secret.public_key(&mut rng).unwrap();
+    let keys = secret.evaluation_keys(&mut rng).unwrap();
+    let layout = Layout::for_records(DEGREE).unwrap();
+    let own = key.switch_keys(&public, Some(layout), &mut rng).unwrap();
+    let column = key.encrypt(&[1], &mut rng).unwrap().into_iter();
+    let column: Vec<_> = column.map(|c| c.expand(&params).unwrap()).collect();
+    let columns = vec![vec![column]; 2 * SIDE];
+    let table = EncryptedTable::new(&params, layout, columns).unwrap();
+    let combinations: Vec<_> = (0..2 * SIDE).map(Combination::column).collect();
+    let (left, right) = combinations.split_at(SIDE);
+    let cell = |p| {
+        let (left, right) = (p % SIDE, p / SIDE);
+        (p, Cell::Product { left, right })
+    };
+    let cells = [(0..SIDE * SIDE).map(cell).collect()];
+    let evaluator = Evaluator::new(&keys, layout)
+        .with_holder_keys(&own)
+        .unwrap();
+    let mut work = Work::default();
+    let factors = Factors { left, right };
+    let pages = evaluator.pages(&table, 0, factors, &cells, &mut work);
+    let page = pages.unwrap().remove(0).unwrap();
+    let (values, _) = secret.decrypt(&[page.ciphertext]).unwrap();
+    assert!((0..SIDE * SIDE).all(|p| values[coefficient(p)] == 1));
+    let (switch, division) = (4, 4);
+    let right_forms = SIDE as u64 * (switch + 2 * division);
+    let tile = 8 * 4 * switch + 7 * (switch + division) + division;
+    // Nine levels lie above the tile, the first of which finds the tile's root divided.
+    let above = switch + 8 * (switch + division) + 2 * division;
+    assert_eq!(work.transforms, right_forms + tile + above);
+}
+
+/// Means over keys: a page of nine products varies by a tenth.
+#[test]
+fn noise_under_a_holders_key_is_as_large_as_expected() {
+    const KEYS: usize = 6;
+    let mut rng = ChaCha20Rng::seed_from_u64(2);
+    for set in [STANDARD, COMPACT] {
+        let params = Parameters::new(set).unwrap();
+        let mut sums = [0.0; 2];
+        for _ in 0..KEYS {
+            let secret = SecretKey::random(&params, &mut rng).unwrap();
+            let public = secret.public_key(&mut rng).unwrap();
+            let key = UploadKey::random(&params, &mut rng).unwrap();
+            let keys = key.switch_keys(&public, None, &mut rng).unwrap();
+            let fresh = key.encrypt(&[1; 64], &mut rng).unwrap().swap_remove(0);
+            let switched = keys.switch(&fresh.expand(&params).unwrap()).unwrap();
+            let (pages, _) = pages(&key, &secret, 64, &mut rng);
+            let squared = |c: &Ciphertext| {
+                let noise = measured(&secret, c);
+                noise.iter().map(|e| e * e).sum::<f64>()
+            };
+            let expected =
+                switched_variance(&params, Origin::Holder, UPLOAD_FRESH.total) * DEGREE as f64;
+            sums[0] += squared(&switched) / expected;
+            sums[1] += squared(&pages[0].ciphertext) / pages[0].noise.norm_squared;
+        }
+        let [switched, page] = sums.map(|sum| sum / KEYS as f64);
+        eprintln!("set {}: switched {switched:.3}, page {page:.3}", set.id);
+        assert!((switched - 1.0).abs() < 0.15, "switched {switched}");
+        assert!((page - 1.0).abs() < 0.2, "page {page}");
+    }
+}
+
+/// Right factors and products before they are switched to the service's key. The decryptor of both is h. Means over keys,
+/// as a secret may shift all of a product's roots.
+#[test]
+fn noise_of_right_factors_and_products_is_as_large_as_expected() {
+    const KEYS: usize = 6;
+    let mut rng = ChaCha20Rng::seed_from_u64(5);
+    for set in [STANDARD, COMPACT] {
+        let params = Parameters::new(set).unwrap();
+        let service = SecretKey::random(&params, &mut rng).unwrap();
+        let public = service.public_key(&mut rng).unwrap();
+        let evaluation = service.evaluation_keys(&mut rng).unwrap();
+        let layout = Layout::for_records(64).unwrap();
+        let upload = ProductKey::Upload(UploadKeyId([0; 16]));
+        let noise = ColumnNoise::uploaded(&params, Origin::Holder, upload);
+        let right_variance = noise.fresh + noise.right;
+        let expected = product_variance(set.plaintext_moduli[0], noise.fresh, right_variance);
+        let mut sums = [0.0; 2];
+        for _ in 0..KEYS {
+            let key = UploadKey::random(&params, &mut rng).unwrap();
+            let own = key.switch_keys(&public, Some(layout), &mut rng).unwrap();
+            let secret = SecretKey::from_coefficients(&params, key.coefficients()).unwrap();
+            let evaluator = Evaluator::new(&evaluation, layout);
+            let evaluator = evaluator.with_holder_keys(&own).unwrap();
+            let [left, right] = [0; 2].map(|_| {
+                let mut column = uploaded(&key, &[1; 64], &mut rng);
+                column.swap_remove(0).into_parts().1
+            });
+            let context = evaluator.context();
+            let right = context.with_scratch(&mut Work::default(), |scratch| {
+                context
+                    .right_factor(&right, Some(key.id()), scratch)
+                    .unwrap()
+            });
+            let variance = |c: &Ciphertext| {
+                let noise = measured(&secret, c);
+                noise.iter().map(|e| e * e).sum::<f64>() / DEGREE as f64
+            };
+            sums[0] += variance(&right) / right_variance.total;
+            sums[1] += variance(&product(&key, &left, &right)) / expected;
+        }
+        let [right, product] = sums.map(|sum| sum / KEYS as f64);
+        eprintln!(
+            "set {}: right factor {right:.3}, product {product:.3}",
+            set.id
+        );
+        assert!((right - 1.0).abs() < 0.15, "right factor {right}");
+        assert!((product - 1.0).abs() < 0.25, "product {product}");
+    }
+}
+
+/// The product of a left and a right factor under (1, h), for a party that knows h: c2 h^2 is in the first half.
+fn product(key: &UploadKey, left: &Ciphertext, right: &Ciphertext) -> Ciphertext {
+    let ring = key.params().ring();
+    let t = key.params().set().plaintext_moduli[0];
+    let mut out = [ring.zero(), ring.zero()];
+    let limbs = ring.ciphertext_limbs().iter().enumerate();
+    for ((j, limb), h) in limbs.zip(key.transform().chunks_exact(DEGREE)) {
+        let m = limb.modulus;
+        for (k, &h) in h.iter().enumerate() {
+            let [x0, x1] = [0, 1].map(|half| m.mul(left.c[half].limb(j)[k], t));
+            let [y0, y1] = [0, 1].map(|half| right.c[half].limb(j)[k]);
+            let square = m.mul(m.mul(x1, y1), m.mul(h, h));
+            out[0].limb_mut(j)[k] = m.add(m.mul(x0, y0), square);
+            out[1].limb_mut(j)[k] = m.add(m.mul(x0, y1), m.mul(x1, y0));
+        }
+    }
+    Ciphertext { residue: 0, c: out }
+}
+
+/// Upload keys are switched to s by keys that the key service makes. So a holder whose unseeded (0, K (q + 1) / t) were not
+/// refused would read K times its own upload key, and nothing of s.
+#[test]
+fn unseeded_ciphertext_shows_only_its_holders_upload_key() {
+    const SCALE: i128 = 10_000;
+    let mut rng = ChaCha20Rng::seed_from_u64(7);
+    for set in [STANDARD, COMPACT] {
+        let params = Parameters::new(set).unwrap();
+        let secret = SecretKey::random(&params, &mut rng).unwrap();
+        let shape = RosterShape::Counts(2);
+        let keys = secret.roster_evaluation_keys(shape, &mut rng).unwrap();
+        let rogue = UploadKey::from_seeds(&params, vec![secret.upload_seed(1)]).unwrap();
+        let ring = params.ring();
+        let mut c = [ring.zero(), ring.zero()];
+        for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
+            // (q + 1) / t is 1 / t modulo each prime, at every point of the transform.
+            let (m, t) = (limb.modulus, set.plaintext_moduli[0]);
+            let inverse = inverse_modulo(i128::from(t), i128::from(set.ciphertext_moduli[j]));
+            c[1].limb_mut(j).fill(m.mul(inverse as u64, SCALE as u64));
+        }
+        let unseeded = UploadCiphertext {
+            key: rogue.id(),
+            ciphertext: Ciphertext { residue: 0, c },
+        };
+        let switched = keys.upload(rogue.id()).unwrap().switch(&unseeded).unwrap();
+        let (values, _) = secret.decrypt(&[switched]).unwrap();
+        let (own, secret) = (rogue.coefficients(), secret.coefficients());
+        let mut pairs = values.iter().zip(own.iter());
+        assert!(pairs.all(|(&value, &h)| value == SCALE * i128::from(h)));
+        let seen = own.iter().zip(secret).filter(|(h, s)| h == s).count() as f64;
+        let count = |key: &[i64], value| key.iter().filter(|&&one| one == value).count() as f64;
+        let chance = (-64..=64)
+            .map(|v| count(&own, v) * count(secret, v))
+            .sum::<f64>();
+        let chance = chance / DEGREE as f64;
+        assert!((seen - chance).abs() < 6.0 * chance.sqrt(), "{seen}");
+    }
+}
+
+/// Cut, extended, changed by a bit, or noise: refused, under sets of one special prime and of two.
+#[test]
+fn damaged_bytes_of_holders_are_refused() {
+    let mut rng = ChaCha20Rng::seed_from_u64(4);
+    for set in [STANDARD, COMPACT] {
+        let params = Parameters::new(set).unwrap();
+        let secret = SecretKey::random(&params, &mut rng).unwrap();
+        let public = secret.public_key(&mut rng).unwrap();
+        let key = UploadKey::random(&params, &mut rng).unwrap();
+        refuses_damage(&key.to_bytes(), |b| UploadKey::from_bytes(&params, b));
+        let seeded = key.encrypt(&[5, -7], &mut rng).unwrap().swap_remove(0);
+        refuses_damage(&seeded.to_bytes(&params), |b| {
+            SeededCiphertext::from_bytes(&params, b)
+        });
+        for layout in [None, Layout::for_records(64).ok()] {
+            let keys = key.switch_keys(&public, layout, &mut rng).unwrap();
+            let bytes = keys.to_bytes();
+            assert_eq!(bytes.len(), UploadSwitchKeys::bytes(&params, layout));
+            let read = UploadSwitchKeys::from_bytes(&params, layout, &bytes).unwrap();
+            assert!(read.to_bytes() == bytes, "set {}", set.id);
+            refuses_damage(&bytes, |b| UploadSwitchKeys::from_bytes(&params, layout, b));
+        }
+    }
+    // A set's keys are none of another's.
+    let [p1, p5] = [STANDARD, COMPACT].map(|set| Parameters::new(set).unwrap());
+    let key = UploadKey::random(&p5, &mut rng).unwrap();
+    assert!(UploadKey::from_bytes(&p1, &key.to_bytes()).is_err());
+    let secret = SecretKey::random(&p1, &mut rng).unwrap();
+    let public = secret.public_key(&mut rng).unwrap();
+    assert!(key.switch_keys(&public, None, &mut rng).is_err());
+}
+
+#[test]
+fn bytes_survive_and_what_belongs_elsewhere_is_refused() {
+    let mut rng = ChaCha20Rng::seed_from_u64(3);
+    let params = Parameters::new(STANDARD).unwrap();
+    let secret = SecretKey::random(&params, &mut rng).unwrap();
+    let public = secret.public_key(&mut rng).unwrap();
+    let [one, other] = [0; 2].map(|_| UploadKey::random(&params, &mut rng).unwrap());
+    let layout = Layout::for_records(64).unwrap();
+    let again = UploadKey::from_bytes(&params, &one.to_bytes()).unwrap();
+    assert!(again.coefficients() == one.coefficients() && again.id() == one.id());
+    let seeded = again.encrypt(&[5, -7], &mut rng).unwrap().swap_remove(0);
+    let bytes = seeded.to_bytes(&params);
+    assert_eq!(bytes.len(), STANDARD.seeded_bytes());
+    assert_eq!(
+        SeededCiphertext::from_bytes(&params, &bytes).unwrap(),
+        seeded
+    );
+    assert!(SeededCiphertext::from_bytes(&params, &bytes[1..]).is_err());
+    for layout in [None, Some(layout)] {
+        let keys = one.switch_keys(&public, layout, &mut rng).unwrap();
+        let bytes = keys.to_bytes();
+        assert_eq!(bytes.len(), UploadSwitchKeys::bytes(&params, layout));
+        let read = UploadSwitchKeys::from_bytes(&params, layout, &bytes).unwrap();
+        assert!(read.to_bytes() == bytes);
+        let wrong = Layout::for_records(8192).ok();
+        assert!(UploadSwitchKeys::from_bytes(&params, wrong, &bytes).is_err());
+    }
+    let keys = one.switch_keys(&public, None, &mut rng).unwrap();
+    let own = seeded.expand(&params).unwrap();
+    let foreign = other.encrypt(&[1], &mut rng).unwrap().swap_remove(0);
+    let foreign = foreign.expand(&params).unwrap();
+    let twice = UploadCiphertext::sum(&params, [&own, &own]).unwrap();
+    let switched = [keys.switch(&twice).unwrap()];
+    assert_eq!(secret.decrypt(&switched).unwrap().0[..2], [10, -14]);
+    assert!(matches!(keys.switch(&foreign), Err(Error::Mismatch(_))));
+    assert!(UploadCiphertext::sum(&params, [&own, &foreign]).is_err());
+    assert!(EncryptedTable::new(&params, layout, vec![vec![vec![own], vec![foreign]]]).is_err());
+    let evaluation = secret.evaluation_keys(&mut rng).unwrap();
+    assert!(
+        Evaluator::new(&evaluation, layout)
+            .with_holder_keys(&keys)
+            .is_err()
+    );
+}

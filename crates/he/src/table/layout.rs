@@ -1,0 +1,187 @@
+//! Where records and cells sit in polynomials.
+//!
+//! Record r of a chunk is the coefficient of X^r. With at most n / 2 records, the *stride* s is
+//! the next power of two and one product carries n / s cells, at the multiples of s (*slots*).
+//! A packed ciphertext (*page*) holds n cells; cell position p is coefficient `bit_reverse(p)`,
+//! so that neighbouring cells share the early levels of the packing tree.
+
+use crate::error::{Error, Result};
+use crate::scheme::ring::DEGREE;
+use fhaim_ntt::bit_reverse;
+use serde::{Deserialize, Serialize};
+
+/// A page has so many cells, and as many noise positions.
+pub const PAGE: usize = DEGREE;
+
+/// Packing levels: level l applies X -> X^(2^l + 1), l = 1..=13.
+pub(crate) const LEVELS: usize = DEGREE.trailing_zeros() as usize;
+
+/// Levels 1..=8, at which some layout's tree begins: from one slot to n / MIN_STRIDE.
+pub(crate) const FIRST_LEVELS: usize = (DEGREE / Layout::MIN_STRIDE).trailing_zeros() as usize + 1;
+
+/// Levels of a packing tree that one tile covers. Every tree is higher: the smallest stride leaves 2^6 leaves.
+pub(crate) const TILE_HEIGHT: usize = 4;
+const _: () = assert!(Layout::MIN_STRIDE >> TILE_HEIGHT > 0);
+
+/// The shape of an encrypted table. Public: it shows the number of records only up to a
+/// multiple of 8192 or, below that, a power of two. A table of several holders has several chunks
+/// at any stride ([`Layout::of_many`]); what is stored of one holder's table does not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "RawLayout")]
+pub struct Layout {
+    chunks: usize,
+    stride: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLayout {
+    chunks: usize,
+    stride: usize,
+}
+
+impl TryFrom<RawLayout> for Layout {
+    type Error = Error;
+
+    fn try_from(raw: RawLayout) -> Result<Self> {
+        Self::from_parts(raw.chunks, raw.stride)
+    }
+}
+
+impl Layout {
+    /// Strides are at least this long, so that a table of fewer records looks like one of this many.
+    pub const MIN_STRIDE: usize = 64;
+
+    /// The layout for `records` records (at least one).
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for zero records.
+    pub fn for_records(records: usize) -> Result<Self> {
+        match records {
+            0 => Err(Error::OutOfRange("a table needs a record")),
+            1..=DEGREE => Ok(Self {
+                chunks: 1,
+                stride: records.next_power_of_two().max(Self::MIN_STRIDE),
+            }),
+            _ => Ok(Self {
+                chunks: records.div_ceil(DEGREE),
+                stride: DEGREE,
+            }),
+        }
+    }
+
+    /// The layout of one holder's table from its public numbers.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] unless some number of records has this layout.
+    pub fn from_parts(chunks: usize, stride: usize) -> Result<Self> {
+        if chunks > 1 && stride != DEGREE {
+            return Err(Self::impossible());
+        }
+        Self::of_many(chunks, stride)
+    }
+
+    /// The layout of several holders' tables side by side, which may have several chunks at a
+    /// stride below 8192.
+    ///
+    /// # Errors
+    /// [`Error::Malformed`] where no tables have this layout together.
+    pub fn of_many(chunks: usize, stride: usize) -> Result<Self> {
+        let strides = Self::MIN_STRIDE..=DEGREE;
+        if chunks > 0 && stride.is_power_of_two() && strides.contains(&stride) {
+            Ok(Self { chunks, stride })
+        } else {
+            Err(Self::impossible())
+        }
+    }
+
+    fn impossible() -> Error {
+        Error::Malformed {
+            what: "layout",
+            reason: "no table has this shape",
+        }
+    }
+
+    /// Number of record chunks: ciphertexts of a column.
+    pub fn chunks(&self) -> usize {
+        self.chunks
+    }
+
+    /// Coefficients set aside for the records of a chunk.
+    pub fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Cells that one product carries.
+    pub fn slots(&self) -> usize {
+        DEGREE / self.stride
+    }
+
+    /// Smallest number of records of one holder's table with this layout.
+    pub fn min_records(&self) -> usize {
+        match (self.chunks, self.stride) {
+            (1, Self::MIN_STRIDE) => 1,
+            (1, stride) => stride / 2 + 1,
+            (chunks, stride) => (chunks - 1) * stride + 1,
+        }
+    }
+
+    /// Largest number of records with this layout, of one holder or many.
+    pub fn max_records(&self) -> usize {
+        self.chunks * self.stride
+    }
+
+    /// Leaf of the packing tree, and slot of its product, that hold position `p`.
+    pub(crate) fn place(&self, p: usize) -> (usize, usize) {
+        let slots = self.slots();
+        (p / slots, bit_reverse(p % slots, slots.trailing_zeros()))
+    }
+}
+
+/// The coefficient that holds cell position `p` of a page.
+pub fn coefficient(p: usize) -> usize {
+    bit_reverse(p, DEGREE.trailing_zeros())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layouts() {
+        for (records, chunks, stride) in [
+            (1, 1, 64),
+            (65, 1, 128),
+            (286, 1, 512),
+            (8192, 1, 8192),
+            (8193, 2, 8192),
+        ] {
+            let layout = Layout::for_records(records).unwrap();
+            assert_eq!((layout.chunks(), layout.stride()), (chunks, stride));
+            for edge in [layout.min_records(), layout.max_records()] {
+                assert_eq!(Layout::for_records(edge).unwrap(), layout);
+            }
+            let below = Layout::for_records(layout.min_records() - 1);
+            assert!(below.is_err() || below.unwrap() != layout);
+            let above = Layout::for_records(layout.max_records() + 1).unwrap();
+            assert_ne!(above, layout);
+            assert_eq!(Layout::from_parts(chunks, stride).unwrap(), layout);
+        }
+        assert!(Layout::for_records(0).is_err());
+        for (chunks, stride) in [(0, 64), (1, 32), (1, 100), (1, 16384), (2, 4096)] {
+            assert!(Layout::from_parts(chunks, stride).is_err());
+        }
+        for (chunks, stride) in [(0, 64), (2, 32), (2, 100), (2, 16384)] {
+            assert!(Layout::of_many(chunks, stride).is_err());
+        }
+        let many = Layout::of_many(3, 128).unwrap();
+        assert_eq!((many.max_records(), many.slots()), (3 * 128, 64));
+    }
+
+    #[test]
+    fn positions_cover_all_coefficients() {
+        let mut seen = vec![false; PAGE];
+        (0..PAGE).for_each(|p| seen[coefficient(p)] = true);
+        assert!(seen.into_iter().all(|s| s));
+    }
+}
