@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use fhaim_domain::Clique;
 use fhaim_dp::{LadderPlan, PAGE, Span};
 use fhaim_fuzz::{KEYS, choice, edited, with_digest};
-use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId, Part, SealedPage};
+use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId, PageSpan, SealedPage};
 use fhaim_protocol::window::Window;
 use fhaim_release::{Axis, ReleaseRequest, SquaredTerm, Statistic};
 use libfuzzer_sys::fuzz_target;
@@ -46,7 +46,7 @@ static VALID: LazyLock<Vec<u8>> = LazyLock::new(|| {
         pages: vec![SealedPage {
             ciphertexts: KEYS[0].ciphertexts(),
             variance_units: 77,
-            parts: vec![Part { number: 0, span }],
+            parts: vec![PageSpan { number: 0, span }],
         }],
     };
     let mut bytes = request.to_bytes(&KEYS[0].params);

@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 
 use fhaim_fuzz::{HolderObjects, choice, edited, mend_checksum};
-use fhaim_he::{COMPACT, UploadKey, UploadSwitchKeys, STANDARD, SeededCiphertext, parameter_set};
+use fhaim_he::{COMPACT, STANDARD, SeededCiphertext, UploadKey, UploadSwitchKeys, parameter_set};
 use libfuzzer_sys::fuzz_target;
 
 static OBJECTS: [LazyLock<HolderObjects>; 2] = [

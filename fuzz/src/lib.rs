@@ -8,8 +8,8 @@ use std::sync::{LazyLock, Mutex};
 
 use fhaim_he::{
     Backend, Cell, Ciphertext, Columns, Combination, EncryptedTable, EvaluationContext,
-    EvaluationKeys, Factors, UploadCiphertext, UploadKey, UploadSwitchKeys, Layout, ParameterSet,
-    Parameters, Partial, Plan, PublicKey, STANDARD, SecretKey, Threads, TileTask, WIDE,
+    EvaluationKeys, Factors, Layout, PagePlan, ParameterSet, Parameters, Partial, PublicKey,
+    STANDARD, SecretKey, Threads, TileTask, UploadCiphertext, UploadKey, UploadSwitchKeys, WIDE,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -139,7 +139,7 @@ impl Tiles {
         let product = Cell::Product { left: 0, right: 0 };
         let page = vec![(0, product), (1, Cell::Sum { left: 0 }), (40, product)];
         let context = context(&keys, &switch_keys, layout);
-        let plan = Plan::new(&context, &table, 0, factors, &[page]);
+        let plan = PagePlan::new(&context, &table, 0, factors, &[page]);
         let tasks = plan.expect("the cells are the factors'").tasks(0);
         drop(context);
         Self {
@@ -191,7 +191,7 @@ fn context<'a>(
     switch_keys: &'a UploadSwitchKeys,
     layout: Layout,
 ) -> EvaluationContext<'a> {
-    let context = EvaluationContext::new(keys, layout).with_holder_keys(switch_keys);
+    let context = EvaluationContext::new(keys, layout).with_switch_keys(switch_keys);
     context.expect("the keys are for this layout")
 }
 

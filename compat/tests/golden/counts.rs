@@ -7,12 +7,12 @@ use crate::upload_key::upload_key;
 use fhaim_domain::Domain;
 use fhaim_dp::{LadderPlan, Span};
 use fhaim_he::{Parameters, STANDARD};
-use fhaim_protocol::counts::tally::Tally;
+use fhaim_protocol::counts::pair_counts::PairCounts;
 use fhaim_protocol::counts::upload::{CountsHolder, CountsPlan};
 use fhaim_protocol::encryption::Encryptor;
-use fhaim_protocol::holder::Noise;
+use fhaim_protocol::holder::HolderNoise;
 use fhaim_protocol::request::{DatasetId, JobId};
-use fhaim_protocol::roster::Contribution;
+use fhaim_protocol::roster::ContributionKind;
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::Object;
 use fhaim_protocol::window::Window;
@@ -24,7 +24,7 @@ use rand_chacha::ChaCha20Rng;
 const COUNTS: Object = Object::Counts { number: 0 };
 
 /// The counts of 300 records, made by rule.
-fn counted() -> (CountsPlan, Tally) {
+fn counted() -> (CountsPlan, PairCounts) {
     let domain = schema().domain().clone();
     let ladder = LadderPlan::new(100, 1 << 10).unwrap();
     let plan = CountsPlan::new(&domain, ladder).unwrap();
@@ -33,9 +33,9 @@ fn counted() -> (CountsPlan, Tally) {
         (0..300).map(code).collect()
     };
     let columns: Vec<Vec<u32>> = domain.sizes().iter().enumerate().map(column).collect();
-    let mut tally = Tally::new(plan.tables.clone(), 300);
-    tally.add(&columns).unwrap();
-    (plan, tally)
+    let mut pair_counts = PairCounts::new(plan.tables.clone(), 300);
+    pair_counts.add(&columns).unwrap();
+    (plan, pair_counts)
 }
 
 /// All pairs, in their order.
@@ -66,11 +66,11 @@ fn count_layout_is_unchanged() {
 #[test]
 fn a_contribution_of_counts_is_read_as_it_was_written() {
     let params = Parameters::new(STANDARD).unwrap();
-    let (plan, tally) = counted();
+    let (plan, pair_counts) = counted();
     let (public, key) = (public(&params), upload_key(&params));
     let mut rng = ChaCha20Rng::seed_from_u64(9);
     let encryptor = Encryptor::sole(&public, &key);
-    let holder = CountsHolder::new(&tally, Noise::Fresh, encryptor, &plan).unwrap();
+    let holder = CountsHolder::new(&pair_counts, HolderNoise::Fresh, encryptor, &plan).unwrap();
     let bytes = golden("object.counts.standard", || {
         holder.encode(COUNTS, &mut rng).unwrap()
     });
@@ -85,8 +85,11 @@ fn a_contribution_of_counts_is_read_as_it_was_written() {
     // Tables follow each other, over as many ciphertexts as they take.
     let layout = plan.tables.layout();
     let mut expected = vec![0; values.len()];
-    for (number, [a, b]) in pairs(tally.tables().domain().len()).into_iter().enumerate() {
-        let table = tally.table(a, b).unwrap();
+    for (number, [a, b]) in pairs(pair_counts.tables().domain().len())
+        .into_iter()
+        .enumerate()
+    {
+        let table = pair_counts.table(a, b).unwrap();
         assert_eq!(table.iter().sum::<i64>(), 300);
         let places = layout.first(number).unwrap()..layout.stride();
         for (place, &count) in places.zip(table) {
@@ -126,7 +129,7 @@ fn terms_with_a_witness_are_written_as_they_were_read() {
 fn terms_of_counts_are_written_as_they_were_read() {
     let name = "terms.counts.sole.json";
     let terms = Terms {
-        contribution: Contribution::Counts,
+        contribution: ContributionKind::Counts,
         ..terms("staged")
     };
     let terms = terms.complete(&Mechanisms).unwrap();

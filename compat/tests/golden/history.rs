@@ -110,7 +110,7 @@ fn keys_of_receipts() {
     let made = || lines.clone().into_bytes();
     assert_eq!(golden("receipt-keys", made), lines.as_bytes());
     let public = receipt_key().public();
-    let signed = fhaim_protocol::crypto::chain::Receipt::try_from(&receipt()).unwrap();
+    let signed = fhaim_protocol::crypto::chain::ChainReceipt::try_from(&receipt()).unwrap();
     signed.verify(&public).unwrap();
     let other = ReceiptKey::from_bytes(&[8; 32]).unwrap();
     assert!(signed.verify(&other.public()).is_err());

@@ -8,7 +8,7 @@ use fhaim_protocol::align::{Message, Stage};
 use fhaim_protocol::crypto::chain::Act;
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::roster::{
-    Agreement, Contribution, HolderSigningKey, Member, Partition, Roster,
+    Agreement, ContributionKind, HolderSigningKey, Member, Partition, Roster,
 };
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::Object;
@@ -32,7 +32,7 @@ fn roster(partition: Partition, columns: &[&[&str]]) -> Roster {
     }
 }
 
-fn of(partition: Partition, columns: &[&[&str]], contribution: Contribution) -> Terms {
+fn of(partition: Partition, columns: &[&[&str]], contribution: ContributionKind) -> Terms {
     let terms = Terms {
         roster: Some(roster(partition, columns)),
         contribution,
@@ -43,7 +43,7 @@ fn of(partition: Partition, columns: &[&[&str]], contribution: Contribution) -> 
 
 /// Terms of two holders of counts.
 pub fn of_counts() -> Terms {
-    of(Partition::Records, &[&[], &[]], Contribution::Counts)
+    of(Partition::Records, &[&[], &[]], ContributionKind::Counts)
 }
 
 #[test]
@@ -53,12 +53,12 @@ fn terms_of_several_holders_are_written_as_they_were_read() {
     for (name, terms) in [
         (
             "terms.records.json",
-            of(Partition::Records, whole, Contribution::Records),
+            of(Partition::Records, whole, ContributionKind::Records),
         ),
         ("terms.counts.json", of_counts()),
         (
             "terms.columns.json",
-            of(Partition::Columns, parts, Contribution::Records),
+            of(Partition::Columns, parts, ContributionKind::Records),
         ),
     ] {
         json(name, &terms);

@@ -6,7 +6,7 @@ use fhaim_domain::Clique;
 use fhaim_dp::Span;
 use fhaim_he::{Ciphertext, Parameters, STANDARD};
 use fhaim_protocol::Error;
-use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId, Part, SealedPage};
+use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId, PageSpan, SealedPage};
 use fhaim_release::{Axis, ReleaseRequest, SquaredTerm, Statistic};
 use sha2::{Digest, Sha256};
 
@@ -103,7 +103,7 @@ fn a_decryption_request_is_written_as_it_was_read() {
 fn a_decryption_request_carries_sealed_pages() {
     let params = Parameters::new(STANDARD).unwrap();
     let page = ciphertext(&params);
-    let part = |number, start, len| Part {
+    let part = |number, start, len| PageSpan {
         number,
         span: Span {
             page: 2,

@@ -6,16 +6,16 @@ use crate::wire::DATASET;
 use fhaim_api::Digest;
 use fhaim_api::dataset::WireTerms;
 use fhaim_api::keys::{Confirmation, KeyServiceDocument, KeyServices, NewShare};
+use fhaim_protocol::committee::call::{CommitteeAnswer, CommitteeCall};
+use fhaim_protocol::committee::{KeyService, ServiceSigningKey};
 use fhaim_protocol::crypto::chain::Act;
-use fhaim_protocol::panel::call::{Answer, Call};
-use fhaim_protocol::panel::{KeyService, ServiceKey};
 use fhaim_protocol::terms::Terms;
 use fhaim_synth::Mechanisms;
 
 fn service(number: u8) -> KeyService {
     KeyService {
         name: format!("hospital {number}"),
-        key: ServiceKey::from_bytes(&[number; 32]).public(),
+        key: ServiceSigningKey::from_bytes(&[number; 32]).public(),
     }
 }
 
@@ -37,7 +37,10 @@ fn terms_with_key_services_are_written_as_they_were_read() {
     let text = String::from_utf8(stored("terms.shared.json")).unwrap();
     let twice = text.replacen("hospital 2", "hospital 1", 1);
     let twice: Terms = serde_json::from_str(&twice).unwrap();
-    assert!(matches!(twice.plan(), Err(fhaim_protocol::Error::Panel(_))));
+    assert!(matches!(
+        twice.plan(),
+        Err(fhaim_protocol::Error::Committee(_))
+    ));
     let squares = Terms {
         mechanism: "fhaim-l2".to_owned(),
         need: None,
@@ -71,7 +74,7 @@ fn what_services_that_share_a_key_send() {
     };
     json("key-services.json", &services);
     refuses_unknown_fields::<KeyServices>("key-services.json");
-    let call = Call {
+    let call = CommitteeCall {
         consents: vec![Act::Withdrawn { member: 1 }],
         attempt: [7; 16],
         confirmations: vec![vec![1, 2], vec![3]],
@@ -80,13 +83,13 @@ fn what_services_that_share_a_key_send() {
         request: vec![6; 20],
     };
     let bytes = golden("share.call", || call.to_bytes().unwrap());
-    assert_eq!(Call::from_bytes(&bytes).unwrap(), call);
+    assert_eq!(CommitteeCall::from_bytes(&bytes).unwrap(), call);
     assert_eq!(call.to_bytes().unwrap(), bytes);
-    let answer = Answer {
+    let answer = CommitteeAnswer {
         verdict: vec![7; 5],
         share: Some(vec![8; 9]),
     };
     let bytes = golden("share.answer", || answer.to_bytes());
-    assert_eq!(Answer::from_bytes(&bytes).unwrap(), answer);
+    assert_eq!(CommitteeAnswer::from_bytes(&bytes).unwrap(), answer);
     assert_eq!(answer.to_bytes(), bytes);
 }

@@ -5,7 +5,7 @@ use crate::encryption::{HEADER, HIDDEN, malformed, public, reveals, secret};
 use crate::files::{golden, json, refuses_damage, refuses_unknown_fields};
 use fhaim_api::Digest;
 use fhaim_api::keys::{Confirmation, UploadKeyRequest, UploadKeySeeds, UploadSeedCall};
-use fhaim_he::{HolderSigningKey, Parameters, STANDARD, SeededCiphertext};
+use fhaim_he::{Parameters, STANDARD, SeededCiphertext, UploadKey};
 use fhaim_protocol::encryption::{key_from_text, key_to_text};
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::roster;
@@ -19,16 +19,16 @@ use uuid::Uuid;
 const DATASET: Uuid = Uuid::from_bytes([0xd5; 16]);
 
 /// The golden upload key, under the parameter set STANDARD.
-pub fn upload_key(params: &Parameters) -> HolderSigningKey {
+pub fn upload_key(params: &Parameters) -> UploadKey {
     let bytes = golden("upload-key.standard", || {
         let mut rng = ChaCha20Rng::seed_from_u64(11);
-        let key = HolderSigningKey::random(params, &mut rng).unwrap();
+        let key = UploadKey::random(params, &mut rng).unwrap();
         key.to_bytes().to_vec()
     });
-    let key = HolderSigningKey::from_bytes(params, &bytes).unwrap();
+    let key = UploadKey::from_bytes(params, &bytes).unwrap();
     assert_eq!(*key.to_bytes(), bytes);
     refuses_damage(&bytes, HEADER, |bytes| {
-        malformed(HolderSigningKey::from_bytes(params, bytes));
+        malformed(UploadKey::from_bytes(params, bytes));
     });
     key
 }

@@ -38,7 +38,7 @@ const CONSTANTS: [(&str, &str); 13] = [
     ("crates/pgm/src/saved.rs", "VERSION"),
     ("crates/protocol/src/align/wire.rs", "VERSION"),
     ("crates/protocol/src/codec.rs", "VERSION"),
-    ("crates/protocol/src/panel/message.rs", "VERSION"),
+    ("crates/protocol/src/committee/message.rs", "VERSION"),
     ("crates/protocol/src/terms.rs", "TERMS_VERSION"),
     ("crates/sdk/src/journal.rs", "VERSION"),
     ("crates/sdk/src/ladder.rs", "VERSION"),

@@ -19,7 +19,7 @@ use fhaim_api::upload::{
 };
 use fhaim_api::{Cost, Digest};
 use fhaim_dp::Rho;
-use fhaim_protocol::panel::ServiceKey;
+use fhaim_protocol::committee::ServiceSigningKey;
 use fhaim_sdk::{Endpoints, Login};
 use time::OffsetDateTime;
 use uuid::Uuid;
@@ -351,7 +351,11 @@ fn debited_releases_are_signed() {
         number: 3,
         statement: Digest::of(b"statement"),
     };
-    let debited = DebitedReleases::sign(DATASET, vec![release], &ServiceKey::from_bytes(&[2; 32]));
+    let debited = DebitedReleases::sign(
+        DATASET,
+        vec![release],
+        &ServiceSigningKey::from_bytes(&[2; 32]),
+    );
     let all = DebitedByServices {
         services: vec![debited],
     };

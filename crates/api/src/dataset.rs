@@ -1,7 +1,7 @@
 //! Datasets as the generation service lists them.
 
 use fhaim_domain::{Schema, Version};
-use fhaim_protocol::roster::{Contribution, Roster};
+use fhaim_protocol::roster::{ContributionKind, Roster};
 use fhaim_protocol::terms::{TERMS_VERSION, Terms};
 use fhaim_release::{Need, Options};
 use serde::{Deserialize, Serialize};
@@ -65,7 +65,7 @@ pub struct TermsDocument {
     /// What each holder uploads beside its noise: `records` where it is left out, or `counts`.
     #[schema(value_type = Option<ContributionDocument>)]
     #[serde(default)]
-    pub contribution: Contribution,
+    pub contribution: ContributionKind,
     /// Whether a second computation service computes every batch as well, and nothing is decrypted that
     /// the two do not agree on.
     #[serde(default)]

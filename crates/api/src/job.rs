@@ -1,6 +1,6 @@
 //! Jobs: a run of a mechanism over a dataset, and what it leaves.
 
-use fhaim_release::Progress;
+use fhaim_release::RunProgress;
 use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use utoipa::{IntoParams, ToSchema};
@@ -43,8 +43,8 @@ pub struct JobProgress {
     pub rounds: usize,
 }
 
-impl From<Progress> for JobProgress {
-    fn from(progress: Progress) -> Self {
+impl From<RunProgress> for JobProgress {
+    fn from(progress: RunProgress) -> Self {
         Self {
             phase: progress.phase.to_string(),
             round: progress.round,

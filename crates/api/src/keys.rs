@@ -3,9 +3,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use fhaim_dp::{Entry, hex_digest};
+use fhaim_protocol::committee::{KeyCommittee, KeyService, ServiceSigningKey, confirmation};
 use fhaim_protocol::crypto::chain::{self, Tip};
 use fhaim_protocol::crypto::debited;
-use fhaim_protocol::panel::{KeyService, Panel, ServiceKey, confirmation};
 use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::roster::{Agreement, MemberSignature};
 use fhaim_protocol::window::Placed;
@@ -185,10 +185,11 @@ impl KeySet {
             public_key,
             evaluation_keys,
         } = self.agreement();
-        let panel = Panel::new(dataset, &terms, &confirmation.attempt()?, services.clone());
+        let committee =
+            KeyCommittee::new(dataset, &terms, &confirmation.attempt()?, services.clone());
         let messages = confirmation.messages()?;
-        let checked = panel.and_then(|panel| {
-            confirmation::check(&panel, &public_key, &evaluation_keys, &messages)
+        let checked = committee.and_then(|committee| {
+            confirmation::check(&committee, &public_key, &evaluation_keys, &messages)
         });
         checked.map(|_| ()).map_err(|error| error.to_string())
     }
@@ -337,8 +338,8 @@ impl Receipt {
     }
 }
 
-impl From<chain::Receipt> for Receipt {
-    fn from(receipt: chain::Receipt) -> Self {
+impl From<chain::ChainReceipt> for Receipt {
+    fn from(receipt: chain::ChainReceipt) -> Self {
         Self {
             dataset: Uuid::from_bytes(receipt.dataset.0),
             height: receipt.tip.height,
@@ -348,7 +349,7 @@ impl From<chain::Receipt> for Receipt {
     }
 }
 
-impl TryFrom<&Receipt> for chain::Receipt {
+impl TryFrom<&Receipt> for chain::ChainReceipt {
     type Error = fhaim_protocol::Error;
 
     fn try_from(receipt: &Receipt) -> Result<Self, Self::Error> {
@@ -521,7 +522,7 @@ pub struct DebitedByServices {
 
 impl DebitedReleases {
     /// Signs what a service has debited.
-    pub fn sign(dataset: Uuid, releases: Vec<DebitedRelease>, key: &ServiceKey) -> Self {
+    pub fn sign(dataset: Uuid, releases: Vec<DebitedRelease>, key: &ServiceSigningKey) -> Self {
         let dataset = DatasetId(dataset.into_bytes());
         let signature = debited::sign(key, dataset, &protocol_releases(&releases));
         Self {
@@ -538,14 +539,14 @@ impl DebitedReleases {
         let signature = URL_SAFE_NO_PAD.decode(&self.signature).ok();
         let signature = signature.and_then(|bytes| bytes.try_into().ok());
         let signature =
-            signature.ok_or(fhaim_protocol::Error::Panel("a signature has 64 bytes"))?;
+            signature.ok_or(fhaim_protocol::Error::Committee("a signature has 64 bytes"))?;
         let dataset = DatasetId(dataset.into_bytes());
         debited::verify(key, dataset, &protocol_releases(&self.releases), &signature)
     }
 }
 
-fn protocol_releases(releases: &[DebitedRelease]) -> Vec<debited::DebitedRelease> {
-    let release = |release: &DebitedRelease| debited::DebitedRelease {
+fn protocol_releases(releases: &[DebitedRelease]) -> Vec<debited::DebitRecord> {
+    let release = |release: &DebitedRelease| debited::DebitRecord {
         job: JobId(release.job.into_bytes()),
         number: release.number,
         statement: release.statement.0,
@@ -583,13 +584,13 @@ mod tests {
         };
         let header = receipt(3).to_header();
         assert_eq!(Receipt::from_header(header.as_bytes()), Some(receipt(3)));
-        assert!(chain::Receipt::try_from(&receipt(3)).is_ok());
+        assert!(chain::ChainReceipt::try_from(&receipt(3)).is_ok());
         for wrong in ["", "e30", "%%%", &header[1..]] {
             assert_eq!(Receipt::from_header(wrong.as_bytes()), None, "{wrong}");
         }
         let mut short = receipt(3);
         short.signature.pop();
-        assert!(chain::Receipt::try_from(&short).is_err());
+        assert!(chain::ChainReceipt::try_from(&short).is_err());
         let mut kept = vec![receipt(3), receipt(9)];
         Receipt::keep(&mut kept, &[receipt(3)], &receipt(4));
         assert_eq!(kept, [receipt(9), receipt(4)]);

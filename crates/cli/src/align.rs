@@ -22,7 +22,7 @@ use crate::{
     args::FormatArguments,
     error::Error,
     input,
-    output::{self, Staged},
+    output::{self, StagedFile},
     randomness::system,
 };
 
@@ -91,7 +91,7 @@ pub fn run(arguments: &AlignArguments, progress: &Progress) -> Result<(), Error>
     let rows = read(arguments)?;
     let keys = keys(arguments, &rows)?;
     confirmed(arguments)?;
-    let mut file = Staged::create(out)?;
+    let mut file = StagedFile::create(out)?;
     let session: [u8; 32] = Sha256::digest(arguments.session.as_bytes()).into();
     // The dataset is made of what comes of this: the session stands for it.
     let dataset = DatasetId([0; 16]);
@@ -278,7 +278,7 @@ impl Mailbox {
 }
 
 /// Writes the header, and the common rows in their order.
-fn write(file: &mut Staged, rows: &Rows, aligned: &Aligned) -> Result<(), Error> {
+fn write(file: &mut StagedFile, rows: &Rows, aligned: &Aligned) -> Result<(), Error> {
     let refuse = |error: csv::Error| Error::Usage(format!("the aligned table: {error}"));
     let mut writer = csv::WriterBuilder::new()
         .delimiter(rows.delimiter)

@@ -1,7 +1,7 @@
 //! What each of several holders would have got alone, beside what they got together.
 
 use fhaim_domain::{Clique, Table};
-use fhaim_release::{Holders, Job};
+use fhaim_release::{Holders, MechanismJob};
 use fhaim_synth::MechanismName;
 use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
@@ -27,7 +27,7 @@ pub struct Alone {
 /// reads the records: it is for their holders, or for public tables.
 pub fn alone(
     mechanism: MechanismName,
-    job: &Job,
+    job: &MechanismJob,
     table: &Table,
     synthetic: &Table,
     rng: &mut ChaCha20Rng,
@@ -39,11 +39,11 @@ pub fn alone(
         let own: Vec<usize> = (0..table.domain().len())
             .filter(|&a| owners.is_none_or(|owners| owners[a] as usize == number))
             .collect();
-        let job = Job {
+        let job = MechanismJob {
             model_bytes: job.model_bytes,
             leak: job.leak,
             holders: Holders::one(),
-            ..Job::new(part.domain().clone(), job.rho, job.record_bound)
+            ..MechanismJob::new(part.domain().clone(), job.rho, job.record_bound)
         };
         let outcome = mechanism.run_in_the_clear(part, &job, rng, &mut |_| ())?;
         let columns = outcome.model.sample(table.records(), rng);

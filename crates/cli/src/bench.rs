@@ -37,7 +37,7 @@ pub struct BenchArguments {
 /// One table's figures. Seconds of tensor, switching and packing are summed over threads, and so are the
 /// limits: what its multiply-accumulates and its transforms take by themselves, in cache, on this machine.
 #[derive(Debug, Serialize)]
-pub struct Row {
+pub struct BenchRow {
     dataset: String,
     parameter_set: u8,
     seconds: f64,
@@ -83,7 +83,7 @@ pub fn run(arguments: &BenchArguments, progress: &Progress) -> Result<(), Error>
 ///
 /// # Errors
 /// No parameter set fits, or a decrypted cell differs from its count.
-pub fn measure(name: &str, table: &Table) -> Result<Row, Error> {
+pub fn measure(name: &str, table: &Table) -> Result<BenchRow, Error> {
     let records = table.records() as u64;
     let set = ParameterSet::choose(&Demand {
         records,
@@ -103,7 +103,7 @@ pub fn measure(name: &str, table: &Table) -> Result<Row, Error> {
 /// What every measurement ends with: [`measure`] fails where it does not hold.
 const CHECKED: &str = "Every cell was decrypted and equals its count.\n";
 
-impl Row {
+impl BenchRow {
     /// The figures of one table as a screen of text.
     fn screen(&self, columns: usize) -> String {
         let pairs = columns * columns.saturating_sub(1) / 2;
@@ -160,9 +160,9 @@ impl Row {
     }
 }
 
-fn row(dataset: &str, set: &ParameterSet, done: &Compute) -> Row {
+fn row(dataset: &str, set: &ParameterSet, done: &Compute) -> BenchRow {
     let (multiply, transform) = limits(set);
-    Row {
+    BenchRow {
         parameter_set: done.set,
         tensor_limit_seconds: multiply * done.work.multiply_accumulates as f64,
         transform_limit_seconds: transform * done.work.transforms as f64,
@@ -223,7 +223,7 @@ fn limits(set: &ParameterSet) -> (f64, f64) {
 }
 
 /// The figures of several tables, a line each.
-pub fn lines(rows: &[Row]) -> String {
+pub fn lines(rows: &[BenchRow]) -> String {
     let mut text = String::from(
         "dataset        records  cells set  seconds   cpu s | tensor (limit) switch  pack (thread s) | \
          switches transforms (limit) | encrypt s expand s  MB up | noise bits left  peak MB\n",

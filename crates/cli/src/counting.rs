@@ -8,7 +8,7 @@ use std::{
 };
 
 use fhaim_domain::Schema;
-use fhaim_protocol::counts::{CountTables, tally::Tally};
+use fhaim_protocol::counts::{CountTables, pair_counts::PairCounts};
 
 use crate::{
     args::{FormatArguments, StrictnessArguments},
@@ -36,12 +36,12 @@ pub struct Source<'a> {
 }
 
 /// Counts all pairs of columns in each of several shares of consecutive records, in a thread beside the
-/// one that reads. What reading changed is told on standard error. Whoever uses a tally holds it against
+/// one that reads. What reading changed is told on standard error. Whoever uses a pair_counts holds it against
 /// its holder's record bound.
-pub fn tallies(source: Source<'_>, shares: &[Range<usize>]) -> Result<Vec<Tally>, Error> {
+pub fn tallies(source: Source<'_>, shares: &[Range<usize>]) -> Result<Vec<PairCounts>, Error> {
     let tables = CountTables::new(source.schema.domain())?;
-    let new = |_| Tally::new(tables.clone(), u64::MAX);
-    let tallies: Vec<Tally> = shares.iter().map(new).collect();
+    let new = |_| PairCounts::new(tables.clone(), u64::MAX);
+    let tallies: Vec<PairCounts> = shares.iter().map(new).collect();
     thread::scope(|scope| {
         let (sender, read) = mpsc::sync_channel(READ_AHEAD);
         let counting = scope.spawn(move || count(tallies, shares, &read));
@@ -58,21 +58,21 @@ pub fn tallies(source: Source<'_>, shares: &[Range<usize>]) -> Result<Vec<Tally>
 
 /// Counts what was read, until there is no more.
 fn count(
-    mut tallies: Vec<Tally>,
+    mut tallies: Vec<PairCounts>,
     shares: &[Range<usize>],
     read: &Receiver<Vec<Vec<u32>>>,
-) -> Result<Vec<Tally>, Error> {
+) -> Result<Vec<PairCounts>, Error> {
     let mut before = 0;
     for columns in read {
         let here = before..before + columns.first().map_or(0, Vec::len);
-        for (tally, share) in tallies.iter_mut().zip(shares) {
+        for (pair_counts, share) in tallies.iter_mut().zip(shares) {
             let [start, end] = [share.start, share.end].map(|row| row.clamp(here.start, here.end));
             if start < end {
                 // Clamped to the records that are here, of which every list has the codes.
                 let own = columns
                     .iter()
                     .map(|codes| &codes[start - before..end - before]);
-                tally.add(&own.collect::<Vec<&[u32]>>())?;
+                pair_counts.add(&own.collect::<Vec<&[u32]>>())?;
             }
         }
         before = here.end;

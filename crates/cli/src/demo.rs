@@ -17,7 +17,7 @@ use crate::{
     },
     error::Error,
     generate,
-    output::{self, Staged},
+    output::{self, StagedFile},
     randomness::InsecureTestSeed,
     summary::Summary,
 };
@@ -101,7 +101,7 @@ fn request(arguments: &DemoArguments) -> GenerateArguments {
 }
 
 fn write(path: &Path, mut content: impl Read) -> Result<(), Error> {
-    let mut file = Staged::create(path)?;
+    let mut file = StagedFile::create(path)?;
     io::copy(&mut content, &mut file).map_err(|source| Error::Write {
         path: path.to_owned(),
         source,

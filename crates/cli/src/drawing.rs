@@ -3,7 +3,7 @@
 use std::{io::Write, sync::Arc};
 
 use fhaim_domain::{Schema, Table, WriteOptions};
-use fhaim_files::progress::Phase;
+use fhaim_files::progress::PhaseProgress;
 use fhaim_synth::{Block, Blocks, FittedModel};
 use rand::Rng;
 
@@ -50,7 +50,7 @@ pub fn write(
     options: &WriteOptions,
     writer: &mut dyn Write,
     mut keep: Option<&mut Kept>,
-    phase: &Phase,
+    phase: &PhaseProgress,
 ) -> Result<(), Error> {
     let failed = |source| Error::Write {
         path: options.file.clone().into(),

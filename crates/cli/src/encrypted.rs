@@ -16,8 +16,8 @@ use fhaim_protocol::{
     sealing::SealingKey,
     terms::{Plan, Terms},
 };
-use fhaim_release::{Job, Phase};
-use fhaim_synth::{Outcome, Timing};
+use fhaim_release::{MechanismJob, Phase};
+use fhaim_synth::{RunOutcome, Timing};
 use rand::RngCore;
 use serde::Serialize;
 
@@ -154,7 +154,7 @@ impl Setup {
 
 impl Costs {
     /// With what the source spent answering the batches of a run, and what its fits took.
-    pub fn with(mut self, source: &EncryptedSource, outcome: &Outcome) -> Self {
+    pub fn with(mut self, source: &EncryptedSource, outcome: &RunOutcome) -> Self {
         self.compute_seconds = source.seconds.computation;
         self.decrypt_seconds = source.seconds.crypto;
         let work = source.computation().work();
@@ -185,7 +185,7 @@ impl Costs {
 /// Compute, as the FHAIM paper has it: all pairs' marginals and squares, ahead of the first round.
 pub fn compute(
     source: &mut EncryptedSource,
-    job: &Job,
+    job: &MechanismJob,
     costs: &mut Costs,
     progress: &Progress,
 ) -> Result<(), Error> {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use fhaim_domain::{Reading, Schema, Table, counted};
+use fhaim_domain::{Schema, Table, TableReading, counted};
 use fhaim_eval::{Membership, REPORT_STATEMENT, Report, html_page, membership};
 use fhaim_files::progress::Progress;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::{
     args::EvaluateArguments,
     error::Error,
     input::{self, Data},
-    output::{self, Staged},
+    output::{self, StagedFile},
     randomness::{InsecureTestSeed, Purpose, generator},
 };
 
@@ -28,7 +28,11 @@ pub fn run(
     let files = models.chain([&arguments.schema]).map(PathBuf::as_path);
     let outputs: Vec<&Path> = arguments.out.as_deref().into_iter().collect();
     output::check_distinct(&tables.chain(files).collect::<Vec<_>>(), &outputs)?;
-    let mut page = arguments.out.as_deref().map(Staged::create).transpose()?;
+    let mut page = arguments
+        .out
+        .as_deref()
+        .map(StagedFile::create)
+        .transpose()?;
     let report = compare(arguments, &schema, seed, progress)?;
     if let Some(page) = &mut page {
         page.write_bytes(html_page(&report, &[]).as_bytes())?;
@@ -113,7 +117,11 @@ fn budget(path: &Path) -> Result<(f64, f64), Error> {
     Ok((budget.epsilon, budget.delta))
 }
 
-fn read(arguments: &EvaluateArguments, data: &Data, schema: &Schema) -> Result<Reading, Error> {
+fn read(
+    arguments: &EvaluateArguments,
+    data: &Data,
+    schema: &Schema,
+) -> Result<TableReading, Error> {
     input::looking(
         data,
         schema.clone(),

@@ -12,14 +12,14 @@ use fhaim_domain::{
 use fhaim_dp::{Ladder, Rho, accounting};
 use fhaim_eval::{evaluate, html_page};
 use fhaim_files::{
-    memory::{self, Records, Use},
-    progress::{Phase, Progress},
+    memory::{self, KnownRecords, Use},
+    progress::{PhaseProgress, Progress},
 };
 use fhaim_he::Layout;
 use fhaim_protocol::generation;
 use fhaim_protocol::terms::Terms;
-use fhaim_release::{Job, Progress as Standing, Run};
-use fhaim_synth::{Mechanisms, Outcome, PlaintextSource, Release, Unfitted};
+use fhaim_release::{MechanismJob, MechanismRun, RunProgress as Standing};
+use fhaim_synth::{Mechanisms, PlaintextSource, Release, RunOutcome, Unfitted};
 
 use crate::{
     alone::alone,
@@ -31,7 +31,7 @@ use crate::{
     held::Held,
     holders::{self, Party},
     input, kept_releases,
-    output::{self, Staged, commit_all},
+    output::{self, StagedFile, commit_all},
     randomness::{InsecureTestSeed, Purpose, generator, system},
     size, spending,
     summary::{Fit, LedgerFile, Summary, print_summary},
@@ -52,31 +52,31 @@ pub struct Request<'a> {
     /// The holders, if there are several.
     party: Party,
     /// What the mechanism may know.
-    pub job: Job,
+    pub job: MechanismJob,
     start: Instant,
 }
 
 /// What a run has released.
-pub struct Made {
+pub struct GeneratedTable {
     /// Its model, and the releases that it was fitted to.
-    pub outcome: Outcome,
+    pub outcome: RunOutcome,
     /// What encryption took, where there was any.
     pub costs: Option<Costs>,
 }
 
 /// Result files under way.
 struct Files {
-    table: Staged,
-    ledger: Option<Staged>,
-    model: Option<Staged>,
-    report: Option<Staged>,
+    table: StagedFile,
+    ledger: Option<StagedFile>,
+    model: Option<StagedFile>,
+    report: Option<StagedFile>,
 }
 
 impl Files {
     fn create(arguments: &GenerateArguments) -> Result<Self, Error> {
-        let staged = |path: &Option<PathBuf>| path.as_deref().map(Staged::create).transpose();
+        let staged = |path: &Option<PathBuf>| path.as_deref().map(StagedFile::create).transpose();
         Ok(Self {
-            table: Staged::create(&arguments.out)?,
+            table: StagedFile::create(&arguments.out)?,
             ledger: staged(&arguments.ledger)?,
             model: staged(&arguments.model_out)?,
             report: staged(&arguments.report)?,
@@ -131,7 +131,7 @@ impl<'a> Request<'a> {
     }
 
     /// Says what the records have cost before, and asks.
-    fn look_up(&self) -> Result<Option<Records>, Error> {
+    fn look_up(&self) -> Result<Option<KnownRecords>, Error> {
         let GenerateArguments {
             data, delta, yes, ..
         } = self.arguments;
@@ -145,7 +145,12 @@ impl<'a> Request<'a> {
     }
 
     /// Draws the synthetic table from the model and writes all files.
-    fn finish(self, mut files: Files, made: &Made, progress: &Progress) -> Result<Summary, Error> {
+    fn finish(
+        self,
+        mut files: Files,
+        made: &GeneratedTable,
+        progress: &Progress,
+    ) -> Result<Summary, Error> {
         let outcome = &made.outcome;
         let records = self
             .arguments
@@ -200,7 +205,7 @@ impl<'a> Request<'a> {
     /// Writes the report on a table, and a synthetic one and its text.
     fn write_report(
         &self,
-        file: &mut Staged,
+        file: &mut StagedFile,
         table: &Table,
         (synthetic, written): (&Table, &[u8]),
         summary: &Summary,
@@ -218,7 +223,7 @@ impl<'a> Request<'a> {
     }
 
     /// What was released and what it cost, as JSON.
-    pub fn ledger(&self, outcome: &Outcome) -> Result<String, Error> {
+    pub fn ledger(&self, outcome: &RunOutcome) -> Result<String, Error> {
         self.ledger_of(&outcome.releases, outcome.spent)
     }
 
@@ -235,7 +240,11 @@ impl<'a> Request<'a> {
     }
 
     /// What was done, where `records` were drawn from the model.
-    pub fn summary(&self, Made { outcome, costs }: &Made, records: usize) -> Summary {
+    pub fn summary(
+        &self,
+        GeneratedTable { outcome, costs }: &GeneratedTable,
+        records: usize,
+    ) -> Summary {
         let arguments = self.arguments;
         Summary {
             dataset: self.held.schema().name().to_owned(),
@@ -258,7 +267,7 @@ impl<'a> Request<'a> {
     }
 
     /// Makes the releases under encryption, and fits a model to them. What it cost is remembered.
-    pub fn make_encrypted(&self, progress: &Progress) -> Result<Made, Error> {
+    pub fn make_encrypted(&self, progress: &Progress) -> Result<GeneratedTable, Error> {
         let Self { held, job, .. } = self;
         let (arguments, seed) = (self.arguments, self.seed);
         let name = arguments.mechanism;
@@ -285,11 +294,11 @@ impl<'a> Request<'a> {
         let outcome = outcome.map_err(|error| self.failed(error.into(), known.as_ref()))?;
         let costs = Some(costs.with(&source, &outcome));
         remember(known.as_ref(), arguments, outcome.spent);
-        Ok(Made { outcome, costs })
+        Ok(GeneratedTable { outcome, costs })
     }
 
     /// Makes the same releases in the clear. What they cost is remembered.
-    pub fn make_in_the_clear(&self, progress: &Progress) -> Result<Made, Error> {
+    pub fn make_in_the_clear(&self, progress: &Progress) -> Result<GeneratedTable, Error> {
         let (records, model_bytes) = (self.held.records(), self.job.model_bytes);
         self.check_size(|domain| Ok(size::local_bytes(domain, records, model_bytes)))?;
         let known = self.look_up()?;
@@ -297,14 +306,14 @@ impl<'a> Request<'a> {
         let outcome = outcome.map_err(|error| self.failed(error, known.as_ref()))?;
         remember(known.as_ref(), self.arguments, outcome.spent);
         let costs = None;
-        Ok(Made { outcome, costs })
+        Ok(GeneratedTable { outcome, costs })
     }
 }
 
 impl Request<'_> {
     /// Handles the error of a run. If no model fits the releases, remembers their cost and keeps them in a file next to
     /// the output.
-    fn failed(&self, error: Error, known: Option<&Records>) -> Error {
+    fn failed(&self, error: Error, known: Option<&KnownRecords>) -> Error {
         match error {
             Error::Mechanism(fhaim_synth::Error::Unfitted(unfitted)) => {
                 remember(known, self.arguments, unfitted.spent);
@@ -327,7 +336,7 @@ impl Request<'_> {
 }
 
 /// Remembers what a run has spent, before anything of it is written.
-fn remember(records: Option<&Records>, arguments: &GenerateArguments, spent: Rho) {
+fn remember(records: Option<&KnownRecords>, arguments: &GenerateArguments, spent: Rho) {
     if let Some(records) = records {
         let out = arguments.out.display().to_string();
         records.remember(&Use::Run { out }, spending(spent));
@@ -335,7 +344,7 @@ fn remember(records: Option<&Records>, arguments: &GenerateArguments, spent: Rho
 }
 
 /// As many records as the model estimates there are, and at least one.
-pub fn modelled_records(outcome: &Outcome) -> usize {
+pub fn modelled_records(outcome: &RunOutcome) -> usize {
     (outcome.model.total().round() as usize).max(1)
 }
 
@@ -372,7 +381,7 @@ pub fn run_encrypted(
     request.finish(files, &made, progress)
 }
 
-fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<Outcome, Error> {
+fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<RunOutcome, Error> {
     let Request { held, job, .. } = request;
     let seed = request.seed;
     let mut follow = follow(progress);
@@ -383,7 +392,7 @@ fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<Outcom
     {
         return Ok(mechanism.run_in_the_clear(table, job, &mut rng, &mut follow)?);
     }
-    let run = Run::new(mechanism.start(job.clone())?, job.clone(), Vec::new());
+    let run = MechanismRun::new(mechanism.start(job.clone())?, job.clone(), Vec::new());
     let run = run.map_err(fhaim_synth::Error::from)?;
     // Noise drawn as it is needed is from the same distributions as a ladder's; only a run to be
     // compared with an encrypted one of the same seed draws the whole ladder.
@@ -434,7 +443,7 @@ fn check_paths(arguments: &GenerateArguments) -> Result<(), Error> {
 
 /// Shows where a mechanism stands.
 pub fn follow<'p>(progress: &'p Progress) -> impl FnMut(Standing) + use<'p> {
-    let mut phase: Option<Phase> = None;
+    let mut phase: Option<PhaseProgress> = None;
     move |standing| {
         if let Some(phase) = phase.take() {
             phase.finish();

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use fhaim_domain::{Clique, Counted, Domain, RawColumn, Schema, Table};
-use fhaim_protocol::{counts::tally::Tally, roster::Contribution};
+use fhaim_protocol::{counts::pair_counts::PairCounts, roster::ContributionKind};
 use fhaim_release::MAX_HOLDERS;
 
 use crate::{
     args::GenerateArguments,
     counting::{self, Source},
     error::Error,
-    holders::{self, Part, Upload},
+    holders::{self, HolderTable, HolderUpload},
     input,
 };
 
@@ -24,7 +24,7 @@ pub enum Held {
         /// What its columns are.
         schema: Arc<Schema>,
         /// One of each holder, in their order.
-        tallies: Vec<Tally>,
+        tallies: Vec<PairCounts>,
     },
 }
 
@@ -94,7 +94,7 @@ impl Counted for Held {
     fn records(&self) -> u64 {
         match self {
             Self::Table(table) => Counted::records(table),
-            Self::Counts { tallies, .. } => tallies.iter().map(Tally::records).sum(),
+            Self::Counts { tallies, .. } => tallies.iter().map(PairCounts::records).sum(),
         }
     }
 
@@ -102,7 +102,9 @@ impl Counted for Held {
         match self {
             Self::Table(table) => table.marginal(clique),
             Self::Counts { tallies, .. } => {
-                let mut marginals = tallies.iter().map(|tally| tally.marginal(clique));
+                let mut marginals = tallies
+                    .iter()
+                    .map(|pair_counts| pair_counts.marginal(clique));
                 let mut sum = marginals.next()??;
                 for marginal in marginals {
                     let cells = sum.iter_mut().zip(marginal?);
@@ -116,20 +118,24 @@ impl Counted for Held {
 
 /// The counts of each holder's records, where a run needs nothing else of them. The file is read once, or
 /// twice where its length says whose its records are, or what is uploaded.
-fn counts(arguments: &GenerateArguments, source: Source<'_>) -> Result<Option<Vec<Tally>>, Error> {
+fn counts(
+    arguments: &GenerateArguments,
+    source: Source<'_>,
+) -> Result<Option<Vec<PairCounts>>, Error> {
     let several = &arguments.holders;
-    let counted = several.contribution != Upload::Records
-        && several.by == Part::Records
+    let counted = several.contribution != HolderUpload::Records
+        && several.by == HolderTable::Records
         && (1..=MAX_HOLDERS).contains(&several.holders)
         && !arguments.mechanism.clear_only();
     if !counted {
         return Ok(None);
     }
-    if several.holders == 1 && several.contribution == Upload::Counts {
+    if several.holders == 1 && several.contribution == HolderUpload::Counts {
         return Ok(Some(counting::tallies(source, &[counting::WHOLE])?));
     }
     let records = counting::records(source)?;
-    if holders::contribution(several, source.schema.domain(), records)? != Contribution::Counts {
+    if holders::contribution(several, source.schema.domain(), records)? != ContributionKind::Counts
+    {
         return Ok(None);
     }
     let shares = holders::shares(records, several.holders);

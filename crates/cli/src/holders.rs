@@ -9,15 +9,15 @@ use fhaim_protocol::{
     computation::Computation,
     counts::{
         CountTables,
-        tally::Tally,
+        pair_counts::PairCounts,
         upload::{CountsHolder, CountsPlan, CountsUpload},
     },
     crypto::CryptoService,
     encryption::{Encryption, Encryptor},
-    holder::{self, Holder, Noise, check_records},
+    holder::{self, Holder, HolderNoise, check_records},
     joint::{SwitchKeys, join_uploads},
     request::DatasetId,
-    roster::{Contribution, HolderSigningKey, Member, Partition, Roster},
+    roster::{ContributionKind, HolderSigningKey, Member, Partition, Roster},
     terms::{Plan, Terms},
     upload::UploadPlan,
 };
@@ -42,30 +42,30 @@ pub struct HoldersArguments {
     pub holders: u32,
     /// What each of them has: some of the records, or some of the columns
     #[arg(long, value_enum, value_name = "PART", default_value_t)]
-    pub by: Part,
+    pub by: HolderTable,
     /// Holders whose noise everyone relies on: 1 trusts nobody else's; all of them protects against
     /// services and readers, but not against other holders, who can subtract their own noise
     #[arg(long, value_name = "H", default_value_t = 1)]
     pub honest: u32,
     /// What each of them uploads: encrypted records, or encrypted counts of all pairs of columns
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
-    pub contribution: Upload,
+    pub contribution: HolderUpload,
 }
 
 impl Default for HoldersArguments {
     fn default() -> Self {
         Self {
             holders: 1,
-            by: Part::Records,
+            by: HolderTable::Records,
             honest: 1,
-            contribution: Upload::Records,
+            contribution: HolderUpload::Records,
         }
     }
 }
 
 /// What a holder has of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Part {
+pub enum HolderTable {
     /// All columns of some records
     #[default]
     Records,
@@ -75,7 +75,7 @@ pub enum Part {
 
 /// What a holder uploads beside its noise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum Upload {
+pub enum HolderUpload {
     /// One-hot records, as in the FHAIM paper
     #[default]
     Records,
@@ -137,7 +137,7 @@ impl Party {
         let keys: Vec<HolderSigningKey> =
             (0..count).map(|_| HolderSigningKey::random(rng)).collect();
         let bounds = bounds(arguments.by, held.records(), count, record_bound)?;
-        if arguments.by == Part::Records {
+        if arguments.by == HolderTable::Records {
             terms.record_bound = record_bound.unwrap_or(bounds.iter().sum());
         }
         // Identifiers and what is left out are nobody's to encrypt.
@@ -150,7 +150,9 @@ impl Party {
             (&HolderSigningKey, u64),
             (usize, Share),
         )| {
-            let names = names.get(columns).filter(|_| arguments.by == Part::Columns);
+            let names = names
+                .get(columns)
+                .filter(|_| arguments.by == HolderTable::Columns);
             Member {
                 account: format!("holder {}", number + 1),
                 columns: names
@@ -165,8 +167,8 @@ impl Party {
         let members = keys.iter().zip(bounds).zip(columns.into_iter().enumerate());
         terms.roster = Some(Roster {
             partition: match arguments.by {
-                Part::Records => Partition::Records,
-                Part::Columns => Partition::Columns,
+                HolderTable::Records => Partition::Records,
+                HolderTable::Columns => Partition::Columns,
             },
             honest: arguments.honest,
             holders: members.map(member).collect(),
@@ -199,23 +201,30 @@ pub fn contribution(
     arguments: &HoldersArguments,
     domain: &Domain,
     records: usize,
-) -> Result<Contribution, Error> {
+) -> Result<ContributionKind, Error> {
     match (arguments.contribution, arguments.by) {
-        (Upload::Records, _) | (Upload::Auto, Part::Columns) => Ok(Contribution::Records),
-        (Upload::Counts, _) => Ok(Contribution::Counts),
-        (Upload::Auto, Part::Records) => {
+        (HolderUpload::Records, _) | (HolderUpload::Auto, HolderTable::Columns) => {
+            Ok(ContributionKind::Records)
+        }
+        (HolderUpload::Counts, _) => Ok(ContributionKind::Counts),
+        (HolderUpload::Auto, HolderTable::Records) => {
             let records = records.div_ceil(arguments.holders.max(1) as usize);
-            Ok(Contribution::smaller(domain, records)?)
+            Ok(ContributionKind::smaller(domain, records)?)
         }
     }
 }
 
 /// The record bound of each holder.
-fn bounds(by: Part, records: usize, count: u32, bound: Option<u64>) -> Result<Vec<u64>, Error> {
+fn bounds(
+    by: HolderTable,
+    records: usize,
+    count: u32,
+    bound: Option<u64>,
+) -> Result<Vec<u64>, Error> {
     let shown = |records: usize| -> Result<u64, Error> {
         Ok(Layout::for_records(records)?.max_records() as u64)
     };
-    if by == Part::Columns {
+    if by == HolderTable::Columns {
         let bound = bound.map_or_else(|| shown(records), Ok)?;
         return Ok(vec![bound; count as usize]);
     }
@@ -302,28 +311,28 @@ pub struct Holding<'a> {
 /// Encrypts what every holder has, and puts it together. `done` is told of every object.
 pub fn upload<R: RngCore + CryptoRng>(
     holding: &Holding<'_>,
-    contribution: Contribution,
+    contribution: ContributionKind,
     (public, keys): (PublicKey, EvaluationKeys),
     rng: &mut R,
     done: &(dyn Fn() + Sync),
 ) -> Result<Uploaded, Error> {
     match (contribution, holding.held) {
-        (Contribution::Records, Held::Table(table)) => {
+        (ContributionKind::Records, Held::Table(table)) => {
             upload_records(holding, table, (public, keys), rng, done)
         }
-        (Contribution::Records, Held::Counts { .. }) => {
+        (ContributionKind::Records, Held::Counts { .. }) => {
             Err(fhaim_protocol::Error::Object("counts are no records").into())
         }
-        (Contribution::Counts, Held::Table(table)) => {
+        (ContributionKind::Counts, Held::Table(table)) => {
             let tables = CountTables::new(table.domain())?;
             let parts = parts(table, &holding.plan.job.holders)?;
             let tallies = (0..).zip(&parts).map(|(holder, part)| {
-                Tally::of_table(tables.clone(), bound_of(holding.plan, holder), part)
+                PairCounts::of_table(tables.clone(), bound_of(holding.plan, holder), part)
             });
             let tallies = tallies.collect::<Result<Vec<_>, _>>()?;
             upload_counts(holding, &tallies, (public, keys), rng, done)
         }
-        (Contribution::Counts, Held::Counts { tallies, .. }) => {
+        (ContributionKind::Counts, Held::Counts { tallies, .. }) => {
             upload_counts(holding, tallies, (public, keys), rng, done)
         }
     }
@@ -349,7 +358,7 @@ fn upload_records<R: RngCore + CryptoRng>(
         bytes += shape.form().bytes(public.params(), shape.polynomials());
         let bound = bound_of(plan, number);
         let encryptor = encryptor(plan, &public, key);
-        let holder = Holder::new(part, bound, Noise::Drawn(ladder), encryptor, shape)?;
+        let holder = Holder::new(part, bound, HolderNoise::Drawn(ladder), encryptor, shape)?;
         uploads.push(holder::encrypt(&holder, rng, done)?);
     }
     let joined = join_uploads(domain, holders, &keys, &uploads)?;
@@ -390,7 +399,7 @@ fn encryptor<'a>(plan: &Plan, public: &'a PublicKey, key: &'a UploadKey) -> Encr
 
 fn upload_counts<R: RngCore + CryptoRng>(
     holding: &Holding<'_>,
-    tallies: &[Tally],
+    tallies: &[PairCounts],
     (public, keys): (PublicKey, EvaluationKeys),
     rng: &mut R,
     done: &(dyn Fn() + Sync),
@@ -401,11 +410,12 @@ fn upload_counts<R: RngCore + CryptoRng>(
     let upload_keys = upload_keys(holding, &public, rng)?;
     let mut sent = Spool::new(public.params(), shape.form())?;
     let each = tallies.iter().zip(holding.ladders).zip(&upload_keys);
-    for (holder, ((tally, ladder), key)) in each.enumerate() {
-        let records = usize::try_from(tally.records()).unwrap_or(usize::MAX);
+    for (holder, ((pair_counts, ladder), key)) in each.enumerate() {
+        let records = usize::try_from(pair_counts.records()).unwrap_or(usize::MAX);
         check_records(records, bound_of(plan, holder))?;
         let encryptor = encryptor(plan, &public, key);
-        let encrypted = CountsHolder::new(tally, Noise::Drawn(ladder), encryptor, &shape)?;
+        let encrypted =
+            CountsHolder::new(pair_counts, HolderNoise::Drawn(ladder), encryptor, &shape)?;
         encrypted.encrypt_each(rng, done, |object, payload| {
             sent.put(holder, object, &payload)
         })?;
@@ -448,10 +458,10 @@ fn shape(part: &Table, plan: &Plan) -> Result<UploadPlan, Error> {
 }
 
 /// Objects of all holders' uploads, before anything is encrypted.
-pub fn objects(held: &Held, plan: &Plan, contribution: Contribution) -> Result<usize, Error> {
+pub fn objects(held: &Held, plan: &Plan, contribution: ContributionKind) -> Result<usize, Error> {
     let holders = &plan.job.holders;
     match (contribution, held) {
-        (Contribution::Records, Held::Table(table)) => parts(table, holders)?
+        (ContributionKind::Records, Held::Table(table)) => parts(table, holders)?
             .iter()
             .map(|part| Ok(shape(part, plan)?.object_count()))
             .sum(),
@@ -489,10 +499,10 @@ mod tests {
     #[test]
     fn bounds_cover_each_holders_records_and_no_more_than_the_whole() {
         let bounds = |by, bound| bounds(by, 1000, 3, bound).unwrap();
-        assert_eq!(bounds(Part::Records, None), [512; 3]);
-        let of_bound = bounds(Part::Records, Some(1000));
+        assert_eq!(bounds(HolderTable::Records, None), [512; 3]);
+        let of_bound = bounds(HolderTable::Records, Some(1000));
         assert!(of_bound.iter().sum::<u64>() <= 1000 && of_bound.iter().all(|&b| b >= 333));
-        assert_eq!(bounds(Part::Columns, Some(2000)), [2000; 3]);
-        assert!(super::bounds(Part::Records, 2, 3, None).is_err());
+        assert_eq!(bounds(HolderTable::Columns, Some(2000)), [2000; 3]);
+        assert!(super::bounds(HolderTable::Records, 2, 3, None).is_err());
     }
 }

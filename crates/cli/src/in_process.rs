@@ -46,7 +46,7 @@ pub struct Done<T> {
 
 /// Why some work has come to nothing.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum WorkFailure {
     /// It cannot be carried out, or went wrong.
     #[error("{reason}")]
     Refused {
@@ -60,7 +60,7 @@ pub enum Failure {
     Stopped,
 }
 
-impl From<Error> for Failure {
+impl From<Error> for WorkFailure {
     fn from(error: Error) -> Self {
         Self::Refused {
             reason: error.to_string(),
@@ -71,7 +71,7 @@ impl From<Error> for Failure {
 
 /// How tables are read.
 #[derive(Clone, Debug, Default)]
-pub struct Reading {
+pub struct ReadingOptions {
     /// Texts that stand for a missing value, beside the empty one.
     pub missing: Vec<String>,
     /// Takes categories that the schema lacks for the one that it declares as `other`.
@@ -82,7 +82,7 @@ pub struct Reading {
     pub ignore_columns: bool,
 }
 
-impl Reading {
+impl ReadingOptions {
     fn arguments(self) -> (FormatArguments, StrictnessArguments) {
         let format = FormatArguments {
             delimiter: None,
@@ -99,7 +99,7 @@ impl Reading {
 
 /// A schema to be drafted from a table.
 #[derive(Debug)]
-pub struct Draft {
+pub struct DraftRequest {
     /// The table.
     pub table: Data,
     /// The schema's name.
@@ -126,15 +126,15 @@ pub struct Drafted {
     pub notes: Vec<String>,
 }
 
-impl Draft {
+impl DraftRequest {
     /// Drafts the schema.
     ///
     /// # Errors
     /// [`Failure`].
-    pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<Drafted>, Failure> {
-        let reading = Reading {
+    pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<Drafted>, WorkFailure> {
+        let reading = ReadingOptions {
             missing: self.missing,
-            ..Reading::default()
+            ..ReadingOptions::default()
         };
         let arguments = InferArguments {
             data: self.table,
@@ -188,7 +188,7 @@ pub struct Fit {
     /// Most memory the work may take, in MB, unless it is what is free.
     pub memory_mb: Option<u64>,
     /// How the table is read.
-    pub reading: Reading,
+    pub reading: ReadingOptions,
     /// Whose program it is, for the memory of what records were used for.
     pub program: String,
 }
@@ -209,7 +209,7 @@ impl Fit {
     ///
     /// # Errors
     /// [`Failure`]; nothing of the records is kept then, and nothing was released.
-    pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<Fitted>, Failure> {
+    pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<Fitted>, WorkFailure> {
         let schema = self.schema;
         let (format, strictness) = self.reading.arguments();
         let encrypted = self.encrypted;
@@ -271,7 +271,7 @@ impl Sample {
     ///
     /// # Errors
     /// [`Failure`].
-    pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<Vec<u8>>, Failure> {
+    pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<Vec<u8>>, WorkFailure> {
         let records = match self.records.map(NonZeroUsize::new) {
             Some(None) => return Err(Error::Usage("no records were asked for".to_owned()).into()),
             records => records.flatten(),
@@ -306,7 +306,7 @@ pub struct Evaluate {
     /// The schema of all of them, as JSON.
     pub schema: String,
     /// How they are read.
-    pub reading: Reading,
+    pub reading: ReadingOptions,
 }
 
 /// A report, which is not private: it stays with the holder of the real table.
@@ -323,7 +323,7 @@ impl Evaluate {
     ///
     /// # Errors
     /// [`Failure`].
-    pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<Evaluated>, Failure> {
+    pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<Evaluated>, WorkFailure> {
         let (format, strictness) = self.reading.arguments();
         let arguments = EvaluateArguments {
             real: self.real,
@@ -357,7 +357,7 @@ pub struct RecordBound {
     /// Its schema, as JSON.
     pub schema: String,
     /// How it is read.
-    pub reading: Reading,
+    pub reading: ReadingOptions,
 }
 
 impl RecordBound {
@@ -365,7 +365,7 @@ impl RecordBound {
     ///
     /// # Errors
     /// [`Failure`], where the table does not fit its schema.
-    pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<u64>, Failure> {
+    pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<u64>, WorkFailure> {
         let (format, strictness) = self.reading.arguments();
         within(listener, |_| {
             let schema = read_schema(&self.schema)?;
@@ -376,7 +376,7 @@ impl RecordBound {
 }
 
 /// A table to be encrypted here and uploaded for a dataset that the services know.
-pub struct Upload {
+pub struct UploadRequest {
     /// The account's part of the table.
     pub table: Data,
     /// The dataset's identifier.
@@ -389,15 +389,15 @@ pub struct Upload {
     /// key that a holder signs with.
     pub folder: PathBuf,
     /// How the table is read.
-    pub reading: Reading,
+    pub reading: ReadingOptions,
 }
 
-impl Upload {
+impl UploadRequest {
     /// Encrypts and uploads it, or what is missing of it.
     ///
     /// # Errors
     /// [`Failure`]; what was sent is not sent again.
-    pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<()>, Failure> {
+    pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<()>, WorkFailure> {
         let dataset = Uuid::parse_str(&self.dataset)
             .map_err(|_| Error::Usage(format!("{:?} is no dataset's identifier", self.dataset)))?;
         let (format, strictness) = self.reading.arguments();
@@ -445,11 +445,11 @@ fn mechanism(name: &str) -> Result<MechanismName, Error> {
 fn within<T>(
     listener: &Arc<dyn Listener>,
     work: impl FnOnce(&Progress) -> Result<T, Error>,
-) -> Result<Done<T>, Failure> {
+) -> Result<Done<T>, WorkFailure> {
     let progress = Progress::told_to(listener.clone());
     let unwound = |panic: Box<dyn Any + Send>| {
         if listener.is_stopped() {
-            return Failure::Stopped;
+            return WorkFailure::Stopped;
         }
         resume_unwind(panic)
     };

@@ -3,7 +3,7 @@
 use std::{fs, io::Read, path::Path, sync::Arc};
 
 use fhaim_domain::{
-    Adjusted, Binning, BrokenConstraint, Kind, ReadOptions, Reading, Schema, Streaming, Table,
+    Adjusted, Binning, BrokenConstraint, Kind, ReadOptions, Schema, Streaming, Table, TableReading,
     read_csv, stream_csv,
 };
 pub use fhaim_files::data::{Data, delimiter, text};
@@ -64,7 +64,7 @@ pub fn reading(
     schema: Schema,
     format: &FormatArguments,
     strictness: &StrictnessArguments,
-) -> Result<Reading, Error> {
+) -> Result<TableReading, Error> {
     let data = data.into();
     let options = ReadOptions {
         keep_values: true,
@@ -79,7 +79,7 @@ pub fn looking(
     schema: Schema,
     format: &FormatArguments,
     strictness: &StrictnessArguments,
-) -> Result<Reading, Error> {
+) -> Result<TableReading, Error> {
     let data = data.into();
     let options = ReadOptions {
         keep_values: true,
@@ -94,7 +94,7 @@ fn read(
     schema: Schema,
     format: &FormatArguments,
     mut options: ReadOptions,
-) -> Result<Reading, Error> {
+) -> Result<TableReading, Error> {
     let (text, delimiter) = text(data, format)?;
     options.delimiter = delimiter;
     options.max_records = size::most_records(schema.columns().len());
@@ -158,7 +158,7 @@ pub fn remark_on_constraints(schema: &Schema, allowed: f64) {
 }
 
 /// Tells the holder of numeric columns that hold integers alone and are not said to.
-pub fn remark_on_integers(reading: &Reading) {
+pub fn remark_on_integers(reading: &TableReading) {
     let columns = reading.table.schema().columns();
     for (column, adjusted) in columns.iter().zip(&reading.adjusted) {
         if adjusted.fractions == 0 && may_hold_integers(column.kind()) {

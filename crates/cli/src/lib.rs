@@ -42,7 +42,7 @@ use std::{ffi::OsString, process::ExitCode};
 
 use clap::{FromArgMatches, error::ErrorKind};
 use fhaim_dp::Rho;
-use fhaim_files::{memory::Cost, progress::Progress};
+use fhaim_files::{memory::UseCost, progress::Progress};
 
 use crate::{
     args::{Arguments, Command, SchemaCommand},
@@ -55,8 +55,8 @@ pub use randomness::{InsecureTestSeed, Randomness};
 const PROGRAM: &str = "fhaim";
 
 /// What a run of this program's own mechanisms spends, for the memory of spending.
-fn spending(rho: Rho) -> Cost {
-    Cost::zcdp(PROGRAM, rho)
+fn spending(rho: Rho) -> UseCost {
+    UseCost::zcdp(PROGRAM, rho)
 }
 
 /// Does what the process was called to do, with randomness of the operating system alone.

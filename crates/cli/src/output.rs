@@ -1,6 +1,6 @@
 //! What a command writes: files, and standard output.
 
-pub use fhaim_files::{Staged, check_distinct, commit_all};
+pub use fhaim_files::{StagedFile, check_distinct, commit_all};
 use serde::Serialize;
 
 use crate::error::Error;

@@ -12,7 +12,7 @@ use crate::{
     drawing,
     error::Error,
     input,
-    output::{self, Staged},
+    output::{self, StagedFile},
     randomness::{InsecureTestSeed, Purpose, generator},
 };
 
@@ -25,7 +25,7 @@ pub fn run(
     let schema = input::schema(&arguments.schema)?;
     let inputs = [arguments.model.as_path(), arguments.schema.as_path()];
     output::check_distinct(&inputs, &[&arguments.out])?;
-    let mut file = Staged::create(&arguments.out)?;
+    let mut file = StagedFile::create(&arguments.out)?;
     let path = &arguments.model;
     let model = std::fs::read(path).map_err(|source| Error::Read {
         path: path.clone(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use fhaim_domain::{InferOptions, Schema, SchemaCost, check_schema, counted, infer_schema};
 use fhaim_dp::{Rho, accounting};
 use fhaim_files::{
-    memory::{self, Cost, Use},
+    memory::{self, Use, UseCost},
     note,
 };
 use serde::Serialize;
@@ -15,7 +15,7 @@ use crate::{
     args::{CheckArguments, InferArguments},
     error::Error,
     input,
-    output::{self, Staged},
+    output::{self, StagedFile},
     randomness::system,
 };
 
@@ -34,7 +34,11 @@ pub fn infer(arguments: &InferArguments) -> Result<(), Error> {
     let inputs: Vec<&Path> = arguments.data.file().into_iter().collect();
     let outputs: Vec<&Path> = arguments.out.as_deref().into_iter().collect();
     output::check_distinct(&inputs, &outputs)?;
-    let file = arguments.out.as_deref().map(Staged::create).transpose()?;
+    let file = arguments
+        .out
+        .as_deref()
+        .map(StagedFile::create)
+        .transpose()?;
     let drafted = draft(arguments)?;
     write(file, &drafted.schema)?;
     drafted.notes.iter().for_each(note);
@@ -54,7 +58,7 @@ fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, 
     let half = arguments.delta / 2.0;
     let budget = accounting::rho(epsilon, half)?;
     // The texts of single records pass their thresholds with at most the other half.
-    let cost = |rho| Cost::zcdp_but_for(PROGRAM, rho, half);
+    let cost = |rho| UseCost::zcdp_but_for(PROGRAM, rho, half);
     let records = memory::look_up(
         &arguments.data,
         cost(budget),
@@ -64,14 +68,14 @@ fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, 
     )?;
     let (text, delimiter) = input::text(&arguments.data, &arguments.format)?;
     let open = infer_options(arguments);
-    let options = fhaim_draft::Options {
+    let options = fhaim_draft::DraftOptions {
         target: open.target,
         delimiter,
         missing: open.missing,
         leave_out: open.leave_out,
         max_categories: open.max_categories,
         bins: open.bins,
-        ..fhaim_draft::Options::new(open.file, open.name, epsilon, arguments.delta)
+        ..fhaim_draft::DraftOptions::new(open.file, open.name, epsilon, arguments.delta)
     };
     let draft = fhaim_draft::draft(text, &options, &mut system()?);
     let (out, spent) = match &draft {
@@ -99,7 +103,7 @@ fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, 
     })
 }
 
-fn write(file: Option<Staged>, schema: &Schema) -> Result<(), Error> {
+fn write(file: Option<StagedFile>, schema: &Schema) -> Result<(), Error> {
     let json = schema.to_json();
     match file {
         Some(mut file) => {

@@ -4,9 +4,9 @@
 
 pub use crate::{
     args::{DEFAULT_DELTA, VERSION, count, mechanism},
-    bench::{Row as ComputeRow, lines as compute_lines, measure as measure_compute},
+    bench::{BenchRow as ComputeRow, lines as compute_lines, measure as measure_compute},
     failed,
-    holders::Upload,
+    holders::HolderUpload,
     input::{
         model as read_model, remark_on_constraints, schema as read_schema, table as read_table,
     },

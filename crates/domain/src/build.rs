@@ -8,7 +8,7 @@ use crate::{
     clique::Digit,
     codes::{Chapter, CodeBook},
     decimal::{DecimalStyle, MAX_DECIMALS},
-    field::{Lapse, Meaning, Part, Time},
+    field::{FieldPart, Lapse, Meaning, Time},
     form::{Bound, ColumnForm, KindForm, Unit},
     identifier::Pattern,
     ordered::{Ordered, OrderedProblem, Span, bins_between, even_bins},
@@ -47,7 +47,7 @@ impl Built {
         };
         let mut parts = self.resolve(&form, &meaning);
         if meaning == Meaning::Plain {
-            parts.push(Part {
+            parts.push(FieldPart {
                 coarse: start,
                 fine: None,
             });
@@ -74,7 +74,7 @@ impl Built {
 
     /// The attributes of a meaning. Only the coarse ones have a code for a missing value, beside
     /// which a fine one has its first.
-    fn resolve(&mut self, form: &ColumnForm, meaning: &Meaning) -> Vec<Part> {
+    fn resolve(&mut self, form: &ColumnForm, meaning: &Meaning) -> Vec<FieldPart> {
         let mut all = Vec::new();
         for resolved in meaning.resolve() {
             let coarse = self.columns.len();
@@ -88,7 +88,7 @@ impl Built {
                 nullable: form.nullable,
             });
             let fine = resolved.digits.as_ref().map(|_| coarse + 1);
-            all.push(Part { coarse, fine });
+            all.push(FieldPart { coarse, fine });
             let Some(digits) = resolved.digits else {
                 continue;
             };

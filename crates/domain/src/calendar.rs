@@ -34,7 +34,7 @@ pub enum FormatProblem {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
+enum DatePart {
     Year,
     Month,
     Day,
@@ -47,7 +47,7 @@ enum Part {
 enum Item {
     Literal(char),
     /// A part, and whether it has a zero before one digit.
-    Part(Part, bool),
+    Part(DatePart, bool),
 }
 
 /// How moments are written: `%d.%m.%Y %H:%M`.
@@ -131,8 +131,8 @@ impl TimeFormat {
             let is = |item: &&Item| matches!(item, Item::Part(found, _) if *found == part);
             self.items.iter().filter(is).count()
         };
-        let date = [Part::Year, Part::Month, Part::Day];
-        let times = [Part::Hour, Part::Minute, Part::Second].map(count);
+        let date = [DatePart::Year, DatePart::Month, DatePart::Day];
+        let times = [DatePart::Hour, DatePart::Minute, DatePart::Second].map(count);
         let times_fit = if clock {
             matches!(times, [1, 0, 0] | [1, 1, 0] | [1, 1, 1])
         } else {
@@ -155,7 +155,11 @@ impl TimeFormat {
             let is = |item: &Item| matches!(item, Item::Part(found, _) if *found == part);
             self.items.iter().any(is)
         };
-        match (has(Part::Hour), has(Part::Minute), has(Part::Second)) {
+        match (
+            has(DatePart::Hour),
+            has(DatePart::Minute),
+            has(DatePart::Second),
+        ) {
             (_, _, true) => 1,
             (_, true, _) => 60,
             (true, _, _) => 3_600,
@@ -176,12 +180,12 @@ impl TimeFormat {
                     let (value, after) = digits(rest, part, padded)?;
                     rest = after;
                     match part {
-                        Part::Year => year = value,
-                        Part::Month => month = value,
-                        Part::Day => day = value,
-                        Part::Hour => hour = value,
-                        Part::Minute => minute = value,
-                        Part::Second => second = value,
+                        DatePart::Year => year = value,
+                        DatePart::Month => month = value,
+                        DatePart::Day => day = value,
+                        DatePart::Hour => hour = value,
+                        DatePart::Minute => minute = value,
+                        DatePart::Second => second = value,
                     }
                 }
             }
@@ -200,14 +204,14 @@ impl TimeFormat {
     }
 }
 
-fn part(letter: Option<char>, padded: bool) -> Result<Part, FormatProblem> {
+fn part(letter: Option<char>, padded: bool) -> Result<DatePart, FormatProblem> {
     let part = match letter {
-        Some('Y') if padded => Part::Year,
-        Some('m') => Part::Month,
-        Some('d') => Part::Day,
-        Some('H') => Part::Hour,
-        Some('M') if padded => Part::Minute,
-        Some('S') if padded => Part::Second,
+        Some('Y') if padded => DatePart::Year,
+        Some('m') => DatePart::Month,
+        Some('d') => DatePart::Day,
+        Some('H') => DatePart::Hour,
+        Some('M') if padded => DatePart::Minute,
+        Some('S') if padded => DatePart::Second,
         other => {
             let letter = other.map_or_else(String::new, String::from);
             let dash = if padded { "" } else { "-" };
@@ -218,8 +222,8 @@ fn part(letter: Option<char>, padded: bool) -> Result<Part, FormatProblem> {
 }
 
 /// The number at the beginning of `text`, and what follows it.
-fn digits(text: &str, part: Part, padded: bool) -> Option<(i64, &str)> {
-    let width = if part == Part::Year { 4 } else { 2 };
+fn digits(text: &str, part: DatePart, padded: bool) -> Option<(i64, &str)> {
+    let width = if part == DatePart::Year { 4 } else { 2 };
     let found = text
         .bytes()
         .take(width)
@@ -259,15 +263,15 @@ impl Display for Moment<'_> {
                 Item::Part(part, padded) => (part, padded),
             };
             let value = match part {
-                Part::Year => year,
-                Part::Month => month,
-                Part::Day => day,
-                Part::Hour => clock / 3_600,
-                Part::Minute => clock / 60 % 60,
-                Part::Second => clock % 60,
+                DatePart::Year => year,
+                DatePart::Month => month,
+                DatePart::Day => day,
+                DatePart::Hour => clock / 3_600,
+                DatePart::Minute => clock / 60 % 60,
+                DatePart::Second => clock % 60,
             };
             match (part, padded) {
-                (Part::Year, _) => write!(out, "{value:04}")?,
+                (DatePart::Year, _) => write!(out, "{value:04}")?,
                 (_, true) => write!(out, "{value:02}")?,
                 (_, false) => write!(out, "{value}")?,
             }

@@ -25,7 +25,7 @@ pub struct Field {
     /// The attributes, consecutive ones.
     pub(crate) attributes: Range<usize>,
     /// The same, each coarse one with its digit.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<FieldPart>,
     /// As it is written in the schema; `None` for a categorical or numeric field, whose attribute
     /// says all.
     pub(crate) form: Option<Box<ColumnForm>>,
@@ -33,7 +33,7 @@ pub struct Field {
 
 /// A coarse attribute and the one that hangs on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct FieldPart {
     pub(crate) coarse: usize,
     pub(crate) fine: Option<usize>,
 }
@@ -206,7 +206,7 @@ fn digits(parts: Vec<u32>) -> Option<Digits> {
 struct Codes<'a> {
     columns: &'a [Column],
     code: &'a dyn Fn(usize) -> u32,
-    parts: std::slice::Iter<'a, Part>,
+    parts: std::slice::Iter<'a, FieldPart>,
 }
 
 impl Codes<'_> {

@@ -52,7 +52,7 @@ pub use ordered::{MAX_DIGITS, MAX_PARTS, OrderedProblem};
 pub use problem::{ColumnProblem, SchemaProblem};
 pub use raw::{RawColumn, RawValues};
 pub use read::{
-    Adjusted, BrokenConstraint, OutOfRange, ReadOptions, Reading, STREAMED_RECORDS, Streaming,
+    Adjusted, BrokenConstraint, OutOfRange, ReadOptions, STREAMED_RECORDS, Streaming, TableReading,
     UnknownCategory, UnlistedColumn, read_csv, stream_csv,
 };
 pub use records::MAX_RECORD_BYTES;

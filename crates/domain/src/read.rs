@@ -108,7 +108,7 @@ pub struct Adjusted {
 
 /// A table and what reading it changed or noticed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Reading {
+pub struct TableReading {
     /// The table.
     pub table: Table,
     /// By attribute, what was changed or noticed: for a field of several, at the first.
@@ -133,7 +133,7 @@ pub fn read_csv(
     schema: impl Into<Arc<Schema>>,
     input: impl Read,
     options: &ReadOptions,
-) -> Result<Reading, Error> {
+) -> Result<TableReading, Error> {
     let schema = schema.into();
     let mut rows = Rows::open(&schema, input, options)?;
     let mut columns = vec![Vec::new(); schema.columns().len()];
@@ -150,7 +150,7 @@ pub fn read_csv(
         .into_iter()
         .filter_map(Encoder::into_values)
         .collect();
-    Ok(Reading {
+    Ok(TableReading {
         table: Table::new(schema, columns)?,
         adjusted,
         left_out,

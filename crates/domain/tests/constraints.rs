@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{
-    BrokenConstraint, Error, ReadOptions, Reading, Schema, Streaming, Table, WriteOptions,
+    BrokenConstraint, Error, ReadOptions, Schema, Streaming, Table, TableReading, WriteOptions,
     read_csv, stream_csv, write_csv,
 };
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn schema(constraints: &str) -> Result<Schema, String> {
     Schema::from_json("s.json", json.as_bytes()).map_err(|error| error.to_string())
 }
 
-fn read(rows: &str, broken: BrokenConstraint) -> Result<Reading, String> {
+fn read(rows: &str, broken: BrokenConstraint) -> Result<TableReading, String> {
     let text = format!("low,high,top,in,out,all,sex,ward\n{rows}");
     let options = ReadOptions {
         broken,

@@ -4,8 +4,8 @@
 use std::io::{self, Read};
 
 use fhaim_domain::{
-    Adjusted, Clique, Domain, MAX_RECORD_BYTES, OutOfRange, ReadOptions, Reading, Schema, Table,
-    UnknownCategory, UnlistedColumn, WriteOptions, read_csv, write_csv,
+    Adjusted, Clique, Domain, MAX_RECORD_BYTES, OutOfRange, ReadOptions, Schema, Table,
+    TableReading, UnknownCategory, UnlistedColumn, WriteOptions, read_csv, write_csv,
 };
 use proptest::prelude::*;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -28,11 +28,11 @@ fn single() -> Schema {
     Schema::from_json("t.json", schema.to_string().as_bytes()).unwrap()
 }
 
-fn read(csv: &str) -> Result<Reading, String> {
+fn read(csv: &str) -> Result<TableReading, String> {
     read_with(csv.as_bytes(), &ReadOptions::new("t.csv"))
 }
 
-fn read_with(csv: &[u8], options: &ReadOptions) -> Result<Reading, String> {
+fn read_with(csv: &[u8], options: &ReadOptions) -> Result<TableReading, String> {
     read_csv(schema(), csv, options).map_err(|error| error.to_string())
 }
 

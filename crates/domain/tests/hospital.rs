@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use fhaim_domain::{
-    Draft, InferOptions, RawValues, ReadOptions, Reading, Schema, Table, WriteOptions,
+    Draft, InferOptions, RawValues, ReadOptions, Schema, Table, TableReading, WriteOptions,
     infer_schema, read_csv, write_csv,
 };
 use rand::{Rng, SeedableRng};
@@ -67,7 +67,7 @@ fn draft(csv: &str) -> Draft {
     infer_schema(csv.as_bytes(), &options).unwrap()
 }
 
-fn read(schema: Schema, csv: &[u8]) -> Reading {
+fn read(schema: Schema, csv: &[u8]) -> TableReading {
     let mut options = ReadOptions::new("export.csv");
     options.delimiter = b';';
     options.keep_values = true;

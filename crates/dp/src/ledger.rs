@@ -192,7 +192,7 @@ pub fn least_variance_units(delta2_squared: u128, budget: Rho, honest: u32) -> R
 
 /// Whether a debit was new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum DebitOutcome {
     /// It was taken off the budget.
     Debited,
     /// The same release was debited before: nothing was taken.
@@ -267,11 +267,11 @@ impl Ledger {
     /// # Errors
     /// [`Error::Conflict`] if its number was debited with other content, [`Error::OverBudget`] if
     /// it costs more than is left, and what [`Entry::price`] refuses.
-    pub fn debit(&mut self, debit: Debit) -> Result<Outcome, Error> {
+    pub fn debit(&mut self, debit: Debit) -> Result<DebitOutcome, Error> {
         let number = debit.number;
         if let Some(entry) = self.entries.iter().find(|e| e.debit.number == number) {
             return if entry.debit == debit {
-                Ok(Outcome::Repeated)
+                Ok(DebitOutcome::Repeated)
             } else {
                 Err(Error::Conflict(number))
             };
@@ -281,7 +281,7 @@ impl Ledger {
         match entry.cost() {
             Some(cost) if cost <= left => {
                 self.entries.push(entry);
-                Ok(Outcome::Debited)
+                Ok(DebitOutcome::Debited)
             }
             cost => Err(Error::OverBudget {
                 number,
@@ -384,7 +384,7 @@ mod tests {
         let mut ledger = Ledger::new(rho(3, 8));
         // Variance 4 * 4: each costs 4 / 32 = 1/8, one ladder sample, no gap.
         for number in 0..3 {
-            assert_eq!(ledger.debit(debit(number, 4, 4)), Ok(Outcome::Debited));
+            assert_eq!(ledger.debit(debit(number, 4, 4)), Ok(DebitOutcome::Debited));
         }
         assert_eq!((ledger.spent(), ledger.left()), (rho(3, 8), Rho::ZERO));
         let before = ledger.clone();
@@ -398,7 +398,7 @@ mod tests {
         let mut ledger = Ledger::new(rho(1, 1));
         ledger.debit(debit(7, 2, 16)).unwrap();
         let before = ledger.clone();
-        assert_eq!(ledger.debit(debit(7, 2, 16)), Ok(Outcome::Repeated));
+        assert_eq!(ledger.debit(debit(7, 2, 16)), Ok(DebitOutcome::Repeated));
         let mut other = debit(7, 2, 16);
         other.digest[31] ^= 1;
         for changed in [other, debit(7, 2, 17), debit(7, 1, 16)] {

@@ -36,7 +36,7 @@ pub use ladder::{
     MAX_LEVELS, MAX_POSITIONS, PAGE, most_pages, vectors_of_digit,
 };
 pub use ledger::{
-    Debit, Entry, Leak, Ledger, Outcome, Price, decimal, hex_digest, least_variance_units,
+    Debit, DebitOutcome, Entry, Leak, Ledger, Price, decimal, hex_digest, least_variance_units,
 };
 pub use number::{number, rounded_up};
 pub use rho::Rho;

@@ -3,7 +3,7 @@
 use fhaim_domain::{TextCounts, TimeFormat, time_formats};
 use rand_core::RngCore;
 
-use crate::{Common, Error, Purse, count, numbers::Style, purse};
+use crate::{Common, DraftBudget, Error, budget, count, numbers::Style};
 
 /// Decimals that are tried.
 const MAX_TRIED_DECIMALS: u32 = 6;
@@ -13,7 +13,7 @@ const TEXT_RANK: i64 = 9;
 
 /// A way to read texts.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reading {
+pub enum TextReading {
     /// Numbers.
     Number(Style),
     /// Dates, or dates with times of day.
@@ -29,7 +29,7 @@ pub enum Reading {
     Text,
 }
 
-impl Reading {
+impl TextReading {
     /// Whether a text can be read so.
     pub fn reads(&self, text: &str) -> bool {
         match self {
@@ -41,7 +41,7 @@ impl Reading {
 }
 
 /// All ways, each with how far behind the first choice it stands.
-pub fn readings() -> Vec<(Reading, i64)> {
+pub fn readings() -> Vec<(TextReading, i64)> {
     let mut all = Vec::new();
     for decimals in 0..=MAX_TRIED_DECIMALS {
         for comma in [false, true] {
@@ -50,7 +50,7 @@ pub fn readings() -> Vec<(Reading, i64)> {
             if decimals > 0 || !comma {
                 // Fewer decimals first: two places each, one from the third on.
                 all.push((
-                    Reading::Number(style),
+                    TextReading::Number(style),
                     i64::from(decimals.min(2) + decimals),
                 ));
             }
@@ -59,7 +59,7 @@ pub fn readings() -> Vec<(Reading, i64)> {
     for (text, clock, format) in time_formats() {
         let rank = format_rank(&text);
         all.push((
-            Reading::Time {
+            TextReading::Time {
                 text,
                 clock,
                 format,
@@ -67,7 +67,7 @@ pub fn readings() -> Vec<(Reading, i64)> {
             rank,
         ));
     }
-    all.push((Reading::Text, TEXT_RANK));
+    all.push((TextReading::Text, TEXT_RANK));
     all
 }
 
@@ -82,8 +82,8 @@ fn format_rank(format: &str) -> i64 {
 
 /// By how many records each way reads the column, less `preference` for each place that it stands
 /// behind. One record moves each by at most one.
-pub fn scores(column: &TextCounts, readings: &[(Reading, i64)], preference: i64) -> Vec<i64> {
-    let read = |reading: &Reading| {
+pub fn scores(column: &TextCounts, readings: &[(TextReading, i64)], preference: i64) -> Vec<i64> {
+    let read = |reading: &TextReading| {
         let texts = column.texts.iter();
         let of_it = texts.filter(|(text, _)| reading.reads(text));
         count(of_it.map(|(_, records)| records).sum())
@@ -98,16 +98,16 @@ pub fn scores(column: &TextCounts, readings: &[(Reading, i64)], preference: i64)
 pub(crate) fn choose(
     column: &TextCounts,
     common: &Common<'_>,
-    purse: &mut Purse,
+    draft_budget: &mut DraftBudget,
     rng: &mut (impl RngCore + ?Sized),
-) -> Result<Reading, Error> {
-    let selection = purse::selection(common.share.share(4))?;
-    purse.pay(selection.rho()?)?;
+) -> Result<TextReading, Error> {
+    let selection = budget::selection(common.share.share(4))?;
+    draft_budget.pay(selection.rho()?)?;
     let readings = readings();
     let places = readings.iter().map(|&(_, rank)| rank).max().unwrap_or(0);
-    let preference = purse::preference(&selection, places, common.records);
+    let preference = budget::preference(&selection, places, common.records);
     let scores = scores(column, &readings, preference);
     let chosen = selection.choose(&scores, rng);
     let reading = chosen.and_then(|index| readings.into_iter().nth(index));
-    Ok(reading.map_or(Reading::Text, |(reading, _)| reading))
+    Ok(reading.map_or(TextReading::Text, |(reading, _)| reading))
 }

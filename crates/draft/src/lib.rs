@@ -6,10 +6,10 @@
 //! outcomes. docs/PRIVACY.md has the prices.
 #![deny(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
+mod budget;
 mod error;
 mod kinds;
 mod numbers;
-mod purse;
 mod texts;
 mod times;
 
@@ -20,10 +20,10 @@ use fhaim_dp::Rho;
 use rand_core::RngCore;
 use serde_json::{Map, Value, json};
 
+pub use budget::{CountNoise, DraftBudget};
 pub use error::Error;
-pub use kinds::{Reading, readings, scores};
+pub use kinds::{TextReading, readings, scores};
 pub use numbers::{Ranked, Style, bounds, by_magnitude, cells, grid, lower_scores, upper_scores};
-pub use purse::{Noise, Purse};
 pub use texts::threshold;
 
 use kinds::choose;
@@ -35,7 +35,7 @@ struct Readme;
 
 /// What to draft, and for how much.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Options {
+pub struct DraftOptions {
     /// Name of the table's file, for errors.
     pub file: String,
     /// Name of the schema.
@@ -58,7 +58,7 @@ pub struct Options {
     pub delta: f64,
 }
 
-impl Options {
+impl DraftOptions {
     /// Commas; only an empty field is missing; up to 100 categories, 10 bins.
     pub fn new(file: impl Into<String>, name: impl Into<String>, epsilon: f64, delta: f64) -> Self {
         Self {
@@ -91,7 +91,7 @@ pub struct PrivateDraft {
 
 /// What is known to all columns.
 pub(crate) struct Common<'a> {
-    pub(crate) options: &'a Options,
+    pub(crate) options: &'a DraftOptions,
     /// How many records there are, with noise.
     pub(crate) records: i64,
     /// What a column may spend.
@@ -112,10 +112,10 @@ pub(crate) type Drafted = (Map<String, Value>, String);
 /// paid for the number ([`Error::Guess`]).
 pub fn draft(
     input: impl Read,
-    options: &Options,
+    options: &DraftOptions,
     rng: &mut (impl RngCore + ?Sized),
 ) -> Result<PrivateDraft, Error> {
-    let mut purse = Purse::new(options.epsilon, options.delta / 2.0)?;
+    let mut draft_budget = DraftBudget::new(options.epsilon, options.delta / 2.0)?;
     let columns = count_texts(
         input,
         &options.file,
@@ -125,9 +125,9 @@ pub fn draft(
     )?;
     // Every column has a share, and so has the number of records.
     let shares = columns.len() as u64 + 1;
-    let share = purse.share(shares)?;
-    let noise = Noise::of(share)?;
-    purse.pay(noise.rho()?)?;
+    let share = draft_budget.share(shares)?;
+    let noise = CountNoise::of(share)?;
+    draft_budget.pay(noise.rho()?)?;
     let records = columns.first().map_or(0, |column| count(column.records()));
     let common = Common {
         options,
@@ -136,29 +136,29 @@ pub fn draft(
         delta: options.delta / 2.0 / columns.len().max(1) as f64,
     };
     let (mut forms, mut notes) = (Vec::new(), Vec::new());
-    if purse::is_guess(&purse::selection(share.share(8))?, common.records) {
+    if budget::is_guess(&budget::selection(share.share(8))?, common.records) {
         return Err(Error::Guess {
             epsilon: options.epsilon,
             records: common.records.max(0),
             columns: columns.len(),
-            enough: purse::enough(shares, common.records, options.delta / 2.0)?,
-            spent: purse.spent(),
+            enough: budget::enough(shares, common.records, options.delta / 2.0)?,
+            spent: draft_budget.spent(),
         });
     }
     for column in &columns {
-        let (form, text) = draft_column(column, &common, &mut purse, rng)?;
+        let (form, text) = draft_column(column, &common, &mut draft_budget, rng)?;
         forms.push(Value::Object(form));
         notes.push(Note {
             column: column.name.clone(),
             text,
         });
     }
-    let schema = schema(&forms, options, purse.spent())?;
+    let schema = schema(&forms, options, draft_budget.spent())?;
     Ok(PrivateDraft {
         schema,
         notes,
-        spent: purse.spent(),
-        budget: purse.budget(),
+        spent: draft_budget.spent(),
+        budget: draft_budget.budget(),
     })
 }
 
@@ -170,18 +170,18 @@ pub(crate) fn count(records: u64) -> i64 {
 fn draft_column(
     column: &TextCounts,
     common: &Common<'_>,
-    purse: &mut Purse,
+    draft_budget: &mut DraftBudget,
     rng: &mut (impl RngCore + ?Sized),
 ) -> Result<Drafted, Error> {
-    let reading = choose(column, common, purse, rng)?;
+    let reading = choose(column, common, draft_budget, rng)?;
     let (mut form, note) = match &reading {
-        Reading::Number(style) => numbers::form(column, style, common, purse, rng)?,
-        Reading::Time {
+        TextReading::Number(style) => numbers::form(column, style, common, draft_budget, rng)?,
+        TextReading::Time {
             text,
             clock,
             format,
-        } => times::form(column, (text, *clock, format), common, purse, rng)?,
-        Reading::Text => texts::form(column, common, purse, rng)?,
+        } => times::form(column, (text, *clock, format), common, draft_budget, rng)?,
+        TextReading::Text => texts::form(column, common, draft_budget, rng)?,
     };
     form.insert("name".to_owned(), column.name.clone().into());
     // Whether a value is missing anywhere is nothing that was paid for.
@@ -191,7 +191,7 @@ fn draft_column(
     Ok((form, note))
 }
 
-fn schema(columns: &[Value], options: &Options, spent: Rho) -> Result<Schema, Error> {
+fn schema(columns: &[Value], options: &DraftOptions, spent: Rho) -> Result<Schema, Error> {
     let claim = Claim {
         epsilon: options.epsilon,
         delta: options.delta,

@@ -4,7 +4,7 @@ use fhaim_domain::TextCounts;
 use rand_core::RngCore;
 use serde_json::{Map, Number, Value, json};
 
-use crate::{Common, Drafted, Error, Noise, Purse, count, purse, texts};
+use crate::{Common, CountNoise, DraftBudget, Drafted, Error, budget, count, texts};
 
 /// Bounds are 1, 2 or 5 times a power of ten of steps, up to this one.
 const MAX_POWER: u32 = 11;
@@ -132,14 +132,14 @@ pub(crate) fn range(
     steps: &Steps,
     upper: &[Ranked],
     common: &Common<'_>,
-    purse: &mut Purse,
+    draft_budget: &mut DraftBudget,
     rng: &mut (impl RngCore + ?Sized),
 ) -> Result<(i64, i64), Error> {
-    let selection = purse::selection(common.share.share(8))?;
+    let selection = budget::selection(common.share.share(8))?;
     let mut chosen = |candidates: &[Ranked], scores: fn(&Steps, &[Ranked], i64) -> Vec<i64>| {
-        purse.pay(selection.rho()?)?;
+        draft_budget.pay(selection.rho()?)?;
         let places = candidates.iter().map(|&(_, rank)| rank).max().unwrap_or(0);
-        let preference = purse::preference(&selection, places, common.records);
+        let preference = budget::preference(&selection, places, common.records);
         let index = selection.choose(&scores(steps, candidates, preference), rng);
         let bound = index.and_then(|index| candidates.get(index));
         Ok::<i64, Error>(bound.map_or(0, |&(bound, _)| bound))
@@ -208,14 +208,14 @@ pub(crate) fn form(
     column: &TextCounts,
     style: &Style,
     common: &Common<'_>,
-    purse: &mut Purse,
+    draft_budget: &mut DraftBudget,
     rng: &mut (impl RngCore + ?Sized),
 ) -> Result<Drafted, Error> {
     let steps: Vec<(i64, u64)> = (column.texts.iter())
         .filter_map(|(text, &records)| Some((style.step(text)?, records)))
         .collect();
-    let (first, last) = range(&steps, &by_magnitude(&bounds()), common, purse, rng)?;
-    let known = texts::above_threshold(column, common, purse, rng)?;
+    let (first, last) = range(&steps, &by_magnitude(&bounds()), common, draft_budget, rng)?;
+    let known = texts::above_threshold(column, common, draft_budget, rng)?;
     let special = special(&known, style, (first, last), common);
     let mut form = Map::new();
     form.insert("kind".to_owned(), "number".into());
@@ -235,8 +235,8 @@ pub(crate) fn form(
             &json!({"min": min, "max": max, "bins": last - first + 1}),
         ));
     } else {
-        let noise = Noise::of(common.share.share(4))?;
-        purse.pay(noise.rho()?)?;
+        let noise = CountNoise::of(common.share.share(4))?;
+        draft_budget.pay(noise.rho()?)?;
         let grid = grid(first, last);
         let mut cells = cells(&steps, &grid, &special);
         for cell in &mut cells {

@@ -4,7 +4,7 @@ use fhaim_domain::{MAX_NAME_BYTES, TextCounts};
 use rand_core::RngCore;
 use serde_json::{Map, json};
 
-use crate::{Common, Drafted, Error, Noise, Purse, count, numbers::fields};
+use crate::{Common, CountNoise, DraftBudget, Drafted, Error, count, numbers::fields};
 
 /// A column of texts is left out where those that may be told are of fewer records than this.
 const MIN_TOLD_PERCENT: i64 = 50;
@@ -26,11 +26,11 @@ pub fn threshold(scale: u64, delta: f64) -> i64 {
 pub(crate) fn above_threshold(
     column: &TextCounts,
     common: &Common<'_>,
-    purse: &mut Purse,
+    draft_budget: &mut DraftBudget,
     rng: &mut (impl RngCore + ?Sized),
 ) -> Result<Vec<(String, i64)>, Error> {
-    let noise = Noise::of(common.share.share(4))?;
-    purse.pay(noise.rho()?)?;
+    let noise = CountNoise::of(common.share.share(4))?;
+    draft_budget.pay(noise.rho()?)?;
     let least = threshold(noise.scale(), common.delta);
     let mut told = Vec::new();
     for (text, &records) in &column.texts {
@@ -46,10 +46,10 @@ pub(crate) fn above_threshold(
 pub(crate) fn form(
     column: &TextCounts,
     common: &Common<'_>,
-    purse: &mut Purse,
+    draft_budget: &mut DraftBudget,
     rng: &mut (impl RngCore + ?Sized),
 ) -> Result<Drafted, Error> {
-    let mut told = above_threshold(column, common, purse, rng)?;
+    let mut told = above_threshold(column, common, draft_budget, rng)?;
     let is_name = |text: &str| text.len() <= MAX_NAME_BYTES && !text.chars().any(char::is_control);
     told.retain(|(text, _)| is_name(text));
     told.sort_by_key(|(_, records)| std::cmp::Reverse(*records));

@@ -5,7 +5,7 @@ use rand_core::RngCore;
 use serde_json::json;
 
 use crate::{
-    Common, Drafted, Error, Purse,
+    Common, DraftBudget, Drafted, Error,
     numbers::{Ranked, fields, range},
 };
 
@@ -43,7 +43,7 @@ pub(crate) fn form(
     column: &TextCounts,
     (text, clock, format): (&str, bool, &TimeFormat),
     common: &Common<'_>,
-    purse: &mut Purse,
+    draft_budget: &mut DraftBudget,
     rng: &mut (impl RngCore + ?Sized),
 ) -> Result<Drafted, Error> {
     let years: Vec<(i64, u64)> = (column.texts.iter())
@@ -51,7 +51,7 @@ pub(crate) fn form(
         .collect();
     // The earliest last year, and the latest first one, that lose few.
     let upper: Vec<Ranked> = YEARS.zip(0..).collect();
-    let (first, last) = range(&years, &upper, common, purse, rng)?;
+    let (first, last) = range(&years, &upper, common, draft_budget, rng)?;
     let span = first_day(last + 1) - first_day(first);
     let bins = i64::from(common.options.bins.max(1));
     let digits = ((span - 1) / bins + 1).min(MAX_DAYS);

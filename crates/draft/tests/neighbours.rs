@@ -5,8 +5,8 @@
 use fhaim_domain::{Schema, TextCounts};
 use fhaim_dp::{Rho, Selection, accounting};
 use fhaim_draft::{
-    Error, Noise, Options, Purse, bounds, by_magnitude, cells, draft, grid, lower_scores, readings,
-    scores, threshold, upper_scores,
+    CountNoise, DraftBudget, DraftOptions, Error, bounds, by_magnitude, cells, draft, grid,
+    lower_scores, readings, scores, threshold, upper_scores,
 };
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 use serde_json::Value;
@@ -142,15 +142,15 @@ fn a_text_of_one_record_passes_the_threshold_with_its_delta_at_most() {
 #[test]
 fn what_is_spent_is_never_more_than_what_there_is() {
     for epsilon in [0.01, 0.1, 1.0, 10.0] {
-        let purse = Purse::new(epsilon, 1e-9).unwrap();
+        let draft_budget = DraftBudget::new(epsilon, 1e-9).unwrap();
         for shares in [1, 3, 15, 1_000] {
-            let share = purse.share(shares).unwrap();
-            assert!(Noise::of(share).unwrap().rho().unwrap() <= share);
+            let share = draft_budget.share(shares).unwrap();
+            assert!(CountNoise::of(share).unwrap().rho().unwrap() <= share);
         }
     }
-    let mut purse = Purse::new(1.0, 1e-9).unwrap();
-    purse.pay(purse.budget()).unwrap();
-    assert!(purse.pay(Rho::LEAST).is_err());
+    let mut draft_budget = DraftBudget::new(1.0, 1e-9).unwrap();
+    draft_budget.pay(draft_budget.budget()).unwrap();
+    assert!(draft_budget.pay(Rho::LEAST).is_err());
 }
 
 /// 40,000 records: ages, pay with a spike at nothing, wards of which one is rare, names, dates.
@@ -181,7 +181,7 @@ fn table() -> String {
 }
 
 fn drafted(epsilon: f64, seed: u64) -> (Schema, Rho) {
-    let options = Options::new("t.csv", "t", epsilon, 1e-9);
+    let options = DraftOptions::new("t.csv", "t", epsilon, 1e-9);
     let mut rng = ChaCha20Rng::seed_from_u64(seed);
     let draft = draft(table().as_bytes(), &options, &mut rng).unwrap();
     assert!(draft.spent <= accounting::rho(epsilon, 0.5e-9).unwrap());
@@ -237,13 +237,13 @@ fn the_same_generator_gives_the_same_draft() {
 
 #[test]
 fn what_cannot_be_drafted_is_refused() {
-    let refused = |csv: &str, options: Options| {
+    let refused = |csv: &str, options: DraftOptions| {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         draft(csv.as_bytes(), &options, &mut rng)
             .unwrap_err()
             .to_string()
     };
-    let options = |epsilon, delta| Options::new("t.csv", "t", epsilon, delta);
+    let options = |epsilon, delta| DraftOptions::new("t.csv", "t", epsilon, delta);
     assert!(refused("a\n1\n", options(0.0, 1e-9)).contains("epsilon must"));
     assert!(refused("a\n1\n", options(1.0, 0.0)).contains("delta must"));
     assert!(refused("a\n1\n", options(1e-9, 1e-9)).contains("too little"));
@@ -269,7 +269,7 @@ fn a_small_budget_finds_the_order_of_magnitude() {
     let mut rng = ChaCha20Rng::seed_from_u64(4);
     let drafted = draft(
         table.as_bytes(),
-        &Options::new("t.csv", "t", 0.1, 1e-10),
+        &DraftOptions::new("t.csv", "t", 0.1, 1e-10),
         &mut rng,
     )
     .unwrap();
@@ -291,7 +291,7 @@ fn a_draft_that_would_be_a_guess_is_refused_and_says_what_is_enough() {
     let table = format!("a,b,c,d,e,f,g,h,i,j\n{rows}");
     let mut rng = ChaCha20Rng::seed_from_u64(4);
     let mut drafted = |epsilon| {
-        let options = Options::new("t.csv", "t", epsilon, 1e-10);
+        let options = DraftOptions::new("t.csv", "t", epsilon, 1e-10);
         draft(table.as_bytes(), &options, &mut rng).map_err(Box::new)
     };
     let refused = drafted(0.1).unwrap_err();

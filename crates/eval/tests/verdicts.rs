@@ -1,7 +1,7 @@
 //! Tables that are wrong on purpose: each has to be told so, in words.
 #![allow(clippy::unwrap_used)]
 
-use fhaim_domain::{ReadOptions, Reading, Schema, Table, WriteOptions, read_csv, write_csv};
+use fhaim_domain::{ReadOptions, Schema, Table, TableReading, WriteOptions, read_csv, write_csv};
 use fhaim_eval::{Reliance, Report, evaluate, html_page, membership};
 use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
@@ -49,7 +49,7 @@ fn csv(records: usize, seed: u64) -> Vec<[String; 4]> {
     (0..records).map(record).collect()
 }
 
-fn read(records: &[[String; 4]]) -> Reading {
+fn read(records: &[[String; 4]]) -> TableReading {
     let mut text = "gain,hours,job,sick\n".to_owned();
     records
         .iter()
@@ -60,7 +60,7 @@ fn read(records: &[[String; 4]]) -> Reading {
     read_csv(schema, text.as_bytes(), &options).unwrap()
 }
 
-fn report(real: &Reading, synthetic: &Reading) -> Report {
+fn report(real: &TableReading, synthetic: &TableReading) -> Report {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     let mut report = evaluate(&real.table, &synthetic.table, None, &mut rng).unwrap();
     report.add_values(&real.values, &synthetic.values);

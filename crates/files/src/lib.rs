@@ -2,13 +2,13 @@
 
 mod ask;
 pub mod data;
-mod distinct;
 mod error;
 pub mod home;
 pub mod memory;
 mod output;
 mod parquet;
 mod parties;
+mod path_conflicts;
 pub mod progress;
 mod remarks;
 mod staged;
@@ -16,10 +16,10 @@ mod tables;
 mod target;
 
 pub use ask::{ask, can_ask};
-pub use distinct::check_distinct;
 pub use error::Error;
 pub use output::print;
 pub use parties::{check_apart, part_files};
+pub use path_conflicts::check_distinct;
 pub use remarks::{keeping, note, shown, shown_path};
-pub use staged::{Staged, Whole, commit_all, rename_all};
+pub use staged::{StagedFile, Whole, commit_all, rename_all};
 pub use tables::{FormatArguments, StrictnessArguments, delimiter, read_options, remarks};

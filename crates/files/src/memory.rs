@@ -26,7 +26,7 @@ use sha2::Sha256;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
-pub use self::cost::{Cost, Unit};
+pub use self::cost::{Unit, UseCost};
 use self::{
     account::Account,
     parties::{Summary, Used, each},
@@ -69,7 +69,7 @@ pub enum Use {
 struct Entry {
     records: Digest,
     used_for: Use,
-    cost: Cost,
+    cost: UseCost,
 }
 
 /// The file of all entries.
@@ -110,7 +110,7 @@ impl TryFrom<EntryForm> for Entry {
         Ok(Self {
             records: form.records,
             used_for: form.used_for,
-            cost: Cost {
+            cost: UseCost {
                 program: form.program,
                 unit: form.unit,
                 epsilon: number("epsilon", &form.epsilon, f64::MAX)?,
@@ -123,7 +123,7 @@ impl TryFrom<EntryForm> for Entry {
 
 impl From<Entry> for EntryForm {
     fn from(entry: Entry) -> Self {
-        let Cost {
+        let UseCost {
             program,
             unit,
             epsilon,
@@ -152,7 +152,7 @@ struct Memory {
 }
 
 /// Records that were looked up: a table's, or those of each party's table.
-pub struct Records {
+pub struct KnownRecords {
     digests: Vec<Digest>,
 }
 
@@ -172,11 +172,11 @@ struct Found {
 /// [`Error::Declined`].
 pub fn look_up(
     data: impl Into<Data>,
-    next: Cost,
+    next: UseCost,
     delta: f64,
     same: Option<Uuid>,
     yes: bool,
-) -> Result<Option<Records>, Error> {
+) -> Result<Option<KnownRecords>, Error> {
     let Some(found) = Found::of([&data.into()], same) else {
         return Ok(None);
     };
@@ -198,10 +198,10 @@ pub fn look_up(
 /// # Errors
 /// [`Error::Declined`].
 pub fn look_up_parties(
-    parties: &[(Data, Cost)],
+    parties: &[(Data, UseCost)],
     delta: f64,
     (yes, short): (bool, bool),
-) -> Result<Option<Records>, Error> {
+) -> Result<Option<KnownRecords>, Error> {
     if let [(alone, next)] = parties {
         return look_up(alone, next.clone(), delta, None, yes);
     }
@@ -301,22 +301,22 @@ impl Found {
         })
     }
 
-    fn records(self) -> Records {
-        Records {
+    fn records(self) -> KnownRecords {
+        KnownRecords {
             digests: self.digests,
         }
     }
 }
 
-impl Records {
+impl KnownRecords {
     /// Remembers what the records are used for, and what that costs.
-    pub fn remember(&self, used_for: &Use, cost: Cost) {
+    pub fn remember(&self, used_for: &Use, cost: UseCost) {
         self.remember_each(used_for, [Some(cost)]);
     }
 
     /// As [`Records::remember`], of parties' tables, in their order, each at its own cost, if it has one: all of them at
     /// once, so that a program which is killed meanwhile remembers all or none.
-    pub fn remember_each(&self, used_for: &Use, costs: impl IntoIterator<Item = Option<Cost>>) {
+    pub fn remember_each(&self, used_for: &Use, costs: impl IntoIterator<Item = Option<UseCost>>) {
         let uses = self.digests.iter().zip(costs);
         let entries = uses.filter_map(|(&records, cost)| {
             Some(Entry {

@@ -7,7 +7,7 @@ use std::{
 };
 
 use crate::{
-    Error, data::refuse_pipe, distinct::place, note, shown, shown_path, staged::UNFINISHED,
+    Error, data::refuse_pipe, note, path_conflicts::place, shown, shown_path, staged::UNFINISHED,
     target::folder,
 };
 

@@ -76,14 +76,19 @@ impl Progress {
     }
 
     /// Starts a phase of `total` units.
-    pub fn counted(&self, name: impl Into<String>, total: u64, unit: &'static str) -> Phase {
+    pub fn counted(
+        &self,
+        name: impl Into<String>,
+        total: u64,
+        unit: &'static str,
+    ) -> PhaseProgress {
         let template = COUNTED.replace("{unit}", unit);
         let bar = ProgressBar::new(total);
         self.start(name.into(), bar, Some(total), &template, unit)
     }
 
     /// Starts a phase whose length is not known.
-    pub fn uncounted(&self, name: impl Into<String>) -> Phase {
+    pub fn uncounted(&self, name: impl Into<String>) -> PhaseProgress {
         let bar = ProgressBar::new_spinner();
         self.start(name.into(), bar, None, UNCOUNTED, "")
     }
@@ -107,7 +112,7 @@ impl Progress {
         total: Option<u64>,
         template: &str,
         unit: &'static str,
-    ) -> Phase {
+    ) -> PhaseProgress {
         if self.mode == Mode::Bars {
             // A template that does not parse would show the default bar instead.
             if let Ok(style) = ProgressStyle::with_template(template) {
@@ -118,7 +123,7 @@ impl Progress {
         } else {
             bar.set_draw_target(ProgressDrawTarget::hidden());
         }
-        let phase = Phase {
+        let phase = PhaseProgress {
             mode: self.mode,
             name,
             unit,
@@ -133,7 +138,7 @@ impl Progress {
 }
 
 /// A phase under way; dropped unfinished, it disappears from the terminal.
-pub struct Phase {
+pub struct PhaseProgress {
     mode: Mode,
     name: String,
     unit: &'static str,
@@ -143,7 +148,7 @@ pub struct Phase {
     listener: Option<Arc<dyn Listener>>,
 }
 
-impl Phase {
+impl PhaseProgress {
     /// `units` are done in all.
     pub fn reach(&self, units: u64) {
         self.bar.set_position(units);
@@ -183,7 +188,7 @@ impl Phase {
     }
 }
 
-impl Drop for Phase {
+impl Drop for PhaseProgress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

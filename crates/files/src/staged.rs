@@ -23,7 +23,7 @@ use crate::{
 /// can be read one after the other, in the order in which they are written, if each has its end ([`Staged::end`]) before
 /// the next has its first byte.
 #[derive(Debug)]
-pub struct Staged {
+pub struct StagedFile {
     writer: BufWriter<Sink>,
     place: Place,
     /// As it was named.
@@ -102,7 +102,7 @@ impl Readers {
     }
 }
 
-impl Staged {
+impl StagedFile {
     /// Starts a file: made before long work, it shows early that the folder cannot be written to.
     ///
     /// # Errors
@@ -251,7 +251,7 @@ impl Staged {
     }
 }
 
-impl Drop for Staged {
+impl Drop for StagedFile {
     fn drop(&mut self) {
         let sink = self.writer.get_mut();
         // What is given up is not flushed into a pipe, for whose reader it would wait.
@@ -262,7 +262,7 @@ impl Drop for Staged {
 }
 
 /// Bytes go where they are until the file is whole.
-impl Write for Staged {
+impl Write for StagedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.writer.write(bytes)
     }
@@ -291,8 +291,8 @@ impl Whole {
 ///
 /// # Errors
 /// [`Error::Write`] for the first that cannot be written.
-pub fn commit_all(files: impl IntoIterator<Item = Staged>) -> Result<(), Error> {
-    let whole = files.into_iter().map(Staged::finish);
+pub fn commit_all(files: impl IntoIterator<Item = StagedFile>) -> Result<(), Error> {
+    let whole = files.into_iter().map(StagedFile::finish);
     rename_all(whole.collect::<Result<Vec<_>, _>>()?)
 }
 

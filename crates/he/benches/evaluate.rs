@@ -5,9 +5,9 @@
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use fhaim_he::{
-    COMPACT, Cell, Combination, DEGREE, EncryptedTable, EvaluationContext, EvaluationKeys, Factors,
-    Layout, Operands, ParameterSet, Parameters, Plan, STANDARD, SecretKey, TileSums, TileTask,
-    UploadKey, UploadSwitchKeys, Work,
+    COMPACT, Cell, Combination, DEGREE, EncryptedTable, EvaluationContext, EvaluationKeys,
+    EvaluationWork, Factors, Layout, Operands, PagePlan, ParameterSet, Parameters, STANDARD,
+    SecretKey, TileSums, TileTask, UploadKey, UploadSwitchKeys,
 };
 use fhaim_ntt::{Modulus, Transform};
 use rand::SeedableRng;
@@ -56,7 +56,7 @@ impl Fixture {
 
     fn context(&self) -> EvaluationContext<'_> {
         let context = EvaluationContext::new(&self.keys, self.layout);
-        context.with_holder_keys(&self.own).unwrap()
+        context.with_switch_keys(&self.own).unwrap()
     }
 
     /// The products of all left with all right columns, over and over, as one task.
@@ -73,12 +73,12 @@ impl Fixture {
         };
         let page = (0..cells).map(|p| (p, cell(p))).collect();
         let context = self.context();
-        let plan = Plan::new(&context, &self.table, 0, factors, &[page]).unwrap();
+        let plan = PagePlan::new(&context, &self.table, 0, factors, &[page]).unwrap();
         plan.tasks(usize::MAX).remove(0)
     }
 
     fn operands(&self, context: &EvaluationContext<'_>, task: &TileTask) -> Operands {
-        Operands::read(context, &self.table, task, &mut Work::default()).unwrap()
+        Operands::read(context, &self.table, task, &mut EvaluationWork::default()).unwrap()
     }
 }
 
@@ -86,7 +86,7 @@ fn first_tile(
     context: &EvaluationContext<'_>,
     task: &TileTask,
     operands: &Operands,
-) -> (TileSums, Work) {
+) -> (TileSums, EvaluationWork) {
     let mut tiles = context.multiply(task, operands);
     tiles.next().unwrap().unwrap()
 }
@@ -159,7 +159,7 @@ fn contrasts(c: &mut Criterion) {
     ] as [(&str, fn(usize) -> Cell); 2]
     {
         let page = (0..left.len()).map(|p| (p, cell(p))).collect();
-        let plan = Plan::new(&context, &fixture.table, 0, factors, &[page]).unwrap();
+        let plan = PagePlan::new(&context, &fixture.table, 0, factors, &[page]).unwrap();
         let task = plan.tasks(usize::MAX).remove(0);
         group.throughput(Throughput::Elements(left.len() as u64));
         group.bench_function(name, |b| b.iter(|| fixture.operands(&context, &task)));

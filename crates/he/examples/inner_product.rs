@@ -5,8 +5,8 @@
 //! ```
 
 use fhaim_he::{
-    COMPACT, Cell, Combination, EncryptedTable, Evaluator, Factors, Layout, Parameters, Result,
-    SecretKey, UploadKey, Work, coefficient,
+    COMPACT, Cell, Combination, EncryptedTable, EvaluationWork, Evaluator, Factors, Layout,
+    Parameters, Result, SecretKey, UploadKey, coefficient,
 };
 use rand::{CryptoRng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -56,8 +56,8 @@ fn inner_product(rng: &mut impl CryptoRng) -> Result<(i128, i128)> {
     };
     let product = Cell::Product { left: 0, right: 0 };
     let cells = [vec![(0, product), (1, Cell::Sum { left: 0 })]];
-    let evaluator = Evaluator::new(&keys, layout).with_holder_keys(&switch_keys)?;
-    let pages = evaluator.pages(&table, 0, factors, &cells, &mut Work::default())?;
+    let evaluator = Evaluator::new(&keys, layout).with_switch_keys(&switch_keys)?;
+    let pages = evaluator.pages(&table, 0, factors, &cells, &mut EvaluationWork::default())?;
 
     // The key service decrypts it. (A real one sees pages that `fhaim_he::seal` masked and flooded.)
     let page: Vec<_> = pages.into_iter().flatten().collect();

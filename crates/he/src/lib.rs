@@ -42,11 +42,11 @@ pub use evaluate::counts::{CountsLayout, EncryptedCounts, LEAVES_A_THREAD, Weigh
 pub use evaluate::division::spread;
 pub use evaluate::operands::Operands;
 pub use evaluate::partial::{Partial, TileRoot, TileSums};
-pub use evaluate::plan::{Cell, Plan};
+pub use evaluate::plan::{Cell, PagePlan};
 pub use evaluate::square::{ScoreParts, SquaredScore};
 pub use evaluate::task::{TileId, TileTask};
-pub use evaluate::work::Work;
-pub use release::page::Page;
+pub use evaluate::work::EvaluationWork;
+pub use release::page::PackedPage;
 pub use release::seal;
 pub use scheme::choice::Demand;
 pub use scheme::ciphertext::Ciphertext;
@@ -60,7 +60,7 @@ pub use scheme::upload::{
     ProductKey, RosterKeys, RosterShape, SeededCiphertext, UploadCiphertext, UploadKey,
     UploadKeyId, UploadSwitchKeys,
 };
-pub use table::joint::{Mosaic, Rectangle};
+pub use table::joint::{JointTable, Rectangle};
 pub use table::layout::{Layout, PAGE, coefficient};
-pub use table::{Chunks, Columns, Combination, EncryptedTable, Factors, Place, Section};
+pub use table::{BlobPlace, Chunks, Columns, Combination, EncryptedTable, Factors, Section};
 pub use wire::parameter_set;

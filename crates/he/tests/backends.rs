@@ -5,9 +5,9 @@
 
 use fhaim_he::{
     Backend, Cell, Ciphertext, Columns, Combination, EncryptedTable, Error, EvaluationContext,
-    EvaluationKeys, Evaluator, Factors, Layout, ParameterSet, Parameters, Partial, Plan, Result,
-    STANDARD, SecretKey, Threads, TileId, TileSums, TileTask, UploadKey, UploadSwitchKeys, WIDE,
-    Work, spread,
+    EvaluationKeys, EvaluationWork, Evaluator, Factors, Layout, PagePlan, ParameterSet, Parameters,
+    Partial, Result, STANDARD, SecretKey, Threads, TileId, TileSums, TileTask, UploadKey,
+    UploadSwitchKeys, WIDE, spread,
 };
 use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha20Rng;
@@ -58,7 +58,7 @@ impl Fixture {
 
     fn context(&self) -> EvaluationContext<'_> {
         let context = EvaluationContext::new(&self.keys, self.table.layout());
-        context.with_holder_keys(&self.own).unwrap()
+        context.with_switch_keys(&self.own).unwrap()
     }
 
     fn params(&self) -> &Parameters {
@@ -69,11 +69,11 @@ impl Fixture {
     fn pages(&self, batch: &Batch, backend: Arc<dyn Backend>) -> Result<Vec<Option<Ciphertext>>> {
         let evaluator = Evaluator::new(&self.keys, self.table.layout());
         let evaluator = evaluator
-            .with_holder_keys(&self.own)
+            .with_switch_keys(&self.own)
             .unwrap()
             .with_backend(backend);
         let residue = self.params().residues() - 1;
-        let mut work = Work::default();
+        let mut work = EvaluationWork::default();
         let (factors, cells) = (batch.factors(), &batch.pages);
         let pages = evaluator.pages(&self.table, residue, factors, cells, &mut work)?;
         let pages = pages
@@ -86,7 +86,7 @@ impl Fixture {
     fn tasks(&self, batch: &Batch, memory: usize) -> Vec<TileTask> {
         let residue = self.params().residues() - 1;
         let context = self.context();
-        let plan = Plan::new(
+        let plan = PagePlan::new(
             &context,
             &self.table,
             residue,
@@ -214,7 +214,7 @@ impl Backend for Elsewhere {
         table: &dyn Columns,
         tasks: &[TileTask],
         take: &(dyn Fn(Partial) -> Result<()> + Sync),
-    ) -> Result<Work> {
+    ) -> Result<EvaluationWork> {
         let mut rng = ChaCha20Rng::seed_from_u64(tasks.len() as u64);
         let mut results = Vec::new();
         for task in tasks {
@@ -234,7 +234,7 @@ impl Backend for Elsewhere {
         for bytes in results {
             take(Partial::from_bytes(&self.params, &bytes)?)?;
         }
-        Ok(Work::default())
+        Ok(EvaluationWork::default())
     }
 }
 
@@ -300,7 +300,7 @@ impl Backend for Spread {
         table: &dyn Columns,
         tasks: &[TileTask],
         take: &(dyn Fn(Partial) -> Result<()> + Sync),
-    ) -> Result<Work> {
+    ) -> Result<EvaluationWork> {
         let tasks = spread(tasks, self.least);
         let chunks = table.layout().chunks();
         let whole = tasks.iter().filter(|task| task.band() == (0..chunks));
@@ -382,8 +382,8 @@ impl Backend for Idle {
         _: &dyn Columns,
         _: &[TileTask],
         _: &(dyn Fn(Partial) -> Result<()> + Sync),
-    ) -> Result<Work> {
-        Ok(Work::default())
+    ) -> Result<EvaluationWork> {
+        Ok(EvaluationWork::default())
     }
 }
 

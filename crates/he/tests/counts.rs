@@ -3,9 +3,9 @@
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use fhaim_he::{
-    Cell, Chunks, Columns, Combination, EncryptedTable, Error, EvaluationKeys, Evaluator, Factors,
-    Layout, PAGE, ParameterSet, Parameters, PublicKey, STANDARD, SecretKey, Section, Threads,
-    UploadCiphertext, UploadKey, UploadSwitchKeys, Work, coefficient,
+    Cell, Chunks, Columns, Combination, EncryptedTable, Error, EvaluationKeys, EvaluationWork,
+    Evaluator, Factors, Layout, PAGE, ParameterSet, Parameters, PublicKey, STANDARD, SecretKey,
+    Section, Threads, UploadCiphertext, UploadKey, UploadSwitchKeys, coefficient,
 };
 use proptest::prelude::*;
 use rand::{Rng as _, SeedableRng};
@@ -50,7 +50,7 @@ impl Keys {
 
     fn evaluator<'a>(&'a self, uploaded: &'a Uploaded) -> Evaluator<'a> {
         let evaluator = Evaluator::new(&self.evaluation, uploaded.table.layout());
-        evaluator.with_holder_keys(&uploaded.own).unwrap()
+        evaluator.with_switch_keys(&uploaded.own).unwrap()
     }
 }
 
@@ -137,7 +137,13 @@ fn check_all_pairs(
         let pages: Vec<_> = (0..keys.public.params().residues())
             .map(|residue| {
                 let cells = std::slice::from_ref(&placed);
-                let pages = evaluator.pages(table, residue, factors, cells, &mut Work::default());
+                let pages = evaluator.pages(
+                    table,
+                    residue,
+                    factors,
+                    cells,
+                    &mut EvaluationWork::default(),
+                );
                 pages.unwrap()[0].as_ref().unwrap().ciphertext().clone()
             })
             .collect();
@@ -324,12 +330,12 @@ fn bands_of_record_chunks_make_the_same_pages() {
     let pages = [placed(1), placed(9), Vec::new()];
     let evaluate = |table: &Watched, memory: Option<usize>| {
         let evaluator = Evaluator::new(&keys.evaluation, table.layout());
-        let mut evaluator = evaluator.with_holder_keys(&own).unwrap();
+        let mut evaluator = evaluator.with_switch_keys(&own).unwrap();
         if let Some(memory) = memory {
             evaluator = evaluator.with_backend(Arc::new(Threads::with_memory(memory)));
         }
-        let pages = evaluator.pages(table, 0, factors, &pages, &mut Work::default())?;
-        let of = |page: fhaim_he::Page| (page.ciphertext().clone(), page.deviation());
+        let pages = evaluator.pages(table, 0, factors, &pages, &mut EvaluationWork::default())?;
+        let of = |page: fhaim_he::PackedPage| (page.ciphertext().clone(), page.deviation());
         let pages = pages.into_iter().map(|page| page.map(of));
         Ok::<_, Error>(pages.collect::<Vec<_>>())
     };

@@ -4,9 +4,10 @@
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use fhaim_he::{
-    COMPACT, Cell, Columns as _, Combination, DEGREE, EncryptedTable, EvaluationKeys, Evaluator,
-    Factors, Layout, Page, ParameterSet, Parameters, PublicKey, STANDARD, SecretKey, SquaredScore,
-    UploadCiphertext, UploadKey, UploadSwitchKeys, WIDE, Work, coefficient, seal,
+    COMPACT, Cell, Columns as _, Combination, DEGREE, EncryptedTable, EvaluationKeys,
+    EvaluationWork, Evaluator, Factors, Layout, PackedPage, ParameterSet, Parameters, PublicKey,
+    STANDARD, SecretKey, SquaredScore, UploadCiphertext, UploadKey, UploadSwitchKeys, WIDE,
+    coefficient, seal,
 };
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -50,7 +51,7 @@ impl Keys {
 
     fn evaluator<'a>(&'a self, uploaded: &'a Uploaded) -> Evaluator<'a> {
         let evaluator = Evaluator::new(&self.evaluation, uploaded.table.layout());
-        evaluator.with_holder_keys(&uploaded.own).unwrap()
+        evaluator.with_switch_keys(&uploaded.own).unwrap()
     }
 }
 
@@ -84,10 +85,10 @@ fn full_table(keys: &Keys, records: u64, columns: usize, rng: &mut ChaCha20Rng) 
 ///
 /// Cells have independent errors, so the largest of n is below 2^-slack deviations with a
 /// probability of about 2^(-slack n): few cells need much slack.
-fn fits(keys: &Keys, pages: &[Page], slack: f64, what: &str) -> Vec<i128> {
+fn fits(keys: &Keys, pages: &[PackedPage], slack: f64, what: &str) -> Vec<i128> {
     let ciphertexts: Vec<_> = pages.iter().map(|p| p.ciphertext().clone()).collect();
     let (values, measured) = keys.secret.decrypt(&ciphertexts).unwrap();
-    let estimate = pages.iter().map(Page::deviation).fold(0.0, f64::max);
+    let estimate = pages.iter().map(PackedPage::deviation).fold(0.0, f64::max);
     let (least, most) = (estimate.log2() - slack, (TAIL * estimate).log2());
     eprintln!(
         "{what}: {measured} bits, one deviation {:.1}",
@@ -111,7 +112,7 @@ fn pack(
     uploaded: &Uploaded,
     left: &[Combination],
     right: &[Combination],
-) -> Vec<Page> {
+) -> Vec<PackedPage> {
     let evaluator = keys.evaluator(uploaded);
     let cells: Vec<(usize, Cell)> = (0..left.len())
         .flat_map(|left| match right.len() {
@@ -129,7 +130,7 @@ fn pack(
                 residue,
                 factors,
                 &cells,
-                &mut Work::default(),
+                &mut EvaluationWork::default(),
             );
             pages.unwrap().pop().unwrap().unwrap()
         })
@@ -198,8 +199,8 @@ fn squared_scores_fit_their_estimates() {
     let evaluator = keys.evaluator(&table);
     let n = WIDE.max_squared_records as i64;
     let target = [n, 0, n / 2, 1];
-    let mut work = Work::default();
-    let pages: Vec<Page> = cells
+    let mut work = EvaluationWork::default();
+    let pages: Vec<PackedPage> = cells
         .into_iter()
         .map(|page| {
             let square = SquaredScore::new(&evaluator, page, &mut work).unwrap();

@@ -26,7 +26,7 @@ macro_rules! by_vectors {
 
 /// What becomes of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Store {
+pub enum ResultMode {
     /// It replaces what was there.
     Set,
     /// It is added.
@@ -54,8 +54,12 @@ impl Modulus {
     /// For more products than [`Modulus::lazy_products`] or than 4096.
     pub fn add_inner_product(self, x: &[&[u64]], y: &[&[u64]], out: &mut [u64]) {
         assert!(x.len() <= self.lazy_products().min(1 << 12));
-        by_vectors!(self, out.len(), inner_product(self, x, y, Store::Add, out));
-        portable::inner_product(self, x, y, Store::Add, out);
+        by_vectors!(
+            self,
+            out.len(),
+            inner_product(self, x, y, ResultMode::Add, out)
+        );
+        portable::inner_product(self, x, y, ResultMode::Add, out);
     }
 
     /// 2^-64 times the sums over k of x_k y_k and of x_k z_k, place by place: the first added to residues,
@@ -68,7 +72,7 @@ impl Modulus {
         x: &[&[u64]],
         [y, z]: [&[&[u64]]; 2],
         first: &mut [u64],
-        into: Store,
+        into: ResultMode,
         second: &mut [u64],
     ) {
         assert!(x.len() <= self.lazy_products().min(1 << 12));
@@ -145,7 +149,13 @@ impl Modulus {
     }
 
     /// 2^-64 (x - y) factor, set or added to residues.
-    pub fn scaled_difference(self, [x, y]: [&[u64]; 2], factor: u64, into: Store, out: &mut [u64]) {
+    pub fn scaled_difference(
+        self,
+        [x, y]: [&[u64]; 2],
+        factor: u64,
+        into: ResultMode,
+        out: &mut [u64],
+    ) {
         by_vectors!(
             self,
             out.len(),

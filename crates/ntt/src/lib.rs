@@ -22,6 +22,6 @@ mod kernels;
 mod modular;
 mod transform;
 
-pub use kernels::{Permutation, Store, prefetch};
+pub use kernels::{Permutation, ResultMode, prefetch};
 pub use modular::Modulus;
 pub use transform::{Transform, bit_reverse};

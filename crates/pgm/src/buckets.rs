@@ -12,10 +12,10 @@
 //! tables over ever more of its axes from the slowest on: a factor is multiplied into the first level
 //! that has all of its axes, and only those with the fastest axis are passed over the whole side.
 
-use crate::Work;
+use crate::FitWork;
 use crate::junction::JunctionTree;
 use crate::layout::{Layout, Placement, padded};
-use crate::outline::union;
+use crate::node_tables::union;
 use crate::table::{Axis, cells};
 
 /// Where the cells of a factor come from.
@@ -49,12 +49,12 @@ pub(crate) struct Level {
     pub cells: usize,
     /// The place of the level before; the first level has none.
     pub before: Option<Placement>,
-    pub factors: Vec<Part>,
+    pub factors: Vec<BucketShare>,
 }
 
 /// A factor's place in a level.
 #[derive(Clone, Debug)]
-pub(crate) struct Part {
+pub(crate) struct BucketShare {
     pub source: Source,
     pub cells: usize,
     /// Where cells that are contiguous in the level would be scattered in the factor, its axes are put in the
@@ -63,7 +63,7 @@ pub(crate) struct Part {
     pub place: Placement,
 }
 
-impl Part {
+impl BucketShare {
     /// The place of a factor in a level.
     fn new(level: &Layout, factor: &Factor) -> Self {
         let (turn, place) = match Placement::new(level, &factor.layout) {
@@ -133,7 +133,7 @@ impl Bucket {
     }
 
     /// What calibrating it takes, both ways.
-    pub fn work(&self) -> Work {
+    pub fn work(&self) -> FitWork {
         let level = |level: &Level| {
             let others = level.factors.len() + usize::from(level.before.is_some());
             2 * level.cells * others
@@ -146,7 +146,7 @@ impl Bucket {
             true => (2 * whole, 0),
             false => (0, 3 * whole),
         };
-        Work {
+        FitWork {
             cells: (levels + passed + 2 * self.message()) as u64,
             products: products as u64,
         }
@@ -264,7 +264,7 @@ impl Outline {
                 bytes = bytes.checked_add(layout.cells.checked_mul(size_of::<f64>())?)?;
                 let before = i.checked_sub(1).map(|before| &levels[before].0);
                 let before = before.map_or(0, |before| Placement::bytes(layout, before));
-                let parts = own.iter().map(|factor| Part::bytes(layout, factor));
+                let parts = own.iter().map(|factor| BucketShare::bytes(layout, factor));
                 bytes = bytes.checked_add(before + parts.sum::<usize>())?;
             }
         }
@@ -279,7 +279,7 @@ impl Outline {
                 Level {
                     cells: layout.cells,
                     before: before.map(|before| Placement::new(layout, before)),
-                    factors: own.iter().map(|f| Part::new(layout, f)).collect(),
+                    factors: own.iter().map(|f| BucketShare::new(layout, f)).collect(),
                 }
             };
             Side {

@@ -8,7 +8,7 @@ use crate::junction::JunctionTree;
 use crate::propagation::{Beliefs, Propagation};
 use crate::resolution::Folding;
 use crate::table::Axis;
-use crate::{FitOptions, Passes, Work};
+use crate::{FitOptions, FitWork, Passes};
 
 /// What a plan for either way takes.
 #[derive(Debug)]
@@ -58,7 +58,7 @@ pub(crate) struct Calibration<'a> {
     blueprint: Blueprint<'a>,
     way: Way,
     /// What was done so far.
-    pub work: Work,
+    pub work: FitWork,
 }
 
 impl<'a> Calibration<'a> {
@@ -79,7 +79,7 @@ impl<'a> Calibration<'a> {
         Self {
             blueprint,
             way,
-            work: Work::default(),
+            work: FitWork::default(),
         }
     }
 

@@ -12,12 +12,12 @@
 
 use std::ops::Range;
 
-use crate::buckets::{Bucket, Level, Part, Plan, Side, Source};
+use crate::blocked;
+use crate::buckets::{Bucket, BucketShare, Level, Plan, Side, Source};
 use crate::kernel::widened;
 use crate::layout::Placement;
 use crate::messages::Message;
-use crate::slabs;
-use crate::{Work, kernel};
+use crate::{FitWork, kernel};
 
 /// So many cells of a level are worked on at a time: all that is done to them is done while they are in a near
 /// cache.
@@ -101,7 +101,7 @@ impl Contraction {
     }
 
     /// What a calibration takes.
-    pub fn work(&self) -> Work {
+    pub fn work(&self) -> FitWork {
         self.buckets.iter().map(Bucket::work).sum()
     }
 
@@ -196,7 +196,7 @@ fn fill<'a>(side: &Side, levels: &mut [LevelTables], cells: &impl Fn(Source) -> 
 fn multiply_factors(factors: &[(&Placement, &[f64])], table: &mut [f64]) {
     let cells = table.len();
     let slabs = table.chunks_mut(SLAB).enumerate();
-    slabs::all(slabs, cells, |(i, slab): (usize, &mut [f64])| {
+    blocked::all(slabs, cells, |(i, slab): (usize, &mut [f64])| {
         multiply_slab(factors, i * SLAB, slab);
         true
     });
@@ -215,7 +215,7 @@ fn multiply_slab_portable(factors: &[(&Placement, &[f64])], start: usize, slab: 
 
 /// From a side's marginal to those of its factors, for which `take` is called, and to the levels before, whose
 /// products are no longer needed.
-fn hand_out(side: &Side, levels: &mut [LevelTables], mut take: impl FnMut(&Part, &[f64])) {
+fn hand_out(side: &Side, levels: &mut [LevelTables], mut take: impl FnMut(&BucketShare, &[f64])) {
     for (i, level) in side.levels.iter().enumerate().rev() {
         let (earlier, rest) = levels.split_at_mut(i);
         let Some(own) = rest.first_mut() else {
@@ -238,7 +238,7 @@ fn hand_out(side: &Side, levels: &mut [LevelTables], mut take: impl FnMut(&Part,
 fn sum_table(table: &[f64], sums: &mut [(&Placement, &mut [f64])]) {
     let together = if table.len() < SHARED { sums.len() } else { 1 };
     let parts = sums.chunks_mut(together.max(1));
-    slabs::all(
+    blocked::all(
         parts,
         table.len(),
         |sums: &mut [(&Placement, &mut [f64])]| {

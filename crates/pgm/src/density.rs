@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::blocked::{self, SLAB};
 use crate::propagation::NodePlan;
-use crate::slabs::{self, SLAB};
 use crate::{Error, Model};
 
 impl Model {
@@ -29,7 +29,7 @@ impl Model {
             let (belief, separator) = (self.beliefs.node(plan, node), self.beliefs.separator(node));
             let shares = Shares::new(belief, separator, records);
             let parts = densities.chunks_mut(SLAB).enumerate();
-            slabs::all(parts, records, |(i, part): (usize, &mut [f64])| {
+            blocked::all(parts, records, |(i, part): (usize, &mut [f64])| {
                 let (above, cells) = places(plan, &columns, i * SLAB, part.len());
                 shares.add(&above, &cells, part);
                 true

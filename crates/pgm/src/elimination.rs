@@ -2,7 +2,7 @@
 
 use fhaim_domain::Clique;
 
-use crate::outline::union;
+use crate::node_tables::union;
 use crate::propagation::{inverse, sum_onto};
 use crate::table::{Axis, Embedding};
 use crate::{Error, Model};

@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use fhaim_domain::{Clique, Domain};
 
-use crate::beside::Beside;
 use crate::calibration::{Blueprint, Calibration};
 use crate::descent;
+use crate::extra_pairs::ExtraPairs;
 use crate::junction::{JunctionTree, ModelGraph};
 use crate::measurement::check_clique;
 use crate::model::{Model, Potentials};
@@ -178,7 +178,7 @@ fn attempt(
         total,
         potentials,
         report,
-        beside: Beside::default(),
+        extra_pairs: ExtraPairs::default(),
         measured: OnceLock::new(),
         max_bytes: options.max_bytes,
     };

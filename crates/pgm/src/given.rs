@@ -2,7 +2,7 @@
 
 use fhaim_domain::Clique;
 
-use crate::beside::Beside;
+use crate::extra_pairs::ExtraPairs;
 use crate::saved::Parts;
 use crate::{Error, Model};
 
@@ -57,7 +57,7 @@ impl Model {
                 *potential = RULED_OUT;
             }
         }
-        parts.beside = Beside::default();
+        parts.beside = ExtraPairs::default();
         Self::assemble(parts, self.max_bytes)
     }
 }

@@ -1,6 +1,6 @@
 #![doc = include_str!("../README.md")]
 
-mod beside;
+mod blocked;
 mod buckets;
 mod calibration;
 mod contraction;
@@ -9,6 +9,7 @@ mod descent;
 mod elimination;
 mod error;
 mod estimate;
+mod extra_pairs;
 mod given;
 mod junction;
 mod kernel;
@@ -16,9 +17,9 @@ mod layout;
 mod measurement;
 mod messages;
 mod model;
+mod node_tables;
 mod observations;
 mod options;
-mod outline;
 mod pace;
 mod pairs;
 mod problem;
@@ -28,7 +29,6 @@ mod proximal;
 mod resolution;
 mod sample;
 mod saved;
-mod slabs;
 mod table;
 
 pub use error::Error;
@@ -36,5 +36,5 @@ pub use estimate::{fit, fit_once, model_bytes};
 pub use junction::{GrowingModel, ModelGraph, model_cells};
 pub use measurement::{AxisView, Measurement};
 pub use model::Model;
-pub use options::{Chain, Ending, FitOptions, FitReport, Passes, Work};
+pub use options::{Chain, Ending, FitOptions, FitReport, FitWork, Passes};
 pub use pace::Pace;

@@ -3,11 +3,11 @@
 //! Large matrices are shared among threads by their rows, small ones whole. Every cell is one sum in the order of
 //! the inner index, whoever computes it: neither threads nor the width of vectors change a bit.
 
+use crate::blocked;
 use crate::buckets::Bucket;
 use crate::kernel::{self, widened};
 use crate::product::{self, Matrix};
 use crate::propagation::MIN_SUM;
-use crate::slabs;
 
 /// So many cells of messages are worked on by one thread at a time.
 const PART: usize = 1 << 14;
@@ -89,7 +89,7 @@ impl Message {
             (_, Some(right)) => {
                 let row = self.cells.len();
                 let pieces = self.cells.chunks_mut(PIECE).enumerate();
-                slabs::all(pieces, right.len(), |(i, sums): (usize, &mut [f64])| {
+                blocked::all(pieces, right.len(), |(i, sums): (usize, &mut [f64])| {
                     sum_rows(right, row, i * PIECE, sums);
                     true
                 });
@@ -114,7 +114,7 @@ impl Message {
     ) {
         let cells = self.cells.len();
         let parts = (self.marginal.chunks_mut(PART)).zip(self.cells.chunks(PART));
-        slabs::all(
+        blocked::all(
             parts,
             cells,
             |(marginals, messages): (&mut [f64], &[f64])| {
@@ -129,7 +129,7 @@ impl Message {
             (_, Some(right)) => {
                 let cells = right.len();
                 let rows = right.chunks_exact_mut(self.marginal.len());
-                slabs::all(rows, cells, |row: &mut [f64]| {
+                blocked::all(rows, cells, |row: &mut [f64]| {
                     multiply_row(row, &self.marginal);
                     true
                 });
@@ -155,7 +155,7 @@ fn multiply_up(bucket: &Bucket, [left, right]: [&[f64]; 2], messages: &mut [f64]
     });
     type Part<'p> = (usize, [&'p [f64]; 2], &'p mut [f64]);
     let work = bucket.message() * bucket.inner;
-    slabs::all(bands, work, |(first, sides, messages): Part<'_>| {
+    blocked::all(bands, work, |(first, sides, messages): Part<'_>| {
         send_part_up(bucket, first, sides, messages)
     })
 }
@@ -233,7 +233,7 @@ fn multiply_down(
         let parts = left.chunks_mut(of.many * of.left);
         let parts = parts.zip(right.chunks_mut(of.many * of.right));
         let parts = parts.zip(ratios.chunks(of.many * of.message));
-        slabs::all(
+        blocked::all(
             parts,
             work,
             |((left, right), ratios): (Part<'_>, &[f64])| {
@@ -251,7 +251,7 @@ fn multiply_down(
             scratch.resize(cells.max(scratch.len()), 0.0);
             let parts = scratch[..cells].chunks_mut(TURNED * left_row);
             let parts = parts.enumerate();
-            slabs::all(parts, work, |(i, to): (usize, &mut [f64])| {
+            blocked::all(parts, work, |(i, to): (usize, &mut [f64])| {
                 turn(ratio, right_row, i * TURNED, to, left_row);
                 true
             });
@@ -259,7 +259,7 @@ fn multiply_down(
         let turned = &scratch[..];
         let lefts = left.chunks_mut(BAND * left_row);
         let bands = lefts.zip(right.chunks_mut(BAND * right_row));
-        slabs::all(bands, work, |(left, right): Part<'_>| {
+        blocked::all(bands, work, |(left, right): Part<'_>| {
             send_band_down(bucket, [left, right], ratio, turned);
             true
         });

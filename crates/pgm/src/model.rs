@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use fhaim_domain::{Clique, Domain};
 
-use crate::beside::Beside;
+use crate::extra_pairs::ExtraPairs;
 use crate::junction::JunctionTree;
 use crate::measurement::check_clique;
 use crate::observations::{ascending_cells, ranked};
@@ -28,9 +28,9 @@ pub struct Model {
     pub(crate) potentials: Potentials,
     pub(crate) report: FitReport,
     /// Pairs that the tree has no room for.
-    pub(crate) beside: Beside,
+    pub(crate) extra_pairs: ExtraPairs,
     /// Pairs that the tree has a measurement of, as [`Beside`] has the others; empty until somebody asks.
-    pub(crate) measured: OnceLock<Arc<Beside>>,
+    pub(crate) measured: OnceLock<Arc<ExtraPairs>>,
     /// Most bytes that a query may take.
     pub(crate) max_bytes: usize,
 }
@@ -89,7 +89,7 @@ impl Model {
     pub fn bytes(&self) -> usize {
         let shares: usize = self.shares.iter().flatten().map(Vec::len).sum();
         let own = shares + self.potentials.tables.len();
-        self.propagation.bytes() + own * size_of::<f64>() + self.beside.bytes()
+        self.propagation.bytes() + own * size_of::<f64>() + self.extra_pairs.bytes()
     }
 
     /// Expected counts over `clique`, row-major (the last attribute varies fastest); they sum to
@@ -101,7 +101,7 @@ impl Model {
     /// more bytes than the fit was allowed.
     pub fn marginal(&self, clique: &Clique) -> Result<Vec<f64>, Error> {
         check_clique(clique, &self.domain)?;
-        match self.beside.of(clique) {
+        match self.extra_pairs.of(clique) {
             Some(counts) => Ok(counts.to_vec()),
             None => self.marginal_of_tree(clique),
         }

@@ -73,7 +73,7 @@ pub struct FitReport {
     /// Cells of the junction tree's cliques, over groups where categories are not told apart.
     pub cells: usize,
     /// What the calibrations took together; nothing of a model that was read back.
-    pub work: Work,
+    pub work: FitWork,
     /// The same of this fit and of all those whose models it, and they, began with.
     pub chain: Chain,
 }
@@ -109,7 +109,7 @@ pub struct Chain {
     /// Their wall-clock seconds.
     pub seconds: f64,
     /// What their calibrations took.
-    pub work: Work,
+    pub work: FitWork,
     /// Fits that used all their steps.
     pub out_of_steps: usize,
     /// Fits whose loss is above their number of measured values. Each was followed by a fit from nothing,
@@ -138,7 +138,7 @@ impl Chain {
 
 /// What calibrations pass over and multiply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Work {
+pub struct FitWork {
     /// Cells of tables, each counted once for every smaller table that it is multiplied with, summed onto or
     /// scaled to.
     pub cells: u64,
@@ -146,7 +146,7 @@ pub struct Work {
     pub products: u64,
 }
 
-impl Add for Work {
+impl Add for FitWork {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -157,7 +157,7 @@ impl Add for Work {
     }
 }
 
-impl Sum for Work {
+impl Sum for FitWork {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         all.fold(Self::default(), Self::add)
     }

@@ -3,11 +3,11 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use crate::blocked::SLAB;
 use crate::contraction::multiply_slab;
 use crate::kernel::widened;
 use crate::layout::{Layout, Placement};
 use crate::product::{Matrix, multiply};
-use crate::slabs::SLAB;
 use crate::table::{Axis, cells};
 
 /// The least of so many rounds counts: the rest were disturbed.

@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use fhaim_domain::Clique;
 
 use crate::measurement::check_clique;
+use crate::node_tables::union;
 use crate::observations::ranked;
-use crate::outline::union;
 use crate::propagation::{NodePlan, inverse, sum_onto};
 use crate::table::{Axis, Embedding, cells};
 use crate::{Error, Model, kernel};
@@ -27,11 +27,11 @@ impl Model {
     pub fn pair_marginals(&self, cliques: &[Clique]) -> Result<Vec<Vec<f64>>, Error> {
         let others = cliques
             .iter()
-            .filter(|clique| self.beside.of(clique).is_none());
+            .filter(|clique| self.extra_pairs.of(clique).is_none());
         let others: Vec<Clique> = others.cloned().collect();
         let mut of_tree = self.pair_marginals_of_tree(&others)?.into_iter();
         let tables = cliques.iter().map(|clique| {
-            let beside = self.beside.of(clique).map(<[f64]>::to_vec);
+            let beside = self.extra_pairs.of(clique).map(<[f64]>::to_vec);
             // One for each of the others, in their order.
             beside.or_else(|| of_tree.next()).unwrap_or_default()
         });

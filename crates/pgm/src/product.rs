@@ -45,19 +45,19 @@ pub(crate) fn multiply<const ONTO: bool>(
     b: &[f64],
     out: &mut [f64],
 ) {
-    let mut panel = 0;
-    while panel < columns {
-        let end = columns.min(panel + PANEL);
+    let mut committee = 0;
+    while committee < columns {
+        let end = columns.min(committee + PANEL);
         let mut i = 0;
         while i + ROWS <= rows {
-            band::<ONTO, ROWS>(i, (panel, end), (inner, columns), a, b, out);
+            band::<ONTO, ROWS>(i, (committee, end), (inner, columns), a, b, out);
             i += ROWS;
         }
         while i < rows {
-            band::<ONTO, 1>(i, (panel, end), (inner, columns), a, b, out);
+            band::<ONTO, 1>(i, (committee, end), (inner, columns), a, b, out);
             i += 1;
         }
-        panel = end;
+        committee = end;
     }
 }
 

@@ -17,12 +17,12 @@
 
 use std::ops::Range;
 
+use crate::blocked::{self, SLAB, Weights};
 use crate::junction::{JunctionTree, Node};
-use crate::outline::{Flow, Outline, outlines};
+use crate::node_tables::{Flow, NodeTables, outlines};
 use crate::resolution::Folding;
-use crate::slabs::{self, SLAB, Weights};
 use crate::table::{Axis, Embedding, cells, is_subset};
-use crate::{Work, kernel};
+use crate::{FitWork, kernel};
 
 /// Where the sum of a block of weights (each at most 1) is larger than this, none of the largest
 /// has underflowed.
@@ -59,7 +59,7 @@ pub(crate) struct NodePlan {
 }
 
 impl NodePlan {
-    fn new(node: &Node, outlines: &[Outline]) -> Self {
+    fn new(node: &Node, outlines: &[NodeTables]) -> Self {
         let mut starts = Vec::with_capacity(outlines.len());
         let mut memory = 0;
         for table in outlines {
@@ -198,13 +198,13 @@ impl Propagation {
     }
 
     /// What a calibration takes.
-    pub fn work(&self) -> Work {
+    pub fn work(&self) -> FitWork {
         let node = |plan: &NodePlan| -> usize {
             let tables = (0..=plan.tables.len()).map(|i| plan.table(i));
             let passed = tables.map(|(range, _, carried)| range.len() * (2 * carried.len() + 2));
             passed.sum()
         };
-        Work {
+        FitWork {
             cells: self.nodes.iter().map(node).sum::<usize>() as u64,
             products: 0,
         }
@@ -353,7 +353,7 @@ impl Propagation {
         }
         let parts = sums[node].chunks(SLAB);
         let parts = parts.zip(messages[node].chunks_mut(SLAB));
-        slabs::all(
+        blocked::all(
             parts,
             sums[node].len(),
             |(sums, messages): (&[f64], &mut [f64])| {
@@ -408,7 +408,7 @@ impl Propagation {
         } = beliefs;
         let memory = &mut tables[node];
         let own = &mut memory[..plan.cells];
-        slabs::scale_blocks(own, plan.block(), &sums[node], &messages[node]);
+        blocked::scale_blocks(own, plan.block(), &sums[node], &messages[node]);
         // The node's own table and the small ones behind it.
         let ends = plan.tables.iter().map(|table| table.range.len());
         let mut rest = &mut memory[..];
@@ -424,7 +424,7 @@ impl Propagation {
             // Carried tables are numbered without the node's own.
             let tables = (i..).zip(others).filter(|(j, _)| carried.contains(j));
             let tables = tables.map(|(j, small)| (&plan.tables[j].embedding, &mut **small));
-            slabs::sum_onto_all(carriers[i], tables);
+            blocked::sum_onto_all(carriers[i], tables);
         }
         let mut hand_out = |flows: &[Flow], table: &[f64]| {
             for flow in flows {

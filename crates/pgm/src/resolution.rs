@@ -137,7 +137,7 @@ fn common_refinement(size: usize, views: &[Option<&[u32]>]) -> Option<Vec<u32>> 
 
 /// Where a measured clique's potential is in a list of all, and what the tree sees of it.
 #[derive(Clone, Debug)]
-struct Part {
+struct CellShare {
     measured: Range<usize>,
     tree: Range<usize>,
     /// The group of each measured cell, for an attribute by itself that is split.
@@ -147,7 +147,7 @@ struct Part {
 /// Potentials of measured cliques, turned into those of the tree and back into marginals.
 #[derive(Clone, Debug)]
 pub(crate) struct Folding {
-    parts: Vec<Part>,
+    parts: Vec<CellShare>,
     /// Potentials of the tree.
     pub potentials: Vec<f64>,
     /// Marginals of the tree.
@@ -166,7 +166,7 @@ impl Folding {
                 attributes => (None, table_cells(resolution, attributes)),
             };
             let groups = table_cells(resolution, clique.attributes());
-            parts.push(Part {
+            parts.push(CellShare {
                 measured: measured..measured + cells,
                 tree: tree..tree + groups,
                 split,

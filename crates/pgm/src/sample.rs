@@ -83,7 +83,12 @@ fn balance_beside<'a>(
         let columns = columns.iter().enumerate();
         columns.filter(|(_, column)| !column.is_empty())
     };
-    let is_beside = |other| model.beside.of(&Clique::new([other, attribute])).is_some();
+    let is_beside = |other| {
+        model
+            .extra_pairs
+            .of(&Clique::new([other, attribute]))
+            .is_some()
+    };
     let steers = drawn().any(|(other, _)| is_beside(other));
     for (other, column) in drawn() {
         let rows = steers.then(|| model.known_rows(other, attribute));

@@ -18,8 +18,8 @@ use std::sync::OnceLock;
 
 use fhaim_domain::{Clique, Domain};
 
-use crate::beside::Beside;
 use crate::estimate::{category_shares, check_size, junction_tree};
+use crate::extra_pairs::ExtraPairs;
 use crate::junction::JunctionTree;
 use crate::measurement::check_groups;
 use crate::model::Potentials;
@@ -42,7 +42,7 @@ pub(crate) struct Parts {
     pub cliques: Vec<Clique>,
     /// Potentials of each clique, row-major by attribute.
     pub tables: Vec<Vec<f64>>,
-    pub beside: Beside,
+    pub beside: ExtraPairs,
 }
 
 impl Model {
@@ -106,7 +106,7 @@ impl Model {
             report: self.report,
             cliques: cliques.clone(),
             tables,
-            beside: self.beside.clone(),
+            beside: self.extra_pairs.clone(),
         }
     }
 
@@ -159,7 +159,7 @@ impl Model {
             total: parts.total,
             potentials,
             report: parts.report,
-            beside: parts.beside,
+            extra_pairs: parts.beside,
             measured: OnceLock::new(),
             max_bytes,
         })
@@ -283,7 +283,7 @@ impl Input<'_> {
         (0..cells).map(|_| self.f64()).collect()
     }
 
-    fn beside(&mut self, domain: &Domain, total: f64) -> Result<Beside, Error> {
+    fn beside(&mut self, domain: &Domain, total: f64) -> Result<ExtraPairs, Error> {
         let number = self.u32()?;
         let mut tables: Vec<(Clique, Vec<f64>)> = Vec::new();
         for _ in 0..number {
@@ -296,7 +296,7 @@ impl Input<'_> {
             let counts = self.table(domain.cells(&clique))?;
             tables.push((clique, counts));
         }
-        Beside::new(domain, total, tables)
+        ExtraPairs::new(domain, total, tables)
             .map_err(|_| Error::Saved("a table beside the tree is none of its pair"))
     }
 

@@ -115,12 +115,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 
 /// Receipts that a caller shows: one header each.
 #[derive(Clone, Debug)]
-pub struct Receipts(pub Vec<Receipt>);
+pub struct ShownReceipts(pub Vec<Receipt>);
 
 /// Most receipts of one call: the caller's own, and one of each job of those it speaks for.
 const MAX_RECEIPTS: usize = 80;
 
-impl<S: Send + Sync> FromRequestParts<S> for Receipts {
+impl<S: Send + Sync> FromRequestParts<S> for ShownReceipts {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {

@@ -5,9 +5,9 @@ use crate::holder::map;
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::fork;
 use fhaim_he::{
-    Cell, Combination, EncryptedTable, Evaluator, Factors, Layout, PAGE, Page, ParameterSet,
-    Parameters, SecretKey, SeededCiphertext, UploadCiphertext, UploadKey, UploadSwitchKeys, Work,
-    coefficient,
+    Cell, Combination, EncryptedTable, EvaluationWork, Evaluator, Factors, Layout, PAGE,
+    PackedPage, ParameterSet, Parameters, SecretKey, SeededCiphertext, UploadCiphertext, UploadKey,
+    UploadSwitchKeys, coefficient,
 };
 use rand::{CryptoRng, RngCore};
 use std::time::Instant;
@@ -31,7 +31,7 @@ pub struct Compute {
     /// Processor seconds of Compute, where the system tells: what a busy machine leaves alone.
     pub cpu_seconds: Option<f64>,
     /// Counts, and seconds summed over threads.
-    pub work: Work,
+    pub work: EvaluationWork,
     /// Bytes of the columns' ciphertexts and of the holder's keys.
     pub bytes_up: u64,
     /// Bits between the largest noise and the size at which decryption errs.
@@ -68,8 +68,8 @@ pub fn compute<R: RngCore + CryptoRng>(
         .map(Combination::column)
         .collect();
     let (started, cpu_started) = (Instant::now(), cpu_seconds());
-    let mut work = Work::default();
-    let evaluator = Evaluator::new(&keys, layout).with_holder_keys(&own)?;
+    let mut work = EvaluationWork::default();
+    let evaluator = Evaluator::new(&keys, layout).with_switch_keys(&own)?;
     let factors = Factors {
         left: &columns,
         right: &columns,
@@ -143,7 +143,7 @@ fn expand(
 /// Decrypts pages of cells, and compares them with counts; the largest noise, in bits.
 fn check<'a>(
     secret: &SecretKey,
-    pages: impl Iterator<Item = &'a Page>,
+    pages: impl Iterator<Item = &'a PackedPage>,
     counts: &[u64],
 ) -> Result<f64, Error> {
     let mut noise = 0f64;

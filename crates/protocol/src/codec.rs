@@ -7,10 +7,10 @@
 //! one encoding: no byte may be left over, and what decodes encodes to the same bytes.
 
 use crate::Error;
-use crate::request::{DatasetId, DecryptRequest, JobId, Part, SealedPage};
+use crate::request::{DatasetId, DecryptRequest, JobId, PageSpan, SealedPage};
 use fhaim_dp::Span;
 use fhaim_he::{Ciphertext, Parameters};
-use fhaim_release::codec::{Malformed, RELEASE_BYTES, Reader, Writer};
+use fhaim_release::codec::{ByteReader, Malformed, RELEASE_BYTES, Writer};
 use sha2::{Digest, Sha256};
 
 const MAGIC: &[u8; 6] = b"FHAIMR";
@@ -102,7 +102,7 @@ impl<C> DecryptRequest<C> {
         let (body, digest) = bytes
             .split_last_chunk::<DIGEST>()
             .ok_or(Error::Request("truncated"))?;
-        let mut input = Reader(body);
+        let mut input = ByteReader(body);
         if input.take::<6>()? != *MAGIC || input.take::<1>()? != [VERSION] {
             return Err(Error::Request("not a request of this format version"));
         }
@@ -115,7 +115,7 @@ impl<C> DecryptRequest<C> {
         let request = Self {
             dataset: DatasetId(input.take()?),
             job: JobId(input.take()?),
-            releases: input.list(RELEASE_BYTES, Reader::release)?,
+            releases: input.list(RELEASE_BYTES, ByteReader::release)?,
             pages: input.list(PAGE_BYTES + codec.least_bytes(), |input| {
                 read_page(input, codec)
             })?,
@@ -142,8 +142,8 @@ fn write_page<P: PageCodec>(out: &mut Writer, codec: &P, page: &SealedPage<P::Pa
     codec.write(&page.ciphertexts, &mut out.0);
 }
 
-fn read_part(input: &mut Reader<'_>) -> Result<Part, Malformed> {
-    Ok(Part {
+fn read_part(input: &mut ByteReader<'_>) -> Result<PageSpan, Malformed> {
+    Ok(PageSpan {
         number: u32::from_le_bytes(input.take()?),
         span: Span {
             page: input.number()?,
@@ -154,7 +154,7 @@ fn read_part(input: &mut Reader<'_>) -> Result<Part, Malformed> {
 }
 
 fn read_page<P: PageCodec>(
-    input: &mut Reader<'_>,
+    input: &mut ByteReader<'_>,
     codec: &P,
 ) -> Result<SealedPage<P::Page>, Error> {
     let variance_units = u64::from_le_bytes(input.take()?);
@@ -190,7 +190,7 @@ mod tests {
             weight: 3,
             target: vec![0, 5, i64::MAX],
         };
-        let part = |number, start, len| Part {
+        let part = |number, start, len| PageSpan {
             number,
             span: Span {
                 page: 2,

@@ -19,8 +19,8 @@ use crate::window::{Placement, Window};
 use fhaim_domain::{Clique, Domain};
 use fhaim_dp::Span;
 use fhaim_he::{
-    Backend, Columns, Combination, EncryptedCounts, EvaluationKeys, Evaluator, Factors, Layout,
-    PAGE, Page, PublicKey, SquaredScore, Threads, UploadSwitchKeys, Work, seal,
+    Backend, Columns, Combination, EncryptedCounts, EvaluationKeys, EvaluationWork, Evaluator,
+    Factors, Layout, PAGE, PackedPage, PublicKey, SquaredScore, Threads, UploadSwitchKeys, seal,
 };
 use fhaim_release::{ReleaseRequest, Statistic};
 use sha2::{Digest, Sha256};
@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// A sealed batch and the run's window after it. Both must be durable, in one transaction and
 /// only if the window is still the one that was read, before the request is sent.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct SealedBatch {
     /// For the crypto service.
     pub request: DecryptRequest,
     /// What the run's next batch starts from.
@@ -49,7 +49,7 @@ pub struct Computation {
     /// Runs what batches compute from the columns.
     backend: Arc<dyn Backend>,
     squares: Squares,
-    work: Mutex<Work>,
+    work: Mutex<EvaluationWork>,
 }
 
 /// What was uploaded beside the noise.
@@ -136,16 +136,16 @@ impl Computation {
         let evaluator = Evaluator::new(&self.keys, layout).with_backend(self.backend.clone());
         Ok(match own {
             None => evaluator,
-            Some(own) => evaluator.with_holder_keys(own)?,
+            Some(own) => evaluator.with_switch_keys(own)?,
         })
     }
 
     /// Work done so far.
-    pub fn work(&self) -> Work {
+    pub fn work(&self) -> EvaluationWork {
         *self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count(&self, work: Work) {
+    fn count(&self, work: EvaluationWork) {
         *self.work.lock().unwrap_or_else(PoisonError::into_inner) += work;
     }
 
@@ -160,7 +160,7 @@ impl Computation {
         window: &Window,
         requests: &[ReleaseRequest],
         key: &SealingKey,
-    ) -> Result<Answer, Error> {
+    ) -> Result<SealedBatch, Error> {
         self.check_window(window)?;
         for request in requests {
             self.check(request)?;
@@ -175,7 +175,7 @@ impl Computation {
         };
         let mut window = window.clone();
         window.take(&placement);
-        Ok(Answer { request, window })
+        Ok(SealedBatch { request, window })
     }
 
     /// Refuses a run whose positions are not all within the ladder.
@@ -208,7 +208,7 @@ impl Computation {
         &self,
         requests: &[ReleaseRequest],
         spans: &[Vec<Span>],
-    ) -> Result<BTreeMap<usize, Vec<Page>>, Error> {
+    ) -> Result<BTreeMap<usize, Vec<PackedPage>>, Error> {
         let scores = requests
             .iter()
             .any(|r| matches!(r.statistic, Statistic::SquaredScores(_)));
@@ -216,9 +216,9 @@ impl Computation {
             return self.score_pages(requests, spans);
         }
         let evaluator = self.evaluator()?;
-        let mut work = Work::default();
-        let mut pages: BTreeMap<usize, Vec<Page>> = BTreeMap::new();
-        let mut add = |numbers: &[usize], packed: Vec<Option<Page>>| {
+        let mut work = EvaluationWork::default();
+        let mut pages: BTreeMap<usize, Vec<PackedPage>> = BTreeMap::new();
+        let mut add = |numbers: &[usize], packed: Vec<Option<PackedPage>>| {
             for (page, packed) in numbers.iter().zip(packed) {
                 pages.entry(*page).or_default().extend(packed);
             }
@@ -263,7 +263,7 @@ impl Computation {
         &self,
         requests: &[ReleaseRequest],
         spans: &[Vec<Span>],
-    ) -> Result<BTreeMap<usize, Vec<Page>>, Error> {
+    ) -> Result<BTreeMap<usize, Vec<PackedPage>>, Error> {
         let ([request], [spans]) = (requests, spans) else {
             return Err(Error::Statistic {
                 number: requests.first().map_or(0, |r| r.number),
@@ -276,8 +276,8 @@ impl Computation {
         let cliques: Vec<Clique> = terms.iter().map(|term| term.clique.clone()).collect();
         let squares = self.squares_of(&cliques)?;
         let evaluator = self.evaluator()?;
-        let mut work = Work::default();
-        let mut pages: BTreeMap<usize, Vec<Page>> = BTreeMap::new();
+        let mut work = EvaluationWork::default();
+        let mut pages: BTreeMap<usize, Vec<PackedPage>> = BTreeMap::new();
         for residue in 0..self.public.params().residues() {
             let mut rest = terms.as_slice();
             for span in spans {
@@ -322,7 +322,7 @@ impl Computation {
         let keys = residues.flat_map(|residue| pairs.iter().map(move |p| (p.clone(), residue)));
         let keys: Vec<Key> = keys.collect();
         self.squares.get(&keys, |missing| {
-            let mut work = Work::default();
+            let mut work = EvaluationWork::default();
             let squares = self.square(missing, &mut work);
             self.count(work);
             squares
@@ -331,14 +331,14 @@ impl Computation {
 
     /// The squares of pairs, as one batch for each plaintext modulus: a column that is in many
     /// pairs is made a factor once.
-    fn square(&self, keys: &[Key], work: &mut Work) -> Result<Vec<Parts>, Error> {
+    fn square(&self, keys: &[Key], work: &mut EvaluationWork) -> Result<Vec<Parts>, Error> {
         let evaluator = self.evaluator()?;
         let mut squares = Vec::with_capacity(keys.len());
         for keys in keys.chunk_by(|(_, one), (_, next)| one == next) {
             let residue = keys.first().map_or(0, |&(_, residue)| residue);
             let (parts, pages) = self.marginals(&evaluator, keys, residue, work)?;
             let squared = map(&pages, |page| {
-                let mut work = Work::default();
+                let mut work = EvaluationWork::default();
                 let square = page.as_ref().map(|page| {
                     let square = SquaredScore::new(&evaluator, page.clone(), &mut work);
                     Ok::<_, Error>((square?, work))
@@ -366,8 +366,8 @@ impl Computation {
         evaluator: &Evaluator<'_>,
         keys: &[Key],
         residue: usize,
-        work: &mut Work,
-    ) -> Result<(Vec<usize>, Vec<Option<Page>>), Error> {
+        work: &mut EvaluationWork,
+    ) -> Result<(Vec<usize>, Vec<Option<PackedPage>>), Error> {
         match &self.contents {
             Contents::Records(table, _) => {
                 let columns = (0..self.domain.columns()).map(Combination::column);
@@ -398,7 +398,7 @@ impl Computation {
         window: &Window,
         requests: &[ReleaseRequest],
         placement: &Placement,
-        pages: &BTreeMap<usize, Vec<Page>>,
+        pages: &BTreeMap<usize, Vec<PackedPage>>,
         key: &SealingKey,
     ) -> Result<Vec<SealedPage>, Error> {
         let statements: Vec<_> = placement.placed.iter().map(|p| p.statement).collect();
@@ -448,7 +448,7 @@ impl Computation {
 }
 
 /// SHA-256 of a page and of the noise that is added to it.
-fn digest(page: &Page, noise: &PageNoise) -> [u8; 32] {
+fn digest(page: &PackedPage, noise: &PageNoise) -> [u8; 32] {
     let mut hash = Sha256::new();
     page.ciphertext().digest_into(|bytes| hash.update(bytes));
     for digest in &noise.digests {

@@ -100,11 +100,11 @@ pub enum Error {
     FrozenForGood(Freeze),
     /// Key services of a split key that cannot be, or a message of theirs that must not be taken.
     #[error("key services: {0}")]
-    Panel(&'static str),
+    Committee(&'static str),
     /// A key service did what none does that follows the protocol.
     #[error("key services: {name} {what}. If that stays so, make another key, with new shares")]
     Deviation {
-        /// Its name in the panel.
+        /// Its name in the committee.
         name: String,
         /// What it did.
         what: &'static str,

@@ -6,7 +6,7 @@
 
 use crate::Error;
 use crate::terms::Terms;
-use fhaim_release::{Generator, Run, RunError, StoredBatch};
+use fhaim_release::{Generator, MechanismRun, RunError, StoredBatch};
 
 /// A job of the mechanism that the terms name, with what is stored of it, in order.
 ///
@@ -17,10 +17,10 @@ pub fn start<G: Generator>(
     generator: &G,
     terms: &Terms,
     stored: Vec<StoredBatch>,
-) -> Result<Run<G::Machine>, Error> {
+) -> Result<MechanismRun<G::Machine>, Error> {
     let job = terms.plan()?.job;
     let machine = generator.start(terms.choice(), job.clone());
     let machine = machine.map_err(Error::Mechanism)?;
-    let run = Run::new(machine, job, stored);
+    let run = MechanismRun::new(machine, job, stored);
     run.map_err(|error: RunError<_>| Error::Run(error.into()))
 }

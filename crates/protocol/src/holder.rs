@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::encryption::{Encryptor, NO_SUCH_OBJECT, Payload};
-use crate::upload::{Object, Upload, UploadPlan};
+use crate::upload::{Object, ReceivedUpload, UploadPlan};
 use fhaim_domain::Table;
 use fhaim_dp::{Ladder, LadderKey, LadderPlan, fork};
 use fhaim_he::{PAGE, coefficient};
@@ -11,7 +11,7 @@ use zeroize::Zeroizing;
 
 /// Where a holder's noise comes from.
 #[derive(Clone, Copy, Debug)]
-pub enum Noise<'a> {
+pub enum HolderNoise<'a> {
     /// Each vector is drawn when it is encrypted, and forgotten: an object encrypted again holds
     /// other noise.
     Fresh,
@@ -26,7 +26,7 @@ pub enum Noise<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct Holder<'a> {
     table: &'a Table,
-    noise: Noise<'a>,
+    noise: HolderNoise<'a>,
     encryptor: Encryptor<'a>,
     plan: UploadPlan,
 }
@@ -54,7 +54,7 @@ impl<'a> Holder<'a> {
     pub fn new(
         table: &'a Table,
         record_bound: u64,
-        noise: Noise<'a>,
+        noise: HolderNoise<'a>,
         encryptor: impl Into<Encryptor<'a>>,
         plan: UploadPlan,
     ) -> Result<Self, Error> {
@@ -63,7 +63,7 @@ impl<'a> Holder<'a> {
         let set = encryptor.params().set();
         let wanted = UploadPlan::for_table(table.domain(), table.records(), plan.ladder, set)?
             .under(plan.encryption);
-        let other = matches!(noise, Noise::Drawn(ladder) if ladder.plan() != plan.ladder);
+        let other = matches!(noise, HolderNoise::Drawn(ladder) if ladder.plan() != plan.ladder);
         if other || plan != wanted || !encryptor.follows(plan.encryption) {
             return Err(Error::Object("the plan is not this table's"));
         }
@@ -135,7 +135,7 @@ impl<'a> Holder<'a> {
 pub(crate) fn encrypt_vector<R: RngCore + CryptoRng>(
     encryptor: &Encryptor<'_>,
     plan: LadderPlan,
-    noise: Noise<'_>,
+    noise: HolderNoise<'_>,
     object: Object,
     rng: &mut R,
 ) -> Result<Payload, Error> {
@@ -143,12 +143,14 @@ pub(crate) fn encrypt_vector<R: RngCore + CryptoRng>(
         return Err(NO_SUCH_OBJECT);
     };
     match noise {
-        Noise::Fresh => {
+        HolderNoise::Fresh => {
             let samples = plan.draw_vector(page, level, index, rng);
             encrypt_noise(encryptor, samples.as_ref().map(|s| s.as_slice()), rng)
         }
-        Noise::Drawn(ladder) => encrypt_noise(encryptor, ladder.vector(page, level, index), rng),
-        Noise::Keyed(key) => {
+        HolderNoise::Drawn(ladder) => {
+            encrypt_noise(encryptor, ladder.vector(page, level, index), rng)
+        }
+        HolderNoise::Keyed(key) => {
             let samples = key.vector(&plan, page, level, index);
             encrypt_noise(encryptor, samples.as_ref().map(|s| s.as_slice()), rng)
         }
@@ -181,7 +183,7 @@ pub fn encrypt<R: RngCore + CryptoRng>(
     holder: &Holder<'_>,
     rng: &mut R,
     progress: &(dyn Fn() + Sync),
-) -> Result<Upload, Error> {
+) -> Result<ReceivedUpload, Error> {
     // Every object has a generator of its own, so that threads do not share one.
     let objects: Vec<_> = holder.plan.objects().map(|o| (o, fork(rng))).collect();
     let encrypt = |(object, generator): &(Object, _)| {
@@ -191,7 +193,7 @@ pub fn encrypt<R: RngCore + CryptoRng>(
     };
     let mut encrypted = map(&objects, encrypt).into_iter();
     let missing = || Err(Error::Object("an object is missing"));
-    Upload::from_objects(holder.encryptor.params(), holder.plan, |_| {
+    ReceivedUpload::from_objects(holder.encryptor.params(), holder.plan, |_| {
         encrypted.next().unwrap_or_else(missing)
     })
 }

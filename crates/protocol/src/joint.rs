@@ -8,10 +8,10 @@
 use crate::Error;
 use crate::encryption::{Encryption, NO_SUCH_OBJECT, OTHER_KEY, Payload};
 use crate::noise::{EncryptedLadder, NoiseObjects};
-use crate::upload::{Object, Upload, UploadPlan};
+use crate::upload::{Object, ReceivedUpload, UploadPlan};
 use fhaim_domain::Domain;
 use fhaim_he::{
-    Columns, EvaluationKeys, Mosaic, ProductKey, Rectangle, RosterKeys, RosterShape,
+    Columns, EvaluationKeys, JointTable, ProductKey, Rectangle, RosterKeys, RosterShape,
     UploadSwitchKeys,
 };
 use fhaim_release::Holders;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// One holder's upload without its noise: its shape, and its table wherever that is kept.
 #[derive(Clone, Debug)]
-pub struct Contribution {
+pub struct UploadedPart {
     /// The public shape of this holder's objects.
     pub plan: UploadPlan,
     /// Its one-hot columns.
@@ -104,7 +104,7 @@ pub struct JoinedUpload {
 pub fn join(
     domain: &Domain,
     holders: &Holders,
-    contributions: Vec<Contribution>,
+    contributions: Vec<UploadedPart>,
     keys: SwitchKeys<'_>,
     noise: Arc<dyn NoiseObjects>,
 ) -> Result<JoinedUpload, Error> {
@@ -131,18 +131,18 @@ pub fn join(
             return Err(OTHER_KEY);
         }
     }
-    let mosaic = Mosaic::new(
+    let joint = JointTable::new(
         domain.columns(),
         rectangles(domain, holders, contributions)?,
     )?;
     let plan = UploadPlan {
         columns: domain.columns(),
-        layout: mosaic.layout(),
+        layout: joint.layout(),
         ..first
     };
     Ok(JoinedUpload {
         plan,
-        table: Arc::new(mosaic),
+        table: Arc::new(joint),
         ladder: EncryptedLadder::new(plan.ladder, of_each, noise),
         own: keys.into_own(),
     })
@@ -152,7 +152,7 @@ pub fn join(
 fn rectangles(
     domain: &Domain,
     holders: &Holders,
-    contributions: Vec<Contribution>,
+    contributions: Vec<UploadedPart>,
 ) -> Result<Vec<Rectangle>, Error> {
     let mut first_chunk = 0;
     let mut rectangles = Vec::with_capacity(contributions.len());
@@ -194,9 +194,9 @@ pub fn join_uploads(
     domain: &Domain,
     holders: &Holders,
     keys: &EvaluationKeys,
-    uploads: &[Upload],
+    uploads: &[ReceivedUpload],
 ) -> Result<JoinedUpload, Error> {
-    let contribution = |upload: &Upload| Contribution {
+    let contribution = |upload: &ReceivedUpload| UploadedPart {
         plan: upload.plan,
         table: upload.table.clone(),
     };

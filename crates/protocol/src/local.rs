@@ -1,13 +1,13 @@
 //! All entities in one process, as `fhaim run` has them.
 
 use crate::Error;
-use crate::computation::{Answer, Computation};
+use crate::computation::{Computation, SealedBatch};
 use crate::crypto::CryptoService;
 use crate::request::JobId;
 use crate::sealing::SealingKey;
 use crate::window::Window;
 use fhaim_domain::Clique;
-use fhaim_release::{ReleaseRequest, Source, SourceError};
+use fhaim_release::{ReleaseRequest, ReleaseSource, SourceError};
 
 /// Stands for the digest of the upload's manifest, since nothing is uploaded.
 const NO_MANIFEST: [u8; 32] = [0; 32];
@@ -76,14 +76,14 @@ impl EncryptedSource {
     }
 }
 
-impl Source for EncryptedSource {
+impl ReleaseSource for EncryptedSource {
     fn release(&mut self, requests: &[ReleaseRequest]) -> Result<Vec<Vec<i64>>, SourceError> {
         if requests.is_empty() {
             return Ok(Vec::new());
         }
         let started = std::time::Instant::now();
         let sealed = self.computation.answer(&self.window, requests, &self.key);
-        let Answer { request, window } = sealed.map_err(SourceError::backend)?;
+        let SealedBatch { request, window } = sealed.map_err(SourceError::backend)?;
         self.window = window;
         self.seconds.computation += started.elapsed().as_secs_f64();
         let started = std::time::Instant::now();

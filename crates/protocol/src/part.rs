@@ -4,11 +4,11 @@
 //! the roster and the [`Layout`] of its records. Terms without a roster have one holder, number 0.
 
 use crate::Error;
-use crate::counts::tally::Tally;
+use crate::counts::pair_counts::PairCounts;
 use crate::counts::upload::{CountsHolder, CountsPlan};
 use crate::encryption::{Encryptor, Form, Payload};
-use crate::holder::{Holder, Noise, check_records};
-use crate::roster::Contribution;
+use crate::holder::{Holder, HolderNoise, check_records};
+use crate::roster::ContributionKind;
 use crate::terms::Terms;
 use crate::upload::{Object, UploadPlan};
 use fhaim_domain::{Schema, Table};
@@ -139,13 +139,15 @@ impl Terms {
         let ladder = outline.ladder()?;
         let refuse = |reason: String| Err(Error::Terms(format!("layout: {reason}")));
         match (self.contribution, layout) {
-            (Contribution::Counts, None) => {
+            (ContributionKind::Counts, None) => {
                 let plan = CountsPlan::new(schema.domain(), ladder)?;
                 Ok(PartPlan::Counts(plan.under(self.encryption())))
             }
-            (Contribution::Counts, Some(_)) => refuse("counts have none: leave it out".to_owned()),
-            (Contribution::Records, None) => refuse("an upload of records has one".to_owned()),
-            (Contribution::Records, Some(layout)) if layout.min_records() as u64 > bound => {
+            (ContributionKind::Counts, Some(_)) => {
+                refuse("counts have none: leave it out".to_owned())
+            }
+            (ContributionKind::Records, None) => refuse("an upload of records has one".to_owned()),
+            (ContributionKind::Records, Some(layout)) if layout.min_records() as u64 > bound => {
                 refuse(format!(
                     "{} chunks of stride {} have at least {} records, more than the record bound \
                      of {bound}",
@@ -154,7 +156,7 @@ impl Terms {
                     layout.min_records()
                 ))
             }
-            (Contribution::Records, Some(layout)) => Ok(PartPlan::Records(UploadPlan {
+            (ContributionKind::Records, Some(layout)) => Ok(PartPlan::Records(UploadPlan {
                 columns: schema.domain().columns(),
                 layout,
                 ladder,
@@ -171,7 +173,7 @@ pub enum Content<'a> {
     /// Its records.
     Records(&'a Table),
     /// The counts of its records.
-    Counts(&'a Tally),
+    Counts(&'a PairCounts),
 }
 
 /// A holder's part about to be encrypted, an object at a time.
@@ -192,7 +194,7 @@ impl<'a> PartHolder<'a> {
     pub fn new(
         content: &Content<'a>,
         record_bound: u64,
-        noise: Noise<'a>,
+        noise: HolderNoise<'a>,
         encryptor: Encryptor<'a>,
         plan: &'a PartPlan,
     ) -> Result<Self, Error> {
@@ -201,10 +203,10 @@ impl<'a> PartHolder<'a> {
                 let holder = Holder::new(table, record_bound, noise, encryptor, *plan)?;
                 Ok(Self::Records(holder))
             }
-            (Content::Counts(tally), PartPlan::Counts(plan)) => {
-                let records = usize::try_from(tally.records()).unwrap_or(usize::MAX);
+            (Content::Counts(pair_counts), PartPlan::Counts(plan)) => {
+                let records = usize::try_from(pair_counts.records()).unwrap_or(usize::MAX);
                 check_records(records, record_bound)?;
-                let holder = CountsHolder::new(tally, noise, encryptor, plan)?;
+                let holder = CountsHolder::new(pair_counts, noise, encryptor, plan)?;
                 Ok(Self::Counts(holder))
             }
             _ => Err(Error::Object("the plan is not this table's")),

@@ -16,7 +16,7 @@ pub struct JobId(pub [u8; 16]);
 
 /// Positions of a page that belong to one release.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct PageSpan {
     /// The release.
     pub number: u32,
     /// Its positions, in the order of its cells.
@@ -33,7 +33,7 @@ pub struct SealedPage<C = Vec<Ciphertext>> {
     /// Noise variance of every part, in the ladder's units.
     pub variance_units: u64,
     /// Which releases the page answers, ascending.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PageSpan>,
 }
 
 /// A batch of releases of one job, to be debited and decrypted.

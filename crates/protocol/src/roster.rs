@@ -247,7 +247,7 @@ fn refuse(what: &str) -> Error {
 /// What a holder uploads beside its noise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Contribution {
+pub enum ContributionKind {
     /// One-hot records, as the FHAIM paper has it: whatever is asked for later can be computed.
     #[default]
     Records,
@@ -257,7 +257,7 @@ pub enum Contribution {
     Counts,
 }
 
-impl Contribution {
+impl ContributionKind {
     /// Whichever is smaller for a holder of `records` records of all columns.
     ///
     /// # Errors

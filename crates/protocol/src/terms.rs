@@ -10,15 +10,17 @@
 //! complete terms have a plan. They name the set because [`ParameterSet::choose`] may choose another one later.
 
 use crate::Error;
+use crate::committee::{KeyService, check_services};
 use crate::crypto::ciphertext_leak;
 use crate::encryption::Encryption;
-use crate::panel::{KeyService, check_services};
-use crate::roster::{Contribution, Member, Partition, Roster};
+use crate::roster::{ContributionKind, Member, Partition, Roster};
 use fhaim_domain::{Domain, Schema, Version};
 use fhaim_dp::{LadderPlan, Leak, PAGE, Rho, accounting};
 use fhaim_he::key_sharing::FirstRound;
 use fhaim_he::{Demand, EvaluationKeys, Layout, ParameterSet, Parameters, RosterShape};
-use fhaim_release::{Catalogue, Choice, Holders, Job, MAX_CENTRED, Need, Options, Workload};
+use fhaim_release::{
+    Catalogue, Choice, Holders, MAX_CENTRED, MechanismJob, Need, Options, Workload,
+};
 use serde::{Deserialize, Serialize};
 
 /// A released value must have room for so many standard deviations of noise: beyond them lies less
@@ -81,8 +83,8 @@ pub struct Terms {
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub roster: Option<Roster>,
     /// What each holder uploads beside its noise.
-    #[serde(skip_serializing_if = "Contribution::is_records", default)]
-    pub contribution: Contribution,
+    #[serde(skip_serializing_if = "ContributionKind::is_records", default)]
+    pub contribution: ContributionKind,
     /// Whether a second computation service computes every batch as well, and nothing is decrypted that
     /// the two do not agree on. Which it is, the services' operators say.
     #[serde(skip_serializing_if = "is_alone", default)]
@@ -112,7 +114,7 @@ pub struct Plan {
     /// The dataset's budget.
     pub budget: Rho,
     /// What every run is about; its `rho` is one run's share of the budget.
-    pub job: Job,
+    pub job: MechanismJob,
     /// Runs the budget is shared by.
     pub runs: u32,
     /// Noise of one run.
@@ -174,7 +176,7 @@ impl Terms {
             need: None,
             options: None,
             roster: None,
-            contribution: Contribution::Records,
+            contribution: ContributionKind::Records,
             witness: false,
             key_services: Vec::new(),
             parameter_set: None,
@@ -381,9 +383,9 @@ impl Terms {
         let roster = self.roster.as_ref()?;
         let holders = roster.holders.len();
         Some(match (self.contribution, roster.partition) {
-            (Contribution::Counts, _) => RosterShape::Counts(holders),
-            (Contribution::Records, Partition::Records) => RosterShape::Records(holders),
-            (Contribution::Records, Partition::Columns) => RosterShape::Columns(holders),
+            (ContributionKind::Counts, _) => RosterShape::Counts(holders),
+            (ContributionKind::Records, Partition::Records) => RosterShape::Records(holders),
+            (ContributionKind::Records, Partition::Columns) => RosterShape::Columns(holders),
         })
     }
 
@@ -407,13 +409,13 @@ impl Terms {
     /// # Errors
     /// Squared scores of two or more holders, a budget that is not positive, no runs or too many, a record bound or weight of zero, a domain or
     /// model cap that no mechanism can do with, a roster or a contribution that is none of the schema's.
-    pub fn job(&self, squares: bool) -> Result<Job, Error> {
+    pub fn job(&self, squares: bool) -> Result<MechanismJob, Error> {
         self.check_numbers()?;
         self.check_squares(squares)?;
         self.check_size()?;
         let budget = accounting::rho(self.epsilon, self.delta)?;
         let domain = self.schema.domain().clone();
-        let mut job = Job::new(domain.clone(), budget.share(self.runs), self.record_bound);
+        let mut job = MechanismJob::new(domain.clone(), budget.share(self.runs), self.record_bound);
         job.leak = leak(self.record_bound, squares)?;
         job.model_bytes = self.model_bytes;
         job.holders = self.holders()?;

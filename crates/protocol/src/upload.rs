@@ -235,7 +235,7 @@ pub(crate) fn noise_objects(ladder: LadderPlan) -> impl Iterator<Item = Object> 
 
 /// Everything a holder uploads, as the computation service holds it.
 #[derive(Clone, Debug)]
-pub struct Upload {
+pub struct ReceivedUpload {
     /// The public shape.
     pub plan: UploadPlan,
     /// One-hot columns, in memory or wherever the service keeps them.
@@ -246,7 +246,7 @@ pub struct Upload {
     pub keys: Option<Arc<UploadSwitchKeys>>,
 }
 
-impl Upload {
+impl ReceivedUpload {
     /// Puts an upload together in memory; `get` is asked for every object of the plan, in order.
     ///
     /// # Errors

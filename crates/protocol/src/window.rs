@@ -6,7 +6,7 @@
 //! by the same code, and neither takes the other's word for it.
 
 use crate::Error;
-use crate::request::{DatasetId, JobId, Part};
+use crate::request::{DatasetId, JobId, PageSpan};
 use fhaim_dp::{Allocator, Digits, LadderPlan, Span, hex_digest};
 use fhaim_release::ReleaseRequest;
 use fhaim_release::codec::release_bytes;
@@ -54,7 +54,7 @@ pub struct Sheet {
     /// Noise variance of every part, in the ladder's units.
     pub variance_units: u64,
     /// Which releases it answers, ascending.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PageSpan>,
 }
 
 impl Window {
@@ -204,10 +204,10 @@ impl Window {
 impl Placement {
     /// The sealed pages that a batch takes, in order of ladder page and variance.
     pub fn sheets(&self, requests: &[ReleaseRequest]) -> Vec<(usize, Sheet)> {
-        let mut sheets: BTreeMap<(usize, u64), Vec<Part>> = BTreeMap::new();
+        let mut sheets: BTreeMap<(usize, u64), Vec<PageSpan>> = BTreeMap::new();
         for (request, spans) in requests.iter().zip(&self.spans) {
             for &span in spans {
-                let part = Part {
+                let part = PageSpan {
                     number: request.number,
                     span,
                 };

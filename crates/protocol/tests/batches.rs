@@ -6,10 +6,10 @@ use fhaim_domain::{Schema, Table};
 use fhaim_dp::{Ladder, LadderPlan, Rho};
 use fhaim_he::{Chunks, Columns, Error, Layout, Parameters, Section, UploadKey, WIDE};
 use fhaim_protocol::{
-    computation::{Answer, Computation},
+    computation::{Computation, SealedBatch},
     crypto::{CryptoService, judge::Rules},
     encryption::Encryptor,
-    holder::{self, Holder, Noise},
+    holder::{self, Holder, HolderNoise},
     joint::join_uploads,
     request::{DatasetId, JobId},
     sealing::SealingKey,
@@ -109,7 +109,7 @@ fn dataset(jobs: usize) -> (Computation, Vec<Window>) {
     let upload_plan = UploadPlan::for_table(&domain, 100, plan, &WIDE).unwrap();
     let own = UploadKey::random(&params, &mut rng).unwrap();
     let encryptor = Encryptor::sole(&public, &own);
-    let noise = Noise::Drawn(&ladder);
+    let noise = HolderNoise::Drawn(&ladder);
     let holder = Holder::new(&table, 1000, noise, encryptor, upload_plan).unwrap();
     let mut upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
     upload.table = Arc::new(Gated {
@@ -130,7 +130,7 @@ fn dataset(jobs: usize) -> (Computation, Vec<Window>) {
 }
 
 /// What each window's batch is answered with, all at the same time.
-fn answers(computation: &Computation, batches: &[(Window, ReleaseRequest)]) -> Vec<Answer> {
+fn answers(computation: &Computation, batches: &[(Window, ReleaseRequest)]) -> Vec<SealedBatch> {
     let key = SealingKey::from_bytes(&[6; 32]).unwrap();
     std::thread::scope(|scope| {
         let answer = |(window, request): &'_ (Window, ReleaseRequest)| {

@@ -9,18 +9,19 @@ use fhaim_he::{COMPACT, ParameterSet, Parameters, RosterShape, STANDARD, UploadK
 use fhaim_protocol::Error;
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::counts::CountTables;
-use fhaim_protocol::counts::tally::Tally;
+use fhaim_protocol::counts::pair_counts::PairCounts;
 use fhaim_protocol::counts::upload::{CountsHolder, CountsPlan, CountsUpload};
 use fhaim_protocol::crypto::{CryptoService, judge::Rules};
 use fhaim_protocol::encryption::{Encryption, Encryptor, Payload};
-use fhaim_protocol::holder::{self, Holder, Noise};
+use fhaim_protocol::holder::{self, Holder, HolderNoise};
 use fhaim_protocol::joint::{SwitchKeys, join_uploads};
 use fhaim_protocol::local::EncryptedSource;
 use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::sealing::SealingKey;
-use fhaim_protocol::upload::{Object, Upload, UploadPlan};
+use fhaim_protocol::upload::{Object, ReceivedUpload, UploadPlan};
 use fhaim_release::{
-    Axis, Holders, Job, ReleaseRequest, Run, Source, SquaredTerm, Statistic, UNIT_VARIANCE,
+    Axis, Holders, MechanismJob, MechanismRun, ReleaseRequest, ReleaseSource, SquaredTerm,
+    Statistic, UNIT_VARIANCE,
 };
 use fhaim_synth::{MechanismName, PlaintextSource};
 use rand::{Rng, SeedableRng};
@@ -110,7 +111,7 @@ fn setting(set: ParameterSet, holders: &Holders, rows: &[usize], plan: LadderPla
         let key = UploadKey::from_seeds(&params, vec![crypto.upload_seed(number)]);
         upload(part, ladder, &key.unwrap(), &mut rng)
     });
-    let uploads: Vec<Upload> = uploads.collect();
+    let uploads: Vec<ReceivedUpload> = uploads.collect();
     let upload = join_uploads(&domain, holders, &keys, &uploads).unwrap();
     let computation = Computation::new(DATASET, domain, public, keys, upload);
     let key = SealingKey::from_bytes(&[6; 32]).unwrap();
@@ -130,11 +131,16 @@ fn roster_shape(holders: &Holders) -> RosterShape {
     }
 }
 
-fn upload(table: &Table, ladder: &Ladder, key: &UploadKey, rng: &mut ChaCha20Rng) -> Upload {
+fn upload(
+    table: &Table,
+    ladder: &Ladder,
+    key: &UploadKey,
+    rng: &mut ChaCha20Rng,
+) -> ReceivedUpload {
     let set = key.params().set();
     let plan = UploadPlan::for_table(table.domain(), table.records(), ladder.plan(), set);
     let plan = plan.unwrap().under(Encryption::RosterKey);
-    let noise = Noise::Drawn(ladder);
+    let noise = HolderNoise::Drawn(ladder);
     let holder = Holder::new(table, BOUND, noise, Encryptor::of_roster(key), plan);
     holder::encrypt(&holder.unwrap(), rng, &|| ()).unwrap()
 }
@@ -290,7 +296,7 @@ fn a_run_of_several_holders_is_that_of_the_pooled_table() {
         let mechanism: MechanismName = "staged".parse().unwrap();
         let rho = Rho::from_f64_down(0.5).unwrap();
         let domain = fhaim_domain::Domain::new(vec![3, 2, 5, 4]);
-        let mut job = Job::new(domain, rho, BOUND);
+        let mut job = MechanismJob::new(domain, rho, BOUND);
         job.leak.ciphertext = fhaim_protocol::crypto::ciphertext_leak().unwrap();
         job.holders = holders.clone();
         let need = fhaim_synth::need(&*mechanism, &job).unwrap();
@@ -301,9 +307,9 @@ fn a_run_of_several_holders_is_that_of_the_pooled_table() {
             &rows
         };
         let mut setting = setting(COMPACT, &holders, rows, need.ladder.plan().unwrap());
-        let run = |source: &mut dyn Source| {
+        let run = |source: &mut dyn ReleaseSource| {
             let machine = mechanism.start(job.clone()).unwrap();
-            let run = Run::new(machine, job.clone(), Vec::new()).unwrap();
+            let run = MechanismRun::new(machine, job.clone(), Vec::new()).unwrap();
             fhaim_synth::drive(run, source, &mut |_| ()).unwrap()
         };
         let encrypted = run(&mut setting.source);
@@ -339,7 +345,7 @@ impl Uploads {
     }
 
     /// The table under the upload key of holder number `key`.
-    fn upload(&mut self, key: usize, plan: LadderPlan) -> Upload {
+    fn upload(&mut self, key: usize, plan: LadderPlan) -> ReceivedUpload {
         let ladder = Ladder::draw(plan, &mut self.rng);
         upload(&self.whole, &ladder, &self.keys[key], &mut self.rng)
     }
@@ -348,7 +354,7 @@ impl Uploads {
         &mut self,
         holders: &Holders,
         shape: Option<RosterShape>,
-        uploads: &[Upload],
+        uploads: &[ReceivedUpload],
     ) -> Result<(), Error> {
         let keys = match shape {
             Some(shape) => self.secret.roster_evaluation_keys(shape, &mut self.rng),
@@ -519,11 +525,11 @@ fn counted_of(
     // What each sends, as bytes.
     let mut stored = HashMap::new();
     for (number, (part, ladder)) in parts.iter().zip(&ladders).enumerate() {
-        let mut tally = Tally::new(plan.tables.clone(), BOUND);
+        let mut pair_counts = PairCounts::new(plan.tables.clone(), BOUND);
         for first in (0..part.records()).step_by(100) {
             let columns = part.columns().iter();
             let piece = columns.map(|c| &c[first..c.len().min(first + 100)]);
-            tally.add(&piece.collect::<Vec<_>>()).unwrap();
+            pair_counts.add(&piece.collect::<Vec<_>>()).unwrap();
         }
         let key = match encryption {
             Encryption::OwnKey => UploadKey::random(&params, &mut rng),
@@ -536,7 +542,8 @@ fn counted_of(
             Encryption::OwnKey => Encryptor::sole(&public, &key),
             Encryption::RosterKey => Encryptor::of_roster(&key),
         };
-        let holder = CountsHolder::new(&tally, Noise::Drawn(ladder), encryptor, &plan).unwrap();
+        let holder =
+            CountsHolder::new(&pair_counts, HolderNoise::Drawn(ladder), encryptor, &plan).unwrap();
         for object in plan.objects() {
             stored.insert((number, object), holder.encode(object, &mut rng).unwrap());
         }
@@ -563,44 +570,48 @@ fn counted_of(
 }
 
 #[test]
-fn a_tally_counts_what_its_terms_allow() {
+fn pair_counts_count_what_its_terms_allow() {
     let mut rng = ChaCha20Rng::seed_from_u64(2);
     let table = table(&[3, 2, 5], 500, &mut rng);
     let tables = CountTables::new(table.domain()).unwrap();
-    let tally = Tally::of_table(tables.clone(), 500, &table).unwrap();
+    let pair_counts = PairCounts::of_table(tables.clone(), 500, &table).unwrap();
     for [a, b] in [[0, 1], [0, 2], [1, 2]] {
         let expected = table.counts(&fhaim_domain::Clique::new([a, b])).unwrap();
-        let found = tally.table(a, b).unwrap().iter().map(|&count| count as u64);
+        let found = pair_counts
+            .table(a, b)
+            .unwrap()
+            .iter()
+            .map(|&count| count as u64);
         assert!(found.eq(expected), "{a}, {b}");
     }
-    assert_eq!(Counted::records(&tally), 500);
+    assert_eq!(Counted::records(&pair_counts), 500);
     for clique in [vec![], vec![0], vec![1], vec![2], vec![1, 2]] {
         let clique = fhaim_domain::Clique::new(clique);
         assert_eq!(
-            tally.marginal(&clique),
+            pair_counts.marginal(&clique),
             table.marginal(&clique),
             "{clique:?}"
         );
     }
     let triple = fhaim_domain::Clique::new([0, 1, 2]);
-    assert_eq!(tally.marginal(&triple), None);
-    let refused = Tally::of_table(tables.clone(), 499, &table).unwrap_err();
+    assert_eq!(pair_counts.marginal(&triple), None);
+    let refused = PairCounts::of_table(tables.clone(), 499, &table).unwrap_err();
     assert!(matches!(refused, Error::Records { bound: 499, .. }));
-    let mut tally = Tally::new(tables.clone(), 500);
+    let mut pair_counts = PairCounts::new(tables.clone(), 500);
     for columns in [
         &[&[0u32][..], &[0]][..],
         &[&[0], &[0], &[5]],
         &[&[0], &[0], &[]],
     ] {
-        assert!(tally.add(columns).is_err());
+        assert!(pair_counts.add(columns).is_err());
     }
-    assert_eq!(tally.records(), 0);
+    assert_eq!(pair_counts.records(), 0);
     let params = Parameters::new(COMPACT).unwrap();
     let key = UploadKey::random(&params, &mut rng).unwrap();
     let plan = CountsPlan::new(table.domain(), ladder_plan()).unwrap();
     let plan = plan.under(Encryption::RosterKey);
     let encryptor = Encryptor::of_roster(&key);
-    let refused = CountsHolder::new(&tally, Noise::Fresh, encryptor, &plan);
+    let refused = CountsHolder::new(&pair_counts, HolderNoise::Fresh, encryptor, &plan);
     assert!(matches!(refused, Err(Error::Table(_))), "{refused:?}");
 }
 

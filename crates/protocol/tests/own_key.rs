@@ -8,13 +8,13 @@ use fhaim_he::{
     COMPACT, Layout, ParameterSet, Parameters, PublicKey, STANDARD, SecretKey, UploadKey,
 };
 use fhaim_protocol::Error;
-use fhaim_protocol::computation::{Answer, Computation};
+use fhaim_protocol::computation::{Computation, SealedBatch};
 use fhaim_protocol::encryption::{Encryption, Encryptor, Payload, key_from_text, key_to_text};
-use fhaim_protocol::holder::{Holder, Noise};
+use fhaim_protocol::holder::{Holder, HolderNoise};
 use fhaim_protocol::joint::join_uploads;
 use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::sealing::SealingKey;
-use fhaim_protocol::upload::{Object, Upload, UploadPlan};
+use fhaim_protocol::upload::{Object, ReceivedUpload, UploadPlan};
 use fhaim_protocol::window::Window;
 use fhaim_release::{Holders, ReleaseRequest, Statistic};
 use rand::SeedableRng;
@@ -65,7 +65,14 @@ impl Setting {
 
     fn send(&mut self, own: &UploadKey) -> Stored {
         let encryptor = Encryptor::sole(&self.public, own);
-        let holder = Holder::new(&self.table, 10_000, Noise::Fresh, encryptor, self.plan).unwrap();
+        let holder = Holder::new(
+            &self.table,
+            10_000,
+            HolderNoise::Fresh,
+            encryptor,
+            self.plan,
+        )
+        .unwrap();
         let rng = &mut self.rng;
         let objects = self.plan.objects();
         let sent = objects.map(|object| (object, holder.encode(object, rng).unwrap()));
@@ -73,9 +80,9 @@ impl Setting {
     }
 
     /// Computes a release whose noise is made of every vector of the ladder.
-    fn compute(&mut self, stored: &Stored) -> Result<Answer, Error> {
+    fn compute(&mut self, stored: &Stored) -> Result<SealedBatch, Error> {
         let get = |object| self.plan.decode(&self.params, object, &stored[&object]);
-        let upload = Upload::from_objects(&self.params, self.plan, get)?;
+        let upload = ReceivedUpload::from_objects(&self.params, self.plan, get)?;
         let keys = self.secret.evaluation_keys(&mut self.rng)?;
         let domain = self.table.domain();
         let upload = join_uploads(domain, &Holders::one(), &keys, &[upload])?;
@@ -147,7 +154,7 @@ fn noise_from_a_kept_key_is_encrypted_under_new_seeds() {
     let own = setting.own();
     let kept = LadderKey::random([1; 16], &mut setting.rng);
     let encryptor = Encryptor::sole(&setting.public, &own);
-    let noise = Noise::Keyed(&kept);
+    let noise = HolderNoise::Keyed(&kept);
     let holder = Holder::new(&setting.table, 1000, noise, encryptor, setting.plan).unwrap();
     let object = setting.plan.noise_objects().next().unwrap();
     let first = holder.encode(object, &mut setting.rng).unwrap();
@@ -218,7 +225,8 @@ fn holder_of_a_roster_cannot_follow_a_sole_holders_plan() {
         Encryptor::of_roster(&own),
     );
     let under_roster_key = setting.plan.under(Encryption::RosterKey);
-    let holder = |encryptor, plan| Holder::new(&setting.table, 1000, Noise::Fresh, encryptor, plan);
+    let holder =
+        |encryptor, plan| Holder::new(&setting.table, 1000, HolderNoise::Fresh, encryptor, plan);
     for (encryptor, other) in [(sole, under_roster_key), (of_roster, setting.plan)] {
         let refused = holder(encryptor, other);
         assert!(matches!(refused, Err(Error::Object(_))), "{refused:?}");
@@ -263,7 +271,13 @@ fn keys_of_another_set_or_layout_are_refused() {
     assert!(wider.decode(&setting.params, Object::Keys, keys).is_err());
     // A key of one set encrypts nothing of another.
     let encryptor = Encryptor::sole(&setting.public, &other);
-    let holder = Holder::new(&setting.table, 1000, Noise::Fresh, encryptor, setting.plan);
+    let holder = Holder::new(
+        &setting.table,
+        1000,
+        HolderNoise::Fresh,
+        encryptor,
+        setting.plan,
+    );
     assert!(holder.is_err());
 }
 

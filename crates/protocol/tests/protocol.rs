@@ -6,23 +6,24 @@
 use fhaim_domain::{Domain, Schema, Table};
 use fhaim_dp::{Allocator, Ladder, LadderPlan, Rho, Span};
 use fhaim_he::{
-    COMPACT, Cell, Ciphertext, Combination, EncryptedTable, Evaluator, Factors, Layout, PAGE, Page,
-    ParameterSet, Parameters, PublicKey, RosterShape, STANDARD, UploadKey, WIDE, Work, seal,
+    COMPACT, Cell, Ciphertext, Combination, EncryptedTable, EvaluationWork, Evaluator, Factors,
+    Layout, PAGE, PackedPage, ParameterSet, Parameters, PublicKey, RosterShape, STANDARD,
+    UploadKey, WIDE, seal,
 };
 use fhaim_protocol::{
     Error,
-    computation::{Answer, Computation},
+    computation::{Computation, SealedBatch},
     crypto::{CryptoService, chain::Freeze, judge::Rules},
     encryption::{Encryption, Encryptor},
-    holder::{self, Holder, Noise},
+    holder::{self, Holder, HolderNoise},
     joint::join_uploads,
     local::EncryptedSource,
-    request::{DatasetId, DecryptRequest, JobId, Part, SealedPage},
+    request::{DatasetId, DecryptRequest, JobId, PageSpan, SealedPage},
     sealing::SealingKey,
-    upload::{Object, Upload, UploadPlan},
+    upload::{Object, ReceivedUpload, UploadPlan},
     window::Window,
 };
-use fhaim_release::{Axis, Holders, ReleaseRequest, Source, SquaredTerm, Statistic};
+use fhaim_release::{Axis, Holders, ReleaseRequest, ReleaseSource, SquaredTerm, Statistic};
 use rand::{Rng, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha20Rng;
 use std::{collections::HashMap, sync::Arc};
@@ -104,7 +105,7 @@ fn setting_under(
     let upload_plan = UploadPlan::for_table(&domain, records, plan, &set).unwrap();
     let upload_plan = upload_plan.under(encryption);
     let key = upload_key(encryption, &crypto, &params, &mut rng);
-    let noise = Noise::Drawn(&ladder);
+    let noise = HolderNoise::Drawn(&ladder);
     let encryptor = encryptor(encryption, &public, &key);
     let holder = Holder::new(&table, BOUND, noise, encryptor, upload_plan).unwrap();
     let upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
@@ -299,7 +300,7 @@ fn comes_together(encryption: Encryption) {
     let plan = plan.under(encryption);
     let key = upload_key(encryption, &setting.crypto, params, &mut rng);
     let encryptor = encryptor(encryption, &public, &key);
-    let noise = Noise::Drawn(&setting.ladder);
+    let noise = HolderNoise::Drawn(&setting.ladder);
     let holder = Holder::new(table, BOUND, noise, encryptor, plan).unwrap();
     let mut objects: Vec<Object> = plan.objects().collect();
     objects.shuffle(&mut rng);
@@ -308,7 +309,7 @@ fn comes_together(encryption: Encryption) {
         .map(|&object| (object.name(), holder.encode(object, &mut rng).unwrap()))
         .collect();
     let fetch = |object: Object| plan.decode(params, object, &stored[&object.name()]);
-    let upload = Upload::from_objects(params, plan, fetch).unwrap();
+    let upload = ReceivedUpload::from_objects(params, plan, fetch).unwrap();
     let upload = join_uploads(&domain, &Holders::one(), &keys, &[upload]).unwrap();
     setting.computation = Computation::new(DATASET, domain, public, keys, upload);
     check(setting, &contrast_batches());
@@ -324,7 +325,7 @@ fn a_table_over_the_record_bound_is_refused() {
     let plan = UploadPlan::for_table(domain, 30, setting.ladder.plan(), &COMPACT).unwrap();
     let own = UploadKey::random(public.params(), &mut rng).unwrap();
     let holder = |bound| {
-        let noise = Noise::Drawn(&setting.ladder);
+        let noise = HolderNoise::Drawn(&setting.ladder);
         let encryptor = Encryptor::sole(&public, &own);
         Holder::new(&setting.table, bound, noise, encryptor, plan)
     };
@@ -353,7 +354,7 @@ fn a_plan_that_is_not_the_tables_is_refused() {
         UploadPlan::for_table(&Domain::new(sizes), records, ladder, set).unwrap()
     };
     let refused = |plan| {
-        let noise = Noise::Drawn(&setting.ladder);
+        let noise = HolderNoise::Drawn(&setting.ladder);
         let encryptor = Encryptor::sole(&public, &own);
         let holder = Holder::new(&setting.table, BOUND, noise, encryptor, plan);
         assert!(matches!(holder, Err(Error::Object(_))));
@@ -397,7 +398,7 @@ fn squared_scores_are_exact() {
     }
 }
 
-fn answer(computation: &Computation, window: &Window, batch: &[ReleaseRequest]) -> Answer {
+fn answer(computation: &Computation, window: &Window, batch: &[ReleaseRequest]) -> SealedBatch {
     computation.answer(window, batch, &key()).unwrap()
 }
 
@@ -421,7 +422,7 @@ fn refusals_are_generic_and_leave_the_ledger_unchanged() {
     let crypto = &mut setting.crypto;
     let batches = contrast_batches();
     let start = begin(crypto, JOB);
-    let Answer {
+    let SealedBatch {
         request: sealed,
         window,
     } = answer(&setting.computation, &start, &batches[0]);
@@ -537,15 +538,15 @@ fn a_page_with_too_much_noise_is_refused() {
     let ones = vec![ones.collect()];
     let table = EncryptedTable::new(public.params(), layout, vec![ones]).unwrap();
     let evaluator = Evaluator::new(&keys, layout);
-    let evaluator = evaluator.with_holder_keys(&switch_keys).unwrap();
+    let evaluator = evaluator.with_switch_keys(&switch_keys).unwrap();
     let factors = Factors {
         left: &[Combination::column(0)],
         right: &[],
     };
     let cells = [0, 1].map(|position| vec![(position, Cell::Sum { left: 0 })]);
-    let pages = evaluator.pages(&table, 0, factors, &cells, &mut Work::default());
+    let pages = evaluator.pages(&table, 0, factors, &cells, &mut EvaluationWork::default());
     let [page, zero] = pages.unwrap().try_into().unwrap();
-    let (page, zero): (Page, Page) = (page.unwrap(), zero.unwrap());
+    let (page, zero): (PackedPage, PackedPage) = (page.unwrap(), zero.unwrap());
     let flooded =
         |page, noise: &[Ciphertext], rng: &mut _| seal(&public, page, noise, 0..PAGE, rng).unwrap();
     let floods: Vec<_> = (0..64).map(|_| flooded(&zero, &[], &mut rng)).collect();
@@ -566,7 +567,7 @@ fn a_page_with_too_much_noise_is_refused() {
         pages: vec![SealedPage {
             ciphertexts: vec![flooded(&page, floods, &mut rng)],
             variance_units: 1000,
-            parts: vec![Part { number: 0, span }],
+            parts: vec![PageSpan { number: 0, span }],
         }],
     };
     let (noisy, sound) = (request(&floods), request(&floods[..1]));
@@ -610,7 +611,7 @@ fn jobs_are_restored_and_have_a_run_each() {
     let upload_plan = UploadPlan::for_table(&domain, records, plan, &COMPACT).unwrap();
     let own = UploadKey::random(&params, &mut rng).unwrap();
     let encryptor = Encryptor::sole(&public, &own);
-    let noise = Noise::Drawn(&ladder);
+    let noise = HolderNoise::Drawn(&ladder);
     let holder = Holder::new(&table, BOUND, noise, encryptor, upload_plan).unwrap();
     let upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
     let upload = join_uploads(&domain, &Holders::one(), &keys, &[upload]).unwrap();
@@ -627,7 +628,7 @@ fn jobs_are_restored_and_have_a_run_each() {
         let job = JobId([number as u8; 16]);
         let start = begin(&mut crypto, job);
         assert_eq!((start.run(), start.placed().len()), (number, 0));
-        let Answer {
+        let SealedBatch {
             request: sealed,
             window,
         } = answer(&computation, &start, &[request(0)]);

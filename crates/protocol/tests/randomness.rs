@@ -7,7 +7,7 @@ use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
 use fhaim_dp::LadderPlan;
 use fhaim_he::{COMPACT, Parameters, SecretKey, UploadKey};
 use fhaim_protocol::encryption::Encryptor;
-use fhaim_protocol::holder::{self, Holder, Noise};
+use fhaim_protocol::holder::{self, Holder, HolderNoise};
 use fhaim_protocol::upload::{Object, UploadPlan};
 use rand::{CryptoRng, RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -58,7 +58,7 @@ fn an_object_is_encrypted_with_one_key() {
     let plan = UploadPlan::for_table(table.domain(), table.records(), ladder, &COMPACT).unwrap();
     let own = UploadKey::random(&params, &mut rng).unwrap();
     let encryptor = Encryptor::sole(&public, &own);
-    let holder = Holder::new(&table, u64::MAX, Noise::Fresh, encryptor, plan).unwrap();
+    let holder = Holder::new(&table, u64::MAX, HolderNoise::Fresh, encryptor, plan).unwrap();
     let mut source = Source {
         generator: rng,
         asked: Vec::new(),

@@ -4,7 +4,7 @@
 
 use fhaim_domain::Schema;
 use fhaim_protocol::Error;
-use fhaim_protocol::roster::{Contribution, HolderSigningKey, Member, Partition, Roster};
+use fhaim_protocol::roster::{ContributionKind, HolderSigningKey, Member, Partition, Roster};
 use fhaim_protocol::terms::{Plan, Terms};
 use fhaim_synth::Mechanisms;
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ fn a_roster_is_part_of_the_plan() {
 #[test]
 fn counts_are_for_holders_of_whole_records() {
     let counts = |terms: Terms| Terms {
-        contribution: Contribution::Counts,
+        contribution: ContributionKind::Counts,
         ..terms
     };
     let one = counts(terms()).complete(&Mechanisms).unwrap();

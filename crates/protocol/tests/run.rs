@@ -7,9 +7,10 @@ use fhaim_domain::{Schema, Table};
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::{Error, generation};
 use fhaim_release::{
-    Action, Batch, ReleaseRequest, Run, RunError, Source, SquaredTerm, Statistic, StoredBatch,
+    Action, MechanismRun, ReleaseBatch, ReleaseRequest, ReleaseSource, RunError, SquaredTerm,
+    Statistic, StoredBatch,
 };
-use fhaim_synth::{AnyMachine, MechanismName, Mechanisms, Outcome, PlaintextSource};
+use fhaim_synth::{AnyMachine, MechanismName, Mechanisms, PlaintextSource, RunOutcome};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
@@ -26,7 +27,7 @@ fn terms(mechanism: MechanismName) -> Terms {
 }
 
 /// A run over terms, with what is stored of it.
-fn begin(terms: &Terms, stored: Vec<StoredBatch>) -> Result<Run<AnyMachine>, Error> {
+fn begin(terms: &Terms, stored: Vec<StoredBatch>) -> Result<MechanismRun<AnyMachine>, Error> {
     generation::start(&Mechanisms, terms, stored)
 }
 
@@ -49,7 +50,7 @@ fn table() -> Table {
 struct Stored(Vec<StoredBatch>);
 
 impl Stored {
-    fn store(&mut self, batch: &Batch) {
+    fn store(&mut self, batch: &ReleaseBatch) {
         assert_eq!(
             batch.number,
             self.0.len(),
@@ -64,7 +65,7 @@ impl Stored {
 
 /// What the crypto service releases: squared scores come without what is public of them. The
 /// services left that out once, and the mechanism chose by the rest.
-fn decrypted(batch: &Batch, whole: &[Vec<i64>]) -> Vec<Vec<i64>> {
+fn decrypted(batch: &ReleaseBatch, whole: &[Vec<i64>]) -> Vec<Vec<i64>> {
     let without = |(request, answer): (&ReleaseRequest, &Vec<i64>)| match &request.statistic {
         Statistic::SquaredScores(terms) => {
             let public =
@@ -78,7 +79,11 @@ fn decrypted(batch: &Batch, whole: &[Vec<i64>]) -> Vec<Vec<i64>> {
 }
 
 /// Plays a run to its end; after every `crash_after` actions it is begun anew from what is stored.
-fn play(terms: &Terms, source: &mut dyn Source, crash_after: usize) -> (Box<Outcome>, Stored) {
+fn play(
+    terms: &Terms,
+    source: &mut dyn ReleaseSource,
+    crash_after: usize,
+) -> (Box<RunOutcome>, Stored) {
     let mut stored = Stored::default();
     loop {
         let mut run = begin(terms, stored.0.clone()).unwrap();
@@ -173,7 +178,7 @@ fn answers_must_be_those_asked_for_and_come_in_turn() {
     assert!(matches!(run.stored(), Err(RunError::OutOfTurn)));
     assert!(matches!(
         run.advance(),
-        Ok(Action::Ask(Batch { number: 1, .. }))
+        Ok(Action::Ask(ReleaseBatch { number: 1, .. }))
     ));
     let (mut fewer, mut shorter) = (answers.clone(), answers.clone());
     fewer.pop();

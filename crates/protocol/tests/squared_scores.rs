@@ -8,13 +8,13 @@ use fhaim_domain::{Clique, Domain, Schema, Table};
 use fhaim_dp::{Ladder, LadderPlan, Rho};
 use fhaim_he::{Parameters, UploadKey, WIDE};
 use fhaim_protocol::Error;
+use fhaim_protocol::committee::decryption::request_digest;
+use fhaim_protocol::committee::state::SharedDatasetState;
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::crypto::{CryptoService, judge::Rules};
 use fhaim_protocol::encryption::Encryptor;
-use fhaim_protocol::holder::{self, Holder, Noise};
+use fhaim_protocol::holder::{self, Holder, HolderNoise};
 use fhaim_protocol::joint::join_uploads;
-use fhaim_protocol::panel::decryption::request_digest;
-use fhaim_protocol::panel::docket::Record;
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
 use fhaim_protocol::sealing::SealingKey;
 use fhaim_protocol::upload::UploadPlan;
@@ -83,7 +83,7 @@ fn setting(params: &Parameters) -> (CryptoService, Rules, DecryptRequest) {
     let key = UploadKey::random(params, &mut rng).unwrap();
     let encryptor = Encryptor::sole(&public, &key);
     let plan = UploadPlan::for_table(&domain, table.records(), plan, &WIDE).unwrap();
-    let holder = Holder::new(&table, BOUND, Noise::Drawn(&ladder), encryptor, plan).unwrap();
+    let holder = Holder::new(&table, BOUND, HolderNoise::Drawn(&ladder), encryptor, plan).unwrap();
     let upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
     let upload = join_uploads(&domain, &Holders::one(), &keys, &[upload]).unwrap();
     let computation = Computation::new(DATASET, domain, public, keys, upload);
@@ -113,7 +113,7 @@ fn key_service_refuses_squared_scores_of_two_holders() {
 fn services_that_share_a_key_refuse_squared_scores_of_two_holders() {
     let params = Parameters::new(WIDE).unwrap();
     let (_, rules, request) = setting(&params);
-    let mut record = Record::new(rules, 2);
+    let mut record = SharedDatasetState::new(rules, 2);
     record.assign(JOB, [4; 32]).unwrap();
     let digest = request_digest(&params, &request);
     let error = record.judge(&request, &digest, None).unwrap_err();

@@ -86,9 +86,9 @@ impl Writer {
 
 /// Bytes that are being read, from the front.
 #[derive(Debug)]
-pub struct Reader<'a>(pub &'a [u8]);
+pub struct ByteReader<'a>(pub &'a [u8]);
 
-impl Reader<'_> {
+impl ByteReader<'_> {
     /// Takes so many bytes.
     ///
     /// # Errors

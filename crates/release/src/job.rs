@@ -201,7 +201,7 @@ impl Workload {
 
 /// One run of a mechanism: everything it may know before its first release.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Job {
+pub struct MechanismJob {
     /// Sizes of the attributes.
     pub domain: Domain,
     /// What should come out right.
@@ -220,7 +220,7 @@ pub struct Job {
     pub holders: Holders,
 }
 
-impl Job {
+impl MechanismJob {
     /// A job over all pairs with the default model cap and no leak.
     pub fn new(domain: Domain, rho: Rho, record_bound: u64) -> Self {
         Self {
@@ -377,20 +377,20 @@ mod tests {
         }
         assert!(Workload::of_triples(&domain, [[0, 1, 2], [2, 1, 0]]).is_err());
 
-        let mut job = Job::new(domain, Rho::from_f64_down(0.1).unwrap(), 100);
+        let mut job = MechanismJob::new(domain, Rho::from_f64_down(0.1).unwrap(), 100);
         job.workload = workload;
         assert!(job.check().is_ok());
         assert_eq!(job.check_pairs(), Err(Error::PairsOnly([0, 1, 2])));
         let written = serde_json::to_string(&Workload::all_pairs(&job.domain)).unwrap();
         assert!(!written.contains("triples"), "stored jobs stay as they are");
         let again = serde_json::to_string(&job).unwrap();
-        assert_eq!(serde_json::from_str::<Job>(&again).unwrap(), job);
+        assert_eq!(serde_json::from_str::<MechanismJob>(&again).unwrap(), job);
     }
 
     #[test]
     fn jobs_that_cannot_run_are_refused() {
         let rho = Rho::from_f64_down(0.1).unwrap();
-        let job = |sizes: Vec<usize>| Job::new(Domain::new(sizes), rho, 100);
+        let job = |sizes: Vec<usize>| MechanismJob::new(Domain::new(sizes), rho, 100);
         assert!(job(vec![2, 3]).check().is_ok());
         assert!(matches!(job(vec![]).check(), Err(Error::EmptyDomain(None))));
         assert!(matches!(
@@ -403,7 +403,7 @@ mod tests {
             capped.check(),
             Err(Error::ModelCap { cells: 5, cap: 39 })
         ));
-        let digit = |parts| Job {
+        let digit = |parts| MechanismJob {
             domain: Domain::with_digits(vec![2, 3], vec![Digit::new(0, 1, parts)]),
             workload: Workload {
                 pairs: Vec::new(),

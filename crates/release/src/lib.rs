@@ -22,13 +22,15 @@ mod tariff;
 
 pub use error::Error;
 pub use holders::{Holders, MAX_HOLDERS};
-pub use job::{CELL_BYTES, DEFAULT_MODEL_BYTES, Job, WeightedPair, WeightedTriple, Workload};
-pub use machine::{Machine, Next, Progress};
+pub use job::{
+    CELL_BYTES, DEFAULT_MODEL_BYTES, MechanismJob, WeightedPair, WeightedTriple, Workload,
+};
+pub use machine::{Machine, Next, RunProgress};
 pub use need::{Catalogue, Choice, Generator, LadderNeed, Need, Options, Refusal};
 pub use phase::Phase;
 pub use request::{ReleaseRequest, UNIT_VARIANCE};
-pub use run::{Action, Batch, Run, RunError, StoredBatch};
-pub use source::{Source, SourceError};
+pub use run::{Action, MechanismRun, ReleaseBatch, RunError, StoredBatch};
+pub use source::{ReleaseSource, SourceError};
 pub use statistic::{Axis, MAX_CENTRED, SquaredTerm, Statistic};
 pub use tariff::Tariff;
 

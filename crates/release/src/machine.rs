@@ -35,12 +35,12 @@ pub trait Machine: Send {
     fn step(&mut self, answers: &[Vec<i64>]) -> Result<Next<Self::Outcome>, Self::Error>;
 
     /// The phase that the last requests belong to, and where the run stands.
-    fn progress(&self) -> Progress;
+    fn progress(&self) -> RunProgress;
 }
 
 /// Where a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Progress {
+pub struct RunProgress {
     /// The current phase.
     pub phase: Phase,
     /// The current batch, counted from 1; the last fit counts as one.

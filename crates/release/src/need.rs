@@ -3,7 +3,7 @@
 use fhaim_dp::LadderPlan;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Job, Machine};
+use crate::{Error, Machine, MechanismJob};
 
 /// The most that a mechanism may ask of a noise ladder: a public function of schema, workload,
 /// rho, record bound, caps and options, and never of the data.
@@ -76,7 +76,7 @@ pub trait Catalogue {
     ///
     /// # Errors
     /// As [`Catalogue::squares`]; what the mechanism refuses of the job.
-    fn need(&self, choice: Choice<'_>, job: &Job) -> Result<Need, Refusal>;
+    fn need(&self, choice: Choice<'_>, job: &MechanismJob) -> Result<Need, Refusal>;
 }
 
 /// The mechanisms that a program can run, by name.
@@ -88,5 +88,5 @@ pub trait Generator: Catalogue {
     ///
     /// # Errors
     /// As [`Catalogue::need`].
-    fn start(&self, choice: Choice<'_>, job: Job) -> Result<Box<Self::Machine>, Refusal>;
+    fn start(&self, choice: Choice<'_>, job: MechanismJob) -> Result<Box<Self::Machine>, Refusal>;
 }

@@ -3,7 +3,7 @@
 use fhaim_dp::{Price, Rho};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Job, Statistic, Tariff};
+use crate::{Error, MechanismJob, Statistic, Tariff};
 
 /// Variance of one unit of noise: level 0 of the ladder has sigma_b = 2.
 pub const UNIT_VARIANCE: u64 = 4;
@@ -43,7 +43,7 @@ impl ReleaseRequest {
     ///
     /// # Errors
     /// As [`Statistic::price`]; [`Error::Overflow`].
-    pub fn cost(&self, job: &Job) -> Result<Rho, Error> {
+    pub fn cost(&self, job: &MechanismJob) -> Result<Rho, Error> {
         let price = self.price(&job.tariff())?;
         price.total().ok_or(Error::Overflow)
     }

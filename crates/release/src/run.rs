@@ -9,20 +9,20 @@ use std::fmt;
 
 use fhaim_dp::Rho;
 
-use crate::{Job, Machine, Next, Progress, ReleaseRequest};
+use crate::{Machine, MechanismJob, Next, ReleaseRequest, RunProgress};
 
 /// A batch that a mechanism asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Batch {
+pub struct ReleaseBatch {
     /// Its number within the job, from 0.
     pub number: usize,
     /// Where the mechanism stood when it asked.
-    pub progress: Progress,
+    pub progress: RunProgress,
     /// What it asked for.
     pub requests: Vec<ReleaseRequest>,
 }
 
-impl Batch {
+impl ReleaseBatch {
     /// Number of its first release: what it goes by at the computation service.
     pub fn first(&self) -> Option<u32> {
         self.requests.first().map(|request| request.number)
@@ -48,12 +48,12 @@ pub struct StoredBatch {
 #[derive(Debug)]
 pub enum Action<O> {
     /// Store this batch, then say so with [`Run::stored`].
-    Store(Batch),
+    Store(ReleaseBatch),
     /// Get this batch released, hand its integers to [`Run::answered`] or [`Run::decrypted`], and
     /// store them.
-    Ask(Batch),
+    Ask(ReleaseBatch),
     /// Store this outcome, after a last fit: the job is done.
-    Finish(Box<O>, Progress),
+    Finish(Box<O>, RunProgress),
 }
 
 /// Why a run cannot go on. Trying again will not help.
@@ -84,31 +84,31 @@ pub enum RunError<E: std::error::Error + 'static> {
 }
 
 /// A job under way.
-pub struct Run<M: Machine + ?Sized> {
+pub struct MechanismRun<M: Machine + ?Sized> {
     machine: Box<M>,
-    job: Job,
+    job: MechanismJob,
     batches: Vec<StoredBatch>,
     /// The batch that the mechanism waits for, once it has asked for one.
     current: Option<usize>,
     /// A batch that is not stored yet.
-    pending: Option<Batch>,
+    pending: Option<ReleaseBatch>,
     spent: Rho,
 }
 
-impl<M: Machine + ?Sized> fmt::Debug for Run<M> {
+impl<M: Machine + ?Sized> fmt::Debug for MechanismRun<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Run(batch {:?} of {})", self.current, self.batches.len())
     }
 }
 
-impl<M: Machine + ?Sized> Run<M> {
+impl<M: Machine + ?Sized> MechanismRun<M> {
     /// A job over a machine at its beginning, with what is stored of it, in order.
     ///
     /// # Errors
     /// Stored batches that contradict each other.
     pub fn new(
         machine: Box<M>,
-        job: Job,
+        job: MechanismJob,
         stored: Vec<StoredBatch>,
     ) -> Result<Self, RunError<M::Error>> {
         let answered = stored.iter().take_while(|b| b.answers.is_some()).count();
@@ -149,7 +149,7 @@ impl<M: Machine + ?Sized> Run<M> {
                 Some(number) => {
                     let batch = self.batches.get(number).ok_or(RunError::OutOfTurn)?;
                     let Some(answers) = &batch.answers else {
-                        return Ok(Action::Ask(Batch {
+                        return Ok(Action::Ask(ReleaseBatch {
                             number,
                             progress: self.machine.progress(),
                             requests: batch.requests.clone(),
@@ -171,7 +171,7 @@ impl<M: Machine + ?Sized> Run<M> {
             Some(stored) if stored.requests == requests => self.current = Some(number),
             Some(_) => return Err(RunError::Diverged(number)),
             None => {
-                self.pending = Some(Batch {
+                self.pending = Some(ReleaseBatch {
                     number,
                     progress: self.machine.progress(),
                     requests,
@@ -250,7 +250,7 @@ impl<M: Machine + ?Sized> Run<M> {
     }
 }
 
-fn cost_of(requests: &[ReleaseRequest], job: &Job) -> Result<Rho, crate::Error> {
+fn cost_of(requests: &[ReleaseRequest], job: &MechanismJob) -> Result<Rho, crate::Error> {
     requests
         .iter()
         .try_fold(Rho::ZERO, |sum, request| add(sum, request.cost(job)?))

@@ -8,7 +8,7 @@
 use crate::ReleaseRequest;
 
 /// Answers releases: in the clear, or by computing on ciphertexts.
-pub trait Source {
+pub trait ReleaseSource {
     /// Releases a batch: for each request, in the order given, its cells with noise.
     ///
     /// Requests of one job come in the order of their numbers; a number already answered must

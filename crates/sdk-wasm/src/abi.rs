@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::io;
 
 use crate::error::Told;
-use crate::{Answer, Session};
+use crate::{Reply, TableSession};
 
 #[link(wasm_import_module = "host")]
 unsafe extern "C" {
@@ -53,7 +53,7 @@ unsafe extern "Rust" fn __getrandom_v03_custom(
 }
 
 thread_local! {
-    static SESSION: RefCell<Session> = RefCell::default();
+    static SESSION: RefCell<TableSession> = RefCell::default();
 }
 
 /// Room for a request of `len` bytes, which [`fhaim_call`] takes back.
@@ -73,8 +73,8 @@ pub unsafe extern "C" fn fhaim_call(from: *mut u8, len: usize) {
     std::panic::set_hook(Box::new(tell_panic));
     let answer = SESSION.with_borrow_mut(|session| session.answer(&request, Input));
     let (kind, bytes) = match answer {
-        Ok(Answer::Json(text)) => (0, text.into_bytes()),
-        Ok(Answer::Bytes(bytes)) => (1, bytes),
+        Ok(Reply::Json(text)) => (0, text.into_bytes()),
+        Ok(Reply::Bytes(bytes)) => (1, bytes),
         Err(error) => (
             2,
             serde_json::to_vec(&Told::from(&error)).unwrap_or_default(),

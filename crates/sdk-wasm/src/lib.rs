@@ -1,7 +1,7 @@
 //! The holder's side in the browser: drafts and checks schemas, reads tables, encrypts.
 //!
 //! The same domain, accounting and encryption code as everywhere, behind one function:
-//! [`Session::answer`] takes a request as JSON ([`request::Request`]) and the bytes that belong to
+//! [`TableSession::answer`] takes a request as JSON ([`request::Request`]) and the bytes that belong to
 //! it as a stream, so that a large file is never held as a whole. In WebAssembly the module `abi`
 //! connects it to the page's worker, without generated glue: three imports, two exports.
 //!
@@ -18,4 +18,4 @@ mod table;
 mod text;
 
 pub use error::{Error, Told};
-pub use session::{Answer, Session};
+pub use session::{Reply, TableSession};

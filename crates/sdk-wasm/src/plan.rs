@@ -5,10 +5,10 @@ use fhaim_dp::{Rho, accounting};
 use fhaim_he::Layout;
 use fhaim_protocol::holder::check_records;
 use fhaim_protocol::part::PartPlan;
-use fhaim_protocol::roster::Contribution;
+use fhaim_protocol::roster::ContributionKind;
 use fhaim_protocol::terms::{Plan, Terms};
 use fhaim_release::{Generator, ReleaseRequest, Statistic, UNIT_VARIANCE};
-use fhaim_synth::{MechanismName, Mechanisms, Next};
+use fhaim_synth::{MechanismName, MechanismStep, Mechanisms};
 use serde::Serialize;
 
 use crate::Error;
@@ -147,7 +147,7 @@ impl Composed {
 
 /// What is told of a table's number of records: nothing, of counts.
 fn layout(terms: &Terms, records: usize) -> Result<Option<Layout>, Error> {
-    if terms.contribution == Contribution::Counts {
+    if terms.contribution == ContributionKind::Counts {
         return Ok(None);
     }
     let layout = Layout::for_records(records).map_err(fhaim_protocol::Error::from)?;
@@ -166,7 +166,7 @@ fn first_sigmas(terms: &Terms, plan: &Plan) -> Result<Vec<Option<f64>>, Error> {
     let mut sigmas = vec![None; plan.job.domain.len()];
     let machine = Mechanisms.start(terms.choice(), plan.job.clone());
     let mut machine = machine.map_err(fhaim_protocol::Error::Mechanism)?;
-    if let Next::Release(requests) = machine.step(&[])? {
+    if let MechanismStep::Release(requests) = machine.step(&[])? {
         for request in &requests {
             if let Some((attribute, sigma)) = one_way_sigma(request)
                 && let Some(place) = sigmas.get_mut(attribute)

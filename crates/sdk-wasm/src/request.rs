@@ -59,7 +59,7 @@ pub enum Request {
     },
     /// Draws an upload key, in hexadecimal. It is a secret: every session that encrypts for the upload is given the key,
     /// and nobody else.
-    HolderKey {
+    UploadKey {
         /// The terms, which name its parameters.
         terms: Box<Terms>,
     },
@@ -68,7 +68,7 @@ pub enum Request {
         /// The terms.
         terms: Box<Terms>,
         /// The upload key.
-        holder_key: Secret,
+        upload_key: WipedText,
     },
     /// Encrypts one object.
     Encrypt {
@@ -96,24 +96,24 @@ pub enum Request {
 /// Text that is wiped from memory when it is dropped, and shown to nobody.
 #[derive(Deserialize)]
 #[serde(transparent)]
-pub struct Secret(String);
+pub struct WipedText(String);
 
-impl Secret {
+impl WipedText {
     /// The text.
     pub(crate) fn text(&self) -> &str {
         &self.0
     }
 }
 
-impl Drop for Secret {
+impl Drop for WipedText {
     fn drop(&mut self) {
         self.0.zeroize();
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for WipedText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret")
+        f.write_str("WipedText")
     }
 }
 

@@ -5,10 +5,10 @@ use std::io::Read;
 use fhaim_domain::{RawColumn, ReadOptions, Table, infer_schema, read_csv};
 use fhaim_dp::generator;
 use fhaim_eval::{Fact, Report, evaluate, html_page};
-use fhaim_he::{DEGREE, UploadKey, ParameterSet, Parameters, PublicKey};
-use fhaim_protocol::counts::tally::Tally;
+use fhaim_he::{DEGREE, ParameterSet, Parameters, PublicKey, UploadKey};
+use fhaim_protocol::counts::pair_counts::PairCounts;
 use fhaim_protocol::encryption::{Encryptor, key_from_text, key_to_text};
-use fhaim_protocol::holder::Noise;
+use fhaim_protocol::holder::HolderNoise;
 use fhaim_protocol::part::{Content, PartHolder, PartPlan};
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::Object;
@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::plan::{Composed, Part, Planned, mechanisms, named, part_plan};
-use crate::request::{MAX_REHEARSED, ReadRequest, Request, Secret};
+use crate::request::{MAX_REHEARSED, ReadRequest, Request, WipedText};
 use crate::schema::{Checked, Drafted};
 use crate::table::ReadTable;
 use crate::text::{Found, utf8};
@@ -27,7 +27,7 @@ const MAX_KEY_BYTES: u64 = 64 << 20;
 
 /// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum Reply {
     /// JSON.
     Json(String),
     /// An encrypted object.
@@ -36,7 +36,7 @@ pub enum Answer {
 
 /// One table, and what it is encrypted under.
 #[derive(Debug, Default)]
-pub struct Session {
+pub struct TableSession {
     table: Option<Table>,
     /// The table's values as they are, where a report is wanted.
     values: Vec<RawColumn>,
@@ -55,28 +55,28 @@ struct Prepared {
     plan: PartPlan,
     record_bound: u64,
     /// The table's counts, where these are uploaded.
-    tally: Option<Tally>,
+    pair_counts: Option<PairCounts>,
 }
 
 impl Prepared {
     fn holder<'a>(&'a self, table: &'a Table) -> Result<PartHolder<'a>, Error> {
-        let content = match &self.tally {
-            Some(tally) => Content::Counts(tally),
+        let content = match &self.pair_counts {
+            Some(pair_counts) => Content::Counts(pair_counts),
             None => Content::Records(table),
         };
         let (bound, plan) = (self.record_bound, &self.plan);
         let encryptor = Encryptor::sole(&self.public, &self.key);
-        let holder = PartHolder::new(&content, bound, Noise::Fresh, encryptor, plan);
+        let holder = PartHolder::new(&content, bound, HolderNoise::Fresh, encryptor, plan);
         Ok(holder?)
     }
 }
 
-impl Session {
+impl TableSession {
     /// Answers a request; `input` has the bytes that belong to it.
     ///
     /// # Errors
     /// What is wrong with the request, the bytes, or what they hold.
-    pub fn answer(&mut self, request: &[u8], input: impl Read) -> Result<Answer, Error> {
+    pub fn answer(&mut self, request: &[u8], input: impl Read) -> Result<Reply, Error> {
         match serde_json::from_slice(request)? {
             Request::Mechanisms => json(&mechanisms()),
             Request::Dialect => json(&Found::read(input)?),
@@ -90,8 +90,8 @@ impl Session {
             Request::Part { terms, part } => json(&Part::of(&terms, part)?),
             Request::Plan { terms, records } => json(&Planned::of(&terms, records)?),
             Request::Compose { costs, delta } => json(&Composed::of(&costs, delta)?),
-            Request::UploadKey { terms } => holder_key(*terms),
-            Request::Prepare { terms, holder_key } => self.prepare(&terms, &holder_key, input),
+            Request::UploadKey { terms } => upload_key(*terms),
+            Request::Prepare { terms, upload_key } => self.prepare(&terms, &upload_key, input),
             Request::Encrypt { object } => self.encrypt(object),
             Request::Rehearse {
                 parameter_set,
@@ -101,7 +101,7 @@ impl Session {
         }
     }
 
-    fn read(&mut self, request: ReadRequest, input: impl Read) -> Result<Answer, Error> {
+    fn read(&mut self, request: ReadRequest, input: impl Read) -> Result<Reply, Error> {
         *self = Self::default();
         let options = request.options();
         let reading = read_csv(request.schema, utf8(input)?, &options)?;
@@ -110,7 +110,12 @@ impl Session {
         answer
     }
 
-    fn prepare(&mut self, terms: &Terms, key: &Secret, input: impl Read) -> Result<Answer, Error> {
+    fn prepare(
+        &mut self,
+        terms: &Terms,
+        key: &WipedText,
+        input: impl Read,
+    ) -> Result<Reply, Error> {
         let table = table(self.table.as_ref())?;
         if *table.schema() != terms.schema {
             return Err(Error::Order("the table was read with another schema"));
@@ -121,13 +126,14 @@ impl Session {
         let params = terms.plan()?.parameters()?;
         let public = PublicKey::from_bytes(&params, &bytes);
         let tables = terms.count_tables()?;
-        let tally = tables.map(|tables| Tally::of_table(tables, terms.record_bound, table));
+        let pair_counts =
+            tables.map(|tables| PairCounts::of_table(tables, terms.record_bound, table));
         let prepared = Prepared {
             public: public.map_err(fhaim_protocol::Error::from)?,
             key: key_from_text(&params, key.text())?,
             plan: part_plan(&terms, table.records())?,
             record_bound: terms.record_bound,
-            tally: tally.transpose()?,
+            pair_counts: pair_counts.transpose()?,
         };
         // Refused here, before anything is encrypted.
         prepared.holder(table)?;
@@ -136,16 +142,16 @@ impl Session {
         json(&objects)
     }
 
-    fn encrypt(&self, object: Object) -> Result<Answer, Error> {
+    fn encrypt(&self, object: Object) -> Result<Reply, Error> {
         let table = table(self.table.as_ref())?;
         let prepared = self.prepared.as_ref();
         let prepared = prepared.ok_or(Error::Order("there is no key to encrypt under"))?;
         let holder = prepared.holder(table)?;
         let rng = generator().map_err(|_| Error::Order("the browser gives no randomness"));
-        Ok(Answer::Bytes(holder.encode(object, &mut rng?)?))
+        Ok(Reply::Bytes(holder.encode(object, &mut rng?)?))
     }
 
-    fn rehearse(&mut self, parameter_set: u8, objects: usize) -> Result<Answer, Error> {
+    fn rehearse(&mut self, parameter_set: u8, objects: usize) -> Result<Reply, Error> {
         let failed = |error| Error::from(fhaim_protocol::Error::from(error));
         let mut rng = generator().map_err(|_| Error::Order("the browser gives no randomness"))?;
         let key = match &mut self.rehearsed {
@@ -171,7 +177,7 @@ impl Session {
         file: &str,
         facts: Vec<(String, String)>,
         input: impl Read,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Reply, Error> {
         let real = table(self.table.as_ref())?;
         let options = ReadOptions {
             keep_values: !self.values.is_empty(),
@@ -191,7 +197,7 @@ impl Session {
 }
 
 /// A new upload key, as text.
-fn holder_key(terms: Terms) -> Result<Answer, Error> {
+fn upload_key(terms: Terms) -> Result<Reply, Error> {
     let params = terms.complete(&Mechanisms)?.plan()?.parameters()?;
     let mut rng = generator().map_err(|_| Error::Order("the browser gives no randomness"))?;
     let key = UploadKey::random(&params, &mut rng).map_err(fhaim_protocol::Error::from)?;
@@ -209,6 +215,6 @@ fn table(table: Option<&Table>) -> Result<&Table, Error> {
     table.ok_or(Error::Order("there is no table: read one first"))
 }
 
-fn json(answer: &impl Serialize) -> Result<Answer, Error> {
-    Ok(Answer::Json(serde_json::to_string(answer)?))
+fn json(answer: &impl Serialize) -> Result<Reply, Error> {
+    Ok(Reply::Json(serde_json::to_string(answer)?))
 }

@@ -1,6 +1,6 @@
 //! What the page shows of tables.
 
-use fhaim_domain::{Reading, Schema, Table};
+use fhaim_domain::{Schema, Table, TableReading};
 use fhaim_he::Layout;
 use serde::Serialize;
 
@@ -39,7 +39,7 @@ struct ReadColumn {
 }
 
 impl ReadTable {
-    pub(crate) fn of(reading: &Reading) -> Self {
+    pub(crate) fn of(reading: &TableReading) -> Self {
         let table = &reading.table;
         let columns = table.schema().columns().iter().zip(labels(table.schema()));
         let column = |(attribute, (column, labels)): (usize, (&fhaim_domain::Column, _))| {

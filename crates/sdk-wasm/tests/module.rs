@@ -11,9 +11,9 @@ use std::process::Command;
 
 use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
 use fhaim_dp::{LadderPlan, PAGE, generator};
-use fhaim_he::{UploadKey, UploadSwitchKeys, Parameters, SecretKey};
+use fhaim_he::{Parameters, SecretKey, UploadKey, UploadSwitchKeys};
 use fhaim_protocol::encryption::{Encryptor, Payload};
-use fhaim_protocol::holder::{Holder, Noise};
+use fhaim_protocol::holder::{Holder, HolderNoise};
 use fhaim_protocol::terms::{Plan, Terms};
 use fhaim_protocol::upload::{Object, UploadPlan};
 use fhaim_release::UNIT_VARIANCE;
@@ -50,7 +50,7 @@ fn run(module: &str, folder: &Path) {
 }
 
 /// Squares of a noise vector's integers in units of the variance that they should have: that of the
-/// level, or twice that in vector 1, which is the sum of two samples. Noise is at coefficients that
+/// level, or twice that in vector 1, which is the sum of two samples. HolderNoise is at coefficients that
 /// the ladder chooses; the other coefficients are zero.
 fn noise_squares(ladder: &LadderPlan, object: Object, values: &[i128]) -> Vec<f64> {
     let Object::Noise { page, level, index } = object else {
@@ -66,7 +66,7 @@ fn noise_squares(ladder: &LadderPlan, object: Object, values: &[i128]) -> Vec<f6
     squares
 }
 
-/// Noise is drawn afresh: all of it together has its levels' variance, within five standard errors.
+/// HolderNoise is drawn afresh: all of it together has its levels' variance, within five standard errors.
 fn assert_variance(squares: &[f64]) {
     let count = squares.len() as f64;
     let ratio = squares.iter().sum::<f64>() / count;
@@ -121,7 +121,14 @@ fn the_modules_ciphertexts_decrypt_as_the_native_holders() {
     let upload = upload_plan(&plan);
     let own = UploadKey::random(&params, &mut rng).unwrap();
     let encryptor = Encryptor::sole(&public, &own);
-    let native = Holder::new(&table, terms.record_bound, Noise::Fresh, encryptor, upload).unwrap();
+    let native = Holder::new(
+        &table,
+        terms.record_bound,
+        HolderNoise::Fresh,
+        encryptor,
+        upload,
+    )
+    .unwrap();
     let native_keys = native.encrypt(Object::Keys, &mut rng).unwrap();
     let native_keys = native_keys.keys().unwrap();
     let read = |place: usize, object: Object| {
@@ -138,7 +145,9 @@ fn the_modules_ciphertexts_decrypt_as_the_native_holders() {
                 let native = decrypted(native, &native_keys, &params, &secret);
                 assert_eq!(values, native, "{object}");
             }
-            Object::Noise { .. } => noise.extend(noise_squares(&upload.ladder, object, &values)),
+            Object::Noise { .. } => {
+                noise.extend(noise_squares(&upload.ladder, object, &values))
+            }
             Object::Counts { .. } | Object::Keys => panic!("the holder uploads records"),
         }
     }

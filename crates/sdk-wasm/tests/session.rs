@@ -5,24 +5,24 @@
 use fhaim_domain::Schema;
 use fhaim_dp::generator;
 use fhaim_he::{Layout, SecretKey};
-use fhaim_protocol::panel::{KeyService, ServiceKey};
+use fhaim_protocol::committee::{KeyService, ServiceSigningKey};
 use fhaim_protocol::roster::{HolderSigningKey, Member, Partition, Roster};
 use fhaim_protocol::terms::Terms;
 use fhaim_protocol::upload::Object;
-use fhaim_sdk_wasm::{Answer, Session};
+use fhaim_sdk_wasm::{Reply, TableSession};
 use serde_json::{Value, json};
 
 const TABLE: &str = "colour,size\nred,1\nblue,2\nred,3\nred,9\n";
 
-fn ask(session: &mut Session, request: &Value, input: &[u8]) -> Result<Answer, String> {
+fn ask(session: &mut TableSession, request: &Value, input: &[u8]) -> Result<Reply, String> {
     let answer = session.answer(request.to_string().as_bytes(), input);
     answer.map_err(|error| error.to_string())
 }
 
-fn json_of(answer: Answer) -> Value {
+fn json_of(answer: Reply) -> Value {
     match answer {
-        Answer::Json(text) => serde_json::from_str(&text).unwrap(),
-        Answer::Bytes(_) => panic!("bytes, not JSON"),
+        Reply::Json(text) => serde_json::from_str(&text).unwrap(),
+        Reply::Bytes(_) => panic!("bytes, not JSON"),
     }
 }
 
@@ -32,7 +32,7 @@ fn schema() -> Value {
         {"name": "size", "kind": "numeric", "min": 0, "max": 10, "bins": 2, "integer": true}]})
 }
 
-fn read(session: &mut Session, table: &str) -> Result<Value, String> {
+fn read(session: &mut TableSession, table: &str) -> Result<Value, String> {
     let request = json!({"op": "read", "format": {"file": "t.csv"}, "schema": schema()});
     ask(session, &request, table.as_bytes()).map(json_of)
 }
@@ -54,13 +54,13 @@ fn dataset_keys(terms: &Terms) -> (SecretKey, Vec<u8>) {
 
 /// An upload key, which another session drew.
 fn upload_key(terms: &Terms) -> Value {
-    let drawn = json!({"op": "holder-key", "terms": terms});
-    json_of(ask(&mut Session::default(), &drawn, b"").unwrap())
+    let drawn = json!({"op": "upload-key", "terms": terms});
+    json_of(ask(&mut TableSession::default(), &drawn, b"").unwrap())
 }
 
 #[test]
 fn a_draft_is_a_schema_that_reads_the_table() {
-    let mut session = Session::default();
+    let mut session = TableSession::default();
     let request = json!({"op": "draft", "format": {"file": "t.csv"}, "name": "t"});
     let draft = json_of(ask(&mut session, &request, TABLE.as_bytes()).unwrap());
     assert_eq!(draft["schema"]["columns"].as_array().unwrap().len(), 2);
@@ -77,7 +77,7 @@ fn a_draft_is_a_schema_that_reads_the_table() {
 
 #[test]
 fn what_is_wrong_is_said_with_its_place() {
-    let mut session = Session::default();
+    let mut session = TableSession::default();
     let error = read(&mut session, "colour,size\nred,1\ngreen,2\n").unwrap_err();
     assert!(
         error.contains("row 2") && error.contains("colour"),
@@ -102,13 +102,17 @@ fn what_is_wrong_is_said_with_its_place() {
             .contains("key")
     );
     let key = upload_key(&terms());
-    let prepare = json!({"op": "prepare", "terms": terms(), "holder_key": key});
+    let prepare = json!({"op": "prepare", "terms": terms(), "upload_key": key});
     assert!(ask(&mut session, &prepare, b"no key").is_err());
 }
 
 #[test]
 fn mechanisms_are_those_that_run_under_encryption() {
-    let listed = ask(&mut Session::default(), &json!({"op": "mechanisms"}), b"");
+    let listed = ask(
+        &mut TableSession::default(),
+        &json!({"op": "mechanisms"}),
+        b"",
+    );
     let listed = json_of(listed.unwrap());
     let listed = listed.as_array().unwrap();
     let names: Vec<&str> = listed.iter().map(|m| m["name"].as_str().unwrap()).collect();
@@ -125,14 +129,14 @@ fn mechanisms_are_those_that_run_under_encryption() {
         let mut terms = terms().choices();
         terms.mechanism = mechanism["name"].as_str().unwrap().to_owned();
         let plan = json!({"op": "plan", "terms": terms, "records": 4});
-        ask(&mut Session::default(), &plan, b"").unwrap();
+        ask(&mut TableSession::default(), &plan, b"").unwrap();
     }
 }
 
 /// As spreadsheet programs write CSV: a byte order mark, semicolons, lines that end as on Windows.
 #[test]
 fn a_spreadsheets_csv_is_read() {
-    let mut session = Session::default();
+    let mut session = TableSession::default();
     let format = json!({"file": "t.csv", "delimiter": ";"});
     let request = json!({"op": "read", "format": format, "schema": schema()});
     let table = "\u{feff}colour;size\r\nred;1\r\n\"blue\";2\r\n";
@@ -154,7 +158,7 @@ fn drafts_have_all_kinds_of_columns() {
     let table = format!("id;from;to;weight;note\n{}", rows.collect::<String>());
     let format = json!({"file": "t.csv", "delimiter": ";"});
     let request = json!({"op": "draft", "format": format, "name": "t"});
-    let mut session = Session::default();
+    let mut session = TableSession::default();
     let draft = json_of(ask(&mut session, &request, table.as_bytes()).unwrap());
     let columns = draft["schema"]["columns"].as_array().unwrap();
     let kinds: Vec<&str> = columns
@@ -173,7 +177,7 @@ fn drafts_have_all_kinds_of_columns() {
 
 #[test]
 fn files_are_read_in_the_encoding_that_they_are_in() {
-    let mut session = Session::default();
+    let mut session = TableSession::default();
     let table = b"colour;size\nr\xf6d;1\nblau;2\n";
     let found = json_of(ask(&mut session, &json!({"op": "dialect"}), table).unwrap());
     assert_eq!(found, json!({"delimiter": ";", "encoding": "windows-1252"}));
@@ -195,7 +199,7 @@ fn all_that_is_wrong_with_a_schema_is_said_at_once() {
         {"name": "d", "kind": "date", "format": "%Y-%m-%d", "relative_to": "b", "min": 0,
          "max": 9, "bins": 2},
         {"name": "e", "kind": "left-out"}]});
-    let mut session = Session::default();
+    let mut session = TableSession::default();
     let checked =
         json_of(ask(&mut session, &json!({"op": "check", "schema": schema}), b"").unwrap());
     let problems = checked["problems"].as_array().unwrap();
@@ -216,7 +220,7 @@ fn all_that_is_wrong_with_a_schema_is_said_at_once() {
 /// As `fhaim dataset create` does.
 #[test]
 fn new_terms_can_be_met_and_leave_options_to_their_mechanism() {
-    let mut session = Session::default();
+    let mut session = TableSession::default();
     let mut named = |mechanism: &str| {
         let terms = Terms {
             mechanism: mechanism.to_owned(),
@@ -237,7 +241,7 @@ fn new_terms_can_be_met_and_leave_options_to_their_mechanism() {
 /// pairs.
 #[test]
 fn a_rehearsal_encrypts_as_many_objects_as_it_says() {
-    let mut session = Session::default();
+    let mut session = TableSession::default();
     for (parameter_set, objects, encrypted) in [(1, 1, 1), (1, 5, 5), (3, 5, 6), (1, 100, 64)] {
         let request = json!({"op": "rehearse", "parameter_set": parameter_set, "objects": objects});
         let answer = json_of(ask(&mut session, &request, b"").unwrap());
@@ -255,7 +259,7 @@ fn objects_decrypt_to_the_one_hot_columns() {
     let (secret, public) = dataset_keys(&terms);
     let key = upload_key(&terms);
 
-    let mut session = Session::default();
+    let mut session = TableSession::default();
     read(&mut session, TABLE).unwrap();
     let request = json!({"op": "plan", "terms": terms, "records": 4});
     let planned = json_of(ask(&mut session, &request, b"").unwrap());
@@ -264,10 +268,10 @@ fn objects_decrypt_to_the_one_hot_columns() {
     let mut prepare = json!({"op": "prepare", "terms": terms});
     assert!(ask(&mut session, &prepare, &public).is_err());
     // An error does not quote the key.
-    prepare["holder_key"] = json!("zz".repeat(32));
+    prepare["upload_key"] = json!("zz".repeat(32));
     let refused = ask(&mut session, &prepare, &public).unwrap_err();
     assert!(!refused.contains('z') && refused.len() < 200, "{refused}");
-    prepare["holder_key"] = key;
+    prepare["upload_key"] = key;
     ask(&mut session, &prepare, &public).unwrap();
 
     let layout = Layout::for_records(4).unwrap();
@@ -275,7 +279,7 @@ fn objects_decrypt_to_the_one_hot_columns() {
     let mut sent = 0;
     let mut encrypt = |object: Object| {
         let request = json!({"op": "encrypt", "object": object});
-        let Answer::Bytes(bytes) = ask(&mut session, &request, b"").unwrap() else {
+        let Reply::Bytes(bytes) = ask(&mut session, &request, b"").unwrap() else {
             panic!("JSON, not bytes");
         };
         sent += bytes.len();
@@ -305,7 +309,7 @@ fn objects_decrypt_to_the_one_hot_columns() {
 
 #[test]
 fn costs_of_the_same_records_add_up() {
-    let mut session = Session::default();
+    let mut session = TableSession::default();
     let cost = terms().plan().unwrap().budget;
     let mut epsilon = |times: usize| {
         let request = json!({"op": "compose", "costs": vec![cost; times], "delta": 1e-9});
@@ -322,10 +326,10 @@ fn costs_of_the_same_records_add_up() {
 /// Asserts that the session neither plans nor prepares an upload of four records, with a message that contains `reasons`.
 fn assert_upload_refused(terms: &Terms, reasons: &[&str]) {
     let (_, public) = dataset_keys(terms);
-    let mut session = Session::default();
+    let mut session = TableSession::default();
     read(&mut session, TABLE).unwrap();
     let plan = json!({"op": "plan", "terms": terms, "records": 4});
-    let prepare = json!({"op": "prepare", "terms": terms, "holder_key": upload_key(terms)});
+    let prepare = json!({"op": "prepare", "terms": terms, "upload_key": upload_key(terms)});
     for (request, input) in [(plan, &b""[..]), (prepare, &public)] {
         let refused = ask(&mut session, &request, input).unwrap_err();
         let all = reasons.iter().all(|reason| refused.contains(reason));
@@ -339,7 +343,7 @@ fn assert_upload_refused(terms: &Terms, reasons: &[&str]) {
 fn upload_under_a_shared_key_is_refused() {
     let service = |number: u8| KeyService {
         name: format!("hospital {number}"),
-        key: ServiceKey::from_bytes(&[number; 32]).public(),
+        key: ServiceSigningKey::from_bytes(&[number; 32]).public(),
     };
     let terms = Terms {
         key_services: vec![service(1), service(2)],
@@ -369,7 +373,7 @@ fn upload_of_a_rosters_holder_is_refused() {
     let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
     assert_upload_refused(&terms, &["several holders", "fhaim dataset upload"]);
     let part = json!({"op": "part", "terms": terms, "part": 1});
-    let part = json_of(ask(&mut Session::default(), &part, b"").unwrap());
+    let part = json_of(ask(&mut TableSession::default(), &part, b"").unwrap());
     assert_eq!(part["record_bound"], 64);
 }
 
@@ -385,7 +389,7 @@ fn a_table_over_the_record_bound_is_refused() {
 
 #[test]
 fn a_table_is_as_close_as_can_be_to_itself() {
-    let mut session = Session::default();
+    let mut session = TableSession::default();
     let rows = |value: &str| {
         format!(
             "colour,size\n{}",

@@ -11,7 +11,7 @@ use fhaim_api::account::{Credentials, Secret};
 use fhaim_api::job::Draw;
 use fhaim_domain::{ReadOptions, Schema, read_csv};
 use fhaim_protocol::terms::Terms;
-use fhaim_sdk::{Client, Endpoints, Journal, NoiseSource, Records, Source};
+use fhaim_sdk::{Client, Endpoints, Journal, NoiseSource, Records, UploadSource};
 use std::path::Path;
 use std::sync::Arc;
 use std::{env, error, fs};
@@ -39,12 +39,12 @@ async fn main() -> Result<(), Box<dyn error::Error>> {
     let dataset = client.create_dataset(id, "example", terms).await?;
     let journal = Path::new(out).with_extension("upload");
     let journal = Journal::open(&journal, dataset.id, Digest::of(&file))?;
-    let source = Source {
+    let source = UploadSource {
         records: Records::Table(Arc::new(table)),
         noise: NoiseSource::System,
         signer: None,
     };
-    let tell = |state: fhaim_sdk::Progress| eprintln!("{} of {}", state.done, state.objects);
+    let tell = |state: fhaim_sdk::UploadProgress| eprintln!("{} of {}", state.done, state.objects);
     client.upload(&dataset, &source, journal, &tell).await?;
 
     // From here on this program is not needed, but to see what happens.

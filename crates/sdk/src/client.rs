@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
 use crate::receipts::InMemory;
-use crate::{Endpoints, Error, Receipts};
+use crate::{Endpoints, Error, ReceiptStore};
 
 /// Between tries of a call, the first wait and the longest.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
@@ -60,7 +60,7 @@ pub struct Client {
     http: reqwest::Client,
     current: Arc<Mutex<Current>>,
     keeper: Option<Arc<dyn Keeper>>,
-    receipts: Arc<dyn Receipts>,
+    receipts: Arc<dyn ReceiptStore>,
 }
 
 impl std::fmt::Debug for Client {
@@ -130,11 +130,11 @@ impl Client {
     /// With someone who keeps the receipts of ledgers. They outlive logins and programs: without
     /// them a crypto service that was set back between two programs is not noticed.
     #[must_use]
-    pub fn with_receipts(self, receipts: Arc<dyn Receipts>) -> Self {
+    pub fn with_receipts(self, receipts: Arc<dyn ReceiptStore>) -> Self {
         Self { receipts, ..self }
     }
 
-    pub(crate) fn receipts(&self) -> &dyn Receipts {
+    pub(crate) fn receipts(&self) -> &dyn ReceiptStore {
         &*self.receipts
     }
 

@@ -6,7 +6,7 @@ use fhaim_api::keys::{AuditEntry, DatasetLedger, KeyServices, KeySet, NewKeySet}
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{NewUpload, Upload, WireLayout};
 use fhaim_he::{Layout, PublicKey};
-use fhaim_protocol::panel::KeyService;
+use fhaim_protocol::committee::KeyService;
 use fhaim_protocol::terms::{Plan, Terms};
 use fhaim_synth::Mechanisms;
 use reqwest::Method;

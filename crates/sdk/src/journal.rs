@@ -29,7 +29,7 @@ use crate::Error;
 const VERSION: u8 = 1;
 
 /// How the line of a key begins.
-const KEY_LINE: &str = "{\"holder_key\":";
+const KEY_LINE: &str = "{\"upload_key\":";
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -50,12 +50,12 @@ struct Line {
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyLine {
-    holder_key: String,
+    upload_key: String,
 }
 
 impl Drop for KeyLine {
     fn drop(&mut self) {
-        self.holder_key.zeroize();
+        self.upload_key.zeroize();
     }
 }
 
@@ -261,18 +261,18 @@ impl Journal {
     /// # Errors
     /// [`Error::Journal`] for a key of other parameters, for objects that were sent under none, and where the
     /// file cannot be written; [`Error::Protocol`] where the system has no randomness.
-    pub(crate) fn holder_key(&mut self, params: &Parameters) -> Result<UploadKey, Error> {
+    pub(crate) fn upload_key(&mut self, params: &Parameters) -> Result<UploadKey, Error> {
         if !self.sent.is_empty() {
             let Some(key) = &self.key else {
                 return Err(self.fault(&"it lacks the key that objects were sent under: remove it"));
             };
-            let key = key_from_text(params, &key.holder_key);
+            let key = key_from_text(params, &key.upload_key);
             return key.map_err(|error| self.fault(&error));
         }
         let mut rng = generator().map_err(fhaim_protocol::Error::from)?;
         let key = UploadKey::random(params, &mut rng).map_err(fhaim_protocol::Error::from)?;
         let line = KeyLine {
-            holder_key: key_to_text(&key).to_string(),
+            upload_key: key_to_text(&key).to_string(),
         };
         self.write(&line)?;
         self.key = Some(line);
@@ -351,17 +351,17 @@ mod tests {
         let path = folder.path().join("upload");
         let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
         let mut journal = Journal::open(&path, dataset, table).unwrap();
-        let first = journal.holder_key(&params()).unwrap();
+        let first = journal.upload_key(&params()).unwrap();
         journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
         journal.restart().unwrap();
         assert!(journal.sent().is_empty());
-        let next = journal.holder_key(&params()).unwrap();
+        let next = journal.upload_key(&params()).unwrap();
         assert_ne!(next.id(), first.id());
         journal.confirm(Object::Keys, Digest::of(b"2")).unwrap();
         drop(journal);
         let mut read = Journal::open(&path, dataset, table).unwrap();
         assert_eq!(read.sent().keys().collect::<Vec<_>>(), ["keys"]);
-        assert_eq!(read.holder_key(&params()).unwrap().id(), next.id());
+        assert_eq!(read.upload_key(&params()).unwrap().id(), next.id());
     }
 
     #[test]
@@ -389,23 +389,23 @@ mod tests {
         let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
         let open = || Journal::open(&path, dataset, table).unwrap();
         let mut journal = open();
-        let first = journal.holder_key(&params()).unwrap();
+        let first = journal.upload_key(&params()).unwrap();
         journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
         let shown = format!("{journal:?}");
         assert!(!shown.contains(&key_to_text(&first)[..40]));
         drop(journal);
         let mut again = open();
-        let key = again.holder_key(&params()).unwrap();
+        let key = again.upload_key(&params()).unwrap();
         assert_eq!((key.id(), key.to_bytes()), (first.id(), first.to_bytes()));
         assert_eq!(again.sent().len(), 1);
         // Of another parameter set it is none.
         let other = Parameters::new(fhaim_he::WIDE).unwrap();
         assert!(matches!(
-            again.holder_key(&other),
+            again.upload_key(&other),
             Err(Error::Journal { .. })
         ));
         again.forget(&OBJECT.name());
-        let next = again.holder_key(&params()).unwrap();
+        let next = again.upload_key(&params()).unwrap();
         assert_ne!(next.id(), first.id());
         again.confirm(Object::Keys, Digest::of(b"2")).unwrap();
         drop(again);
@@ -413,7 +413,7 @@ mod tests {
         let mut last = open();
         let names: Vec<&String> = last.sent().keys().collect();
         assert_eq!(names, ["keys"]);
-        assert_eq!(last.holder_key(&params()).unwrap().id(), next.id());
+        assert_eq!(last.upload_key(&params()).unwrap().id(), next.id());
     }
 
     /// Wherever a crash cuts the file off, what counts as sent was sent under the key that is in it.
@@ -423,7 +423,7 @@ mod tests {
         let path = folder.path().join("upload");
         let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
         let mut journal = Journal::open(&path, dataset, table).unwrap();
-        let key = journal.holder_key(&params()).unwrap();
+        let key = journal.upload_key(&params()).unwrap();
         journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
         drop(journal);
         let whole = std::fs::read(&path).unwrap();
@@ -440,7 +440,7 @@ mod tests {
         for cut in cuts {
             std::fs::write(&path, &whole[..cut]).unwrap();
             let mut journal = Journal::open(&path, dataset, table).unwrap();
-            let same = journal.holder_key(&params()).unwrap().id() == key.id();
+            let same = journal.upload_key(&params()).unwrap().id() == key.id();
             assert_eq!(same, cut == ends[2], "{cut}");
             assert_eq!(journal.sent().len(), usize::from(same));
         }
@@ -451,7 +451,7 @@ mod tests {
         let mut journal = Journal::in_memory();
         journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
         assert!(matches!(
-            journal.holder_key(&params()),
+            journal.upload_key(&params()),
             Err(Error::Journal { .. })
         ));
     }
@@ -465,7 +465,7 @@ mod tests {
         let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
         let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
         let mut journal = Journal::open(&path, dataset, table).unwrap();
-        journal.holder_key(&params()).unwrap();
+        journal.upload_key(&params()).unwrap();
         assert_eq!(mode(), 0o600);
     }
 }

@@ -225,10 +225,10 @@ fn digest(key: &LadderKey, records: &Records) -> Digest {
                     .for_each(|code| hash.update(code.to_le_bytes()));
             }
         }
-        Records::Tally(tally) => {
+        Records::Tally(pair_counts) => {
             hash.update(b"counts");
-            let numbers = 0..tally.tables().layout().ciphertexts();
-            for counts in numbers.filter_map(|number| tally.counts(number)) {
+            let numbers = 0..pair_counts.tables().layout().ciphertexts();
+            for counts in numbers.filter_map(|number| pair_counts.counts(number)) {
                 hash.update((counts.len() as u64).to_le_bytes());
                 counts
                     .iter()

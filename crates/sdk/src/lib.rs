@@ -26,9 +26,9 @@ pub use job::Events;
 pub use journal::Journal;
 pub use ladder::KeptLadder;
 pub use link::LinkAddress;
-pub use receipts::Receipts;
-pub use upload::{NoiseSource, Progress, Records, Source};
-pub use verify::{Fault, Finding, Share, Verification};
+pub use receipts::ReceiptStore;
+pub use upload::{NoiseSource, Records, UploadProgress, UploadSource};
+pub use verify::{Fault, Share, Verification, VerifyFinding};
 
 /// The examples of the README, which are tests.
 #[cfg(doctest)]

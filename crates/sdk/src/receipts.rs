@@ -17,7 +17,7 @@ use crate::client::Body;
 use crate::{Client, Error};
 
 /// Keeps the last receipt of each dataset's ledger, between programs too.
-pub trait Receipts: Send + Sync {
+pub trait ReceiptStore: Send + Sync {
     /// The last receipt of a dataset.
     fn load(&self, dataset: Uuid) -> Option<Receipt>;
 
@@ -29,7 +29,7 @@ pub trait Receipts: Send + Sync {
 #[derive(Debug, Default)]
 pub(crate) struct InMemory(Mutex<HashMap<Uuid, Receipt>>);
 
-impl Receipts for InMemory {
+impl ReceiptStore for InMemory {
     fn load(&self, dataset: Uuid) -> Option<Receipt> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.get(&dataset).cloned()

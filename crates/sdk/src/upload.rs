@@ -10,9 +10,9 @@ use fhaim_api::upload::{Complete, Missing, Upload, UploadState};
 use fhaim_domain::Table;
 use fhaim_dp::{Ladder, LadderKey, fork, generator};
 use fhaim_he::{Layout, PublicKey, UploadKey};
-use fhaim_protocol::counts::tally::Tally;
+use fhaim_protocol::counts::pair_counts::PairCounts;
 use fhaim_protocol::encryption::{Encryption, Encryptor};
-use fhaim_protocol::holder::{Noise, check_records};
+use fhaim_protocol::holder::{HolderNoise, check_records};
 use fhaim_protocol::part::{Content, PartHolder, PartPlan};
 use fhaim_protocol::roster::HolderSigningKey;
 use fhaim_protocol::upload::Object;
@@ -41,7 +41,7 @@ pub enum Records {
     /// As they are, to be encrypted one by one.
     Table(Arc<Table>),
     /// Counted.
-    Tally(Arc<Tally>),
+    Tally(Arc<PairCounts>),
 }
 
 impl Records {
@@ -49,7 +49,9 @@ impl Records {
     pub fn count(&self) -> usize {
         match self {
             Self::Table(table) => table.records(),
-            Self::Tally(tally) => usize::try_from(tally.records()).unwrap_or(usize::MAX),
+            Self::Tally(pair_counts) => {
+                usize::try_from(pair_counts.records()).unwrap_or(usize::MAX)
+            }
         }
     }
 
@@ -70,7 +72,7 @@ impl Records {
 
 /// What is to be uploaded.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct UploadSource {
     /// The account's part of the table.
     pub records: Records,
     /// Where its noise comes from.
@@ -95,7 +97,7 @@ pub enum NoiseSource {
 
 impl NoiseSource {
     /// Digest of a part's upload, where it was kept with the key of its noise.
-    fn manifest(&self, part: Part) -> Result<Option<Digest>, Error> {
+    fn manifest(&self, part: UploadedPart) -> Result<Option<Digest>, Error> {
         let Self::Kept(path) = self else {
             return Ok(None);
         };
@@ -107,7 +109,7 @@ impl NoiseSource {
     /// The key of an upload that begins, or goes on; none where none is kept.
     fn key(
         &self,
-        part: Part,
+        part: UploadedPart,
         records: &Records,
         begins: bool,
     ) -> Result<Option<KeptLadder>, Error> {
@@ -123,7 +125,7 @@ impl NoiseSource {
 
 /// How far an upload is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct UploadProgress {
     /// Objects there, those of earlier attempts included.
     pub done: usize,
     /// Objects there will be.
@@ -144,9 +146,9 @@ impl Client {
     pub async fn upload(
         &self,
         dataset: &Dataset,
-        source: &Source,
+        source: &UploadSource,
         mut journal: Journal,
-        progress: &(dyn Fn(Progress) + Send + Sync),
+        progress: &(dyn Fn(UploadProgress) + Send + Sync),
     ) -> Result<Upload, Error> {
         let terms = &dataset.terms.0;
         let number = self.part_number(dataset).await?;
@@ -156,7 +158,7 @@ impl Client {
         let layout = source.records.layout()?;
         let (_, set, public) = self.prepare(dataset, layout).await?;
         let plan = terms.part_plan(number, layout)?;
-        let part = Part {
+        let part = UploadedPart {
             dataset: dataset.id,
             number,
             of: terms.part_count(),
@@ -181,7 +183,7 @@ impl Client {
         // Nothing that was sent counts any more: its noise need not be that of what is there.
         let begins = journal.sent().is_empty();
         let upload_key = match plan.form().encryption {
-            Encryption::OwnKey => journal.holder_key(public.params())?,
+            Encryption::OwnKey => journal.upload_key(public.params())?,
             Encryption::RosterKey => {
                 let signer = source.signer.as_deref();
                 let signer = signer.ok_or(Error::OtherKey(dataset.id))?;
@@ -191,7 +193,7 @@ impl Client {
         };
         let mut kept = source.noise.key(part, &source.records, begins)?;
         let key = kept.as_ref().map(|kept| kept.key().clone());
-        let mut state = Progress {
+        let mut state = UploadProgress {
             done: plan.object_count() - missing.len(),
             objects: plan.object_count(),
             bytes_sent: 0,
@@ -236,7 +238,7 @@ impl Client {
     /// digest of.
     async fn missing(
         &self,
-        part: Part,
+        part: UploadedPart,
         plan: &PartPlan,
         journal: &mut Journal,
     ) -> Result<Vec<Object>, Error> {
@@ -251,7 +253,7 @@ impl Client {
 
     async fn put(
         &self,
-        part: Part,
+        part: UploadedPart,
         object: Object,
         digest: Digest,
         bytes: Bytes,
@@ -271,7 +273,7 @@ impl Client {
     async fn complete(
         &self,
         dataset: &Dataset,
-        part: Part,
+        part: UploadedPart,
         mut journal: Journal,
     ) -> Result<Upload, Error> {
         let address = format!("{}/complete", self.contribution(part));
@@ -305,7 +307,7 @@ impl Client {
         number: u32,
         manifest: Digest,
     ) -> Result<bool, Error> {
-        let part = Part {
+        let part = UploadedPart {
             dataset: dataset.id,
             number,
             of: dataset.terms.0.part_count(),
@@ -321,8 +323,13 @@ impl Client {
 
     /// Has the second computation service copy the part from the first: it holds what it gets against the
     /// manifest that it is told here.
-    async fn have_copied(&self, second: &str, part: Part, body: &Body) -> Result<Upload, Error> {
-        let Part {
+    async fn have_copied(
+        &self,
+        second: &str,
+        part: UploadedPart,
+        body: &Body,
+    ) -> Result<Upload, Error> {
+        let UploadedPart {
             dataset, number, ..
         } = part;
         let address = format!("{second}/v1/datasets/{dataset}/contributions/{number}/complete");
@@ -343,7 +350,7 @@ impl Client {
         let Some(second) = self.second(dataset)? else {
             return Ok(false);
         };
-        let part = Part {
+        let part = UploadedPart {
             dataset: dataset.id,
             number: self.part_number(dataset).await?,
             of: dataset.terms.0.part_count(),
@@ -364,7 +371,7 @@ impl Client {
     async fn have_copied_again(
         &self,
         dataset: &Dataset,
-        part: Part,
+        part: UploadedPart,
         noise: &NoiseSource,
     ) -> Result<(), Error> {
         let Some(second) = self.second(dataset)? else {
@@ -380,7 +387,7 @@ impl Client {
     }
 
     /// Tells the generation service, if all parts are there.
-    async fn make_ready(&self, part: Part, upload: &Upload) -> Result<(), Error> {
+    async fn make_ready(&self, part: UploadedPart, upload: &Upload) -> Result<(), Error> {
         if !part.is_last(upload) {
             return Ok(());
         }
@@ -390,10 +397,10 @@ impl Client {
         Ok(())
     }
 
-    fn contribution(&self, part: Part) -> String {
+    fn contribution(&self, part: UploadedPart) -> String {
         let (
             base,
-            Part {
+            UploadedPart {
                 dataset, number, ..
             },
         ) = (&self.endpoints().computation, part);
@@ -403,14 +410,14 @@ impl Client {
 
 /// One holder's part of an upload.
 #[derive(Clone, Copy, Debug)]
-struct Part {
+struct UploadedPart {
     dataset: Uuid,
     number: u32,
     /// How many parts there will be.
     of: usize,
 }
 
-impl Part {
+impl UploadedPart {
     fn is_complete(self, upload: &Upload) -> bool {
         let mut parts = upload.contributions.iter();
         parts.any(|part| part.number == self.number && part.state == UploadState::Complete)
@@ -435,7 +442,7 @@ fn manifest(objects: &BTreeMap<String, Digest>) -> Digest {
 /// Encrypts objects on all cores; they come out in any order, no more of them waiting than can be
 /// sent soon. Ends early when nobody receives any more.
 fn encrypt(
-    (source, key): (&Source, Option<LadderKey>),
+    (source, key): (&UploadSource, Option<LadderKey>),
     record_bound: u64,
     (public, upload_key): (PublicKey, UploadKey),
     plan: PartPlan,
@@ -446,13 +453,13 @@ fn encrypt(
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     tokio::task::spawn_blocking(move || {
         let noise = match (&source.noise, &key) {
-            (NoiseSource::Drawn(ladder), _) => Noise::Drawn(ladder),
-            (_, Some(key)) => Noise::Keyed(key),
-            (_, None) => Noise::Fresh,
+            (NoiseSource::Drawn(ladder), _) => HolderNoise::Drawn(ladder),
+            (_, Some(key)) => HolderNoise::Keyed(key),
+            (_, None) => HolderNoise::Fresh,
         };
         let content = match &source.records {
             Records::Table(table) => Content::Records(table),
-            Records::Tally(tally) => Content::Counts(tally),
+            Records::Tally(pair_counts) => Content::Counts(pair_counts),
         };
         let encryptor = match plan.form().encryption {
             Encryption::OwnKey => Encryptor::sole(&public, &upload_key),
@@ -510,7 +517,7 @@ mod tests {
             "runs_left": 1, "created_at": "2026-01-02T03:04:05Z",
         }))
         .unwrap();
-        let source = Source {
+        let source = UploadSource {
             records: Records::Table(Arc::new(Table::new(schema, vec![vec![0, 1, 0]]).unwrap())),
             noise: NoiseSource::System,
             signer: None,

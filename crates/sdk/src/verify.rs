@@ -37,12 +37,12 @@ pub struct Verification {
     /// Integers that were compared.
     pub integers: usize,
     /// Everything that is not as it should be, or could not be checked.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<VerifyFinding>,
 }
 
 /// A release that is not as it should be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Finding {
+pub struct VerifyFinding {
     /// The job.
     pub job: Uuid,
     /// The release's number within it.
@@ -220,7 +220,7 @@ impl<'a> Own<'a> {
         Ok(Self {
             table: match records {
                 Records::Table(table) => &**table,
-                Records::Tally(tally) => &**tally,
+                Records::Tally(pair_counts) => &**pair_counts,
             },
             ladder: KeyedLadder::new(key, outline.ladder()?),
         })
@@ -322,7 +322,7 @@ struct Check<'a, J> {
 
 impl<J: FnMut(&Asked<'_>) -> Option<Fault>> Check<'_, J> {
     fn find(&mut self, job: Uuid, debit: &Debit, fault: Fault) {
-        self.found.findings.push(Finding {
+        self.found.findings.push(VerifyFinding {
             job,
             number: debit.number,
             statistic: debit.description.clone(),

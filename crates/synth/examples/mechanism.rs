@@ -9,11 +9,13 @@ use std::error::Error;
 
 use fhaim_domain::{Domain, Schema, Table};
 use fhaim_dp::accounting;
-use fhaim_release::{Axis, Job, LadderNeed, ReleaseRequest, Source, SourceError, Statistic};
-use fhaim_release::{Machine, Phase, Progress, Run};
+use fhaim_release::{
+    Axis, LadderNeed, MechanismJob, ReleaseRequest, ReleaseSource, SourceError, Statistic,
+};
+use fhaim_release::{Machine, MechanismRun, Phase, RunProgress};
 use fhaim_synth::{
-    AnyMachine, Density, Desk, FittedModel, Mechanism, ModelError, Next, Offer, Outcome, drive,
-    exact, parse_options, write_options,
+    AnyMachine, Density, FittedModel, Mechanism, MechanismStep, ModelError, Offer, ReleaseAccount,
+    RunOutcome, drive, exact, parse_options, write_options,
 };
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
@@ -42,7 +44,11 @@ const NAME: &str = "counts";
 
 impl Counts {
     /// The one batch: the total, then each column.
-    fn offers(&self, desk: &Desk, job: &Job) -> Result<Vec<Offer>, fhaim_synth::Error> {
+    fn offers(
+        &self,
+        account: &ReleaseAccount,
+        job: &MechanismJob,
+    ) -> Result<Vec<Offer>, fhaim_synth::Error> {
         let rho = job.rho.to_f64();
         let columns = job.domain.sizes().iter().enumerate();
         let columns = columns.map(|(a, &size)| Statistic::OneWay(Axis::identity(a, size)));
@@ -51,7 +57,7 @@ impl Counts {
             .chain(columns.map(|column| (column, share)))
             .map(|(statistic, share)| {
                 // A little less than the share, so that rounding cannot reach past the budget.
-                let offer = desk.offer(statistic, share * (1.0 - 1e-9), u64::MAX)?;
+                let offer = account.offer(statistic, share * (1.0 - 1e-9), u64::MAX)?;
                 offer.ok_or(fhaim_synth::Error::budget_too_small(job.rho))
             })
             .collect()
@@ -87,20 +93,20 @@ impl Mechanism for Counts {
         Ok(Box::new(Self(options)))
     }
 
-    fn ladder_need(&self, job: &Job) -> Result<LadderNeed, fhaim_synth::Error> {
+    fn ladder_need(&self, job: &MechanismJob) -> Result<LadderNeed, fhaim_synth::Error> {
         job.check()?;
-        let offers = self.offers(&Desk::new(job), job)?;
+        let offers = self.offers(&ReleaseAccount::new(job), job)?;
         Ok(LadderNeed {
             cells: 1 + job.domain.columns(),
             largest_variance_units: offers.iter().map(Offer::variance_units).max().unwrap_or(1),
         })
     }
 
-    fn start(&self, job: Job) -> Result<Box<AnyMachine>, fhaim_synth::Error> {
+    fn start(&self, job: MechanismJob) -> Result<Box<AnyMachine>, fhaim_synth::Error> {
         job.check()?;
         Ok(Box::new(CountsRun {
             mechanism: *self,
-            desk: Desk::new(&job),
+            account: ReleaseAccount::new(&job),
             job,
             steps: 0,
         }))
@@ -110,33 +116,36 @@ impl Mechanism for Counts {
 /// A run under way.
 struct CountsRun {
     mechanism: Counts,
-    job: Job,
-    desk: Desk,
+    job: MechanismJob,
+    account: ReleaseAccount,
     steps: usize,
 }
 
 const COUNT: Phase = Phase::new("count");
 
 impl Machine for CountsRun {
-    type Outcome = Outcome;
+    type Outcome = RunOutcome;
     type Error = fhaim_synth::Error;
 
-    fn step(&mut self, answers: &[Vec<i64>]) -> Result<Next, fhaim_synth::Error> {
+    fn step(&mut self, answers: &[Vec<i64>]) -> Result<MechanismStep, fhaim_synth::Error> {
         if self.steps > 1 {
             return Err(fhaim_synth::Error::Done);
         }
-        self.desk.settle(answers)?;
+        self.account.settle(answers)?;
         self.steps += 1;
         if self.steps == 1 {
-            let offers = self.mechanism.offers(&self.desk, &self.job)?;
-            return Ok(Next::Release(self.desk.ask(COUNT, offers)?));
+            let offers = self.mechanism.offers(&self.account, &self.job)?;
+            return Ok(MechanismStep::Release(self.account.ask(COUNT, offers)?));
         }
         let model = Independent::new(self.job.domain.clone(), answers);
-        Ok(Next::Done(Box::new(Outcome::new(model, &self.desk))))
+        Ok(MechanismStep::Done(Box::new(RunOutcome::new(
+            model,
+            &self.account,
+        ))))
     }
 
-    fn progress(&self) -> Progress {
-        Progress {
+    fn progress(&self) -> RunProgress {
+        RunProgress {
             phase: if self.steps > 1 { Phase::FIT } else { COUNT },
             round: self.steps,
             rounds: 2,
@@ -228,7 +237,7 @@ impl Density for Independent {
 /// Answers without noise: to try a mechanism on made-up records, never on real ones.
 struct Noiseless<'a>(&'a Table);
 
-impl Source for Noiseless<'_> {
+impl ReleaseSource for Noiseless<'_> {
     fn release(&mut self, requests: &[ReleaseRequest]) -> Result<Vec<Vec<i64>>, SourceError> {
         let answer = |request: &ReleaseRequest| {
             exact(self.0, &request.statistic).map_err(|error| SourceError::Statistic {
@@ -252,13 +261,13 @@ pub fn table() -> Result<Table, Box<dyn Error>> {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let table = table()?;
-    let job = Job::new(table.domain().clone(), accounting::rho(1.0, 1e-9)?, 512);
+    let job = MechanismJob::new(table.domain().clone(), accounting::rho(1.0, 1e-9)?, 512);
     let mechanism = Counts::default().with_options(&serde_json::json!({ "total_share": 0.2 }))?;
     let need = mechanism.ladder_need(&job)?;
     println!("{}: {}", mechanism.name(), mechanism.about());
     println!("at most {} integers are released", need.cells);
 
-    let run = Run::new(mechanism.start(job.clone())?, job.clone(), Vec::new())?;
+    let run = MechanismRun::new(mechanism.start(job.clone())?, job.clone(), Vec::new())?;
     let exact = drive(run, &mut Noiseless(&table), &mut |at| {
         println!("{} ({}/{})", at.phase, at.round, at.rounds);
     })?;

@@ -7,19 +7,19 @@ use fhaim_dp::Rho;
 use serde::Serialize;
 
 use crate::Error;
-use crate::desk::{Desk, Release};
+use crate::account::{Release, ReleaseAccount};
 use crate::model::FittedModel;
-use fhaim_release::{Action, Machine, Phase, Progress, Run, Source};
+use fhaim_release::{Action, Machine, MechanismRun, Phase, ReleaseSource, RunProgress};
 
 /// What a mechanism of this crate wants next.
-pub type Next = fhaim_release::Next<Outcome>;
+pub type MechanismStep = fhaim_release::Next<RunOutcome>;
 
 /// A run of one of this crate's mechanisms, whichever it is.
-pub type AnyMachine = dyn Machine<Outcome = Outcome, Error = Error>;
+pub type AnyMachine = dyn Machine<Outcome = RunOutcome, Error = Error>;
 
 /// What a run leaves behind: everything in it is differentially private.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct RunOutcome {
     /// The fitted model.
     pub model: Arc<dyn FittedModel>,
     /// All releases in order: the itemised ledger.
@@ -30,13 +30,13 @@ pub struct Outcome {
     pub timings: Vec<Timing>,
 }
 
-impl Outcome {
-    /// What a machine leaves whose releases went over `desk`.
-    pub fn new(model: impl FittedModel + 'static, desk: &Desk) -> Self {
+impl RunOutcome {
+    /// What a machine leaves whose releases went over `account`.
+    pub fn new(model: impl FittedModel + 'static, account: &ReleaseAccount) -> Self {
         Self {
             model: Arc::new(model),
-            releases: desk.settled().to_vec(),
-            spent: desk.spent(),
+            releases: account.settled().to_vec(),
+            spent: account.spent(),
             timings: Vec::new(),
         }
     }
@@ -60,16 +60,16 @@ pub struct Timing {
 /// # Errors
 /// Those of the machine and of the source.
 pub fn drive(
-    mut run: Run<AnyMachine>,
-    source: &mut dyn Source,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<Outcome, Error> {
+    mut run: MechanismRun<AnyMachine>,
+    source: &mut dyn ReleaseSource,
+    progress: &mut dyn FnMut(RunProgress),
+) -> Result<RunOutcome, Error> {
     let mut timings: Vec<Timing> = Vec::new();
     loop {
         let planning = Instant::now();
         let action = run.advance()?;
         let plan_seconds = planning.elapsed().as_secs_f64();
-        let mut planned = |at: Progress, releases| {
+        let mut planned = |at: RunProgress, releases| {
             progress(at);
             timings.push(Timing {
                 phase: at.phase,

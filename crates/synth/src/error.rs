@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use crate::desk::Release;
+use crate::account::Release;
 use crate::model::ModelError;
 use fhaim_domain::Schema;
 use fhaim_dp::Rho;

@@ -1,7 +1,7 @@
 //! What a run can be expected to ask for and to fit, before anything is known of the table: what an estimate of time is
 //! made of, and nothing else.
 
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 
 /// Batches and fits that can be expected of a run, by public numbers alone.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +39,7 @@ pub struct ExpectedFit {
 }
 
 /// Cells of the largest model of a job: within its cap, and no more than a table of the whole domain has.
-pub(crate) fn most_cells(job: &Job) -> f64 {
+pub(crate) fn most_cells(job: &MechanismJob) -> f64 {
     let sizes = job.domain.sizes().iter();
     let whole: f64 = sizes.map(|&size| size as f64).product();
     whole.min(job.model_cells() as f64)

@@ -8,9 +8,9 @@
 //! reference, and [`Mst`].
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
+mod account;
 mod allowed;
 mod blocks;
-mod desk;
 mod engine;
 mod error;
 mod expected;
@@ -23,10 +23,10 @@ mod plaintext;
 mod saved;
 pub mod verify;
 
+pub use account::{Offer, Release, ReleaseAccount};
 pub use allowed::{Sampled, sample_allowed};
 pub use blocks::{Block, Blocks, drawing_threads};
-pub use desk::{Desk, Offer, Release};
-pub use engine::{AnyMachine, Next, Outcome, Timing, drive};
+pub use engine::{AnyMachine, MechanismStep, RunOutcome, Timing, drive};
 pub use error::{Error, Unfitted};
 pub use expected::{Expected, ExpectedBatch, ExpectedFit};
 pub use mechanism::{Mechanism, parse_options, write_options};

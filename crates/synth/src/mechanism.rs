@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Error;
-use crate::engine::{AnyMachine, Outcome, drive};
+use crate::engine::{AnyMachine, RunOutcome, drive};
 use crate::expected::{Expected, ExpectedBatch, ExpectedFit, most_cells};
 use crate::mechanisms::fitting::FINAL_STEPS;
 use crate::plaintext::PlaintextSource;
-use fhaim_release::{Job, LadderNeed, Progress, Run};
+use fhaim_release::{LadderNeed, MechanismJob, MechanismRun, RunProgress};
 
 /// A mechanism with its options: a way to spend a budget on releases and to fit a model to them.
 ///
@@ -59,7 +59,7 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
     /// # Errors
     /// As [`Job::check`]; [`fhaim_release::Error::BudgetTooSmall`] where the budget does not pay for the first
     /// batch; [`Error::PlaintextOnly`].
-    fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error>;
+    fn ladder_need(&self, job: &MechanismJob) -> Result<LadderNeed, Error>;
 
     /// What a run over so many records can be expected to ask for, and to fit: what an estimate of
     /// time is made of before anything is known of the table, and nothing else. Unless a mechanism knows better, all
@@ -67,7 +67,7 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Mechanism::ladder_need`].
-    fn expected(&self, job: &Job, _records: usize) -> Result<Expected, Error> {
+    fn expected(&self, job: &MechanismJob, _records: usize) -> Result<Expected, Error> {
         let products = self.ladder_need(job)?.cells;
         let batch = ExpectedBatch {
             statistics: 1 + job.domain.len() + job.workload.pairs().len(),
@@ -91,7 +91,7 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Job::check`], and what else the mechanism refuses; [`Error::PlaintextOnly`].
-    fn start(&self, job: Job) -> Result<Box<AnyMachine>, Error>;
+    fn start(&self, job: MechanismJob) -> Result<Box<AnyMachine>, Error>;
 
     /// A whole run on a table in the clear, with noise drawn from `rng` as it is needed.
     ///
@@ -100,11 +100,11 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
     fn run_in_the_clear(
         &self,
         table: &Table,
-        job: &Job,
+        job: &MechanismJob,
         rng: &mut dyn RngCore,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Outcome, Error> {
-        let run = Run::new(self.start(job.clone())?, job.clone(), Vec::new())?;
+        progress: &mut dyn FnMut(RunProgress),
+    ) -> Result<RunOutcome, Error> {
+        let run = MechanismRun::new(self.start(job.clone())?, job.clone(), Vec::new())?;
         let source = PlaintextSource::with_rng(table, rng);
         let mut source = source.of_holders(job.holders.count());
         drive(run, &mut source, progress)

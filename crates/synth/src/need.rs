@@ -4,7 +4,7 @@ use fhaim_domain::Clique;
 use serde_json::Value;
 
 use fhaim_release::{
-    Catalogue, Choice, Generator, Job, Need, Options, Refusal, SquaredTerm, Statistic,
+    Catalogue, Choice, Generator, MechanismJob, Need, Options, Refusal, SquaredTerm, Statistic,
 };
 
 use crate::engine::AnyMachine;
@@ -32,7 +32,7 @@ impl Catalogue for Mechanisms {
         Ok(mechanism.releases_squares())
     }
 
-    fn need(&self, choice: Choice<'_>, job: &Job) -> Result<Need, Refusal> {
+    fn need(&self, choice: Choice<'_>, job: &MechanismJob) -> Result<Need, Refusal> {
         Ok(need(&*chosen(choice)?, job)?)
     }
 }
@@ -40,7 +40,7 @@ impl Catalogue for Mechanisms {
 impl Generator for Mechanisms {
     type Machine = AnyMachine;
 
-    fn start(&self, choice: Choice<'_>, job: Job) -> Result<Box<AnyMachine>, Refusal> {
+    fn start(&self, choice: Choice<'_>, job: MechanismJob) -> Result<Box<AnyMachine>, Refusal> {
         Ok(chosen(choice)?.start(job)?)
     }
 }
@@ -56,7 +56,7 @@ fn chosen(choice: Choice<'_>) -> Result<Box<dyn Mechanism>, Error> {
 ///
 /// # Errors
 /// As [`Mechanism::ladder_need`].
-pub fn need(mechanism: &dyn Mechanism, job: &Job) -> Result<Need, Error> {
+pub fn need(mechanism: &dyn Mechanism, job: &MechanismJob) -> Result<Need, Error> {
     let ladder = mechanism.ladder_need(job)?;
     let squares = mechanism.releases_squares();
     // The values of a 1-way are below its size.
@@ -73,7 +73,7 @@ pub fn need(mechanism: &dyn Mechanism, job: &Job) -> Result<Need, Error> {
 }
 
 /// The statistics whose cells no other of the mechanisms exceeds, 1-ways aside.
-fn largest_statistics(job: &Job, squares: bool) -> Vec<Statistic> {
+fn largest_statistics(job: &MechanismJob, squares: bool) -> Vec<Statistic> {
     let [a, b] = most_centred(job);
     let contrasts = |attribute: usize, groups| {
         let merges = Merges::new(&[1.0; MAX_CENTRED]);
@@ -100,7 +100,7 @@ fn largest_statistics(job: &Job, squares: bool) -> Vec<Statistic> {
 
 /// The most groups that two attributes are measured centred in. An attribute has no more groups than values, and
 /// the more it has centred, the larger are their functions.
-fn most_centred(job: &Job) -> [usize; 2] {
+fn most_centred(job: &MechanismJob) -> [usize; 2] {
     let sizes = job.domain.sizes().iter();
     sizes.fold([2; 2], |[first, second], &size| {
         let size = size.clamp(2, MAX_CENTRED);
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn the_largest_cells_are_those_of_contrasts_wide_columns_and_scores() {
         let job = |sizes: Vec<usize>| {
-            Job::new(Domain::new(sizes), Rho::from_f64_down(0.5).unwrap(), 1000)
+            MechanismJob::new(Domain::new(sizes), Rho::from_f64_down(0.5).unwrap(), 1000)
         };
         let name = |name: &str| name.parse::<MechanismName>().unwrap();
         let narrow = need(&*name("staged"), &job(vec![3, 4])).unwrap();
@@ -162,7 +162,7 @@ mod tests {
     /// A larger share of the budget for a probe pays for more of its integers: a need follows from options too.
     #[test]
     fn options_are_filled_in_change_the_need_and_are_refused_by_name() {
-        let job = Job::new(
+        let job = MechanismJob::new(
             Domain::new(vec![30; 40]),
             Rho::from_f64_down(0.01).unwrap(),
             1000,

@@ -5,7 +5,7 @@ use fhaim_dp::{Allocator, BASE_SCALE, Digits, DiscreteGaussian, Ladder};
 use rand::RngCore;
 
 use fhaim_release::{
-    Axis, Error as ReleaseError, ReleaseRequest, Source, SourceError, SquaredTerm, Statistic,
+    Axis, Error as ReleaseError, ReleaseRequest, ReleaseSource, SourceError, SquaredTerm, Statistic,
 };
 
 /// Where a plaintext source has its noise from.
@@ -95,7 +95,7 @@ impl<'a> PlaintextSource<'a> {
     }
 }
 
-impl Source for PlaintextSource<'_> {
+impl ReleaseSource for PlaintextSource<'_> {
     fn release(&mut self, requests: &[ReleaseRequest]) -> Result<Vec<Vec<i64>>, SourceError> {
         requests
             .iter()

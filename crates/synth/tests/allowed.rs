@@ -3,7 +3,7 @@
 
 use fhaim_domain::{ReadOptions, Schema, Table, WriteOptions, read_csv, write_csv};
 use fhaim_dp::accounting;
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 use fhaim_synth::{Error, FittedModel, MechanismName, sample_allowed};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ const SCHEMA: &str = r#"{"name": "stays", "columns": [
 /// A model of the columns one by one, which knows nothing of what is between them.
 fn model(table: &Table) -> Arc<dyn FittedModel> {
     let rho = accounting::rho(10.0, 1e-9).unwrap();
-    let job = Job::new(table.domain().clone(), rho, table.records() as u64);
+    let job = MechanismJob::new(table.domain().clone(), rho, table.records() as u64);
     let mechanism: MechanismName = "one-ways".parse().unwrap();
     let mut rng = StdRng::seed_from_u64(1);
     let run = mechanism.run_in_the_clear(table, &job, &mut rng, &mut |_| {});

@@ -7,10 +7,10 @@ mod toy;
 
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{Ladder, Rho};
-use fhaim_release::{Job, ReleaseRequest, Source, Statistic};
+use fhaim_release::{MechanismJob, ReleaseRequest, ReleaseSource, Statistic};
 use fhaim_synth::{
-    AnyMachine, Error, Mechanism, MechanismName, ModelError, Next, Outcome, PlaintextSource,
-    load_model,
+    AnyMachine, Error, Mechanism, MechanismName, MechanismStep, ModelError, PlaintextSource,
+    RunOutcome, load_model,
 };
 use rand::{SeedableRng, rngs::StdRng};
 use serde_json::json;
@@ -26,16 +26,16 @@ fn table() -> Table {
     Table::new(schema, columns.to_vec()).unwrap()
 }
 
-fn job(table: &Table) -> Job {
+fn job(table: &Table) -> MechanismJob {
     let rho = Rho::from_f64_down(0.3).unwrap();
-    Job::new(table.domain().clone(), rho, 512)
+    MechanismJob::new(table.domain().clone(), rho, 512)
 }
 
 /// One batch: what was asked for, and what was answered.
 type Batch = (Vec<ReleaseRequest>, Vec<Vec<i64>>);
 
 /// Plays a machine against the ladder that its mechanism said it needs.
-fn play(mechanism: &dyn Mechanism, table: &Table, job: &Job) -> (Vec<Batch>, Outcome) {
+fn play(mechanism: &dyn Mechanism, table: &Table, job: &MechanismJob) -> (Vec<Batch>, RunOutcome) {
     let need = mechanism.ladder_need(job).unwrap();
     assert_eq!(mechanism.ladder_need(job).unwrap(), need);
     let ladder = Ladder::draw(need.plan().unwrap(), &mut StdRng::seed_from_u64(5));
@@ -48,7 +48,7 @@ fn play(mechanism: &dyn Mechanism, table: &Table, job: &Job) -> (Vec<Batch>, Out
         let at = machine.progress();
         assert!(1 <= at.round && at.round <= at.rounds, "{at:?}");
         match next {
-            Next::Release(requests) => {
+            MechanismStep::Release(requests) => {
                 for request in &requests {
                     let squares = matches!(request.statistic, Statistic::SquaredScores(_));
                     assert!(mechanism.releases_squares() || !squares);
@@ -59,7 +59,7 @@ fn play(mechanism: &dyn Mechanism, table: &Table, job: &Job) -> (Vec<Batch>, Out
                 let answers = source.release(&requests).unwrap();
                 batches.push((requests, answers));
             }
-            Next::Done(outcome) => {
+            MechanismStep::Done(outcome) => {
                 assert!(matches!(machine.step(&[]), Err(Error::Done)));
                 return (batches, *outcome);
             }
@@ -68,18 +68,18 @@ fn play(mechanism: &dyn Mechanism, table: &Table, job: &Job) -> (Vec<Batch>, Out
 }
 
 /// A fresh machine comes to the same end by the answers that were kept.
-fn replay(mut machine: Box<AnyMachine>, batches: &[Batch]) -> Outcome {
+fn replay(mut machine: Box<AnyMachine>, batches: &[Batch]) -> RunOutcome {
     let mut answers: &[Vec<i64>] = &[];
     for (requests, next) in batches {
         match machine.step(answers).unwrap() {
-            Next::Release(asked) => assert_eq!(&asked, requests),
-            Next::Done(_) => panic!("done before its last batch"),
+            MechanismStep::Release(asked) => assert_eq!(&asked, requests),
+            MechanismStep::Done(_) => panic!("done before its last batch"),
         }
         answers = next;
     }
     match machine.step(answers).unwrap() {
-        Next::Done(outcome) => *outcome,
-        Next::Release(more) => panic!("asks for {} more", more.len()),
+        MechanismStep::Done(outcome) => *outcome,
+        MechanismStep::Release(more) => panic!("asks for {} more", more.len()),
     }
 }
 
@@ -102,7 +102,7 @@ fn check_options(mechanism: &dyn Mechanism) {
 }
 
 /// What any outcome must hold.
-fn check_outcome(outcome: &Outcome, table: &Table, job: &Job) {
+fn check_outcome(outcome: &RunOutcome, table: &Table, job: &MechanismJob) {
     assert!(outcome.spent <= job.rho);
     let model = &outcome.model;
     assert_eq!(model.domain(), table.domain());

@@ -9,8 +9,8 @@ use fhaim_domain::{
     read_csv, write_csv,
 };
 use fhaim_dp::accounting;
-use fhaim_release::Job;
-use fhaim_synth::{MechanismName, Outcome};
+use fhaim_release::MechanismJob;
+use fhaim_synth::{MechanismName, RunOutcome};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
 /// A spike, a skewed value, working hours and what depends on them.
@@ -53,9 +53,9 @@ fn read(schema: &Schema, csv: &[u8]) -> (Table, Vec<RawColumn>) {
     (reading.table, reading.values)
 }
 
-fn run(mechanism: &str, table: &Table, epsilon: f64, seed: u64) -> Outcome {
+fn run(mechanism: &str, table: &Table, epsilon: f64, seed: u64) -> RunOutcome {
     let rho = accounting::rho(epsilon, 1e-9).unwrap().share(1);
-    let job = Job::new(table.domain().clone(), rho, table.records() as u64);
+    let job = MechanismJob::new(table.domain().clone(), rho, table.records() as u64);
     let mechanism: MechanismName = mechanism.parse().unwrap();
     let mut rng = StdRng::seed_from_u64(seed);
     mechanism
@@ -64,7 +64,7 @@ fn run(mechanism: &str, table: &Table, epsilon: f64, seed: u64) -> Outcome {
 }
 
 /// The values of a synthetic table of as many records.
-fn synthetic(table: &Table, outcome: &Outcome) -> Vec<RawColumn> {
+fn synthetic(table: &Table, outcome: &RunOutcome) -> Vec<RawColumn> {
     let mut rng = StdRng::seed_from_u64(3);
     let columns = outcome.model.sample(table.records(), &mut rng);
     let made = Table::new(table.shared_schema(), columns).unwrap();

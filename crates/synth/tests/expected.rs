@@ -3,9 +3,9 @@
 
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::Rho;
-use fhaim_release::{Job, Run};
+use fhaim_release::{MechanismJob, MechanismRun};
 use fhaim_synth::{
-    Expected, ExpectedBatch, Mechanism, Outcome, PlaintextSource, Release, Staged, drive,
+    Expected, ExpectedBatch, Mechanism, PlaintextSource, Release, RunOutcome, Staged, drive,
 };
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use std::collections::BTreeSet;
@@ -47,23 +47,23 @@ fn table(sizes: &[usize], records: usize) -> Table {
 }
 
 /// A run of the default mechanism on a table at epsilon 1, with a cap on its model.
-fn run(table: &Table, model_bytes: usize) -> (Expected, Outcome) {
+fn run(table: &Table, model_bytes: usize) -> (Expected, RunOutcome) {
     let rho = Rho::from_f64_down(RHO).unwrap();
     let bound = table.records().next_multiple_of(8192) as u64;
-    let job = Job {
+    let job = MechanismJob {
         model_bytes,
-        ..Job::new(table.domain().clone(), rho, bound)
+        ..MechanismJob::new(table.domain().clone(), rho, bound)
     };
     let mechanism = Staged::default();
     let expected = mechanism.expected(&job, table.records()).unwrap();
-    let run = Run::new(mechanism.start(job.clone()).unwrap(), job, Vec::new()).unwrap();
+    let run = MechanismRun::new(mechanism.start(job.clone()).unwrap(), job, Vec::new()).unwrap();
     let mut rng = StdRng::seed_from_u64(8);
     let mut source = PlaintextSource::with_rng(table, &mut rng);
     (expected, drive(run, &mut source, &mut |_| ()).unwrap())
 }
 
 /// Statistics, cells and different variances of each batch that a run asked for, and what was expected.
-fn batches(expected: &Expected, outcome: &Outcome) -> Vec<([usize; 3], ExpectedBatch)> {
+fn batches(expected: &Expected, outcome: &RunOutcome) -> Vec<([usize; 3], ExpectedBatch)> {
     let batches = outcome.releases.chunk_by(|a, b| a.phase == b.phase);
     let asked = batches.map(|batch: &[Release]| {
         let cells = batch

@@ -3,8 +3,8 @@
 
 use fhaim_domain::{Clique, Domain, Schema, Table};
 use fhaim_dp::accounting;
-use fhaim_release::Job;
-use fhaim_synth::{Ablations, Mechanism, Outcome, Staged, StagedOptions};
+use fhaim_release::MechanismJob;
+use fhaim_synth::{Ablations, Mechanism, RunOutcome, Staged, StagedOptions};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde_json::{Value, json};
 
@@ -53,9 +53,9 @@ fn error(epsilon: f64, ablations: Ablations) -> f64 {
     errors.sum::<f64>() / 4.0
 }
 
-fn outcome(table: &Table, mechanism: &dyn Mechanism, epsilon: f64, seed: u64) -> Outcome {
+fn outcome(table: &Table, mechanism: &dyn Mechanism, epsilon: f64, seed: u64) -> RunOutcome {
     let rho = accounting::rho(epsilon, 1e-9).unwrap();
-    let mut job = Job::new(table.domain().clone(), rho, table.records() as u64);
+    let mut job = MechanismJob::new(table.domain().clone(), rho, table.records() as u64);
     job.model_bytes = 1_000_000;
     let mut rng = StdRng::seed_from_u64(seed);
     let outcome = mechanism.run_in_the_clear(table, &job, &mut rng, &mut |_| {});
@@ -105,7 +105,7 @@ fn more_is_measured_where_a_probe_is_clear() {
     );
 }
 
-fn phases(outcome: &Outcome) -> Vec<String> {
+fn phases(outcome: &RunOutcome) -> Vec<String> {
     let mut phases: Vec<String> = outcome
         .releases
         .iter()

@@ -4,7 +4,7 @@
 
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::accounting;
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 use fhaim_synth::{Aim, AimOptions, Mechanism, Staged};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
@@ -42,7 +42,7 @@ fn error(table: &Table, mechanism: &dyn Mechanism) -> f64 {
         let mut rng = StdRng::seed_from_u64(seed);
         let (seen, _) = table.split(table.records() * 4 / 5, &mut rng).unwrap();
         let rho = accounting::rho(1.0, 1e-9).unwrap();
-        let mut job = Job::new(table.domain().clone(), rho, seen.records() as u64);
+        let mut job = MechanismJob::new(table.domain().clone(), rho, seen.records() as u64);
         job.model_bytes = 500_000;
         let outcome = mechanism.run_in_the_clear(&seen, &job, &mut rng, &mut |_| {});
         let model = outcome.unwrap().model;

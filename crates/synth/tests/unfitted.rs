@@ -2,13 +2,13 @@
 
 use fhaim_domain::{Domain, Schema};
 use fhaim_dp::Rho;
-use fhaim_release::{Job, ReleaseRequest, Run, Source, SourceError};
+use fhaim_release::{MechanismJob, MechanismRun, ReleaseRequest, ReleaseSource, SourceError};
 use fhaim_synth::{Error, MechanismName, drive};
 
 /// Answers with large integers that no table has.
 struct Contradictory;
 
-impl Source for Contradictory {
+impl ReleaseSource for Contradictory {
     fn release(&mut self, requests: &[ReleaseRequest]) -> Result<Vec<Vec<i64>>, SourceError> {
         let answer = |request: &ReleaseRequest| {
             let cells = request.statistic.cells() as i64;
@@ -24,8 +24,9 @@ fn contradictory_releases_end_with_an_error_that_keeps_them() {
     for name in ["staged", "fhaim-l2"] {
         let mechanism: MechanismName = name.parse().unwrap();
         let rho = Rho::from_f64_down(0.1).unwrap();
-        let job = Job::new(Domain::new(vec![4, 3, 5]), rho, 1000);
-        let run = Run::new(mechanism.start(job.clone()).unwrap(), job, Vec::new()).unwrap();
+        let job = MechanismJob::new(Domain::new(vec![4, 3, 5]), rho, 1000);
+        let run =
+            MechanismRun::new(mechanism.start(job.clone()).unwrap(), job, Vec::new()).unwrap();
         let error = drive(run, &mut Contradictory, &mut |_| {}).unwrap_err();
         let Error::Unfitted(unfitted) = error else {
             panic!("{name}: {error}");

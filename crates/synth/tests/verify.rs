@@ -3,7 +3,7 @@
 
 use fhaim_domain::{Clique, Schema, Table};
 use fhaim_dp::{Allocator, Ladder, LadderPlan, Span};
-use fhaim_release::{Axis, ReleaseRequest, Source, SquaredTerm, Statistic};
+use fhaim_release::{Axis, ReleaseRequest, ReleaseSource, SquaredTerm, Statistic};
 use fhaim_synth::{
     PlaintextSource, exact,
     verify::{Difference, difference, expected},

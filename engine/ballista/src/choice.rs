@@ -4,7 +4,7 @@
 //! its size, and leaves the threads of this process idle meanwhile.
 
 use crate::driver::Ballista;
-use fhaim_he::{Backend, Columns, EvaluationContext, Partial, Threads, TileTask, Work};
+use fhaim_he::{Backend, Columns, EvaluationContext, Partial, Threads, TileTask, EvaluationWork};
 
 /// Runs batches of few products on the threads of this process, and others on Ballista.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl Backend for BySize {
         table: &dyn Columns,
         tasks: &[TileTask],
         take: &(dyn Fn(Partial) -> fhaim_he::Result<()> + Sync),
-    ) -> fhaim_he::Result<Work> {
+    ) -> fhaim_he::Result<EvaluationWork> {
         let products: u64 = tasks.iter().map(TileTask::products).sum();
         let elsewhere = products >= self.least_products;
         let backend: &dyn Backend = if elsewhere { &self.large } else { &self.small };

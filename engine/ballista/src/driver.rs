@@ -16,7 +16,7 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use fhaim_he::{
-    Backend, Columns, EvaluationContext, Parameters, Partial, Place, TileId, TileTask, Work, spread,
+    Backend, Columns, EvaluationContext, Parameters, Partial, BlobPlace, TileId, TileTask, EvaluationWork, spread,
 };
 use futures::StreamExt;
 use std::collections::BTreeSet;
@@ -49,7 +49,7 @@ pub struct Settings {
 #[derive(Debug)]
 pub struct Ballista {
     settings: Settings,
-    keys: Place,
+    keys: BlobPlace,
     runtime: Handle,
 }
 
@@ -82,7 +82,7 @@ impl From<fhaim_he::Error> for Ended {
 impl Ballista {
     /// A backend for the dataset whose evaluation keys are at `keys`; must be made where a reactor
     /// runs.
-    pub fn new(settings: Settings, keys: Place) -> Self {
+    pub fn new(settings: Settings, keys: BlobPlace) -> Self {
         let runtime = Handle::current();
         Self {
             settings,
@@ -188,7 +188,7 @@ impl Backend for Ballista {
         table: &dyn Columns,
         tasks: &[TileTask],
         take: &(dyn Fn(Partial) -> fhaim_he::Result<()> + Sync),
-    ) -> fhaim_he::Result<Work> {
+    ) -> fhaim_he::Result<EvaluationWork> {
         let tasks = spread(tasks, self.settings.packers);
         let mut run = Run {
             params: table.params(),
@@ -198,7 +198,7 @@ impl Backend for Ballista {
         let mut reason = String::new();
         for attempt in 0..self.settings.attempts.max(1) {
             if run.missing.is_empty() {
-                return Ok(Work::default());
+                return Ok(EvaluationWork::default());
             }
             if attempt > 0 {
                 tracing::warn!(attempt, "submitted again: {reason}");
@@ -224,7 +224,7 @@ impl Backend for Ballista {
             let ended = self.runtime.block_on(self.attempt(plan, &mut again));
             run.missing = again.missing.difference(&before).copied().collect();
             match ended {
-                Ok(()) => return Ok(Work::default()),
+                Ok(()) => return Ok(EvaluationWork::default()),
                 Err(Ended::Refused(error)) => return Err(error),
                 Err(Ended::Passing(why)) => reason = why,
             }

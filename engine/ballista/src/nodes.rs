@@ -68,14 +68,14 @@ impl Node {
     /// An operator over an input of the schema that it takes.
     ///
     /// # Errors
-    /// [`DataFusionError::Plan`] for another schema.
+    /// [`DataFusionError::PagePlan`] for another schema.
     pub fn new(kind: Kind, input: Arc<dyn ExecutionPlan>, site: Option<Arc<Site>>) -> Result<Self> {
         let wanted = match kind {
             Kind::Multiply => &*ORDERS,
             Kind::Pack => &*PARTIALS,
         };
         if input.schema() != *wanted {
-            return Err(DataFusionError::Plan(format!(
+            return Err(DataFusionError::PagePlan(format!(
                 "{kind:?} over other columns"
             )));
         }
@@ -132,7 +132,7 @@ impl ExecutionPlan for Node {
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let [input] = <[_; 1]>::try_from(children)
-            .map_err(|_| DataFusionError::Plan("one input".to_owned()))?;
+            .map_err(|_| DataFusionError::PagePlan("one input".to_owned()))?;
         Ok(Arc::new(Self::new(self.kind, input, self.site.clone())?))
     }
 
@@ -349,7 +349,7 @@ mod tests {
     use datafusion::datasource::memory::MemorySourceConfig;
     use fhaim_he::{
         Backend, COMPACT, Cell, Combination, EncryptedTable, EvaluationContext, Factors,
-        UploadCiphertext, UploadKey, Layout, Parameters, Place, Plan, SecretKey, Threads,
+        UploadCiphertext, UploadKey, Layout, Parameters, BlobPlace, PagePlan, SecretKey, Threads,
     };
     use fhaim_platform::{blobs::Blobs, config};
     use rand::SeedableRng;
@@ -372,19 +372,19 @@ mod tests {
         let table = vec![vec![chunk(), chunk()], vec![chunk(), chunk()]];
         let table = EncryptedTable::new(&params, layout, table).unwrap();
         let context = EvaluationContext::new(&keys, layout);
-        let context = context.with_holder_keys(&own).unwrap();
+        let context = context.with_switch_keys(&own).unwrap();
         let all: Vec<Combination> = (0..2).map(Combination::column).collect();
         let factors = Factors {
             left: &all,
             right: &all,
         };
         let cells = [vec![(0, Cell::Product { left: 0, right: 1 })]];
-        let plan = Plan::new(&context, &table, 0, factors, &cells).unwrap();
+        let plan = PagePlan::new(&context, &table, 0, factors, &cells).unwrap();
         let tasks = plan.tasks(0);
         assert_eq!(tasks.len(), 2);
         let put = |name: &str, bytes: &[u8]| {
             std::fs::write(folder.join(name), bytes).unwrap();
-            Place {
+            BlobPlace {
                 name: name.to_owned(),
                 digest: fhaim_api::Digest::of(bytes).0,
             }

@@ -5,12 +5,12 @@
 
 use datafusion::error::{DataFusionError, Result};
 use fhaim_he::{
-    Columns, UploadKeyId, Layout, ParameterSet, Parameters, Place, ProductKey, Section, TileTask,
+    Columns, UploadKeyId, Layout, ParameterSet, Parameters, BlobPlace, ProductKey, Section, TileTask,
 };
 use prost::Message;
 use std::sync::Arc;
 
-/// A [`Place`] on the wire.
+/// A [`BlobPlace`] on the wire.
 #[derive(Clone, PartialEq, Eq, Message)]
 struct WirePlace {
     #[prost(string, tag = "1")]
@@ -71,9 +71,9 @@ pub struct Packing {
     /// The table's shape.
     pub layout: Layout,
     /// The evaluation keys.
-    pub keys: Place,
+    pub keys: BlobPlace,
     /// The switching keys of a sole holder. Those of a roster are among the evaluation keys.
-    pub holder: Option<Place>,
+    pub holder: Option<BlobPlace>,
 }
 
 /// What an executor is asked for.
@@ -84,13 +84,13 @@ pub struct Order {
     /// Some tiles over a band of record chunks.
     pub task: TileTask,
     /// The evaluation keys.
-    pub keys: Place,
+    pub keys: BlobPlace,
     /// The switching keys of a sole holder. Those of a roster are among the evaluation keys.
-    pub holder: Option<Place>,
+    pub holder: Option<BlobPlace>,
     /// The sections of the table.
     pub sections: Vec<Section>,
     /// The objects of the task's columns over its band: column by column, each over all chunks.
-    pub objects: Vec<Place>,
+    pub objects: Vec<BlobPlace>,
     /// About how many bytes it takes.
     pub memory: usize,
 }
@@ -99,8 +99,8 @@ fn refused(reason: impl std::fmt::Display) -> DataFusionError {
     DataFusionError::Execution(format!("an order that is none: {reason}"))
 }
 
-impl From<&Place> for WirePlace {
-    fn from(place: &Place) -> Self {
+impl From<&BlobPlace> for WirePlace {
+    fn from(place: &BlobPlace) -> Self {
         Self {
             name: place.name.clone(),
             digest: place.digest.to_vec(),
@@ -108,7 +108,7 @@ impl From<&Place> for WirePlace {
     }
 }
 
-impl TryFrom<WirePlace> for Place {
+impl TryFrom<WirePlace> for BlobPlace {
     type Error = DataFusionError;
 
     fn try_from(place: WirePlace) -> Result<Self> {
@@ -166,7 +166,7 @@ impl Order {
     /// [`fhaim_he::Error::Unavailable`] for a table that is only in memory.
     pub fn new(
         table: &dyn Columns,
-        keys: &Place,
+        keys: &BlobPlace,
         task: &TileTask,
         memory: usize,
     ) -> fhaim_he::Result<Self> {
@@ -184,7 +184,7 @@ impl Order {
             params: table.params().clone(),
             task: task.clone(),
             keys: keys.clone(),
-            holder: table.holder_keys(),
+            holder: table.switch_keys_place(),
             sections: table.sections(),
             objects: named.map(place).collect::<fhaim_he::Result<_>>()?,
             memory,
@@ -218,7 +218,7 @@ impl Order {
         let params = Parameters::shared(set).and_then(|p| p.with_shares(wire.shares as usize));
         let params = params.map_err(refused)?;
         let task = TileTask::from_bytes(&params, &wire.task).map_err(refused)?;
-        let objects: Result<Vec<Place>> = wire.objects.into_iter().map(Place::try_from).collect();
+        let objects: Result<Vec<BlobPlace>> = wire.objects.into_iter().map(BlobPlace::try_from).collect();
         let objects = objects?;
         let named = task.columns().len().checked_mul(task.band().len());
         if named != Some(objects.len()) {
@@ -230,7 +230,7 @@ impl Order {
             params,
             task,
             keys: keys.try_into()?,
-            holder: wire.holder.map(Place::try_from).transpose()?,
+            holder: wire.holder.map(BlobPlace::try_from).transpose()?,
             objects,
             memory: usize::try_from(wire.memory).map_err(refused)?,
         })
@@ -247,7 +247,7 @@ impl Order {
     }
 
     /// The objects by column of the table, each over the chunks of the band.
-    pub(crate) fn by_column(&self) -> impl Iterator<Item = (usize, &[Place])> {
+    pub(crate) fn by_column(&self) -> impl Iterator<Item = (usize, &[BlobPlace])> {
         let chunks = self.task.band().len().max(1);
         let columns = self.task.columns().into_iter();
         columns.zip(self.objects.chunks(chunks))
@@ -291,7 +291,7 @@ impl Packing {
             params: params.map_err(refused)?,
             layout: layout.map_err(refused)?,
             keys: keys.try_into()?,
-            holder: wire.holder.map(Place::try_from).transpose()?,
+            holder: wire.holder.map(BlobPlace::try_from).transpose()?,
         })
     }
 }

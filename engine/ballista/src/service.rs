@@ -7,7 +7,7 @@ use crate::tls::Identity;
 use fhaim_api::token::Service;
 use fhaim_computation::engine::{Engine, Remote};
 use fhaim_computation::{Config, State};
-use fhaim_he::{Backend, Place};
+use fhaim_he::{Backend, BlobPlace};
 use fhaim_platform::Failure;
 use fhaim_platform::base::Base;
 use fhaim_platform::config::Common;
@@ -29,7 +29,7 @@ struct Cluster {
 }
 
 impl Engine for Cluster {
-    fn backend(&self, keys: Place) -> Arc<dyn Backend> {
+    fn backend(&self, keys: BlobPlace) -> Arc<dyn Backend> {
         let large = Ballista::new(self.settings.clone(), keys);
         Arc::new(BySize::new(large, self.least_products))
     }

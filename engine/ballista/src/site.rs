@@ -5,7 +5,7 @@ use datafusion::error::{DataFusionError, Result};
 use fhaim_api::Digest;
 use fhaim_he::{
     Backend, Chunks, Columns, EvaluationContext, EvaluationKeys, UploadSwitchKeys, Layout, Parameters,
-    Partial, Place, Section, Threads, TileSums,
+    Partial, BlobPlace, Section, Threads, TileSums,
 };
 use fhaim_platform::blobs::{BlobError, Blobs};
 use fhaim_protocol::encryption::{Encryption, Form};
@@ -26,7 +26,7 @@ const READS: usize = 16;
 const KEYS: usize = 2;
 
 /// What was read last of one kind, and where.
-type Kept<T> = Mutex<Vec<(Place, Arc<T>)>>;
+type Kept<T> = Mutex<Vec<(BlobPlace, Arc<T>)>>;
 
 /// Seconds that an executor holds back at most, after it lacked memory for a task: the task waits with it.
 const LONGEST_PAUSE: u32 = 4;
@@ -78,7 +78,7 @@ impl Site {
     }
 
     /// A blob, if it is what its digest says.
-    async fn get(&self, place: &Place) -> fhaim_he::Result<bytes::Bytes> {
+    async fn get(&self, place: &BlobPlace) -> fhaim_he::Result<bytes::Bytes> {
         let read = self.blobs.get(&place.name).await;
         let read = read.map_err(|error| {
             let reason = format!("{}: {error}", place.name);
@@ -103,7 +103,7 @@ impl Site {
     fn once<T>(
         &self,
         kept: &Kept<T>,
-        place: &Place,
+        place: &BlobPlace,
         decode: impl FnOnce(&[u8]) -> fhaim_he::Result<T>,
     ) -> fhaim_he::Result<Arc<T>> {
         let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
@@ -197,7 +197,7 @@ fn context<'a>(
     let context = EvaluationContext::new(keys, layout);
     match holder {
         None => Ok(context),
-        Some(holder) => context.with_holder_keys(holder),
+        Some(holder) => context.with_switch_keys(holder),
     }
 }
 
@@ -232,7 +232,7 @@ impl Columns for Fetched {
         chunks: Range<usize>,
     ) -> fhaim_he::Result<Vec<Chunks>> {
         let absent = || fhaim_he::Error::OutOfRange("a column or a record chunk");
-        let places: BTreeMap<usize, &[Place]> = self.order.by_column().collect();
+        let places: BTreeMap<usize, &[BlobPlace]> = self.order.by_column().collect();
         let band = self.order.task.band();
         let start = chunks.start.checked_sub(band.start).ok_or_else(absent)?;
         let wanted = start..start + chunks.len();

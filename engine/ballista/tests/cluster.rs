@@ -13,8 +13,8 @@ use fhaim_ballista::{Ballista, Settings};
 use fhaim_computation::engine::Certificates;
 use fhaim_he::{
     Backend, Cell, Chunks, Ciphertext, Columns, Combination, EncryptedTable, EvaluationKeys,
-    Evaluator, Factors, UploadKey, Layout, Mosaic, Parameters, Place, Rectangle, Result,
-    RosterShape, STANDARD, SecretKey, Section, Threads, Work,
+    Evaluator, Factors, UploadKey, Layout, JointTable, Parameters, BlobPlace, Rectangle, Result,
+    RosterShape, STANDARD, SecretKey, Section, Threads, EvaluationWork,
 };
 use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
@@ -37,7 +37,7 @@ const MANY: usize = 40;
 #[derive(Debug)]
 struct Placed {
     table: EncryptedTable,
-    places: HashMap<(usize, usize), Place>,
+    places: HashMap<(usize, usize), BlobPlace>,
 }
 
 impl Columns for Placed {
@@ -61,7 +61,7 @@ impl Columns for Placed {
         self.table.sections()
     }
 
-    fn place(&self, column: usize, chunk: usize) -> Option<Place> {
+    fn place(&self, column: usize, chunk: usize) -> Option<BlobPlace> {
         self.places.get(&(column, chunk)).cloned()
     }
 }
@@ -69,18 +69,18 @@ impl Columns for Placed {
 struct Fixture {
     folder: tempfile::TempDir,
     keys: EvaluationKeys,
-    keys_at: Place,
+    keys_at: BlobPlace,
     /// Of each holder.
     parts: Vec<Arc<Placed>>,
-    table: Mosaic,
+    table: JointTable,
     expected: Vec<Option<Ciphertext>>,
 }
 
-fn put(folder: &Path, name: &str, bytes: &[u8]) -> Place {
+fn put(folder: &Path, name: &str, bytes: &[u8]) -> BlobPlace {
     let path = folder.join("blobs").join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, bytes).unwrap();
-    Place {
+    BlobPlace {
         name: name.to_owned(),
         digest: Digest::of(bytes).0,
     }
@@ -135,7 +135,7 @@ impl Fixture {
         let rectangles = parts.iter().enumerate().map(rectangle).collect();
         let mut fixture = Self {
             keys_at: put(folder.path(), "table/evaluation", &keys.to_bytes()),
-            table: Mosaic::new(COLUMNS, rectangles).unwrap(),
+            table: JointTable::new(COLUMNS, rectangles).unwrap(),
             parts,
             folder,
             keys,
@@ -156,7 +156,7 @@ impl Fixture {
             right: &all,
         };
         let evaluator = Evaluator::new(&self.keys, self.table.layout()).with_backend(backend);
-        let pages = evaluator.pages(&self.table, 0, factors, &cells(), &mut Work::default())?;
+        let pages = evaluator.pages(&self.table, 0, factors, &cells(), &mut EvaluationWork::default())?;
         Ok(pages
             .iter()
             .map(|page| Some(page.as_ref()?.ciphertext().clone()))
@@ -395,6 +395,6 @@ fn a_table_in_memory_alone_is_refused() {
     };
     let table = &fixture.parts[0].table;
     let evaluator = Evaluator::new(&fixture.keys, table.layout()).with_backend(Arc::new(backend));
-    let pages = evaluator.pages(table, 0, factors, &cells(), &mut Work::default());
+    let pages = evaluator.pages(table, 0, factors, &cells(), &mut EvaluationWork::default());
     assert!(matches!(pages, Err(fhaim_he::Error::Unavailable(_))));
 }

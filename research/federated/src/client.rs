@@ -13,12 +13,12 @@ use crate::fitting::{Stage, fit_model, measurement};
 use crate::masks::{MODULUS, PairKeys};
 use crate::message::{Call, Group};
 use crate::score::{Scoring, sensitivity};
-use crate::{Error, Method, PartyLedger, Plan, Setting, Spending};
+use crate::{Error, FederatedSetting, Method, PartyLedger, Plan, Spending};
 
 /// A party of a run.
 #[derive(Debug)]
 pub struct Client {
-    setting: Arc<Setting>,
+    setting: Arc<FederatedSetting>,
     candidates: Vec<Candidate>,
     plan: Plan,
     table: Table,
@@ -45,7 +45,7 @@ impl Client {
     /// # Errors
     /// [`Error::OtherDomain`]; [`Error::TooManyRecords`]; what [`Plan::new`] refuses.
     pub fn new(
-        setting: Arc<Setting>,
+        setting: Arc<FederatedSetting>,
         table: Table,
         keys: PairKeys,
         rng: ChaCha20Rng,

@@ -5,7 +5,7 @@ use fhaim_pgm::{FitOptions, Measurement, Model, Passes, fit_once};
 use fhaim_release::UNIT_VARIANCE;
 
 use crate::setting::TOLERANCES;
-use crate::{Error, Setting};
+use crate::{Error, FederatedSetting};
 
 /// Bytes that a fit may take for each byte of the model's cap, as `fhaim-synth` has it.
 const FIT_BYTES_PER_MODEL_BYTE: usize = 64;
@@ -23,7 +23,7 @@ pub(crate) enum Stage {
 
 /// Fits a model of `total` records.
 pub(crate) fn fit_model(
-    setting: &Setting,
+    setting: &FederatedSetting,
     measurements: &[Measurement],
     total: f64,
     stage: Stage,

@@ -35,5 +35,5 @@ pub use plan::{Parts, Plan};
 pub use play::{Run, play, play_with};
 pub use pooled::PooledRun;
 pub use server::{Outcome, Server};
-pub use setting::{Method, Setting, least_rounds, random_triples};
+pub use setting::{FederatedSetting, Method, least_rounds, random_triples};
 pub use source::FederatedSource;

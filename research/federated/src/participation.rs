@@ -2,7 +2,7 @@
 
 use rand::{Rng, RngCore};
 
-use crate::{Error, Setting};
+use crate::{Error, FederatedSetting};
 
 /// How often an empty draw is repeated before one party is drawn alone, which is what the repetition
 /// tends to where a party's chance is small.
@@ -19,7 +19,7 @@ pub struct Participation {
 
 impl Participation {
     /// So many parties, none of whom took part yet.
-    pub fn new(setting: &Setting, parties: usize) -> Self {
+    pub fn new(setting: &FederatedSetting, parties: usize) -> Self {
         Self {
             taken: vec![0; parties],
             most: setting.most_rounds,
@@ -92,15 +92,15 @@ mod tests {
     use crate::Method;
     use fhaim_domain::Domain;
     use fhaim_dp::Rho;
-    use fhaim_release::Job;
+    use fhaim_release::MechanismJob;
     use rand::{SeedableRng, rngs::StdRng};
 
-    fn setting(participation: f64) -> Setting {
+    fn setting(participation: f64) -> FederatedSetting {
         let rho = Rho::from_f64_down(0.1).unwrap();
-        let job = Job::new(Domain::new(vec![2; 3]), rho, 10);
-        Setting {
+        let job = MechanismJob::new(Domain::new(vec![2; 3]), rho, 10);
+        FederatedSetting {
             participation,
-            ..Setting::new(job, Method::Naive)
+            ..FederatedSetting::new(job, Method::Naive)
         }
     }
 
@@ -133,7 +133,7 @@ mod tests {
         for parties in 1..=5usize {
             for most_rounds in 1..=10 {
                 for participation in [0.01, 0.1, 0.9, 1.0] {
-                    let setting = Setting {
+                    let setting = FederatedSetting {
                         most_rounds,
                         ..setting(participation)
                     };

@@ -4,7 +4,7 @@ use fhaim_dp::{NoiseShares, Rho, Selection};
 use fhaim_release::UNIT_VARIANCE;
 
 use crate::Error;
-use crate::setting::{Method, Setting};
+use crate::setting::{FederatedSetting, Method};
 
 /// Share of the budget for a party's number of records.
 const TOTAL_SHARE: f64 = 1.0 / 20.0;
@@ -43,7 +43,7 @@ impl Plan {
     ///
     /// # Errors
     /// A setting out of its range; a budget too small for any noise that can be drawn.
-    pub fn new(setting: &Setting) -> Result<Self, Error> {
+    pub fn new(setting: &FederatedSetting) -> Result<Self, Error> {
         setting.check()?;
         let rho = setting.job.rho.to_f64() * (1.0 - SLACK);
         let most = Parts {
@@ -90,7 +90,7 @@ impl Plan {
     ///
     /// # Errors
     /// A cost of 2^48 or more.
-    pub fn party_rho(&self, setting: &Setting, parts: Parts) -> Result<Rho, Error> {
+    pub fn party_rho(&self, setting: &FederatedSetting, parts: Parts) -> Result<Rho, Error> {
         let total = NoiseShares::new(self.total_units, 1)?.price(1, 1)?;
         let release = Rho::ratio_up(
             1,
@@ -136,7 +136,7 @@ impl Plan {
 
 impl Parts {
     /// Measurements of sensitivity 1 that a party was part of.
-    fn releases(&self, setting: &Setting) -> u64 {
+    fn releases(&self, setting: &FederatedSetting) -> u64 {
         let attributes = setting.job.domain.len() as u64;
         let chosen = u64::from(self.rounds) * (2 * u64::from(setting.local_steps) - 1);
         chosen + attributes * u64::from(self.first) + attributes * u64::from(self.proxied)
@@ -144,7 +144,7 @@ impl Parts {
 }
 
 /// Of so many rounds of a party, the most whose 1-ways are summed too: never the last round's.
-fn proxied_rounds(setting: &Setting, rounds: u32) -> u32 {
+fn proxied_rounds(setting: &FederatedSetting, rounds: u32) -> u32 {
     match setting.method {
         Method::AugPrivate => rounds.min(setting.rounds - 1),
         _ => 0,
@@ -156,14 +156,14 @@ mod tests {
     use super::*;
     use fhaim_domain::Domain;
     use fhaim_dp::accounting;
-    use fhaim_release::Job;
+    use fhaim_release::MechanismJob;
 
-    fn setting(method: Method, most_rounds: u32) -> Setting {
+    fn setting(method: Method, most_rounds: u32) -> FederatedSetting {
         let rho = accounting::rho(1.0, 1e-5).unwrap();
-        let job = Job::new(Domain::new(vec![4; 14]), rho, 1000);
-        Setting {
+        let job = MechanismJob::new(Domain::new(vec![4; 14]), rho, 1000);
+        FederatedSetting {
             most_rounds,
-            ..Setting::new(job, method)
+            ..FederatedSetting::new(job, method)
         }
     }
 
@@ -187,7 +187,7 @@ mod tests {
         for method in Method::ALL {
             for most_rounds in [1, 3, 10] {
                 for local_steps in [1, 4] {
-                    let setting = Setting {
+                    let setting = FederatedSetting {
                         local_steps,
                         ..setting(method, most_rounds)
                     };
@@ -210,35 +210,35 @@ mod tests {
         let good = setting(Method::Naive, 3);
         assert!(good.check().is_ok());
         let wrong = [
-            Setting {
+            FederatedSetting {
                 rounds: 0,
                 ..good.clone()
             },
-            Setting {
+            FederatedSetting {
                 local_steps: 0,
                 ..good.clone()
             },
-            Setting {
+            FederatedSetting {
                 participation: 0.0,
                 ..good.clone()
             },
-            Setting {
+            FederatedSetting {
                 participation: f64::NAN,
                 ..good.clone()
             },
-            Setting {
+            FederatedSetting {
                 most_rounds: 11,
                 ..good.clone()
             },
-            Setting {
+            FederatedSetting {
                 anneal: true,
                 ..good.clone()
             },
-            Setting {
+            FederatedSetting {
                 measure_share: 1.0,
                 ..good.clone()
             },
-            Setting {
+            FederatedSetting {
                 fit_steps: [0, 1],
                 ..good
             },

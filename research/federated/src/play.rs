@@ -8,7 +8,7 @@ use rand_chacha::ChaCha20Rng;
 
 use crate::masks::PairKeys;
 use crate::message::{Reply, Request};
-use crate::{Client, Error, Outcome, PartyLedger, Server, Setting};
+use crate::{Client, Error, FederatedSetting, Outcome, PartyLedger, Server};
 
 /// Bytes of a masked cell: 48 bits.
 const CELL_BYTES: u64 = 6;
@@ -31,7 +31,7 @@ pub struct Run {
 /// # Errors
 /// Those of clients and server.
 pub fn play<R: CryptoRng + ?Sized>(
-    setting: &Arc<Setting>,
+    setting: &Arc<FederatedSetting>,
     tables: &[Table],
     rng: &mut R,
     server_rng: &mut dyn RngCore,
@@ -47,7 +47,7 @@ pub fn play<R: CryptoRng + ?Sized>(
 /// # Errors
 /// As [`play`].
 pub fn play_with(
-    setting: &Arc<Setting>,
+    setting: &Arc<FederatedSetting>,
     tables: &[Table],
     keys: Vec<PairKeys>,
     generators: Vec<ChaCha20Rng>,

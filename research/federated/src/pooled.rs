@@ -15,11 +15,11 @@ use rand::RngCore;
 use crate::fitting::{Stage, fit_model, measurement};
 use crate::plan::Parts;
 use crate::score::{Scoring, sensitivity};
-use crate::{Error, Method, Outcome, Participation, PartyLedger, Plan, Setting, Spending};
+use crate::{Error, FederatedSetting, Method, Outcome, Participation, PartyLedger, Plan, Spending};
 
 /// A run of DistAIM.
 pub struct PooledRun<'a> {
-    setting: Arc<Setting>,
+    setting: Arc<FederatedSetting>,
     candidates: Vec<Candidate>,
     plan: Plan,
     tables: &'a [Table],
@@ -36,8 +36,8 @@ pub struct PooledRun<'a> {
 }
 
 /// A setting as such a run has it: whatever its method, everyone is in every round.
-fn pooled(setting: &Setting) -> Setting {
-    Setting {
+fn pooled(setting: &FederatedSetting) -> FederatedSetting {
+    FederatedSetting {
         method: Method::Naive,
         most_rounds: setting.rounds,
         local_steps: 1,
@@ -53,7 +53,7 @@ impl<'a> PooledRun<'a> {
     /// # Errors
     /// [`Error::OtherDomain`]; what [`Plan::new`] refuses.
     pub fn new(
-        setting: &Setting,
+        setting: &FederatedSetting,
         tables: &'a [Table],
         rng: &'a mut dyn RngCore,
     ) -> Result<Self, Error> {
@@ -83,7 +83,7 @@ impl<'a> PooledRun<'a> {
     ///
     /// # Errors
     /// What [`Plan::new`] refuses.
-    pub fn plan(setting: &Setting) -> Result<Plan, Error> {
+    pub fn plan(setting: &FederatedSetting) -> Result<Plan, Error> {
         Plan::new(&pooled(setting))
     }
 

@@ -15,7 +15,7 @@ use crate::fitting::{Stage, fit_model, l1, measurement};
 use crate::masks::lift;
 use crate::message::{Call, Group, Reply, Request};
 use crate::plan::Parts;
-use crate::{Error, Method, Participation, Plan, Setting};
+use crate::{Error, FederatedSetting, Method, Participation, Plan};
 
 /// What a run leaves: differentially private, but for the oracle's.
 #[derive(Debug)]
@@ -53,7 +53,7 @@ struct Oracle {
 /// A run as its server sees it.
 #[derive(Debug)]
 pub struct Server {
-    setting: Arc<Setting>,
+    setting: Arc<FederatedSetting>,
     candidates: Vec<Candidate>,
     plan: Plan,
     /// What a party that is in everything would have paid, with annealing: what is left decides the last round.
@@ -81,7 +81,7 @@ impl Server {
     ///
     /// # Errors
     /// What [`Plan::new`] and [`Setting::check_parties`] refuse.
-    pub fn new(setting: Arc<Setting>, parties: usize) -> Result<Self, Error> {
+    pub fn new(setting: Arc<FederatedSetting>, parties: usize) -> Result<Self, Error> {
         let plan = Plan::new(&setting)?;
         setting.check_parties(parties)?;
         Ok(Self {

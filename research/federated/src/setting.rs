@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use fhaim_domain::Domain;
-use fhaim_release::{Job, Workload};
+use fhaim_release::{MechanismJob, Workload};
 use fhaim_synth::{Candidate, candidates};
 use rand::{Rng, RngCore, seq::SliceRandom};
 use serde::Serialize;
@@ -82,9 +82,9 @@ impl FromStr for Method {
 
 /// A run: public, the same for everyone.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Setting {
+pub struct FederatedSetting {
     /// Domain, workload, each record's budget, model cap. Its record bound is not looked at.
-    pub job: Job,
+    pub job: MechanismJob,
     /// How clients choose.
     pub method: Method,
     /// T.
@@ -107,9 +107,9 @@ pub struct Setting {
 /// A fit ends when the loss falls by less than this share of itself: between rounds, and at the end.
 pub(crate) const TOLERANCES: [f64; 2] = [1e-3, 1e-4];
 
-impl Setting {
+impl FederatedSetting {
     /// FLAIM's defaults for a job: T = 10, s = 1, p = 0.1, R = 3, r = 0.9.
-    pub fn new(job: Job, method: Method) -> Self {
+    pub fn new(job: MechanismJob, method: Method) -> Self {
         Self {
             job,
             method,

@@ -2,7 +2,7 @@
 
 use fhaim_domain::Table;
 use fhaim_dp::{NoiseShares, Rho};
-use fhaim_release::{ReleaseRequest, Source, SourceError};
+use fhaim_release::{ReleaseRequest, ReleaseSource, SourceError};
 use fhaim_synth::exact;
 use rand::RngCore;
 
@@ -67,7 +67,7 @@ impl<'a> FederatedSource<'a> {
     }
 }
 
-impl Source for FederatedSource<'_> {
+impl ReleaseSource for FederatedSource<'_> {
     fn release(&mut self, requests: &[ReleaseRequest]) -> Result<Vec<Vec<i64>>, SourceError> {
         let answers = requests.iter().map(|request| self.answer(request));
         answers.collect()

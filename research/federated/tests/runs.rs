@@ -8,10 +8,10 @@ use fhaim_domain::{Clique, Schema, Table};
 use fhaim_dp::{Rho, accounting};
 use fhaim_federated::partition::{Rule, partition};
 use fhaim_federated::{
-    FederatedSource, Method, PairKeys, Parts, Plan, PooledRun, Setting, Spending, play, play_with,
-    random_triples,
+    FederatedSetting, FederatedSource, Method, PairKeys, Parts, Plan, PooledRun, Spending, play,
+    play_with, random_triples,
 };
-use fhaim_release::{Job, Run, Workload};
+use fhaim_release::{MechanismJob, MechanismRun, Workload};
 use fhaim_synth::{Aim, AimOptions, FINAL_STEPS, FIT_STEPS, FixedRounds, Mechanism, MechanismName};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use rand_chacha::ChaCha20Rng;
@@ -39,15 +39,15 @@ fn table(records: usize) -> Table {
     Table::new(schema, columns).unwrap()
 }
 
-fn setting(table: &Table, method: Method, epsilon: f64) -> Setting {
+fn setting(table: &Table, method: Method, epsilon: f64) -> FederatedSetting {
     let rho = accounting::rho(epsilon, 1e-5).unwrap();
-    let mut job = Job::new(table.domain().clone(), rho, 1 << 20);
+    let mut job = MechanismJob::new(table.domain().clone(), rho, 1 << 20);
     job.workload = random_triples(table.domain(), 6, &mut StdRng::seed_from_u64(1)).unwrap();
-    Setting {
+    FederatedSetting {
         rounds: 6,
         participation: 0.4,
         fit_steps: [40, 80],
-        ..Setting::new(job, method)
+        ..FederatedSetting::new(job, method)
     }
 }
 
@@ -82,7 +82,7 @@ fn each_party_pays_for_what_it_took_part_in() {
     let tables = parties(&table, 12);
     for method in Method::ALL {
         for local_steps in [1, 2] {
-            let setting = Setting {
+            let setting = FederatedSetting {
                 local_steps,
                 ..setting(&table, method, 3.0)
             };
@@ -127,7 +127,7 @@ fn each_party_pays_for_what_it_took_part_in() {
                     // A candidate chosen twice in a round is summed once; the server's draw is no choice of the client's.
                     assert!(spent.to_f64() <= expected.to_f64() * (1.0 + 1e-9));
                 } else if method == Method::Random {
-                    let once = Setting {
+                    let once = FederatedSetting {
                         local_steps: 1,
                         ..(*setting).clone()
                     };
@@ -202,7 +202,7 @@ fn methods_learn_what_they_can() {
     let table = table(6000);
     let tables = parties(&table, 4);
     let learned = |method| {
-        let setting = Setting {
+        let setting = FederatedSetting {
             participation: 1.0,
             most_rounds: 6,
             ..setting(&table, method, 200.0)
@@ -285,10 +285,10 @@ fn any_mechanism_runs_over_parties() {
     let table = table(6000);
     let tables = parties(&table, 5);
     let rho = accounting::rho(20.0, 1e-5).unwrap();
-    let job = Job::new(table.domain().clone(), rho, 1 << 13);
+    let job = MechanismJob::new(table.domain().clone(), rho, 1 << 13);
     let staged = MechanismName::default();
     let machine = staged.start(job.clone()).unwrap();
-    let run = Run::new(machine, job, Vec::new()).unwrap();
+    let run = MechanismRun::new(machine, job, Vec::new()).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(14);
     let mut source = FederatedSource::new(&tables, 1, &mut rng);
     let outcome = fhaim_synth::drive(run, &mut source, &mut |_| {}).unwrap();
@@ -374,8 +374,11 @@ fn columns_with_digits_are_refused_by_name() {
         {"name": "c", "kind": "categorical", "categories": ["x", "y"]}]}"#;
     let schema = Schema::from_json("t", json.as_bytes()).unwrap();
     let rho = accounting::rho(1.0, 1e-5).unwrap();
-    let job = Job::new(schema.domain().clone(), rho, 100);
+    let job = MechanismJob::new(schema.domain().clone(), rho, 100);
     let method = "naive".parse().unwrap();
-    let refused = Setting::new(job, method).check().unwrap_err().to_string();
+    let refused = FederatedSetting::new(job, method)
+        .check()
+        .unwrap_err()
+        .to_string();
     assert!(refused.contains("`digits`"), "{refused}");
 }

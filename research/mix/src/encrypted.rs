@@ -8,9 +8,9 @@
 
 use fhaim_dp::{Digits, Ladder, LadderPlan, Leak, Ledger, Rho, vectors_of_digit};
 use fhaim_he::{
-    Ciphertext, CountsLayout, Demand, EncryptedCounts, EvaluationKeys, Evaluator, LEAK_BITS,
-    Layout, PAGE, ParameterSet, Parameters, PublicKey, SecretKey, UploadCiphertext, UploadKey,
-    UploadSwitchKeys, Weights, Work, coefficient, seal,
+    Ciphertext, CountsLayout, Demand, EncryptedCounts, EvaluationKeys, EvaluationWork, Evaluator,
+    LEAK_BITS, Layout, PAGE, ParameterSet, Parameters, PublicKey, SecretKey, UploadCiphertext,
+    UploadKey, UploadSwitchKeys, Weights, coefficient, seal,
 };
 use rand::CryptoRng;
 use std::sync::Arc;
@@ -198,7 +198,7 @@ pub fn compute<R: CryptoRng>(
     for (page, sealed) in sealed.iter_mut().enumerate() {
         let cells = cells(setup, page);
         for residue in 0..setup.params.residues() {
-            let mut work = Work::default();
+            let mut work = EvaluationWork::default();
             let packed = evaluator.count_pages(
                 &upload.columns,
                 residue,

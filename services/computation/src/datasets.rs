@@ -5,7 +5,7 @@ use bytes::Bytes;
 use fhaim_api::Digest;
 use fhaim_api::problem::ProblemKind;
 use fhaim_he::{
-    Chunks, Columns, EncryptedTable, EvaluationKeys, Layout, Parameters, Place, ProductKey,
+    BlobPlace, Chunks, Columns, EncryptedTable, EvaluationKeys, Layout, Parameters, ProductKey,
     PublicKey, Section, UploadKeyId,
 };
 use fhaim_platform::Failure;
@@ -14,7 +14,7 @@ use fhaim_platform::threads::blocking;
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::counts::upload::CountsUpload;
 use fhaim_protocol::encryption::Payload;
-use fhaim_protocol::joint::{Contribution, SwitchKeys, join};
+use fhaim_protocol::joint::{SwitchKeys, UploadedPart, join};
 use fhaim_protocol::noise::NoiseObjects;
 use fhaim_protocol::part::PartPlan;
 use fhaim_protocol::request::DatasetId;
@@ -28,7 +28,7 @@ use uuid::Uuid;
 
 use crate::State;
 use crate::store::uploads as store;
-use crate::uploads::{self, Kept, Stored};
+use crate::uploads::{self, Kept, StoredUpload};
 
 /// A dataset in memory, which any number of batches compute on at the same time.
 pub type Loaded = Arc<Computation>;
@@ -60,7 +60,7 @@ impl Cache {
     ///
     /// # Errors
     /// Objects or keys that cannot be read.
-    pub async fn get(&self, state: &State, stored: &Stored) -> Result<Loaded, Failure> {
+    pub async fn get(&self, state: &State, stored: &StoredUpload) -> Result<Loaded, Failure> {
         if let Some(loaded) = self.touch(stored.dataset) {
             return Ok(loaded);
         }
@@ -93,13 +93,13 @@ impl Cache {
     }
 }
 
-async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
+async fn load(state: &State, stored: &StoredUpload) -> Result<Computation, Failure> {
     let outline = uploads::outline(&stored.terms)?;
     let params = outline.parameters().map_err(Failure::internal)?;
-    let parts = Part::open_all(state, stored, &params).await?;
+    let parts = PartReader::open_all(state, stored, &params).await?;
     let bytes = parts
         .iter()
-        .map(Part::column_bytes)
+        .map(PartReader::column_bytes)
         .fold(0, u64::saturating_add);
     let kept = bytes <= state.memory.dataset_bytes;
     let mut tables = Vec::with_capacity(parts.len());
@@ -109,7 +109,7 @@ async fn load(state: &State, stored: &Stored) -> Result<Computation, Failure> {
     let public = key(state, stored, "public", stored.keys.public).await?;
     let evaluation = key(state, stored, "evaluation", stored.keys.evaluation).await?;
     let dataset = DatasetId(stored.dataset.into_bytes());
-    let backend = state.engine.backend(Place {
+    let backend = state.engine.backend(BlobPlace {
         name: format!("{}/evaluation", stored.folder),
         digest: stored.keys.evaluation.0,
     });
@@ -155,7 +155,7 @@ pub(crate) fn not_built(error: fhaim_protocol::Error) -> Failure {
 /// One of a dataset's keys: the bytes that the crypto service sent.
 async fn key(
     state: &State,
-    stored: &Stored,
+    stored: &StoredUpload,
     name: &'static str,
     digest: Digest,
 ) -> Result<Bytes, Failure> {
@@ -189,9 +189,9 @@ fn column_bytes(plan: &UploadPlan, params: &Parameters) -> u64 {
 
 /// Reads a contribution's objects from where they are kept.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct PartReader {
     blobs: Blobs,
-    stored: Stored,
+    stored: StoredUpload,
     number: u32,
     objects: Arc<HashMap<Object, Kept>>,
     params: Parameters,
@@ -200,14 +200,14 @@ pub struct Part {
     runtime: Handle,
 }
 
-impl Part {
+impl PartReader {
     /// All contributions of an upload, in order.
     ///
     /// # Errors
     /// A failure of the store; contributions that are not those of the roster.
     pub async fn open_all(
         state: &State,
-        stored: &Stored,
+        stored: &StoredUpload,
         params: &Parameters,
     ) -> Result<Vec<Self>, Failure> {
         let mut parts = Vec::new();
@@ -242,7 +242,7 @@ impl Part {
     ///
     /// # Errors
     /// Objects that cannot be read.
-    pub async fn columns(&self, kept: bool) -> Result<Option<Contribution>, Failure> {
+    pub async fn columns(&self, kept: bool) -> Result<Option<UploadedPart>, Failure> {
         let PartPlan::Records(plan) = self.plan else {
             return Ok(None);
         };
@@ -256,7 +256,7 @@ impl Part {
             plan,
         };
         let table: Arc<dyn Columns> = Arc::new(table);
-        Ok(Some(Contribution { plan, table }))
+        Ok(Some(UploadedPart { plan, table }))
     }
 
     /// All columns of a contribution of records, in memory.
@@ -289,9 +289,9 @@ impl Part {
     }
 
     /// Where an object is kept.
-    fn place(&self, object: Object) -> Option<Place> {
+    fn place(&self, object: Object) -> Option<BlobPlace> {
         let kept = self.objects.get(&object)?;
-        Some(Place {
+        Some(BlobPlace {
             name: self.stored.blob(self.number, object, kept.version),
             digest: kept.digest.0,
         })
@@ -319,14 +319,14 @@ impl Part {
 /// The counts of all contributions, and the keys before them, each holder's of one name after the other, a few read
 /// before they are asked for.
 struct ReadAhead<'a> {
-    parts: &'a [Part],
+    parts: &'a [PartReader],
     /// What is still to be read, in the order in which it is asked for.
     waiting: std::vec::IntoIter<(usize, Object)>,
     read: HashMap<(usize, Object), Payload>,
 }
 
 impl<'a> ReadAhead<'a> {
-    fn new(parts: &'a [Part]) -> Self {
+    fn new(parts: &'a [PartReader]) -> Self {
         let objects = parts
             .first()
             .map_or_else(Vec::new, |part| part.plan.objects());
@@ -372,7 +372,7 @@ fn unavailable(failure: &Failure) -> fhaim_protocol::Error {
 
 /// The noise of all contributions, where it is stored.
 #[derive(Debug)]
-struct StoredNoise(Vec<Part>);
+struct StoredNoise(Vec<PartReader>);
 
 impl NoiseObjects for StoredNoise {
     fn read(
@@ -393,7 +393,7 @@ impl NoiseObjects for StoredNoise {
 /// kept there.
 #[derive(Clone, Debug)]
 struct StoredColumns {
-    part: Part,
+    part: PartReader,
     plan: UploadPlan,
     key: UploadKeyId,
     kept: Option<EncryptedTable>,
@@ -418,7 +418,7 @@ impl Columns for StoredColumns {
         vec![Section { chunks, key }]
     }
 
-    fn holder_keys(&self) -> Option<Place> {
+    fn switch_keys_place(&self) -> Option<BlobPlace> {
         self.part.place(Object::Keys)
     }
 
@@ -452,7 +452,7 @@ impl Columns for StoredColumns {
         columns.iter().map(&mut column).collect()
     }
 
-    fn place(&self, column: usize, chunk: usize) -> Option<Place> {
+    fn place(&self, column: usize, chunk: usize) -> Option<BlobPlace> {
         self.part.place(Object::Column { column, chunk })
     }
 }

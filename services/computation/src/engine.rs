@@ -1,7 +1,7 @@
 //! Who computes batches: the threads of this process, or an engine on other machines that a program
 //! with one gives it.
 
-use fhaim_he::{Backend, Place, Threads};
+use fhaim_he::{Backend, BlobPlace, Threads};
 use serde::Deserialize;
 use std::fmt::Debug;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Makes the backend of each dataset.
 pub trait Engine: Debug + Send + Sync {
     /// The backend for a dataset with these evaluation keys.
-    fn backend(&self, keys: Place) -> Arc<dyn Backend>;
+    fn backend(&self, keys: BlobPlace) -> Arc<dyn Backend>;
 }
 
 /// The threads of this process.
@@ -21,7 +21,7 @@ pub struct Local {
 }
 
 impl Engine for Local {
-    fn backend(&self, _: Place) -> Arc<dyn Backend> {
+    fn backend(&self, _: BlobPlace) -> Arc<dyn Backend> {
         Arc::new(Threads::with_memory(self.task_bytes))
     }
 }

@@ -15,7 +15,7 @@ use fhaim_api::token::Service;
 use fhaim_api::upload::{Complete, Listing, Missing, NewUpload, Upload};
 use fhaim_api::usage::Usage;
 use fhaim_platform::Failure;
-use fhaim_platform::extract::{Json, Octets, Path, Receipts};
+use fhaim_platform::extract::{Json, Octets, Path, ShownReceipts};
 use fhaim_platform::program::Program;
 use fhaim_platform::token::{Caller, Peer, User};
 use utoipa::OpenApi;
@@ -332,7 +332,7 @@ async fn look(
     Shared(state): Shared<State>,
     peer: Peer,
     Path((dataset, job, first)): Path<(Uuid, Uuid, u32)>,
-    Receipts(receipts): Receipts,
+    ShownReceipts(receipts): ShownReceipts,
 ) -> Result<axum::Json<BatchStatus>, Failure> {
     peer.must_be(Service::Generation)?;
     let name = Name {

@@ -24,7 +24,7 @@ use crate::{State, uploads};
 
 /// A run's window, and the text it is stored as, if it is.
 #[derive(Debug)]
-pub struct Stored {
+pub struct StoredWindow {
     /// The window, caught up with the crypto service.
     pub window: Window,
     /// What the dataset's pages are sealed with.
@@ -37,7 +37,7 @@ pub struct Stored {
 /// # Errors
 /// What the crypto service refuses; [`ProblemKind::Conflict`](fhaim_api::problem::ProblemKind::Conflict) where it knows the run otherwise
 /// than this service.
-pub async fn window(state: &State, task: &Task, plan: &Outline) -> Result<Stored, Failure> {
+pub async fn window(state: &State, task: &Task, plan: &Outline) -> Result<StoredWindow, Failure> {
     let (key, upload) = prepared(state, task.dataset).await?;
     let standing = begin(state, task, &key, upload).await?;
     let text = runs::window(&state.base.store, task.dataset, task.job).await?;
@@ -54,7 +54,7 @@ pub async fn window(state: &State, task: &Task, plan: &Outline) -> Result<Stored
     if window.run() != standing.run || window.catch_up(&released).is_err() {
         return Err(Refusal::OtherRun.into());
     }
-    Ok(Stored { window, key, text })
+    Ok(StoredWindow { window, key, text })
 }
 
 async fn begin(
@@ -78,7 +78,12 @@ async fn begin(
 ///
 /// # Errors
 /// [`ProblemKind::Unavailable`](fhaim_api::problem::ProblemKind::Unavailable) where another worker stored one meanwhile.
-pub async fn store(tx: &mut Tx, task: &Task, read: &Stored, after: &Window) -> Result<(), Failure> {
+pub async fn store(
+    tx: &mut Tx,
+    task: &Task,
+    read: &StoredWindow,
+    after: &Window,
+) -> Result<(), Failure> {
     let (before, after) = (read.text.as_deref(), serde_json::to_string(after)?);
     let job = (task.dataset, task.job);
     if runs::replace_window(tx, job, before, &after).await? {

@@ -12,7 +12,7 @@ use fhaim_api::upload::{NewUpload, Upload, WireLayout};
 use fhaim_computation::{limits, uploads};
 use fhaim_platform::Failure;
 use fhaim_platform::blobs::Blobs;
-use fhaim_protocol::roster::Contribution;
+use fhaim_protocol::roster::ContributionKind;
 use fhaim_protocol::terms::Terms;
 use object_store::local::LocalFileSystem;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
@@ -122,7 +122,7 @@ async fn puts_that_are_hung_up_store_nothing_more() {
 async fn counts_that_would_not_fit_into_memory_are_refused() {
     let mut fixture = Fixture::new().await;
     let counts = Terms {
-        contribution: Contribution::Counts,
+        contribution: ContributionKind::Counts,
         ..terms(1000).choices()
     };
     let counts = counts.complete(&fhaim_synth::Mechanisms).unwrap();

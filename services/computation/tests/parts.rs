@@ -12,7 +12,7 @@ use fhaim_api::dataset::WireTerms;
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::{NewUpload, WireLayout};
 use fhaim_computation::store::batches::{Name, TABLE};
-use fhaim_computation::uploads::{self, Stored};
+use fhaim_computation::uploads::{self, StoredUpload};
 use fhaim_computation::{batches, limits};
 use fhaim_platform::Failure;
 use fhaim_platform::blobs::Blobs;
@@ -72,7 +72,7 @@ impl Two {
         }
     }
 
-    async fn register(&self, number: usize, stride: usize) -> Result<Stored, Failure> {
+    async fn register(&self, number: usize, stride: usize) -> Result<StoredUpload, Failure> {
         let layout = Some(WireLayout { chunks: 1, stride });
         let terms = WireTerms(self.terms.clone());
         let (state, user) = (&self.fixture.state, self.users[number]);
@@ -85,7 +85,12 @@ impl Two {
         self.fixture.plan
     }
 
-    async fn put(&self, stored: &Stored, number: u32, object: Object) -> Result<Digest, Failure> {
+    async fn put(
+        &self,
+        stored: &StoredUpload,
+        number: u32,
+        object: Object,
+    ) -> Result<Digest, Failure> {
         let bytes = self
             .fixture
             .encode_as(number as usize, object, number.into());
@@ -96,7 +101,7 @@ impl Two {
     }
 
     /// Uploads both parts.
-    async fn upload(&self) -> Stored {
+    async fn upload(&self) -> StoredUpload {
         for number in 0..2 {
             self.upload_part(number).await;
         }
@@ -116,7 +121,7 @@ impl Two {
     }
 
     /// Files of a holder's part.
-    fn files(&self, stored: &Stored, number: u32) -> usize {
+    fn files(&self, stored: &StoredUpload, number: u32) -> usize {
         let folder = self
             .fixture
             .blobs()
@@ -165,7 +170,7 @@ impl Two {
         tx.commit().await.unwrap();
     }
 
-    async fn stored(&self) -> Stored {
+    async fn stored(&self) -> StoredUpload {
         uploads::find(&self.fixture.state, self.dataset)
             .await
             .unwrap()

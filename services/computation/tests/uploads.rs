@@ -9,7 +9,7 @@ use common::{Fixture, Keys, terms};
 use fhaim_api::Digest;
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::upload::WireLayout;
-use fhaim_computation::datasets::Part;
+use fhaim_computation::datasets::PartReader;
 use fhaim_computation::uploads::{self, WHOLE};
 use fhaim_he::Error::Unavailable;
 use fhaim_platform::Failure;
@@ -99,7 +99,7 @@ async fn a_changed_byte_in_a_column_read_late_is_noticed() {
     let fixture = Fixture::new().await;
     let stored = fixture.upload().await;
     let params = uploads::outline(&stored.terms).unwrap().parameters();
-    let parts = Part::open_all(&fixture.state, &stored, &params.unwrap()).await;
+    let parts = PartReader::open_all(&fixture.state, &stored, &params.unwrap()).await;
     // No table is small enough to be kept in memory.
     let table = parts.unwrap()[0]
         .columns(false)

@@ -6,7 +6,7 @@ use fhaim_platform::Failure;
 use fhaim_protocol::crypto::chain::Act;
 use uuid::Uuid;
 
-use crate::store::chain::{self as store, StoredBatch};
+use crate::store::chain::{self as store, BatchRow};
 use crate::{State, keys, ledger};
 
 /// Batches of one page: each may have hundreds of thousands of integers.
@@ -54,7 +54,7 @@ pub async fn show(
     let full = batches.len() == PAGE;
     let next = batches.last().filter(|_| full);
     let next = next.map(|batch| batch.height.to_string());
-    let shown = |batch: StoredBatch| {
+    let shown = |batch: BatchRow| {
         let none = || Failure::internal("a stored release of no run");
         let Act::Released { job, entries, .. } = batch.act else {
             return Err(none());

@@ -10,9 +10,9 @@ use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
 use fhaim_platform::token::{Caller, Peer};
 use fhaim_protocol::Error;
-use fhaim_protocol::crypto::history::{Begun, Released, Standing};
+use fhaim_protocol::crypto::history::{Begun, ChainState, Released};
 use fhaim_protocol::crypto::judge::{Book, Grant, Rules};
-use fhaim_protocol::crypto::{self, Digests, Judged, Outcome};
+use fhaim_protocol::crypto::{self, Digests, Judged, RequestOutcome};
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
 use fhaim_protocol::terms::{MAX_GENERATION_BYTES, Outline};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::State;
 use crate::audit::Asked;
-use crate::keys::{self, Stored};
+use crate::keys::{self, StoredKeySet};
 use crate::ledger;
 use crate::problem::Refusal;
 use crate::shares::first;
@@ -45,7 +45,7 @@ pub const OVERFLOW: &str = "a sum of costs is past what can be counted";
 
 /// Whose release of which job is asked for, and the receipts that are shown with it.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct DecryptionCall {
     /// Who asks.
     pub peer: Peer,
     /// The dataset.
@@ -56,7 +56,7 @@ pub struct Call {
     pub receipts: Vec<Receipt>,
 }
 
-impl Call {
+impl DecryptionCall {
     fn job(&self) -> JobId {
         JobId(self.job.into_bytes())
     }
@@ -72,7 +72,11 @@ pub(crate) fn rules(dataset: Uuid, plan: &Outline) -> Rules {
 /// [`ProblemKind::BudgetSpent`] where no run is left; [`ProblemKind::Conflict`] for another upload
 /// than the first run was begun with; [`ProblemKind::Frozen`], [`ProblemKind::Restored`],
 /// [`ProblemKind::NotFound`].
-pub async fn begin(state: &State, call: &Call, new: &NewRun) -> Result<RunStanding, Failure> {
+pub async fn begin(
+    state: &State,
+    call: &DecryptionCall,
+    new: &NewRun,
+) -> Result<RunStanding, Failure> {
     let stored = keys::find(state, call.dataset).await?;
     stored.must_be_computed_by(call.peer.0)?;
     ledger::check_passed_on(state, &stored, &call.receipts).await?;
@@ -114,7 +118,7 @@ const MAX_NAMED: usize = 4;
 async fn spent(
     tx: &mut Tx,
     rules: &Rules,
-    standing: &Standing,
+    standing: &ChainState,
     reason: String,
 ) -> Result<Refusal, Failure> {
     for (run, &job) in (0..).zip(standing.jobs()) {
@@ -136,7 +140,7 @@ async fn spent(
 }
 
 /// A dataset's standing, its row locked: its keys are there, and it is not frozen.
-pub(crate) async fn open(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<Standing, Failure> {
+pub(crate) async fn open(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<ChainState, Failure> {
     if keys::lock(state, tx, dataset).await?.is_destroyed() {
         return Err(Failure::not_found());
     }
@@ -145,7 +149,7 @@ pub(crate) async fn open(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<St
     Ok(standing)
 }
 
-fn asked<'a>(call: &Call, action: &'a str) -> Asked<'a> {
+fn asked<'a>(call: &DecryptionCall, action: &'a str) -> Asked<'a> {
     Asked {
         dataset: call.dataset,
         actor: Caller::Service(call.peer.0),
@@ -160,7 +164,11 @@ fn asked<'a>(call: &Call, action: &'a str) -> Asked<'a> {
 /// [`ProblemKind::Refused`]; [`ProblemKind::Frozen`] and [`ProblemKind::Restored`];
 /// [`ProblemKind::NotFound`] once the keys are destroyed; faults of the service itself, after
 /// which the same request can be made again.
-pub async fn decrypt(state: &State, call: &Call, body: Bytes) -> Result<Decrypted, Failure> {
+pub async fn decrypt(
+    state: &State,
+    call: &DecryptionCall,
+    body: Bytes,
+) -> Result<Decrypted, Failure> {
     let action = format!("decrypt for job {}", call.job);
     let asked = asked(call, &action);
     let failure = match attempt(state, call, asked, body).await {
@@ -190,7 +198,7 @@ pub async fn decrypt(state: &State, call: &Call, body: Bytes) -> Result<Decrypte
 
 async fn attempt(
     state: &State,
-    call: &Call,
+    call: &DecryptionCall,
     asked: Asked<'_>,
     body: Bytes,
 ) -> Result<Decrypted, Failure> {
@@ -206,11 +214,11 @@ async fn attempt(
     let digests = witness::digests(state, call, &sent).await?;
     let judging = (rules.clone(), before.clone(), sent.clone());
     let ruling = match judge(judging, digests).await? {
-        Judged::Done(Outcome::Repeated(answers)) => {
+        Judged::Done(RequestOutcome::Repeated(answers)) => {
             let receipt = ledger::receipt(state, &stored, standing.tip())?;
             return Ok(Decrypted { answers, receipt });
         }
-        Judged::Done(Outcome::Ruled(ruling)) => *ruling,
+        Judged::Done(RequestOutcome::Ruled(ruling)) => *ruling,
         Judged::Granted(grant) => {
             let shared = match stored.terms.key_services.is_empty() {
                 true => None,
@@ -254,7 +262,7 @@ async fn attempt(
 /// stopped behind this does the rest when the same request comes again.
 async fn debit(
     state: &State,
-    call: &Call,
+    call: &DecryptionCall,
     rules: &Rules,
     (judged, grant): (Book, &Grant),
     sent: &Sent,
@@ -278,9 +286,9 @@ async fn debit(
 pub(crate) async fn book(
     state: &State,
     tx: &mut Tx,
-    call: &Call,
+    call: &DecryptionCall,
     rules: &Rules,
-) -> Result<(Standing, Book), Failure> {
+) -> Result<(ChainState, Book), Failure> {
     let standing = open(state, tx, call.dataset).await?;
     let no_run = || Failure::refused().because("the job has no run");
     let run = standing.run(call.job()).ok_or_else(no_run)?;
@@ -324,7 +332,7 @@ async fn judge(
 /// Decrypts a batch that was debited, on a thread for long work: nothing where a page cannot be decrypted.
 async fn open_with_key(
     state: &State,
-    (stored, plan): (&Stored, &Outline),
+    (stored, plan): (&StoredKeySet, &Outline),
     sent: Arc<Sent>,
 ) -> Result<Option<Vec<Vec<i64>>>, Failure> {
     let params = plan.parameters().map_err(Failure::internal)?;

@@ -4,7 +4,7 @@ use fhaim_api::keys::{HolderStanding, KeySet};
 use fhaim_api::token::Service;
 use fhaim_platform::Failure;
 use fhaim_platform::token::Caller;
-use fhaim_protocol::crypto::history::Standing;
+use fhaim_protocol::crypto::history::ChainState;
 use fhaim_protocol::crypto::judge::Rules;
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::roster::MemberSignature;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::State;
 use crate::audit::Asked;
-use crate::keys::{self, Stored};
+use crate::keys::{self, StoredKeySet};
 use crate::ledger;
 
 /// What a holder says.
@@ -35,7 +35,11 @@ impl Consent {
 }
 
 /// Where each holder of the roster stands.
-pub fn standings(stored: &Stored, plan: &Outline, standing: &Standing) -> Vec<HolderStanding> {
+pub fn standings(
+    stored: &StoredKeySet,
+    plan: &Outline,
+    standing: &ChainState,
+) -> Vec<HolderStanding> {
     let rules = rules(stored.dataset, plan);
     let unsigned: Vec<u32> = standing.unsigned(&rules).collect();
     let withdrawn: Vec<u32> = standing.withdrawn().collect();

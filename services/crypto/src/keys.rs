@@ -15,7 +15,7 @@ use fhaim_platform::store::Tx;
 use fhaim_platform::token::Caller;
 use fhaim_platform::{Failure, clock};
 use fhaim_protocol::crypto::chain::{Act, ReceiptKey};
-use fhaim_protocol::crypto::history::Standing;
+use fhaim_protocol::crypto::history::ChainState;
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::terms::{Outline, Plan, Terms};
 use std::collections::BTreeSet;
@@ -30,11 +30,11 @@ use crate::ledger;
 use crate::limits;
 use crate::problem::Refusal;
 use crate::shares;
-pub use crate::store::keys::Stored;
+pub use crate::store::keys::StoredKeySet;
 use crate::store::shares::{self as shared, SharedKey};
 use crate::store::{keys as store, witnessed};
 
-impl Stored {
+impl StoredKeySet {
     /// Whether the secret key is gone.
     pub fn is_destroyed(&self) -> bool {
         self.secret.is_none()
@@ -167,7 +167,7 @@ pub fn seal_receipt_key(
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`].
-pub async fn find(state: &State, dataset: Uuid) -> Result<Stored, Failure> {
+pub async fn find(state: &State, dataset: Uuid) -> Result<StoredKeySet, Failure> {
     let stored = store::find(&state.base.store, dataset).await?;
     stored.ok_or_else(Failure::not_found)
 }
@@ -176,7 +176,7 @@ pub async fn find(state: &State, dataset: Uuid) -> Result<Stored, Failure> {
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`].
-pub async fn lock(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<Stored, Failure> {
+pub async fn lock(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<StoredKeySet, Failure> {
     let stored = store::lock(&state.base.store, tx, dataset).await?;
     stored.ok_or_else(Failure::not_found)
 }
@@ -185,7 +185,11 @@ pub async fn lock(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<Stored, F
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`], also where it is someone else's.
-pub async fn find_owned(state: &State, dataset: Uuid, owner: Uuid) -> Result<Stored, Failure> {
+pub async fn find_owned(
+    state: &State,
+    dataset: Uuid,
+    owner: Uuid,
+) -> Result<StoredKeySet, Failure> {
     let stored = find(state, dataset).await?;
     if stored.owner == owner {
         Ok(stored)
@@ -198,7 +202,7 @@ pub async fn find_owned(state: &State, dataset: Uuid, owner: Uuid) -> Result<Sto
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`], also where it is others'.
-pub async fn find_held(state: &State, dataset: Uuid, user: Uuid) -> Result<Stored, Failure> {
+pub async fn find_held(state: &State, dataset: Uuid, user: Uuid) -> Result<StoredKeySet, Failure> {
     let stored = find(state, dataset).await?;
     if stored.is_held_by(user) {
         Ok(stored)
@@ -427,8 +431,8 @@ fn seal(
     dataset: Uuid,
     owner: Uuid,
     (terms, fresh): (&Terms, &Fresh),
-) -> Result<Stored, Failure> {
-    Ok(Stored {
+) -> Result<StoredKeySet, Failure> {
+    Ok(StoredKeySet {
         dataset,
         owner,
         terms: terms.clone(),
@@ -452,7 +456,11 @@ async fn store_public(state: &State, folder: &str, fresh: Fresh) -> Result<(), F
     Ok(())
 }
 
-async fn existing(state: &State, stored: Stored, terms: &Terms) -> Result<(KeySet, bool), Failure> {
+async fn existing(
+    state: &State,
+    stored: StoredKeySet,
+    terms: &Terms,
+) -> Result<(KeySet, bool), Failure> {
     if stored.is_destroyed() {
         return Err(Failure::not_found());
     }
@@ -465,7 +473,7 @@ async fn existing(state: &State, stored: Stored, terms: &Terms) -> Result<(KeySe
 
 async fn insert(
     state: &State,
-    stored: &Stored,
+    stored: &StoredKeySet,
     shared: Option<Confirmation>,
 ) -> Result<bool, Failure> {
     let mut tx = state.base.store.begin().await?;
@@ -481,7 +489,7 @@ async fn insert(
         };
         shared::insert(&mut tx, dataset, &key).await?;
     }
-    let made = Standing::new(DatasetId(dataset.into_bytes())).append(made);
+    let made = ChainState::new(DatasetId(dataset.into_bytes())).append(made);
     ledger::append(&mut tx, dataset, &made.map_err(ledger::failure)?, None).await?;
     let asked = Asked {
         dataset,
@@ -495,7 +503,7 @@ async fn insert(
 
 /// Which of a key set's public parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum PublicPart {
     /// The key to encrypt under.
     Public,
     /// The keys to compute with.
@@ -506,13 +514,17 @@ pub enum Part {
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`] once destroyed.
-pub async fn part(state: &State, stored: &Stored, part: Part) -> Result<Bytes, Failure> {
+pub async fn part(
+    state: &State,
+    stored: &StoredKeySet,
+    part: PublicPart,
+) -> Result<Bytes, Failure> {
     if stored.is_destroyed() {
         return Err(Failure::not_found());
     }
     let (name, digest) = match part {
-        Part::Public => ("public", stored.public_key),
-        Part::Evaluation => ("evaluation", stored.evaluation_keys),
+        PublicPart::Public => ("public", stored.public_key),
+        PublicPart::Evaluation => ("evaluation", stored.evaluation_keys),
     };
     let blob = format!("{}/{name}", stored.folder);
     let bytes = state.base.blobs.get(&blob).await?;

@@ -11,14 +11,14 @@ use fhaim_platform::Failure;
 use fhaim_platform::store::Tx;
 use fhaim_platform::token::Caller;
 use fhaim_protocol::crypto::chain::{self, Act, Freeze, ReceiptKey, Tip};
-use fhaim_protocol::crypto::history::{Link, Standing};
+use fhaim_protocol::crypto::history::{ChainLink, ChainState};
 use fhaim_protocol::crypto::judge::{Book, Rules};
 use fhaim_protocol::request::{DatasetId, JobId};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
 use crate::audit::Asked;
-use crate::keys::{self, Stored};
+use crate::keys::{self, StoredKeySet};
 use crate::problem::Refusal;
 use crate::store::chain::{self as store, Answered};
 use crate::store::witnessed;
@@ -26,7 +26,7 @@ use crate::{State, decryption};
 
 /// A job's share of the budget, and what it has spent.
 #[derive(Debug)]
-pub struct Run {
+pub struct RunAccount {
     /// The job.
     pub job: Uuid,
     /// Its debits.
@@ -55,13 +55,13 @@ pub fn failure(error: fhaim_protocol::Error) -> Failure {
 ///
 /// # Errors
 /// A failure of the store, or acts that cannot be read.
-pub async fn standing(tx: &mut Tx, dataset: Uuid) -> Result<Standing, Failure> {
+pub async fn standing(tx: &mut Tx, dataset: Uuid) -> Result<ChainState, Failure> {
     let id = DatasetId(dataset.into_bytes());
     let Some(tip) = store::tip(tx, dataset).await? else {
-        return Ok(Standing::new(id));
+        return Ok(ChainState::new(id));
     };
     let acts = store::standing_acts(tx, dataset).await?;
-    Standing::read(id, tip, acts).map_err(failure)
+    ChainState::read(id, tip, acts).map_err(failure)
 }
 
 /// Appends a link to a dataset's chain, with what it releases: compare and set.
@@ -71,7 +71,7 @@ pub async fn standing(tx: &mut Tx, dataset: Uuid) -> Result<Standing, Failure> {
 pub async fn append(
     tx: &mut Tx,
     dataset: Uuid,
-    link: &Link,
+    link: &ChainLink,
     answered: Option<Answered<'_>>,
 ) -> Result<(), Failure> {
     if store::append(tx, dataset, link, answered).await? {
@@ -140,7 +140,7 @@ fn broken(reason: impl std::fmt::Display) -> Failure {
 /// [`ProblemKind::Restored`].
 pub async fn check_passed_on(
     state: &State,
-    stored: &Stored,
+    stored: &StoredKeySet,
     receipts: &[Receipt],
 ) -> Result<(), Failure> {
     for receipt in receipts {
@@ -163,7 +163,7 @@ pub async fn check_passed_on(
 /// [`ProblemKind::Restored`].
 pub async fn check_receipts(
     state: &State,
-    stored: &Stored,
+    stored: &StoredKeySet,
     receipts: &[Receipt],
 ) -> Result<(), Failure> {
     if receipts.is_empty() {
@@ -172,7 +172,7 @@ pub async fn check_receipts(
     let public = stored.receipt_key(state)?.public();
     for receipt in receipts {
         let invalid = || Failure::from(Refusal::Receipt);
-        let shown = chain::Receipt::try_from(receipt).map_err(|_| invalid())?;
+        let shown = chain::ChainReceipt::try_from(receipt).map_err(|_| invalid())?;
         if receipt.dataset != stored.dataset {
             return Err(invalid());
         }
@@ -227,7 +227,7 @@ pub async fn thaw(state: &State, dataset: Uuid) -> Result<(), Failure> {
 ///
 /// # Errors
 /// A receipt key that cannot be opened.
-pub fn receipt(state: &State, stored: &Stored, tip: Tip) -> Result<Receipt, Failure> {
+pub fn receipt(state: &State, stored: &StoredKeySet, tip: Tip) -> Result<Receipt, Failure> {
     let key: ReceiptKey = stored.receipt_key(state)?;
     let dataset = DatasetId(stored.dataset.into_bytes());
     Ok(key.sign(dataset, tip).into())
@@ -239,7 +239,7 @@ pub fn receipt(state: &State, stored: &Stored, tip: Tip) -> Result<Receipt, Fail
 /// As [`check_receipts`].
 pub async fn show_receipt(
     state: &State,
-    stored: &Stored,
+    stored: &StoredKeySet,
     receipts: &[Receipt],
 ) -> Result<Receipt, Failure> {
     check_receipts(state, stored, receipts).await?;
@@ -253,7 +253,7 @@ pub async fn show_receipt(
 ///
 /// # Errors
 /// A failure of the store, or a stored ledger that breaks its own rules.
-pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<Run>, Failure> {
+pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<RunAccount>, Failure> {
     let standing = standing(tx, dataset).await?;
     let mut ledgers: BTreeMap<Uuid, Ledger> = BTreeMap::new();
     for act in store::debits(tx, dataset).await? {
@@ -270,7 +270,7 @@ pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<Run
     let run = |job: &JobId| {
         let job = Uuid::from_bytes(job.0);
         let ledger = ledgers.remove(&job);
-        Run {
+        RunAccount {
             ledger: ledger.unwrap_or_else(|| Ledger::new(run_budget)),
             job,
         }
@@ -315,7 +315,7 @@ pub async fn show(
     tx.commit().await?;
     let spent = total(runs.iter().map(|run| run.ledger.spent()))?;
     let promised = total(runs.iter().map(|_| plan.run_budget))?;
-    let run = |run: Run| RunLedger {
+    let run = |run: RunAccount| RunLedger {
         job: run.job,
         budget: run.ledger.budget().into(),
         spent: run.ledger.spent().into(),

@@ -97,7 +97,7 @@ pub struct State {
     pub(crate) has_witness: bool,
     /// Which of the services that share keys it is.
     pub(crate) service: Service,
-    pub(crate) office: Arc<shares::Office>,
+    pub(crate) sharing: Arc<shares::KeySharing>,
 }
 
 impl Program for State {
@@ -183,7 +183,7 @@ impl State {
                 peers.push((peer, base.peer(peer)?));
             }
         }
-        let office = shares::Office::open(service, &base, &config.sharing, peers).await?;
+        let sharing = shares::KeySharing::open(service, &base, &config.sharing, peers).await?;
         let state = Self {
             base,
             limits: config.limits,
@@ -191,7 +191,7 @@ impl State {
             in_the_making: keys::InTheMaking::default(),
             has_witness: common.peers.contains_key(&Service::Witness),
             service,
-            office: Arc::new(office),
+            sharing: Arc::new(sharing),
         };
         Ok(state)
     }

@@ -16,7 +16,7 @@ use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
 use fhaim_api::usage::Usage;
 use fhaim_platform::Failure;
-use fhaim_platform::extract::{Json, Octets, Path, Query, Receipts};
+use fhaim_platform::extract::{Json, Octets, Path, Query, ShownReceipts};
 use fhaim_platform::program::Program;
 use fhaim_platform::token::{Caller, Peer, User};
 use serde::Deserialize;
@@ -25,9 +25,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use crate::decryption::Call;
+use crate::decryption::DecryptionCall;
 use crate::holders::Consent;
-use crate::keys::Part;
+use crate::keys::PublicPart;
 use crate::store::audit;
 use crate::{
     State, answers, decryption, holders, keys, ledger, limits, shares, upload_keys, witness,
@@ -121,7 +121,7 @@ async fn create(
     Shared(state): Shared<State>,
     User(owner): User,
     Path(dataset): Path<Uuid>,
-    Receipts(receipts): Receipts,
+    ShownReceipts(receipts): ShownReceipts,
     Json(new): Json<NewKeySet>,
 ) -> Result<(StatusCode, axum::Json<KeySet>), Failure> {
     let (set, made) = keys::create(&state, dataset, owner, new, &receipts).await?;
@@ -147,7 +147,7 @@ async fn show(
     Shared(state): Shared<State>,
     caller: Caller,
     Path(dataset): Path<Uuid>,
-    Receipts(receipts): Receipts,
+    ShownReceipts(receipts): ShownReceipts,
 ) -> Result<axum::Json<KeySet>, Failure> {
     Ok(axum::Json(
         keys::show(&state, dataset, caller, &receipts).await?,
@@ -251,7 +251,9 @@ async fn public_key(
             keys::find(&state, dataset).await?
         }
     };
-    Ok(octets(keys::part(&state, &stored, Part::Public).await?))
+    Ok(octets(
+        keys::part(&state, &stored, PublicPart::Public).await?,
+    ))
 }
 
 /// The keys to compute with, for the computation service.
@@ -268,7 +270,9 @@ async fn evaluation_keys(
 ) -> Result<Response, Failure> {
     must_compute(&state, peer, dataset).await?;
     let stored = keys::find(&state, dataset).await?;
-    Ok(octets(keys::part(&state, &stored, Part::Evaluation).await?))
+    Ok(octets(
+        keys::part(&state, &stored, PublicPart::Evaluation).await?,
+    ))
 }
 
 /// Refuses a service that is none of the dataset's computation services: the second has no part in datasets
@@ -297,7 +301,7 @@ async fn show_receipt(
     Shared(state): Shared<State>,
     caller: Caller,
     Path(dataset): Path<Uuid>,
-    Receipts(receipts): Receipts,
+    ShownReceipts(receipts): ShownReceipts,
 ) -> Result<axum::Json<Receipt>, Failure> {
     let stored = match caller {
         Caller::User(user) => keys::find_held(&state, dataset, user).await?,
@@ -323,10 +327,10 @@ async fn begin(
     Shared(state): Shared<State>,
     peer: Peer,
     Path((dataset, job)): Path<(Uuid, Uuid)>,
-    Receipts(receipts): Receipts,
+    ShownReceipts(receipts): ShownReceipts,
     Json(new): Json<NewRun>,
 ) -> Result<axum::Json<RunStanding>, Failure> {
-    let call = Call {
+    let call = DecryptionCall {
         peer,
         dataset,
         job,
@@ -351,11 +355,11 @@ async fn attest(
     Shared(state): Shared<State>,
     peer: Peer,
     Path((dataset, job)): Path<(Uuid, Uuid)>,
-    Receipts(receipts): Receipts,
+    ShownReceipts(receipts): ShownReceipts,
     Json(witnessed): Json<Witnessed>,
 ) -> Result<axum::Json<Receipt>, Failure> {
     peer.must_be(Service::Witness)?;
-    let call = Call {
+    let call = DecryptionCall {
         peer,
         dataset,
         job,
@@ -381,11 +385,11 @@ async fn decrypt(
     Shared(state): Shared<State>,
     peer: Peer,
     Path((dataset, job)): Path<(Uuid, Uuid)>,
-    Receipts(receipts): Receipts,
+    ShownReceipts(receipts): ShownReceipts,
     Octets(body): Octets,
 ) -> Result<axum::Json<Decrypted>, Failure> {
     peer.must_be(Service::Computation)?;
-    let call = Call {
+    let call = DecryptionCall {
         peer,
         dataset,
         job,
@@ -408,7 +412,7 @@ async fn show_ledger(
     Shared(state): Shared<State>,
     User(owner): User,
     Path(dataset): Path<Uuid>,
-    Receipts(receipts): Receipts,
+    ShownReceipts(receipts): ShownReceipts,
 ) -> Result<axum::Json<DatasetLedger>, Failure> {
     let ledger = ledger::show(&state, dataset, owner, &receipts).await?;
     Ok(axum::Json(ledger))

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::State;
 use crate::audit::Asked;
-use crate::keys::{self, Stored};
+use crate::keys::{self, StoredKeySet};
 use crate::limits::DAY;
 use crate::problem::Refusal;
 use crate::shares;
@@ -87,7 +87,7 @@ pub(crate) async fn record(state: &State, entry: &Asked<'_>) -> Result<(), Failu
 /// # Errors
 /// [`Refusal::Signature`].
 pub fn signed(
-    stored: &Stored,
+    stored: &StoredKeySet,
     holder: u32,
     asked: &UploadKeyRequest,
 ) -> Result<SeedRequest, Failure> {

@@ -12,7 +12,7 @@ use fhaim_protocol::crypto::chain::Freeze;
 use fhaim_protocol::request::asked;
 use uuid::Uuid;
 
-use crate::decryption::{self, Call, Sent};
+use crate::decryption::{self, DecryptionCall, Sent};
 use crate::store::witnessed as store;
 use crate::{State, keys, ledger};
 
@@ -21,7 +21,11 @@ use crate::{State, keys, ledger};
 ///
 /// # Errors
 /// Frozen, restored, not found, as for a decryption; forbidden where the terms have no second computation service.
-pub async fn take(state: &State, call: &Call, new: &Witnessed) -> Result<Receipt, Failure> {
+pub async fn take(
+    state: &State,
+    call: &DecryptionCall,
+    new: &Witnessed,
+) -> Result<Receipt, Failure> {
     let stored = keys::find(state, call.dataset).await?;
     if !stored.terms.witness {
         return Err(Failure::forbidden());
@@ -47,7 +51,11 @@ pub async fn take(state: &State, call: &Call, new: &Witnessed) -> Result<Receipt
 ///
 /// # Errors
 /// A failure of the store.
-pub(crate) async fn digests(state: &State, call: &Call, sent: &Sent) -> Result<Digests, Failure> {
+pub(crate) async fn digests(
+    state: &State,
+    call: &DecryptionCall,
+    sent: &Sent,
+) -> Result<Digests, Failure> {
     let witness = word(state, (call.dataset, call.job), sent).await?;
     let sent = sent.digest.0;
     Ok(Digests { sent, witness })

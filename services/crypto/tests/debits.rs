@@ -11,8 +11,8 @@ use fhaim_api::Digest;
 use fhaim_api::keys::{Decrypted, NewRun};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
-use fhaim_crypto::decryption::{self, Call};
-use fhaim_crypto::keys::Part;
+use fhaim_crypto::decryption::{self, DecryptionCall};
+use fhaim_crypto::keys::PublicPart;
 use fhaim_crypto::{STEPS, State, keys, ledger};
 use fhaim_domain::Table;
 use fhaim_dp::Ladder;
@@ -24,7 +24,7 @@ use fhaim_protocol::computation::Computation;
 use fhaim_protocol::crypto::judge::Rules;
 use fhaim_protocol::crypto::{Digests, Judged, judge};
 use fhaim_protocol::encryption::Encryptor;
-use fhaim_protocol::holder::{self, Holder, Noise};
+use fhaim_protocol::holder::{self, Holder, HolderNoise};
 use fhaim_protocol::joint::join_uploads;
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
 use fhaim_protocol::sealing::SealingKey;
@@ -56,9 +56,13 @@ impl Setting {
         let stored = keys::find(&state, dataset).await.unwrap();
         let plan = terms(1).plan().unwrap();
         let params = plan.parameters().unwrap();
-        let public = keys::part(&state, &stored, Part::Public).await.unwrap();
+        let public = keys::part(&state, &stored, PublicPart::Public)
+            .await
+            .unwrap();
         let public = PublicKey::from_bytes(&params, &public).unwrap();
-        let evaluation = keys::part(&state, &stored, Part::Evaluation).await.unwrap();
+        let evaluation = keys::part(&state, &stored, PublicPart::Evaluation)
+            .await
+            .unwrap();
         let evaluation = EvaluationKeys::from_bytes(&params, &evaluation).unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(5);
         let columns = [2, 3].map(|n| (0..40).map(|i| i % n).collect());
@@ -67,7 +71,8 @@ impl Setting {
         let upload = UploadPlan::for_table(table.domain(), 40, ladder.plan(), &plan.set).unwrap();
         let key = UploadKey::random(&params, &mut rng).unwrap();
         let encryptor = Encryptor::sole(&public, &key);
-        let holder = Holder::new(&table, 600, Noise::Drawn(&ladder), encryptor, upload).unwrap();
+        let holder =
+            Holder::new(&table, 600, HolderNoise::Drawn(&ladder), encryptor, upload).unwrap();
         let upload = holder::encrypt(&holder, &mut rng, &|| ()).unwrap();
         let holders = Holders::one();
         let upload = join_uploads(table.domain(), &holders, &evaluation, &[upload]).unwrap();
@@ -87,8 +92,8 @@ impl Setting {
         setting
     }
 
-    fn call(&self) -> Call {
-        Call {
+    fn call(&self) -> DecryptionCall {
+        DecryptionCall {
             peer: Peer(Service::Computation),
             dataset: self.dataset,
             job: JOB,

@@ -10,9 +10,9 @@ use fhaim_api::dataset::WireTerms;
 use fhaim_api::keys::{KeySet, NewKeySet, NewRun, RunStanding, UploadKeyRequest};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
-use fhaim_crypto::decryption::{self, Call};
+use fhaim_crypto::decryption::{self, DecryptionCall};
 use fhaim_crypto::holders::{self, Consent};
-use fhaim_crypto::keys::Part;
+use fhaim_crypto::keys::PublicPart;
 use fhaim_crypto::{STEPS, State, keys, ledger, limits, upload_keys};
 use fhaim_he::{EvaluationKeys, RosterShape};
 use fhaim_platform::Failure;
@@ -75,7 +75,7 @@ async fn made(place: &Place, state: &State) -> KeySet {
 }
 
 async fn begin(state: &State, dataset: Uuid, job: u128) -> Result<RunStanding, Failure> {
-    let call = Call {
+    let call = DecryptionCall {
         peer: Peer(Service::Computation),
         dataset,
         job: Uuid::from_u128(job),
@@ -308,7 +308,9 @@ async fn each_holder_fetches_the_upload_key_of_its_switching_keys() {
     let set = made(&place, &state).await;
     let params = of_two().plan().unwrap().parameters().unwrap();
     let stored = keys::find(&state, set.dataset).await.unwrap();
-    let bytes = keys::part(&state, &stored, Part::Evaluation).await.unwrap();
+    let bytes = keys::part(&state, &stored, PublicPart::Evaluation)
+        .await
+        .unwrap();
     let evaluation = EvaluationKeys::from_bytes(&params, &bytes).unwrap();
     let roster = evaluation.roster().unwrap();
     assert_eq!(roster.shape(), RosterShape::Records(2));

@@ -10,8 +10,8 @@ use fhaim_api::Digest;
 use fhaim_api::keys::{NewRun, Receipt, RunStanding};
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::Service;
-use fhaim_crypto::decryption::{self, Call};
-use fhaim_crypto::keys::Part;
+use fhaim_crypto::decryption::{self, DecryptionCall};
+use fhaim_crypto::keys::PublicPart;
 use fhaim_crypto::store::audit;
 use fhaim_crypto::{STEPS, State, keys, ledger};
 use fhaim_platform::Failure;
@@ -28,7 +28,7 @@ async fn begin(
     job: u128,
     receipts: &[Receipt],
 ) -> Result<RunStanding, Failure> {
-    let call = Call {
+    let call = DecryptionCall {
         peer: Peer(Service::Computation),
         dataset,
         job: Uuid::from_u128(job),
@@ -70,7 +70,7 @@ async fn a_run_is_given_to_one_job_and_stays_its_own() {
         third.problem.to_string().contains("goes on with it"),
         "{third}"
     );
-    let call = Call {
+    let call = DecryptionCall {
         peer: Peer(Service::Computation),
         dataset: id,
         job: Uuid::from_u128(7),
@@ -87,7 +87,7 @@ async fn a_second_computation_service_has_no_part_in_datasets_without_one() {
     let place = Place::new().await;
     let state = place.open().await;
     let id = place.dataset(&state, 1).await;
-    let call = Call {
+    let call = DecryptionCall {
         peer: Peer(Service::Witness),
         dataset: id,
         job: Uuid::from_u128(7),
@@ -108,7 +108,7 @@ async fn what_is_not_decrypted_is_counted() {
     let recorder = telemetry::metrics().unwrap();
     let state = place.open().await;
     let id = place.dataset(&state, 1).await;
-    let call = |dataset: Uuid| Call {
+    let call = |dataset: Uuid| DecryptionCall {
         peer: Peer(Service::Computation),
         dataset,
         job: Uuid::from_u128(7),
@@ -272,7 +272,10 @@ async fn a_key_that_was_changed_where_it_is_kept_is_noticed() {
     let state = place.open().await;
     let id = place.dataset(&state, 1).await;
     let stored = keys::find(&state, id).await.unwrap();
-    for (part, name) in [(Part::Public, "public"), (Part::Evaluation, "evaluation")] {
+    for (part, name) in [
+        (PublicPart::Public, "public"),
+        (PublicPart::Evaluation, "evaluation"),
+    ] {
         let whole = keys::part(&state, &stored, part).await.unwrap();
         let file = find(&place.folder.path().join("blobs"), name).unwrap();
         let mut other = whole.to_vec();

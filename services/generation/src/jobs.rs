@@ -35,7 +35,7 @@ pub async fn create(
     let mut tx = state.base.store.begin().await?;
     let locked = lock_dataset(state, &mut tx, dataset).await?;
     if let Some(receipt) = &new.receipt {
-        let readable = chain::Receipt::try_from(receipt).is_ok();
+        let readable = chain::ChainReceipt::try_from(receipt).is_ok();
         if receipt.dataset != dataset || !readable || i64::try_from(receipt.height).is_err() {
             return Err(Refusal::Receipt.into());
         }

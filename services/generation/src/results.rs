@@ -48,7 +48,7 @@ pub async fn releases(
 
 fn itemise(
     schema: &Schema,
-    job: &fhaim_release::Job,
+    job: &fhaim_release::MechanismJob,
     released: Released,
 ) -> Result<ReleasedStatistic, Failure> {
     let Released {
@@ -289,7 +289,7 @@ mod tests {
         .unwrap();
         let told = |holders| {
             let rho = fhaim_dp::accounting::rho(1.0, 1e-9).unwrap();
-            let mut job = fhaim_release::Job::new(schema.domain().clone(), rho, 100);
+            let mut job = fhaim_release::MechanismJob::new(schema.domain().clone(), rho, 100);
             job.holders = fhaim_release::Holders::of_records(holders, 1).unwrap();
             let released = Released {
                 phase: String::new(),

@@ -20,8 +20,8 @@ use fhaim_platform::shutdown::Shutdown;
 use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
 use fhaim_protocol::generation;
-use fhaim_release::{Action, Batch, RunError, StoredBatch};
-use fhaim_synth::{Mechanisms, Outcome};
+use fhaim_release::{Action, ReleaseBatch, RunError, StoredBatch};
+use fhaim_synth::{Mechanisms, RunOutcome};
 use reqwest::Method;
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -206,7 +206,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Stores a batch before it is asked for.
-    async fn store(&self, batch: &Batch) -> Result<(), Stop> {
+    async fn store(&self, batch: &ReleaseBatch) -> Result<(), Stop> {
         let (job, progress) = (&self.lease.id, JobProgress::from(batch.progress));
         let mut tx = self.step().await?;
         batches::insert(&mut tx, job, batch, &progress).await?;
@@ -217,7 +217,7 @@ impl<'a> Attempt<'a> {
     /// Gets a batch released by the computation service: its integers, and the receipt of the
     /// ledger that has them. It is asked for once, and then looked at; again where that service
     /// no longer knows it, having been set back.
-    async fn ask(&self, batch: &Batch) -> Result<(Vec<Vec<i64>>, Receipt), Stop> {
+    async fn ask(&self, batch: &ReleaseBatch) -> Result<(Vec<Vec<i64>>, Receipt), Stop> {
         let first = batch
             .first()
             .ok_or_else(|| failed("a batch without a release"))?;
@@ -288,7 +288,7 @@ impl<'a> Attempt<'a> {
         &self,
         computation: &PeerClient,
         path: &str,
-        batch: &Batch,
+        batch: &ReleaseBatch,
         again: bool,
     ) -> Result<BatchStatus, Stop> {
         let wanted = batch::Batch {
@@ -325,7 +325,7 @@ impl<'a> Attempt<'a> {
         Ok(tx.commit().await?)
     }
 
-    async fn store_answers(&self, batch: &Batch, released: Released) -> Result<(), Stop> {
+    async fn store_answers(&self, batch: &ReleaseBatch, released: Released) -> Result<(), Stop> {
         let Released {
             answers,
             receipt,
@@ -349,7 +349,7 @@ impl<'a> Attempt<'a> {
     /// Stores the model, and then that the job is done.
     async fn finish(
         &self,
-        outcome: Box<Outcome>,
+        outcome: Box<RunOutcome>,
         last: JobProgress,
         spent: Rho,
     ) -> Result<(), Stop> {
@@ -381,7 +381,7 @@ struct Second<'a> {
     attempt: &'a Attempt<'a>,
     service: &'a PeerClient,
     path: &'a str,
-    batch: &'a Batch,
+    batch: &'a ReleaseBatch,
     /// Since when it has said so, if it has.
     said: Option<Instant>,
     looked: Instant,
@@ -392,7 +392,7 @@ impl<'a> Second<'a> {
     fn new(
         attempt: &'a Attempt<'a>,
         path: &'a str,
-        batch: &'a Batch,
+        batch: &'a ReleaseBatch,
     ) -> Result<Option<Self>, Stop> {
         if !attempt.task.terms.witness {
             return Ok(None);

@@ -21,5 +21,5 @@ mod wait;
 pub use backing::{Backing, postgres_server};
 pub use capture::{Capture, Message};
 pub use port::Port;
-pub use services::{Between, HOLDER, KEYSHARE, NAMES, PASSWORD, Services, Setting, WITNESS};
+pub use services::{Between, HOLDER, KEYSHARE, NAMES, PASSWORD, ServiceOptions, Services, WITNESS};
 pub use wait::until;

@@ -57,7 +57,7 @@ pub trait Between: Send + Sync {
 }
 
 /// How services are started and reached.
-pub struct Setting {
+pub struct ServiceOptions {
     /// The program.
     pub program: PathBuf,
     /// Who is on every link, between services and from the command.
@@ -72,7 +72,7 @@ pub struct Setting {
     pub keys: usize,
 }
 
-impl Setting {
+impl ServiceOptions {
     /// A program, and nobody between.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
@@ -92,26 +92,26 @@ pub struct Services {
     pub folder: TempDir,
     ports: [Port; ALL.len()],
     children: [Mutex<Option<Child>>; ALL.len()],
-    setting: Setting,
+    setting: ServiceOptions,
     capture: Option<Arc<Capture>>,
 }
 
 impl Services {
     /// Starts the services as processes of a program, and waits until they can do their work.
     pub fn start(program: impl Into<PathBuf>, backing: &Backing) -> Self {
-        Self::start_in(backing, Setting::new(program))
+        Self::start_in(backing, ServiceOptions::new(program))
     }
 
     /// As [`Services::start`], with a proxy on every link, between services and from the command.
     pub fn start_captured(program: impl Into<PathBuf>, backing: &Backing) -> Self {
-        Self::start_captured_in(backing, Setting::new(program))
+        Self::start_captured_in(backing, ServiceOptions::new(program))
     }
 
     /// As [`Services::start_captured`], in a setting, which has no one else between.
-    pub fn start_captured_in(backing: &Backing, setting: Setting) -> Self {
+    pub fn start_captured_in(backing: &Backing, setting: ServiceOptions) -> Self {
         let capture = Arc::new(Capture::default());
         let between: Arc<dyn Between> = capture.clone();
-        let setting = Setting {
+        let setting = ServiceOptions {
             between: Some(between),
             ..setting
         };
@@ -121,7 +121,7 @@ impl Services {
     }
 
     /// As [`Services::start`], in a setting.
-    pub fn start_in(backing: &Backing, setting: Setting) -> Self {
+    pub fn start_in(backing: &Backing, setting: ServiceOptions) -> Self {
         let services = Self {
             folder: TempDir::new().unwrap(),
             ports: std::array::from_fn(|_| Port::take()),

@@ -10,9 +10,9 @@ use fhaim_api::problem::ProblemKind;
 use fhaim_dp::{Debit, Entry, Rho};
 use fhaim_protocol::Error;
 use fhaim_protocol::crypto::chain::{self, Act, Freeze, ReceiptKey, Tip};
-use fhaim_protocol::crypto::history::{Begun, Link, Released, Ruling, Standing};
+use fhaim_protocol::crypto::history::{Begun, ChainLink, ChainState, Released, Ruling};
 use fhaim_protocol::crypto::judge::{Book, Grant, Rules};
-use fhaim_protocol::crypto::{Digests, Judged, Outcome, rule};
+use fhaim_protocol::crypto::{Digests, Judged, RequestOutcome, rule};
 use fhaim_protocol::request::{self, JobId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -134,7 +134,7 @@ impl Db {
             public_key: digest,
             evaluation_keys: digest,
         };
-        let link = Standing::new(DATASET).append(made).map_err(failure)?;
+        let link = ChainState::new(DATASET).append(made).map_err(failure)?;
         self.keys = Some(keys);
         self.rows.push(Rc::new(Row {
             kind: Kind::KeysMade,
@@ -158,7 +158,7 @@ impl Db {
         self.rows.iter().fold(0, |known, row| known | row.record)
     }
 
-    fn standing(&self) -> Result<Standing, Failure> {
+    fn standing(&self) -> Result<ChainState, Failure> {
         let tip = self.rows.last().map_or_else(Tip::default, |last| Tip {
             height: self.rows.len() as u64,
             head: last.head,
@@ -168,7 +168,7 @@ impl Db {
         let acts: Vec<Act> = rows
             .map(|row| serde_json::from_str(&row.act).map_err(broken))
             .collect::<Result<_, _>>()?;
-        Standing::read(DATASET, tip, acts).map_err(failure)
+        ChainState::read(DATASET, tip, acts).map_err(failure)
     }
 
     fn book(&self, rules: &Rules, job: JobId, run: u32) -> Result<Book, Failure> {
@@ -190,7 +190,7 @@ impl Db {
     fn append(
         &mut self,
         w: &W,
-        link: &Link,
+        link: &ChainLink,
         answers: Option<&[Vec<i64>]>,
     ) -> Result<Known, Failure> {
         let same = link.tip.height == self.rows.len() as u64 + 1;
@@ -466,13 +466,13 @@ async fn attempt(
         e => refused(&e.to_string()),
     })?;
     let ruling = match judged {
-        Judged::Done(Outcome::Repeated(answers)) => {
+        Judged::Done(RequestOutcome::Repeated(answers)) => {
             let known = knowledge(w, &db, envelope.known);
             w.ghost.borrow_mut().answered("a repetition", known);
             let receipt = receipt(keys, standing.tip());
             return Ok(decrypted(answers, receipt, db.released(job)));
         }
-        Judged::Done(Outcome::Ruled(ruling)) => {
+        Judged::Done(RequestOutcome::Ruled(ruling)) => {
             if ruling.answers().is_none() {
                 w.ghost.borrow_mut().disagreement();
             }
@@ -572,7 +572,7 @@ fn check_ruling(w: &W, ruling: &Ruling, (look, keys): (&Look, u64), sent: &[u8; 
 }
 
 /// Refuses where the dataset is frozen.
-fn check_open(w: &W, standing: &Standing) -> Result<(), Failure> {
+fn check_open(w: &W, standing: &ChainState) -> Result<(), Failure> {
     match w.is(Mutant::CryptoReleasesWhileFrozen) {
         true => Ok(()),
         false => standing.check_open().map_err(failure),
@@ -668,7 +668,7 @@ async fn check_receipts(w: &W, receipts: &[String]) -> Result<(), Failure> {
     for header in receipts {
         let invalid = || Failure::new(ProblemKind::Invalid, "a receipt that is none");
         let receipt = Receipt::from_header(header.as_bytes()).ok_or_else(invalid)?;
-        let shown = chain::Receipt::try_from(&receipt).map_err(|_| invalid())?;
+        let shown = chain::ChainReceipt::try_from(&receipt).map_err(|_| invalid())?;
         if shown.dataset != DATASET {
             return Err(invalid());
         }
@@ -709,11 +709,11 @@ async fn freeze(w: &W, reason: Freeze) -> Failure {
 
 /// A service that takes the sender's word for positions: it checks that numbers are new, and nothing
 /// about where they are.
-fn trusting(w: &W, book: &Book, look: &Look, body: &[u8]) -> Result<Outcome, Error> {
+fn trusting(w: &W, book: &Book, look: &Look, body: &[u8]) -> Result<RequestOutcome, Error> {
     let next = book.window().placed().len();
     let numbers = look.releases.iter().map(|release| release.number as usize);
     if numbers.clone().all(|number| number < next) {
-        return Ok(Outcome::Repeated(
+        return Ok(RequestOutcome::Repeated(
             numbers.map(|n| book.answers()[n].clone()).collect(),
         ));
     }
@@ -740,5 +740,5 @@ fn trusting(w: &W, book: &Book, look: &Look, body: &[u8]) -> Result<Outcome, Err
         book: book.clone(),
     };
     let ruling = Ruling::release(book.clone(), entries, released);
-    Ok(Outcome::Ruled(Box::new(ruling)))
+    Ok(RequestOutcome::Ruled(Box::new(ruling)))
 }

@@ -11,8 +11,8 @@ use fhaim_api::batch::{self, BatchStatus};
 use fhaim_api::keys::Receipt;
 use fhaim_api::problem::ProblemKind;
 use fhaim_protocol::request::JobId;
-use fhaim_release::{Action, Batch, Run, StoredBatch};
-use fhaim_synth::Outcome;
+use fhaim_release::{Action, MechanismRun, ReleaseBatch, StoredBatch};
+use fhaim_synth::RunOutcome;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -406,7 +406,7 @@ async fn drive(w: &W, lease: &Lease) -> Result<(), Stop> {
     let failed = |error: &dyn std::fmt::Display| Stop::Failed(error.to_string());
     let machine = w.setting.start().map_err(|e| failed(&e))?;
     let job = w.setting.plan.job.clone();
-    let mut run = Run::new(machine, job, stored).map_err(|e| failed(&e))?;
+    let mut run = MechanismRun::new(machine, job, stored).map_err(|e| failed(&e))?;
     loop {
         w.pause().await;
         match run.advance().map_err(|e| failed(&e))? {
@@ -438,7 +438,7 @@ async fn begin(w: &W, lease: &Lease) -> Result<Vec<StoredBatch>, Stop> {
     Ok(stored.collect::<Result<_, Failure>>()?)
 }
 
-async fn store(w: &W, lease: &Lease, batch: &Batch) -> Result<(), Stop> {
+async fn store(w: &W, lease: &Lease, batch: &ReleaseBatch) -> Result<(), Stop> {
     w.tx(&w.generation, |db| {
         let job = db.step(w, lease)?;
         if job.batches.len() != batch.number {
@@ -453,7 +453,11 @@ async fn store(w: &W, lease: &Lease, batch: &Batch) -> Result<(), Stop> {
 
 /// Gets a batch released by the computation service. It is asked for once, and then looked at;
 /// again where that service no longer knows it, having been set back.
-async fn ask(w: &W, lease: &Lease, batch: &Batch) -> Result<(Vec<Vec<i64>>, Receipt, Known), Stop> {
+async fn ask(
+    w: &W,
+    lease: &Lease,
+    batch: &ReleaseBatch,
+) -> Result<(Vec<Vec<i64>>, Receipt, Known), Stop> {
     let contradiction = || Stop::Failed("a batch without a release".to_owned());
     let (job, number) = (lease.id, batch.first().ok_or_else(contradiction)?);
     let put = |again| {
@@ -563,7 +567,7 @@ fn stop_of(failure: &Failure) -> Stop {
 async fn store_answers(
     w: &W,
     lease: &Lease,
-    batch: &Batch,
+    batch: &ReleaseBatch,
     answers: &[Vec<i64>],
     receipt: Receipt,
     known: Known,
@@ -584,7 +588,7 @@ async fn store_answers(
 async fn finish(
     w: &W,
     lease: &Lease,
-    outcome: Box<Outcome>,
+    outcome: Box<RunOutcome>,
     spent: fhaim_dp::Rho,
 ) -> Result<(), Stop> {
     if outcome.spent != spent {

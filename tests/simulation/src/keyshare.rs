@@ -8,10 +8,10 @@ use crate::world::{Envelope, Failure, W};
 use fhaim_api::keys::Witnessed;
 use fhaim_api::problem::ProblemKind;
 use fhaim_protocol::Error;
+use fhaim_protocol::committee::member::{Assignment, Promised};
+use fhaim_protocol::committee::state::{RunRecord, SharedDatasetState};
 use fhaim_protocol::crypto::chain::{Act, Freeze, Tip};
-use fhaim_protocol::crypto::history::{Link, Standing};
-use fhaim_protocol::panel::docket::{Docket, Record};
-use fhaim_protocol::panel::seat::{Assignment, Promised};
+use fhaim_protocol::crypto::history::{ChainLink, ChainState};
 use fhaim_protocol::request::{self, DecryptRequest, JobId};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -65,24 +65,24 @@ fn refused(error: Error) -> Failure {
 }
 
 impl Db {
-    fn standing(&self) -> Result<Standing, Failure> {
+    fn standing(&self) -> Result<ChainState, Failure> {
         let acts = self.acts.iter().map(|act| Act::clone(act));
         let acts = acts.filter(|act| !matches!(act, Act::Released { .. }));
-        Standing::read(DATASET, self.tip, acts.collect::<Vec<_>>()).map_err(refused)
+        ChainState::read(DATASET, self.tip, acts.collect::<Vec<_>>()).map_err(refused)
     }
 
-    fn record(&self, w: &W, job: JobId) -> Result<Record, Failure> {
+    fn record(&self, w: &W, job: JobId) -> Result<SharedDatasetState, Failure> {
         let (rules, standing) = (w.setting.rules.clone(), self.standing()?);
         standing.check_open().map_err(refused)?;
         let has_run = standing.run(job).is_some();
-        let mut record = Record::read(rules, SERVICES, standing);
+        let mut record = SharedDatasetState::read(rules, SERVICES, standing);
         if has_run {
             let acts = self.acts.iter().map(|act| Act::clone(act));
             let of = |act: &Act| matches!(act, Act::Released { job: of, .. } if *of == job);
             let released = acts.filter(|act| of(act));
             let promised = self.promises.get(&job).copied();
-            let docket = Docket::read(&record, job, released, promised).map_err(refused)?;
-            record.restore(docket);
+            let run_record = RunRecord::read(&record, job, released, promised).map_err(refused)?;
+            record.restore(run_record);
         }
         Ok(record)
     }
@@ -117,7 +117,7 @@ impl Db {
         Ok(())
     }
 
-    fn append(&mut self, w: &W, link: Option<Link>) {
+    fn append(&mut self, w: &W, link: Option<ChainLink>) {
         if let Some(link) = link {
             let frozen = ghost::frozen(self.acts.iter().map(|act| Act::clone(act)));
             let mut checks = w.ghost.borrow_mut();
@@ -191,7 +191,7 @@ async fn share(
     Ok(Envelope::new(&(), 0))
 }
 
-fn hear(record: &mut Record, job: JobId, request: [u8; 32]) -> Result<(), Failure> {
+fn hear(record: &mut SharedDatasetState, job: JobId, request: [u8; 32]) -> Result<(), Failure> {
     for service in 0..SERVICES {
         let promised = Promised {
             service,
@@ -229,7 +229,7 @@ fn promise(
     }
     judged.map_err(refused)?;
     hear(&mut record, job, digest)?;
-    if let Some(promised) = record.docket(job).and_then(Docket::promised) {
+    if let Some(promised) = record.run_record(job).and_then(RunRecord::promised) {
         db.promises.insert(job, promised);
     }
     Ok(())

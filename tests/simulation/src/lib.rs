@@ -72,7 +72,7 @@ pub use report::Counts;
 use crate::faults::Faults;
 use crate::holder::End;
 use crate::roster::Roster;
-use crate::setting::Setting;
+use crate::setting::Scenario;
 use crate::world::{Node, Task, W, Wait, World};
 use fhaim_synth::MechanismName;
 use rand::{Rng, SeedableRng};
@@ -200,7 +200,7 @@ pub struct Played {
 /// Plays schedules, which share tables, ladders, keys and fits.
 #[derive(Default)]
 pub struct Simulation {
-    settings: HashMap<(MechanismName, u32, bool, bool), Rc<Setting>>,
+    settings: HashMap<(MechanismName, u32, bool, bool), Rc<Scenario>>,
 }
 
 /// Steps after the last fault within which every job must end.
@@ -225,7 +225,7 @@ impl Simulation {
         } = *options;
         let name = (mechanism, runs, encrypted, witness);
         let setting = self.settings.entry(name);
-        let new = || Rc::new(Setting::new(mechanism, runs, encrypted, witness));
+        let new = || Rc::new(Scenario::new(mechanism, runs, encrypted, witness));
         let setting = Rc::clone(setting.or_insert_with(new));
         let with = (options.mutant, keyshare);
         let all = Node::all(witness, keyshare);

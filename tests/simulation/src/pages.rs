@@ -7,13 +7,13 @@ use fhaim_domain::Table;
 use fhaim_dp::{Ladder, PAGE, Span};
 use fhaim_he::{Parameters, RosterShape, SecretKey, UploadKey, coefficient};
 use fhaim_protocol::Error;
-use fhaim_protocol::computation::{Answer, Computation};
+use fhaim_protocol::computation::{Computation, SealedBatch};
 use fhaim_protocol::crypto::judge::{Book, Rules};
 use fhaim_protocol::crypto::{Decryptor, Digests, Judged, PagePlace, judge, open};
 use fhaim_protocol::encryption::{Encryption, Encryptor};
-use fhaim_protocol::holder::{self, Holder, Noise};
+use fhaim_protocol::holder::{self, Holder, HolderNoise};
 use fhaim_protocol::joint::join_uploads;
-use fhaim_protocol::request::{DecryptRequest, JobId, PageCodec, Part, SealedPage};
+use fhaim_protocol::request::{DecryptRequest, JobId, PageCodec, PageSpan, SealedPage};
 use fhaim_protocol::sealing::{Context, SealingKey};
 use fhaim_protocol::terms::Plan;
 use fhaim_protocol::upload::UploadPlan;
@@ -88,7 +88,7 @@ pub(crate) struct Look {
 
 /// A page of a request: its parts, and the digest of what carries its values.
 pub(crate) struct LookedPage {
-    pub parts: Vec<Part>,
+    pub parts: Vec<PageSpan>,
     pub digest: [u8; 32],
 }
 
@@ -370,7 +370,7 @@ impl Encrypted {
             Encryption::RosterKey => Encryptor::of_roster(&own),
         };
         let bound = u64::MAX;
-        let holder = Holder::new(table, bound, Noise::Drawn(ladder), encryptor, upload);
+        let holder = Holder::new(table, bound, HolderNoise::Drawn(ladder), encryptor, upload);
         let upload = holder::encrypt(&holder.expect("the plan is the table's"), rng, &|| ());
         let upload = upload.expect("records can be encrypted");
         let upload = join_uploads(&domain, &Holders::one(), &keys, &[upload]);
@@ -390,7 +390,7 @@ impl Encrypted {
         key: &SealingKey,
     ) -> Result<(Bytes, Window), Error> {
         let answer = self.computation.answer(window, requests, key);
-        let Answer { request, window } = answer?;
+        let SealedBatch { request, window } = answer?;
         Ok((request.to_bytes(&self.params).into(), window))
     }
 }
@@ -528,7 +528,7 @@ fn forge<K: PageCodec>(
     spoil: impl Fn(&mut K::Page),
 ) -> Option<Bytes> {
     let mut request = DecryptRequest::from_bytes(codec, body).ok()?;
-    let parts = |request: &mut DecryptRequest<K::Page>, change: &dyn Fn(&mut Part)| {
+    let parts = |request: &mut DecryptRequest<K::Page>, change: &dyn Fn(&mut PageSpan)| {
         let pages = request.pages.iter_mut();
         pages.flat_map(|page| &mut page.parts).for_each(change);
     };

@@ -7,8 +7,8 @@ use fhaim_dp::{Allocator, Ladder, LadderPlan, PAGE};
 use fhaim_protocol::crypto::judge::Rules;
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::terms::{Plan, Terms};
-use fhaim_release::{Job, Machine, Progress, ReleaseRequest, Statistic};
-use fhaim_synth::{AnyMachine, Error, MechanismName, Mechanisms, Next, Outcome, exact};
+use fhaim_release::{Machine, MechanismJob, ReleaseRequest, RunProgress, Statistic};
+use fhaim_synth::{AnyMachine, Error, MechanismName, MechanismStep, Mechanisms, RunOutcome, exact};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use sha2::{Digest, Sha256};
@@ -29,7 +29,7 @@ const SCHEMA: &str = r#"{"name":"t","columns":[
     {"name":"c","kind":"categorical","categories":["1","2"]}]}"#;
 
 /// A dataset: its terms, its table, and how its pages are made and read.
-pub(crate) struct Setting {
+pub(crate) struct Scenario {
     pub plan: Plan,
     pub rules: Rules,
     pub runs: Arc<Vec<Undisturbed>>,
@@ -41,22 +41,22 @@ pub(crate) struct Setting {
 pub(crate) struct Undisturbed {
     /// Each batch asked for, where the mechanism stood, and the whole answers.
     pub batches: Vec<Batch>,
-    last: Progress,
-    outcome: Outcome,
+    last: RunProgress,
+    outcome: RunOutcome,
     /// SHA-256 of the saved model.
     pub model: [u8; 32],
 }
 
 pub(crate) struct Batch {
     pub requests: Vec<ReleaseRequest>,
-    pub progress: Progress,
+    pub progress: RunProgress,
     /// As the crypto service releases them.
     pub released: Vec<Vec<i64>>,
     /// With what is public of them.
     pub whole: Vec<Vec<i64>>,
 }
 
-impl Setting {
+impl Scenario {
     pub(crate) fn new(mechanism: MechanismName, runs: u32, encrypted: bool, witness: bool) -> Self {
         let mut terms = Terms::new(schema(), 8.0, 1e-9, 64);
         terms.mechanism = mechanism.to_string();
@@ -173,7 +173,7 @@ pub(crate) fn public_part(statistic: &Statistic, cells: usize) -> Vec<i64> {
 
 impl Undisturbed {
     /// Whether an outcome is this run's.
-    pub(crate) fn is(&self, outcome: &Outcome) -> bool {
+    pub(crate) fn is(&self, outcome: &RunOutcome) -> bool {
         self.outcome.releases == outcome.releases
     }
 
@@ -186,7 +186,7 @@ impl Undisturbed {
         loop {
             let answers = batches.last().map_or(&[][..], |batch| &batch.whole);
             match machine.step(answers).expect("honest answers are accepted") {
-                Next::Release(requests) => {
+                MechanismStep::Release(requests) => {
                     let answers = requests.iter().map(|request| source.answer(request));
                     let (released, whole) = answers.unzip();
                     batches.push(Batch {
@@ -196,7 +196,7 @@ impl Undisturbed {
                         whole,
                     });
                 }
-                Next::Done(outcome) => {
+                MechanismStep::Done(outcome) => {
                     debug_assert!(ladder.plan().positions() <= ladder.plan().pages() * PAGE);
                     return Self {
                         batches,
@@ -220,14 +220,14 @@ struct Remembering {
     history: Vec<Vec<Vec<i64>>>,
     disturbed: Option<Box<AnyMachine>>,
     name: MechanismName,
-    job: Job,
+    job: MechanismJob,
 }
 
 impl Machine for Remembering {
-    type Outcome = Outcome;
+    type Outcome = RunOutcome;
     type Error = Error;
 
-    fn step(&mut self, answers: &[Vec<i64>]) -> Result<Next, Error> {
+    fn step(&mut self, answers: &[Vec<i64>]) -> Result<MechanismStep, Error> {
         self.history.push(answers.to_vec());
         if let Some(machine) = &mut self.disturbed {
             return machine.step(answers);
@@ -244,8 +244,8 @@ impl Machine for Remembering {
             return self.play();
         };
         Ok(match run.batches.get(self.steps - 1) {
-            Some(batch) => Next::Release(batch.requests.clone()),
-            None => Next::Done(Box::new(Outcome {
+            Some(batch) => MechanismStep::Release(batch.requests.clone()),
+            None => MechanismStep::Done(Box::new(RunOutcome {
                 model: run.outcome.model.clone(),
                 releases: run.outcome.releases.clone(),
                 spent: run.outcome.spent,
@@ -254,7 +254,7 @@ impl Machine for Remembering {
         })
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> RunProgress {
         if let Some(machine) = &self.disturbed {
             return machine.progress();
         }
@@ -266,7 +266,7 @@ impl Machine for Remembering {
 
 impl Remembering {
     /// The real mechanism, from its beginning to here.
-    fn play(&mut self) -> Result<Next, Error> {
+    fn play(&mut self) -> Result<MechanismStep, Error> {
         let mut machine = self.name.start(self.job.clone())?;
         let (last, before) = self.history.split_last().expect("a step was pushed");
         for answers in before {

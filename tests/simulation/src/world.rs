@@ -6,11 +6,11 @@
 
 use crate::ghost::{Ghost, Known};
 use crate::roster::Roster;
-use crate::setting::Setting;
+use crate::setting::Scenario;
 use crate::{Counts, Mutant, computation, crypto, generation, holder, keyshare, upload};
 use fhaim_api::problem::ProblemKind;
 use fhaim_protocol::Error;
-use fhaim_protocol::crypto::chain::Receipt;
+use fhaim_protocol::crypto::chain::ChainReceipt;
 use rand::{Rng, SeedableRng};
 use rand_chacha::{ChaCha8Rng, ChaCha20Rng};
 use serde::de::DeserializeOwned;
@@ -185,7 +185,7 @@ impl<T: Clone + Default> Store<T> {
 
 /// Everything but the tasks.
 pub(crate) struct World {
-    pub setting: Rc<Setting>,
+    pub setting: Rc<Scenario>,
     pub mutant: Option<Mutant>,
     pub holder: Store<holder::Db>,
     pub computation: Store<computation::Db>,
@@ -244,7 +244,7 @@ const PATIENCE: u64 = 120;
 
 impl World {
     pub(crate) fn new(
-        setting: Rc<Setting>,
+        setting: Rc<Scenario>,
         (mutant, has_keyshare): (Option<Mutant>, bool),
         (roster, roster_rng): (Roster, ChaCha20Rng),
         seed: u64,
@@ -593,7 +593,7 @@ impl World {
     }
 
     /// Verifies a receipt, or remembers that it did.
-    pub(crate) fn verify(&self, receipt: &Receipt, key: &[u8; 32]) -> Result<(), Error> {
+    pub(crate) fn verify(&self, receipt: &ChainReceipt, key: &[u8; 32]) -> Result<(), Error> {
         let tip = receipt.tip;
         let name = (tip.height, tip.head, receipt.signature, *key);
         if !self.verified.borrow().contains(&name) {

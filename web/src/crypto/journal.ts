@@ -33,7 +33,7 @@ interface Sealed {
 export class Journal {
   readonly digests = new Map<string, Uint8Array<ArrayBuffer>>();
   /** The upload key, once there is one. */
-  holderKey: string | undefined;
+  uploadKey: string | undefined;
   /** Confirmed since the last write. */
   private fresh: string[] = [];
   private timer: ReturnType<typeof setTimeout> | undefined;
@@ -48,7 +48,7 @@ export class Journal {
     for (const { objects, digests, sealed } of entries) {
       if (sealed) {
         this.digests.clear();
-        this.holderKey = await opened(sealed);
+        this.uploadKey = await opened(sealed);
       }
       objects.forEach((object, place) => {
         this.digests.set(object, digests.slice(place * DIGEST_BYTES, (place + 1) * DIGEST_BYTES));
@@ -57,13 +57,13 @@ export class Journal {
   }
 
   /** Begins again, under another upload key. */
-  async begin(holderKey: string): Promise<void> {
+  async begin(uploadKey: string): Promise<void> {
     this.digests.clear();
     this.fresh = [];
-    this.holderKey = holderKey;
+    this.uploadKey = uploadKey;
     if (!this.database) return;
     const entry = { dataset: this.dataset, objects: [], digests: new Uint8Array() };
-    append(this.database, { ...entry, sealed: await sealed(holderKey) });
+    append(this.database, { ...entry, sealed: await sealed(uploadKey) });
   }
 
   confirm(object: string, digest: Uint8Array<ArrayBuffer>): void {

@@ -71,8 +71,8 @@ export type Request =
   | { op: "part"; terms: Terms; part: number }
   | { op: "plan"; terms: Terms; records: number }
   | { op: "compose"; costs: string[]; delta: number }
-  | { op: "holder-key"; terms: Terms }
-  | { op: "prepare"; terms: Terms; holder_key: string }
+  | { op: "upload-key"; terms: Terms }
+  | { op: "prepare"; terms: Terms; upload_key: string }
   | { op: "encrypt"; object: string }
   | { op: "rehearse"; parameter_set: number; objects: number }
   | { op: "report"; file: string; facts: [string, string][] };

@@ -84,12 +84,12 @@ export class HolderSession {
   }
 
   /** A new upload key: a secret, which every worker of an upload is given, and nobody else. */
-  holderKey(terms: Terms): Promise<string> {
-    return this.ask({ op: "holder-key", terms });
+  uploadKey(terms: Terms): Promise<string> {
+    return this.ask({ op: "upload-key", terms });
   }
 
-  prepare(terms: Terms, publicKey: Blob, holder_key: string): Promise<number> {
-    return this.ask({ op: "prepare", terms, holder_key }, publicKey);
+  prepare(terms: Terms, publicKey: Blob, upload_key: string): Promise<number> {
+    return this.ask({ op: "prepare", terms, upload_key }, publicKey);
   }
 
   encrypt(object: string): Promise<Encrypted> {

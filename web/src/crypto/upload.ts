@@ -151,7 +151,7 @@ export class Upload {
     );
     await this.journal.load();
     this.journal.forget(missing);
-    const own = await this.holderKey(first.session);
+    const own = await this.uploadKey(first.session);
     await Promise.all([first, ...(await Promise.all(others))].map(({ session }) =>
       session.prepare(this.dataset.terms, key, own),
     ));
@@ -166,9 +166,9 @@ export class Upload {
   }
 
   /** The upload key. An upload that was begun before continues under its key. */
-  private async holderKey(session: HolderSession): Promise<string> {
-    if (this.journal.digests.size > 0 && this.journal.holderKey) return this.journal.holderKey;
-    const key = await session.holderKey(this.dataset.terms);
+  private async uploadKey(session: HolderSession): Promise<string> {
+    if (this.journal.digests.size > 0 && this.journal.uploadKey) return this.journal.uploadKey;
+    const key = await session.uploadKey(this.dataset.terms);
     await this.journal.begin(key);
     return key;
   }

@@ -10,7 +10,7 @@ mod work;
 use std::path::PathBuf;
 
 use fhaim_cli::in_process::{
-    self, Done, Draft, Endpoints, Evaluate, Fit, RecordBound, Sample, Secret, Upload,
+    self, Done, DraftRequest, Endpoints, Evaluate, Fit, RecordBound, Sample, Secret, UploadRequest,
 };
 use fhaim_domain::Schema;
 use pyo3::{prelude::*, types::PyBytes};
@@ -53,7 +53,7 @@ fn draft(
     delta: f64,
     tell: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(String, Vec<String>, Vec<String>)> {
-    let work = Draft {
+    let work = DraftRequest {
         table: table.0,
         name,
         target,
@@ -198,7 +198,7 @@ fn upload(
     reading: &Reading,
     tell: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Vec<String>> {
-    let work = Upload {
+    let work = UploadRequest {
         table: table.0,
         dataset,
         endpoints: Endpoints {

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use fhaim_cli::in_process::{Done, Failure, Listener};
+use fhaim_cli::in_process::{Done, WorkFailure, Listener};
 use pyo3::{create_exception, exceptions::PyException, prelude::*};
 
 create_exception!(
@@ -62,7 +62,7 @@ impl Listener for Post {
 pub fn follow<T: Send + 'static>(
     py: Python<'_>,
     tell: Option<&Bound<'_, PyAny>>,
-    work: impl FnOnce(&Arc<dyn Listener>) -> Result<Done<T>, Failure> + Send + 'static,
+    work: impl FnOnce(&Arc<dyn Listener>) -> Result<Done<T>, WorkFailure> + Send + 'static,
 ) -> PyResult<Done<T>> {
     let post = Arc::new(Post::default());
     let listener: Arc<dyn Listener> = post.clone();
@@ -93,11 +93,11 @@ fn pass_on(post: &Post, tell: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     Ok(())
 }
 
-fn refused(failure: Failure) -> PyErr {
+fn refused(failure: WorkFailure) -> PyErr {
     let reason = failure.to_string();
     let way_out = match failure {
-        Failure::Refused { way_out, .. } => way_out,
-        Failure::Stopped => None,
+        WorkFailure::Refused { way_out, .. } => way_out,
+        WorkFailure::Stopped => None,
     };
     Refused::new_err((reason, way_out))
 }

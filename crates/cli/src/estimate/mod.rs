@@ -13,11 +13,11 @@ use fhaim_protocol::{
     counts::CountTables,
     encryption::{Encryption, Form},
     part::PartPlan,
-    roster::Contribution,
+    roster::ContributionKind,
     terms::encryption,
     upload::UploadPlan,
 };
-use fhaim_release::{Holders, Job};
+use fhaim_release::{Holders, MechanismJob};
 use fhaim_synth::{ExpectedBatch, ExpectedFit, MechanismName, drawing_threads};
 use serde::Serialize;
 
@@ -46,9 +46,9 @@ pub struct Load {
     /// Whether the upload has columns of records, which are multiplied.
     records: bool,
     /// What holders do.
-    upload: Work,
+    upload: ExpectedWork,
     /// What is done for each batch, and then with its answers.
-    stages: Vec<Work>,
+    stages: Vec<ExpectedWork>,
     /// Sizes of the attributes, and cells of the largest model that is expected.
     sizes: Vec<usize>,
     model_cells: usize,
@@ -59,7 +59,7 @@ pub struct Load {
 
 /// How often a run does what takes its time, as it is expected before anything is known of the table.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
-pub struct Work {
+pub struct ExpectedWork {
     /// Switching keys that are made.
     pub keys: f64,
     /// Ciphertexts of columns or counts, and of noise.
@@ -114,7 +114,7 @@ pub struct Estimate {
     /// Seconds from the run's start until this was said: of reading the table, and measuring.
     pub said_seconds: f64,
     /// What is expected to be done,
-    pub work: Work,
+    pub work: ExpectedWork,
     /// and how fast this machine is.
     pub speeds: Speeds,
 }
@@ -126,16 +126,16 @@ pub struct Estimate {
 /// What cannot be planned.
 pub fn load(
     mechanism: MechanismName,
-    job: &Job,
+    job: &MechanismJob,
     domain: &Domain,
     records: usize,
-    contribution: Contribution,
+    contribution: ContributionKind,
 ) -> Result<Load, Error> {
     let count = job.holders.count();
     let uploads = match (contribution, job.holders.owners()) {
-        (Contribution::Counts, _) => RosterShape::Counts(count as usize),
-        (Contribution::Records, None) => RosterShape::Records(count as usize),
-        (Contribution::Records, Some(_)) => RosterShape::Columns(count as usize),
+        (ContributionKind::Counts, _) => RosterShape::Counts(count as usize),
+        (ContributionKind::Records, None) => RosterShape::Records(count as usize),
+        (ContributionKind::Records, Some(_)) => RosterShape::Columns(count as usize),
     };
     let holders = match job.holders.owners() {
         // Which holder has which of a coarser domain's columns makes little difference to sizes.
@@ -145,7 +145,7 @@ pub fn load(
         }
         _ => job.holders.clone(),
     };
-    let job = Job {
+    let job = MechanismJob {
         domain: domain.clone(),
         holders,
         ..job.clone()
@@ -161,7 +161,7 @@ pub fn load(
     let uploaded = shape.uploaded();
     let expected = mechanism.expected(&job, records)?;
     let polynomials = usize::try_from(uploaded / shape.residues.max(1)).unwrap_or(usize::MAX);
-    let records_uploaded = contribution == Contribution::Records;
+    let records_uploaded = contribution == ContributionKind::Records;
     let form = Form {
         encryption: match count {
             1 => Encryption::OwnKey,
@@ -176,16 +176,16 @@ pub fn load(
         set,
         layout: shape.layout,
         records: records_uploaded,
-        upload: Work {
+        upload: ExpectedWork {
             keys: shape.keys() as f64,
             encryptions: uploaded as f64,
             samples: (ladder.samples() * count as usize) as f64,
             vectors: shape.contents() as f64,
             conversions: match contribution {
-                Contribution::Records => 0.0,
-                Contribution::Counts => shape.contents() as f64,
+                ContributionKind::Records => 0.0,
+                ContributionKind::Counts => shape.contents() as f64,
             },
-            ..Work::default()
+            ..ExpectedWork::default()
         },
         stages: Vec::new(),
         sizes: domain.sizes().to_vec(),
@@ -344,7 +344,7 @@ impl Load {
     /// first merge of two leaves switches two polynomials for sums, and four for products, under each key that the
     /// leaves are under. The merges above switch one for every two leaves. Of counts all merges switch one. Each
     /// variance on a page is sealed and decrypted separately, with its own noise.
-    fn batch(&self, batch: &ExpectedBatch, shape: &Shape) -> Work {
+    fn batch(&self, batch: &ExpectedBatch, shape: &Shape) -> ExpectedWork {
         let slots = shape.layout.slots();
         let cells = batch.sums + batch.products;
         // The noise of the batch begins where that of the batch before ended.
@@ -353,7 +353,7 @@ impl Load {
         // Where cells are few, each level of a page's tree still takes one.
         let levels = pages as f64 * f64::from(shape.layout.stride().ilog2());
         let (residues, holders) = (shape.residues as f64, shape.holders() as f64);
-        let mut work = Work::default();
+        let mut work = ExpectedWork::default();
         if shape.chunks > 0 {
             let chunks = shape.chunks as f64;
             work.products = residues * chunks * batch.products as f64;
@@ -415,12 +415,12 @@ impl Load {
     /// A system without randomness.
     pub fn stages(&self) -> Result<Vec<f64>, Error> {
         let speeds = Speeds::measure(self)?;
-        let seconds = |stage: &Work| speeds.seconds(stage).iter().sum();
+        let seconds = |stage: &ExpectedWork| speeds.seconds(stage).iter().sum();
         Ok(self.stages.iter().map(seconds).collect())
     }
 }
 
-impl Work {
+impl ExpectedWork {
     /// Counts a fit.
     fn fit(&mut self, fit: &ExpectedFit) {
         self.fit_steps += fit.steps;
@@ -430,7 +430,7 @@ impl Work {
     }
 }
 
-impl Add for Work {
+impl Add for ExpectedWork {
     type Output = Self;
 
     fn add(self, other: Self) -> Self {
@@ -458,12 +458,12 @@ impl Add for Work {
 
 /// What a holder's upload will take on this machine.
 #[derive(Clone, Copy, Debug)]
-pub struct Upload {
+pub struct UploadEstimate {
     bytes: u64,
     seconds: f64,
 }
 
-impl Upload {
+impl UploadEstimate {
     /// The estimate of a part, of which a moment is measured.
     ///
     /// # Errors
@@ -479,7 +479,7 @@ impl Upload {
     }
 }
 
-impl fmt::Display for Upload {
+impl fmt::Display for UploadEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -8,19 +8,19 @@ use fhaim_domain::{Clique, Domain, Schema, Table, WriteOptions};
 use fhaim_dp::{Ladder, LadderPlan, Rho};
 use fhaim_he::{
     Cell, Combination, CountsLayout, DEGREE, EncryptedCounts, EncryptedTable, EvaluationKeys,
-    Evaluator, Factors, LEAVES_A_THREAD, Layout, PAGE, Page, Parameters, PublicKey, SecretKey,
-    SeededCiphertext, SquaredScore, UploadCiphertext, UploadKey, UploadSwitchKeys, Weights, Work,
-    seal,
+    EvaluationWork, Evaluator, Factors, LEAVES_A_THREAD, Layout, PAGE, PackedPage, Parameters,
+    PublicKey, SecretKey, SeededCiphertext, SquaredScore, UploadCiphertext, UploadKey,
+    UploadSwitchKeys, Weights, seal,
 };
 use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, Passes, fit_once};
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 use fhaim_synth::{Blocks, FittedModel, Mechanism, OneWaysOnly};
 use rand::{RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::{Load, PACKING_KEYS, Work as Todo};
+use super::{ExpectedWork as Todo, Load, PACKING_KEYS};
 use crate::{error::Error, holders::key_digests, randomness::system};
 
 /// The tables that are computed on, of so many record chunks each: all products of their columns. What a record chunk
@@ -219,7 +219,7 @@ struct Compute {
     product: f64,
     weighing: f64,
     alone: Alone,
-    page: Page,
+    page: PackedPage,
 }
 
 /// The keys of a sole holder's dataset.
@@ -286,12 +286,12 @@ impl Bench {
     }
 
     /// Seconds of a key switch and of a cell's products in a table of so many record chunks, and the page of all cells.
-    fn products(&self, chunks: usize) -> Result<(f64, f64, Page), Error> {
+    fn products(&self, chunks: usize) -> Result<(f64, f64, PackedPage), Error> {
         let layout = Layout::of_many(chunks, self.layout.stride())?;
         let mut sent = self.encrypted(COLUMNS * chunks)?.into_iter();
         let columns = (0..COLUMNS).map(|_| sent.by_ref().take(chunks).collect());
         let table = EncryptedTable::new(&self.params, layout, columns.collect())?;
-        let evaluator = Evaluator::new(&self.keys, layout).with_holder_keys(&self.switch_keys)?;
+        let evaluator = Evaluator::new(&self.keys, layout).with_switch_keys(&self.switch_keys)?;
         let all: Vec<Combination> = (0..COLUMNS).map(Combination::column).collect();
         let factors = Factors {
             left: &all,
@@ -365,7 +365,7 @@ impl Bench {
 
     /// Seconds of reading a ciphertext of noise, of switching it to the dataset's key, and of sealing and decrypting one
     /// of a page.
-    fn release(&self, page: &Page) -> Result<[f64; 3], Error> {
+    fn release(&self, page: &PackedPage) -> Result<[f64; 3], Error> {
         const NONE: fhaim_he::Error = fhaim_he::Error::OutOfRange("plaintext modulus");
         let (params, mut rng) = (&self.params, system()?);
         let sent = self.upload.encrypt(&vec![0; DEGREE], &mut rng)?;
@@ -400,10 +400,10 @@ impl Bench {
     }
 
     /// Seconds of the square of a page.
-    fn square(&self, page: &Page) -> Result<f64, Error> {
+    fn square(&self, page: &PackedPage) -> Result<f64, Error> {
         let evaluator = Evaluator::new(&self.keys, self.layout);
         let started = Instant::now();
-        SquaredScore::new(&evaluator, page.clone(), &mut Work::default())?;
+        SquaredScore::new(&evaluator, page.clone(), &mut EvaluationWork::default())?;
         Ok(started.elapsed().as_secs_f64())
     }
 }
@@ -421,11 +421,11 @@ fn least(mut work: impl FnMut() -> Result<(), Error>) -> Result<f64, Error> {
 
 /// As [`least`], with the page that comes of it and what was done for it.
 fn computed(
-    mut page: impl FnMut(&mut Work) -> fhaim_he::Result<Option<Page>>,
-) -> Result<(f64, Work, Page), Error> {
-    let mut best: Option<(f64, Work, Page)> = None;
+    mut page: impl FnMut(&mut EvaluationWork) -> fhaim_he::Result<Option<PackedPage>>,
+) -> Result<(f64, EvaluationWork, PackedPage), Error> {
+    let mut best: Option<(f64, EvaluationWork, PackedPage)> = None;
     for _ in 0..TIMES {
-        let mut work = Work::default();
+        let mut work = EvaluationWork::default();
         let started = Instant::now();
         let made = page(&mut work)?;
         let seconds = started.elapsed().as_secs_f64();
@@ -505,7 +505,7 @@ impl Synthetic {
 fn columns_estimated(table: &Table) -> Result<(f64, Arc<dyn FittedModel>), Error> {
     let domain = table.domain().clone();
     let columns = domain.len();
-    let job = Job::new(domain, Rho::from_f64_down(0.01)?, table.records() as u64);
+    let job = MechanismJob::new(domain, Rho::from_f64_down(0.01)?, table.records() as u64);
     let mut rng = ChaCha20Rng::seed_from_u64(0);
     let made = OneWaysOnly.run_in_the_clear(table, &job, &mut rng, &mut |_| ())?;
     let fitted = made.model.fit().map_or(0.0, |fit| fit.seconds);

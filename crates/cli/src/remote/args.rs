@@ -10,7 +10,7 @@ use crate::args::{
     DEFAULT_DELTA, DEFAULT_MODEL_MB, FormatArguments, StrictnessArguments, mechanism,
     with_mechanisms,
 };
-use crate::holders::Upload;
+use crate::holders::HolderUpload;
 use crate::input::Data;
 use crate::randomness::{Drawing, Randomness};
 
@@ -195,7 +195,7 @@ pub struct RosterArguments {
     /// What each holder uploads beside its noise: encrypted records, or encrypted counts of all pairs
     /// of columns; auto: whichever is smaller for the most records that a holder may have
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
-    pub contribution: Upload,
+    pub contribution: HolderUpload,
 }
 
 const DATASET_LIST_EXAMPLES: &str = "\

@@ -18,9 +18,9 @@ use fhaim_files::{
 };
 use fhaim_he::Layout;
 use fhaim_protocol::{
-    holder::check_records, panel::KeyService, roster::Contribution, terms::Terms,
+    committee::KeyService, holder::check_records, roster::ContributionKind, terms::Terms,
 };
-use fhaim_sdk::{Client, Journal, NoiseSource, Records, Source};
+use fhaim_sdk::{Client, Journal, NoiseSource, Records, UploadSource};
 use fhaim_synth::Mechanisms;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
@@ -216,9 +216,9 @@ pub async fn send(
     };
     let signer = match &dataset.terms.0.roster {
         None => None,
-        Some(_) => Some(Arc::new(login::holder_key(folder)?)),
+        Some(_) => Some(Arc::new(login::signing_key(folder)?)),
     };
-    let source = Source {
+    let source = UploadSource {
         records,
         noise,
         signer,
@@ -237,10 +237,10 @@ pub async fn send(
     }
     let digest = table_digest(data)?;
     let journal = Journal::open(&login::journal(folder, dataset.id), dataset.id, digest)?;
-    progress.say(&estimate::Upload::estimate(plan.set, &part)?.to_string());
+    progress.say(&estimate::UploadEstimate::estimate(plan.set, &part)?.to_string());
     let total = part.object_count() as u64;
     let phase = progress.counted("encrypt and upload", total, "objects");
-    let tell = |state: fhaim_sdk::Progress| phase.reach(state.done as u64);
+    let tell = |state: fhaim_sdk::UploadProgress| phase.reach(state.done as u64);
     let upload = client.upload(&dataset, &source, journal, &tell).await?;
     Ok(Sent {
         upload,
@@ -254,9 +254,9 @@ pub async fn send(
 pub fn read(
     (data, format, strictness): (&Data, &FormatArguments, &StrictnessArguments),
     schema: Schema,
-    contribution: Contribution,
+    contribution: ContributionKind,
 ) -> Result<Records, Error> {
-    if contribution == Contribution::Records {
+    if contribution == ContributionKind::Records {
         let table = input::table(data, schema, format, strictness)?;
         return Ok(Records::Table(Arc::new(table)));
     }
@@ -266,9 +266,11 @@ pub fn read(
         format,
         strictness,
     };
-    let tally = counting::tallies(source, &[counting::WHOLE])?.pop();
-    let tally = tally.ok_or(fhaim_protocol::Error::Object("a share without a tally"))?;
-    Ok(Records::Tally(Arc::new(tally)))
+    let pair_counts = counting::tallies(source, &[counting::WHOLE])?.pop();
+    let pair_counts = pair_counts.ok_or(fhaim_protocol::Error::Object(
+        "a share without a pair_counts",
+    ))?;
+    Ok(Records::Tally(Arc::new(pair_counts)))
 }
 
 /// SHA-256 of a table's text, a piece of it in memory at a time.

@@ -6,8 +6,8 @@ use fhaim_api::{dataset::Dataset, keys::KeySet, upload::UploadState};
 use fhaim_domain::Schema;
 use fhaim_files::{ask, can_ask};
 use fhaim_protocol::{
-    panel::KeyService,
-    roster::{Contribution, Member, Partition, Roster},
+    committee::KeyService,
+    roster::{ContributionKind, Member, Partition, Roster},
     terms::Terms,
 };
 use fhaim_sdk::{Client, Withdrawal, WithdrawnPart};
@@ -17,7 +17,7 @@ use super::{
     args::{ConsentArguments, JoinArguments, RosterArguments},
     login,
 };
-use crate::{error::Error, holders::Upload, output};
+use crate::{error::Error, holders::HolderUpload, output};
 
 /// `fhaim dataset join`.
 pub async fn join(arguments: &JoinArguments) -> Result<(), Error> {
@@ -26,7 +26,7 @@ pub async fn join(arguments: &JoinArguments) -> Result<(), Error> {
         account: account.id.to_string(),
         columns: arguments.columns.clone(),
         record_bound: arguments.record_bound,
-        key: login::holder_key(&login::folder()?)?.public(),
+        key: login::signing_key(&login::folder()?)?.public(),
     };
     eprintln!(
         "note: the fingerprint of this key is {}",
@@ -90,17 +90,17 @@ pub fn contribution(
     schema: &Schema,
     roster: Option<&Roster>,
     record_bound: u64,
-) -> Result<Contribution, Error> {
+) -> Result<ContributionKind, Error> {
     let by_columns = roster.is_some_and(|roster| roster.partition == Partition::Columns);
     match arguments.contribution {
-        Upload::Records => Ok(Contribution::Records),
-        Upload::Counts => Ok(Contribution::Counts),
-        Upload::Auto if by_columns => Ok(Contribution::Records),
-        Upload::Auto => {
+        HolderUpload::Records => Ok(ContributionKind::Records),
+        HolderUpload::Counts => Ok(ContributionKind::Counts),
+        HolderUpload::Auto if by_columns => Ok(ContributionKind::Records),
+        HolderUpload::Auto => {
             let bounds = roster.into_iter().flat_map(|roster| &roster.holders);
             let most = bounds.map(|member| member.record_bound).max();
             let most = usize::try_from(most.unwrap_or(record_bound)).unwrap_or(usize::MAX);
-            Ok(Contribution::smaller(schema.domain(), most.max(1))?)
+            Ok(ContributionKind::smaller(schema.domain(), most.max(1))?)
         }
     }
 }
@@ -112,7 +112,7 @@ pub async fn sign(arguments: &ConsentArguments) -> Result<(), Error> {
     eprint!("{}", agreement(&dataset));
     confirmed(arguments, "Sign these terms, and the keys made under them?")?;
     let set = client
-        .sign(&dataset, &login::holder_key(&login::folder()?)?)
+        .sign(&dataset, &login::signing_key(&login::folder()?)?)
         .await?;
     stand(arguments, &client, &dataset, Some(&set)).await
 }

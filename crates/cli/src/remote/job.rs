@@ -11,7 +11,7 @@ use fhaim_domain::counted;
 use fhaim_dp::accounting;
 use fhaim_files::{
     ask, can_ask,
-    progress::{Phase, Progress},
+    progress::{PhaseProgress, Progress},
 };
 use fhaim_sdk::Client;
 use uuid::Uuid;
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    output::{self, Staged},
+    output::{self, StagedFile},
 };
 
 /// Breaks of the event stream in a row before following a job is given up.
@@ -191,7 +191,7 @@ async fn watch(
 ) -> Result<(), Error> {
     let mut after = 0;
     let mut breaks = 0;
-    let mut phase: Option<Phase> = None;
+    let mut phase: Option<PhaseProgress> = None;
     loop {
         let broken = match client.events(id, after).await {
             Ok(mut events) => loop {
@@ -229,7 +229,7 @@ fn tell(
     event: &JobEvent,
     json: bool,
     progress: &Progress,
-    (phase, forecast): (&mut Option<Phase>, &mut Option<Forecast>),
+    (phase, forecast): (&mut Option<PhaseProgress>, &mut Option<Forecast>),
 ) -> Result<(), Error> {
     if json {
         return output::print_json_line(event);
@@ -334,13 +334,13 @@ pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Res
 }
 
 /// A file that comes to its place when it is whole.
-fn begin(path: &Path) -> Result<(Staged, tokio::fs::File), Error> {
-    let mut staged = Staged::create(path)?;
+fn begin(path: &Path) -> Result<(StagedFile, tokio::fs::File), Error> {
+    let mut staged = StagedFile::create(path)?;
     let file = tokio::fs::File::from_std(staged.handle()?);
     Ok((staged, file))
 }
 
-fn end(staged: Staged, path: &Path, bytes: u64) -> Result<(), Error> {
+fn end(staged: StagedFile, path: &Path, bytes: u64) -> Result<(), Error> {
     staged.commit()?;
     output::print(&format!(
         "{}: {:.1} MB\n",

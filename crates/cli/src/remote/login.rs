@@ -13,7 +13,7 @@ use fhaim_api::{
 };
 use fhaim_files::{home, note};
 use fhaim_protocol::roster::HolderSigningKey;
-use fhaim_sdk::{Client, Endpoints, Keeper, Login, Receipts};
+use fhaim_sdk::{Client, Endpoints, Keeper, Login, ReceiptStore};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use zeroize::Zeroizing;
@@ -44,7 +44,7 @@ pub fn ladder(folder: &Path, dataset: Uuid) -> PathBuf {
 }
 
 /// The key that a holder signs with, from the folder. If there is none, one is made and kept.
-pub fn holder_key(folder: &Path) -> Result<HolderSigningKey, Error> {
+pub fn signing_key(folder: &Path) -> Result<HolderSigningKey, Error> {
     let path = folder.join("holder.key");
     let _lock = home::lock(&path.with_extension("lock"))?;
     if let Some(kept) = home::read(&path)?.map(Zeroizing::new) {
@@ -132,7 +132,7 @@ impl ReceiptFiles {
     }
 }
 
-impl Receipts for ReceiptFiles {
+impl ReceiptStore for ReceiptFiles {
     fn load(&self, dataset: Uuid) -> Option<Receipt> {
         let path = self.path(dataset);
         let text = home::read(&path).ok()??;

@@ -5,7 +5,7 @@ use fhaim_api::dataset::Dataset;
 use fhaim_api::job::Job;
 use fhaim_domain::counted;
 use fhaim_files::{note, progress::Progress};
-use fhaim_sdk::{Client, Fault, Finding, KeptLadder, Share, Verification};
+use fhaim_sdk::{Client, Fault, KeptLadder, Share, Verification, VerifyFinding};
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ use crate::{
     args::{FormatArguments, StrictnessArguments},
     error::Error,
     input::Data,
-    output::{self, Staged},
+    output::{self, StagedFile},
 };
 
 pub const VERIFY_EXAMPLES: &str = "\
@@ -81,8 +81,8 @@ pub async fn run(arguments: &VerifyArguments, progress: &Progress) -> Result<(),
     let file = (data, &arguments.format, &arguments.strictness);
     let records = dataset::read(file, schema, terms.contribution)?;
     if let Some(out) = &arguments.share_out {
-        let mut file = Staged::create_private(out)?;
-        let key = login::holder_key(&login::folder()?)?;
+        let mut file = StagedFile::create_private(out)?;
+        let key = login::signing_key(&login::folder()?)?;
         let share = client.share(&of, &records, &kept, &key).await?;
         file.write_bytes(output::to_json(&share)?.as_bytes())?;
         return Ok(file.commit()?);
@@ -161,7 +161,7 @@ fn told(found: &Verification) -> String {
     text
 }
 
-fn line(finding: &Finding) -> String {
+fn line(finding: &VerifyFinding) -> String {
     let what = match &finding.fault {
         Fault::Unanswered => "was debited, and the key service shows no integers for it".to_owned(),
         Fault::Undebited => "was released, and the ledger has no debit of it".to_owned(),
@@ -197,7 +197,7 @@ fn judge(found: &Verification) -> Result<(), Error> {
         return Ok(());
     }
     let is_unchecked =
-        |finding: &&Finding| matches!(finding.fault, Fault::Square | Fault::Unshared(_));
+        |finding: &&VerifyFinding| matches!(finding.fault, Fault::Square | Fault::Unshared(_));
     let unchecked = found.findings.iter().filter(is_unchecked).count();
     let of = wrong + found.equal;
     let text = if unchecked == wrong {
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     fn found(faults: Vec<Fault>) -> Verification {
-        let finding = |(number, fault)| Finding {
+        let finding = |(number, fault)| VerifyFinding {
             job: Uuid::nil(),
             number,
             statistic: "attributes 1 and 2".to_owned(),

@@ -6,14 +6,14 @@ use fhaim_domain::counted;
 
 use super::{
     Entry, Use,
-    cost::{Cost, Total, Unit, decimals_up, digits_up},
+    cost::{Total, Unit, UseCost, decimals_up, digits_up},
 };
 use crate::shown;
 
 /// What some records have cost, and what their next use costs.
 pub(super) struct Account<'a> {
     pub before: &'a [Entry],
-    pub next: Cost,
+    pub next: UseCost,
     pub delta: f64,
 }
 
@@ -26,14 +26,14 @@ pub(super) struct Told {
 
 impl Account<'_> {
     /// The costs of all uses, the next one last.
-    pub fn costs(&self) -> impl Iterator<Item = &Cost> {
+    pub fn costs(&self) -> impl Iterator<Item = &UseCost> {
         let before = self.before.iter().map(|entry| &entry.cost);
         before.chain([&self.next])
     }
 
     /// What all uses cost together, for one unit.
     pub fn told(&self, unit: Unit) -> Told {
-        let costs: Vec<&Cost> = self.costs().collect();
+        let costs: Vec<&UseCost> = self.costs().collect();
         let before = &costs[..self.before.len()];
         Told {
             before: Total::of(before, unit, self.delta),
@@ -43,7 +43,7 @@ impl Account<'_> {
 }
 
 /// The units of some costs, in their order.
-pub(super) fn units(costs: &[&Cost]) -> Vec<Unit> {
+pub(super) fn units(costs: &[&UseCost]) -> Vec<Unit> {
     let is_used = |unit: &Unit| costs.iter().any(|cost| cost.unit == *unit);
     Unit::ALL.into_iter().filter(is_used).collect()
 }
@@ -68,7 +68,7 @@ impl fmt::Display for Account<'_> {
         for entry in self.before {
             write!(f, "\n  {entry}")?;
         }
-        let costs: Vec<&Cost> = self.costs().collect();
+        let costs: Vec<&UseCost> = self.costs().collect();
         for unit in units(&costs) {
             let Told { before, with_this } = self.told(unit);
             let left_out = left_out(with_this.uncounted);
@@ -104,7 +104,7 @@ impl fmt::Display for Entry {
     }
 }
 
-impl fmt::Display for Cost {
+impl fmt::Display for UseCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(rho) = self.rho {
             write!(f, "rho {}", decimals_up(rho.to_f64(), 6))?;

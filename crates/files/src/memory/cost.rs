@@ -70,7 +70,7 @@ enum Group {
 
 /// What one use costs.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Cost {
+pub struct UseCost {
     pub(super) program: String,
     pub(super) unit: Unit,
     /// Of the part that rho does not cover.
@@ -80,7 +80,7 @@ pub struct Cost {
     pub(super) rho: Option<Rho>,
 }
 
-impl Cost {
+impl UseCost {
     /// The cost of rho-zCDP for a record added or removed.
     pub fn zcdp(program: &str, rho: Rho) -> Self {
         Self {
@@ -162,7 +162,7 @@ pub(super) struct Total {
 
 impl Total {
     /// Composes costs for `unit`. The rho among them are converted at `delta`.
-    pub fn of(costs: &[&Cost], unit: Unit, delta: f64) -> Self {
+    pub fn of(costs: &[&UseCost], unit: Unit, delta: f64) -> Self {
         let mut total = Self {
             epsilon: 0.0,
             delta: 0.0,
@@ -255,16 +255,16 @@ pub(super) fn digits_up(value: f64) -> String {
 mod tests {
     use super::*;
 
-    fn approximate(unit: Unit, epsilon: f64, delta: f64) -> Cost {
-        Cost::approximate("p", unit, epsilon, delta)
+    fn approximate(unit: Unit, epsilon: f64, delta: f64) -> UseCost {
+        UseCost::approximate("p", unit, epsilon, delta)
     }
 
-    fn zcdp(rho: f64) -> Cost {
-        Cost::zcdp("p", Rho::from_f64_down(rho).unwrap())
+    fn zcdp(rho: f64) -> UseCost {
+        UseCost::zcdp("p", Rho::from_f64_down(rho).unwrap())
     }
 
-    fn of(costs: &[Cost], unit: Unit, delta: f64) -> Total {
-        let costs: Vec<&Cost> = costs.iter().collect();
+    fn of(costs: &[UseCost], unit: Unit, delta: f64) -> Total {
+        let costs: Vec<&UseCost> = costs.iter().collect();
         Total::of(&costs, unit, delta)
     }
 
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn a_rho_with_a_delta_is_converted_before_it_counts_twice() {
         let rho = Rho::from_f64_down(0.25).unwrap();
-        let cost = Cost::zcdp_but_for("p", rho, 1e-6);
+        let cost = UseCost::zcdp_but_for("p", rho, 1e-6);
         let once = of(std::slice::from_ref(&cost), Unit::AddedOrRemoved, 1e-6);
         let epsilon = accounting::epsilon(rho, 1e-6).unwrap();
         assert_eq!((once.epsilon, once.delta), (epsilon, 2e-6));

@@ -4,7 +4,7 @@ use fhaim_dp::accounting;
 
 use super::*;
 
-fn entry(cost: Cost) -> Entry {
+fn entry(cost: UseCost) -> Entry {
     Entry {
         records: Digest::of(b"table"),
         used_for: Use::Run {
@@ -14,7 +14,7 @@ fn entry(cost: Cost) -> Entry {
     }
 }
 
-fn told(before: &[Cost], next: Cost, delta: f64) -> String {
+fn told(before: &[UseCost], next: UseCost, delta: f64) -> String {
     let before: Vec<Entry> = before.iter().cloned().map(entry).collect();
     let account = Account {
         before: &before,
@@ -31,7 +31,7 @@ fn half() -> Rho {
 /// rho 1/2 and 1/2, and 1/2 more: 1, then 3/2.
 #[test]
 fn uses_and_one_line_for_their_unit_are_told() {
-    let cost = Cost::zcdp("fhaim", half());
+    let cost = UseCost::zcdp("fhaim", half());
     let found = told(&[cost.clone(), cost.clone()], cost, 1e-9);
     let epsilon = |halves: u64| {
         let rho = half().checked_mul(halves).unwrap();
@@ -50,8 +50,8 @@ fn uses_and_one_line_for_their_unit_are_told() {
 /// 1 + 2 for a party; for a record twice that, with 1e-6 (1 + e) + 1e-6 (1 + e^2) = 1.2108e-5.
 #[test]
 fn every_unit_of_a_use_has_a_line() {
-    let party = |epsilon| Cost::approximate("fhaim-lab gan", Unit::Party, epsilon, 1e-6);
-    let record = Cost::approximate("fhaim-lab mix", Unit::Replaced, 0.5, 1e-6);
+    let party = |epsilon| UseCost::approximate("fhaim-lab gan", Unit::Party, epsilon, 1e-6);
+    let record = UseCost::approximate("fhaim-lab mix", Unit::Replaced, 0.5, 1e-6);
     let found = told(&[party(1.0), record], party(2.0), 1e-9);
     let lines: Vec<&str> = found.lines().collect();
     assert_eq!(
@@ -78,7 +78,7 @@ fn a_drafts_delta_is_told() {
         used_for: Use::Draft {
             out: "s.json".to_owned(),
         },
-        ..entry(Cost::zcdp_but_for("fhaim", half(), 5e-11))
+        ..entry(UseCost::zcdp_but_for("fhaim", half(), 5e-11))
     };
     let said = draft.to_string();
     assert_eq!(
@@ -96,8 +96,8 @@ fn entries_are_read_as_they_were_written() {
     );
     let entries = decode(text.as_bytes()).unwrap();
     let expected = [
-        Cost::zcdp("fhaim", half()),
-        Cost::approximate("fhaim-lab mix", Unit::Replaced, 2f64.next_up(), 1e-5),
+        UseCost::zcdp("fhaim", half()),
+        UseCost::approximate("fhaim-lab mix", Unit::Replaced, 2f64.next_up(), 1e-5),
     ];
     assert_eq!(entries, expected.map(entry));
     let form = FileForm {
@@ -111,7 +111,7 @@ fn entries_are_read_as_they_were_written() {
 fn a_damaged_file_is_refused() {
     let form = FileForm {
         version: VERSION,
-        uses: vec![entry(Cost::approximate("p", Unit::Party, 1.0, 0.5))],
+        uses: vec![entry(UseCost::approximate("p", Unit::Party, 1.0, 0.5))],
     };
     let text = serde_json::to_string(&form).unwrap();
     assert!(decode(text.as_bytes()).is_ok());

@@ -11,18 +11,18 @@ fn names(folder: &Path) -> Vec<std::ffi::OsString> {
 }
 
 /// A file with a temporary name, as where files cannot be without one.
-fn named(path: &Path) -> Staged {
+fn named(path: &Path) -> StagedFile {
     let file = temporary(Readers::Usual).tempfile_in(folder(path)).unwrap();
     let (file, name) = file.into_parts();
     let file = Sink::Open(file);
-    Staged::new(path, file, Place::Temporary(name, path.to_owned()))
+    StagedFile::new(path, file, Place::Temporary(name, path.to_owned()))
 }
 
 #[test]
 fn a_file_appears_whole_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.csv");
-    let starts: [fn(&Path) -> Staged; 2] = [|path| Staged::create(path).unwrap(), named];
+    let starts: [fn(&Path) -> StagedFile; 2] = [|path| StagedFile::create(path).unwrap(), named];
     for start in starts {
         let mut dropped = start(&path);
         dropped.write_bytes(b"half").unwrap();
@@ -47,7 +47,7 @@ fn a_file_appears_whole_or_not_at_all() {
 #[test]
 fn a_file_that_is_being_made_has_no_name() {
     let folder = tempfile::tempdir().unwrap();
-    let mut staged = Staged::create(&folder.path().join("out.csv")).unwrap();
+    let mut staged = StagedFile::create(&folder.path().join("out.csv")).unwrap();
     staged.write_bytes(b"half").unwrap();
     staged.flush().unwrap();
     assert!(names(folder.path()).is_empty());
@@ -60,11 +60,11 @@ fn all_files_or_none() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let staged = |name: &str| {
-        let mut file = Staged::create(&at(name)).unwrap();
+        let mut file = StagedFile::create(&at(name)).unwrap();
         file.write_bytes(name.as_bytes()).unwrap();
         file
     };
-    let mut full = Staged::create(Path::new("/dev/full")).unwrap();
+    let mut full = StagedFile::create(Path::new("/dev/full")).unwrap();
     // It is kept back until its end.
     full.write_bytes(b"more").unwrap();
     assert!(commit_all([staged("a"), staged("b"), full]).is_err());
@@ -86,7 +86,7 @@ fn finished_files_are_closed_and_not_named_yet() {
         leads.filter(|path| path.starts_with(folder.path())).count()
     };
     let whole = |number: u32| {
-        let mut file = Staged::create(&folder.path().join(number.to_string())).unwrap();
+        let mut file = StagedFile::create(&folder.path().join(number.to_string())).unwrap();
         file.write_bytes(b"part").unwrap();
         assert_eq!(open(), 1);
         file.finish().unwrap()
@@ -104,9 +104,9 @@ fn finished_files_are_closed_and_not_named_yet() {
 fn a_folder_that_is_not_there_shows_before_the_work() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing/out.csv");
-    let refused = Staged::create(&missing).unwrap_err();
+    let refused = StagedFile::create(&missing).unwrap_err();
     assert!(matches!(refused, Error::NoFolder { .. }), "{refused}");
-    let refused = Staged::create(folder.path()).unwrap_err();
+    let refused = StagedFile::create(folder.path()).unwrap_err();
     assert!(matches!(refused, Error::Folder(_)), "{refused}");
 }
 
@@ -132,7 +132,7 @@ mod unix {
             symlink(leads_to, at(link)).unwrap();
         }
         for (link, file) in [("two", "real/old.csv"), ("new", "real/new.csv")] {
-            let mut staged = Staged::create(&at(link)).unwrap();
+            let mut staged = StagedFile::create(&at(link)).unwrap();
             staged.write_bytes(link.as_bytes()).unwrap();
             staged.commit().unwrap();
             assert!(fs::symlink_metadata(at(link)).unwrap().is_symlink());
@@ -141,11 +141,11 @@ mod unix {
         }
         assert_ne!(fs::metadata(at("real/old.csv")).unwrap().ino(), before);
         symlink("ring", at("ring")).unwrap();
-        assert!(Staged::create(&at("ring")).is_err());
+        assert!(StagedFile::create(&at("ring")).is_err());
         assert!(matches!(
             {
                 symlink("nowhere/x", at("astray")).unwrap();
-                Staged::create(&at("astray"))
+                StagedFile::create(&at("astray"))
             },
             Err(Error::NoFolder { .. })
         ));
@@ -157,7 +157,7 @@ mod unix {
         let folder = tempfile::tempdir().unwrap();
         let link = folder.path().join("null");
         symlink("/dev/null", &link).unwrap();
-        let mut staged = Staged::create(&link).unwrap();
+        let mut staged = StagedFile::create(&link).unwrap();
         staged.write_bytes(b"into the void").unwrap();
         staged.commit().unwrap();
         assert_eq!(fs::read_link(&link).unwrap(), Path::new("/dev/null"));
@@ -173,7 +173,7 @@ mod unix {
         self::pipe(&pipe);
         let name = pipe.clone();
         let reader = std::thread::spawn(move || fs::read(name).unwrap());
-        let mut staged = Staged::create(&pipe).unwrap();
+        let mut staged = StagedFile::create(&pipe).unwrap();
         staged.write_bytes(b"records").unwrap();
         staged.commit().unwrap();
         assert_eq!(reader.join().unwrap(), b"records");
@@ -204,14 +204,14 @@ mod unix {
         });
         let (done, finished) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
-            let [mut one, mut two, empty] = pipes.map(|path| Staged::create(&path).unwrap());
+            let [mut one, mut two, empty] = pipes.map(|path| StagedFile::create(&path).unwrap());
             one.write_bytes(b"records").unwrap();
             one.end().unwrap();
             two.write_bytes(b"classes").unwrap();
             two.end().unwrap();
             commit_all([one, two, empty]).unwrap();
             // One that is given up waits for no reader.
-            let mut given_up = Staged::create(&unread).unwrap();
+            let mut given_up = StagedFile::create(&unread).unwrap();
             given_up.write_bytes(b"half").unwrap();
             drop(given_up);
             done.send(()).unwrap();
@@ -229,11 +229,11 @@ mod unix {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("share");
         fs::write(&path, "old").unwrap();
-        Staged::create_private(&path).unwrap().commit().unwrap();
+        StagedFile::create_private(&path).unwrap().commit().unwrap();
         let rights = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(rights & 0o777, 0o600);
         let usual = folder.path().join("usual");
-        Staged::create(&usual).unwrap().commit().unwrap();
+        StagedFile::create(&usual).unwrap().commit().unwrap();
         let made = folder.path().join("made");
         fs::write(&made, "").unwrap();
         let rights = |path| fs::metadata(path).unwrap().permissions().mode();
@@ -246,7 +246,7 @@ mod unix {
 fn a_name_of_a_folder_is_refused_at_once() {
     let folder = tempfile::tempdir().unwrap();
     for name in [".", "new/", "missing/new/"] {
-        let refused = Staged::create(&folder.path().join(name)).unwrap_err();
+        let refused = StagedFile::create(&folder.path().join(name)).unwrap_err();
         assert!(matches!(refused, Error::Folder(_)), "{name}: {refused}");
     }
 }

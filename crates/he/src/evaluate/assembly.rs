@@ -7,10 +7,10 @@
 use crate::error::{Error, Result};
 use crate::evaluate::context::EvaluationContext;
 use crate::evaluate::partial::{Partial, TileRoot, TileSums};
-use crate::evaluate::plan::{Plan, PlannedPage};
+use crate::evaluate::plan::{PagePlan, PlannedPage};
 use crate::evaluate::task::TileId;
-use crate::evaluate::work::{Clock, Work};
-use crate::release::page::Page;
+use crate::evaluate::work::{Clock, EvaluationWork};
+use crate::release::page::PackedPage;
 use crate::scheme::ciphertext::Ciphertext;
 use crate::scheme::keyswitch::{Lifted, Scratch};
 use crate::table::layout::TILE_HEIGHT;
@@ -21,7 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 #[derive(Debug)]
 pub struct Assembly<'a> {
     context: &'a EvaluationContext<'a>,
-    plan: &'a Plan,
+    plan: &'a PagePlan,
     state: Mutex<State>,
 }
 
@@ -36,7 +36,7 @@ struct State {
     nodes: BTreeMap<Node, Lifted>,
     /// Pages that are whole, by number.
     pages: BTreeMap<usize, Ciphertext>,
-    work: Work,
+    work: EvaluationWork,
 }
 
 const TWICE: Error = Error::Mismatch("a tile was computed twice");
@@ -88,7 +88,7 @@ impl<'a> Assembly<'a> {
     ///
     /// # Errors
     /// [`Error::Mismatch`] for a plan of other parameters, another layout or columns under other keys.
-    pub fn new(context: &'a EvaluationContext<'a>, plan: &'a Plan) -> Result<Self> {
+    pub fn new(context: &'a EvaluationContext<'a>, plan: &'a PagePlan) -> Result<Self> {
         context.check(plan.params(), plan.layout())?;
         context.check_sections(plan.sections())?;
         Ok(Self {
@@ -127,7 +127,7 @@ impl<'a> Assembly<'a> {
     ///
     /// # Errors
     /// [`Error::Mismatch`] where a tile, or record chunks of it, were not handed over.
-    pub fn pages(self) -> Result<(Vec<Option<Page>>, Work)> {
+    pub fn pages(self) -> Result<(Vec<Option<PackedPage>>, EvaluationWork)> {
         let state = self.state.into_inner();
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
         let page = |(number, planned): (usize, &Option<PlannedPage>)| {
@@ -137,7 +137,7 @@ impl<'a> Assembly<'a> {
             let missing = Error::Mismatch("a tile was not computed");
             let ciphertext = state.pages.remove(&number).ok_or(missing)?;
             let noise = planned.noise;
-            Ok(Some(Page { ciphertext, noise }))
+            Ok(Some(PackedPage { ciphertext, noise }))
         };
         let pages = self.plan.pages().iter().enumerate().map(page);
         Ok((pages.collect::<Result<_>>()?, state.work))
@@ -190,7 +190,7 @@ impl<'a> Assembly<'a> {
     fn raise(&self, page: &PlannedPage, tile: TileRoot) -> Result<()> {
         self.context.params().check_same(&tile.params)?;
         let packer = &self.context.packer;
-        let mut work = Work::default();
+        let mut work = EvaluationWork::default();
         let mut root = tile.root;
         let mut node = Node {
             page: tile.id.page,

@@ -6,7 +6,7 @@ use crate::evaluate::operands::Operands;
 use crate::evaluate::parallel::map;
 use crate::evaluate::partial::{Partial, TileSums};
 use crate::evaluate::task::TileTask;
-use crate::evaluate::work::Work;
+use crate::evaluate::work::EvaluationWork;
 use crate::table::Columns;
 use std::fmt;
 
@@ -35,7 +35,7 @@ pub trait Backend: fmt::Debug + Send + Sync {
         table: &dyn Columns,
         tasks: &[TileTask],
         take: &(dyn Fn(Partial) -> Result<()> + Sync),
-    ) -> Result<Work>;
+    ) -> Result<EvaluationWork>;
 }
 
 /// The threads of this process: one task after the other, the tiles of each side by side.
@@ -72,8 +72,8 @@ impl Backend for Threads {
         table: &dyn Columns,
         tasks: &[TileTask],
         take: &(dyn Fn(Partial) -> Result<()> + Sync),
-    ) -> Result<Work> {
-        let mut work = Work::default();
+    ) -> Result<EvaluationWork> {
+        let mut work = EvaluationWork::default();
         for tasks in tasks.chunk_by(TileTask::same_block) {
             run_bands(context, table, tasks, take, &mut work)?;
         }
@@ -87,7 +87,7 @@ fn run_bands(
     table: &dyn Columns,
     tasks: &[TileTask],
     take: &(dyn Fn(Partial) -> Result<()> + Sync),
-    work: &mut Work,
+    work: &mut EvaluationWork,
 ) -> Result<()> {
     let Some((last, others)) = tasks.split_last() else {
         return Ok(());
@@ -100,7 +100,7 @@ fn run_bands(
             let empty = || TileSums::empty(context, &operands.table, &task.block, tile);
             context.add_tile(task, &operands, tile, kept.get_or_insert_with(empty))
         });
-        *work += done.into_iter().sum::<Result<Work>>()?;
+        *work += done.into_iter().sum::<Result<EvaluationWork>>()?;
     }
     let operands = Operands::read(context, table, last, work)?;
     let tiles = last.block.tiles.iter().zip(sums).collect();
@@ -117,6 +117,6 @@ fn run_bands(
         }
         Ok(work)
     });
-    *work += done.into_iter().sum::<Result<Work>>()?;
+    *work += done.into_iter().sum::<Result<EvaluationWork>>()?;
     Ok(())
 }

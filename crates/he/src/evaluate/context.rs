@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::evaluate::packing::Packer;
-use crate::evaluate::work::Work;
+use crate::evaluate::work::EvaluationWork;
 use crate::scheme::ciphertext::Ciphertext;
 use crate::scheme::evaluation_keys::{EvaluationKeys, ScoreKeys};
 use crate::scheme::keyswitch::Scratch;
@@ -55,7 +55,7 @@ impl<'a> EvaluationContext<'a> {
     /// # Errors
     /// [`Error::Mismatch`] for keys of another parameter set, for columns of another layout or without
     /// those for products.
-    pub fn with_holder_keys(self, keys: &'a UploadSwitchKeys) -> Result<Self> {
+    pub fn with_switch_keys(self, keys: &'a UploadSwitchKeys) -> Result<Self> {
         self.params().check_same(keys.params())?;
         keys.merge_keys(self.layout)?;
         Ok(Self {
@@ -129,7 +129,7 @@ impl<'a> EvaluationContext<'a> {
     /// Lends a scratch, and adds what it counts to `work`.
     pub(crate) fn with_scratch<T>(
         &self,
-        work: &mut Work,
+        work: &mut EvaluationWork,
         use_it: impl FnOnce(&mut Scratch) -> T,
     ) -> T {
         let scratches = || {

@@ -22,7 +22,7 @@ use crate::evaluate::Evaluator;
 use crate::evaluate::packing::merge_row;
 use crate::evaluate::parallel::map;
 use crate::evaluate::task::TILE_LEAVES;
-use crate::release::page::{Page, PageNoise};
+use crate::release::page::{PackedPage, PageNoise};
 use crate::scheme::ciphertext::Ciphertext;
 use crate::scheme::keyswitch::{Lifted, Scratch};
 use crate::scheme::noise;
@@ -35,7 +35,7 @@ use crate::table::layout::{Layout, PAGE};
 
 /// Leaves of a page of counts that one thread weighs and merges: threads share a page by as many.
 pub const LEAVES_A_THREAD: usize = TILE_LEAVES;
-use crate::evaluate::work::{Clock, Work};
+use crate::evaluate::work::{Clock, EvaluationWork};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -220,8 +220,8 @@ impl Evaluator<'_> {
         counts: &EncryptedCounts,
         residue: usize,
         pages: &[Vec<(usize, Weights)>],
-        work: &mut Work,
-    ) -> Result<Vec<Option<Page>>> {
+        work: &mut EvaluationWork,
+    ) -> Result<Vec<Option<PackedPage>>> {
         self.context()
             .check(&counts.params, counts.layout.packing()?)?;
         if residue >= counts.params.residues() {
@@ -238,8 +238,8 @@ impl Evaluator<'_> {
         counts: &EncryptedCounts,
         residue: usize,
         cells: &[(usize, Weights)],
-        work: &mut Work,
-    ) -> Result<Option<Page>> {
+        work: &mut EvaluationWork,
+    ) -> Result<Option<PackedPage>> {
         let leaves = lay_out(&counts.layout, self.context().layout(), cells)?;
         let Some(&last) = leaves.keys().next_back() else {
             return Ok(None);
@@ -252,7 +252,7 @@ impl Evaluator<'_> {
         let tiles = (0..=last / TILE_LEAVES).collect();
         let started = Clock::start();
         let tiles = map(tiles, |tile| {
-            let mut work = Work::default();
+            let mut work = EvaluationWork::default();
             let root = self.count_tile(counts, residue, &leaves, tile, &mut work);
             (root, work)
         });
@@ -271,7 +271,7 @@ impl Evaluator<'_> {
             Some(context.packer.finish(residue, root, scratch))
         });
         work.packing += started.seconds();
-        Ok(packed.map(|ciphertext| Page {
+        Ok(packed.map(|ciphertext| PackedPage {
             ciphertext,
             noise: PageNoise {
                 deviation,
@@ -287,7 +287,7 @@ impl Evaluator<'_> {
         residue: usize,
         leaves: &BTreeMap<usize, LeafWeights>,
         tile: usize,
-        work: &mut Work,
+        work: &mut EvaluationWork,
     ) -> Result<Option<Lifted>> {
         let first = tile * TILE_LEAVES;
         let mut row = Vec::with_capacity(TILE_LEAVES);
@@ -441,11 +441,12 @@ mod tests {
             EncryptedCounts::of_holders(keys, layout.clone(), ciphertexts).unwrap()
         }
 
-        fn pages(&self, counts: &EncryptedCounts, cells: &[(usize, Weights)]) -> Vec<Page> {
+        fn pages(&self, counts: &EncryptedCounts, cells: &[(usize, Weights)]) -> Vec<PackedPage> {
             let evaluator = Evaluator::new(&self.keys, counts.layout().packing().unwrap());
             let page = |residue| {
                 let cells = [cells.to_vec()];
-                let pages = evaluator.count_pages(counts, residue, &cells, &mut Work::default());
+                let pages =
+                    evaluator.count_pages(counts, residue, &cells, &mut EvaluationWork::default());
                 pages.unwrap().remove(0).unwrap()
             };
             (0..counts.params().residues()).map(page).collect()
@@ -592,7 +593,8 @@ mod tests {
                 .iter()
                 .map(|&(p, place)| (p, Weights(vec![(place, 1)])));
             let cells = [cells.collect::<Vec<_>>()];
-            let pages = evaluator.count_pages(&counts, residue, &cells, &mut Work::default());
+            let pages =
+                evaluator.count_pages(&counts, residue, &cells, &mut EvaluationWork::default());
             pages.is_err()
         };
         assert!(!refused(0, &[(0, 63)]));
@@ -601,7 +603,7 @@ mod tests {
         assert!(refused(0, &[(PAGE, 0)]));
         assert!(refused(0, &[(5, 0), (5, 1)]));
         let other = Evaluator::new(&fixture.keys, Layout::of_many(1, 128).unwrap());
-        let none = other.count_pages(&counts, 0, &[vec![]], &mut Work::default());
+        let none = other.count_pages(&counts, 0, &[vec![]], &mut EvaluationWork::default());
         assert!(matches!(none, Err(Error::Mismatch(_))));
         let keys = std::slice::from_ref(&fixture.own);
         let none = EncryptedCounts::of_holders::<Error>(keys, layout, vec![]);

@@ -23,9 +23,9 @@ use crate::error::Result;
 use crate::evaluate::assembly::Assembly;
 use crate::evaluate::backend::{Backend, Threads};
 use crate::evaluate::context::EvaluationContext;
-use crate::evaluate::plan::{Cell, Plan};
-use crate::evaluate::work::Work;
-use crate::release::page::Page;
+use crate::evaluate::plan::{Cell, PagePlan};
+use crate::evaluate::work::EvaluationWork;
+use crate::release::page::PackedPage;
 use crate::scheme::evaluation_keys::EvaluationKeys;
 use crate::scheme::upload::UploadSwitchKeys;
 use crate::table::layout::Layout;
@@ -51,9 +51,9 @@ impl<'a> Evaluator<'a> {
     /// The same, with the keys that a sole holder made for its upload.
     ///
     /// # Errors
-    /// As [`EvaluationContext::with_holder_keys`].
-    pub fn with_holder_keys(self, keys: &'a UploadSwitchKeys) -> Result<Self> {
-        let context = self.context.with_holder_keys(keys)?;
+    /// As [`EvaluationContext::with_switch_keys`].
+    pub fn with_switch_keys(self, keys: &'a UploadSwitchKeys) -> Result<Self> {
+        let context = self.context.with_switch_keys(keys)?;
         Ok(Self { context, ..self })
     }
 
@@ -80,10 +80,10 @@ impl<'a> Evaluator<'a> {
         residue: usize,
         factors: Factors<'_>,
         pages: &[Vec<(usize, Cell)>],
-        work: &mut Work,
-    ) -> Result<Vec<Option<Page>>> {
+        work: &mut EvaluationWork,
+    ) -> Result<Vec<Option<PackedPage>>> {
         self.context.check(table.params(), table.layout())?;
-        let plan = Plan::new(&self.context, table, residue, factors, pages)?;
+        let plan = PagePlan::new(&self.context, table, residue, factors, pages)?;
         let assembly = Assembly::new(&self.context, &plan)?;
         let tasks = plan.tasks(self.backend.task_memory());
         let take = |partial| assembly.take(partial);

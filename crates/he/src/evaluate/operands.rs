@@ -5,7 +5,7 @@ use crate::evaluate::context::EvaluationContext;
 use crate::evaluate::factoring::{Family, families};
 use crate::evaluate::parallel::map;
 use crate::evaluate::task::{Block, Tile, TileTask};
-use crate::evaluate::work::{Clock, Work};
+use crate::evaluate::work::{Clock, EvaluationWork};
 use crate::scheme::ciphertext::Ciphertext;
 use crate::scheme::keyswitch::Scratch;
 use crate::scheme::ring::Poly;
@@ -59,7 +59,7 @@ impl Operands {
         context: &EvaluationContext<'_>,
         table: &dyn Columns,
         task: &TileTask,
-        work: &mut Work,
+        work: &mut EvaluationWork,
     ) -> Result<Self> {
         check(context, table, task)?;
         let all = table.sections();
@@ -96,7 +96,7 @@ fn read_section(
     table: &dyn Columns,
     task: &TileTask,
     (section, band): (usize, Range<usize>),
-    work: &mut Work,
+    work: &mut EvaluationWork,
 ) -> Result<SectionOperands> {
     let source = Source {
         context,
@@ -136,13 +136,13 @@ fn read_section(
 fn factors(
     context: &EvaluationContext<'_>,
     combinations: Vec<(Option<UploadKeyId>, Operand)>,
-    work: &mut Work,
+    work: &mut EvaluationWork,
     factor: impl Fn(Arc<Ciphertext>, Option<UploadKeyId>, &mut Scratch) -> Result<Arc<Ciphertext>>
     + Sync
     + Send,
 ) -> Result<Vec<Operand>> {
     let made = map(combinations, |(key, chunks)| {
-        let mut done = Work::default();
+        let mut done = EvaluationWork::default();
         let make = |scratch: &mut Scratch| {
             let chunks = chunks.into_iter().map(|c| factor(c, key, scratch));
             chunks.collect::<Result<Operand>>()

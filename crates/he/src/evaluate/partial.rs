@@ -17,7 +17,7 @@ use crate::scheme::upload::UploadKeyId;
 use crate::table::layout::{Layout, PAGE};
 use crate::table::{MAX_SECTIONS, Section};
 use crate::wire::{Kind, Reader, frame, limb_bytes, put_limb, put_u32, unframe};
-use fhaim_ntt::Store;
+use fhaim_ntt::ResultMode;
 use std::ops::Range;
 
 /// What a backend hands over of a tile.
@@ -103,7 +103,7 @@ impl SectionSums {
         ring: &Ring,
         pairs: usize,
         band: Range<usize>,
-    ) -> Result<(Store, &mut [Spread])> {
+    ) -> Result<(ResultMode, &mut [Spread])> {
         let chunks = &self.section.chunks;
         if band.start < chunks.start || band.end > chunks.end {
             return Err(Error::Mismatch("record chunks of another section"));
@@ -113,8 +113,8 @@ impl SectionSums {
             return Err(Error::Mismatch("record chunks would be summed twice"));
         }
         let into = match self.covered[..] {
-            [] => Store::Set,
-            _ => Store::Add,
+            [] => ResultMode::Set,
+            _ => ResultMode::Add,
         };
         self.covered.push(band);
         self.covered.sort_unstable_by_key(|band| band.start);

@@ -37,7 +37,7 @@ pub enum Cell {
 
 /// A batch of pages under one plaintext modulus, laid out.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct PagePlan {
     params: Parameters,
     layout: Layout,
     /// The record chunks by the key that their products are under.
@@ -67,7 +67,7 @@ impl PlannedPage {
     }
 }
 
-impl Plan {
+impl PagePlan {
     /// Lays out pages, each with its cells at their positions (distinct, below [`PAGE`]).
     ///
     /// # Errors

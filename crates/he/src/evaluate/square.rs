@@ -8,8 +8,8 @@
 use crate::error::{Error, Result};
 use crate::evaluate::Evaluator;
 use crate::evaluate::packing::{Packer, merge_row};
-use crate::evaluate::work::{Clock, Work};
-use crate::release::page::{Page, PageNoise};
+use crate::evaluate::work::{Clock, EvaluationWork};
+use crate::release::page::{PackedPage, PageNoise};
 use crate::scheme::ciphertext::Ciphertext;
 use crate::scheme::keyswitch::Scratch;
 use crate::scheme::noise;
@@ -20,7 +20,7 @@ use crate::table::layout::{PAGE, coefficient};
 /// What the computation service keeps of one clique for scoring: its cells and their square.
 #[derive(Clone, Debug)]
 pub struct SquaredScore {
-    cells: Page,
+    cells: PackedPage,
     square: Ciphertext,
 }
 
@@ -29,7 +29,11 @@ impl SquaredScore {
     ///
     /// # Errors
     /// [`Error::Mismatch`] under parameters without room for a second product.
-    pub fn new(evaluator: &Evaluator<'_>, cells: Page, work: &mut Work) -> Result<Self> {
+    pub fn new(
+        evaluator: &Evaluator<'_>,
+        cells: PackedPage,
+        work: &mut EvaluationWork,
+    ) -> Result<Self> {
         let started = Clock::start();
         let context = evaluator.context();
         let params = context.params();
@@ -76,8 +80,8 @@ impl Evaluator<'_> {
         &self,
         start: usize,
         terms: &[(i64, ScoreParts<'_>)],
-        work: &mut Work,
-    ) -> Result<Option<Page>> {
+        work: &mut EvaluationWork,
+    ) -> Result<Option<PackedPage>> {
         if start.saturating_add(terms.len()) > PAGE {
             return Err(Error::OutOfRange("more scores than positions"));
         }
@@ -109,7 +113,7 @@ impl Evaluator<'_> {
         let started = Clock::start();
         let packed = self.trace(leaves, work);
         work.packing += started.seconds();
-        Ok(packed.map(|ciphertext| Page {
+        Ok(packed.map(|ciphertext| PackedPage {
             ciphertext,
             noise: PageNoise {
                 deviation,
@@ -154,7 +158,11 @@ impl Evaluator<'_> {
     }
 
     /// Packs constant coefficients, leaf k to position k, whatever the table's layout.
-    fn trace(&self, leaves: Vec<Option<Ciphertext>>, work: &mut Work) -> Option<Ciphertext> {
+    fn trace(
+        &self,
+        leaves: Vec<Option<Ciphertext>>,
+        work: &mut EvaluationWork,
+    ) -> Option<Ciphertext> {
         let packer = Packer::new(self.context().keys(), 1);
         let residue = leaves.iter().flatten().next()?.residue;
         let row = leaves.into_iter().map(|leaf| Some(leaf?.c)).collect();

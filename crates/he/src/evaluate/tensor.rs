@@ -18,7 +18,7 @@
 use crate::evaluate::task::Product;
 use crate::scheme::ring::{Poly, Ring};
 use crate::table::Operand;
-use fhaim_ntt::{Store, prefetch};
+use fhaim_ntt::{ResultMode, prefetch};
 use std::collections::BTreeSet;
 
 /// A tile works on so many coefficients at a time.
@@ -50,7 +50,7 @@ type Term<'a> = [&'a Strip; 4];
 impl Tensor<'_> {
     /// Sets `out`, of polynomials without limbs, to the tensors of pairs of leaves, or adds them; each is
     /// the sum over its products and over the operands' record chunks, spread while their strips are in cache.
-    pub(crate) fn tile(&self, pairs: &[[&[Product]; 2]], into: Store, out: &mut [Spread]) {
+    pub(crate) fn tile(&self, pairs: &[[&[Product]; 2]], into: ResultMode, out: &mut [Spread]) {
         let mut built = Vec::new();
         let mut spread = [[[0; STRIP]; 3]; 2];
         let factors = self.factors(pairs);
@@ -72,8 +72,8 @@ impl Tensor<'_> {
                         limb.modulus.butterfly(&mut u[c], &mut v[c], monomial);
                         for (strips, out) in [(&u[c], &mut sum[c]), (&v[c], &mut difference[c])] {
                             match into {
-                                Store::Set => out.append(strips),
-                                Store::Add => {
+                                ResultMode::Set => out.append(strips),
+                                ResultMode::Add => {
                                     limb.modulus.add_assign(strip_mut(out, j, strip), strips);
                                 }
                             }

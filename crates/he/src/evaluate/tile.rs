@@ -7,7 +7,7 @@ use crate::evaluate::packing::merge_row;
 use crate::evaluate::partial::{PairShape, TileRoot, TileSums};
 use crate::evaluate::task::{Leaf, LeafPair, Product, TILE_PAIRS, Tile, TileTask};
 use crate::evaluate::tensor::{Spread, Tensor};
-use crate::evaluate::work::{Clock, Work};
+use crate::evaluate::work::{Clock, EvaluationWork};
 use crate::scheme::keyswitch::{Lifted, Scratch};
 use crate::scheme::ring::DEGREE;
 use crate::scheme::ring::Pair;
@@ -24,7 +24,7 @@ impl EvaluationContext<'_> {
         &'s self,
         task: &'s TileTask,
         operands: &'s Operands,
-    ) -> impl Iterator<Item = Result<(TileSums, Work)>> + 's {
+    ) -> impl Iterator<Item = Result<(TileSums, EvaluationWork)>> + 's {
         task.block.tiles.iter().map(|tile| {
             let mut sums = TileSums::empty(self, &operands.table, &task.block, tile);
             let work = self.add_tile(task, operands, tile, &mut sums)?;
@@ -40,11 +40,11 @@ impl EvaluationContext<'_> {
         operands: &Operands,
         tile: &Tile,
         sums: &mut TileSums,
-    ) -> Result<Work> {
+    ) -> Result<EvaluationWork> {
         if !operands.are_of(task) || !operands.multiply(tile) {
             return Err(Error::Mismatch("operands of another task"));
         }
-        let mut work = Work::default();
+        let mut work = EvaluationWork::default();
         for section in &operands.sections {
             work += self.add_section(section, tile, sums)?;
             self.merge_whole(sums, &mut work)?;
@@ -58,7 +58,7 @@ impl EvaluationContext<'_> {
         operands: &SectionOperands,
         tile: &Tile,
         sums: &mut TileSums,
-    ) -> Result<Work> {
+    ) -> Result<EvaluationWork> {
         let started = Clock::start();
         let ring = self.params().ring();
         let tensor = Tensor {
@@ -79,10 +79,10 @@ impl EvaluationContext<'_> {
         }
         let terms: usize = products.iter().flatten().map(|p| p.len()).sum();
         let limbs = ring.ciphertext_limbs().len();
-        Ok(Work {
+        Ok(EvaluationWork {
             multiply_accumulates: (4 * terms * operands.band.len() * limbs * DEGREE) as u64,
             tensor: started.seconds(),
-            ..Work::default()
+            ..EvaluationWork::default()
         })
     }
 
@@ -124,7 +124,7 @@ impl EvaluationContext<'_> {
     }
 
     /// Merges the leaves of sections whose sums are whole: the results are under s and add up over sections.
-    fn merge_whole(&self, sums: &mut TileSums, work: &mut Work) -> Result<()> {
+    fn merge_whole(&self, sums: &mut TileSums, work: &mut EvaluationWork) -> Result<()> {
         let started = Clock::start();
         for number in 0..sums.sections.len() {
             let whole = sums.sections.get_mut(number);
@@ -148,12 +148,12 @@ impl EvaluationContext<'_> {
     ///
     /// # Errors
     /// [`Error::Mismatch`] for sums under other parameters or another key, or that lack record chunks.
-    pub fn pack(&self, mut sums: TileSums) -> Result<(TileRoot, Work)> {
+    pub fn pack(&self, mut sums: TileSums) -> Result<(TileRoot, EvaluationWork)> {
         self.params().check_same(sums.params())?;
         if !sums.is_whole() {
             return Err(Error::Mismatch("a tile's sums lack record chunks"));
         }
-        let mut work = Work::default();
+        let mut work = EvaluationWork::default();
         self.merge_whole(&mut sums, &mut work)?;
         let mut nodes: Vec<Option<Lifted>> = (0..TILE_PAIRS).map(|_| None).collect();
         for (pair, merged) in sums.pairs.iter().zip(sums.merged) {

@@ -2,7 +2,7 @@
 
 /// Seconds of work by kind, summed over threads, and how often it was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Work {
+pub struct EvaluationWork {
     /// Multiply-accumulates of residues in the tensor kernel.
     pub multiply_accumulates: u64,
     /// Polynomials whose key was switched: of right forms, products and merges.
@@ -17,7 +17,7 @@ pub struct Work {
     pub packing: f64,
 }
 
-impl std::ops::AddAssign for Work {
+impl std::ops::AddAssign for EvaluationWork {
     fn add_assign(&mut self, other: Self) {
         self.multiply_accumulates += other.multiply_accumulates;
         self.key_switches += other.key_switches;
@@ -28,7 +28,7 @@ impl std::ops::AddAssign for Work {
     }
 }
 
-impl std::iter::Sum for Work {
+impl std::iter::Sum for EvaluationWork {
     fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
         let mut sum = Self::default();
         all.for_each(|work| sum += work);

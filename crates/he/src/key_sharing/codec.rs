@@ -11,7 +11,7 @@
 
 use super::KeyShare;
 use super::decryption::{DecryptionShare, Opening, Places};
-use super::generation::{Digits, FirstRound, SecondRound, rounds};
+use super::keygen::{Digits, FirstRound, SecondRound, rounds};
 use crate::error::Result;
 use crate::scheme::params::Parameters;
 use crate::scheme::root::Root;

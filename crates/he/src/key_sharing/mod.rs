@@ -20,12 +20,12 @@
 
 mod codec;
 mod decryption;
-mod generation;
+mod keygen;
 #[cfg(test)]
 mod tests;
 
 pub use decryption::{DecryptionShare, Opening, combine};
-pub use generation::{FirstRound, RoundSums, SecondRound};
+pub use keygen::{FirstRound, RoundSums, SecondRound};
 
 use crate::error::{Error, Result};
 use crate::scheme::params::Parameters;
@@ -112,13 +112,13 @@ impl KeyShare {
 
 /// What the uniform halves of all keys are expanded from: a hash of what every service contributed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Common {
+pub struct CommonRandomness {
     seed: [u8; 32],
     /// The roster whose upload keys are made with the dataset's.
     shape: Option<RosterShape>,
 }
 
-impl Common {
+impl CommonRandomness {
     /// From the contributions of all services, in the order of their names in the terms. `context` is
     /// what the key is for: a digest of dataset, terms and names. `shape` is that of the dataset's roster, if it has one.
     ///

@@ -3,7 +3,7 @@
 pub(crate) mod page;
 
 use crate::error::{Error, Result};
-use crate::release::page::Page;
+use crate::release::page::PackedPage;
 use crate::scheme::ciphertext::Ciphertext;
 use crate::scheme::noise::{FLOOD_SCALE, check_page};
 use crate::scheme::public_key::PublicKey;
@@ -25,7 +25,7 @@ use rand::{CryptoRng, Rng, RngCore};
 /// [`Error::OutOfRange`] for a position outside the page.
 pub fn seal<'a, R: RngCore + CryptoRng>(
     public: &PublicKey,
-    page: &Page,
+    page: &PackedPage,
     noise: impl IntoIterator<Item = &'a Ciphertext>,
     released: impl IntoIterator<Item = usize>,
     rng: &mut R,
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
     use crate::evaluate::Evaluator;
     use crate::evaluate::plan::Cell;
-    use crate::evaluate::work::Work;
+    use crate::evaluate::work::EvaluationWork;
     use crate::scheme::evaluation_keys::EvaluationKeys;
     use crate::scheme::noise::tests::measured;
     use crate::scheme::params::{Parameters, SETS, STANDARD};
@@ -99,14 +99,14 @@ mod tests {
         keys: &EvaluationKeys,
         records: usize,
         rng: &mut ChaCha20Rng,
-    ) -> Page {
+    ) -> PackedPage {
         let layout = Layout::for_records(64).unwrap();
         let key = UploadKey::random(public.params(), rng).unwrap();
         let own = key.switch_keys(public, Some(layout), rng).unwrap();
         let mut column = || vec![uploaded(&key, &vec![1; records], rng)];
         let columns = vec![column(), column()];
         let table = EncryptedTable::new(public.params(), layout, columns).unwrap();
-        let evaluator = Evaluator::new(keys, layout).with_holder_keys(&own).unwrap();
+        let evaluator = Evaluator::new(keys, layout).with_switch_keys(&own).unwrap();
         let factors = Factors {
             left: &[Combination::column(0)],
             right: &[Combination::column(1)],
@@ -114,7 +114,7 @@ mod tests {
         let cell = Cell::Product { left: 0, right: 0 };
         let cells = [(0..512).map(|p| (p, cell)).collect()];
         let mut pages = evaluator
-            .pages(&table, 0, factors, &cells, &mut Work::default())
+            .pages(&table, 0, factors, &cells, &mut EvaluationWork::default())
             .unwrap();
         pages.pop().unwrap().unwrap()
     }

@@ -13,12 +13,12 @@ pub(crate) struct PageNoise {
 
 /// A packed ciphertext with what is expected of its noise.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct PackedPage {
     pub(crate) ciphertext: Ciphertext,
     pub(crate) noise: PageNoise,
 }
 
-impl Page {
+impl PackedPage {
     /// The ciphertext. It carries unmasked noise: only a sealed page may leave the service.
     pub fn ciphertext(&self) -> &Ciphertext {
         &self.ciphertext

@@ -21,7 +21,7 @@
 use crate::scheme::residues::Group;
 use crate::scheme::ring::{Pair, Poly, Ring};
 use crate::scheme::switch_key::KeySwitchKey;
-use fhaim_ntt::{Permutation, Store};
+use fhaim_ntt::{Permutation, ResultMode};
 
 /// A pair (c0, c1) under s, held as P c0 and P c1 over all primes. c1 may be held as it is, over the
 /// ciphertext primes ([`KeySwitcher::settle`]).
@@ -172,7 +172,7 @@ impl<'a> KeySwitcher<'a> {
         let c0 = self.multiplied(c0);
         let c1 = c0.zero_like();
         let mut switched = Lifted { c0, c1 };
-        self.put(terms, &mut switched, Store::Set, scratch);
+        self.put(terms, &mut switched, ResultMode::Set, scratch);
         switched
     }
 
@@ -184,7 +184,7 @@ impl<'a> KeySwitcher<'a> {
         into: &mut Lifted,
         scratch: &mut Scratch,
     ) {
-        self.put(terms, into, Store::Add, scratch);
+        self.put(terms, into, ResultMode::Add, scratch);
     }
 
     /// Adds the first half of what is switched, and sets or adds the second.
@@ -192,7 +192,7 @@ impl<'a> KeySwitcher<'a> {
         &self,
         terms: &[(&KeySwitchKey, &Poly)],
         pair: &mut Lifted,
-        into: Store,
+        into: ResultMode,
         scratch: &mut Scratch,
     ) {
         let limbs = self.ring.ciphertext_limbs().len();
@@ -226,7 +226,7 @@ impl<'a> KeySwitcher<'a> {
         terms: &[(&KeySwitchKey, &Poly)],
         j: usize,
         pair: &mut Lifted,
-        into: Store,
+        into: ResultMode,
         scratch: &mut Scratch,
     ) {
         let limb = &self.ring.limbs()[j];
@@ -284,7 +284,7 @@ impl<'a> KeySwitcher<'a> {
         let (operands, inverse) = ([p.limb(j), buffer], self.product_inverse[j]);
         let quotient = &mut scratch.quotient;
         limb.modulus
-            .scaled_difference(operands, inverse, Store::Set, quotient);
+            .scaled_difference(operands, inverse, ResultMode::Set, quotient);
         quotient
     }
 }

@@ -94,7 +94,7 @@ fn drawn_variance(params: &Parameters) -> f64 {
 
 /// Variance of the coefficients of an upload key that services make.
 fn upload_key_variance(params: &Parameters) -> f64 {
-    let coefficient = if params.set().holder_key_is_ternary() {
+    let coefficient = if params.set().upload_key_is_ternary() {
         2.0 / 3.0
     } else {
         ERROR_VARIANCE as f64
@@ -301,8 +301,8 @@ pub(crate) mod tests {
     use crate::evaluate::Evaluator;
     use crate::evaluate::plan::Cell;
     use crate::evaluate::square::SquaredScore;
-    use crate::evaluate::work::Work;
-    use crate::release::page::Page;
+    use crate::evaluate::work::EvaluationWork;
+    use crate::release::page::PackedPage;
     use crate::scheme::ciphertext::Ciphertext;
     use crate::scheme::evaluation_keys::EvaluationKeys;
     use crate::scheme::params::{COMPACT, MAX_SHARES, SETS, STANDARD, WIDE};
@@ -398,7 +398,7 @@ pub(crate) mod tests {
     impl Keys {
         fn evaluator(&self) -> Evaluator<'_> {
             let evaluator = Evaluator::new(&self.evaluation, Layout::for_records(64).unwrap());
-            evaluator.with_holder_keys(&self.own).unwrap()
+            evaluator.with_switch_keys(&self.own).unwrap()
         }
     }
 
@@ -419,7 +419,12 @@ pub(crate) mod tests {
     }
 
     /// A page of the products of the first with the last `side` of 2 `side` columns.
-    fn page(keys: &Keys, evaluator: &Evaluator<'_>, side: usize, rng: &mut ChaCha20Rng) -> Page {
+    fn page(
+        keys: &Keys,
+        evaluator: &Evaluator<'_>,
+        side: usize,
+        rng: &mut ChaCha20Rng,
+    ) -> PackedPage {
         let mut column = || vec![uploaded(&keys.upload, &[1; 64], rng)];
         let columns = (0..2 * side).map(|_| column()).collect();
         let table =
@@ -432,7 +437,7 @@ pub(crate) mod tests {
         });
         let cells = [cells.collect()];
         let factors = Factors { left, right };
-        let mut work = Work::default();
+        let mut work = EvaluationWork::default();
         let pages = evaluator.pages(&table.unwrap(), 0, factors, &cells, &mut work);
         pages.unwrap().pop().unwrap().unwrap()
     }
@@ -445,7 +450,7 @@ pub(crate) mod tests {
         let of_page = noise / page.noise.norm_squared;
         let t = WIDE.plaintext_moduli[0];
         let expected = square_deviation(keys.public.params(), t, page.noise.norm_squared).powi(2);
-        let square = SquaredScore::new(&evaluator, page, &mut Work::default()).unwrap();
+        let square = SquaredScore::new(&evaluator, page, &mut EvaluationWork::default()).unwrap();
         let noise = norm_squared(&measured(&keys.secret, square.square()));
         [of_page, noise / N / expected]
     }

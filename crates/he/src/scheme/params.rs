@@ -172,7 +172,7 @@ impl ParameterSet {
     }
 
     /// Whether a holder's own key is ternary; else it is drawn as the service's is.
-    pub(crate) fn holder_key_is_ternary(&self) -> bool {
+    pub(crate) fn upload_key_is_ternary(&self) -> bool {
         self.modulus_bits() <= SECURE_BITS_TERNARY
     }
 

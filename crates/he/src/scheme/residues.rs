@@ -6,7 +6,7 @@
 )]
 
 use crate::scheme::ring::Limb;
-use fhaim_ntt::{Modulus, Store};
+use fhaim_ntt::{Modulus, ResultMode};
 
 /// Neighbouring primes, in ascending order. An integer modulo their product is
 /// d_0 + q_0 (d_1 + q_1 (d_2 + ...)), each d below its prime and the last of least absolute value.
@@ -50,7 +50,7 @@ impl Group {
             let (lower, rest) = residues.split_at_mut(k);
             for (digit, &inverse) in lower.iter().zip(&self.inverses[k]) {
                 // Primes ascend: an earlier one's digit is a residue of this one.
-                m.scaled_difference([&rest[0], digit], inverse, Store::Set, spare);
+                m.scaled_difference([&rest[0], digit], inverse, ResultMode::Set, spare);
                 std::mem::swap(&mut rest[0], spare);
             }
         }

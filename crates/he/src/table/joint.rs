@@ -3,13 +3,13 @@
 //! Each of them is a rectangle: some record chunks by some columns. Holders of records have chunks
 //! of their own over all columns, and never share one: records beyond theirs are zeros, and a
 //! malformed column would multiply another's rows. Holders of columns have all chunks of theirs.
-//! One holder's table is a mosaic of one rectangle.
+//! One holder's table is a joint of one rectangle.
 
 use crate::error::{Error, Result};
 use crate::scheme::params::Parameters;
 use crate::scheme::upload::ProductKey;
 use crate::table::layout::Layout;
-use crate::table::{Chunks, Columns, Place, Section};
+use crate::table::{BlobPlace, Chunks, Columns, Section};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ impl Rectangle {
 
 /// Rectangles that cover a table, each of its chunks of each column once.
 #[derive(Debug)]
-pub struct Mosaic {
+pub struct JointTable {
     params: Parameters,
     layout: Layout,
     count: usize,
@@ -50,7 +50,7 @@ struct Piece {
     local: BTreeMap<usize, usize>,
 }
 
-impl Mosaic {
+impl JointTable {
     /// A table of `count` columns from rectangles. Its stride is the largest of theirs.
     ///
     /// # Errors
@@ -70,14 +70,14 @@ impl Mosaic {
             pieces.push(Piece::new(rectangle, count)?);
         }
         pieces.sort_by_key(|piece| piece.rectangle.first_chunk);
-        let mosaic = Self {
+        let joint = Self {
             params,
             layout: Layout::of_many(chunks, stride)?,
             count,
             pieces,
         };
-        mosaic.check()?;
-        Ok(mosaic)
+        joint.check()?;
+        Ok(joint)
     }
 
     /// Whether several holders have columns of the same records.
@@ -169,7 +169,7 @@ impl Piece {
     }
 }
 
-impl Columns for Mosaic {
+impl Columns for JointTable {
     fn params(&self) -> &Parameters {
         &self.params
     }
@@ -219,7 +219,7 @@ impl Columns for Mosaic {
         sections
     }
 
-    fn place(&self, column: usize, chunk: usize) -> Option<Place> {
+    fn place(&self, column: usize, chunk: usize) -> Option<BlobPlace> {
         self.pieces.iter().find_map(|piece| {
             let rectangle = &piece.rectangle;
             let local = *piece.local.get(&column)?;

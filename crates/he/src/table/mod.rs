@@ -106,14 +106,14 @@ pub trait Columns: fmt::Debug + Send + Sync {
     fn sections(&self) -> Vec<Section>;
 
     /// Where that holder's [`crate::UploadSwitchKeys`] are kept, for a backend that reads them on another machine.
-    fn holder_keys(&self) -> Option<Place> {
+    fn switch_keys_place(&self) -> Option<BlobPlace> {
         None
     }
 
     /// Where a record chunk of a column is kept, for a backend that reads it on another machine; its
     /// bytes are the chunk's ciphertexts under all plaintext moduli, in order. `None` where it is in
     /// memory alone.
-    fn place(&self, _column: usize, _chunk: usize) -> Option<Place> {
+    fn place(&self, _column: usize, _chunk: usize) -> Option<BlobPlace> {
         None
     }
 }
@@ -121,7 +121,7 @@ pub trait Columns: fmt::Debug + Send + Sync {
 /// The name of an object in the blob store that a service and its backend share, and what must be
 /// found there.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BlobPlace {
     /// Name of the blob.
     pub name: String,
     /// SHA-256 of its bytes.

@@ -4,7 +4,7 @@
     reason = "inner loops: they count within slices cut to one number of vectors"
 )]
 
-use super::Store;
+use super::ResultMode;
 use crate::ifma::{MAX_PRODUCTS, Prime, Sum, Words, load, splat, store};
 use crate::modular::Modulus;
 use std::arch::x86_64::*;
@@ -25,16 +25,22 @@ fn vectors_mut(x: &mut [u64]) -> &mut [Words] {
 
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
-fn put(prime: &Prime, into: Store, out: &mut Words, x: __m512i) {
+fn put(prime: &Prime, into: ResultMode, out: &mut Words, x: __m512i) {
     let x = match into {
-        Store::Set => x,
-        Store::Add => prime.add(load(out), x),
+        ResultMode::Set => x,
+        ResultMode::Add => prime.add(load(out), x),
     };
     store(out, x);
 }
 
 #[target_feature(enable = "avx512f,avx512ifma")]
-pub(super) fn inner_product(m: Modulus, x: &[&[u64]], y: &[&[u64]], into: Store, out: &mut [u64]) {
+pub(super) fn inner_product(
+    m: Modulus,
+    x: &[&[u64]],
+    y: &[&[u64]],
+    into: ResultMode,
+    out: &mut [u64],
+) {
     let prime = Prime::new(m);
     match x.len() {
         1 => products::<1>(&prime, x, y, into, out),
@@ -57,7 +63,7 @@ fn products<const K: usize>(
     prime: &Prime,
     x: &[&[u64]],
     y: &[&[u64]],
-    into: Store,
+    into: ResultMode,
     out: &mut [u64],
 ) {
     let out = vectors_mut(out);
@@ -78,7 +84,7 @@ pub(super) fn inner_products(
     x: &[&[u64]],
     [y, z]: [&[&[u64]]; 2],
     out: &mut [u64],
-    into: Store,
+    into: ResultMode,
     second: &mut [u64],
 ) {
     let prime = Prime::new(m);
@@ -86,7 +92,7 @@ pub(super) fn inner_products(
         1 => products_of_two::<1>(&prime, x, [y, z], out, into, second),
         4 => products_of_two::<4>(&prime, x, [y, z], out, into, second),
         _ => {
-            inner_product(m, x, y, Store::Add, out);
+            inner_product(m, x, y, ResultMode::Add, out);
             inner_product(m, x, z, into, second);
         }
     }
@@ -98,7 +104,7 @@ fn products_of_two<const K: usize>(
     x: &[&[u64]],
     [y, z]: [&[&[u64]]; 2],
     out: &mut [u64],
-    into: Store,
+    into: ResultMode,
     second: &mut [u64],
 ) {
     let (out, others) = (vectors_mut(out), vectors_mut(second));
@@ -113,7 +119,7 @@ fn products_of_two<const K: usize>(
             first.add(x, load(&y[k][i]));
             second.add(x, load(&z[k][i]));
         }
-        put(prime, Store::Add, out, prime.redc(first));
+        put(prime, ResultMode::Add, out, prime.redc(first));
         put(prime, into, other, prime.redc(second));
     }
 }
@@ -125,7 +131,7 @@ pub(super) fn tensor<const N: usize>(
     out: &mut [[u64; N]; 3],
 ) {
     let prime = Prime::new(m);
-    let mut into = Store::Set;
+    let mut into = ResultMode::Set;
     if terms.is_empty() {
         *out = [[0; N]; 3];
     }
@@ -147,7 +153,7 @@ pub(super) fn tensor<const N: usize>(
             put(&prime, into, out1, prime.redc(middle));
             put(&prime, into, out2, prime.redc(last));
         }
-        into = Store::Add;
+        into = ResultMode::Add;
     }
 }
 
@@ -157,7 +163,7 @@ pub(super) fn combine(m: Modulus, terms: &[(u64, &[u64])], out: &mut [u64]) {
     if terms.is_empty() {
         out.fill(0);
     }
-    let mut into = Store::Set;
+    let mut into = ResultMode::Set;
     for group in terms.chunks(MAX_PRODUCTS) {
         let (several, rest) = vectors_mut(out).as_chunks_mut::<TOGETHER>();
         let start = several.len() * TOGETHER;
@@ -167,7 +173,7 @@ pub(super) fn combine(m: Modulus, terms: &[(u64, &[u64])], out: &mut [u64]) {
         for (i, out) in rest.iter_mut().enumerate() {
             combine_at(&prime, group, start + i, into, std::array::from_mut(out));
         }
-        into = Store::Add;
+        into = ResultMode::Add;
     }
 }
 
@@ -178,7 +184,7 @@ fn combine_at<const V: usize>(
     prime: &Prime,
     terms: &[(u64, &[u64])],
     first: usize,
-    into: Store,
+    into: ResultMode,
     out: &mut [Words; V],
 ) {
     let mut sums = [Sum::zero(); V];
@@ -220,7 +226,7 @@ pub(super) fn reduce_words(m: Modulus, out: &mut [u64]) {
 pub(super) fn add_assign(m: Modulus, out: &mut [u64], x: &[u64]) {
     let prime = Prime::new(m);
     for (out, x) in vectors_mut(out).iter_mut().zip(vectors(x)) {
-        put(&prime, Store::Add, out, load(x));
+        put(&prime, ResultMode::Add, out, load(x));
     }
 }
 
@@ -250,7 +256,7 @@ pub(super) fn scaled_difference(
     m: Modulus,
     [x, y]: [&[u64]; 2],
     factor: u64,
-    into: Store,
+    into: ResultMode,
     out: &mut [u64],
 ) {
     let prime = Prime::new(m);

@@ -4,18 +4,24 @@
     reason = "inner loops: they count within arrays of one length, or within slices cut to one"
 )]
 
-use super::Store;
+use super::ResultMode;
 use crate::modular::Modulus;
 
 #[inline(always)]
-fn put(m: Modulus, into: Store, out: &mut u64, x: u64) {
+fn put(m: Modulus, into: ResultMode, out: &mut u64, x: u64) {
     *out = match into {
-        Store::Set => x,
-        Store::Add => m.add(*out, x),
+        ResultMode::Set => x,
+        ResultMode::Add => m.add(*out, x),
     };
 }
 
-pub(super) fn inner_product(m: Modulus, x: &[&[u64]], y: &[&[u64]], into: Store, out: &mut [u64]) {
+pub(super) fn inner_product(
+    m: Modulus,
+    x: &[&[u64]],
+    y: &[&[u64]],
+    into: ResultMode,
+    out: &mut [u64],
+) {
     // From one to four polynomials, at one, two and three digits.
     match x.len() {
         1 => products::<1>(m, x, y, into, out),
@@ -41,15 +47,21 @@ pub(super) fn inner_products(
     x: &[&[u64]],
     [y, z]: [&[&[u64]]; 2],
     first: &mut [u64],
-    into: Store,
+    into: ResultMode,
     second: &mut [u64],
 ) {
-    inner_product(m, x, y, Store::Add, first);
+    inner_product(m, x, y, ResultMode::Add, first);
     inner_product(m, x, z, into, second);
 }
 
 /// The inner product of K pairs, reduced once.
-fn products<const K: usize>(m: Modulus, x: &[&[u64]], y: &[&[u64]], into: Store, out: &mut [u64]) {
+fn products<const K: usize>(
+    m: Modulus,
+    x: &[&[u64]],
+    y: &[&[u64]],
+    into: ResultMode,
+    out: &mut [u64],
+) {
     let n = out.len();
     let x: [&[u64]; K] = std::array::from_fn(|k| &x[k][..n]);
     let y: [&[u64]; K] = std::array::from_fn(|k| &y[k][..n]);
@@ -189,7 +201,7 @@ pub(super) fn scaled_difference(
     m: Modulus,
     [x, y]: [&[u64]; 2],
     factor: u64,
-    into: Store,
+    into: ResultMode,
     out: &mut [u64],
 ) {
     let factor = u128::from(factor);

@@ -58,7 +58,7 @@ fn inner_products_are_sums_of_products() {
             let before = values(rng, m.value(), n);
             let (mut out, mut portable) = (before.clone(), before.clone());
             m.add_inner_product(&slices(&x), &slices(&y), &mut out);
-            portable::inner_product(m, &slices(&x), &slices(&y), Store::Add, &mut portable);
+            portable::inner_product(m, &slices(&x), &slices(&y), ResultMode::Add, &mut portable);
             assert_eq!(out, portable);
             for i in 0..n {
                 let add = |sum, k: usize| m.add(sum, times(m, x[k][i], y[k][i]));
@@ -79,11 +79,11 @@ fn two_inner_products_are_those_of_each() {
             let [x, y, z] = [some(), some(), some()];
             let [x, y, z] = [slices(&x), slices(&y), slices(&z)];
             let before = values(rng, m.value(), n);
-            for into in [Store::Set, Store::Add] {
+            for into in [ResultMode::Set, ResultMode::Add] {
                 let (mut first, mut second) = (before.clone(), before.clone());
                 m.inner_products(&x, [&y, &z], &mut first, into, &mut second);
                 let mut wanted = [before.clone(), before.clone()];
-                if into == Store::Set {
+                if into == ResultMode::Set {
                     wanted[1].fill(0);
                 }
                 m.add_inner_product(&x, &y, &mut wanted[0]);
@@ -186,11 +186,15 @@ fn single_products_are_those_of_residues() {
             let product = times(m, y[i], factor);
             assert_eq!(multiplied[i], m.add(words[i] % m.value(), product));
         }
-        for into in [Store::Set, Store::Add] {
+        for into in [ResultMode::Set, ResultMode::Add] {
             let mut out = factors.clone();
             m.scaled_difference([&x, &y], factor, into, &mut out);
             for i in 0..n {
-                let start = if into == Store::Add { factors[i] } else { 0 };
+                let start = if into == ResultMode::Add {
+                    factors[i]
+                } else {
+                    0
+                };
                 let difference = times(m, m.sub(x[i], y[i]), factor);
                 assert_eq!(out[i], m.add(start, difference));
             }

@@ -14,12 +14,12 @@ use super::{Adjacency, Elimination, ModelGraph, Rule, is_member, members};
 #[derive(Clone, Debug)]
 pub struct GrowingModel {
     graph: ModelGraph,
-    parts: Vec<Part>,
+    parts: Vec<GraphPart>,
 }
 
 /// A component of the graph and its cells under both rules.
 #[derive(Clone, Debug)]
-struct Part {
+struct GraphPart {
     /// A row of bits.
     attributes: Vec<u64>,
     cells: Cells,
@@ -112,7 +112,7 @@ impl GrowingModel {
         let mut seen = vec![0; new.graph.adjacency.words];
         for a in 0..new.graph.sizes.len() {
             if !is_member(&seen, a) {
-                let part = Part::of(&new.graph, component(&new.graph.adjacency, a));
+                let part = GraphPart::of(&new.graph, component(&new.graph.adjacency, a));
                 unite(&mut seen, &part.attributes);
                 new.parts.push(part);
             }
@@ -162,12 +162,12 @@ impl GrowingModel {
             kept
         });
         if attributes.iter().any(|&word| word != 0) {
-            self.parts.push(Part::of(&self.graph, attributes));
+            self.parts.push(GraphPart::of(&self.graph, attributes));
         }
     }
 }
 
-impl Part {
+impl GraphPart {
     fn of(graph: &ModelGraph, attributes: Vec<u64>) -> Self {
         let cells = Cells::of(graph, &attributes, false);
         Self { attributes, cells }

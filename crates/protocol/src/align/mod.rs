@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use zeroize::{Zeroize, Zeroizing};
 
-pub use wire::{MAX_KEYS, Message, Stage, Value};
+pub use wire::{GroupElement, MAX_KEYS, Message, Stage};
 
 /// The fewest and the most parties of an alignment.
 pub const MIN_PARTIES: usize = 2;
@@ -95,11 +95,11 @@ pub struct Party {
     me: usize,
     exponent: Zeroizing<Exponent>,
     /// The own row of each value of the list that was sent.
-    rows: HashMap<Value, usize>,
+    rows: HashMap<GroupElement, usize>,
     /// What was taken in of each list at each stage, by its digest.
     seen: BTreeMap<(usize, Stage), [u8; 32]>,
     /// Every party's list under all exponents.
-    whole: BTreeMap<usize, BTreeSet<Value>>,
+    whole: BTreeMap<usize, BTreeSet<GroupElement>>,
     /// The own row of each common value, in the common order, once the others have taken their exponents off.
     common: Option<Vec<usize>>,
 }
@@ -222,7 +222,7 @@ impl Party {
             }
         }
         if !matches!(stage, Stage::Common(_)) && self.whole.len() == self.parties {
-            let common: Vec<Value> = self.common_values().copied().collect();
+            let common: Vec<GroupElement> = self.common_values().copied().collect();
             let rest = self.raise(&common, &self.exponent.0.invert())?;
             let owner = (self.me + self.parties - 1) % self.parties;
             sent.push(self.message(owner, Stage::Common(1), rest));
@@ -232,7 +232,7 @@ impl Party {
     }
 
     /// The values that all lists have, in ascending order.
-    fn common_values(&self) -> impl Iterator<Item = &Value> {
+    fn common_values(&self) -> impl Iterator<Item = &GroupElement> {
         let first = self.whole.values().next().into_iter().flatten();
         first.filter(|value| self.whole.values().all(|list| list.contains(*value)))
     }
@@ -249,7 +249,7 @@ impl Party {
         if rows.len() != self.common_values().count() {
             return None;
         }
-        let lists: Vec<&BTreeSet<Value>> = self.whole.values().collect();
+        let lists: Vec<&BTreeSet<GroupElement>> = self.whole.values().collect();
         let mut overlaps = Vec::new();
         for (a, one) in lists.iter().enumerate() {
             for (b, two) in lists.iter().enumerate().skip(a + 1) {
@@ -302,18 +302,22 @@ impl Party {
     }
 
     /// Values under one exponent more, or less, in their order.
-    fn raise(&self, values: &[Value], exponent: &Scalar) -> Result<Vec<Value>, AlignError> {
+    fn raise(
+        &self,
+        values: &[GroupElement],
+        exponent: &Scalar,
+    ) -> Result<Vec<GroupElement>, AlignError> {
         let raised = map(values, |value| {
             // The decoder held every value against the group.
             let point = CompressedRistretto(*value).decompress()?;
             Some((point * exponent).compress().0)
         });
-        let raised: Option<Vec<Value>> = raised.into_iter().collect();
+        let raised: Option<Vec<GroupElement>> = raised.into_iter().collect();
         raised.ok_or(AlignError::Message("a value outside of the group"))
     }
 
     /// A list under the given number of exponents, in ascending order: to the next party, or to all others.
-    fn list(&self, owner: usize, exponents: u8, mut values: Vec<Value>) -> Outgoing {
+    fn list(&self, owner: usize, exponents: u8, mut values: Vec<GroupElement>) -> Outgoing {
         values.sort_unstable();
         let stage = match usize::from(exponents) == self.parties {
             true => Stage::Whole,
@@ -322,7 +326,7 @@ impl Party {
         self.message(owner, stage, values)
     }
 
-    fn message(&self, owner: usize, stage: Stage, values: Vec<Value>) -> Outgoing {
+    fn message(&self, owner: usize, stage: Stage, values: Vec<GroupElement>) -> Outgoing {
         let to = match stage {
             Stage::Whole => (0..self.parties)
                 .filter(|&party| party != self.me)

@@ -14,7 +14,7 @@ use curve25519_dalek::traits::IsIdentity;
 pub const MAX_KEYS: usize = 1 << 24;
 
 /// An element of the group.
-pub type Value = [u8; 32];
+pub type GroupElement = [u8; 32];
 
 const MAGIC: &[u8; 7] = b"FHALIGN";
 const VERSION: u8 = 1;
@@ -43,7 +43,7 @@ pub struct Message {
     /// How far it has come.
     pub stage: Stage,
     /// Its values: of a list in ascending order, else in the common order.
-    pub values: Vec<Value>,
+    pub values: Vec<GroupElement>,
 }
 
 impl Message {
@@ -109,7 +109,7 @@ impl Message {
     }
 }
 
-fn check_values(stage: Stage, values: &[Value]) -> Result<(), AlignError> {
+fn check_values(stage: Stage, values: &[GroupElement]) -> Result<(), AlignError> {
     let in_group = map(values, |value| {
         let point = CompressedRistretto(*value).decompress();
         point.is_some_and(|point| !point.is_identity())

@@ -7,7 +7,7 @@
 //!
 //! | module | for |
 //! |---|---|
-//! | [`tally`] | counting, a few records at a time |
+//! | [`pair_counts`] | counting, a few records at a time |
 //! | `bits` | the same of columns of few values, 64 records a word |
 //! | [`upload`] | what a holder sends, and how holders' are put together |
 //! | this one | which tables there are, and a statistic as weights of their counts |
@@ -17,7 +17,7 @@
 //! stands, but for squared scores (docs/THREAT-MODEL.md).
 
 mod bits;
-pub mod tally;
+pub mod pair_counts;
 pub mod upload;
 
 use crate::Error;

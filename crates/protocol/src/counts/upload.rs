@@ -1,10 +1,10 @@
 //! What a holder of counts sends: its tables and its noise, each ciphertext an object by itself.
 
 use super::CountTables;
-use super::tally::Tally;
+use super::pair_counts::PairCounts;
 use crate::Error;
 use crate::encryption::{Encryption, Encryptor, Form, NO_SUCH_OBJECT, Payload};
-use crate::holder::{Noise, encrypt_vector, map};
+use crate::holder::{HolderNoise, encrypt_vector, map};
 use crate::joint::SwitchKeys;
 use crate::noise::{EncryptedLadder, NoiseObjects};
 use crate::upload::{Object, noise_objects};
@@ -111,8 +111,8 @@ const OBJECTS_AT_ONCE: usize = 64;
 /// A holder of counts about to be encrypted.
 #[derive(Clone, Copy, Debug)]
 pub struct CountsHolder<'a> {
-    tally: &'a Tally,
-    noise: Noise<'a>,
+    pair_counts: &'a PairCounts,
+    noise: HolderNoise<'a>,
     encryptor: Encryptor<'a>,
     plan: &'a CountsPlan,
 }
@@ -121,24 +121,24 @@ impl<'a> CountsHolder<'a> {
     /// A holder who follows `plan`.
     ///
     /// # Errors
-    /// [`Error::Object`] where the plan is not the tally's, the ladder's or the key's; [`Error::Table`] for a
-    /// tally without a record.
+    /// [`Error::Object`] where the plan is not the pair_counts's, the ladder's or the key's; [`Error::Table`] for a
+    /// pair_counts without a record.
     pub fn new(
-        tally: &'a Tally,
-        noise: Noise<'a>,
+        pair_counts: &'a PairCounts,
+        noise: HolderNoise<'a>,
         encryptor: impl Into<Encryptor<'a>>,
         plan: &'a CountsPlan,
     ) -> Result<Self, Error> {
         let encryptor = encryptor.into();
-        let other = matches!(noise, Noise::Drawn(ladder) if ladder.plan() != plan.ladder);
-        if other || !encryptor.follows(plan.encryption) || *tally.tables() != plan.tables {
+        let other = matches!(noise, HolderNoise::Drawn(ladder) if ladder.plan() != plan.ladder);
+        if other || !encryptor.follows(plan.encryption) || *pair_counts.tables() != plan.tables {
             return Err(Error::Object("the plan is not this table's"));
         }
-        if tally.records() == 0 {
+        if pair_counts.records() == 0 {
             return Err(Error::Table("it has no record".to_owned()));
         }
         Ok(Self {
-            tally,
+            pair_counts,
             noise,
             encryptor,
             plan,
@@ -161,7 +161,7 @@ impl<'a> CountsHolder<'a> {
         match object {
             Object::Keys => self.encryptor.keys(self.plan.form().layout, rng),
             Object::Counts { number } => {
-                let counts = self.tally.counts(number).ok_or(NO_SUCH_OBJECT)?;
+                let counts = self.pair_counts.counts(number).ok_or(NO_SUCH_OBJECT)?;
                 self.encryptor.encrypt(counts, rng)
             }
             Object::Noise { .. } => {

@@ -212,7 +212,7 @@ impl std::fmt::Debug for ReceiptKey {
 
 /// A signed tip: what its holder can hold a service to that was set back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Receipt {
+pub struct ChainReceipt {
     /// The dataset.
     pub dataset: DatasetId,
     /// Its chain when the receipt was given.
@@ -251,8 +251,8 @@ impl ReceiptKey {
     }
 
     /// A receipt.
-    pub fn sign(&self, dataset: DatasetId, tip: Tip) -> Receipt {
-        Receipt {
+    pub fn sign(&self, dataset: DatasetId, tip: Tip) -> ChainReceipt {
+        ChainReceipt {
             dataset,
             tip,
             signature: self.0.sign(&message(dataset, tip)).to_bytes(),
@@ -260,7 +260,7 @@ impl ReceiptKey {
     }
 }
 
-impl Receipt {
+impl ChainReceipt {
     /// Checks the signature under a dataset's public receipt key.
     ///
     /// # Errors

@@ -4,13 +4,13 @@
 //! anything that depends on them, its program compares them with what every other service says in its own name.
 
 use crate::Error;
-use crate::panel::ServiceKey;
+use crate::committee::ServiceSigningKey;
 use crate::request::{DatasetId, JobId};
 use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
 
 /// A release that a key service has debited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DebitedRelease {
+pub struct DebitRecord {
     /// The job.
     pub job: JobId,
     /// The release's number within the job.
@@ -20,7 +20,7 @@ pub struct DebitedRelease {
 }
 
 /// Signs everything that a service has debited of a dataset.
-pub fn sign(key: &ServiceKey, dataset: DatasetId, releases: &[DebitedRelease]) -> [u8; 64] {
+pub fn sign(key: &ServiceSigningKey, dataset: DatasetId, releases: &[DebitRecord]) -> [u8; 64] {
     let key = SigningKey::from_bytes(&key.to_bytes());
     key.sign(&message(dataset, releases)).to_bytes()
 }
@@ -32,17 +32,17 @@ pub fn sign(key: &ServiceKey, dataset: DatasetId, releases: &[DebitedRelease]) -
 pub fn verify(
     key: &[u8; 32],
     dataset: DatasetId,
-    releases: &[DebitedRelease],
+    releases: &[DebitRecord],
     signature: &[u8; 64],
 ) -> Result<(), Error> {
-    let refused = || Error::Panel("the signature of the debited releases is not the service's");
+    let refused = || Error::Committee("the signature of the debited releases is not the service's");
     let key = VerifyingKey::from_bytes(key).map_err(|_| refused())?;
     let signature = Signature::from_bytes(signature);
     let verified = key.verify_strict(&message(dataset, releases), &signature);
     verified.map_err(|_| refused())
 }
 
-fn message(dataset: DatasetId, releases: &[DebitedRelease]) -> Vec<u8> {
+fn message(dataset: DatasetId, releases: &[DebitRecord]) -> Vec<u8> {
     let mut message = b"fhaim debited releases 1".to_vec();
     message.extend_from_slice(&dataset.0);
     message.extend_from_slice(&(releases.len() as u64).to_le_bytes());
@@ -60,22 +60,22 @@ mod tests {
 
     #[test]
     fn signature_holds_for_the_same_releases_only() {
-        let (key, dataset) = (ServiceKey::from_bytes(&[1; 32]), DatasetId([2; 16]));
-        let release = |number| DebitedRelease {
+        let (key, dataset) = (ServiceSigningKey::from_bytes(&[1; 32]), DatasetId([2; 16]));
+        let release = |number| DebitRecord {
             job: JobId([3; 16]),
             number,
             statement: [4; 32],
         };
         let releases = [release(0), release(1)];
         let signature = sign(&key, dataset, &releases);
-        let holds = |key: &ServiceKey, dataset, releases: &[DebitedRelease]| {
+        let holds = |key: &ServiceSigningKey, dataset, releases: &[DebitRecord]| {
             verify(&key.public(), dataset, releases, &signature).is_ok()
         };
         assert!(holds(&key, dataset, &releases));
         assert!(!holds(&key, dataset, &releases[..1]));
         assert!(!holds(&key, DatasetId([5; 16]), &releases));
         assert!(!holds(
-            &ServiceKey::from_bytes(&[6; 32]),
+            &ServiceSigningKey::from_bytes(&[6; 32]),
             dataset,
             &releases
         ));

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 /// Where a dataset's chain is, without what was released.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct ChainState {
     dataset: DatasetId,
     tip: Tip,
     /// Jobs by run.
@@ -32,7 +32,7 @@ pub struct Standing {
 
 /// An act that is to be appended: as it is stored, and the chain's end with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct ChainLink {
     /// The act.
     pub act: Act,
     /// The text of it that is stored, which the chain's hash is over.
@@ -47,10 +47,10 @@ pub struct Begun {
     /// The run's number.
     pub run: u32,
     /// What is to be appended first, where the job had no run before: its book is then empty.
-    pub link: Option<Link>,
+    pub link: Option<ChainLink>,
 }
 
-impl Standing {
+impl ChainState {
     /// Of a dataset without a chain.
     pub fn new(dataset: DatasetId) -> Self {
         Self {
@@ -139,7 +139,7 @@ impl Standing {
         rules: &Rules,
         member: u32,
         signature: MemberSignature,
-    ) -> Result<Option<Link>, Error> {
+    ) -> Result<Option<ChainLink>, Error> {
         self.verify(rules, member, &signature)?;
         if self.withdrawn.contains(&member) {
             let account = rules.members.get(member as usize);
@@ -165,7 +165,7 @@ impl Standing {
     ///
     /// # Errors
     /// [`Error::Request`] for a holder that the roster does not have.
-    pub fn withdraw(&mut self, rules: &Rules, member: u32) -> Result<Option<Link>, Error> {
+    pub fn withdraw(&mut self, rules: &Rules, member: u32) -> Result<Option<ChainLink>, Error> {
         if rules.members.get(member as usize).is_none() {
             return Err(Error::Request("the roster has no such holder"));
         }
@@ -221,7 +221,7 @@ impl Standing {
     ///
     /// # Errors
     /// As [`Standing::append`].
-    pub fn freeze(&mut self, reason: Freeze) -> Result<Option<Link>, Error> {
+    pub fn freeze(&mut self, reason: Freeze) -> Result<Option<ChainLink>, Error> {
         if self.frozen.contains(&reason) {
             return Ok(None);
         }
@@ -233,7 +233,7 @@ impl Standing {
     ///
     /// # Errors
     /// [`Error::FrozenForGood`]; [`Error::NotFrozen`].
-    pub fn thaw(&mut self, rules: &Rules) -> Result<Link, Error> {
+    pub fn thaw(&mut self, rules: &Rules) -> Result<ChainLink, Error> {
         let holders = rules.holders.count();
         let reason = self.frozen().ok_or(Error::NotFrozen)?;
         match self
@@ -250,11 +250,11 @@ impl Standing {
     ///
     /// # Errors
     /// [`Error::Stored`] for a run that is not the next.
-    pub fn append(&mut self, act: Act) -> Result<Link, Error> {
+    pub fn append(&mut self, act: Act) -> Result<ChainLink, Error> {
         let text = serde_json::to_string(&act).map_err(|error| Error::stored(&error))?;
         self.follow(&act)?;
         self.tip = self.tip.append(self.dataset, &text);
-        Ok(Link {
+        Ok(ChainLink {
             act,
             text,
             tip: self.tip,
@@ -347,10 +347,10 @@ impl Book {
     /// As [`Standing::append`].
     pub fn debit(
         &mut self,
-        standing: &mut Standing,
+        standing: &mut ChainState,
         grant: &Grant,
         request: [u8; 32],
-    ) -> Result<Option<Link>, Error> {
+    ) -> Result<Option<ChainLink>, Error> {
         if self.is_debited() {
             return Ok(None);
         }
@@ -421,7 +421,7 @@ impl Ruling {
     /// # Errors
     /// [`Error::Overtaken`] where something else of the job was released meanwhile. A page that
     /// cannot be decrypted freezes the dataset all the same.
-    pub fn append_to(&self, standing: &mut Standing, now: &Book) -> Result<Link, Error> {
+    pub fn append_to(&self, standing: &mut ChainState, now: &Book) -> Result<ChainLink, Error> {
         if self.released.is_some() && *now != self.before {
             return Err(Error::Overtaken);
         }
@@ -465,15 +465,15 @@ mod tests {
     }
 
     /// The chain that links make, and the standing that is read back from it.
-    fn read(links: &[Link]) -> Standing {
+    fn read(links: &[ChainLink]) -> ChainState {
         let tip = links.last().map_or_else(Tip::default, |link| link.tip);
         let acts = links.iter().map(|link| link.act.clone());
-        Standing::read(DATASET, tip, acts).unwrap()
+        ChainState::read(DATASET, tip, acts).unwrap()
     }
 
     #[test]
     fn a_standing_is_what_its_chain_says_after_every_act() {
-        let (rules, mut standing) = (rules(), Standing::new(DATASET));
+        let (rules, mut standing) = (rules(), ChainState::new(DATASET));
         let mut links = Vec::new();
         let begun = standing.begin(&rules, JOBS[0], UPLOAD).unwrap();
         links.extend(begun.link);
@@ -501,7 +501,7 @@ mod tests {
 
     #[test]
     fn standing_frozen_for_an_unknown_receipt_stays_frozen() {
-        let mut standing = Standing::new(DATASET);
+        let mut standing = ChainState::new(DATASET);
         let frozen = standing.freeze(Freeze::UnknownReceipt).unwrap().unwrap();
         assert_eq!(
             frozen.text,
@@ -519,7 +519,7 @@ mod tests {
     fn permanent_freeze_followed_by_another_reason_stays_permanent() {
         let rules = rules();
         for later in [Freeze::Noise, Freeze::Witness] {
-            let mut standing = Standing::new(DATASET);
+            let mut standing = ChainState::new(DATASET);
             let mut links = Vec::new();
             for reason in [Freeze::Restored, later] {
                 links.extend(standing.freeze(reason).unwrap());
@@ -540,7 +540,7 @@ mod tests {
     #[test]
     fn freeze_over_noise_is_permanent_for_two_holders() {
         let (two, _) = of_two();
-        let mut standing = Standing::new(DATASET);
+        let mut standing = ChainState::new(DATASET);
         standing.freeze(Freeze::Noise).unwrap();
         standing.freeze(Freeze::Witness).unwrap();
         assert_eq!(standing.frozen(), Some(Freeze::Noise));
@@ -579,7 +579,7 @@ mod tests {
     #[test]
     fn nothing_begins_before_every_holder_agrees() {
         let (rules, keys) = of_two();
-        let mut standing = Standing::new(DATASET);
+        let mut standing = ChainState::new(DATASET);
         let early = standing.sign(&rules, 0, MemberSignature([0; 64]));
         assert!(matches!(early, Err(Error::Request(_))));
         let made = Act::KeysMade {
@@ -590,7 +590,7 @@ mod tests {
         let mut links = vec![standing.append(made).unwrap()];
         let agreement = *standing.agreement().unwrap();
         let signatures = keys.each_ref().map(|key| key.sign(&agreement));
-        let begin = |standing: &mut Standing, job| standing.begin(&rules, job, UPLOAD);
+        let begin = |standing: &mut ChainState, job| standing.begin(&rules, job, UPLOAD);
         let refused = begin(&mut standing, JOBS[0]);
         assert!(matches!(refused, Err(Error::Unsigned(missing)) if missing.len() == 2));
         for (member, signature) in [(0, signatures[1]), (1, signatures[0]), (2, signatures[0])] {
@@ -620,11 +620,11 @@ mod tests {
             run: 1,
             upload,
         };
-        let read = Standing::read(DATASET, Tip::default(), [second.clone()]);
+        let read = ChainState::read(DATASET, Tip::default(), [second.clone()]);
         assert!(matches!(read, Err(Error::Stored(_))));
-        let mut standing = Standing::new(DATASET);
+        let mut standing = ChainState::new(DATASET);
         assert!(standing.append(second).is_err());
-        assert_eq!(standing, Standing::new(DATASET));
+        assert_eq!(standing, ChainState::new(DATASET));
     }
 
     /// What was judged by an older book is judged again; a page that cannot be decrypted is not
@@ -637,7 +637,7 @@ mod tests {
         let answers = vec![vec![1, 2]];
         let book = other.clone();
         let released = Ruling::release(before.clone(), Vec::new(), Released { answers, book });
-        let mut standing = Standing::new(DATASET);
+        let mut standing = ChainState::new(DATASET);
         let late = released.append_to(&mut standing, &other);
         assert!(matches!(late, Err(Error::Overtaken)));
         assert_eq!(standing.tip(), Tip::default());

@@ -142,7 +142,7 @@ pub struct Book {
 
 /// What is to be done with a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Decision {
     /// It was released before: these are its integers. Nothing is debited, nothing decrypted.
     Repeated(Vec<Vec<i64>>),
     /// It may be decrypted.
@@ -258,12 +258,12 @@ impl Book {
         rules: &Rules,
         request: &DecryptRequest<C>,
         digest: &[u8; 32],
-    ) -> Result<Verdict, Error> {
+    ) -> Result<Decision, Error> {
         let Some(grant) = assess(&self.window, &self.ledger, rules, request)? else {
             let numbers = request.releases.iter().map(|r| r.number as usize);
             let answers = numbers.map(|number| self.answers.get(number).cloned());
             let answers = answers.collect::<Option<_>>();
-            return Ok(Verdict::Repeated(
+            return Ok(Decision::Repeated(
                 answers.ok_or(Error::Request("what was placed has no answer"))?,
             ));
         };
@@ -273,7 +273,7 @@ impl Book {
                 "another request of these releases was debited",
             ));
         }
-        Ok(Verdict::Granted(grant))
+        Ok(Decision::Granted(grant))
     }
 
     /// The book with a granted batch and its integers in it.
@@ -476,7 +476,7 @@ mod tests {
         let cells = Statistic::Product(Axis::identity(0, 150), Axis::identity(1, 150));
         let request = request(book.window(), vec![release(0, cells, 1 << 20)]);
         assert_eq!(request.pages.len(), 3);
-        let Ok(Verdict::Granted(grant)) = book.judge(&rules, &request, &DIGEST) else {
+        let Ok(Decision::Granted(grant)) = book.judge(&rules, &request, &DIGEST) else {
             panic!("refused");
         };
         let paid = grant.entries()[0].debit.leak;
@@ -485,7 +485,7 @@ mod tests {
 
     fn granted(book: &Book, rules: &Rules, request: &DecryptRequest<()>) -> Grant {
         match book.judge(rules, request, &DIGEST).unwrap() {
-            Verdict::Granted(grant) => grant,
+            Decision::Granted(grant) => grant,
             verdict => panic!("{verdict:?}"),
         }
     }
@@ -500,7 +500,7 @@ mod tests {
         let rules = rules(vec![3, 4]);
         let (mut book, mut standing) = (
             Book::new(&rules, JOB, 0),
-            crate::crypto::history::Standing::new(rules.dataset),
+            crate::crypto::history::ChainState::new(rules.dataset),
         );
         let request = request(book.window(), total(0));
         let grant = granted(&book, &rules, &request);
@@ -529,7 +529,7 @@ mod tests {
     fn another_request_of_debited_releases_is_refused() {
         let rules = rules(vec![3, 4]);
         let mut book = Book::new(&rules, JOB, 0);
-        let mut standing = crate::crypto::history::Standing::new(rules.dataset);
+        let mut standing = crate::crypto::history::ChainState::new(rules.dataset);
         let first = request(book.window(), total(0));
         let grant = granted(&book, &rules, &first);
         book.debit(&mut standing, &grant, DIGEST).unwrap();
@@ -548,7 +548,7 @@ mod tests {
         let first = granted(&book, &rules, &request(book.window(), total(0)));
         book = book.with(first, vec![vec![1]]);
         let next = request(book.window(), total(1));
-        let mut standing = crate::crypto::history::Standing::new(rules.dataset);
+        let mut standing = crate::crypto::history::ChainState::new(rules.dataset);
         let grant = granted(&book, &rules, &next);
         let link = book.debit(&mut standing, &grant, DIGEST).unwrap().unwrap();
         let read = Book::read(&rules, JOB, 0, Vec::new(), Some(link.act));
@@ -585,7 +585,7 @@ mod tests {
             release(1, Statistic::OneWay(Axis::identity(1, 4)), 1 << 20),
         ];
         let request = request(book.window(), batch);
-        let Ok(Verdict::Granted(grant)) = book.judge(&rules, &request, &DIGEST) else {
+        let Ok(Decision::Granted(grant)) = book.judge(&rules, &request, &DIGEST) else {
             panic!("refused");
         };
         let entries = grant.entries().to_vec();
@@ -596,7 +596,7 @@ mod tests {
         assert_eq!(read, after);
         assert_eq!(
             read.judge(&rules, &request, &DIGEST).unwrap(),
-            Verdict::Repeated(answers.clone())
+            Decision::Repeated(answers.clone())
         );
         let fresh = || Book::new(&rules, JOB, 0);
         assert!(

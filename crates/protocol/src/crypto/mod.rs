@@ -27,8 +27,8 @@ use fhaim_he::{
     Ciphertext, EvaluationKeys, LEAK_BITS, Parameters, PublicKey, RosterShape, SecretKey,
     coefficient,
 };
-use history::{Begun, Released, Ruling, Standing};
-use judge::{Book, Grant, Rules, Verdict};
+use history::{Begun, ChainState, Released, Ruling};
+use judge::{Book, Decision, Grant, Rules};
 use rand::{CryptoRng, RngCore};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
@@ -71,7 +71,7 @@ impl Decryptor<Vec<Ciphertext>> for SecretKey {
 
 /// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RequestOutcome {
     /// The integers that were released for it before.
     Repeated(Vec<Vec<i64>>),
     /// What is to be appended to the dataset's chain, before anyone is told of it.
@@ -93,7 +93,7 @@ pub struct Digests {
 #[derive(Clone, Debug)]
 pub enum Judged {
     /// Nothing more: it was released before, or freezes the dataset.
-    Done(Outcome),
+    Done(RequestOutcome),
     /// It may be decrypted once it is [debited](Book::debit); then [`rule`] decides on the integers.
     Granted(Box<Grant>),
 }
@@ -111,12 +111,12 @@ pub fn judge<C>(
 ) -> Result<Judged, Error> {
     let Digests { sent, witness } = digests;
     let grant = match book.judge(rules, request, &sent)? {
-        Verdict::Repeated(answers) => return Ok(Judged::Done(Outcome::Repeated(answers))),
-        Verdict::Granted(grant) => grant,
+        Decision::Repeated(answers) => return Ok(Judged::Done(RequestOutcome::Repeated(answers))),
+        Decision::Granted(grant) => grant,
     };
     if rules.witness && sent != witness.ok_or(Error::Unwitnessed)? {
         let ruling = Ruling::freeze(book.clone(), Freeze::Witness);
-        return Ok(Judged::Done(Outcome::Ruled(Box::new(ruling))));
+        return Ok(Judged::Done(RequestOutcome::Ruled(Box::new(ruling))));
     }
     Ok(Judged::Granted(Box::new(grant)))
 }
@@ -182,30 +182,30 @@ fn request_place<C>(request: &DecryptRequest<C>, first: u32) -> [u8; 32] {
 #[derive(Debug)]
 pub struct CryptoService<D = SecretKey> {
     decryptor: D,
-    record: Record,
+    record: DatasetState,
 }
 
 /// What a key service must not lose of a dataset, as a value: what a service with a database
 /// keeps in rows.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct DatasetState {
     rules: Rules,
-    standing: Standing,
+    standing: ChainState,
     books: Vec<Book>,
 }
 
-impl Record {
+impl DatasetState {
     /// The record of a dataset without a run.
     pub fn new(rules: Rules) -> Self {
         Self {
-            standing: Standing::new(rules.dataset),
+            standing: ChainState::new(rules.dataset),
             rules,
             books: Vec::new(),
         }
     }
 
     /// Where the dataset's chain is.
-    pub fn standing(&self) -> &Standing {
+    pub fn standing(&self) -> &ChainState {
         &self.standing
     }
 
@@ -283,8 +283,8 @@ impl Record {
         };
         let judged = judge(&self.rules, book, request, digests);
         let ruling = match judged.map_err(refused)? {
-            Judged::Done(Outcome::Repeated(answers)) => return Ok(answers),
-            Judged::Done(Outcome::Ruled(ruling)) => *ruling,
+            Judged::Done(RequestOutcome::Repeated(answers)) => return Ok(answers),
+            Judged::Done(RequestOutcome::Ruled(ruling)) => *ruling,
             Judged::Granted(grant) => {
                 book.debit(&mut self.standing, &grant, digests.sent)?;
                 rule(book, *grant, open(decryptor, request))
@@ -309,7 +309,7 @@ impl CryptoService {
     ) -> Result<Self, Error> {
         Ok(Self {
             decryptor: SecretKey::random(params, rng)?,
-            record: Record::new(rules),
+            record: DatasetState::new(rules),
         })
     }
 
@@ -342,12 +342,12 @@ impl CryptoService {
     }
 
     /// What it keeps.
-    pub fn record(&self) -> &Record {
+    pub fn record(&self) -> &DatasetState {
         &self.record
     }
 
     /// What it keeps, to note keys and signatures in.
-    pub fn record_mut(&mut self) -> &mut Record {
+    pub fn record_mut(&mut self) -> &mut DatasetState {
         &mut self.record
     }
 

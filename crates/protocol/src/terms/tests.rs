@@ -167,7 +167,7 @@ fn of_two_holders() -> Terms {
 fn service(number: u8) -> KeyService {
     KeyService {
         name: format!("service {number}"),
-        key: crate::panel::ServiceKey::from_bytes(&[number; 32]).public(),
+        key: crate::committee::ServiceSigningKey::from_bytes(&[number; 32]).public(),
     }
 }
 
@@ -193,11 +193,11 @@ fn rosters_with_too_many_keys_are_refused() {
         plan(&terms).map_err(|error| error.to_string())
     };
     for (services, most) in [(0, 44), (2, 7), (3, 4)] {
-        assert_eq!(of(most, services, Contribution::Records).err(), None);
-        let refused = of(most + 1, services, Contribution::Records).unwrap_err();
+        assert_eq!(of(most, services, ContributionKind::Records).err(), None);
+        let refused = of(most + 1, services, ContributionKind::Records).unwrap_err();
         let words = format!("at most {most} such holders");
         assert!(refused.contains(&words), "{refused}");
-        assert!(of(most + 1, services, Contribution::Counts).is_ok());
+        assert!(of(most + 1, services, ContributionKind::Counts).is_ok());
     }
 }
 
@@ -304,19 +304,19 @@ fn upload_keys_of_a_roster_are_made_by_the_key_services() {
         (
             Partition::Records,
             [&[][..]; 2],
-            Contribution::Records,
+            ContributionKind::Records,
             RosterShape::Records(2),
         ),
         (
             Partition::Records,
             [&[][..]; 2],
-            Contribution::Counts,
+            ContributionKind::Counts,
             RosterShape::Counts(2),
         ),
         (
             Partition::Columns,
             columns,
-            Contribution::Records,
+            ContributionKind::Records,
             RosterShape::Columns(2),
         ),
     ] {

@@ -16,11 +16,11 @@ use fhaim_protocol::{
     computation::Computation,
     crypto::{CryptoService, judge::Rules},
     encryption::{Encryptor, Payload},
-    holder::{Holder, Noise},
+    holder::{Holder, HolderNoise},
     joint::join_uploads,
     request::{DatasetId, DecryptRequest, JobId},
     sealing::SealingKey,
-    upload::{Object, Upload, UploadPlan},
+    upload::{Object, ReceivedUpload, UploadPlan},
 };
 use fhaim_release::{Axis, Holders, ReleaseRequest, Statistic};
 use fhaim_synth::{
@@ -123,7 +123,7 @@ impl Setting {
 
     fn objects(&mut self) -> Objects {
         let plan = self.plan();
-        let noise = Noise::Keyed(&self.key);
+        let noise = HolderNoise::Keyed(&self.key);
         let encryptor = Encryptor::sole(&self.public, &self.own);
         let holder = Holder::new(&self.table, 1000, noise, encryptor, plan).unwrap();
         let mut objects = Objects::new();
@@ -136,7 +136,7 @@ impl Setting {
     /// The batch's request, as a computation service makes it of these objects.
     fn request(&mut self, objects: &Objects) -> DecryptRequest {
         let of = |object: Object| Ok(objects[&object].clone());
-        let upload = Upload::from_objects(&self.params, self.plan(), of).unwrap();
+        let upload = ReceivedUpload::from_objects(&self.params, self.plan(), of).unwrap();
         let domain = self.table.domain().clone();
         let keys = self.evaluation.clone();
         let upload = join_uploads(&domain, &Holders::one(), &keys, &[upload]).unwrap();

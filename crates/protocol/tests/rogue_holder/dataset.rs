@@ -9,26 +9,26 @@ use fhaim_he::{
     UploadKey, coefficient,
 };
 use fhaim_protocol::Error;
+use fhaim_protocol::committee::decryption::{InMemoryKeyService, Opened, ShareReader};
+use fhaim_protocol::committee::keygen::KeyGeneration;
+use fhaim_protocol::committee::{KeyCommittee, KeyService, ServiceSigningKey};
 use fhaim_protocol::computation::Computation;
-use fhaim_protocol::counts::tally::Tally;
+use fhaim_protocol::counts::pair_counts::PairCounts;
 use fhaim_protocol::counts::upload::{CountsPlan, CountsUpload};
 use fhaim_protocol::crypto::chain::Freeze;
 use fhaim_protocol::crypto::judge::Rules;
 use fhaim_protocol::crypto::{CryptoService, Digests};
 use fhaim_protocol::encryption::{Encryption, Encryptor, Payload};
-use fhaim_protocol::holder::Noise;
+use fhaim_protocol::holder::HolderNoise;
 use fhaim_protocol::joint::{SwitchKeys, join_uploads};
-use fhaim_protocol::panel::decryption::{Opened, Reader, Service};
-use fhaim_protocol::panel::generation::KeyGeneration;
-use fhaim_protocol::panel::{KeyService, Panel, ServiceKey};
 use fhaim_protocol::part::{Content, PartHolder, PartPlan};
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
-use fhaim_protocol::roster::Contribution;
+use fhaim_protocol::roster::ContributionKind;
 use fhaim_protocol::sealing::SealingKey;
-use fhaim_protocol::upload::{Object, Upload, UploadPlan};
+use fhaim_protocol::upload::{Object, ReceivedUpload, UploadPlan};
 use fhaim_protocol::upload_key::upload_key;
 use fhaim_protocol::window::Window;
-use fhaim_release::{Axis, Holders, ReleaseRequest, Source, Statistic};
+use fhaim_release::{Axis, Holders, ReleaseRequest, ReleaseSource, Statistic};
 use fhaim_synth::PlaintextSource;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
@@ -99,7 +99,7 @@ pub fn requests(one_way: usize, products: [usize; 2]) -> Vec<ReleaseRequest> {
 #[derive(Clone)]
 pub struct Case {
     pub set: ParameterSet,
-    pub contribution: Contribution,
+    pub contribution: ContributionKind,
     /// One service has the whole secret key, or two or three share it.
     pub key_services: usize,
     pub tables: Vec<Table>,
@@ -155,8 +155,8 @@ impl Case {
 
     pub fn shape(&self) -> RosterShape {
         match self.contribution {
-            Contribution::Records => RosterShape::Records(self.tables.len()),
-            Contribution::Counts => RosterShape::Counts(self.tables.len()),
+            ContributionKind::Records => RosterShape::Records(self.tables.len()),
+            ContributionKind::Counts => RosterShape::Counts(self.tables.len()),
         }
     }
 
@@ -199,12 +199,12 @@ impl Case {
     pub fn part_plan(&self, holder: usize, encryption: Encryption) -> PartPlan {
         let (table, ladder) = (&self.tables[holder], self.ladder());
         match self.contribution {
-            Contribution::Records => {
+            ContributionKind::Records => {
                 let (domain, records) = (table.domain(), table.records());
                 let plan = UploadPlan::for_table(domain, records, ladder, &self.set);
                 PartPlan::Records(plan.unwrap().under(encryption))
             }
-            Contribution::Counts => {
+            ContributionKind::Counts => {
                 let plan = CountsPlan::new(table.domain(), ladder).unwrap();
                 PartPlan::Counts(plan.under(encryption))
             }
@@ -215,17 +215,23 @@ impl Case {
     pub fn honest_objects(&self, holder: usize, key: &UploadKey) -> Objects {
         let (table, noise) = (&self.tables[holder], self.noise(holder));
         let plan = self.part_plan(holder, Encryption::RosterKey);
-        let tally = match &plan {
+        let pair_counts = match &plan {
             PartPlan::Records(_) => None,
             PartPlan::Counts(plan) => {
-                Some(Tally::of_table(plan.tables.clone(), BOUND, table).unwrap())
+                Some(PairCounts::of_table(plan.tables.clone(), BOUND, table).unwrap())
             }
         };
-        let content = tally
+        let content = pair_counts
             .as_ref()
             .map_or(Content::Records(table), Content::Counts);
         let encryptor = Encryptor::of_roster(key);
-        let part = PartHolder::new(&content, BOUND, Noise::Drawn(&noise), encryptor, &plan);
+        let part = PartHolder::new(
+            &content,
+            BOUND,
+            HolderNoise::Drawn(&noise),
+            encryptor,
+            &plan,
+        );
         let part = part.unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(200 + holder as u64);
         let object = |object: Object| {
@@ -240,8 +246,8 @@ enum Services {
     /// With the same secret key as the service has.
     One(Box<(CryptoService, SecretKey)>),
     Several {
-        services: Vec<Service>,
-        reader: Reader,
+        services: Vec<InMemoryKeyService>,
+        reader: ShareReader,
     },
 }
 
@@ -290,18 +296,18 @@ impl Dataset {
     fn split(case: &Case, count: usize, seed: u64) -> Self {
         let params = Parameters::shared(case.set).unwrap();
         let params = params.with_shares(count).unwrap();
-        let key = |number: usize| ServiceKey::from_bytes(&[number as u8 + 1; 32]);
+        let key = |number: usize| ServiceSigningKey::from_bytes(&[number as u8 + 1; 32]);
         let service = |number| KeyService {
             name: format!("hospital {number}"),
             key: key(number).public(),
         };
         let named = (0..count).map(service).collect();
-        let panel = Panel::new(DATASET, &[5; 32], &[6; 16], named).unwrap();
+        let committee = KeyCommittee::new(DATASET, &[5; 32], &[6; 16], named).unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let mut begin = |number| {
             let share = KeyShare::random(&params, &mut rng).unwrap();
             let shape = Some(case.shape());
-            KeyGeneration::new(panel.clone(), shape, share, key(number)).unwrap()
+            KeyGeneration::new(committee.clone(), shape, share, key(number)).unwrap()
         };
         let mut making: Vec<_> = (0..count).map(&mut begin).collect();
         while !making.iter().all(KeyGeneration::is_done) {
@@ -313,12 +319,17 @@ impl Dataset {
                 }
             }
         }
-        let service = |one: KeyGeneration| Service::new(one.finish().unwrap(), case.rules());
+        let service =
+            |one: KeyGeneration| InMemoryKeyService::new(one.finish().unwrap(), case.rules());
         let services = making.into_iter().map(|one| service(one).unwrap());
-        let services: Vec<Service> = services.collect();
+        let services: Vec<InMemoryKeyService> = services.collect();
         let key = services[0].key();
-        let seat = key.seat();
-        let reader = Reader::new(seat.panel().clone(), params.clone(), *seat.transcript());
+        let member = key.member();
+        let reader = ShareReader::new(
+            member.committee().clone(),
+            params.clone(),
+            *member.transcript(),
+        );
         Self {
             case: case.clone(),
             params,
@@ -339,7 +350,7 @@ impl Dataset {
             Services::Several { services, .. } => {
                 let shares = services
                     .iter()
-                    .map(|service| service.key().seat().key_share());
+                    .map(|service| service.key().member().key_share());
                 shares.map(|share| share.upload_seed(holder)).collect()
             }
         };
@@ -358,7 +369,7 @@ impl Dataset {
         let positions: Vec<usize> = (0..PAGE).collect();
         let opening = Opening::new(&self.params, &planted, &positions).unwrap();
         let shares = services.iter().map(|service| {
-            let share = service.key().seat().key_share();
+            let share = service.key().member().key_share();
             let share = share.decryption_share(&planted, &positions, &[0; 32], 0);
             vec![share.unwrap()]
         });
@@ -378,12 +389,15 @@ impl Dataset {
         let (public, evaluation) = (self.public.clone(), self.evaluation.clone());
         match plan(0) {
             PartPlan::Records(_) => {
-                let upload = |(holder, objects): (usize, &Objects)| {
-                    let PartPlan::Records(plan) = plan(holder) else {
-                        panic!("a plan of counts");
+                let upload =
+                    |(holder, objects): (usize, &Objects)| {
+                        let PartPlan::Records(plan) = plan(holder) else {
+                            panic!("a plan of counts");
+                        };
+                        ReceivedUpload::from_objects(params, plan, |object| {
+                            Ok(objects[&object].clone())
+                        })
                     };
-                    Upload::from_objects(params, plan, |object| Ok(objects[&object].clone()))
-                };
                 let uploads = uploads.iter().enumerate().map(upload);
                 let uploads = uploads.collect::<Result<Vec<_>, Error>>()?;
                 let domain = case.tables[0].domain();
@@ -419,8 +433,8 @@ impl Dataset {
                 for service in &mut services[1..] {
                     service.follow(&assignment).unwrap();
                 }
-                let docket = services[0].record().docket(JOB).unwrap();
-                docket.window().clone()
+                let run_record = services[0].record().run_record(JOB).unwrap();
+                run_record.window().clone()
             }
         }
     }

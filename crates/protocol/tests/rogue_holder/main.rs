@@ -17,7 +17,7 @@ use fhaim_he::{COMPACT, DEGREE, PAGE, ParameterSet, STANDARD, UploadKey, coeffic
 use fhaim_protocol::Error;
 use fhaim_protocol::encryption::{Encryption, Payload};
 use fhaim_protocol::part::PartPlan;
-use fhaim_protocol::roster::Contribution;
+use fhaim_protocol::roster::ContributionKind;
 use fhaim_protocol::upload::Object;
 use forge::{Forgery, Pattern};
 use proptest::prelude::*;
@@ -138,11 +138,11 @@ fn agreement(found: &[i64], secret: &[i64]) -> (usize, f64) {
     (equal, values.sum::<f64>() / DEGREE as f64)
 }
 
-fn case(set: ParameterSet, contribution: Contribution, key_services: usize) -> Case {
+fn case(set: ParameterSet, contribution: ContributionKind, key_services: usize) -> Case {
     // A page of sums where noise is forged; the columns' attack takes products as well.
     let requests = match contribution {
-        Contribution::Records => requests(PAGE - 64 * 16, [64, 16]),
-        Contribution::Counts => requests(PAGE - 64 * 64, [64, 64]),
+        ContributionKind::Records => requests(PAGE - 64 * 16, [64, 16]),
+        ContributionKind::Counts => requests(PAGE - 64 * 64, [64, 64]),
     };
     Case {
         set,
@@ -192,7 +192,7 @@ const SCALE: i64 = 1 << 16;
 
 #[test]
 fn agreement_with_the_secret_key_is_seen_where_there_is_some() {
-    let case = case(STANDARD, Contribution::Counts, 2);
+    let case = case(STANDARD, ContributionKind::Counts, 2);
     let dataset = Dataset::of_roster(&case, 3);
     let secret = dataset.secret();
     let (equal, expected) = agreement(&secret, &secret);
@@ -213,7 +213,7 @@ fn noise_of_a_rogue_holder_of_records_does_not_show_the_secret_key() {
     ] {
         let case = Case {
             requests: requests(PAGE, [0, 0]),
-            ..case(set, Contribution::Records, 1)
+            ..case(set, ContributionKind::Records, 1)
         };
         attack(&case, Target::Noise, forgery, SCALE);
     }
@@ -227,7 +227,7 @@ fn columns_of_a_rogue_holder_of_records_do_not_show_the_secret_key() {
         (STANDARD, CONSTANT),
     ] {
         attack(
-            &case(set, Contribution::Records, 1),
+            &case(set, ContributionKind::Records, 1),
             Target::Data,
             forgery,
             SCALE,
@@ -243,7 +243,12 @@ fn counts_of_a_rogue_holder_do_not_show_the_secret_key() {
             (Target::Data, Forgery::Message(SCALE, Pattern::Uniform(2))),
             (Target::Noise, Forgery::Message(SCALE, Pattern::Signs(1))),
         ] {
-            attack(&case(set, Contribution::Counts, 1), target, forgery, SCALE);
+            attack(
+                &case(set, ContributionKind::Counts, 1),
+                target,
+                forgery,
+                SCALE,
+            );
         }
     }
 }
@@ -251,18 +256,18 @@ fn counts_of_a_rogue_holder_do_not_show_the_secret_key() {
 #[test]
 fn noise_of_a_rogue_holder_does_not_show_a_split_key() {
     for (key_services, contribution, forgery) in [
-        (2, Contribution::Records, CONSTANT),
+        (2, ContributionKind::Records, CONSTANT),
         (
             3,
-            Contribution::Records,
+            ContributionKind::Records,
             Forgery::Message(SCALE, Pattern::Flat),
         ),
         (
             2,
-            Contribution::Counts,
+            ContributionKind::Counts,
             Forgery::Message(SCALE, Pattern::Signs(1)),
         ),
-        (3, Contribution::Counts, CONSTANT),
+        (3, ContributionKind::Counts, CONSTANT),
     ] {
         let case = Case {
             requests: requests(PAGE, [0, 0]),
@@ -273,7 +278,7 @@ fn noise_of_a_rogue_holder_does_not_show_a_split_key() {
 }
 
 /// A small batch, where only the outcome matters.
-fn small(set: ParameterSet, contribution: Contribution, key_services: usize) -> Case {
+fn small(set: ParameterSet, contribution: ContributionKind, key_services: usize) -> Case {
     Case {
         requests: requests(60, [4, 4]),
         ..case(set, contribution, key_services)
@@ -284,11 +289,11 @@ fn small(set: ParameterSet, contribution: Contribution, key_services: usize) -> 
 #[test]
 fn objects_that_encrypt_nothing_freeze_the_dataset() {
     for (set, contribution, key_services) in [
-        (COMPACT, Contribution::Records, 1),
-        (STANDARD, Contribution::Records, 1),
-        (COMPACT, Contribution::Counts, 1),
-        (STANDARD, Contribution::Records, 2),
-        (STANDARD, Contribution::Counts, 3),
+        (COMPACT, ContributionKind::Records, 1),
+        (STANDARD, ContributionKind::Records, 1),
+        (COMPACT, ContributionKind::Counts, 1),
+        (STANDARD, ContributionKind::Records, 2),
+        (STANDARD, ContributionKind::Counts, 3),
     ] {
         let case = small(set, contribution, key_services);
         let forgeries = [
@@ -316,9 +321,9 @@ fn objects_that_encrypt_nothing_freeze_the_dataset() {
 #[test]
 fn copy_of_another_holders_objects_freezes_the_dataset() {
     for (contribution, key_services) in [
-        (Contribution::Records, 1),
-        (Contribution::Counts, 1),
-        (Contribution::Records, 2),
+        (ContributionKind::Records, 1),
+        (ContributionKind::Counts, 1),
+        (ContributionKind::Records, 2),
     ] {
         let case = Case {
             tables: vec![table(60, 1), table(60, 2)],
@@ -338,7 +343,7 @@ fn copy_of_another_holders_objects_freezes_the_dataset() {
 /// The computation service knows which upload key each holder has.
 #[test]
 fn objects_under_another_holders_id_are_refused() {
-    for contribution in [Contribution::Records, Contribution::Counts] {
+    for contribution in [ContributionKind::Records, ContributionKind::Counts] {
         let case = Case {
             tables: vec![table(60, 1), table(60, 2)],
             ..small(COMPACT, contribution, 1)
@@ -370,7 +375,7 @@ fn objects_under_another_holders_id_are_refused() {
                 }
                 let refused = dataset.release(&uploads(&dataset, 1, objects)).unwrap_err();
                 match (contribution, target) {
-                    (Contribution::Counts, Target::Data) => assert!(
+                    (ContributionKind::Counts, Target::Data) => assert!(
                         matches!(
                             refused,
                             Error::Encryption(fhaim_he::Error::Mismatch(
@@ -394,7 +399,7 @@ fn objects_under_another_holders_id_are_refused() {
 
 #[test]
 fn objects_that_are_not_seeded_ciphertexts_are_refused() {
-    for contribution in [Contribution::Records, Contribution::Counts] {
+    for contribution in [ContributionKind::Records, ContributionKind::Counts] {
         let case = small(COMPACT, contribution, 1);
         let dataset = Dataset::of_roster(&case, 3);
         let params = &dataset.params;
@@ -459,10 +464,13 @@ struct Attempt {
 }
 
 fn any_attempt() -> impl Strategy<Value = Attempt> {
-    let contribution = prop_oneof![Just(Contribution::Records), Just(Contribution::Counts)];
+    let contribution = prop_oneof![
+        Just(ContributionKind::Records),
+        Just(ContributionKind::Counts)
+    ];
     let target = prop_oneof![Just(Target::Noise), Just(Target::Data), Just(Target::All)];
     let forgery = (contribution, target).prop_flat_map(|(contribution, target)| {
-        let multiplied = contribution == Contribution::Records && target != Target::Noise;
+        let multiplied = contribution == ContributionKind::Records && target != Target::Noise;
         (Just(contribution), Just(target), any_forgery(multiplied))
     });
     // All of one stride, as in the ideal: a column beyond the stride is added to cells that depend on it.

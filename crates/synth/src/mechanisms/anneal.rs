@@ -78,7 +78,7 @@ impl Schedule {
             return;
         }
         if left < 2.0 * (self.measure_rho() + self.select_rho()) {
-            let left = left * (1.0 - crate::desk::SLACK);
+            let left = left * (1.0 - crate::account::SLACK);
             self.sigma = (1.0 / (2.0 * MEASURE_SHARE * left)).sqrt();
             self.epsilon = (8.0 * (1.0 - MEASURE_SHARE) * left).sqrt();
             self.last = true;

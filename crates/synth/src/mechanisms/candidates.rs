@@ -6,7 +6,7 @@ use fhaim_pgm::{Measurement, ModelGraph};
 
 use super::digits::expected_alone;
 use crate::Release;
-use fhaim_release::{Axis, Job, Statistic};
+use fhaim_release::{Axis, MechanismJob, Statistic};
 
 /// Where little noise is wanted, cells are released times this: the least noise on a cell is then a
 /// sixteenth of the ladder's two counts.
@@ -37,7 +37,7 @@ pub(crate) fn first_cliques(domain: &Domain) -> Vec<Clique> {
 
 /// The workload's pairs and triples, the pairs within triples, and, if asked for, all attributes
 /// alone that are no digits; by size, then in lexicographic order.
-pub fn candidates(job: &Job, one_ways: bool) -> Vec<Candidate> {
+pub fn candidates(job: &MechanismJob, one_ways: bool) -> Vec<Candidate> {
     let singles = job
         .domain
         .coarse_attributes()
@@ -65,7 +65,12 @@ pub fn candidates(job: &Job, one_ways: bool) -> Vec<Candidate> {
 
 /// Indices of the candidates that a model of at most `share` of the cap can take in (AIM's
 /// max_model_size * rho_used / rho); where there are none, of those within the whole cap.
-pub fn eligible(job: &Job, graph: &ModelGraph, candidates: &[Candidate], share: f64) -> Vec<usize> {
+pub fn eligible(
+    job: &MechanismJob,
+    graph: &ModelGraph,
+    candidates: &[Candidate],
+    share: f64,
+) -> Vec<usize> {
     let cap = job.model_cells();
     let sizes: Vec<Option<usize>> = candidates
         .iter()
@@ -92,7 +97,7 @@ pub fn eligible(job: &Job, graph: &ModelGraph, candidates: &[Candidate], share: 
 
 /// `scale` times all cells of a marginal of one or two attributes: noise of variance v on it is
 /// noise of variance v / scale^2 on the cells.
-pub(crate) fn cells_statistic(job: &Job, clique: &Clique, scale: i64) -> Statistic {
+pub(crate) fn cells_statistic(job: &MechanismJob, clique: &Clique, scale: i64) -> Statistic {
     let axis = |a: usize| Axis::identity(a, job.domain.size(a));
     let scaled = |a: usize| {
         let mut axis = axis(a);
@@ -111,7 +116,7 @@ pub(crate) fn cells_statistic(job: &Job, clique: &Clique, scale: i64) -> Statist
 
 /// A release of [`cells_statistic`] with the noise of all holders, for the fit; of a digit's table, what
 /// is to be expected of it.
-pub(crate) fn cells_measurement(job: &Job, release: &Release) -> Measurement {
+pub(crate) fn cells_measurement(job: &MechanismJob, release: &Release) -> Measurement {
     let statistic = &release.request.statistic;
     let scale = match statistic {
         Statistic::OneWay(axis) | Statistic::Product(axis, _) => axis.largest_value().max(1),
@@ -141,7 +146,7 @@ mod tests {
     #[test]
     fn candidates_outgrow_a_small_model() {
         let rho = Rho::from_f64_down(1.0).unwrap();
-        let mut job = Job::new(Domain::new(vec![10, 10, 2]), rho, 100);
+        let mut job = MechanismJob::new(Domain::new(vec![10, 10, 2]), rho, 100);
         job.model_bytes = 8 * 60;
         let all = candidates(&job, true);
         assert_eq!(all.len(), 6);

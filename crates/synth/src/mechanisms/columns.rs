@@ -9,8 +9,8 @@ use super::block::Block;
 use super::digits;
 use super::prior::expected_counts;
 use crate::Error;
-use crate::desk::{Desk, Offer, Release, shares};
-use fhaim_release::{Holders, Job};
+use crate::account::{Offer, Release, ReleaseAccount, shares};
+use fhaim_release::{Holders, MechanismJob};
 
 /// The total's noise weighs so much in the workload error, for each unit of workload weight.
 const TOTAL_COST: f64 = 0.7;
@@ -95,7 +95,7 @@ pub(crate) struct OneWays {
 
 impl OneWays {
     /// With `digit_weight` that of a digit's noise beside that of a pair of the workload.
-    pub(crate) fn new(job: &Job, digit_weight: f64) -> Self {
+    pub(crate) fn new(job: &MechanismJob, digit_weight: f64) -> Self {
         let mut items = vec![Measured::new(Block::total())];
         let mut costs = vec![TOTAL_COST * job.workload.weight().max(1.0)];
         for (attribute, &size) in job.domain.sizes().iter().enumerate() {
@@ -119,13 +119,18 @@ impl OneWays {
     }
 
     /// All statistics with shares of `budget`.
-    pub(crate) fn offers(&self, desk: &Desk, budget: f64) -> Result<Vec<Offer>, Error> {
+    pub(crate) fn offers(
+        &self,
+        account: &ReleaseAccount,
+        budget: f64,
+    ) -> Result<Vec<Offer>, Error> {
         self.items
             .iter()
             .zip(shares(budget, &self.weights))
             .map(|(item, share)| {
-                desk.offer(item.block.statistic(), share, u64::MAX)?
-                    .ok_or(Error::budget_too_small(desk.left()))
+                account
+                    .offer(item.block.statistic(), share, u64::MAX)?
+                    .ok_or(Error::budget_too_small(account.left()))
             })
             .collect()
     }
@@ -212,10 +217,10 @@ mod tests {
     fn digits_have_the_share_of_their_weight() {
         let rho = Rho::from_f64_down(1e-4).unwrap();
         let digit = Digit::new(0, 1, vec![4; 8]);
-        let job = Job::new(Domain::with_digits(vec![8, 4], vec![digit]), rho, 10);
+        let job = MechanismJob::new(Domain::with_digits(vec![8, 4], vec![digit]), rho, 10);
         let costs = |weight| {
             let one_ways = OneWays::new(&job, weight);
-            let offers = one_ways.offers(&Desk::new(&job), 5e-5).unwrap();
+            let offers = one_ways.offers(&ReleaseAccount::new(&job), 5e-5).unwrap();
             let units = offers.iter().map(Offer::variance_units);
             units.map(|units| units as f64).collect::<Vec<f64>>()
         };
@@ -236,13 +241,13 @@ mod tests {
     #[test]
     fn attributes_with_one_value_are_not_measured() {
         let rho = Rho::from_f64_down(0.1).unwrap();
-        let job = Job::new(Domain::new(vec![1, 2, 5]), rho, 10);
+        let job = MechanismJob::new(Domain::new(vec![1, 2, 5]), rho, 10);
         let one_ways = OneWays::new(&job, 1.0);
         assert_eq!(one_ways.cells(), 1 + 1 + 5);
         assert_eq!(one_ways.items.len(), 3);
-        let desk = Desk::new(&job);
-        let offers = one_ways.offers(&desk, 0.1).unwrap();
-        assert!(desk.affords(&offers));
+        let account = ReleaseAccount::new(&job);
+        let offers = one_ways.offers(&account, 0.1).unwrap();
+        assert!(account.affords(&offers));
         assert!(matches!(
             one_ways.items[0].block.statistic(),
             Statistic::Total

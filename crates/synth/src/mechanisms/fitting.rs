@@ -3,9 +3,9 @@
 use fhaim_pgm::{FitOptions, Measurement, Model, Passes, fit};
 
 use crate::Error;
-use crate::desk::Desk;
+use crate::account::ReleaseAccount;
 use crate::error::Unfitted;
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 
 /// The fit may take so many bytes for each byte of the junction tree: potentials, beliefs,
 /// gradients and messages beside it.
@@ -49,22 +49,22 @@ impl Effort {
     }
 }
 
-/// Fits a model within a job's cap. The releases of `desk` become part of the error where the model is too far from what
+/// Fits a model within a job's cap. The releases of `account` become part of the error where the model is too far from what
 /// was measured.
 pub(super) fn fit_job(
-    job: &Job,
-    desk: &Desk,
+    job: &MechanismJob,
+    account: &ReleaseAccount,
     measurements: &[Measurement],
     effort: Effort,
     warm_start: Option<&Model>,
 ) -> Result<Model, Error> {
-    fit_to_total(job, desk, measurements, None, effort, warm_start)
+    fit_to_total(job, account, measurements, None, effort, warm_start)
 }
 
 /// As [`fit_job`], with the number of records of the model given.
 pub(super) fn fit_to_total(
-    job: &Job,
-    desk: &Desk,
+    job: &MechanismJob,
+    account: &ReleaseAccount,
     measurements: &[Measurement],
     total: Option<f64>,
     effort: Effort,
@@ -87,8 +87,8 @@ pub(super) fn fit_to_total(
             loss,
             values,
             attributes,
-            releases: desk.settled().to_vec(),
-            spent: desk.spent(),
+            releases: account.settled().to_vec(),
+            spent: account.spent(),
         })),
         other => other.into(),
     })

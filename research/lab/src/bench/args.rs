@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use fhaim_release::{Holders, Options};
 
-use super::anchor::Program;
 use super::attack::{BENCH_ATTACK_EXAMPLES, BenchAttackArguments};
 use super::endings::{ENDINGS_EXAMPLES, EndingsArguments};
+use super::external_baseline::Program;
 use super::families::Family;
 use super::federated::{BENCH_FEDERATED_EXAMPLES, FederatedArguments};
 use super::mixing::{BENCH_MIX_EXAMPLES, BenchMixArguments};

@@ -10,7 +10,7 @@ use fhaim_domain::Table;
 use fhaim_dp::accounting;
 use fhaim_eval::{Attack, MonteCarlo};
 use fhaim_files::progress::Progress;
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 use fhaim_synth::MechanismName;
 use rand::{SeedableRng, rngs::StdRng};
 use serde::Serialize;
@@ -158,7 +158,7 @@ fn trial(
     let split = table.split(records, &mut rng);
     let (members, others) = split.map_err(fhaim_domain::Error::from)?;
     let rho = accounting::rho(epsilon.unwrap_or(NO_PRIVACY), DELTA)?;
-    let mut job = Job::new(table.domain().clone(), rho, members.records() as u64);
+    let mut job = MechanismJob::new(table.domain().clone(), rho, members.records() as u64);
     job.model_bytes = arguments.model_mb.saturating_mul(1_000_000);
     let outcome = arguments
         .mechanism

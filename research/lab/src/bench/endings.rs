@@ -11,7 +11,7 @@ use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
 use fhaim_dp::accounting;
 use fhaim_files::progress::Progress;
 use fhaim_pgm::{Ending, FitReport};
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 use fhaim_synth::MechanismName;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde::Serialize;
@@ -309,7 +309,7 @@ fn fit_report(
     seed: u64,
 ) -> Result<FitReport, fhaim_synth::Error> {
     let rho = accounting::rho(epsilon, DEFAULT_DELTA)?;
-    let mut job = Job::new(table.domain().clone(), rho, table.records() as u64);
+    let mut job = MechanismJob::new(table.domain().clone(), rho, table.records() as u64);
     job.model_bytes = 8_000_000;
     let mut rng = StdRng::seed_from_u64(seed);
     let outcome = mechanism.run_in_the_clear(table, &job, &mut rng, &mut |_| {})?;

@@ -7,8 +7,8 @@ use fhaim_domain::{Table, WriteOptions, write_csv};
 use fhaim_dp::accounting;
 use fhaim_files::progress::Progress;
 use fhaim_pgm::{FitReport, Pace};
-use fhaim_release::{Job, ReleaseRequest, Run, Source, SourceError};
-use fhaim_synth::{FittedModel, MechanismName, Outcome, PlaintextSource, drive};
+use fhaim_release::{MechanismJob, MechanismRun, ReleaseRequest, ReleaseSource, SourceError};
+use fhaim_synth::{FittedModel, MechanismName, PlaintextSource, RunOutcome, drive};
 use rand::{SeedableRng, rngs::StdRng};
 use serde::Serialize;
 
@@ -157,7 +157,7 @@ struct Remembering<'a> {
     answered: Clock,
 }
 
-impl Source for Remembering<'_> {
+impl ReleaseSource for Remembering<'_> {
     fn release(&mut self, requests: &[ReleaseRequest]) -> Result<Vec<Vec<i64>>, SourceError> {
         let answers = self.source.release(requests)?;
         self.answered = Clock::now();
@@ -174,17 +174,17 @@ fn last_fit(
     pace: &Pace,
 ) -> Result<(std::sync::Arc<dyn FittedModel>, Fit), Error> {
     let rho = accounting::rho(epsilon, DEFAULT_DELTA)?;
-    let mut job = Job::new(table.domain().clone(), rho, table.records() as u64);
+    let mut job = MechanismJob::new(table.domain().clone(), rho, table.records() as u64);
     job.model_bytes = cap;
     let name = MechanismName::default();
-    let run =
-        Run::new(name.start(job.clone())?, job, Vec::new()).map_err(fhaim_synth::Error::from)?;
+    let run = MechanismRun::new(name.start(job.clone())?, job, Vec::new())
+        .map_err(fhaim_synth::Error::from)?;
     let mut rng = StdRng::seed_from_u64(0);
     let mut source = Remembering {
         source: PlaintextSource::with_rng(table, &mut rng),
         answered: Clock::now(),
     };
-    let Outcome { model, .. } = drive(run, &mut source, &mut |_| {})?;
+    let RunOutcome { model, .. } = drive(run, &mut source, &mut |_| {})?;
     let report = model.fit().unwrap_or_default();
     let fit = Fit::new(&report, &source.answered, pace);
     Ok((model, fit))

@@ -7,7 +7,9 @@ use fhaim_domain::Table;
 use fhaim_files::progress::Progress;
 
 use super::families::Family;
-use super::trial::{Contender, MAX_TRIPLES, Setting, TreeScores, Trial, mean_and_error, trial};
+use super::trial::{
+    Contender, MAX_TRIPLES, TreeScores, Trial, TrialSetting, mean_and_error, trial,
+};
 use serde::Serialize;
 
 use super::rows::{Rows, bracketed};
@@ -63,7 +65,7 @@ pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), E
         for contender in &contenders {
             for &epsilon in &arguments.epsilon {
                 for (&megabytes, &holders) in settings(arguments) {
-                    let setting = Setting {
+                    let setting = TrialSetting {
                         epsilon,
                         delta: DEFAULT_DELTA,
                         model_bytes: (megabytes * 1e6) as usize,
@@ -131,7 +133,7 @@ fn subjects(arguments: &MechanismsArguments) -> Result<Vec<Subject>, Error> {
 fn measure(
     subject: &Subject,
     contender: &Contender,
-    setting: Setting,
+    setting: TrialSetting,
     seeds: u64,
     progress: &Progress,
 ) -> Result<Row, Error> {
@@ -194,7 +196,7 @@ fn contenders(arguments: &MechanismsArguments) -> Result<Vec<Contender>, Error> 
     Ok(rows.into_iter().chain(others).chain(programs).collect())
 }
 
-fn row(dataset: String, mechanism: String, setting: Setting, trials: Vec<Trial>) -> Row {
+fn row(dataset: String, mechanism: String, setting: TrialSetting, trials: Vec<Trial>) -> Row {
     let figure = |value: &dyn Fn(&Trial) -> f64| {
         let (mean, standard_error) = mean_and_error(&trials.iter().map(value).collect::<Vec<_>>());
         Figure {

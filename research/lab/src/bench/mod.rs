@@ -1,10 +1,11 @@
 //! `fhaim-lab bench`: speed, accuracy and load, beside what they are compared with.
 
-mod anchor;
+pub mod abuse_load;
 pub mod args;
 pub mod attack;
 pub mod compute;
 pub mod endings;
+mod external_baseline;
 pub mod families;
 pub mod federated;
 mod fits;
@@ -17,7 +18,6 @@ pub mod paper;
 pub mod pgm;
 mod rows;
 pub mod scale;
-pub mod siege;
 mod trial;
 
 use std::path::{Path, PathBuf};

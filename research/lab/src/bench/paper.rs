@@ -9,7 +9,7 @@ use fhaim_domain::Table;
 use fhaim_dp::accounting;
 use fhaim_eval::{Prediction, predict_held_out, workload_error};
 use fhaim_files::progress::Progress;
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 use fhaim_synth::{Mechanism, MechanismName};
 use rand::{SeedableRng, rngs::StdRng};
 use serde::Serialize;
@@ -277,7 +277,7 @@ fn trial(
     let mut rng = StdRng::seed_from_u64(seed);
     let (seen, unseen) = split(table, &mut rng)?;
     let rho = accounting::rho(epsilon, DELTA)?;
-    let mut job = Job::new(table.domain().clone(), rho, seen.records() as u64);
+    let mut job = MechanismJob::new(table.domain().clone(), rho, seen.records() as u64);
     job.model_bytes = arguments.model_mb.saturating_mul(1_000_000);
     let outcome = mechanism.run_in_the_clear(&seen, &job, &mut rng, &mut |_| {})?;
     let columns = outcome.model.sample(seen.records(), &mut rng);

@@ -11,13 +11,13 @@ use std::time::Instant;
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::accounting;
 use fhaim_eval::{Boosted, BoostingOptions, auc, workload_error};
-use fhaim_release::{Holders, Job, Options, Workload};
+use fhaim_release::{Holders, MechanismJob, Options, Workload};
 use fhaim_synth::{Ablations, Error, FittedModel, Mechanism, MechanismName, Staged};
 use rand::{SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::anchor::Program;
+use super::external_baseline::Program;
 
 /// Share of the rows that a mechanism sees.
 const SEEN: f64 = 0.8;
@@ -147,7 +147,7 @@ impl FromStr for Without {
 
 /// What is the same for all seeds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Setting {
+pub struct TrialSetting {
     /// epsilon of the run.
     pub epsilon: f64,
     /// delta of the run.
@@ -234,7 +234,7 @@ struct Made {
 pub fn trial(
     table: &Table,
     contender: &Contender,
-    setting: &Setting,
+    setting: &TrialSetting,
     seed: u64,
 ) -> Result<Trial, crate::error::Error> {
     let mut rng = StdRng::seed_from_u64(seed);
@@ -325,7 +325,7 @@ fn tree_scores(
 fn refuse_holders(
     contender: &Contender,
     clear_only: bool,
-    setting: &Setting,
+    setting: &TrialSetting,
 ) -> Result<(), crate::error::Error> {
     if clear_only && setting.holders[0] > 1 {
         return Err(crate::error::Error::Usage(format!(
@@ -340,11 +340,11 @@ fn run_mechanism(
     mechanism: &dyn Mechanism,
     seen: &Table,
     pairs: &[Clique],
-    setting: &Setting,
+    setting: &TrialSetting,
     rng: &mut StdRng,
 ) -> Result<Made, Error> {
     let rho = accounting::rho(setting.epsilon, setting.delta)?;
-    let mut job = Job::new(seen.domain().clone(), rho, seen.records() as u64);
+    let mut job = MechanismJob::new(seen.domain().clone(), rho, seen.records() as u64);
     job.model_bytes = setting.model_bytes;
     let [count, honest] = setting.holders;
     job.holders = Holders::of_records(count, honest)?;
@@ -373,7 +373,7 @@ fn run_program(
     program: &Program,
     seen: &Table,
     pairs: &[Clique],
-    setting: &Setting,
+    setting: &TrialSetting,
     seed: u64,
 ) -> Result<Made, crate::error::Error> {
     let rho = accounting::rho(setting.epsilon, setting.delta)?.to_f64();

@@ -10,17 +10,18 @@ use std::{
 use fhaim_domain::{Schema, Table, WriteOptions, counted, write_csv};
 use fhaim_dp::{Rho, accounting, number};
 use fhaim_federated::{
-    Method, Outcome, PartyLedger, Plan, PooledRun, Setting, least_rounds, play, random_triples,
+    FederatedSetting, Method, Outcome, PartyLedger, Plan, PooledRun, least_rounds, play,
+    random_triples,
 };
 use fhaim_files::{
     check_apart,
     data::Data,
-    memory::{self, Cost, Records, Use},
+    memory::{self, KnownRecords, Use, UseCost},
     part_files,
     progress::Progress,
     shown,
 };
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 use fhaim_synth::sample_allowed;
 use serde::Serialize;
 
@@ -29,7 +30,7 @@ use crate::{
     budget::{least, too_small},
     error::Error,
     input,
-    output::{self, Staged, commit_all},
+    output::{self, StagedFile, commit_all},
     randomness::{InsecureTestSeed, Purpose, generator},
     size,
 };
@@ -113,11 +114,11 @@ pub fn run(
     let outputs: Vec<&Path> = outputs.chain(arguments.ledger.as_deref()).collect();
     output::check_distinct(&inputs, &outputs)?;
     check_apart(&arguments.parts, &outputs)?;
-    let mut out = Staged::create(&arguments.out)?;
+    let mut out = StagedFile::create(&arguments.out)?;
     let mut ledger = arguments
         .ledger
         .as_deref()
-        .map(Staged::create)
+        .map(StagedFile::create)
         .transpose()?;
     let tables = files
         .iter()
@@ -221,8 +222,8 @@ fn check(arguments: &FederateArguments) -> Result<(), Error> {
 }
 
 /// Refuses what no noise keeps, and says what would be kept.
-fn check_budget(arguments: &FederateArguments, setting: &Setting) -> Result<(), Error> {
-    let plan = |setting: &Setting| match arguments.method {
+fn check_budget(arguments: &FederateArguments, setting: &FederatedSetting) -> Result<(), Error> {
+    let plan = |setting: &FederatedSetting| match arguments.method {
         Federation::DistAim => PooledRun::plan(setting),
         Federation::Flaim(_) => Plan::new(setting),
     };
@@ -235,7 +236,7 @@ fn check_budget(arguments: &FederateArguments, setting: &Setting) -> Result<(), 
     let enough = given.and_then(|share| {
         let keeps = |measure_share| {
             let setting = setting.clone();
-            plan(&Setting {
+            plan(&FederatedSetting {
                 measure_share,
                 ..setting
             })
@@ -263,9 +264,9 @@ fn setting(
     schema: &Schema,
     (rho, parties): (Rho, usize),
     seed: Option<InsecureTestSeed>,
-) -> Result<Setting, Error> {
+) -> Result<FederatedSetting, Error> {
     let domain = schema.domain();
-    let mut job = Job::new(domain.clone(), rho, u64::from(u32::MAX));
+    let mut job = MechanismJob::new(domain.clone(), rho, u64::from(u32::MAX));
     let mut rng = generator(seed, Purpose::Records)?;
     job.workload = random_triples(domain, arguments.triples as usize, &mut rng)?;
     job.model_bytes = arguments.model_mb.saturating_mul(1_000_000);
@@ -281,20 +282,20 @@ fn setting(
         Federation::Flaim(method) => method,
         Federation::DistAim => Method::Naive,
     };
-    Ok(Setting {
+    Ok(FederatedSetting {
         rounds,
         local_steps: arguments.local_steps.unwrap_or(1),
         participation: arguments.participation,
         most_rounds: arguments.most_rounds.unwrap_or(most),
         measure_share: arguments.measure_share.unwrap_or(MEASURE_SHARE),
         anneal: arguments.anneal,
-        ..Setting::new(job, method)
+        ..FederatedSetting::new(job, method)
     })
 }
 
 fn federate(
     federation: Federation,
-    setting: Setting,
+    setting: FederatedSetting,
     tables: &[Table],
     seed: Option<InsecureTestSeed>,
     progress: &Progress,
@@ -334,20 +335,20 @@ fn look_up(
     files: &[PathBuf],
     rho: Rho,
     progress: &Progress,
-) -> Result<Option<Records>, Error> {
+) -> Result<Option<KnownRecords>, Error> {
     let parties = files
         .iter()
-        .map(|path| (path.into(), Cost::zcdp(PROGRAM, rho)));
-    let parties: Vec<(Data, Cost)> = parties.collect();
+        .map(|path| (path.into(), UseCost::zcdp(PROGRAM, rho)));
+    let parties: Vec<(Data, UseCost)> = parties.collect();
     let how = (arguments.yes, progress.is_quiet());
     Ok(memory::look_up_parties(&parties, arguments.delta, how)?)
 }
 
-fn remember(known: Option<&Records>, arguments: &FederateArguments, ledgers: &[PartyLedger]) {
+fn remember(known: Option<&KnownRecords>, arguments: &FederateArguments, ledgers: &[PartyLedger]) {
     if let Some(records) = known {
         let out = arguments.out.display().to_string();
         let spent = ledgers.iter().map(PartyLedger::spent);
-        let costs = spent.map(|spent| (spent > Rho::ZERO).then(|| Cost::zcdp(PROGRAM, spent)));
+        let costs = spent.map(|spent| (spent > Rho::ZERO).then(|| UseCost::zcdp(PROGRAM, spent)));
         records.remember_each(&Use::Run { out }, costs);
     }
 }

@@ -10,7 +10,7 @@ use super::args::SplitArguments;
 use crate::{
     error::Error,
     input,
-    output::{self, Staged, rename_all},
+    output::{self, StagedFile, rename_all},
     randomness::{InsecureTestSeed, Purpose, generator},
 };
 
@@ -115,7 +115,7 @@ fn write(
         let bytes = writer
             .into_inner()
             .map_err(|error| unwritten(error.into_error().into()))?;
-        let mut file = Staged::create(&out.join(format!("part-{party:0width$}.csv")))?;
+        let mut file = StagedFile::create(&out.join(format!("part-{party:0width$}.csv")))?;
         file.write_bytes(&bytes)?;
         // There may be more parties than files that a process may have open.
         files.push(file.finish()?);

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use fhaim_domain::counted;
 use fhaim_files::data::Data;
-use fhaim_files::memory::{self, Cost, Use};
+use fhaim_files::memory::{self, Use, UseCost};
 use fhaim_files::progress::Progress;
-use fhaim_files::{Staged, check_apart, check_distinct, part_files, shown_path};
+use fhaim_files::{StagedFile, check_apart, check_distinct, part_files, shown_path};
 use fhaim_gan::{Examples, Model};
 
 use crate::gan::args::TrainArguments;
@@ -26,7 +26,7 @@ pub fn run(arguments: &TrainArguments, progress: &Progress) -> Result<(), Failur
     if let Some(parts) = &arguments.parts {
         check_apart(parts, &[&arguments.out])?;
     }
-    let mut file = Staged::create(&arguments.out)?;
+    let mut file = StagedFile::create(&arguments.out)?;
     let parties = origin.parties(arguments, &mut rng)?;
     let budget = arguments.epsilon.map(|epsilon| (epsilon, arguments.delta));
     let kept = keep(arguments.method, &parties, &arguments.network, budget)?;
@@ -128,10 +128,10 @@ impl<'a> Origin<'a> {
 
     /// What training costs the records of each file. Images are dealt anew by every run, so that nobody knows which
     /// party had one: it costs what it costs the party that pays most.
-    fn costs(&self, arguments: &TrainArguments, kept: &Kept) -> Vec<(Data, Cost)> {
+    fn costs(&self, arguments: &TrainArguments, kept: &Kept) -> Vec<(Data, UseCost)> {
         let protected = arguments.method.protected().unwrap_or(Protected::Record);
         let unit = protected.unit();
-        let cost = |epsilon| Cost::approximate(PROGRAM, unit, epsilon, arguments.delta);
+        let cost = |epsilon| UseCost::approximate(PROGRAM, unit, epsilon, arguments.delta);
         match self {
             Self::Tables { parts, .. } => {
                 let numbered = parts.iter().enumerate();

@@ -13,7 +13,7 @@ use std::{
 use fhaim_domain::{Table, counted};
 use fhaim_dp::{Ladder, Leak, Ledger, Rho, accounting};
 use fhaim_files::{
-    memory::{self, Cost, Unit, Use},
+    memory::{self, Unit, Use, UseCost},
     progress::Progress,
     shown,
 };
@@ -84,7 +84,7 @@ const PROGRAM: &str = "fhaim-lab mix";
 /// Mixes, and what they cost.
 struct Made {
     mixes: Mixes,
-    spent: Cost,
+    spent: UseCost,
     epsilon: Option<f64>,
 }
 
@@ -284,17 +284,17 @@ fn cda(
 
 impl PlannedCda {
     /// What it costs: DP-CDA hides which record of its class a record is, and no more.
-    fn cost(&self) -> Cost {
+    fn cost(&self) -> UseCost {
         let epsilon = self.planned.cost().epsilon;
-        Cost::approximate(PROGRAM, Unit::Replaced, epsilon, self.delta)
+        UseCost::approximate(PROGRAM, Unit::Replaced, epsilon, self.delta)
     }
 }
 
 impl Planned {
     /// What it may cost of a budget of `rho`.
-    fn cost(&self, rho: Rho) -> Cost {
+    fn cost(&self, rho: Rho) -> UseCost {
         match self {
-            Self::Groups(..) | Self::Encrypted(_) => Cost::zcdp(PROGRAM, rho),
+            Self::Groups(..) | Self::Encrypted(_) => UseCost::zcdp(PROGRAM, rho),
             Self::Cda(cda) => cda.cost(),
         }
     }
@@ -344,7 +344,7 @@ impl Made {
     fn of(mixes: Mixes, ledger: &Ledger) -> Self {
         Self {
             mixes,
-            spent: Cost::zcdp(PROGRAM, ledger.spent()),
+            spent: UseCost::zcdp(PROGRAM, ledger.spent()),
             epsilon: None,
         }
     }

@@ -11,13 +11,13 @@ use super::{Origin, args::MixArguments};
 use crate::{
     error::Error,
     input::{self, Data},
-    output::{Staged, check_distinct, commit_all},
+    output::{StagedFile, check_distinct, commit_all},
 };
 
 /// Result files under way.
 pub struct Files {
-    out: Staged,
-    labels: Option<Staged>,
+    out: StagedFile,
+    labels: Option<StagedFile>,
 }
 
 impl Files {
@@ -31,9 +31,9 @@ impl Files {
         let outputs: Vec<&Path> = outputs.chain(arguments.out_labels.as_deref()).collect();
         check_distinct(&inputs, &outputs)?;
         Ok(Self {
-            out: Staged::create(&arguments.out)?,
+            out: StagedFile::create(&arguments.out)?,
             labels: (arguments.out_labels.as_deref())
-                .map(Staged::create)
+                .map(StagedFile::create)
                 .transpose()?,
         })
     }

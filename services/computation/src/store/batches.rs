@@ -9,7 +9,7 @@ use fhaim_release::ReleaseRequest;
 use sqlx::Row as _;
 use uuid::Uuid;
 
-use crate::store::uploads::Stored;
+use crate::store::uploads::StoredUpload;
 
 /// The state of a batch that was refused because its job was given no run.
 const WITHOUT_RUN: &str = "without-run";
@@ -93,7 +93,7 @@ fn status(row: &Row) -> Result<BatchStatus, StoreError> {
 /// A failure of the store.
 pub async fn insert(
     tx: &mut Tx,
-    upload: &Stored,
+    upload: &StoredUpload,
     name: Name,
     batch: &Batch,
 ) -> Result<bool, StoreError> {

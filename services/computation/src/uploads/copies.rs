@@ -16,7 +16,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::objects::manifest;
-use super::{Stored, objects, store};
+use super::{StoredUpload, objects, store};
 use crate::State;
 use crate::problem::Refusal;
 
@@ -34,7 +34,7 @@ const FOR: Duration = Duration::from_secs(10);
 /// [`Refusal::Incomplete`].
 pub async fn listing(
     state: &State,
-    stored: &Stored,
+    stored: &StoredUpload,
     contribution: u32,
 ) -> Result<Listing, Failure> {
     must_be_witnessed(stored)?;
@@ -54,7 +54,7 @@ pub async fn listing(
 /// As [`listing`]; [`ProblemKind::NotFound`] for one that is not there.
 pub async fn object(
     state: &State,
-    stored: &Stored,
+    stored: &StoredUpload,
     contribution: u32,
     name: &str,
 ) -> Result<Bytes, Failure> {
@@ -67,7 +67,7 @@ pub async fn object(
 }
 
 /// Nobody but a second computation service that the terms name is shown anything.
-pub(crate) fn must_be_witnessed(stored: &Stored) -> Result<(), Failure> {
+pub(crate) fn must_be_witnessed(stored: &StoredUpload) -> Result<(), Failure> {
     match stored.terms.witness {
         true => Ok(()),
         false => Err(Failure::forbidden()),
@@ -83,7 +83,7 @@ pub(crate) fn must_be_witnessed(stored: &Stored) -> Result<(), Failure> {
 pub(super) async fn copy(
     state: &State,
     first: &PeerClient,
-    stored: &Stored,
+    stored: &StoredUpload,
     contribution: u32,
     of: Digest,
 ) -> Result<bool, Failure> {

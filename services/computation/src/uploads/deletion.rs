@@ -3,7 +3,7 @@
 use fhaim_platform::Failure;
 use uuid::Uuid;
 
-use super::{Stored, store};
+use super::{StoredUpload, store};
 use crate::State;
 use crate::problem::Refusal;
 use crate::store::uploads::TakenBack;
@@ -15,7 +15,11 @@ use crate::store::uploads::TakenBack;
 /// [`Refusal::Used`] where a run has begun: what was released stays released, and the key
 /// service lets no further run begin once the holder withdraws there. A failure of the store or of
 /// the blobs.
-pub async fn take_back(state: &State, stored: &Stored, contribution: u32) -> Result<(), Failure> {
+pub async fn take_back(
+    state: &State,
+    stored: &StoredUpload,
+    contribution: u32,
+) -> Result<(), Failure> {
     let dataset = stored.dataset;
     let mut tx = state.base.store.begin().await?;
     store::lock_upload(&state.base.store, &mut tx, dataset).await?;

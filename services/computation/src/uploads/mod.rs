@@ -28,7 +28,7 @@ pub use self::copies::{listing, object};
 pub use self::deletion::{delete, finish_deletions, take_back};
 pub use self::objects::{complete, discard, missing, objects, put, upload_key};
 pub use self::registration::register;
-pub use crate::store::uploads::{Kept, Keys, Part, Stored};
+pub use crate::store::uploads::{Kept, Keys, StoredPart, StoredUpload};
 
 /// The contribution of a dataset of one holder.
 pub const WHOLE: u32 = 0;
@@ -59,7 +59,11 @@ pub fn part_plan(
 }
 
 /// The objects of a contribution that is registered.
-async fn registered(state: &State, stored: &Stored, number: u32) -> Result<PartPlan, Failure> {
+async fn registered(
+    state: &State,
+    stored: &StoredUpload,
+    number: u32,
+) -> Result<PartPlan, Failure> {
     let parts = store::parts(&state.base.store, stored.dataset).await?;
     let part = parts.iter().find(|part| part.number == number);
     let part = part.ok_or_else(Failure::not_found)?;
@@ -72,7 +76,7 @@ async fn registered(state: &State, stored: &Stored, number: u32) -> Result<PartP
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound).
-pub async fn find(state: &State, dataset: Uuid) -> Result<Stored, Failure> {
+pub async fn find(state: &State, dataset: Uuid) -> Result<StoredUpload, Failure> {
     let stored = store::find(&state.base.store, dataset).await?;
     stored.ok_or_else(Failure::not_found)
 }
@@ -81,7 +85,11 @@ pub async fn find(state: &State, dataset: Uuid) -> Result<Stored, Failure> {
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound), also where it is someone else's.
-pub async fn find_owned(state: &State, dataset: Uuid, owner: Uuid) -> Result<Stored, Failure> {
+pub async fn find_owned(
+    state: &State,
+    dataset: Uuid,
+    owner: Uuid,
+) -> Result<StoredUpload, Failure> {
     let stored = find(state, dataset).await?;
     if stored.owner == owner {
         Ok(stored)
@@ -99,7 +107,11 @@ pub async fn find_owned(state: &State, dataset: Uuid, owner: Uuid) -> Result<Sto
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound), also where it is others'.
-pub async fn find_held(state: &State, dataset: Uuid, user: Uuid) -> Result<(Stored, u32), Failure> {
+pub async fn find_held(
+    state: &State,
+    dataset: Uuid,
+    user: Uuid,
+) -> Result<(StoredUpload, u32), Failure> {
     let stored = find(state, dataset).await?;
     match number_of(&stored.terms, stored.owner, user) {
         Some(number) => Ok((stored, number)),
@@ -128,7 +140,7 @@ pub async fn find_part(
     dataset: Uuid,
     user: Uuid,
     contribution: u32,
-) -> Result<Stored, Failure> {
+) -> Result<StoredUpload, Failure> {
     match find_held(state, dataset, user).await? {
         (stored, number) if number == contribution => Ok(stored),
         _ => Err(foreign(user, dataset)),
@@ -139,11 +151,11 @@ pub async fn find_part(
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn show(state: &State, stored: &Stored) -> Result<Upload, Failure> {
+pub async fn show(state: &State, stored: &StoredUpload) -> Result<Upload, Failure> {
     let outline = outline(&stored.terms)?;
     let params = outline.parameters().map_err(Failure::internal)?;
     let shape = Shape::new(stored, &outline)?;
-    let contribution = |part: Part| {
+    let contribution = |part: StoredPart| {
         let layout = part
             .layout
             .map(|layout| Layout::from_parts(layout.chunks, layout.stride));
@@ -189,12 +201,12 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(stored: &Stored, outline: &Outline) -> Result<Self, Refusal> {
+    fn new(stored: &StoredUpload, outline: &Outline) -> Result<Self, Refusal> {
         let terms = |error: fhaim_protocol::Error| Refusal::Terms(error.to_string());
         let ladder = outline.ladder().map_err(terms)?;
         let counts = match stored.terms.contribution {
-            roster::Contribution::Records => None,
-            roster::Contribution::Counts => {
+            roster::ContributionKind::Records => None,
+            roster::ContributionKind::Counts => {
                 let plan = CountsPlan::new(&outline.domain, ladder).map_err(terms)?;
                 Some(plan.under(outline.encryption).object_count() as u64)
             }
@@ -207,7 +219,7 @@ impl Shape {
         })
     }
 
-    fn objects(&self, part: &Part, layout: Option<Layout>) -> u64 {
+    fn objects(&self, part: &StoredPart, layout: Option<Layout>) -> u64 {
         let Some(layout) = layout else {
             return self.counts.unwrap_or_default();
         };

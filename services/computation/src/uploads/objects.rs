@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use tracing::{Instrument, Span};
 use uuid::Uuid;
 
-use super::{Kept, Stored, copies, outline, registered, show, store};
+use super::{Kept, StoredUpload, copies, outline, registered, show, store};
 use crate::problem::Refusal;
 use crate::{Role, State, runs};
 
@@ -49,7 +49,7 @@ async fn lock_open(
 /// A failure of the store.
 pub async fn objects(
     state: &State,
-    stored: &Stored,
+    stored: &StoredUpload,
     contribution: u32,
 ) -> Result<HashMap<Object, Kept>, Failure> {
     let present = store::objects(&state.base.store, stored.dataset, contribution).await?;
@@ -66,7 +66,7 @@ pub async fn objects(
 /// [`ProblemKind::NotFound`] for a contribution that is not there.
 pub async fn missing(
     state: &State,
-    stored: &Stored,
+    stored: &StoredUpload,
     contribution: u32,
 ) -> Result<Missing, Failure> {
     let plan = registered(state, stored, contribution).await?;
@@ -91,7 +91,7 @@ fn lacking(plan: &PartPlan, present: &BTreeMap<String, Kept>) -> Vec<String> {
 /// once it is complete.
 pub async fn put(
     state: &State,
-    stored: &Stored,
+    stored: &StoredUpload,
     contribution: u32,
     name: &str,
     digest: Digest,
@@ -120,7 +120,7 @@ pub async fn put(
 /// Stores an object's bytes, and makes them the object of a contribution that is not complete.
 async fn keep(
     state: &State,
-    stored: &Stored,
+    stored: &StoredUpload,
     contribution: u32,
     object: Object,
     (digest, bytes): (Digest, Bytes),
@@ -159,7 +159,7 @@ pub async fn discard(state: &State, blob: &str) {
 /// Makes a stored blob an object of an upload that is not complete; what it had before.
 async fn enter(
     state: &State,
-    stored: &Stored,
+    stored: &StoredUpload,
     contribution: u32,
     object: Object,
     new: Kept,
@@ -172,7 +172,7 @@ async fn enter(
 }
 
 /// The upload key that the key services made for a holder of a roster.
-pub fn upload_key(stored: &Stored, contribution: u32) -> Result<UploadKeyId, Failure> {
+pub fn upload_key(stored: &StoredUpload, contribution: u32) -> Result<UploadKeyId, Failure> {
     let name = stored.keys.uploads.get(contribution as usize);
     let name = name.ok_or_else(|| Failure::internal("a holder without an upload key"))?;
     Ok(*name)
@@ -212,7 +212,7 @@ async fn check(
 /// the manifest is another.
 pub async fn complete(
     state: &State,
-    stored: &Stored,
+    stored: &StoredUpload,
     contribution: u32,
     complete: &Complete,
 ) -> Result<Upload, Failure> {
@@ -252,7 +252,7 @@ pub async fn complete(
 
 /// Digest that a dataset's runs are bound to: of one holder's manifest, or of all holders' in the order
 /// of the roster.
-async fn whole_manifest(tx: &mut Tx, stored: &Stored) -> Result<Digest, Failure> {
+async fn whole_manifest(tx: &mut Tx, stored: &StoredUpload) -> Result<Digest, Failure> {
     let mut hash = Sha256::new();
     for number in (0..).take(stored.terms.part_count()) {
         let present = store::objects_in(tx, stored.dataset, number).await?;

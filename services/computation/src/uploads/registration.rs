@@ -14,7 +14,9 @@ use fhaim_protocol::terms::Terms;
 use reqwest::Method;
 use uuid::Uuid;
 
-use super::{Keys, Part, Stored, find, foreign, number_of, outline, part_plan, show, store};
+use super::{
+    Keys, StoredPart, StoredUpload, find, foreign, number_of, outline, part_plan, show, store,
+};
 use crate::problem::Refusal;
 use crate::store::uploads::NewPart;
 use crate::{Role, State, limits};
@@ -81,7 +83,7 @@ pub async fn register(
 /// Where what a user contributes goes.
 enum Place {
     /// It is registered in this upload, with this layout.
-    Taken(Box<Stored>, Option<WireLayout>),
+    Taken(Box<StoredUpload>, Option<WireLayout>),
     /// It is not, in the upload of this owner, which there may not be yet.
     Free { owner: Uuid, number: u32 },
 }
@@ -120,7 +122,7 @@ async fn place(
 /// Whether it was stored.
 async fn insert_part(
     state: &State,
-    stored: &Stored,
+    stored: &StoredUpload,
     user: Uuid,
     part: &NewPart,
 ) -> Result<bool, Failure> {
@@ -143,7 +145,7 @@ async fn insert_part(
 
 /// Refuses a holder of columns whose table has other numbers of rows than another's: found out within
 /// the first run, it would use that up, and nobody could take a part back any more.
-fn check_rows(terms: &Terms, own: &NewPart, parts: &[Part]) -> Result<(), Refusal> {
+fn check_rows(terms: &Terms, own: &NewPart, parts: &[StoredPart]) -> Result<(), Refusal> {
     let partition = terms.roster.as_ref().map(|roster| roster.partition);
     if partition != Some(Partition::Columns) {
         return Ok(());
@@ -193,7 +195,7 @@ async fn upload(
     owner: Uuid,
     (terms, layout): (Terms, Option<WireLayout>),
     bytes: u64,
-) -> Result<Stored, Failure> {
+) -> Result<StoredUpload, Failure> {
     if let Some(stored) = store::find(&state.base.store, dataset).await? {
         return same_terms(stored, &terms);
     }
@@ -204,7 +206,7 @@ async fn upload(
     drop(tx); // summed up again where the upload is stored
     let folder = format!("uploads/{dataset}/{}", Uuid::new_v4());
     let keys = fetch_keys(state, dataset, &folder, &terms).await?;
-    let stored = Stored {
+    let stored = StoredUpload {
         dataset,
         owner,
         terms,
@@ -229,7 +231,7 @@ async fn upload(
     same_terms(other, &stored.terms)
 }
 
-fn same_terms(stored: Stored, terms: &Terms) -> Result<Stored, Failure> {
+fn same_terms(stored: StoredUpload, terms: &Terms) -> Result<StoredUpload, Failure> {
     if stored.terms == *terms {
         Ok(stored)
     } else {
@@ -261,7 +263,7 @@ fn no_keys(error: PeerError) -> Failure {
 }
 
 /// Stores a new upload, if it is within what its owner may have. Whether it was stored.
-async fn insert(state: &State, stored: &Stored, bytes: u64) -> Result<bool, Failure> {
+async fn insert(state: &State, stored: &StoredUpload, bytes: u64) -> Result<bool, Failure> {
     let mut tx = state.base.store.begin().await?;
     limits::check(state, &mut tx, stored.owner, bytes).await?;
     let inserted = store::insert(&mut tx, stored, bytes).await?;
@@ -273,7 +275,7 @@ async fn insert(state: &State, stored: &Stored, bytes: u64) -> Result<bool, Fail
 
 async fn existing(
     state: &State,
-    stored: &Stored,
+    stored: &StoredUpload,
     known: Option<WireLayout>,
     layout: Option<WireLayout>,
 ) -> Result<(Upload, bool), Failure> {

@@ -12,7 +12,7 @@ use fhaim_api::token::Service;
 use fhaim_api::upload::{Complete, NewUpload, UploadState, WireLayout};
 use fhaim_api::{Cost, Digest};
 use fhaim_computation::datasets::Cache;
-use fhaim_computation::uploads::{self, Stored, WHOLE};
+use fhaim_computation::uploads::{self, StoredUpload, WHOLE};
 use fhaim_computation::{Config, Memory, State};
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::Rho;
@@ -21,7 +21,7 @@ use fhaim_platform::Failure;
 use fhaim_platform::program::Program;
 use fhaim_protocol::crypto::chain::{ReceiptKey, Tip};
 use fhaim_protocol::encryption::{Encryption, Encryptor};
-use fhaim_protocol::holder::{Holder, Noise};
+use fhaim_protocol::holder::{Holder, HolderNoise};
 use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::sealing::SealingKey;
 use fhaim_protocol::terms::Terms;
@@ -166,11 +166,11 @@ impl Fixture {
     }
 
     /// Registers a dataset.
-    pub async fn register(&self) -> Stored {
+    pub async fn register(&self) -> StoredUpload {
         self.register_as(terms(1000), 128).await.unwrap()
     }
 
-    pub async fn register_as(&self, terms: Terms, stride: usize) -> Result<Stored, Failure> {
+    pub async fn register_as(&self, terms: Terms, stride: usize) -> Result<StoredUpload, Failure> {
         let (dataset, owner) = (Uuid::new_v4(), Uuid::new_v4());
         let layout = Some(WireLayout { chunks: 1, stride });
         let terms = WireTerms(terms);
@@ -190,19 +190,24 @@ impl Fixture {
             Encryption::OwnKey => Encryptor::sole(&self.keys.public, key),
             Encryption::RosterKey => Encryptor::of_roster(key),
         };
-        let holder = Holder::new(&table, 1000, Noise::Fresh, encryptor, self.plan).unwrap();
+        let holder = Holder::new(&table, 1000, HolderNoise::Fresh, encryptor, self.plan).unwrap();
         let mut rng = StdRng::seed_from_u64(seed);
         holder.encode(object, &mut rng).unwrap().into()
     }
 
-    pub async fn put(&self, stored: &Stored, object: Object, bytes: &Bytes) -> Result<(), Failure> {
+    pub async fn put(
+        &self,
+        stored: &StoredUpload,
+        object: Object,
+        bytes: &Bytes,
+    ) -> Result<(), Failure> {
         let digest = Digest::of(bytes);
         let name = object.name();
         uploads::put(&self.state, stored, WHOLE, &name, digest, bytes.clone()).await
     }
 
     /// Puts all objects; their digests.
-    pub async fn put_all(&self, stored: &Stored) -> BTreeMap<String, Digest> {
+    pub async fn put_all(&self, stored: &StoredUpload) -> BTreeMap<String, Digest> {
         let mut digests = BTreeMap::new();
         for object in self.plan.objects() {
             let bytes = self.encode(object, 1);
@@ -214,7 +219,7 @@ impl Fixture {
 
     pub async fn complete(
         &self,
-        stored: &Stored,
+        stored: &StoredUpload,
         digests: &BTreeMap<String, Digest>,
     ) -> Result<(), Failure> {
         self.complete_part(stored, WHOLE, digests).await
@@ -222,7 +227,7 @@ impl Fixture {
 
     pub async fn complete_part(
         &self,
-        stored: &Stored,
+        stored: &StoredUpload,
         number: u32,
         digests: &BTreeMap<String, Digest>,
     ) -> Result<(), Failure> {
@@ -242,7 +247,7 @@ impl Fixture {
     }
 
     /// A complete upload.
-    pub async fn upload(&self) -> Stored {
+    pub async fn upload(&self) -> StoredUpload {
         let stored = self.register().await;
         let digests = self.put_all(&stored).await;
         self.complete(&stored, &digests).await.unwrap();
@@ -250,14 +255,14 @@ impl Fixture {
     }
 
     /// Loads a dataset as a worker does that has none in memory.
-    pub async fn load(&self, stored: &Stored) -> Result<(), Failure> {
+    pub async fn load(&self, stored: &StoredUpload) -> Result<(), Failure> {
         Cache::new(1).get(&self.state, stored).await.map(|_| ())
     }
 
     /// The first batch of a run, whose noise has this variance, computed and sealed as a worker does.
     pub async fn answer(
         &self,
-        stored: &Stored,
+        stored: &StoredUpload,
         variance_units: u64,
     ) -> Result<Vec<u8>, fhaim_protocol::Error> {
         let loaded = Cache::new(1).get(&self.state, stored).await.unwrap();
@@ -278,7 +283,7 @@ impl Fixture {
     }
 
     /// Where a blob is that begins so.
-    pub fn blob(&self, stored: &Stored, name: &str) -> PathBuf {
+    pub fn blob(&self, stored: &StoredUpload, name: &str) -> PathBuf {
         let path = self.blobs().join(&stored.folder).join(name);
         let (parent, begin) = (path.parent().unwrap(), path.file_name().unwrap());
         let begin = begin.to_str().unwrap();

@@ -16,13 +16,13 @@ use fhaim_platform::peer::{Body, PeerClient, PeerError};
 use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
 use fhaim_protocol::Error;
+use fhaim_protocol::committee::KeyService;
+use fhaim_protocol::committee::call::{self, CommitteeAnswer};
+use fhaim_protocol::committee::decryption::{Opened, ShareReader};
+use fhaim_protocol::committee::keygen::KeyGeneration;
+use fhaim_protocol::committee::member::{Assignment, CommitteeMember};
 use fhaim_protocol::crypto::chain::{Act, ReceiptKey};
 use fhaim_protocol::crypto::judge::{Book, Rules};
-use fhaim_protocol::panel::KeyService;
-use fhaim_protocol::panel::call::{self, Answer};
-use fhaim_protocol::panel::decryption::{Opened, Reader};
-use fhaim_protocol::panel::generation::KeyGeneration;
-use fhaim_protocol::panel::seat::{Assignment, Seat};
 use fhaim_protocol::terms::{Outline, Plan, Terms};
 use fhaim_protocol::upload_key::SeedRequest;
 use reqwest::Method;
@@ -30,8 +30,8 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::State;
-use crate::decryption::{self, Call, Sent};
-use crate::keys::{self, Fresh, Stored};
+use crate::decryption::{self, DecryptionCall, Sent};
+use crate::keys::{self, Fresh, StoredKeySet};
 use crate::problem::Refusal;
 use crate::shares;
 use crate::store::chain;
@@ -102,8 +102,8 @@ impl Member<'_> {
 /// # Errors
 /// [`ProblemKind::Unavailable`] where one does not answer.
 pub async fn services(state: &State) -> Result<KeyServices, Failure> {
-    let mut services = vec![KeyServiceDocument::from(state.office.me.clone())];
-    for (service, client) in &state.office.peers {
+    let mut services = vec![KeyServiceDocument::from(state.sharing.me.clone())];
+    for (service, client) in &state.sharing.peers {
         let client = client.with_tries(TRIES_OF_WHO_WAITS);
         let asked = client
             .json(Method::GET, "/v1/key-service", Body::Empty)
@@ -120,7 +120,10 @@ pub async fn services(state: &State) -> Result<KeyServices, Failure> {
 ///
 /// # Errors
 /// [`ProblemKind::Unavailable`] where one does not answer.
-pub(crate) async fn debited(state: &State, stored: &Stored) -> Result<DebitedByServices, Failure> {
+pub(crate) async fn debited(
+    state: &State,
+    stored: &StoredKeySet,
+) -> Result<DebitedByServices, Failure> {
     let path = format!("/v1/shares/{}/debited", stored.dataset);
     let mut services = Vec::new();
     for member in members(state, &stored.terms.key_services)? {
@@ -141,10 +144,10 @@ pub(crate) async fn debited(state: &State, stored: &Stored) -> Result<DebitedByS
 /// The others of a dataset's services.
 fn members<'a>(state: &'a State, services: &'a [KeyService]) -> Result<Vec<Member<'a>>, Failure> {
     let others = services.get(1..).unwrap_or_default();
-    if others.len() > state.office.peers.len() {
+    if others.len() > state.sharing.peers.len() {
         return Err(Failure::internal("peers: a key service is missing"));
     }
-    let with = others.iter().zip(&state.office.peers);
+    let with = others.iter().zip(&state.sharing.peers);
     Ok(with
         .map(|(service, (_, client))| Member {
             name: &service.name,
@@ -169,7 +172,7 @@ pub(crate) async fn make(
     let members = members(state, services)?;
     let attempt = Uuid::new_v4().into_bytes();
     let digest = Digest::of(&serde_json::to_vec(terms)?).0;
-    let panel = shares::panel(dataset, &digest, services, &attempt)?;
+    let committee = shares::committee(dataset, &digest, services, &attempt)?;
     let new = serde_json::to_vec(&NewShare {
         owner,
         terms: WireTerms(terms.clone()),
@@ -183,11 +186,11 @@ pub(crate) async fn make(
         begun.await.map_err(|error| member.refusal(&error))?;
     }
     let params = plan.parameters().map_err(Failure::internal)?;
-    let key = state.office.key.clone();
+    let key = state.sharing.key.clone();
     let shape = terms.roster_shape();
     let beginning = move || {
         let share = KeyShare::random(&params, &mut generator()?)?;
-        KeyGeneration::new(panel, shape, share, key)
+        KeyGeneration::new(committee, shape, share, key)
     };
     let generation = state.making.blocking(owner, beginning).await?;
     let generation = generation.map_err(Failure::internal)?;
@@ -195,7 +198,7 @@ pub(crate) async fn make(
     let finishing = move || {
         let made = generation.finish()?;
         Ok::<_, Error>(Fresh {
-            secret: made.seat().key_share().to_bytes(),
+            secret: made.member().key_share().to_bytes(),
             receipt_key: ReceiptKey::random(&mut generator()?),
             public_key: made.public_key().to_bytes()?,
             evaluation_keys: made.evaluation_keys().to_bytes(),
@@ -211,7 +214,7 @@ pub(crate) async fn make(
 /// [`ProblemKind::Unavailable`] while another service does not answer; a seed that cannot be encrypted.
 pub(crate) async fn upload_seeds(
     state: &State,
-    stored: &Stored,
+    stored: &StoredKeySet,
     request: SeedRequest,
     asked: &UploadKeyRequest,
 ) -> Result<Vec<Vec<u8>>, Failure> {
@@ -222,8 +225,8 @@ pub(crate) async fn upload_seeds(
     tx.commit().await?;
     let said = shared.and_then(|shared| shared.confirmation);
     let said = said.ok_or_else(|| Failure::internal("the key was confirmed by no one"))?;
-    let seat = shares::seat(state, stored, &params, &said)?;
-    let own = shares::upload_seed(&seat, &request)?;
+    let own_member = shares::own_member(state, stored, &params, &said)?;
+    let own = shares::upload_seed(&own_member, &request)?;
     let body = serde_json::to_vec(&UploadSeedCall {
         holder: request.holder,
         request: asked.clone(),
@@ -244,7 +247,7 @@ pub(crate) async fn upload_seeds(
 /// Refuses services that are not this one and those that it has share keys with it.
 async fn check(state: &State, named: &[KeyService]) -> Result<(), Failure> {
     let refuse = |reason: String| Refusal::Terms(format!("key_services: {reason}"));
-    state.office.check(0, named).map_err(refuse)?;
+    state.sharing.check(0, named).map_err(refuse)?;
     let here: Vec<KeyService> = services(state)
         .await?
         .services
@@ -319,7 +322,7 @@ async fn exchange(
 
 /// What the other services share of a batch. Each of them has debited it.
 pub(crate) struct Shared {
-    seat: Arc<Seat>,
+    own_member: Arc<CommitteeMember>,
     shares: Vec<Vec<u8>>,
 }
 
@@ -329,15 +332,16 @@ pub(crate) struct Shared {
 /// As `decryption::decrypt`; [`ProblemKind::Unavailable`] while another service does not answer.
 pub(crate) async fn ask(
     state: &State,
-    call: &Call,
-    (stored, plan): (&Stored, &Outline),
+    call: &DecryptionCall,
+    (stored, plan): (&StoredKeySet, &Outline),
     (rules, judged): (&Rules, &Book),
     sent: &Sent,
 ) -> Result<Shared, Failure> {
-    let (seat, said, message) = promise(state, call, (stored, plan), (rules, judged, sent)).await?;
+    let (own_member, said, message) =
+        promise(state, call, (stored, plan), (rules, judged, sent)).await?;
     let members = members(state, &stored.terms.key_services)?;
-    let shares = ask_each(&members, call, &seat, (said, message, sent)).await?;
-    Ok(Shared { seat, shares })
+    let shares = ask_each(&members, call, &own_member, (said, message, sent)).await?;
+    Ok(Shared { own_member, shares })
 }
 
 /// Adds up what all services share of a batch, once this service has debited it too: nothing where a page cannot be
@@ -347,16 +351,20 @@ pub(crate) async fn ask(
 /// A share that cannot be made or read.
 pub(crate) async fn open(
     state: &State,
-    call: &Call,
-    (stored, plan): (&Stored, &Outline),
-    Shared { seat, shares }: Shared,
+    call: &DecryptionCall,
+    (stored, plan): (&StoredKeySet, &Outline),
+    Shared { own_member, shares }: Shared,
     sent: Arc<Sent>,
 ) -> Result<Option<Vec<Vec<i64>>>, Failure> {
     let params = plan.parameters().map_err(Failure::internal)?;
     let reading = move || {
-        let mut reader = Reader::new(seat.panel().clone(), params.clone(), *seat.transcript())?;
+        let mut reader = ShareReader::new(
+            own_member.committee().clone(),
+            params.clone(),
+            *own_member.transcript(),
+        )?;
         let opened = Opened::of(&params, &sent.request)?;
-        let own = seat.share(&sent.request)?;
+        let own = own_member.share(&sent.request)?;
         let all: Vec<Vec<u8>> = shares.into_iter().chain([own]).collect();
         reader.read(&sent.request.releases, &opened, &all)
     };
@@ -379,13 +387,13 @@ struct Shown {
     assignment: Vec<u8>,
 }
 
-/// Promises a batch, for good: this service's seat, what others are shown, and its word.
+/// Promises a batch, for good: this service's own_member, what others are shown, and its word.
 async fn promise(
     state: &State,
-    call: &Call,
-    (stored, plan): (&Stored, &Outline),
+    call: &DecryptionCall,
+    (stored, plan): (&StoredKeySet, &Outline),
     (rules, judged, sent): (&Rules, &Book, &Sent),
-) -> Result<(Arc<Seat>, Shown, Vec<u8>), Failure> {
+) -> Result<(Arc<CommitteeMember>, Shown, Vec<u8>), Failure> {
     let dataset = call.dataset;
     let mut tx = state.base.store.begin().await?;
     let (standing, now) = decryption::book(state, &mut tx, call, rules).await?;
@@ -409,28 +417,28 @@ async fn promise(
     let said = shared.and_then(|shared| shared.confirmation);
     let said = said.ok_or_else(|| Failure::internal("the key was confirmed by no one"))?;
     let params = plan.parameters().map_err(Failure::internal)?;
-    let seat = shares::seat(state, stored, &params, &said)?;
+    let own_member = shares::own_member(state, stored, &params, &said)?;
     let job = sent.request.job;
     let (run, upload) = (standing.run(job), standing.upload());
     let (Some(run), Some(upload)) = (run, upload) else {
         return Err(Failure::refused().because("the job has no run"));
     };
-    let assignment = seat.assignment(&Assignment { job, run, upload });
+    let assignment = own_member.assignment(&Assignment { job, run, upload });
     let shown = Shown {
         consents,
         attempt: said.attempt().map_err(Failure::internal)?,
         confirmations: said.messages().map_err(Failure::internal)?,
         assignment: assignment.map_err(Failure::internal)?,
     };
-    let verdict = seat.verdict(job, &sent.digest.0);
-    Ok((Arc::new(seat), shown, verdict))
+    let verdict = own_member.verdict(job, &sent.digest.0);
+    Ok((Arc::new(own_member), shown, verdict))
 }
 
 /// Shows a batch to all others until each has shared it: none does before all have promised.
 async fn ask_each(
     members: &[Member<'_>],
-    call: &Call,
-    seat: &Seat,
+    call: &DecryptionCall,
+    own_member: &CommitteeMember,
     (shown, verdict, sent): (Shown, Vec<u8>, &Sent),
 ) -> Result<Vec<Vec<u8>>, Failure> {
     let path = format!("/v1/shares/{}/jobs/{}", call.dataset, call.job);
@@ -442,7 +450,7 @@ async fn ask_each(
             if share.is_some() {
                 continue;
             }
-            let body = call::Call {
+            let body = call::CommitteeCall {
                 consents: shown.consents.clone(),
                 attempt: shown.attempt,
                 confirmations: shown.confirmations.clone(),
@@ -453,8 +461,8 @@ async fn ask_each(
             let body = Body::Bytes(body.to_bytes().map_err(Failure::internal)?.into());
             let answer = member.client.bytes(Method::POST, &path, body).await;
             let answer = answer.map_err(|error| member.failure(&error))?;
-            let answer = Answer::from_bytes(&answer).map_err(Failure::internal)?;
-            let promised = seat
+            let answer = CommitteeAnswer::from_bytes(&answer).map_err(Failure::internal)?;
+            let promised = own_member
                 .read_verdict(&answer.verdict)
                 .map_err(Failure::internal)?;
             if promised.request != sent.digest.0 {
@@ -483,9 +491,13 @@ async fn freeze(members: &[Member<'_>], dataset: Uuid) {
 }
 
 /// Notes that the others are to destroy their shares.
-pub(crate) async fn orphan(state: &State, tx: &mut Tx, stored: &Stored) -> Result<(), Failure> {
+pub(crate) async fn orphan(
+    state: &State,
+    tx: &mut Tx,
+    stored: &StoredKeySet,
+) -> Result<(), Failure> {
     let others = stored.terms.key_services.len().saturating_sub(1);
-    for (service, _) in state.office.peers.iter().take(others) {
+    for (service, _) in state.sharing.peers.iter().take(others) {
         store::orphan(tx, stored.dataset, *service).await?;
     }
     Ok(())
@@ -517,7 +529,7 @@ async fn try_to_tell(state: &State) -> Result<(), Failure> {
 }
 
 fn client(state: &State, service: Service) -> Option<&PeerClient> {
-    let mut peers = state.office.peers.iter();
+    let mut peers = state.sharing.peers.iter();
     peers
         .find(|(peer, _)| *peer == service)
         .map(|(_, client)| client)

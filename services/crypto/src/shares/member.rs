@@ -17,13 +17,13 @@ use fhaim_platform::threads::blocking;
 use fhaim_platform::token::Caller;
 use fhaim_platform::{Failure, clock};
 use fhaim_protocol::Error;
+use fhaim_protocol::committee::call::{self, CommitteeAnswer, CommitteeCall};
+use fhaim_protocol::committee::keygen::KeyGeneration;
+use fhaim_protocol::committee::member::{Assignment, CommitteeMember, Promised};
+use fhaim_protocol::committee::state::{RunRecord, SharedDatasetState};
 use fhaim_protocol::crypto::chain::{Act, Freeze, ReceiptKey};
-use fhaim_protocol::crypto::history::{Link, Standing};
+use fhaim_protocol::crypto::history::{ChainLink, ChainState};
 use fhaim_protocol::crypto::judge::Rules;
-use fhaim_protocol::panel::call::{self, Answer, Call};
-use fhaim_protocol::panel::docket::{Docket, Record};
-use fhaim_protocol::panel::generation::KeyGeneration;
-use fhaim_protocol::panel::seat::{Assignment, Promised, Seat};
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::terms::Terms;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,7 +31,7 @@ use uuid::Uuid;
 
 use crate::audit::Asked;
 use crate::decryption::{self, Sent};
-use crate::keys::{self, Stored};
+use crate::keys::{self, StoredKeySet};
 use crate::problem::Refusal;
 use crate::store::shares::{self as store, SharedKey};
 use crate::store::{chain, keys as key_sets};
@@ -81,21 +81,21 @@ pub async fn begin(state: &State, dataset: Uuid, new: NewShare) -> Result<(), Fa
     let terms = &new.terms.0;
     let number = Service::KEYSHARES.iter().position(|s| *s == state.service);
     let number = 1 + number.ok_or_else(Failure::forbidden)?;
-    let checked = state.office.check(number, &terms.key_services);
+    let checked = state.sharing.check(number, &terms.key_services);
     checked.map_err(|reason| Refusal::Terms(format!("key_services: {reason}")))?;
     let mut tx = state.base.store.begin().await?;
     must_not_be_made(state, &mut tx, dataset).await?;
     limits::check(state, &mut tx, new.owner, limits::counted_as(terms)?).await?;
     drop(tx); // both are checked again where the share is stored
     let attempt = read_attempt(&new.attempt).map_err(|reason| Refusal::Terms(reason.to_owned()))?;
-    let panel = shares::panel(dataset, &digest_of(terms)?, &terms.key_services, &attempt)?;
+    let committee = shares::committee(dataset, &digest_of(terms)?, &terms.key_services, &attempt)?;
     let params = keys::outline(terms)?.parameters();
     let params = params.map_err(|error| Refusal::Terms(error.to_string()))?;
-    let key = state.office.key.clone();
+    let key = state.sharing.key.clone();
     let shape = terms.roster_shape();
     let making = move || {
         let share = KeyShare::random(&params, &mut generator()?)?;
-        KeyGeneration::new(panel, shape, share, key)
+        KeyGeneration::new(committee, shape, share, key)
     };
     let generation = state.making.blocking(new.owner, making).await?;
     let attempt = Attempt {
@@ -104,7 +104,7 @@ pub async fn begin(state: &State, dataset: Uuid, new: NewShare) -> Result<(), Fa
         kept: false,
         last: None,
     };
-    state.office.attempts.put(dataset, attempt);
+    state.sharing.attempts.put(dataset, attempt);
     Ok(())
 }
 
@@ -145,10 +145,10 @@ pub async fn upload_seed(
     confirm(state, &stored, &call.confirmation).await?;
     let params = keys::outline(&stored.terms)?.parameters();
     let params = params.map_err(Failure::internal)?;
-    let seat = shares::seat(state, &stored, &params, &call.confirmation)?;
+    let own_member = shares::own_member(state, &stored, &params, &call.confirmation)?;
     let action = format!("fetch the upload key of holder {}", call.holder + 1);
     upload_keys::record(state, &asked(dataset, &action)).await?;
-    let sealed = shares::upload_seed(&seat, &request)?;
+    let sealed = shares::upload_seed(&own_member, &request)?;
     Ok(UploadKeySeeds {
         seeds: vec![URL_SAFE_NO_PAD.encode(sealed)],
     })
@@ -159,14 +159,14 @@ pub async fn upload_seed(
 /// # Errors
 /// [`ProblemKind::NotFound`] for an attempt that is not under way, or no longer: another is to be begun.
 pub async fn step(state: &State, dataset: Uuid, body: Bytes) -> Result<Vec<u8>, Failure> {
-    let attempt = state.office.attempts.take(dataset);
+    let attempt = state.sharing.attempts.take(dataset);
     let mut attempt = attempt.ok_or_else(Failure::not_found)?;
     let digest = Digest::of(&body).0;
     if let Some((last, answer)) = &attempt.last
         && *last == digest
     {
         let answer = answer.clone();
-        state.office.attempts.put(dataset, attempt);
+        state.sharing.attempts.put(dataset, attempt);
         return Ok(answer);
     }
     let working = move || {
@@ -180,7 +180,7 @@ pub async fn step(state: &State, dataset: Uuid, body: Bytes) -> Result<Vec<u8>, 
         attempt.kept = true;
     }
     attempt.last = Some((digest, answer.clone()));
-    state.office.attempts.put(dataset, attempt);
+    state.sharing.attempts.put(dataset, attempt);
     Ok(answer)
 }
 
@@ -204,7 +204,7 @@ async fn keep(state: &State, dataset: Uuid, attempt: &Attempt) -> Result<(), Fai
     let mut rng = generator().map_err(Failure::internal)?;
     let receipt_key = ReceiptKey::random(&mut rng);
     let public = public.to_bytes().map_err(Failure::internal)?;
-    let stored = Stored {
+    let stored = StoredKeySet {
         dataset,
         owner: new.owner,
         terms: new.terms.0.clone(),
@@ -244,10 +244,10 @@ fn asked(dataset: Uuid, action: &str) -> Asked<'_> {
 
 /// A batch as it came.
 struct Batch {
-    stored: Stored,
+    stored: StoredKeySet,
     rules: Rules,
     job: Uuid,
-    seat: Arc<Seat>,
+    own_member: Arc<CommitteeMember>,
     assignment: Assignment,
     /// What others promised, and this service would.
     promised: Vec<Promised>,
@@ -283,21 +283,26 @@ pub async fn share(
     }
 }
 
-async fn attempt(state: &State, dataset: Uuid, job: Uuid, body: Bytes) -> Result<Answer, Failure> {
+async fn attempt(
+    state: &State,
+    dataset: Uuid,
+    job: Uuid,
+    body: Bytes,
+) -> Result<CommitteeAnswer, Failure> {
     let batch = read(state, dataset, job, &body).await?;
     let by_all = promise(state, &batch).await?;
     let digest = batch.sent.digest.0;
-    let verdict = batch.seat.verdict(batch.assignment.job, &digest);
+    let verdict = batch.own_member.verdict(batch.assignment.job, &digest);
     if !by_all {
         let share = None;
-        return Ok(Answer { verdict, share });
+        return Ok(CommitteeAnswer { verdict, share });
     }
     let batch = Arc::new(batch);
     let working = batch.clone();
-    let share = blocking(move || working.seat.share(&working.sent.request)).await?;
+    let share = blocking(move || working.own_member.share(&working.sent.request)).await?;
     let share = Some(share.map_err(refused)?);
     debit(state, &batch).await?;
-    Ok(Answer { verdict, share })
+    Ok(CommitteeAnswer { verdict, share })
 }
 
 /// The protocol's refusal: the reason is for the log alone.
@@ -317,29 +322,31 @@ fn refused(error: Error) -> Failure {
 
 /// Reads what came, and checks all that is signed.
 async fn read(state: &State, dataset: Uuid, job: Uuid, body: &[u8]) -> Result<Batch, Failure> {
-    let Call {
+    let CommitteeCall {
         consents,
         attempt,
         confirmations,
         assignment,
         verdicts,
         request,
-    } = Call::from_bytes(body).map_err(refused)?;
+    } = CommitteeCall::from_bytes(body).map_err(refused)?;
     let stored = keys::find(state, dataset).await?;
     let plan = keys::outline(&stored.terms)?;
     let confirmation = Confirmation::new(&attempt, &confirmations);
     confirm(state, &stored, &confirmation).await?;
     let params = plan.parameters().map_err(Failure::internal)?;
-    let seat = shares::seat(state, &stored, &params, &confirmation)?;
+    let own_member = shares::own_member(state, &stored, &params, &confirmation)?;
     let sent = decryption::read(&plan, request.into()).await?;
-    let assignment = seat.read_assignment(&assignment).map_err(refused)?;
+    let assignment = own_member.read_assignment(&assignment).map_err(refused)?;
     if assignment.job.0 != job.into_bytes() || sent.request.job != assignment.job {
         return Err(Failure::refused().because("a run of another job"));
     }
-    let read = verdicts.iter().map(|verdict| seat.read_verdict(verdict));
+    let read = verdicts
+        .iter()
+        .map(|verdict| own_member.read_verdict(verdict));
     let mut promised = read.collect::<Result<Vec<_>, _>>().map_err(refused)?;
     promised.push(Promised {
-        service: seat.number(),
+        service: own_member.number(),
         job: assignment.job,
         request: sent.digest.0,
     });
@@ -348,7 +355,7 @@ async fn read(state: &State, dataset: Uuid, job: Uuid, body: &[u8]) -> Result<Ba
         rules: decryption::rules(dataset, &plan),
         stored,
         job,
-        seat: Arc::new(seat),
+        own_member: Arc::new(own_member),
         assignment,
         promised,
         consents,
@@ -358,7 +365,7 @@ async fn read(state: &State, dataset: Uuid, job: Uuid, body: &[u8]) -> Result<Ba
 }
 
 /// Keeps what all services said of the key, where it was not known: from now on no other is made.
-async fn confirm(state: &State, stored: &Stored, said: &Confirmation) -> Result<(), Failure> {
+async fn confirm(state: &State, stored: &StoredKeySet, said: &Confirmation) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
     let locked = keys::lock(state, &mut tx, stored.dataset).await?;
     if locked.is_destroyed() {
@@ -376,7 +383,7 @@ async fn confirm(state: &State, stored: &Stored, said: &Confirmation) -> Result<
     }
     shares::confirmed(stored, said).map_err(|failure| Failure::refused().because(failure))?;
     store::confirm(&mut tx, stored.dataset, said).await?;
-    let made = Standing::new(DatasetId(stored.dataset.into_bytes())).append(stored.made()?);
+    let made = ChainState::new(DatasetId(stored.dataset.into_bytes())).append(stored.made()?);
     append(
         &mut tx,
         stored.dataset,
@@ -386,7 +393,7 @@ async fn confirm(state: &State, stored: &Stored, said: &Confirmation) -> Result<
     Ok(tx.commit().await?)
 }
 
-async fn append(tx: &mut Tx, dataset: Uuid, link: Option<&Link>) -> Result<(), Failure> {
+async fn append(tx: &mut Tx, dataset: Uuid, link: Option<&ChainLink>) -> Result<(), Failure> {
     match link {
         Some(link) => ledger::append(tx, dataset, link, None).await,
         None => Ok(()),
@@ -394,7 +401,7 @@ async fn append(tx: &mut Tx, dataset: Uuid, link: Option<&Link>) -> Result<(), F
 }
 
 /// What is stored of the dataset and the job, the dataset's row locked.
-async fn record(state: &State, tx: &mut Tx, batch: &Batch) -> Result<Record, Failure> {
+async fn record(state: &State, tx: &mut Tx, batch: &Batch) -> Result<SharedDatasetState, Failure> {
     let dataset = batch.stored.dataset;
     let mut standing = decryption::open(state, tx, dataset).await?;
     for consent in &batch.consents {
@@ -407,13 +414,13 @@ async fn record(state: &State, tx: &mut Tx, batch: &Batch) -> Result<Record, Fai
     }
     let job = batch.assignment.job;
     let has_run = standing.run(job).is_some();
-    let services = batch.seat.panel().services().len();
-    let mut record = Record::read(batch.rules.clone(), services, standing);
+    let services = batch.own_member.committee().services().len();
+    let mut record = SharedDatasetState::read(batch.rules.clone(), services, standing);
     if has_run {
         let released = chain::releases_of_job(tx, dataset, batch.job).await?;
         let promised = store::promised(tx, dataset, batch.job).await?;
-        let docket = Docket::read(&record, job, released, promised.map(|digest| digest.0));
-        record.restore(docket.map_err(ledger::failure)?);
+        let run_record = RunRecord::read(&record, job, released, promised.map(|digest| digest.0));
+        record.restore(run_record.map_err(ledger::failure)?);
     }
     Ok(record)
 }
@@ -426,7 +433,7 @@ async fn promise(state: &State, batch: &Batch) -> Result<bool, Failure> {
     let begun = record.follow(&batch.assignment).map_err(refused)?;
     append(&mut tx, dataset, begun.link.as_ref()).await?;
     let job = batch.assignment.job;
-    let before = record.docket(job).and_then(Docket::promised);
+    let before = record.run_record(job).and_then(RunRecord::promised);
     match record.judge(&batch.sent.request, &digest.0, batch.witness) {
         Err(Error::Frozen(reason @ Freeze::Witness)) => {
             drop(tx);
@@ -437,7 +444,7 @@ async fn promise(state: &State, batch: &Batch) -> Result<bool, Failure> {
     for promised in &batch.promised {
         record.hear(promised).map_err(refused)?;
     }
-    let after = record.docket(job).and_then(Docket::promised);
+    let after = record.run_record(job).and_then(RunRecord::promised);
     if let (None, Some(request)) = (before, after) {
         store::promise(&mut tx, dataset, batch.job, Digest(request)).await?;
     }
@@ -491,7 +498,7 @@ pub async fn debited(state: &State, dataset: Uuid) -> Result<DebitedReleases, Fa
             statement: Digest(entry.debit.digest),
         }));
     }
-    Ok(DebitedReleases::sign(dataset, releases, &state.office.key))
+    Ok(DebitedReleases::sign(dataset, releases, &state.sharing.key))
 }
 
 /// Lets nothing more be shared: the first service was shown a page that could not be decrypted.
@@ -511,7 +518,7 @@ pub async fn freeze(state: &State, dataset: Uuid) -> Result<(), Failure> {
 /// # Errors
 /// A failure of the store.
 pub async fn destroy(state: &State, dataset: Uuid) -> Result<(), Failure> {
-    state.office.attempts.take(dataset);
+    state.sharing.attempts.take(dataset);
     match keys::find(state, dataset).await {
         Ok(_) => keys::forget(state, dataset, Caller::Service(Service::Crypto)).await,
         Err(failure) if failure.kind() == ProblemKind::NotFound => Ok(()),

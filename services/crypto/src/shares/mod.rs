@@ -1,9 +1,9 @@
-//! Keys that several services share (docs/DESIGN.md, section 10): what `fhaim_protocol::panel` decides, over
+//! Keys that several services share (docs/DESIGN.md, section 10): what `fhaim_protocol::committee` decides, over
 //! HTTP and a database.
 //!
 //! | module | for |
 //! |---|---|
-//! | this | what a service signs with, whom it shares keys with, its seat |
+//! | this | what a service signs with, whom it shares keys with, its own_member |
 //! | [`first`] | what the crypto service does: it has the others make a key with it, and share releases |
 //! | [`member`] | what the others do, for the first |
 //! | [`routes`] | their HTTP surface |
@@ -24,8 +24,8 @@ use fhaim_he::key_sharing::KeyShare;
 use fhaim_platform::Failure;
 use fhaim_platform::base::Base;
 use fhaim_platform::peer::PeerClient;
-use fhaim_protocol::panel::seat::Seat;
-use fhaim_protocol::panel::{KeyService, Panel, ServiceKey, confirmation};
+use fhaim_protocol::committee::member::CommitteeMember;
+use fhaim_protocol::committee::{KeyCommittee, KeyService, ServiceSigningKey, confirmation};
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::upload_key::SeedRequest;
 use serde::Deserialize;
@@ -33,7 +33,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use crate::State;
-use crate::keys::Stored;
+use crate::keys::StoredKeySet;
 use crate::problem::Refusal;
 use crate::store::shares as store;
 
@@ -49,23 +49,23 @@ pub struct Settings {
 }
 
 /// What a service shares keys with.
-pub struct Office {
+pub struct KeySharing {
     /// How it is known to the others.
     pub(crate) me: KeyService,
-    key: ServiceKey,
+    key: ServiceSigningKey,
     others: Vec<KeyService>,
     /// The services that this one has share keys with it, in the order of their numbers.
     pub(crate) peers: Vec<(Service, PeerClient)>,
     pub(crate) attempts: member::Attempts,
 }
 
-impl std::fmt::Debug for Office {
+impl std::fmt::Debug for KeySharing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Office({})", self.me.name)
     }
 }
 
-impl Office {
+impl KeySharing {
     /// Of a service: what it signs with is made at its first start.
     ///
     /// # Errors
@@ -117,12 +117,12 @@ impl Office {
     }
 }
 
-async fn service_key(service: Service, base: &Base) -> Result<ServiceKey, Failure> {
+async fn service_key(service: Service, base: &Base) -> Result<ServiceSigningKey, Failure> {
     let context = format!("service key of {service}");
     let sealed = match store::service_key(&base.store, service).await? {
         Some(sealed) => sealed,
         None => {
-            let key = ServiceKey::random(&mut generator().map_err(Failure::internal)?);
+            let key = ServiceSigningKey::random(&mut generator().map_err(Failure::internal)?);
             let sealed = base.sealer.seal(&context, &*key.to_bytes())?;
             store::insert_service_key(&base.store, service, &sealed).await?;
             let stored = store::service_key(&base.store, service).await?;
@@ -132,55 +132,58 @@ async fn service_key(service: Service, base: &Base) -> Result<ServiceKey, Failur
     let bytes = base.sealer.open(&context, &sealed)?;
     let bytes = <&[u8; 32]>::try_from(bytes.as_slice());
     let bytes = bytes.map_err(|_| Failure::internal("a service key of another length"))?;
-    Ok(ServiceKey::from_bytes(bytes))
+    Ok(ServiceSigningKey::from_bytes(bytes))
 }
 
-/// The panel of a dataset's terms, in an attempt to make its key.
-fn panel(
+/// The committee of a dataset's terms, in an attempt to make its key.
+fn committee(
     dataset: Uuid,
     terms: &[u8; 32],
     services: &[KeyService],
     attempt: &[u8; 16],
-) -> Result<Panel, Failure> {
+) -> Result<KeyCommittee, Failure> {
     let id = DatasetId(dataset.into_bytes());
-    Panel::new(id, terms, attempt, services.to_vec()).map_err(Failure::internal)
+    KeyCommittee::new(id, terms, attempt, services.to_vec()).map_err(Failure::internal)
 }
 
-/// The panel of a key that was confirmed, and which key it is.
-fn confirmed(stored: &Stored, said: &Confirmation) -> Result<(Panel, [u8; 32]), Failure> {
+/// The committee of a key that was confirmed, and which key it is.
+fn confirmed(
+    stored: &StoredKeySet,
+    said: &Confirmation,
+) -> Result<(KeyCommittee, [u8; 32]), Failure> {
     let attempt = said.attempt().map_err(Failure::internal)?;
     let messages = said.messages().map_err(Failure::internal)?;
     let services = &stored.terms.key_services;
-    let panel = panel(stored.dataset, &stored.terms_digest()?, services, &attempt)?;
+    let committee = committee(stored.dataset, &stored.terms_digest()?, services, &attempt)?;
     let (public, evaluation) = (stored.public_key.0, stored.evaluation_keys.0);
-    let transcript = confirmation::check(&panel, &public, &evaluation, &messages);
-    Ok((panel, transcript.map_err(Failure::internal)?))
+    let transcript = confirmation::check(&committee, &public, &evaluation, &messages);
+    Ok((committee, transcript.map_err(Failure::internal)?))
 }
 
-/// This service's seat, under a key that was confirmed.
+/// This service's own_member, under a key that was confirmed.
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) once destroyed; a share that
 /// cannot be opened, or is of another key.
-fn seat(
+fn own_member(
     state: &State,
-    stored: &Stored,
+    stored: &StoredKeySet,
     params: &Parameters,
     said: &Confirmation,
-) -> Result<Seat, Failure> {
-    let (panel, transcript) = confirmed(stored, said)?;
+) -> Result<CommitteeMember, Failure> {
+    let (committee, transcript) = confirmed(stored, said)?;
     let bytes: Zeroizing<Vec<u8>> = stored.secret_bytes(state)?.ok_or_else(Failure::not_found)?;
     let share = KeyShare::from_bytes(params, &bytes).map_err(Failure::internal)?;
-    let key = state.office.key.clone();
-    Seat::new(panel, share, key, transcript).map_err(Failure::internal)
+    let key = state.sharing.key.clone();
+    CommitteeMember::new(committee, share, key, transcript).map_err(Failure::internal)
 }
 
 /// This service's seed of a holder's upload key, encrypted for the holder.
 ///
 /// # Errors
 /// [`Refusal::Terms`] for an invalid one-time key.
-fn upload_seed(seat: &Seat, request: &SeedRequest) -> Result<Vec<u8>, Failure> {
-    let seed = seat.key_share().upload_seed(request.holder as usize);
-    let sealed = request.seal(seat.number(), &seed);
+fn upload_seed(own_member: &CommitteeMember, request: &SeedRequest) -> Result<Vec<u8>, Failure> {
+    let seed = own_member.key_share().upload_seed(request.holder as usize);
+    let sealed = request.seal(own_member.number(), &seed);
     Ok(sealed.map_err(|error| Refusal::Terms(error.to_string()))?)
 }

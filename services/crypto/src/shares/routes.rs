@@ -62,7 +62,7 @@ async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
 #[utoipa::path(get, path = "/v1/key-service", tag = "keys",
     responses((status = 200, description = "Name and key", body = KeyServiceDocument)))]
 async fn key_service(Shared(state): Shared<State>) -> axum::Json<KeyServiceDocument> {
-    axum::Json(state.office.me.clone().into())
+    axum::Json(state.sharing.me.clone().into())
 }
 
 /// Begins an attempt to make a dataset's key, with a new share of it.

@@ -6,7 +6,7 @@ use fhaim_api::keys::LedgerEntry;
 use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
 use fhaim_platform::{clock, rows};
 use fhaim_protocol::crypto::chain::{Act, Tip};
-use fhaim_protocol::crypto::history::Link;
+use fhaim_protocol::crypto::history::ChainLink;
 use fhaim_release::ReleaseRequest;
 use sqlx::Row as _;
 use uuid::Uuid;
@@ -258,7 +258,7 @@ pub async fn releases_of(
 
 /// A batch of releases, as it is stored.
 #[derive(Clone, Debug)]
-pub struct StoredBatch {
+pub struct BatchRow {
     /// Its act's height.
     pub height: u64,
     /// Its act.
@@ -278,7 +278,7 @@ pub async fn batches(
     dataset: Uuid,
     after: i64,
     most: i64,
-) -> Result<Vec<StoredBatch>, StoreError> {
+) -> Result<Vec<BatchRow>, StoreError> {
     let found = sqlx::query(
         "SELECT height, act, requests, answers FROM chain \
          WHERE dataset = $1 AND kind = 'released' AND height > $2 ORDER BY height LIMIT $3",
@@ -289,7 +289,7 @@ pub async fn batches(
     .fetch_all(store.pool())
     .await?;
     let batch = |row: &Row| {
-        Ok(StoredBatch {
+        Ok(BatchRow {
             height: rows::number(row, "height")?,
             act: rows::json(row, "act")?,
             requests: rows::json(row, "requests")?,
@@ -316,7 +316,7 @@ pub struct Answered<'a> {
 pub async fn append(
     tx: &mut Tx,
     dataset: Uuid,
-    link: &Link,
+    link: &ChainLink,
     answered: Option<Answered<'_>>,
 ) -> Result<bool, StoreError> {
     let (kind, job) = match &link.act {

@@ -11,7 +11,7 @@ use std::fmt;
 use uuid::Uuid;
 
 /// A key set as it is stored.
-pub struct Stored {
+pub struct StoredKeySet {
     /// The dataset.
     pub dataset: Uuid,
     /// Its owner.
@@ -31,13 +31,13 @@ pub struct Stored {
     pub(crate) counted_as: u64,
 }
 
-impl fmt::Debug for Stored {
+impl fmt::Debug for StoredKeySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Stored(key set of {})", self.dataset)
     }
 }
 
-impl Stored {
+impl StoredKeySet {
     fn from_row(row: &Row) -> Result<Self, StoreError> {
         Ok(Self {
             dataset: rows::parsed(row, "dataset")?,
@@ -60,24 +60,28 @@ const FIND: &str = "SELECT * FROM key_sets WHERE dataset = $1";
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn find(store: &Store, dataset: Uuid) -> Result<Option<Stored>, StoreError> {
+pub async fn find(store: &Store, dataset: Uuid) -> Result<Option<StoredKeySet>, StoreError> {
     let row = sqlx::query(FIND)
         .bind(dataset.to_string())
         .fetch_optional(store.pool())
         .await?;
-    row.as_ref().map(Stored::from_row).transpose()
+    row.as_ref().map(StoredKeySet::from_row).transpose()
 }
 
 /// A key set, if there is one, its row locked.
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn lock(store: &Store, tx: &mut Tx, dataset: Uuid) -> Result<Option<Stored>, StoreError> {
+pub async fn lock(
+    store: &Store,
+    tx: &mut Tx,
+    dataset: Uuid,
+) -> Result<Option<StoredKeySet>, StoreError> {
     let row = sqlx::query(store.locking(FIND))
         .bind(dataset.to_string())
         .fetch_optional(&mut **tx)
         .await?;
-    row.as_ref().map(Stored::from_row).transpose()
+    row.as_ref().map(StoredKeySet::from_row).transpose()
 }
 
 /// Adds a key set. Whether it was added: not where there is one of the dataset, and then the
@@ -85,7 +89,7 @@ pub async fn lock(store: &Store, tx: &mut Tx, dataset: Uuid) -> Result<Option<St
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn insert(tx: &mut Tx, stored: &Stored) -> Result<bool, StoreError> {
+pub async fn insert(tx: &mut Tx, stored: &StoredKeySet) -> Result<bool, StoreError> {
     let inserted = sqlx::query(
         "INSERT INTO key_sets (dataset, owner, terms, folder, secret, public_key, \
          evaluation_keys, receipt_key, created_at, counted_as) \
@@ -111,7 +115,7 @@ pub async fn insert(tx: &mut Tx, stored: &Stored) -> Result<bool, StoreError> {
 
 /// How many key sets an owner has.
 #[derive(Clone, Copy, Debug)]
-pub struct Counted {
+pub struct KeySetCount {
     /// That were not destroyed.
     pub kept: u64,
     /// That were made since a time, destroyed or not.
@@ -122,7 +126,7 @@ pub struct Counted {
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn count(tx: &mut Tx, owner: Uuid, since: Millis) -> Result<Counted, StoreError> {
+pub async fn count(tx: &mut Tx, owner: Uuid, since: Millis) -> Result<KeySetCount, StoreError> {
     let count = "SELECT \
          CAST(COALESCE(SUM(CASE WHEN secret IS NOT NULL THEN counted_as END), 0) AS BIGINT) AS kept, \
          CAST(COALESCE(SUM(CASE WHEN created_at > $2 THEN counted_as END), 0) AS BIGINT) AS recent \
@@ -132,7 +136,7 @@ pub async fn count(tx: &mut Tx, owner: Uuid, since: Millis) -> Result<Counted, S
         .bind(since)
         .fetch_one(&mut **tx)
         .await?;
-    Ok(Counted {
+    Ok(KeySetCount {
         kept: rows::number(&row, "kept")?,
         recent: rows::number(&row, "recent")?,
     })

@@ -4,7 +4,7 @@ use fhaim_api::job::JobProgress;
 use fhaim_platform::store::{Row, Store, StoreError, Tx};
 use fhaim_platform::{clock, rows};
 use fhaim_release::ReleaseRequest;
-use fhaim_release::{Batch, StoredBatch};
+use fhaim_release::{ReleaseBatch, StoredBatch};
 use uuid::Uuid;
 
 /// A job's batches, in order.
@@ -42,7 +42,7 @@ pub async fn has_asked(tx: &mut Tx, job: Uuid) -> Result<bool, StoreError> {
 pub async fn insert(
     tx: &mut Tx,
     job: &str,
-    batch: &Batch,
+    batch: &ReleaseBatch,
     progress: &JobProgress,
 ) -> Result<(), StoreError> {
     sqlx::query(

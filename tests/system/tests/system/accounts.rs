@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use fhaim_kit::{Backing, PASSWORD, Services, Setting};
+use fhaim_kit::{Backing, PASSWORD, ServiceOptions, Services};
 
 use super::{
     PROGRAM,
@@ -124,9 +124,9 @@ fn an_account_is_disabled_and_enabled() {
 #[test]
 fn tries_and_keys_that_are_refused_are_in_the_log() {
     let tries = "FHAIM_GENERATION__LIMITS__SIGN_INS_PER_EMAIL".to_owned();
-    let setting = Setting {
+    let setting = ServiceOptions {
         variables: [vec![(tries, "3".to_owned())], vec![], vec![]],
-        ..Setting::new(PROGRAM)
+        ..ServiceOptions::new(PROGRAM)
     };
     let services = Services::start_in(&Backing::Local, setting);
     services.sign_up("ana");

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use fhaim_kit::{Backing, NAMES, Services, Setting, until};
+use fhaim_kit::{Backing, NAMES, ServiceOptions, Services, until};
 use sqlx::{Connection, Row, SqliteConnection};
 
 use super::PROGRAM;
@@ -154,9 +154,9 @@ fn start() -> Services {
         let variable = format!("FHAIM_{}__COMMON__ORPHAN_SECONDS", name.to_uppercase());
         vec![(variable, "3".to_owned())]
     };
-    let setting = Setting {
+    let setting = ServiceOptions {
         variables: NAMES.map(sweep),
-        ..Setting::new(PROGRAM)
+        ..ServiceOptions::new(PROGRAM)
     };
     let services = Services::start_in(&Backing::Local, setting);
     services.sign_up("ana");

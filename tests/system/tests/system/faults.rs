@@ -24,7 +24,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use fhaim_kit::{Backing, Between, NAMES, Services, Setting, until};
+use fhaim_kit::{Backing, Between, NAMES, ServiceOptions, Services, until};
 
 use clock::Clocks;
 use disk::Disks;
@@ -86,10 +86,10 @@ impl Stage {
             .ok();
         let proxies = Arc::new(Proxies::new());
         let between: Arc<dyn Between> = proxies.clone();
-        let mut setting = Setting {
+        let mut setting = ServiceOptions {
             between: Some(between),
             homes: disks.as_ref().map(Disks::homes),
-            ..Setting::new(PROGRAM)
+            ..ServiceOptions::new(PROGRAM)
         };
         if let Some(program) = env::var_os("FHAIM_FAULT_PROGRAM") {
             setting.program = program.into();

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use fhaim_kit::{Backing, KEYSHARE, Services, Setting, command::stderr};
+use fhaim_kit::{Backing, KEYSHARE, ServiceOptions, Services, command::stderr};
 use fhaim_protocol::crypto::chain::{Act, Tip};
 use fhaim_protocol::crypto::judge::{Replay, Rules};
 use fhaim_protocol::request::DatasetId;
@@ -22,9 +22,9 @@ use super::{
 const GENERATION: usize = 0;
 
 fn services(keys: usize) -> Services {
-    let setting = Setting {
+    let setting = ServiceOptions {
         keys,
-        ..Setting::new(PROGRAM)
+        ..ServiceOptions::new(PROGRAM)
     };
     Services::start_in(&Backing::Local, setting)
 }
@@ -175,7 +175,7 @@ fn refusals(services: &Services, dataset: &str) -> Vec<Option<String>> {
 #[test]
 fn invented_history_of_a_key_service_gets_no_share() {
     let services = services(1);
-    let dataset = verify::shared(&services, parties::Setting::Records, &[]);
+    let dataset = verify::shared(&services, parties::Division::Records, &[]);
     invent(&services, &dataset);
     for refusal in refusals(&services, &dataset) {
         let words = refusal.expect("refused");
@@ -187,7 +187,7 @@ fn invented_history_of_a_key_service_gets_no_share() {
 #[test]
 fn invented_history_of_two_services_gets_no_share_of_a_holder_that_watched() {
     let services = services(1);
-    let dataset = verify::shared(&services, parties::Setting::Records, &[]);
+    let dataset = verify::shared(&services, parties::Division::Records, &[]);
     invent(&services, &dataset);
     have_generation_agree(&services);
     let [_, ben, _] = refusals(&services, &dataset).try_into().unwrap();
@@ -199,7 +199,7 @@ fn invented_history_of_two_services_gets_no_share_of_a_holder_that_watched() {
 #[test]
 fn invented_history_gets_no_share_where_one_key_service_has_another() {
     let services = services(2);
-    let dataset = verify::shared(&services, parties::Setting::Records, &["--keys", "2"]);
+    let dataset = verify::shared(&services, parties::Division::Records, &["--keys", "2"]);
     let kinds = on_database(&services, KEYSHARE, "SELECT kind FROM chain").1;
     assert!(kinds.contains(&"released".to_owned()));
     invent(&services, &dataset);

@@ -8,7 +8,6 @@
 
 mod accounts;
 mod agreement;
-mod asks;
 mod crashes;
 mod deletion;
 mod drill;
@@ -21,12 +20,13 @@ mod links;
 mod lost;
 mod metrics;
 mod names;
-mod needles;
 mod operators;
 mod outages;
 mod parties;
 mod program;
+mod prompts;
 mod restores;
+mod secret_leaks;
 mod shares;
 mod stopping;
 mod tenants;

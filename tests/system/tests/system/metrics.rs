@@ -21,7 +21,7 @@ fn value(metrics: &str, name: &str) -> Option<f64> {
     line?.parse().ok()
 }
 
-/// Rules and panels ask how much a counter grew: one that is first seen at 1 grew by nothing.
+/// Rules and committees ask how much a counter grew: one that is first seen at 1 grew by nothing.
 #[test]
 fn counters_are_there_before_there_is_anything_to_count() {
     let services = Services::start(PROGRAM, &Backing::Local);

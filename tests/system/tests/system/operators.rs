@@ -7,7 +7,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use fhaim_kit::{Backing, NAMES, PASSWORD, Services, Setting, until};
+use fhaim_kit::{Backing, NAMES, PASSWORD, ServiceOptions, Services, until};
 use fhaim_protocol::crypto::chain::{Act, Freeze, Tip};
 use fhaim_protocol::request::DatasetId;
 use serde_json::{Value, json};
@@ -35,9 +35,9 @@ pub fn ask(address: &str, token: Option<&str>, body: Option<Value>) -> (u16, Str
 #[test]
 fn what_is_tried_is_in_the_security_log() {
     let variable = "FHAIM_GENERATION__COMMON__LOG__FILTER".to_owned();
-    let setting = Setting {
+    let setting = ServiceOptions {
         variables: [vec![(variable, "info".to_owned())], vec![], vec![]],
-        ..Setting::new(PROGRAM)
+        ..ServiceOptions::new(PROGRAM)
     };
     let services = Services::start_in(&Backing::Local, setting);
     services.sign_up("ana");
@@ -226,7 +226,7 @@ pub fn on_database(services: &Services, service: usize, statement: &str) -> (u64
 /// A worker that is gone has a job for ten minutes more, unless an operator takes it from it.
 #[test]
 fn a_job_is_taken_from_a_worker_that_is_gone() {
-    let mut setting = Setting::new(PROGRAM);
+    let mut setting = ServiceOptions::new(PROGRAM);
     let long = ("FHAIM_GENERATION__COMMON__LEASE_SECONDS", "600");
     setting.variables[0].push((long.0.to_owned(), long.1.to_owned()));
     let services = Services::start_in(&Backing::Local, setting);

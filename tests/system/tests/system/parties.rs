@@ -22,13 +22,13 @@ const SEED: u64 = 5;
 
 /// How the table is divided, and what is uploaded of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Setting {
+pub enum Division {
     Records,
     Counts,
     Columns,
 }
 
-impl Setting {
+impl Division {
     /// The flags of `fhaim local`, and of `dataset create`.
     fn flags(self) -> [&'static [&'static str]; 2] {
         match self {
@@ -74,10 +74,10 @@ impl Setting {
     }
 }
 
-const SETTINGS: [Setting; 3] = [Setting::Records, Setting::Counts, Setting::Columns];
+const SETTINGS: [Division; 3] = [Division::Records, Division::Counts, Division::Columns];
 
 /// Accounts with cards, a dataset of theirs that nobody has signed, and each holder's part in a file.
-pub fn dataset(services: &Services, setting: Setting, more: &[&str]) -> String {
+pub fn dataset(services: &Services, setting: Division, more: &[&str]) -> String {
     let path = |name: String| services.folder.path().join(name);
     let whole = fs::read_to_string(path("t.csv".to_owned())).unwrap();
     let mut create = vec![
@@ -128,7 +128,7 @@ fn refused(services: &Services, user: &str, arguments: &[&str]) -> String {
 
 /// The dataset shows who is missing, no run begins before all have signed and uploaded, then any holder
 /// runs, reads the ledger and downloads.
-fn whole(services: &Services, setting: Setting) -> String {
+fn whole(services: &Services, setting: Division) -> String {
     let id = dataset(services, setting, &[]);
     let run = ["job", "run", &id, "--yes", "--watch"];
     let told = refused(services, "eva", &run);
@@ -178,7 +178,7 @@ fn kill_each_service(services: &Services) {
 }
 
 /// Every holder sees the same releases and the same ledger: those of the pooled table.
-fn check_releases(services: &Services, setting: Setting, id: &str, job: &str) {
+fn check_releases(services: &Services, setting: Division, id: &str, job: &str) {
     let data = [
         "--data",
         "t.csv",
@@ -212,7 +212,7 @@ fn check_releases(services: &Services, setting: Setting, id: &str, job: &str) {
 
 /// A holder sends bytes that are no ciphertext, a part that is another's, and a signature that is not
 /// its own.
-fn malformed_bytes_are_refused(services: &Services, setting: Setting, id: &str) {
+fn malformed_bytes_are_refused(services: &Services, setting: Division, id: &str) {
     let eva = tokens(services, "eva");
     let http = fhaim_platform::peer::http_client().unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -251,7 +251,7 @@ fn malformed_bytes_are_refused(services: &Services, setting: Setting, id: &str) 
 #[test]
 fn three_holders_of_records() {
     let services = Services::start(PROGRAM, &Backing::Local);
-    let id = whole(&services, Setting::Records);
+    let id = whole(&services, Division::Records);
     // Only who made a dataset deletes it, and then it is gone for all.
     let told = refused(&services, "ben", &["dataset", "delete", &id, "--yes"]);
     assert!(told.contains("withdraw"), "{told}");
@@ -261,12 +261,15 @@ fn three_holders_of_records() {
 
 #[test]
 fn three_holders_of_counts() {
-    whole(&Services::start(PROGRAM, &Backing::Local), Setting::Counts);
+    whole(&Services::start(PROGRAM, &Backing::Local), Division::Counts);
 }
 
 #[test]
 fn three_holders_of_columns() {
-    whole(&Services::start(PROGRAM, &Backing::Local), Setting::Columns);
+    whole(
+        &Services::start(PROGRAM, &Backing::Local),
+        Division::Columns,
+    );
 }
 
 #[test]
@@ -279,7 +282,7 @@ fn three_holders_on_postgres_and_s3() {
 }
 
 /// A dataset that all have signed and uploaded.
-fn ready(services: &Services, setting: Setting, more: &[&str]) -> String {
+fn ready(services: &Services, setting: Division, more: &[&str]) -> String {
     let id = dataset(services, setting, more);
     for (number, holder) in HOLDERS.into_iter().enumerate() {
         services.run(holder, &["dataset", "sign", &id, "--yes"]);
@@ -296,7 +299,7 @@ fn runs(services: &Services, id: &str) -> usize {
 
 /// A holder that withdraws before the first run takes its part back, and no run begins any more; one
 /// of whom the dataset knows nothing sees nothing.
-fn one_withdraws_before(services: &Services, setting: Setting) {
+fn one_withdraws_before(services: &Services, setting: Division) {
     let id = ready(services, setting, &[]);
     services.sign_up("bob");
     refused(services, "bob", &["dataset", "show", &id]);
@@ -313,7 +316,7 @@ fn one_withdraws_before(services: &Services, setting: Setting) {
 
 /// One that withdraws after a run stops all that would follow; what was uploaded has been computed on,
 /// and stays.
-fn one_withdraws_between_runs(services: &Services, setting: Setting) {
+fn one_withdraws_between_runs(services: &Services, setting: Division) {
     let id = ready(services, setting, &["--runs", "2"]);
     services.run("ana", &["job", "run", &id, "--yes", "--watch"]);
     services.run("eva", &["dataset", "withdraw", &id, "--yes"]);
@@ -358,7 +361,7 @@ fn part(services: &Services, id: &str, number: usize) -> Vec<PathBuf> {
 #[test]
 fn a_withdrawal_that_is_killed_leaves_nothing() {
     let services = Services::start(PROGRAM, &Backing::Local);
-    let id = dataset(&services, Setting::Records, &[]);
+    let id = dataset(&services, Division::Records, &[]);
     for number in 0..3 {
         upload(&services, &id, number);
     }
@@ -386,7 +389,7 @@ fn a_withdrawal_that_is_killed_leaves_nothing() {
 #[test]
 fn a_withdrawal_before_there_are_keys_says_so() {
     let services = Services::start(PROGRAM, &Backing::Local);
-    let cards = dataset(&services, Setting::Records, &[]);
+    let cards = dataset(&services, Division::Records, &[]);
     let shown = services.json("ana", &["dataset", "show", &cards]);
     // As a program leaves it that breaks off after it has made the dataset.
     let (ana, id) = (tokens(&services, "ana"), uuid::Uuid::now_v7());
@@ -413,7 +416,7 @@ fn a_withdrawal_before_there_are_keys_says_so() {
 #[test]
 fn a_job_that_cannot_begin_keeps_no_part() {
     let services = Services::start(PROGRAM, &Backing::Local);
-    let id = dataset(&services, Setting::Records, &[]);
+    let id = dataset(&services, Division::Records, &[]);
     for (number, holder) in HOLDERS.into_iter().enumerate() {
         upload(&services, &id, number);
         if holder != "eva" {
@@ -456,7 +459,7 @@ fn one_withdraws_on_postgres_and_s3() {
 }
 
 /// Everything that passes is a call that the design knows, and carries no more than that.
-fn every_message_is_known(setting: Setting) {
+fn every_message_is_known(setting: Division) {
     let services = Services::start_captured(PROGRAM, &Backing::Local);
     let dataset = ready(&services, setting, &[]);
     let job = services.run("eva", &["job", "run", &dataset, "--yes", "--watch"]);
@@ -472,12 +475,12 @@ fn every_message_is_known(setting: Setting) {
 /// With a key in shares, which the first key service cannot put together.
 #[test]
 fn upload_keys_of_a_split_key_are_fetched_encrypted() {
-    let setting = fhaim_kit::Setting {
+    let setting = fhaim_kit::ServiceOptions {
         keys: 2,
-        ..fhaim_kit::Setting::new(PROGRAM)
+        ..fhaim_kit::ServiceOptions::new(PROGRAM)
     };
     let services = Services::start_captured_in(&Backing::Local, setting);
-    let dataset = ready(&services, Setting::Counts, &["--keys", "2"]);
+    let dataset = ready(&services, Division::Counts, &["--keys", "2"]);
     let job = services.run("eva", &["job", "run", &dataset, "--yes", "--watch"]);
     let job = views::Job {
         messages: services.messages(),
@@ -485,21 +488,21 @@ fn upload_keys_of_a_split_key_are_fetched_encrypted() {
         services,
         dataset,
     };
-    check_releases(&job.services, Setting::Counts, &job.dataset, &job.job);
+    check_releases(&job.services, Division::Counts, &job.dataset, &job.job);
     views::upload_keys_are_fetched_encrypted(&job);
 }
 
 #[test]
 fn every_message_of_holders_of_records_is_known() {
-    every_message_is_known(Setting::Records);
+    every_message_is_known(Division::Records);
 }
 
 #[test]
 fn every_message_of_holders_of_counts_is_known() {
-    every_message_is_known(Setting::Counts);
+    every_message_is_known(Division::Counts);
 }
 
 #[test]
 fn every_message_of_holders_of_columns_is_known() {
-    every_message_is_known(Setting::Columns);
+    every_message_is_known(Division::Columns);
 }

@@ -2,7 +2,7 @@
 //! does not pay for.
 
 use fhaim_kit::{
-    Backing, KEYSHARE, Services, Setting, WITNESS,
+    Backing, KEYSHARE, ServiceOptions, Services, WITNESS,
     command::stderr,
     files::{copy, read_json},
     until,
@@ -15,10 +15,10 @@ use super::{
 };
 
 fn services(backing: &Backing, keys: usize, witness: bool) -> Services {
-    let setting = Setting {
+    let setting = ServiceOptions {
         witness,
         keys,
-        ..Setting::new(PROGRAM)
+        ..ServiceOptions::new(PROGRAM)
     };
     Services::start_in(backing, setting)
 }

@@ -145,7 +145,7 @@ fn mixed_uploads_from_two_machines_are_refused_and_can_be_repeated() {
 #[test]
 fn interrupted_upload_is_refused_once_another_upload_of_the_part_is_complete() {
     let services = Services::start(PROGRAM, &Backing::Local);
-    let dataset = parties::dataset(&services, parties::Setting::Records, &[]);
+    let dataset = parties::dataset(&services, parties::Division::Records, &[]);
     let ana = parties::HOLDERS[0];
     let table = "ana.csv";
     let stopped = begin_and_stop(&services, ana, &dataset, table);

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{
     PROGRAM,
     operators::on_database,
-    parties::{self, HOLDERS, Setting},
+    parties::{self, Division, HOLDERS},
 };
 
 /// Creates and uploads a dataset as holders do, with noise from a key that is kept, and runs it once.
@@ -167,7 +167,7 @@ fn an_upload_without_a_key_cannot_be_checked_and_says_so() {
 }
 
 /// A dataset of three holders whose parts have noise from kept keys, run once.
-pub fn shared(services: &Services, setting: Setting, more: &[&str]) -> String {
+pub fn shared(services: &Services, setting: Division, more: &[&str]) -> String {
     let dataset = parties::dataset(services, setting, more);
     for holder in HOLDERS {
         services.run(holder, &["dataset", "sign", &dataset, "--yes"]);
@@ -182,7 +182,7 @@ pub fn shared(services: &Services, setting: Setting, more: &[&str]) -> String {
 }
 
 /// The sum of all holders' shares is what was released, and no holder alone can tell.
-fn of_three(setting: Setting) {
+fn of_three(setting: Division) {
     let services = Services::start(PROGRAM, &Backing::Local);
     let dataset = shared(&services, setting, &[]);
     for holder in HOLDERS {
@@ -227,18 +227,18 @@ fn of_three(setting: Setting) {
 
 #[test]
 fn three_holders_of_records_check_by_the_sum_of_their_shares() {
-    of_three(Setting::Records);
+    of_three(Division::Records);
 }
 
 #[test]
 fn three_holders_of_counts_check_by_the_sum_of_their_shares() {
-    of_three(Setting::Counts);
+    of_three(Division::Counts);
 }
 
 #[test]
 fn holders_of_columns_are_told_why_they_cannot_check() {
     let services = Services::start(PROGRAM, &Backing::Local);
-    let dataset = shared(&services, Setting::Columns, &[]);
+    let dataset = shared(&services, Division::Columns, &[]);
     for more in [&[][..], &["--share-out", "ana.share"]] {
         let verify = ["verify", &dataset, "--data", "ana.csv"];
         let told = services.command("ana", &[&verify[..], more].concat());

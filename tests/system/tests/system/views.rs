@@ -35,7 +35,7 @@ use fhaim_protocol::{
 use serde::{Serialize, de::DeserializeOwned};
 use sqlx::{ConnectOptions, Row};
 
-use super::{PROGRAM, needles::Needles};
+use super::{PROGRAM, secret_leaks::Needles};
 
 const GENERATION: &str = NAMES[0];
 const COMPUTATION: &str = NAMES[1];

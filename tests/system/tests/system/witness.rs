@@ -3,7 +3,7 @@
 use std::fs;
 
 use fhaim_kit::{
-    Backing, Services, Setting, WITNESS,
+    Backing, ServiceOptions, Services, WITNESS,
     command::stderr,
     files::{copy, read_json},
     until,
@@ -16,9 +16,9 @@ use super::{
 };
 
 fn services(backing: &Backing) -> Services {
-    let setting = Setting {
+    let setting = ServiceOptions {
         witness: true,
-        ..Setting::new(PROGRAM)
+        ..ServiceOptions::new(PROGRAM)
     };
     Services::start_in(backing, setting)
 }

@@ -6,26 +6,26 @@ use crate::scheme::ring::Poly;
 /// What is short of one share, or has another's in its place, is no decryption.
 #[test]
 fn all_shares_are_needed() {
-    let panel = panel(STANDARD, 3, 40);
+    let committee = committee(STANDARD, 3, 40);
     let mut rng = ChaCha20Rng::seed_from_u64(41);
     let positions = [0, 1, 2, 3];
     let mut column = vec![0; DEGREE];
     for (position, value) in positions.iter().zip(5..) {
         column[coefficient(*position)] = value;
     }
-    let planted = panel.encrypt(&column, &mut rng);
-    let opened = [Opening::new(&panel.params, &planted[0], &positions).unwrap()];
+    let planted = committee.encrypt(&column, &mut rng);
+    let opened = [Opening::new(&committee.params, &planted[0], &positions).unwrap()];
     let shares = || {
-        let shares = panel.shares.iter();
+        let shares = committee.shares.iter();
         shares.map(|share| of_page(share, &planted, &positions))
     };
     let mut all: Vec<_> = shares().collect();
-    let (read, _) = combine(&panel.params, &opened, &all).unwrap();
+    let (read, _) = combine(&committee.params, &opened, &all).unwrap();
     assert_eq!(*read, [5, 6, 7, 8]);
     for missing in 0..3 {
         let mut short: Vec<_> = shares().collect();
         short.remove(missing);
-        let refused = combine(&panel.params, &opened, &short);
+        let refused = combine(&committee.params, &opened, &short);
         assert!(matches!(refused, Err(Error::Mismatch(_))), "{refused:?}");
         // As those say who lack it: once with nothing, once with a share of their own twice.
         let zero = decryption::Places {
@@ -33,21 +33,21 @@ fn all_shares_are_needed() {
             limbs: vec![vec![0; 4]; STANDARD.ciphertext_moduli.len()],
         };
         short.push(vec![DecryptionShare(zero)]);
-        let refused = combine(&panel.params, &opened, &short);
+        let refused = combine(&committee.params, &opened, &short);
         assert!(matches!(refused, Err(Error::NoiseBudget)), "{refused:?}");
         short[2] = short[0].clone();
-        let refused = combine(&panel.params, &opened, &short);
+        let refused = combine(&committee.params, &opened, &short);
         assert!(matches!(refused, Err(Error::NoiseBudget)), "{refused:?}");
     }
     // A share for other positions, or another number of them.
-    all[1] = of_page(&panel.shares[1], &planted, &[0, 1, 2]);
+    all[1] = of_page(&committee.shares[1], &planted, &[0, 1, 2]);
     assert!(matches!(
-        combine(&panel.params, &opened, &all),
+        combine(&committee.params, &opened, &all),
         Err(Error::Mismatch(_))
     ));
-    all[1] = of_page(&panel.shares[1], &planted, &[0, 1, 3, 2]);
+    all[1] = of_page(&committee.shares[1], &planted, &[0, 1, 3, 2]);
     assert!(matches!(
-        combine(&panel.params, &opened, &all),
+        combine(&committee.params, &opened, &all),
         Err(Error::NoiseBudget)
     ));
 }
@@ -55,15 +55,15 @@ fn all_shares_are_needed() {
 /// A repetition shows nothing new, and no flood serves two second halves, requests or numbers.
 #[test]
 fn a_repetition_is_the_same_share_and_anything_else_another() {
-    let panel = panel(WIDE, 2, 50);
+    let committee = committee(WIDE, 2, 50);
     let mut rng = ChaCha20Rng::seed_from_u64(51);
-    let share = &panel.shares[0];
-    let page = panel.encrypt(&[1, 2], &mut rng);
+    let share = &committee.shares[0];
+    let page = committee.encrypt(&[1, 2], &mut rng);
     let of = |share: &KeyShare, c: &Ciphertext, positions: &[usize], request: u8, number| {
         let share = share.decryption_share(c, positions, &[request; 32], number);
-        share.unwrap().to_bytes(&panel.params)
+        share.unwrap().to_bytes(&committee.params)
     };
-    let restored = KeyShare::from_bytes(&panel.params, &share.to_bytes()).unwrap();
+    let restored = KeyShare::from_bytes(&committee.params, &share.to_bytes()).unwrap();
     let sent = of(share, &page[0], &[0, 1], 1, 0);
     assert_eq!(of(&restored, &page[0], &[0, 1], 1, 0), sent);
     // Fewer positions are some of the same residues, so that they show no second flood.
@@ -85,7 +85,7 @@ fn a_repetition_is_the_same_share_and_anything_else_another() {
     }
     // c1 moved by one at c1's first coefficient: a common flood would show the share in the difference.
     let mut moved = page[0].clone();
-    let ring = panel.params.ring();
+    let ring = committee.params.ring();
     let mut one = vec![0; DEGREE];
     one[0] = 1;
     moved.c[1].add_assign(&ring.transform_signed(&one), ring);
@@ -109,9 +109,9 @@ fn a_repetition_is_the_same_share_and_anything_else_another() {
 #[test]
 fn a_chosen_second_half_shows_the_share() {
     for set in [STANDARD, WIDE] {
-        let panel = panel(set, 2, 60);
-        let ring = panel.params.ring();
-        let mut planted = panel
+        let committee = committee(set, 2, 60);
+        let ring = committee.params.ring();
+        let mut planted = committee
             .encrypt(&[0], &mut ChaCha20Rng::seed_from_u64(61))
             .swap_remove(0);
         // About q / 64, 27 bits and more above the flood's deviation.
@@ -124,12 +124,12 @@ fn a_chosen_second_half_shows_the_share() {
         let other = ring.transform_signed(&second);
         planted.c[1] = product(ring, &root, &other);
         let positions: Vec<usize> = (0..DEGREE).collect();
-        let share = &panel.shares[0];
+        let share = &committee.shares[0];
         let sent = share
             .decryption_share(&planted, &positions, &[1; 32], 0)
             .unwrap();
         let wanted = share.coefficients();
-        let parts = parts_of_q(&panel.params, &sent.0.limbs);
+        let parts = parts_of_q(&committee.params, &sent.0.limbs);
         let bits = set.ciphertext_bits() - f64::from(step);
         let found = positions.iter().zip(&parts).filter(|&(&position, part)| {
             let guess = (part * bits.exp2()).round() as i64;
@@ -176,18 +176,20 @@ fn product(ring: &Ring, x: &Poly, y: &Poly) -> Poly {
 /// is uniform, the part below its bound.
 #[test]
 fn one_place_tells_little_of_a_page() {
-    let panel = panel(STANDARD, 2, 95);
+    let committee = committee(STANDARD, 2, 95);
     let mut rng = ChaCha20Rng::seed_from_u64(96);
-    let page = panel.encrypt(&[1], &mut rng);
+    let page = committee.encrypt(&[1], &mut rng);
     let positions: Vec<usize> = (0..DEGREE).collect();
     // One service's share twice, where another's belongs.
-    let share = of_page(&panel.shares[0], &page, &positions)
+    let share = of_page(&committee.shares[0], &page, &positions)
         .swap_remove(0)
         .0;
-    let opened = Opening::new(&panel.params, &page[0], &positions).unwrap().0;
-    let sum = decryption::sum(&panel.params, &[&opened, &share, &share], DEGREE);
-    let bound = noise::joint_released_bits(&panel.params).exp2();
-    let noise = read(&panel.params, 0, &sum).noise;
+    let opened = Opening::new(&committee.params, &page[0], &positions)
+        .unwrap()
+        .0;
+    let sum = decryption::sum(&committee.params, &[&opened, &share, &share], DEGREE);
+    let bound = noise::joint_released_bits(&committee.params).exp2();
+    let noise = read(&committee.params, 0, &sum).noise;
     let below = noise.iter().filter(|&&e| e < bound).count() as f64 / N;
     let t = STANDARD.plaintext_moduli[0] as f64;
     let largest = (STANDARD.ciphertext_bits() - t.log2() - 1.0).exp2();
@@ -199,27 +201,31 @@ fn one_place_tells_little_of_a_page() {
 /// take what the others sent off it, and is then the only one to hold the key.
 #[test]
 fn without_commitments_the_last_message_takes_the_key() {
-    let panel = panel(STANDARD, 3, 90);
-    let (rogue, honest) = panel.shares.split_last().unwrap();
-    let contributions: Vec<_> = panel.shares.iter().map(KeyShare::contribution).collect();
-    let common = Common::new(&panel.params, &[9; 32], None, &contributions).unwrap();
+    let committee = committee(STANDARD, 3, 90);
+    let (rogue, honest) = committee.shares.split_last().unwrap();
+    let contributions: Vec<_> = committee
+        .shares
+        .iter()
+        .map(KeyShare::contribution)
+        .collect();
+    let common = CommonRandomness::new(&committee.params, &[9; 32], None, &contributions).unwrap();
     let message = |share: &KeyShare| share.first_round(&common).unwrap();
     let own = message(rogue);
     let mut sent = own.clone();
     let mut messages: Vec<FirstRound> = honest.iter().map(message).collect();
     for other in &messages {
         let pairs = sent.public.iter_mut().zip(&other.public);
-        pairs.for_each(|(x, y)| *x = difference(panel.params.ring(), x, y).to_vec());
+        pairs.for_each(|(x, y)| *x = difference(committee.params.ring(), x, y).to_vec());
     }
     let alone = std::slice::from_ref(rogue);
     let mut rng = ChaCha20Rng::seed_from_u64(91);
     let mut reads = |last: FirstRound| {
         messages.push(last);
-        let sums = RoundSums::new(&panel.params, &common, &messages).unwrap();
+        let sums = RoundSums::new(&committee.params, &common, &messages).unwrap();
         messages.pop();
         let public = sums.public_key().unwrap();
         let planted = public.encrypt(&[41, 42, 43], &mut rng).unwrap();
-        let read = panel.read_with(alone, &planted[0]);
+        let read = committee.read_with(alone, &planted[0]);
         read.message[..3] == [41, 42, 43]
     };
     assert!(reads(sent), "the rogue decrypts alone");

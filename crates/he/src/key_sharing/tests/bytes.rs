@@ -8,21 +8,21 @@ use sha2::{Digest, Sha256};
 /// Bytes that were written are read for ever: digests of objects drawn from fixed seeds.
 #[test]
 fn bytes_are_golden_and_damage_is_refused() {
-    let panel = panel(STANDARD, 2, 70);
-    let params = &panel.params;
+    let committee = committee(STANDARD, 2, 70);
+    let params = &committee.params;
     let share = KeyShare::from_root(params, Root::from_bytes([3; 32])).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(71);
-    let page = panel.encrypt(&[4, 5, 6], &mut rng);
+    let page = committee.encrypt(&[4, 5, 6], &mut rng);
     let opening = Opening::new(params, &page[0], &[0, 5]).unwrap();
     let sent = share
         .decryption_share(&page[0], &[0, 5], &[8; 32], 3)
         .unwrap();
     let objects = [
         ("key share", share.to_bytes().to_vec()),
-        ("first round", panel.first[0].to_bytes(params)),
-        ("second round", panel.second[1].to_bytes(params)),
-        ("evaluation keys", panel.keys.to_bytes()),
-        ("public key", panel.public.to_bytes().unwrap()),
+        ("first round", committee.first[0].to_bytes(params)),
+        ("second round", committee.second[1].to_bytes(params)),
+        ("evaluation keys", committee.keys.to_bytes()),
+        ("public key", committee.public.to_bytes().unwrap()),
         ("opening", opening.to_bytes(params)),
         ("decryption share", sent.to_bytes(params)),
     ];
@@ -83,19 +83,19 @@ fn reads(params: &Parameters, bytes: &[u8]) -> [Option<Vec<u8>>; 6] {
 /// it was read, and nothing panics.
 #[test]
 fn forged_bytes_are_refused_or_read_as_they_are() {
-    let panel = panel(STANDARD, 2, 75);
-    let params = &panel.params;
+    let committee = committee(STANDARD, 2, 75);
+    let params = &committee.params;
     let mut rng = ChaCha20Rng::seed_from_u64(76);
-    let page = panel.encrypt(&[4, 5, 6], &mut rng);
+    let page = committee.encrypt(&[4, 5, 6], &mut rng);
     let opening = Opening::new(params, &page[0], &[0, 5, 9]).unwrap();
-    let sent = of_page(&panel.shares[0], &page, &[0, 5, 9]).swap_remove(0);
+    let sent = of_page(&committee.shares[0], &page, &[0, 5, 9]).swap_remove(0);
     let objects = [
-        (panel.shares[0].to_bytes().to_vec(), 2000),
+        (committee.shares[0].to_bytes().to_vec(), 2000),
         (opening.to_bytes(params), 2000),
         (sent.to_bytes(params), 2000),
-        (panel.first[0].to_bytes(params), 5),
-        (panel.second[0].to_bytes(params), 10),
-        (panel.keys.to_bytes(), 5),
+        (committee.first[0].to_bytes(params), 5),
+        (committee.second[0].to_bytes(params), 10),
+        (committee.keys.to_bytes(), 5),
     ];
     let (mut read, mut refused) = (0, 0);
     for (valid, rounds) in objects {

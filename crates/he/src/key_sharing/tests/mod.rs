@@ -4,12 +4,12 @@ mod attacks;
 mod bytes;
 
 use super::decryption::read;
-use super::generation::difference;
+use super::keygen::difference;
 use super::*;
 use crate::evaluate::Evaluator;
 use crate::evaluate::plan::Cell;
-use crate::evaluate::work::Work;
-use crate::release::page::Page;
+use crate::evaluate::work::EvaluationWork;
+use crate::release::page::PackedPage;
 use crate::release::seal;
 use crate::scheme::ciphertext::Ciphertext;
 use crate::scheme::evaluation_keys::EvaluationKeys;
@@ -19,7 +19,7 @@ use crate::scheme::public_key::PublicKey;
 use crate::scheme::ring::DEGREE;
 use crate::scheme::switch_key::squared;
 use crate::scheme::upload::UploadKey;
-use crate::table::joint::{Mosaic, Rectangle};
+use crate::table::joint::{JointTable, Rectangle};
 use crate::table::layout::{Layout, coefficient};
 use crate::table::{Columns, Combination, EncryptedTable, Factors};
 use rand::SeedableRng;
@@ -38,11 +38,11 @@ struct Panel {
 }
 
 /// Made as services make them: from messages that were encoded.
-fn panel(set: ParameterSet, shares: usize, seed: u64) -> Panel {
-    panel_with_roster(set, shares, None, seed)
+fn committee(set: ParameterSet, shares: usize, seed: u64) -> Panel {
+    committee_with_roster(set, shares, None, seed)
 }
 
-fn panel_with_roster(
+fn committee_with_roster(
     set: ParameterSet,
     shares: usize,
     shape: Option<RosterShape>,
@@ -54,7 +54,7 @@ fn panel_with_roster(
     let mut share = || KeyShare::random(&params, &mut rng).unwrap();
     let shares: Vec<KeyShare> = (0..shares).map(|_| share()).collect();
     let contributions: Vec<_> = shares.iter().map(KeyShare::contribution).collect();
-    let common = Common::new(&params, &[9; 32], shape, &contributions).unwrap();
+    let common = CommonRandomness::new(&params, &[9; 32], shape, &contributions).unwrap();
     let first = shares.iter().map(|share| {
         let sent = share.first_round(&common).unwrap().to_bytes(&params);
         FirstRound::from_bytes(&params, shape, &sent).unwrap()
@@ -142,7 +142,7 @@ impl Panel {
 
     /// A page of the products of the first with the last `side` of 2 `side` columns, of one record more each, at positions
     /// 0, 1, ... The columns are under a sole holder's upload key.
-    fn page(&self, side: usize, rng: &mut ChaCha20Rng) -> (Vec<Page>, Vec<i128>) {
+    fn page(&self, side: usize, rng: &mut ChaCha20Rng) -> (Vec<PackedPage>, Vec<i128>) {
         let layout = Layout::for_records(64).unwrap();
         let key = UploadKey::random(&self.params, rng).unwrap();
         let own = key.switch_keys(&self.public, Some(layout), rng).unwrap();
@@ -153,7 +153,7 @@ impl Panel {
         };
         let columns = (0..2 * side).map(column).collect();
         let table = EncryptedTable::new(&self.params, layout, columns).unwrap();
-        let evaluator = Evaluator::new(&self.keys, layout).with_holder_keys(&own);
+        let evaluator = Evaluator::new(&self.keys, layout).with_switch_keys(&own);
         self.products(side, &table, &evaluator.unwrap())
     }
 
@@ -162,7 +162,7 @@ impl Panel {
         side: usize,
         table: &EncryptedTable,
         evaluator: &Evaluator<'_>,
-    ) -> (Vec<Page>, Vec<i128>) {
+    ) -> (Vec<PackedPage>, Vec<i128>) {
         let all: Vec<_> = (0..2 * side).map(Combination::column).collect();
         let (left, right) = all.split_at(side);
         let cells = (0..side * side).map(|p| {
@@ -172,7 +172,13 @@ impl Panel {
         let cells = [cells.collect::<Vec<_>>()];
         let page = |residue| {
             let factors = Factors { left, right };
-            let pages = evaluator.pages(table, residue, factors, &cells, &mut Work::default());
+            let pages = evaluator.pages(
+                table,
+                residue,
+                factors,
+                &cells,
+                &mut EvaluationWork::default(),
+            );
             pages.unwrap().pop().unwrap().unwrap()
         };
         let pages = (0..self.params.residues()).map(page).collect();
@@ -190,15 +196,15 @@ fn records(column: usize) -> usize {
 #[test]
 fn a_holders_columns_are_counted_under_split_keys() {
     for (set, shares) in [(STANDARD, 2), (STANDARD, 3)] {
-        let panel = panel(set, shares, 60 + shares as u64);
+        let committee = committee(set, shares, 60 + shares as u64);
         let mut rng = ChaCha20Rng::seed_from_u64(61);
-        let (pages, expected) = panel.page(3, &mut rng);
-        let noise = panel.noise_squared(&pages[0].ciphertext);
+        let (pages, expected) = committee.page(3, &mut rng);
+        let noise = committee.noise_squared(&pages[0].ciphertext);
         let largest = noise::largest_page_deviation(&set).powi(2) * N;
         assert!(noise < largest, "set {}: {noise:e} of {largest:e}", set.id);
         let page: Vec<Ciphertext> = pages.into_iter().map(|page| page.ciphertext).collect();
         let positions: Vec<usize> = (0..expected.len()).collect();
-        let (values, _) = panel.decrypt(&page, &positions).unwrap();
+        let (values, _) = committee.decrypt(&page, &positions).unwrap();
         assert_eq!(*values, expected, "set {}", set.id);
     }
 }
@@ -225,17 +231,17 @@ fn shares_add_up_to_a_decryption() {
         (WIDE, 2),
         (WIDE, 3),
     ] {
-        let panel = panel(set, shares, 1);
+        let committee = committee(set, shares, 1);
         let mut rng = ChaCha20Rng::seed_from_u64(2);
-        let (pages, values) = panel.page(3, &mut rng);
+        let (pages, values) = committee.page(3, &mut rng);
         let positions: Vec<usize> = (0..9).collect();
         let sealed = pages.iter().map(|page| {
             let released = positions.iter().copied();
-            seal(&panel.public, page, [], released, &mut rng).unwrap()
+            seal(&committee.public, page, [], released, &mut rng).unwrap()
         });
         let sealed: Vec<_> = sealed.collect();
-        let (read, bits) = panel.decrypt(&sealed, &positions).unwrap();
-        let bound = noise::joint_released_bits(&panel.params);
+        let (read, bits) = committee.decrypt(&sealed, &positions).unwrap();
+        let bound = noise::joint_released_bits(&committee.params);
         eprintln!(
             "set {}, {shares} shares: {bits:.2} bits of noise, refused above {bound:.2}",
             set.id
@@ -249,7 +255,7 @@ fn shares_add_up_to_a_decryption() {
         );
         // In another order of positions, and some of them.
         let some = [7, 0, 4];
-        let (read, _) = panel.decrypt(&sealed, &some).unwrap();
+        let (read, _) = committee.decrypt(&sealed, &some).unwrap();
         assert_eq!(*read, some.map(|p| values[p]));
     }
 }
@@ -263,14 +269,14 @@ fn noise_under_split_keys_is_as_large_as_expected() {
     for shares in [2, 3] {
         let mut sums = [0.0; 2];
         for key in 0..KEYS {
-            let panel = panel(WIDE, shares, 10 + key);
+            let committee = committee(WIDE, shares, 10 + key);
             let mut rng = ChaCha20Rng::seed_from_u64(20 + key);
             for _ in 0..PAGES {
-                let fresh = panel.encrypt(&[1; 64], &mut rng).swap_remove(0);
-                let of_fresh = panel.noise_squared(&fresh) / N;
-                sums[0] += of_fresh / noise::rounding_variance(&panel.params).total;
-                let page = panel.page(3, &mut rng).0.swap_remove(0);
-                sums[1] += panel.noise_squared(page.ciphertext()) / page.noise.norm_squared;
+                let fresh = committee.encrypt(&[1; 64], &mut rng).swap_remove(0);
+                let of_fresh = committee.noise_squared(&fresh) / N;
+                sums[0] += of_fresh / noise::rounding_variance(&committee.params).total;
+                let page = committee.page(3, &mut rng).0.swap_remove(0);
+                sums[1] += committee.noise_squared(page.ciphertext()) / page.noise.norm_squared;
             }
         }
         let [fresh, page] = sums.map(|sum| sum / (KEYS * PAGES) as f64);
@@ -285,27 +291,27 @@ fn noise_under_split_keys_is_as_large_as_expected() {
 #[test]
 fn errors_of_keys_are_as_large_as_expected() {
     for (set, shares) in [(STANDARD, 2), (STANDARD, 3), (WIDE, 3)] {
-        let panel = panel_with_roster(set, shares, Some(RosterShape::Records(1)), 30);
-        let keys = panel.keys.roster().unwrap().upload(0).unwrap();
+        let committee = committee_with_roster(set, shares, Some(RosterShape::Records(1)), 30);
+        let keys = committee.keys.roster().unwrap().upload(0).unwrap();
         let products = keys.products.as_ref().unwrap();
-        let s = panel.sum(|share| share.coefficients());
-        let h = panel.sum(|share| {
+        let s = committee.sum(|share| share.coefficients());
+        let h = committee.sum(|share| {
             let seeds = vec![share.upload_seed(0)];
-            UploadKey::from_seeds(&panel.params, seeds)
+            UploadKey::from_seeds(&committee.params, seeds)
                 .unwrap()
                 .coefficients()
         });
-        let error = |key, source: &[u64]| key_error(&panel, key, source, &s);
+        let error = |key, source: &[u64]| key_error(&committee, key, source, &s);
         let image = |p: &[u64], level: usize| {
-            permuted(p, &panel.params.ring().automorphism((1 << level) + 1))
+            permuted(p, &committee.params.ring().automorphism((1 << level) + 1))
         };
-        let square = squared(panel.params.ring(), &h);
-        let packing = error(&panel.keys.packing[4], &image(&s, 5));
+        let square = squared(committee.params.ring(), &h);
+        let packing = error(&committee.keys.packing[4], &image(&s, 5));
         let linear = error(&keys.linear, &h);
         let of_square = error(&products.square, &square);
         let of_image = error(&products.images[&8].square, &image(&square, 8));
         let drawn = 10.0 * shares as f64;
-        let squared_variance = noise::square_key_variance(&panel.params);
+        let squared_variance = noise::square_key_variance(&committee.params);
         let ratios = [
             linear / drawn,
             packing / drawn,
@@ -330,12 +336,12 @@ fn errors_of_keys_are_as_large_as_expected() {
 
 /// Mean square of the errors of a key from `source` to s, over all digits; both are transforms over all primes.
 fn key_error(
-    panel: &Panel,
+    committee: &Panel,
     key: &crate::scheme::switch_key::KeySwitchKey,
     source: &[u64],
     secret: &[u64],
 ) -> f64 {
-    let ring = panel.params.ring();
+    let ring = committee.params.ring();
     let limb = &ring.limbs()[0];
     let m = limb.modulus;
     let p = ring.special_product(limb);
@@ -366,10 +372,10 @@ fn numbers_of_shares_are_told_apart() {
     assert!(whole.with_shares(0).is_err() && whole.with_shares(4).is_err());
     let two = whole.with_shares(2).unwrap();
     assert!(two.check_same(&whole).is_err() && two.check_same(&two).is_ok());
-    assert!(Common::new(&two, &[0; 32], None, &[[1; 32]]).is_err());
-    let common = Common::new(&two, &[0; 32], None, &[[1; 32], [2; 32]]).unwrap();
-    let swapped = Common::new(&two, &[0; 32], None, &[[2; 32], [1; 32]]).unwrap();
-    let elsewhere = Common::new(&two, &[1; 32], None, &[[1; 32], [2; 32]]).unwrap();
+    assert!(CommonRandomness::new(&two, &[0; 32], None, &[[1; 32]]).is_err());
+    let common = CommonRandomness::new(&two, &[0; 32], None, &[[1; 32], [2; 32]]).unwrap();
+    let swapped = CommonRandomness::new(&two, &[0; 32], None, &[[2; 32], [1; 32]]).unwrap();
+    let elsewhere = CommonRandomness::new(&two, &[1; 32], None, &[[1; 32], [2; 32]]).unwrap();
     assert!(common != swapped && common != elsewhere);
     for shape in [RosterShape::Records(3), RosterShape::Columns(3)] {
         let switches = Switch::all(Some(shape)).map(|switch| common.seed(switch));
@@ -396,14 +402,17 @@ fn statistics_under_upload_keys_of_several_services_are_exact() {
         (2, RosterShape::Columns(2)),
         (3, RosterShape::Columns(2)),
     ] {
-        let panel = panel_with_roster(STANDARD, shares, Some(shape), 81);
+        let committee = committee_with_roster(STANDARD, shares, Some(shape), 81);
         let layout = Layout::for_records(RECORDS).unwrap();
         let keys = (0..2).map(|holder| {
-            let seeds = panel.shares.iter().map(|share| share.upload_seed(holder));
-            UploadKey::from_seeds(&panel.params, seeds.collect()).unwrap()
+            let seeds = committee
+                .shares
+                .iter()
+                .map(|share| share.upload_seed(holder));
+            UploadKey::from_seeds(&committee.params, seeds.collect()).unwrap()
         });
         let keys: Vec<UploadKey> = keys.collect();
-        let roster = panel.keys.roster().unwrap();
+        let roster = committee.keys.roster().unwrap();
         for (holder, key) in keys.iter().enumerate() {
             assert_eq!(roster.upload(holder).unwrap().id(), key.id());
         }
@@ -414,26 +423,30 @@ fn statistics_under_upload_keys_of_several_services_are_exact() {
         let rectangles = keys.iter().enumerate().map(|(holder, key)| {
             let mut column = || {
                 let seeded = key.encrypt(&[1; RECORDS], &mut rng).unwrap().into_iter();
-                vec![seeded.map(|c| c.expand(&panel.params).unwrap()).collect()]
+                vec![
+                    seeded
+                        .map(|c| c.expand(&committee.params).unwrap())
+                        .collect(),
+                ]
             };
             let table = columns[holder].iter().map(|_| column()).collect();
-            let table = EncryptedTable::new(&panel.params, layout, table).unwrap();
+            let table = EncryptedTable::new(&committee.params, layout, table).unwrap();
             Rectangle {
                 first_chunk: if joined { 0 } else { holder },
                 columns: columns[holder].to_vec(),
                 table: std::sync::Arc::new(table),
             }
         });
-        let mosaic = Mosaic::new(2, rectangles.collect()).unwrap();
-        let evaluator = Evaluator::new(&panel.keys, mosaic.layout());
+        let mosaic = JointTable::new(2, rectangles.collect()).unwrap();
+        let evaluator = Evaluator::new(&committee.keys, mosaic.layout());
         let all = [0, 1].map(Combination::column);
         let (left, right) = all.split_at(1);
         let product = Cell::Product { left: 0, right: 0 };
         let cells = [vec![(0, product), (1, Cell::Sum { left: 0 })]];
         let factors = Factors { left, right };
-        let pages = evaluator.pages(&mosaic, 0, factors, &cells, &mut Work::default());
+        let pages = evaluator.pages(&mosaic, 0, factors, &cells, &mut EvaluationWork::default());
         let page = pages.unwrap().remove(0).unwrap();
-        let read = panel.read(&page.ciphertext);
+        let read = committee.read(&page.ciphertext);
         let records = (RECORDS * if joined { 1 } else { 2 }) as u64;
         let cells = [0, 1].map(|p| read.message[coefficient(p)]);
         assert_eq!(cells, [records; 2], "{shares} {shape:?}");

@@ -94,7 +94,7 @@ fn expand_seeds(params: &Parameters, seeds: &[Zeroizing<[u8; 32]>]) -> Result<Ze
 fn expand_seed(params: &Parameters, seed: &[u8; 32]) -> Result<Zeroizing<Vec<i64>>> {
     let expanded = digest(b"fhaim upload key expansion 1", &[&[params.set().id], seed]);
     let rng = &mut ChaCha20Rng::from_seed(expanded);
-    if params.set().holder_key_is_ternary() {
+    if params.set().upload_key_is_ternary() {
         let mut ternary = || uniform_below(3, rng) as i64 - 1;
         Ok(Zeroizing::new((0..DEGREE).map(|_| ternary()).collect()))
     } else {

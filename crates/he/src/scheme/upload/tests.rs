@@ -2,8 +2,8 @@ use super::*;
 use crate::error::Error;
 use crate::evaluate::Evaluator;
 use crate::evaluate::plan::Cell;
-use crate::evaluate::work::Work;
-use crate::release::page::Page;
+use crate::evaluate::work::EvaluationWork;
+use crate::release::page::PackedPage;
 use crate::scheme::ciphertext::Ciphertext;
 use crate::scheme::decryption::inverse_modulo;
 use crate::scheme::noise::tests::measured;
@@ -24,7 +24,7 @@ fn pages(
     secret: &SecretKey,
     records: usize,
     rng: &mut ChaCha20Rng,
-) -> (Vec<Page>, Vec<i128>) {
+) -> (Vec<PackedPage>, Vec<i128>) {
     const SIDE: usize = 3;
     let params = key.params();
     let layout = Layout::for_records(records).unwrap();
@@ -43,7 +43,7 @@ fn pages(
     let keys = secret.evaluation_keys(rng).unwrap();
     let own = key.switch_keys(&public, Some(layout), rng).unwrap();
     let evaluator = Evaluator::new(&keys, layout)
-        .with_holder_keys(&own)
+        .with_switch_keys(&own)
         .unwrap();
     let combinations: Vec<_> = (0..2 * SIDE).map(Combination::column).collect();
     let (left, right) = combinations.split_at(SIDE);
@@ -60,7 +60,13 @@ fn pages(
     let cells = [cells.into_iter().enumerate().collect::<Vec<_>>()];
     let factors = Factors { left, right };
     let page = |residue| {
-        let pages = evaluator.pages(&table, residue, factors, &cells, &mut Work::default());
+        let pages = evaluator.pages(
+            &table,
+            residue,
+            factors,
+            &cells,
+            &mut EvaluationWork::default(),
+        );
         pages.unwrap().remove(0).unwrap()
     };
     let pages = (0..params.residues()).map(page).collect();
@@ -116,9 +122,9 @@ fn merges_divide_nothing_but_what_they_switch() {
     };
     let cells = [(0..SIDE * SIDE).map(cell).collect()];
     let evaluator = Evaluator::new(&keys, layout)
-        .with_holder_keys(&own)
+        .with_switch_keys(&own)
         .unwrap();
-    let mut work = Work::default();
+    let mut work = EvaluationWork::default();
     let factors = Factors { left, right };
     let pages = evaluator.pages(&table, 0, factors, &cells, &mut work);
     let page = pages.unwrap().remove(0).unwrap();
@@ -186,13 +192,13 @@ fn noise_of_right_factors_and_products_is_as_large_as_expected() {
             let own = key.switch_keys(&public, Some(layout), &mut rng).unwrap();
             let secret = SecretKey::from_coefficients(&params, key.coefficients()).unwrap();
             let evaluator = Evaluator::new(&evaluation, layout);
-            let evaluator = evaluator.with_holder_keys(&own).unwrap();
+            let evaluator = evaluator.with_switch_keys(&own).unwrap();
             let [left, right] = [0; 2].map(|_| {
                 let mut column = uploaded(&key, &[1; 64], &mut rng);
                 column.swap_remove(0).into_parts().1
             });
             let context = evaluator.context();
-            let right = context.with_scratch(&mut Work::default(), |scratch| {
+            let right = context.with_scratch(&mut EvaluationWork::default(), |scratch| {
                 context
                     .right_factor(&right, Some(key.id()), scratch)
                     .unwrap()
@@ -344,7 +350,7 @@ fn bytes_survive_and_what_belongs_elsewhere_is_refused() {
     let evaluation = secret.evaluation_keys(&mut rng).unwrap();
     assert!(
         Evaluator::new(&evaluation, layout)
-            .with_holder_keys(&keys)
+            .with_switch_keys(&keys)
             .is_err()
     );
 }

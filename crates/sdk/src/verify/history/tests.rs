@@ -3,8 +3,8 @@ use fhaim_api::Cost;
 use fhaim_api::keys::DebitedRelease;
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{Entry, Ladder, LadderPlan, Rho, Span};
+use fhaim_protocol::committee::ServiceSigningKey;
 use fhaim_protocol::crypto::judge::{Replay, Rules};
-use fhaim_protocol::panel::ServiceKey;
 use fhaim_protocol::request::JobId;
 use fhaim_protocol::roster::{HolderSigningKey, Member, Partition, Roster};
 use fhaim_protocol::shares::{Masks, unmask};
@@ -97,7 +97,7 @@ impl Shown {
     }
 
     /// The statement of a further key service that debited these releases.
-    fn debited(&self, key: &ServiceKey) -> DebitedByServices {
+    fn debited(&self, key: &ServiceSigningKey) -> DebitedByServices {
         let release = DebitedRelease {
             job: JOB,
             number: 0,
@@ -265,12 +265,12 @@ fn invented_release_differs_from_what_generation_has() {
 fn invented_release_differs_from_what_another_key_service_debited() {
     let setting = Setting::new();
     let released = setting.released();
-    let key = ServiceKey::from_bytes(&[7; 32]);
-    let service = |name: &str, key: &ServiceKey| KeyService {
+    let key = ServiceSigningKey::from_bytes(&[7; 32]);
+    let service = |name: &str, key: &ServiceSigningKey| KeyService {
         name: name.to_owned(),
         key: key.public(),
     };
-    let first = service("crypto", &ServiceKey::from_bytes(&[6; 32]));
+    let first = service("crypto", &ServiceSigningKey::from_bytes(&[6; 32]));
     let services = [first, service("keyshare1", &key)];
     // The generation service deviates as well.
     let agree = |shown: &Shown, debited: &DebitedByServices| {
@@ -284,7 +284,9 @@ fn invented_release_differs_from_what_another_key_service_debited() {
     assert!(invented.contains("keyshare1"), "{invented}");
     // Nor does it help to leave the service out, or to sign in its place.
     assert!(agree(&setting.invented, &no_services()).is_err());
-    let forged = setting.invented.debited(&ServiceKey::from_bytes(&[8; 32]));
+    let forged = setting
+        .invented
+        .debited(&ServiceSigningKey::from_bytes(&[8; 32]));
     let forged = agree(&setting.invented, &forged).unwrap_err();
     assert!(forged.contains("did not sign"), "{forged}");
 }

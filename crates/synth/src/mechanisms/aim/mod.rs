@@ -16,11 +16,11 @@ pub use self::options::{AimOptions, FixedRounds, Score};
 
 use self::run::Run;
 use crate::Error;
-use crate::engine::{AnyMachine, Outcome};
+use crate::engine::{AnyMachine, RunOutcome};
 use crate::mechanism::{Mechanism, parse_options, write_options};
-use fhaim_release::Job;
 use fhaim_release::LadderNeed;
-use fhaim_release::Progress;
+use fhaim_release::MechanismJob;
+use fhaim_release::RunProgress;
 
 /// AIM, or its relative with squared scores.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,22 +64,22 @@ impl Mechanism for Aim {
         Ok(Box::new(Self::new(parse_options(NAME, options)?)?))
     }
 
-    fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error> {
+    fn ladder_need(&self, job: &MechanismJob) -> Result<LadderNeed, Error> {
         job.check()?;
         Err(Error::PlaintextOnly(NAME))
     }
 
-    fn start(&self, _: Job) -> Result<Box<AnyMachine>, Error> {
+    fn start(&self, _: MechanismJob) -> Result<Box<AnyMachine>, Error> {
         Err(Error::PlaintextOnly(NAME))
     }
 
     fn run_in_the_clear(
         &self,
         table: &Table,
-        job: &Job,
+        job: &MechanismJob,
         rng: &mut dyn RngCore,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Outcome, Error> {
+        progress: &mut dyn FnMut(RunProgress),
+    ) -> Result<RunOutcome, Error> {
         Run::new(table, job, &self.0, rng)?.run(progress)
     }
 }

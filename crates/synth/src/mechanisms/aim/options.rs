@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::mechanisms::anneal::check_rounds;
 use crate::mechanisms::fitting::check;
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 
 /// What a candidate's score is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ impl AimOptions {
     }
 
     /// T.
-    pub(super) fn rounds(&self, job: &Job) -> f64 {
+    pub(super) fn rounds(&self, job: &MechanismJob) -> f64 {
         match &self.fixed {
             Some(fixed) => f64::from(fixed.rounds),
             None => self.rounds_per_attribute * job.domain.len() as f64,

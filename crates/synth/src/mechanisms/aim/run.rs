@@ -8,8 +8,8 @@ use rand::RngCore;
 use super::options::{AimOptions, FixedRounds, Score};
 use super::polynomial::Polynomial;
 use crate::Error;
-use crate::desk::{Desk, Offer};
-use crate::engine::Outcome;
+use crate::account::{Offer, ReleaseAccount};
+use crate::engine::RunOutcome;
 use crate::mechanisms::anneal::Schedule;
 use crate::mechanisms::candidates::{
     CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, first_cliques,
@@ -20,21 +20,21 @@ use crate::mechanisms::fitting::{
 };
 use crate::mechanisms::score::MEAN_ABS;
 use crate::plaintext::PlaintextSource;
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 use fhaim_release::Phase;
-use fhaim_release::Progress;
-use fhaim_release::{Source, Statistic, UNIT_VARIANCE};
+use fhaim_release::RunProgress;
+use fhaim_release::{ReleaseSource, Statistic, UNIT_VARIANCE};
 
 /// One run.
 pub(super) struct Run<'a> {
-    job: &'a Job,
+    job: &'a MechanismJob,
     options: &'a AimOptions,
     candidates: Vec<Candidate>,
     /// The exact marginals of the candidates.
     exact: Vec<Vec<u64>>,
     table: &'a Table,
     rng: &'a mut dyn RngCore,
-    desk: Desk,
+    account: ReleaseAccount,
     schedule: Schedule,
     graph: ModelGraph,
     measurements: Vec<Measurement>,
@@ -47,7 +47,7 @@ impl<'a> Run<'a> {
     /// Ready to run on a table of the job's domain.
     pub(super) fn new(
         table: &'a Table,
-        job: &'a Job,
+        job: &'a MechanismJob,
         options: &'a AimOptions,
         rng: &'a mut dyn RngCore,
     ) -> Result<Self, Error> {
@@ -69,7 +69,7 @@ impl<'a> Run<'a> {
             candidates,
             table,
             rng,
-            desk: Desk::new(job),
+            account: ReleaseAccount::new(job),
             schedule,
             graph: ModelGraph::new(&job.domain),
             measurements: Vec::new(),
@@ -81,10 +81,13 @@ impl<'a> Run<'a> {
     }
 
     /// Runs to the end of the budget.
-    pub(super) fn run(mut self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, Error> {
+    pub(super) fn run(
+        mut self,
+        progress: &mut dyn FnMut(RunProgress),
+    ) -> Result<RunOutcome, Error> {
         let rounds = self.options.rounds(self.job).ceil() as usize + 2;
         let mut tell = |phase, round| {
-            progress(Progress {
+            progress(RunProgress {
                 phase,
                 round,
                 rounds,
@@ -92,9 +95,9 @@ impl<'a> Run<'a> {
         };
         tell(Phase::ONE_WAYS, 1);
         if let Some(fixed) = &self.options.fixed {
-            let offer = self.desk.offer_at(Statistic::Total, fixed.total_units)?;
+            let offer = self.account.offer_at(Statistic::Total, fixed.total_units)?;
             let first = self.release(Phase::ONE_WAYS, offer)?;
-            let total = self.desk.settled()[first].values[0];
+            let total = self.account.settled()[first].values[0];
             self.total = Some(total.max(1) as f64);
         }
         for clique in first_cliques(&self.job.domain) {
@@ -105,7 +108,7 @@ impl<'a> Run<'a> {
         while !self.schedule.last {
             round += 1;
             tell(Phase::MEASURE, round);
-            self.schedule.begin_round(self.desk.left().to_f64());
+            self.schedule.begin_round(self.account.left().to_f64());
             let Some(winner) = self.select(&model)? else {
                 break;
             };
@@ -120,7 +123,7 @@ impl<'a> Run<'a> {
         }
         tell(Phase::FIT, round + 1);
         let model = self.fit(FINAL_STEPS, FINAL_TOLERANCE, Some(&model))?;
-        Ok(Outcome::new(model, &self.desk))
+        Ok(RunOutcome::new(model, &self.account))
     }
 
     fn fit_between(&self, warm: Option<&Model>) -> Result<Model, Error> {
@@ -136,7 +139,7 @@ impl<'a> Run<'a> {
         };
         fit_to_total(
             self.job,
-            &self.desk,
+            &self.account,
             &self.measurements,
             self.total,
             effort,
@@ -149,21 +152,21 @@ impl<'a> Run<'a> {
         let offer = match &self.options.fixed {
             Some(fixed) => {
                 let statistic = cells_statistic(self.job, clique, 1);
-                let offer = self.desk.offer_at(statistic, fixed.variance_units)?;
+                let offer = self.account.offer_at(statistic, fixed.variance_units)?;
                 let offers = std::slice::from_ref(&offer);
-                self.desk.affords(offers).then_some(offer)
+                self.account.affords(offers).then_some(offer)
             }
             None => {
                 let statistic = cells_statistic(self.job, clique, CELL_SCALE);
                 let share = self.schedule.measure_rho();
-                self.desk.offer(statistic, share, u64::MAX)?
+                self.account.offer(statistic, share, u64::MAX)?
             }
         };
         let Some(offer) = offer else {
             return Ok(false);
         };
         let first = self.release(phase, offer)?;
-        for release in &self.desk.settled()[first..] {
+        for release in &self.account.settled()[first..] {
             self.measurements.push(cells_measurement(self.job, release));
         }
         self.graph.add(clique);
@@ -172,10 +175,10 @@ impl<'a> Run<'a> {
 
     /// Pays for an offer and has it answered; the index of the answer among those settled.
     fn release(&mut self, phase: Phase, offer: Offer) -> Result<usize, Error> {
-        let requests = self.desk.ask(phase, vec![offer])?;
+        let requests = self.account.ask(phase, vec![offer])?;
         let mut source = PlaintextSource::continuing(self.table, self.rng, &requests);
         let answers = source.release(&requests)?;
-        self.desk.settle(&answers)
+        self.account.settle(&answers)
     }
 
     /// The exponential mechanism over what the model has room for, drawn exactly from scores that are
@@ -184,7 +187,7 @@ impl<'a> Run<'a> {
         let used = if self.schedule.last {
             1.0
         } else {
-            self.desk.spent().to_f64() / self.job.rho.to_f64()
+            self.account.spent().to_f64() / self.job.rho.to_f64()
         };
         let eligible = eligible(self.job, &self.graph, &self.candidates, used);
         let heaviest = self.candidates.iter().map(|c| c.weight).max().unwrap_or(0);
@@ -194,7 +197,7 @@ impl<'a> Run<'a> {
         }
         let epsilon = self.schedule.epsilon.min(MAX_SELECTION_EPSILON);
         let selection = Selection::new(epsilon, heaviest.saturating_mul(self.score_step()))?;
-        if !self.desk.spend(selection.rho()?) {
+        if !self.account.spend(selection.rho()?) {
             return Ok(None);
         }
         let cliques: Vec<Clique> = eligible
@@ -273,7 +276,7 @@ mod tests {
     fn large_budgets_are_spent_though_the_schedule_asks_for_little_noise() {
         let table = table();
         let rho = Rho::from_f64_down(1.0).unwrap();
-        let job = Job::new(table.domain().clone(), rho, 200);
+        let job = MechanismJob::new(table.domain().clone(), rho, 200);
         let (aim, paper): (&dyn Mechanism, &dyn Mechanism) = (&Aim::default(), &FhaimL2::default());
         for (seed, mechanism) in (0..5)
             .map(|seed| (seed, aim))

@@ -5,16 +5,16 @@ use fhaim_domain::Clique;
 use super::machine::{FhaimL2Machine, fine_below};
 use super::options::FhaimL2Options;
 use crate::Error;
-use crate::desk::Offer;
+use crate::account::Offer;
 use crate::mechanisms::candidates::{CELL_SCALE, cells_statistic};
-use fhaim_release::Job;
 use fhaim_release::LadderNeed;
+use fhaim_release::MechanismJob;
 use fhaim_release::{SquaredTerm, Statistic};
 
 /// What the mechanism may ask of a noise ladder.
-pub(super) fn need(job: &Job, options: FhaimL2Options) -> Result<LadderNeed, Error> {
+pub(super) fn need(job: &MechanismJob, options: FhaimL2Options) -> Result<LadderNeed, Error> {
     let machine = FhaimL2Machine::new(job.clone(), options)?;
-    let desk = &machine.desk;
+    let account = &machine.account;
     let schedule = &machine.schedule;
     let too_small = || Error::budget_too_small(job.rho);
     let largest = machine.candidates.iter().map(|c| c.cells).max();
@@ -30,15 +30,15 @@ pub(super) fn need(job: &Job, options: FhaimL2Options) -> Result<LadderNeed, Err
         .collect();
     let scored = terms.len();
     let scores = Statistic::SquaredScores(terms);
-    let scores = desk
+    let scores = account
         .offer(scores, schedule.select_rho(), u64::MAX)?
         .ok_or_else(too_small)?;
-    let cells = desk
+    let cells = account
         .offer(Statistic::Total, schedule.measure_rho(), u64::MAX)?
         .ok_or_else(too_small)?;
     let fine = cells_statistic(job, &Clique::new([0]), CELL_SCALE);
     let least = fine_below(job);
-    let fine = desk.offer(fine, 1.0 / (2.0 * least * least), u64::MAX)?;
+    let fine = account.offer(fine, 1.0 / (2.0 * least * least), u64::MAX)?;
     let fine = fine.as_ref().map_or(1, Offer::variance_units);
     let digits = job.domain.digits().iter();
     let digits = digits.filter_map(|digit| job.domain.cells(&digit.clique()));

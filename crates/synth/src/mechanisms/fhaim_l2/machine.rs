@@ -5,8 +5,8 @@ use fhaim_pgm::{Measurement, Model, ModelGraph};
 
 use super::options::FhaimL2Options;
 use crate::Error;
-use crate::desk::{Desk, Offer};
-use crate::engine::{Next, Outcome};
+use crate::account::{Offer, ReleaseAccount};
+use crate::engine::{MechanismStep, RunOutcome};
 use crate::mechanisms::anneal::Schedule;
 use crate::mechanisms::candidates::{
     CELL_SCALE, Candidate, candidates, cells_measurement, cells_statistic, eligible, first_cliques,
@@ -15,9 +15,9 @@ use crate::mechanisms::candidates::{
 use crate::mechanisms::fitting::{
     Effort, FINAL_STEPS, FINAL_TOLERANCE, FIT_STEPS, FIT_TOLERANCE, fit_job,
 };
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 use fhaim_release::Phase;
-use fhaim_release::{Machine, Progress};
+use fhaim_release::{Machine, RunProgress};
 use fhaim_release::{SquaredTerm, Statistic};
 
 /// What the next step does with its answers.
@@ -35,9 +35,9 @@ enum State {
 /// A run under way.
 #[derive(Debug)]
 pub(super) struct FhaimL2Machine {
-    job: Job,
+    job: MechanismJob,
     options: FhaimL2Options,
-    pub(super) desk: Desk,
+    pub(super) account: ReleaseAccount,
     state: State,
     pub(super) candidates: Vec<Candidate>,
     pub(super) schedule: Schedule,
@@ -52,19 +52,19 @@ pub(super) struct FhaimL2Machine {
 const FINE_BELOW: f64 = 8.0;
 
 /// [`FINE_BELOW`] of each of the holders whose noise is paid for.
-pub(super) fn fine_below(job: &Job) -> f64 {
+pub(super) fn fine_below(job: &MechanismJob) -> f64 {
     FINE_BELOW * f64::from(job.holders.honest()).sqrt()
 }
 
 const NO_MODEL: Error = Error::Internal("no model was fitted");
 
 impl FhaimL2Machine {
-    pub(super) fn new(job: Job, options: FhaimL2Options) -> Result<Self, Error> {
+    pub(super) fn new(job: MechanismJob, options: FhaimL2Options) -> Result<Self, Error> {
         job.check_pairs()?;
         let mut candidates = candidates(&job, false);
         reduce_weights(&mut candidates);
         Ok(Self {
-            desk: Desk::new(&job),
+            account: ReleaseAccount::new(&job),
             state: State::Start,
             candidates,
             schedule: Schedule::new(job.rho.to_f64(), options.rounds(&job))?,
@@ -79,8 +79,8 @@ impl FhaimL2Machine {
 
     /// Takes in answers that are cells of marginals.
     fn take_cells(&mut self, answers: &[Vec<i64>]) -> Result<(), Error> {
-        let first = self.desk.settle(answers)?;
-        for release in &self.desk.settled()[first..] {
+        let first = self.account.settle(answers)?;
+        for release in &self.account.settled()[first..] {
             self.graph.add(&release.request.statistic.clique());
             self.measurements
                 .push(cells_measurement(&self.job, release));
@@ -91,7 +91,7 @@ impl FhaimL2Machine {
     fn fit(&self, steps: usize, tolerance: f64) -> Result<Model, Error> {
         let warm = self.model.as_ref();
         let effort = Effort::by_tables(steps, tolerance);
-        fit_job(&self.job, &self.desk, &self.measurements, effort, warm)
+        fit_job(&self.job, &self.account, &self.measurements, effort, warm)
     }
 
     fn fit_between(&mut self) -> Result<(), Error> {
@@ -106,10 +106,10 @@ impl FhaimL2Machine {
         let scale = if fine { CELL_SCALE } else { 1 };
         let statistic = cells_statistic(&self.job, clique, scale);
         let share = self.schedule.measure_rho();
-        self.desk.offer(statistic, share, u64::MAX)
+        self.account.offer(statistic, share, u64::MAX)
     }
 
-    fn ask_one_ways(&mut self) -> Result<Next, Error> {
+    fn ask_one_ways(&mut self) -> Result<MechanismStep, Error> {
         let offers = first_cliques(&self.job.domain)
             .iter()
             .map(|clique| {
@@ -121,18 +121,18 @@ impl FhaimL2Machine {
         self.ask(Phase::ONE_WAYS, offers)
     }
 
-    fn ask(&mut self, phase: Phase, offers: Vec<Offer>) -> Result<Next, Error> {
+    fn ask(&mut self, phase: Phase, offers: Vec<Offer>) -> Result<MechanismStep, Error> {
         self.batches += 1;
-        Ok(Next::Release(self.desk.ask(phase, offers)?))
+        Ok(MechanismStep::Release(self.account.ask(phase, offers)?))
     }
 
     /// Asks for the scores of all candidates that the model has room for.
-    fn ask_scores(&mut self) -> Result<Next, Error> {
+    fn ask_scores(&mut self) -> Result<MechanismStep, Error> {
         if self.schedule.last {
             return self.finish();
         }
-        self.schedule.begin_round(self.desk.left().to_f64());
-        let used = self.desk.spent().to_f64() / self.job.rho.to_f64();
+        self.schedule.begin_round(self.account.left().to_f64());
+        let used = self.account.spent().to_f64() / self.job.rho.to_f64();
         let used = if self.schedule.last { 1.0 } else { used };
         let eligible = eligible(&self.job, &self.graph, &self.candidates, used);
         if eligible.is_empty() {
@@ -140,7 +140,7 @@ impl FhaimL2Machine {
         }
         let statistic = Statistic::SquaredScores(self.terms(&eligible)?);
         let share = self.schedule.select_rho();
-        let Some(offer) = self.desk.offer(statistic, share, u64::MAX)? else {
+        let Some(offer) = self.account.offer(statistic, share, u64::MAX)? else {
             return self.finish();
         };
         self.state = State::Select(eligible);
@@ -171,9 +171,13 @@ impl FhaimL2Machine {
     }
 
     /// Reads the scores and asks for the winner's cells.
-    fn ask_winner(&mut self, eligible: &[usize], answers: &[Vec<i64>]) -> Result<Next, Error> {
-        let first = self.desk.settle(answers)?;
-        let scores = &self.desk.settled()[first].values;
+    fn ask_winner(
+        &mut self,
+        eligible: &[usize],
+        answers: &[Vec<i64>],
+    ) -> Result<MechanismStep, Error> {
+        let first = self.account.settle(answers)?;
+        let scores = &self.account.settled()[first].values;
         let sigma = self.schedule.sigma * self.job.holders.inflation();
         let variance = sigma * sigma;
         let score = |position: usize| {
@@ -204,21 +208,24 @@ impl FhaimL2Machine {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<Next, Error> {
+    fn finish(&mut self) -> Result<MechanismStep, Error> {
         let model = self.fit(FINAL_STEPS, FINAL_TOLERANCE)?;
         self.state = State::Done;
-        Ok(Next::Done(Box::new(Outcome::new(model, &self.desk))))
+        Ok(MechanismStep::Done(Box::new(RunOutcome::new(
+            model,
+            &self.account,
+        ))))
     }
 }
 
 impl Machine for FhaimL2Machine {
-    type Outcome = Outcome;
+    type Outcome = RunOutcome;
     type Error = Error;
 
-    fn step(&mut self, answers: &[Vec<i64>]) -> Result<Next, Error> {
+    fn step(&mut self, answers: &[Vec<i64>]) -> Result<MechanismStep, Error> {
         match self.state.clone() {
             State::Start => {
-                self.desk.settle(answers)?;
+                self.account.settle(answers)?;
                 self.ask_one_ways()
             }
             State::OneWays => {
@@ -236,14 +243,14 @@ impl Machine for FhaimL2Machine {
         }
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> RunProgress {
         let phase = match self.state {
             State::Start | State::OneWays => Phase::ONE_WAYS,
             State::Select(_) => Phase::SELECT,
             State::Measure(_) => Phase::MEASURE,
             State::Done => Phase::FIT,
         };
-        Progress {
+        RunProgress {
             phase,
             round: self.batches,
             rounds: self.options.most_batches(&self.job),

@@ -18,8 +18,8 @@ use self::machine::FhaimL2Machine;
 use crate::Error;
 use crate::engine::AnyMachine;
 use crate::mechanism::{Mechanism, parse_options, write_options};
-use fhaim_release::Job;
 use fhaim_release::LadderNeed;
+use fhaim_release::MechanismJob;
 
 /// The mechanism of the paper, the decryptor's view accounted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,11 +63,11 @@ impl Mechanism for FhaimL2 {
         Ok(Box::new(Self::new(parse_options(NAME, options)?)?))
     }
 
-    fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error> {
+    fn ladder_need(&self, job: &MechanismJob) -> Result<LadderNeed, Error> {
         ladder::need(job, self.0)
     }
 
-    fn start(&self, job: Job) -> Result<Box<AnyMachine>, Error> {
+    fn start(&self, job: MechanismJob) -> Result<Box<AnyMachine>, Error> {
         Ok(Box::new(FhaimL2Machine::new(job, self.0)?))
     }
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::mechanisms::anneal::check_rounds;
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 
 /// The options that terms may name.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -28,13 +28,13 @@ impl FhaimL2Options {
     }
 
     /// T.
-    pub(super) fn rounds(&self, job: &Job) -> f64 {
+    pub(super) fn rounds(&self, job: &MechanismJob) -> f64 {
         self.rounds_per_attribute * job.domain.len() as f64
     }
 
     /// Batches there can be: noise is never more than at the start, so a round never costs less
     /// than the T-th part of rho.
-    pub(super) fn most_batches(&self, job: &Job) -> usize {
+    pub(super) fn most_batches(&self, job: &MechanismJob) -> usize {
         1 + 2 * (self.rounds(job).max(1.0).ceil() as usize + 1)
     }
 }

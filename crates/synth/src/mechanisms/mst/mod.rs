@@ -14,9 +14,9 @@ use serde_json::Value;
 
 use self::run::Run;
 use crate::Error;
-use crate::engine::{AnyMachine, Outcome};
+use crate::engine::{AnyMachine, RunOutcome};
 use crate::mechanism::{Mechanism, NoOptions, parse_options, write_options};
-use fhaim_release::{Job, LadderNeed, Progress};
+use fhaim_release::{LadderNeed, MechanismJob, RunProgress};
 
 const NAME: &str = "mst";
 
@@ -50,22 +50,22 @@ impl Mechanism for Mst {
         Ok(Box::new(Self))
     }
 
-    fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error> {
+    fn ladder_need(&self, job: &MechanismJob) -> Result<LadderNeed, Error> {
         job.check()?;
         Err(Error::PlaintextOnly(NAME))
     }
 
-    fn start(&self, _: Job) -> Result<Box<AnyMachine>, Error> {
+    fn start(&self, _: MechanismJob) -> Result<Box<AnyMachine>, Error> {
         Err(Error::PlaintextOnly(NAME))
     }
 
     fn run_in_the_clear(
         &self,
         table: &Table,
-        job: &Job,
+        job: &MechanismJob,
         rng: &mut dyn RngCore,
-        progress: &mut dyn FnMut(Progress),
-    ) -> Result<Outcome, Error> {
+        progress: &mut dyn FnMut(RunProgress),
+    ) -> Result<RunOutcome, Error> {
         Run::new(table, job, rng)?.run(progress)
     }
 }

@@ -6,8 +6,8 @@ use fhaim_pgm::{Model, ModelGraph};
 use rand::RngCore;
 
 use crate::Error;
-use crate::desk::{Desk, shares};
-use crate::engine::Outcome;
+use crate::account::{ReleaseAccount, shares};
+use crate::engine::RunOutcome;
 use crate::mechanisms::candidates::{
     CELL_SCALE, cells_measurement, cells_statistic, first_cliques,
 };
@@ -15,7 +15,7 @@ use crate::mechanisms::fitting::{
     Effort, FINAL_STEPS, FINAL_TOLERANCE, FIT_STEPS, FIT_TOLERANCE, fit_job,
 };
 use crate::plaintext::PlaintextSource;
-use fhaim_release::{Job, Phase, Progress, Source};
+use fhaim_release::{MechanismJob, Phase, ReleaseSource, RunProgress};
 
 /// Parts of the budget, all the same: attributes alone, choices, pairs.
 const PARTS: f64 = 3.0;
@@ -23,9 +23,9 @@ const PARTS: f64 = 3.0;
 /// One run.
 pub(super) struct Run<'a> {
     table: &'a Table,
-    job: &'a Job,
+    job: &'a MechanismJob,
     rng: &'a mut dyn RngCore,
-    desk: Desk,
+    account: ReleaseAccount,
 }
 
 /// Two attributes that a tree may join.
@@ -40,7 +40,7 @@ impl<'a> Run<'a> {
     /// Ready to run on a table of the job's domain.
     pub(super) fn new(
         table: &'a Table,
-        job: &'a Job,
+        job: &'a MechanismJob,
         rng: &'a mut dyn RngCore,
     ) -> Result<Self, Error> {
         job.check_pairs()?;
@@ -51,14 +51,17 @@ impl<'a> Run<'a> {
             table,
             job,
             rng,
-            desk: Desk::new(job),
+            account: ReleaseAccount::new(job),
         })
     }
 
     /// All three parts, and the fit to what they measured.
-    pub(super) fn run(mut self, progress: &mut dyn FnMut(Progress)) -> Result<Outcome, Error> {
+    pub(super) fn run(
+        mut self,
+        progress: &mut dyn FnMut(RunProgress),
+    ) -> Result<RunOutcome, Error> {
         let mut tell = |phase, round| {
-            progress(Progress {
+            progress(RunProgress {
                 phase,
                 round,
                 rounds: 3,
@@ -71,11 +74,11 @@ impl<'a> Run<'a> {
         tell(Phase::MEASURE, 2);
         let tree = self.choose_tree(&alone, third)?;
         // What rounding left of the first two parts is spent, too.
-        let left = self.desk.left().to_f64();
+        let left = self.account.left().to_f64();
         self.measure(Phase::MEASURE, &tree, left)?;
         tell(Phase::FIT, 3);
         let model = self.fit((FINAL_STEPS, FINAL_TOLERANCE))?;
-        Ok(Outcome::new(model, &self.desk))
+        Ok(RunOutcome::new(model, &self.account))
     }
 
     /// Measures cliques as one batch, each with an equal share of `rho`.
@@ -83,25 +86,25 @@ impl<'a> Run<'a> {
         let mut offers = Vec::with_capacity(cliques.len());
         for (clique, share) in cliques.iter().zip(shares(rho, &vec![1.0; cliques.len()])) {
             let statistic = cells_statistic(self.job, clique, CELL_SCALE);
-            let offer = self.desk.offer(statistic, share, u64::MAX)?;
+            let offer = self.account.offer(statistic, share, u64::MAX)?;
             offers.push(offer.ok_or_else(|| Error::budget_too_small(self.job.rho))?);
         }
         if offers.is_empty() {
             return Ok(());
         }
-        let requests = self.desk.ask(phase, offers)?;
+        let requests = self.account.ask(phase, offers)?;
         let mut source = PlaintextSource::continuing(self.table, self.rng, &requests);
         let answers = source.release(&requests)?;
-        self.desk.settle(&answers).map(|_| ())
+        self.account.settle(&answers).map(|_| ())
     }
 
     /// A fit to everything that was measured.
     fn fit(&self, (steps, tolerance): (usize, f64)) -> Result<Model, Error> {
-        let settled = self.desk.settled().iter();
+        let settled = self.account.settled().iter();
         let measured: Vec<_> = settled.map(|r| cells_measurement(self.job, r)).collect();
         fit_job(
             self.job,
-            &self.desk,
+            &self.account,
             &measured,
             Effort::by_tables(steps, tolerance),
             None,
@@ -132,7 +135,7 @@ impl<'a> Run<'a> {
             if scores.is_empty() {
                 break;
             }
-            if !self.desk.spend(selection.rho()?) {
+            if !self.account.spend(selection.rho()?) {
                 return Err(Error::budget_too_small(self.job.rho));
             }
             let Some(chosen) = selection.choose(&scores, self.rng) else {
@@ -215,7 +218,7 @@ mod tests {
         let table = chain();
         for (rho, seed) in [(10.0, 0), (0.05, 1)] {
             let rho = Rho::from_f64_down(rho).unwrap();
-            let job = Job::new(table.domain().clone(), rho, 900);
+            let job = MechanismJob::new(table.domain().clone(), rho, 900);
             let mut rng = StdRng::seed_from_u64(seed);
             let outcome = Mst
                 .run_in_the_clear(&table, &job, &mut rng, &mut |_| {})
@@ -243,7 +246,7 @@ mod tests {
     fn a_record_moves_a_score_by_one_at_most() {
         let table = chain();
         let rho = Rho::from_f64_down(1.0).unwrap();
-        let job = Job::new(table.domain().clone(), rho, 1000);
+        let job = MechanismJob::new(table.domain().clone(), rho, 1000);
         let mut rng = StdRng::seed_from_u64(3);
         let mut run = Run::new(&table, &job, &mut rng).unwrap();
         run.measure(Phase::ONE_WAYS, &first_cliques(&job.domain), 0.3)
@@ -272,7 +275,7 @@ mod tests {
     fn pairs_beyond_the_cap_are_passed_over() {
         let table = chain();
         let rho = Rho::from_f64_down(1.0).unwrap();
-        let mut job = Job::new(table.domain().clone(), rho, 900);
+        let mut job = MechanismJob::new(table.domain().clone(), rho, 900);
         let mut pairs = |cells: usize| {
             job.model_bytes = 8 * cells;
             let outcome = Mst

@@ -1,29 +1,29 @@
 //! A run of the baseline: one batch, one fit.
 
 use crate::Error;
-use crate::desk::Desk;
-use crate::engine::{Next, Outcome};
+use crate::account::ReleaseAccount;
+use crate::engine::{MechanismStep, RunOutcome};
 use crate::mechanisms::columns::OneWays;
 use crate::mechanisms::fitting::{Effort, FINAL_STEPS, FINAL_TOLERANCE, fit_job};
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 use fhaim_release::Phase;
-use fhaim_release::{Machine, Progress};
+use fhaim_release::{Machine, RunProgress};
 
 /// A run under way.
 #[derive(Debug)]
 pub(super) struct OneWaysMachine {
-    job: Job,
-    desk: Desk,
+    job: MechanismJob,
+    account: ReleaseAccount,
     one_ways: OneWays,
     asked: bool,
     done: bool,
 }
 
 impl OneWaysMachine {
-    pub(super) fn new(job: Job) -> Result<Self, Error> {
+    pub(super) fn new(job: MechanismJob) -> Result<Self, Error> {
         job.check()?;
         Ok(Self {
-            desk: Desk::new(&job),
+            account: ReleaseAccount::new(&job),
             one_ways: OneWays::new(&job, 1.0),
             job,
             asked: false,
@@ -31,34 +31,37 @@ impl OneWaysMachine {
         })
     }
 
-    fn finish(&mut self, answers: &[Vec<i64>]) -> Result<Next, Error> {
-        let first = self.desk.settle(answers)?;
+    fn finish(&mut self, answers: &[Vec<i64>]) -> Result<MechanismStep, Error> {
+        let first = self.account.settle(answers)?;
         for (item, release) in self
             .one_ways
             .items
             .iter_mut()
-            .zip(&self.desk.settled()[first..])
+            .zip(&self.account.settled()[first..])
         {
             item.add(release, &self.job.holders);
         }
         self.one_ways.learn();
         let model = fit_job(
             &self.job,
-            &self.desk,
+            &self.account,
             &self.one_ways.measurements(),
             Effort::by_tables(FINAL_STEPS, FINAL_TOLERANCE),
             None,
         )?;
         self.done = true;
-        Ok(Next::Done(Box::new(Outcome::new(model, &self.desk))))
+        Ok(MechanismStep::Done(Box::new(RunOutcome::new(
+            model,
+            &self.account,
+        ))))
     }
 }
 
 impl Machine for OneWaysMachine {
-    type Outcome = Outcome;
+    type Outcome = RunOutcome;
     type Error = Error;
 
-    fn step(&mut self, answers: &[Vec<i64>]) -> Result<Next, Error> {
+    fn step(&mut self, answers: &[Vec<i64>]) -> Result<MechanismStep, Error> {
         if self.done {
             return Err(Error::Done);
         }
@@ -71,13 +74,15 @@ impl Machine for OneWaysMachine {
                 found: answers.len(),
             });
         }
-        let offers = self.one_ways.offers(&self.desk, self.job.rho.to_f64())?;
+        let offers = self.one_ways.offers(&self.account, self.job.rho.to_f64())?;
         self.asked = true;
-        Ok(Next::Release(self.desk.ask(Phase::ONE_WAYS, offers)?))
+        Ok(MechanismStep::Release(
+            self.account.ask(Phase::ONE_WAYS, offers)?,
+        ))
     }
 
-    fn progress(&self) -> Progress {
-        Progress {
+    fn progress(&self) -> RunProgress {
+        RunProgress {
             phase: if self.done {
                 Phase::FIT
             } else {

@@ -8,13 +8,13 @@ use serde_json::Value;
 use self::machine::OneWaysMachine;
 use super::columns::OneWays;
 use crate::Error;
-use crate::desk::{Desk, Offer};
+use crate::account::{Offer, ReleaseAccount};
 use crate::engine::AnyMachine;
 use crate::expected::{Expected, ExpectedBatch, ExpectedFit};
 use crate::mechanism::{Mechanism, NoOptions, parse_options, write_options};
 use crate::mechanisms::fitting::FINAL_STEPS;
-use fhaim_release::Job;
 use fhaim_release::LadderNeed;
+use fhaim_release::MechanismJob;
 
 /// The baseline: the whole budget on the total and the 1-ways. It has no options.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,17 +44,17 @@ impl Mechanism for OneWaysOnly {
         Ok(Box::new(Self))
     }
 
-    fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error> {
+    fn ladder_need(&self, job: &MechanismJob) -> Result<LadderNeed, Error> {
         job.check()?;
         let one_ways = OneWays::new(job, 1.0);
-        let offers = one_ways.offers(&Desk::new(job), job.rho.to_f64())?;
+        let offers = one_ways.offers(&ReleaseAccount::new(job), job.rho.to_f64())?;
         Ok(LadderNeed {
             cells: one_ways.cells(),
             largest_variance_units: offers.iter().map(Offer::variance_units).max().unwrap_or(1),
         })
     }
 
-    fn expected(&self, job: &Job, _records: usize) -> Result<Expected, Error> {
+    fn expected(&self, job: &MechanismJob, _records: usize) -> Result<Expected, Error> {
         let sums = OneWays::new(job, 1.0).cells();
         let batch = ExpectedBatch {
             statistics: 1 + job.domain.len(),
@@ -72,7 +72,7 @@ impl Mechanism for OneWaysOnly {
         })
     }
 
-    fn start(&self, job: Job) -> Result<Box<AnyMachine>, Error> {
+    fn start(&self, job: MechanismJob) -> Result<Box<AnyMachine>, Error> {
         Ok(Box::new(OneWaysMachine::new(job)?))
     }
 }

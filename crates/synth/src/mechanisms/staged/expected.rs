@@ -13,7 +13,7 @@ use crate::expected::{Expected, ExpectedBatch, ExpectedFit, most_cells};
 use crate::mechanisms::block::{MAX_CENTRED, functions, pair_cost};
 use crate::mechanisms::columns::OneWays;
 use crate::mechanisms::fitting::{FINAL_STEPS, FIT_STEPS};
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 use std::collections::BTreeSet;
 
 /// Records over the scale of a probe of two groups an attribute: up to the first next to no pair joins the model, from
@@ -48,7 +48,7 @@ const MOST_STEPS: f64 = 0.6;
 
 /// What follows from the job's public numbers.
 struct Shape<'a> {
-    job: &'a Job,
+    job: &'a MechanismJob,
     options: &'a StagedOptions,
     one_ways: ExpectedBatch,
     /// How far a model will fill its cap: the further, the more the probe's noise is below the number of records.
@@ -62,7 +62,7 @@ struct Shape<'a> {
 }
 
 /// The total and 1-ways, the probe, and the stages, each of which asks for the 1-ways again; and the fits between.
-pub(super) fn expected(job: &Job, options: &StagedOptions, records: usize) -> Expected {
+pub(super) fn expected(job: &MechanismJob, options: &StagedOptions, records: usize) -> Expected {
     let shape = Shape::new(job, options, records);
     Expected {
         batches: shape.batches(),
@@ -71,7 +71,7 @@ pub(super) fn expected(job: &Job, options: &StagedOptions, records: usize) -> Ex
 }
 
 impl<'a> Shape<'a> {
-    fn new(job: &'a Job, options: &'a StagedOptions, records: usize) -> Self {
+    fn new(job: &'a MechanismJob, options: &'a StagedOptions, records: usize) -> Self {
         let count = job.workload.pairs().len();
         let cost = count as f64 * pair_cost(COARSE);
         let scale = (cost / (2.0 * options.probe_share_of(count) * job.rho.to_f64())).sqrt();

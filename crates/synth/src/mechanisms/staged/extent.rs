@@ -3,7 +3,7 @@
 use super::options::StagedOptions;
 use super::pair::COARSE;
 use crate::mechanisms::block::{MAX_CENTRED, functions, pair_cost};
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 
 /// What rounding may add to a bound.
 const ROUNDING: f64 = 1e-9;
@@ -38,7 +38,7 @@ const MODEL_CELLS: usize = 1 << 21;
 ///
 /// P pairs of c integers each that share rho have noise of c sqrt(P / (2 rho)) each, but for constants: more than N
 /// records' worth of it is no use to anybody, which is reached with P c = N sqrt(2 rho P).
-pub(super) fn stage_cells(job: &Job) -> usize {
+pub(super) fn stage_cells(job: &MechanismJob) -> usize {
     let pairs = job.workload.pairs().len();
     let useful = job.record_bound as f64 * (2.0 * job.rho.to_f64() * pairs as f64).sqrt();
     let of_pairs = pairs.saturating_mul(PAIR_CELLS);
@@ -46,7 +46,7 @@ pub(super) fn stage_cells(job: &Job) -> usize {
 }
 
 /// The most cells of the model's junction tree.
-pub(super) fn model_cells(job: &Job) -> usize {
+pub(super) fn model_cells(job: &MechanismJob) -> usize {
     MODEL_CELLS.min(job.model_cells())
 }
 
@@ -78,7 +78,7 @@ fn most_groups_within(limit: usize, wanted: &[[usize; 2]]) -> Option<usize> {
 }
 
 /// The most integers that a probe releases, all parts together, whatever the data.
-pub(super) fn most_cells(job: &Job, options: &StagedOptions) -> usize {
+pub(super) fn most_cells(job: &MechanismJob, options: &StagedOptions) -> usize {
     let sizes = job.domain.sizes();
     let pairs = job.workload.pairs().iter();
     let widest = pairs.map(|pair| pair.attributes.map(|a| sizes[a].min(MAX_CENTRED)));
@@ -102,7 +102,7 @@ pub(super) fn most_cells(job: &Job, options: &StagedOptions) -> usize {
 
 /// The most that pairs cost together, as [`pair_cost`] has it, whose probe has at most this scale, as a share of
 /// the records: the scale is the root of their cost over twice the budget.
-fn most_cost(job: &Job, options: &StagedOptions, scale: f64) -> f64 {
+fn most_cost(job: &MechanismJob, options: &StagedOptions, scale: f64) -> f64 {
     let scale = scale * job.record_bound as f64 / job.holders.inflation();
     2.0 * options.probe_share_of(job.workload.pairs().len())
         * job.rho.to_f64()
@@ -117,9 +117,9 @@ mod tests {
     use fhaim_domain::Domain;
     use fhaim_dp::Rho;
 
-    fn job(columns: usize, records: u64) -> Job {
+    fn job(columns: usize, records: u64) -> MechanismJob {
         let rho = Rho::from_f64_down(0.01).unwrap();
-        Job::new(Domain::new(vec![4; columns]), rho, records)
+        MechanismJob::new(Domain::new(vec![4; columns]), rho, records)
     }
 
     #[test]

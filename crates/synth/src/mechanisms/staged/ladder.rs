@@ -6,15 +6,15 @@ use super::extent::{most_cells, stage_cells};
 use super::machine::{COARSE_LOOK, DIGIT_WEIGHT, FIRST_LOOK};
 use super::options::{STAGES, StagedOptions};
 use crate::Error;
-use crate::desk::{Desk, Offer, SLACK};
+use crate::account::{Offer, ReleaseAccount, SLACK};
 use crate::mechanisms::block::{MAX_CENTRED, functions, pair_cost};
 use crate::mechanisms::columns::OneWays;
-use fhaim_release::Job;
 use fhaim_release::LadderNeed;
+use fhaim_release::MechanismJob;
 
 /// What the mechanism may ask of a noise ladder, whatever the data: a public function of job and
 /// options.
-pub(super) fn need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Error> {
+pub(super) fn need(job: &MechanismJob, options: &StagedOptions) -> Result<LadderNeed, Error> {
     job.check_pairs()?;
     let one_ways = OneWays::new(job, DIGIT_WEIGHT);
     let sizes = job.domain.sizes();
@@ -37,8 +37,8 @@ pub(super) fn need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Err
         .saturating_mul(1 + stages)
         .saturating_add(probe)
         .saturating_add(blocks.saturating_mul(stages));
-    let desk = Desk::new(job);
-    let first = one_ways.offers(&desk, options.one_way_share * job.rho.to_f64())?;
+    let account = ReleaseAccount::new(job);
+    let first = one_ways.offers(&account, options.one_way_share * job.rho.to_f64())?;
     let first = first.iter().map(Offer::variance_units).max().unwrap_or(1);
     Ok(LadderNeed {
         cells,
@@ -49,7 +49,7 @@ pub(super) fn need(job: &Job, options: &StagedOptions) -> Result<LadderNeed, Err
 }
 
 /// The most groups of any attribute that are measured centred: those have the largest functions.
-fn most_centred(job: &Job) -> usize {
+fn most_centred(job: &MechanismJob) -> usize {
     let largest = job.domain.sizes().iter().copied().max().unwrap_or(1);
     largest.clamp(2, MAX_CENTRED)
 }
@@ -64,7 +64,7 @@ fn axis_sensitivity(k: usize) -> u128 {
 }
 
 /// The largest variance of a probe: the smallest share is that of its smaller part among all pairs of the workload.
-fn largest_probe_units(job: &Job, options: &StagedOptions) -> u64 {
+fn largest_probe_units(job: &MechanismJob, options: &StagedOptions) -> u64 {
     let pairs = job.workload.pairs().len().max(1) as f64;
     // All f(k) are at most 1, so the scale is at most that of `pairs` factors of 1.
     let probe = options.probe_share_of(job.workload.pairs().len());
@@ -89,7 +89,7 @@ fn largest_probe_units(job: &Job, options: &StagedOptions) -> u64 {
 }
 
 /// The largest variance of a stage's release: that of [`least_share`].
-fn largest_stage_units(job: &Job) -> u64 {
+fn largest_stage_units(job: &MechanismJob) -> u64 {
     let largest = job.domain.sizes().iter().copied().max().unwrap_or(1) as u128;
     let centred = axis_sensitivity(most_centred(job));
     let sensitivity = (largest * (largest - 1)).max(centred * centred);
@@ -100,14 +100,18 @@ fn largest_stage_units(job: &Job) -> u64 {
 }
 
 /// The most units of a release that one record moves by `sensitivity` when it is added or removed.
-fn largest_units(job: &Job, sensitivity: u128, usable: Rho) -> Result<u64, fhaim_dp::Error> {
+fn largest_units(
+    job: &MechanismJob,
+    sensitivity: u128,
+    usable: Rho,
+) -> Result<u64, fhaim_dp::Error> {
     let sensitivity = sensitivity * job.holders.largest_replacement();
     least_variance_units(sensitivity, usable, job.holders.honest())
 }
 
 /// The most that a release of the mechanism is charged for its ciphertexts: a 1-way of the widest
 /// attribute and the table of a digit may take several pages, blocks take one.
-fn largest_leak(job: &Job) -> Rho {
+fn largest_leak(job: &MechanismJob) -> Rho {
     let digits = job.domain.digits().iter();
     let tables = digits.filter_map(|digit| job.domain.cells(&digit.clique()));
     let widest = job
@@ -129,7 +133,7 @@ fn room_for_gap(units: u64) -> u64 {
 
 /// The least rho that a stage spends on one item: with it, the largest variance is a public
 /// function of the job.
-pub(super) fn least_share(job: &Job) -> Rho {
+pub(super) fn least_share(job: &MechanismJob) -> Rho {
     let items = 1 + job.domain.len() + job.workload.pairs().len();
     let share = job.rho.to_f64() / (MIN_SHARE_DIVISOR * items as f64);
     // Half of a share at least is for the statistic, not for the leak.

@@ -12,20 +12,20 @@ use super::beside::estimate;
 use super::ladder::need;
 use super::options::STAGES;
 use super::pair::Pair;
-use super::plan::Standing;
+use super::plan::CandidateStatus;
 use super::shrink::shrunk;
 use crate::Error;
-use crate::desk::{Desk, Offer};
-use crate::engine::{Next, Outcome};
+use crate::account::{Offer, ReleaseAccount};
+use crate::engine::{MechanismStep, RunOutcome};
 use crate::mechanisms::columns::{Measured, OneWays};
 use crate::mechanisms::fitting::{
     Effort, FINAL_STEPS, FINAL_TOLERANCE, FIT_STEPS, FIT_TOLERANCE, fit_job,
 };
 use crate::mechanisms::merge::Merges;
 use crate::mechanisms::score::Prior;
-use fhaim_release::Job;
+use fhaim_release::MechanismJob;
 use fhaim_release::Phase;
-use fhaim_release::{Machine, Progress};
+use fhaim_release::{Machine, RunProgress};
 
 pub(super) use self::look::{COARSE_LOOK, COARSE_LOOK_SCALE, FIRST_LOOK};
 pub(super) use self::stage::ADDITIONS;
@@ -71,9 +71,9 @@ enum State {
 /// A run under way.
 #[derive(Debug)]
 pub(super) struct StagedMachine {
-    job: Job,
+    job: MechanismJob,
     mechanism: Staged,
-    desk: Desk,
+    account: ReleaseAccount,
     state: State,
     /// The ladder has no larger variances.
     largest_units: u64,
@@ -92,11 +92,11 @@ pub(super) struct StagedMachine {
 }
 
 impl StagedMachine {
-    pub(super) fn new(job: Job, mechanism: Staged) -> Result<Self, Error> {
+    pub(super) fn new(job: MechanismJob, mechanism: Staged) -> Result<Self, Error> {
         let need = need(&job, &mechanism.options)?;
         Ok(Self {
             largest_units: need.largest_variance_units,
-            desk: Desk::new(&job),
+            account: ReleaseAccount::new(&job),
             one_ways: OneWays::new(&job, DIGIT_WEIGHT),
             state: State::Start,
             purposes: Vec::new(),
@@ -118,9 +118,9 @@ impl StagedMachine {
 
     /// Takes the answers of the current batch to where they belong.
     fn settle(&mut self, answers: &[Vec<i64>]) -> Result<(), Error> {
-        let first = self.desk.settle(answers)?;
+        let first = self.account.settle(answers)?;
         let purposes = std::mem::take(&mut self.purposes);
-        for (purpose, release) in purposes.into_iter().zip(&self.desk.settled()[first..]) {
+        for (purpose, release) in purposes.into_iter().zip(&self.account.settled()[first..]) {
             let item = match purpose {
                 Purpose::OneWay(item) => &mut self.one_ways.items[item],
                 Purpose::Block(pair, block) => &mut self.pairs[pair].blocks[block],
@@ -132,12 +132,14 @@ impl StagedMachine {
     }
 
     /// Step 1: the total and all 1-ways.
-    fn ask_one_ways(&mut self) -> Result<Next, Error> {
+    fn ask_one_ways(&mut self) -> Result<MechanismStep, Error> {
         let budget = self.mechanism.options.one_way_share * self.rho();
-        let offers = self.one_ways.offers(&self.desk, budget)?;
+        let offers = self.one_ways.offers(&self.account, budget)?;
         self.purposes = (0..offers.len()).map(Purpose::OneWay).collect();
         self.state = State::OneWays;
-        Ok(Next::Release(self.desk.ask(Phase::ONE_WAYS, offers)?))
+        Ok(MechanismStep::Release(
+            self.account.ask(Phase::ONE_WAYS, offers)?,
+        ))
     }
 
     /// Fits what is in the model so far.
@@ -151,7 +153,7 @@ impl StagedMachine {
         };
         fit_job(
             &self.job,
-            &self.desk,
+            &self.account,
             &measurements,
             effort,
             self.model.as_ref(),
@@ -169,7 +171,7 @@ impl StagedMachine {
         let members = self
             .pairs
             .iter()
-            .filter(|pair| pair.plan.standing != Standing::Outside && !pair.plan.beside);
+            .filter(|pair| pair.plan.standing != CandidateStatus::Outside && !pair.plan.beside);
         let total = self.model.as_ref().map_or(0.0, Model::total);
         let mut measurements = self.one_ways.measurements();
         for pair in members {
@@ -183,12 +185,15 @@ impl StagedMachine {
         measurements
     }
 
-    fn finish(&mut self) -> Result<Next, Error> {
+    fn finish(&mut self) -> Result<MechanismStep, Error> {
         let model = self.fit(FINAL_STEPS, FINAL_TOLERANCE)?;
         let beside = self.beside(&model)?;
         let model = model.with_beside(beside)?;
         self.state = State::Done;
-        Ok(Next::Done(Box::new(Outcome::new(model, &self.desk))))
+        Ok(MechanismStep::Done(Box::new(RunOutcome::new(
+            model,
+            &self.account,
+        ))))
     }
 
     /// Step 5: the counts of the pairs that the model has no room for, where more is known of them than the model says.
@@ -206,7 +211,7 @@ impl StagedMachine {
     }
 
     /// Fits and goes on to the next batch that is not empty, or to the end.
-    fn advance(&mut self) -> Result<Next, Error> {
+    fn advance(&mut self) -> Result<MechanismStep, Error> {
         loop {
             let (state, phase, offers) = match self.state {
                 State::Start => return self.ask_one_ways(),
@@ -227,7 +232,7 @@ impl StagedMachine {
             };
             self.state = state;
             if !offers.is_empty() {
-                return Ok(Next::Release(self.desk.ask(phase, offers)?));
+                return Ok(MechanismStep::Release(self.account.ask(phase, offers)?));
             }
         }
     }
@@ -247,10 +252,10 @@ impl StagedMachine {
 const NO_MODEL: Error = Error::Internal("no model was fitted");
 
 impl Machine for StagedMachine {
-    type Outcome = Outcome;
+    type Outcome = RunOutcome;
     type Error = Error;
 
-    fn step(&mut self, answers: &[Vec<i64>]) -> Result<Next, Error> {
+    fn step(&mut self, answers: &[Vec<i64>]) -> Result<MechanismStep, Error> {
         if self.state == State::Done {
             return Err(Error::Done);
         }
@@ -258,7 +263,7 @@ impl Machine for StagedMachine {
         self.advance()
     }
 
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> RunProgress {
         let looks = usize::from(!self.mechanism.ablations.first_look);
         let rounds = 3 + looks + usize::from(STAGES);
         let (phase, round) = match self.state {
@@ -268,7 +273,7 @@ impl Machine for StagedMachine {
             State::Stage(stage) => (stage_phase(stage), 2 + looks + usize::from(stage)),
             State::Done => (Phase::FIT, rounds),
         };
-        Progress {
+        RunProgress {
             phase,
             round,
             rounds,

@@ -23,8 +23,8 @@ use crate::Error;
 use crate::engine::AnyMachine;
 use crate::expected::Expected;
 use crate::mechanism::{Mechanism, parse_options, write_options};
-use fhaim_release::Job;
 use fhaim_release::LadderNeed;
+use fhaim_release::MechanismJob;
 
 /// The staged mechanism.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,15 +78,15 @@ impl Mechanism for Staged {
         Ok(Box::new(Self::new(parse_options(NAME, options)?)?))
     }
 
-    fn ladder_need(&self, job: &Job) -> Result<LadderNeed, Error> {
+    fn ladder_need(&self, job: &MechanismJob) -> Result<LadderNeed, Error> {
         ladder::need(job, &self.options)
     }
 
-    fn expected(&self, job: &Job, records: usize) -> Result<Expected, Error> {
+    fn expected(&self, job: &MechanismJob, records: usize) -> Result<Expected, Error> {
         Ok(expected::expected(job, &self.options, records))
     }
 
-    fn start(&self, job: Job) -> Result<Box<AnyMachine>, Error> {
+    fn start(&self, job: MechanismJob) -> Result<Box<AnyMachine>, Error> {
         Ok(Box::new(StagedMachine::new(job, *self)?))
     }
 }

@@ -24,7 +24,7 @@ use fhaim_pgm::{GrowingModel, ModelGraph};
 
 pub use self::beside::plan_beside;
 use self::candidate::block_cells;
-pub use self::candidate::{Candidate, Resolution, Standing};
+pub use self::candidate::{Candidate, CandidateStatus, Resolution};
 use self::moves::{Move, Moves};
 use crate::mechanisms::score::MEAN_ABS;
 
@@ -72,13 +72,13 @@ impl State {
             block_cells: 0,
         };
         for candidate in candidates {
-            state = state.moved(candidate, Standing::Outside, candidate.standing);
+            state = state.moved(candidate, CandidateStatus::Outside, candidate.standing);
         }
         state
     }
 
     /// The state once a pair's standing has changed.
-    fn moved(mut self, candidate: &Candidate, from: Standing, to: Standing) -> Self {
+    fn moved(mut self, candidate: &Candidate, from: CandidateStatus, to: CandidateStatus) -> Self {
         if let Some(resolution) = candidate.measured_at(from) {
             self.noise_terms -= candidate.noise_term(resolution);
             self.budget -= resolution.spent;
@@ -108,20 +108,20 @@ enum Room {
 }
 
 impl Room {
-    fn has(self, to: Standing) -> bool {
+    fn has(self, to: CandidateStatus) -> bool {
         match (self, to) {
             (Self::Any, _) => true,
-            (Self::Below(limit), Standing::Measured(index)) => index < limit,
+            (Self::Below(limit), CandidateStatus::Measured(index)) => index < limit,
             (Self::Below(_), _) => true,
             (Self::None, _) => false,
         }
     }
 
     /// Finer resolutions take more room, the probe least of all.
-    fn without(to: Standing) -> Self {
+    fn without(to: CandidateStatus) -> Self {
         match to {
-            Standing::Measured(index) => Self::Below(index),
-            Standing::ProbeOnly | Standing::Outside => Self::None,
+            CandidateStatus::Measured(index) => Self::Below(index),
+            CandidateStatus::ProbeOnly | CandidateStatus::Outside => Self::None,
         }
     }
 }
@@ -191,7 +191,7 @@ pub fn plan(
         // Without a choice some pair has less room than before: its next best move may fit.
         if let Some(chosen) = choose(ranked, (&model, now), options, moves.candidates, &mut rooms) {
             let candidate = &moves.candidates[chosen.candidate];
-            added += usize::from(candidate.standing == Standing::Outside);
+            added += usize::from(candidate.standing == CandidateStatus::Outside);
             model.grow(&candidate.clique(), &candidate.groups(chosen.to));
             moves.make(&chosen);
         }

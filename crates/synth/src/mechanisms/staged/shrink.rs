@@ -44,28 +44,28 @@ pub(super) fn shrunk(measured: &Measured, counts: &[f64]) -> Option<Measurement>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desk::{Desk, Release};
+    use crate::account::{Release, ReleaseAccount};
     use crate::mechanisms::block::{Block, BlockAxis};
     use crate::mechanisms::merge::Merges;
     use fhaim_domain::Domain;
     use fhaim_dp::Rho;
-    use fhaim_release::{Holders, Job, Phase};
+    use fhaim_release::{Holders, MechanismJob, Phase};
 
     /// A block of two attributes of `size` values, measured once with these values.
     fn measured(size: usize, value: impl Fn(usize) -> i64) -> Measured {
         let rho = Rho::from_f64_down(0.1).unwrap();
-        let job = Job::new(Domain::new(vec![size; 2]), rho, 1000);
+        let job = MechanismJob::new(Domain::new(vec![size; 2]), rho, 1000);
         let merges = Merges::new(&vec![1.0; size]);
         let axis = |attribute| BlockAxis::merged(attribute, &merges, size);
         let mut measured = Measured::new(Block::pair(axis(0), axis(1)));
-        let mut desk = Desk::new(&job);
+        let mut account = ReleaseAccount::new(&job);
         let statistic = measured.block.statistic();
-        let offer = desk.offer(statistic, 0.05, u64::MAX).unwrap().unwrap();
-        desk.ask(Phase::ONE_WAYS, vec![offer]).unwrap();
+        let offer = account.offer(statistic, 0.05, u64::MAX).unwrap().unwrap();
+        account.ask(Phase::ONE_WAYS, vec![offer]).unwrap();
         let cells = measured.block.statistic().cells();
         let answer: Vec<i64> = (0..cells).map(value).collect();
-        desk.settle(&[answer]).unwrap();
-        let release: &Release = &desk.settled()[0];
+        account.settle(&[answer]).unwrap();
+        let release: &Release = &account.settled()[0];
         measured.add(release, &Holders::default());
         measured
     }

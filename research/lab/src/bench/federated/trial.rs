@@ -6,10 +6,11 @@ use fhaim_domain::{Clique, Table};
 use fhaim_dp::{Rho, accounting};
 use fhaim_eval::{Boosted, BoostingOptions, auc, workload_error};
 use fhaim_federated::{
-    FederatedSource, Method, PooledRun, Setting, partition::partition, play, random_triples,
+    FederatedSetting, FederatedSource, Method, PooledRun, partition::partition, play,
+    random_triples,
 };
 use fhaim_lab_eval::likelihood;
-use fhaim_release::{Holders, Job, Run, Workload};
+use fhaim_release::{Holders, MechanismJob, MechanismRun, Workload};
 use fhaim_synth::{FittedModel, MechanismName};
 use rand::{SeedableRng, rngs::StdRng};
 use rand_chacha::ChaCha20Rng;
@@ -72,7 +73,7 @@ pub fn trial(
         .collect::<Result<_, _>>()
         .map_err(fhaim_domain::Error::from)?;
     let rho = accounting::rho(epsilon, DELTA)?;
-    let mut job = Job::new(table.domain().clone(), rho, seen.records() as u64);
+    let mut job = MechanismJob::new(table.domain().clone(), rho, seen.records() as u64);
     job.model_bytes = (arguments.model_mb * 1e6) as usize;
     job.workload = workload.clone();
     let mut noise = ChaCha20Rng::seed_from_u64(seed);
@@ -89,22 +90,22 @@ pub fn trial(
 fn make(
     contender: Contender,
     arguments: &FederatedArguments,
-    job: Job,
+    job: MechanismJob,
     (pooled, parties): (&Table, &[Table]),
     rng: &mut ChaCha20Rng,
 ) -> Result<Made, Error> {
-    let setting = |method| Setting {
+    let setting = |method| FederatedSetting {
         rounds: arguments.rounds,
         local_steps: arguments.local_steps,
         participation: arguments.participation,
         most_rounds: arguments.most_rounds.min(arguments.rounds),
         measure_share: arguments.measure_share,
-        ..Setting::new(job.clone(), method)
+        ..FederatedSetting::new(job.clone(), method)
     };
     match contender {
         Contender::Flaim(method) => federate(setting(method), parties, rng),
         Contender::Aim => {
-            let alone = Setting {
+            let alone = FederatedSetting {
                 participation: 1.0,
                 most_rounds: arguments.rounds,
                 local_steps: 1,
@@ -128,7 +129,11 @@ fn make(
     }
 }
 
-fn federate(setting: Setting, parties: &[Table], rng: &mut ChaCha20Rng) -> Result<Made, Error> {
+fn federate(
+    setting: FederatedSetting,
+    parties: &[Table],
+    rng: &mut ChaCha20Rng,
+) -> Result<Made, Error> {
     let mut server = fhaim_dp::fork(rng);
     let run = play(&Arc::new(setting), parties, rng, &mut server, &mut |_| {})?;
     let spent = run.ledgers.iter().map(|ledger| ledger.spent()).max();
@@ -144,7 +149,7 @@ fn federate(setting: Setting, parties: &[Table], rng: &mut ChaCha20Rng) -> Resul
 /// The default mechanism, asked for the pairs of the workload, over the sums of all parties, of whom so many are relied
 /// upon.
 fn stage(
-    mut job: Job,
+    mut job: MechanismJob,
     parties: &[Table],
     honest: u32,
     rng: &mut ChaCha20Rng,
@@ -161,7 +166,7 @@ fn stage(
     let machine = MechanismName::default().start(job.clone())?;
     let colluders = count - honest;
     let mut source = FederatedSource::new(parties, colluders, rng);
-    let run = Run::new(machine, job, Vec::new()).map_err(fhaim_synth::Error::from)?;
+    let run = MechanismRun::new(machine, job, Vec::new()).map_err(fhaim_synth::Error::from)?;
     let outcome = fhaim_synth::drive(run, &mut source, &mut |_| {})?;
     let spent = outcome.spent.checked_add(source.gaps());
     let spent = spent.filter(|&spent| spent <= rho);

@@ -8,7 +8,7 @@ use std::{
 use fhaim_api::job::JobState;
 use fhaim_domain::{Schema, Table};
 use fhaim_protocol::terms::Terms;
-use fhaim_sdk::{Client, Journal, NoiseSource, Source};
+use fhaim_sdk::{Client, Journal, NoiseSource, UploadSource};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde::Serialize;
 use uuid::Uuid;
@@ -149,12 +149,12 @@ pub async fn dataset(
     let table = generated(records, columns, seed)?;
     let terms = terms_of(&table)?;
     let made = client.create_dataset(Uuid::now_v7(), "load", terms).await?;
-    let source = Source {
+    let source = UploadSource {
         records: fhaim_sdk::Records::Table(Arc::new(table)),
         noise: NoiseSource::System,
         signer: None,
     };
-    let quiet = |_: fhaim_sdk::Progress| {};
+    let quiet = |_: fhaim_sdk::UploadProgress| {};
     client
         .upload(&made, &source, Journal::in_memory(), &quiet)
         .await?;

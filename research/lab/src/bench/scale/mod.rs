@@ -14,7 +14,7 @@ use std::{
 };
 
 use clap::{Args, ValueEnum};
-use fhaim_cli::shared::Upload;
+use fhaim_cli::shared::HolderUpload;
 use fhaim_files::progress::Progress;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ use super::rows::Rows;
 use crate::{
     args::megabytes,
     error::Error,
-    output::{Staged, print},
+    output::{StagedFile, print},
     size,
 };
 
@@ -57,7 +57,7 @@ pub struct ScaleArguments {
     pub columns: Vec<usize>,
     /// What the holder uploads (may be repeated)
     #[arg(long, value_name = "WHAT", default_values = ["counts", "records"])]
-    pub contribution: Vec<Upload>,
+    pub contribution: Vec<HolderUpload>,
     /// Privacy budget of a run
     #[arg(long, value_name = "E", default_value_t = 1.0)]
     pub epsilon: f64,
@@ -110,7 +110,7 @@ struct Figures {
 
 /// Runs all tables, those of a contribution and a width from the shortest to the longest.
 pub fn run(arguments: &ScaleArguments, progress: &Progress) -> Result<(), Error> {
-    let picture = arguments.picture.as_deref().map(Staged::create);
+    let picture = arguments.picture.as_deref().map(StagedFile::create);
     let picture = picture.transpose()?;
     let mut bench = Bench {
         arguments,
@@ -203,7 +203,7 @@ impl Bench<'_> {
     }
 }
 
-fn name(contribution: Upload) -> String {
+fn name(contribution: HolderUpload) -> String {
     let value = contribution.to_possible_value();
     value.map_or(String::new(), |value| value.get_name().to_owned())
 }

@@ -72,7 +72,7 @@ pub async fn insert_part(tx: &mut Tx, dataset: Uuid, part: &NewPart) -> Result<b
 
 /// A contribution as it is stored.
 #[derive(Clone, Copy, Debug)]
-pub struct Part {
+pub struct StoredPart {
     /// Its number within the dataset.
     pub number: u32,
     /// Whose it is, where the dataset has several holders.
@@ -93,7 +93,7 @@ pub struct Part {
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn parts(store: &Store, dataset: Uuid) -> Result<Vec<Part>, StoreError> {
+pub async fn parts(store: &Store, dataset: Uuid) -> Result<Vec<StoredPart>, StoreError> {
     parts_by(store.pool(), dataset).await
 }
 
@@ -101,14 +101,14 @@ pub async fn parts(store: &Store, dataset: Uuid) -> Result<Vec<Part>, StoreError
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn parts_in(tx: &mut Tx, dataset: Uuid) -> Result<Vec<Part>, StoreError> {
+pub async fn parts_in(tx: &mut Tx, dataset: Uuid) -> Result<Vec<StoredPart>, StoreError> {
     parts_by(&mut **tx, dataset).await
 }
 
 async fn parts_by(
     executor: impl sqlx::Executor<'_, Database = sqlx::Any>,
     dataset: Uuid,
-) -> Result<Vec<Part>, StoreError> {
+) -> Result<Vec<StoredPart>, StoreError> {
     let select = "SELECT contributions.*, (SELECT COUNT(*) FROM objects \
          WHERE objects.dataset = contributions.dataset \
          AND objects.contribution = contributions.number) AS present, (SELECT COUNT(*) FROM objects \
@@ -121,7 +121,7 @@ async fn parts_by(
         .await?;
     let part = |row: &Row| {
         let size = |column| rows::number(row, column);
-        Ok(Part {
+        Ok(StoredPart {
             number: rows::number(row, "number")?,
             owner: rows::some_parsed(row, "owner")?,
             layout: layout(size("chunks")?, size("stride")?),

@@ -18,8 +18,8 @@ use uuid::Uuid;
 
 pub use self::computed::{Prepared, lock_receipts, prepare, prepared, receipts, set_receipts};
 pub use self::contributions::{
-    Kept, NewPart, Part, complete, insert_part, is_complete, is_complete_in, is_part_complete,
-    lock, object, objects, objects_in, parts, parts_in, put_object,
+    Kept, NewPart, StoredPart, complete, insert_part, is_complete, is_complete_in,
+    is_part_complete, lock, object, objects, objects_in, parts, parts_in, put_object,
 };
 pub use self::deletion::{
     TakenBack, begin_deletion, begin_taking_back, deleting, finish_deletion, finish_taking_back,
@@ -39,7 +39,7 @@ pub struct Keys {
 
 /// An upload as it is stored.
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub struct StoredUpload {
     /// The dataset.
     pub dataset: Uuid,
     /// Its owner.
@@ -64,7 +64,7 @@ fn numbers(layout: Option<WireLayout>) -> (usize, usize) {
     layout.map_or((0, 0), |layout| (layout.chunks, layout.stride))
 }
 
-impl Stored {
+impl StoredUpload {
     fn from_row(row: &Row) -> Result<Self, StoreError> {
         Ok(Self {
             dataset: rows::parsed(row, "dataset")?,
@@ -106,12 +106,12 @@ fn blob(folder: &str, contribution: impl Display, object: &str, version: Uuid) -
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn find(store: &Store, dataset: Uuid) -> Result<Option<Stored>, StoreError> {
+pub async fn find(store: &Store, dataset: Uuid) -> Result<Option<StoredUpload>, StoreError> {
     let row = sqlx::query("SELECT * FROM uploads WHERE dataset = $1 AND deleting = 0")
         .bind(dataset.to_string())
         .fetch_optional(store.pool())
         .await?;
-    row.as_ref().map(Stored::from_row).transpose()
+    row.as_ref().map(StoredUpload::from_row).transpose()
 }
 
 /// Where the blobs of an owner's upload are, also while it is being deleted.
@@ -137,7 +137,7 @@ pub async fn folder(
 ///
 /// # Errors
 /// A failure of the store.
-pub async fn insert(tx: &mut Tx, stored: &Stored, bytes: u64) -> Result<bool, StoreError> {
+pub async fn insert(tx: &mut Tx, stored: &StoredUpload, bytes: u64) -> Result<bool, StoreError> {
     let dataset = stored.dataset.to_string();
     let (chunks, stride) = numbers(stored.layout);
     let inserted = sqlx::query(

@@ -11,7 +11,7 @@ use fhaim_api::keys::Receipt;
 use fhaim_api::problem::{MEDIA_TYPE, Problem, ProblemKind};
 use fhaim_api::upload::{Contribution, Upload, UploadState, WireLayout};
 use fhaim_domain::Table;
-use fhaim_release::{ReleaseRequest, Source};
+use fhaim_release::{ReleaseRequest, ReleaseSource};
 use fhaim_synth::PlaintextSource;
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;

@@ -3,7 +3,7 @@
 use super::super::pair::COARSE;
 use super::{Purpose, StagedMachine};
 use crate::Error;
-use crate::desk::Offer;
+use crate::account::Offer;
 use crate::mechanisms::score::Residual;
 
 /// Share of rho for the first look, the first part of a finer probe. The rest of the probe's share is spent
@@ -45,7 +45,7 @@ impl StagedMachine {
         for index in finer {
             let block = self.pairs[index].block_index(COARSE, &self.merges);
             let statistic = self.pairs[index].blocks[block].block.statistic();
-            if let Some(offer) = self.desk.offer(statistic, share, self.largest_units)? {
+            if let Some(offer) = self.account.offer(statistic, share, self.largest_units)? {
                 self.purposes.push(Purpose::Block(index, block));
                 offers.push(offer);
             }

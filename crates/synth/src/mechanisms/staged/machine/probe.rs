@@ -4,11 +4,11 @@ use fhaim_domain::Clique;
 
 use super::super::extent::{FINE_PROBE_SCALE, LARGEST_PROBE_SCALE, most_groups};
 use super::super::pair::{Pair, probe_scale};
-use super::super::plan::{Candidate, Resolution, Standing};
+use super::super::plan::{Candidate, CandidateStatus, Resolution};
 use super::look::FIRST_LOOK;
 use super::{NO_MODEL, Purpose, StagedMachine};
 use crate::Error;
-use crate::desk::{Offer, SLACK};
+use crate::account::{Offer, SLACK};
 use crate::mechanisms::block::{MAX_CENTRED, pair_cost};
 use crate::mechanisms::merge::Merges;
 use fhaim_release::WeightedPair;
@@ -75,7 +75,7 @@ impl StagedMachine {
             // One scale s for all: rho in proportion to f(k_a) f(k_b).
             let share = pair_cost(pair.plan.probe) / (2.0 * scale * scale);
             let statistic = pair.blocks[0].block.statistic();
-            if let Some(offer) = self.desk.offer(statistic, share, self.largest_units)? {
+            if let Some(offer) = self.account.offer(statistic, share, self.largest_units)? {
                 self.purposes.push(Purpose::Block(index, 0));
                 offers.push(offer);
             }
@@ -116,7 +116,7 @@ impl StagedMachine {
                     probe_rho: 0.0,
                     probe_resolved: self.resolved(pair.attributes, probe),
                     distance: 0.0,
-                    standing: Standing::Outside,
+                    standing: CandidateStatus::Outside,
                     beside: false,
                 };
                 Pair::new(plan, &self.merges)

@@ -7,11 +7,13 @@ use super::super::extent::{model_cells, stage_cells};
 use super::super::ladder::least_share;
 use super::super::options::STAGES;
 use super::super::pair::COARSE;
-use super::super::plan::{Candidate, Fixed, PlanOptions, Standing, best_gamma, plan, plan_beside};
+use super::super::plan::{
+    Candidate, CandidateStatus, Fixed, PlanOptions, best_gamma, plan, plan_beside,
+};
 use super::super::shares::worthwhile_shares;
 use super::{NO_MODEL, Purpose, StagedMachine};
 use crate::Error;
-use crate::desk::{Offer, SLACK};
+use crate::account::{Offer, SLACK};
 use crate::mechanisms::block::freedom;
 use crate::mechanisms::score::{Prior, Residual};
 
@@ -128,7 +130,7 @@ impl StagedMachine {
     /// Step 4, scores: sets the distance of every pair outside the model.
     fn score(&mut self) -> Result<(), Error> {
         let outside: Vec<usize> = (0..self.pairs.len())
-            .filter(|&i| self.pairs[i].plan.standing == Standing::Outside)
+            .filter(|&i| self.pairs[i].plan.standing == CandidateStatus::Outside)
             .filter(|&i| self.pairs[i].blocks[0].is_measured())
             .collect();
         let (residuals, marginals) = self.residuals(&outside)?;
@@ -160,7 +162,7 @@ impl StagedMachine {
         Fixed {
             noise_terms: ONE_WAY_WEIGHT * self.one_ways.weights.iter().sum::<f64>(),
             spent: self.one_ways.items.iter().map(|item| item.rho).sum(),
-            left: self.desk.left().to_f64(),
+            left: self.account.left().to_f64(),
         }
     }
 
@@ -207,7 +209,7 @@ impl StagedMachine {
         let unfinished = plan(&self.job.domain, &self.fixed(), &options, &mut candidates);
         for (pair, planned) in self.pairs.iter_mut().zip(candidates) {
             pair.plan = planned;
-            if pair.plan.standing == Standing::Outside {
+            if pair.plan.standing == CandidateStatus::Outside {
                 // It is scored anew before it can join.
                 pair.expected = Vec::new();
             }
@@ -217,7 +219,7 @@ impl StagedMachine {
 
     /// Step 4, measure: what the stage's budget buys.
     pub(super) fn ask_stage(&mut self, stage: u8) -> Result<Vec<Offer>, Error> {
-        let left = self.desk.left().to_f64() * (1.0 - SLACK);
+        let left = self.account.left().to_f64() * (1.0 - SLACK);
         let budget = if stage < STAGES {
             left * FIRST_STAGE_SHARE
         } else {
@@ -238,7 +240,7 @@ impl StagedMachine {
                 Purpose::Block(pair, block) => &self.pairs[pair].blocks[block],
             };
             let statistic = measured.block.statistic();
-            if let Some(offer) = self.desk.offer(statistic, share, self.largest_units)? {
+            if let Some(offer) = self.account.offer(statistic, share, self.largest_units)? {
                 offers.push(offer);
                 self.purposes.push(item.purpose);
             }
@@ -258,7 +260,7 @@ impl StagedMachine {
             })
             .collect();
         for (index, pair) in self.pairs.iter_mut().enumerate() {
-            let Standing::Measured(at) = pair.plan.standing else {
+            let CandidateStatus::Measured(at) = pair.plan.standing else {
                 continue;
             };
             let groups = pair.plan.resolutions[at].groups;

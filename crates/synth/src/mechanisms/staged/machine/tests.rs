@@ -19,14 +19,14 @@ fn answers(requests: &[ReleaseRequest], records: i64) -> Vec<Vec<i64>> {
 /// Whether a run on `records` records asks about any pair.
 fn asks_about_pairs(rho: f64, records: i64) -> bool {
     let rho = Rho::from_f64_down(rho).unwrap();
-    let job = Job::new(Domain::new(vec![3; 6]), rho, records as u64);
+    let job = MechanismJob::new(Domain::new(vec![3; 6]), rho, records as u64);
     let mut staged = StagedMachine::new(job, Staged::default()).unwrap();
     let (mut given, mut pairs) = (Vec::new(), false);
-    while let Next::Release(requests) = staged.step(&given).unwrap() {
+    while let MechanismStep::Release(requests) = staged.step(&given).unwrap() {
         pairs |= (requests.iter()).any(|r| matches!(r.statistic, Statistic::Product(..)));
         given = answers(&requests, records);
     }
-    let spent = staged.desk.spent().to_f64();
+    let spent = staged.account.spent().to_f64();
     assert!(spent > 0.98 * rho.to_f64(), "{spent} of {}", rho.to_f64());
     pairs
 }
@@ -44,11 +44,11 @@ fn a_probe_that_could_tell_nothing_is_left_out() {
 /// noise of the size that the probe has.
 fn blocks_of_noise(mechanism: Staged, seed: u64) -> usize {
     let rho = Rho::from_f64_down(0.01).unwrap();
-    let job = Job::new(Domain::new(vec![4; 12]), rho, 20_000);
+    let job = MechanismJob::new(Domain::new(vec![4; 12]), rho, 20_000);
     let mut staged = StagedMachine::new(job, mechanism).unwrap();
     let mut rng = StdRng::seed_from_u64(seed);
     let (mut given, mut blocks) = (Vec::new(), 0);
-    while let Next::Release(requests) = staged.step(&given).unwrap() {
+    while let MechanismStep::Release(requests) = staged.step(&given).unwrap() {
         if matches!(staged.state, State::Stage(_)) {
             let pairs = requests.iter();
             let pairs = pairs.filter(|r| matches!(r.statistic, Statistic::Product(..)));
@@ -98,11 +98,11 @@ fn mixture_prior_measures_fewer_blocks_of_noise_than_a_single_one() {
 /// the first two attributes are far from independent.
 fn asked_by_phase(linked: bool, seed: u64) -> Vec<(Phase, usize)> {
     let rho = Rho::from_f64_down(0.012).unwrap();
-    let job = Job::new(Domain::new(vec![4; 12]), rho, 20_000);
+    let job = MechanismJob::new(Domain::new(vec![4; 12]), rho, 20_000);
     let mut staged = StagedMachine::new(job, Staged::default()).unwrap();
     let mut rng = StdRng::seed_from_u64(seed);
     let (mut given, mut asked) = (Vec::new(), Vec::new());
-    while let Next::Release(requests) = staged.step(&given).unwrap() {
+    while let MechanismStep::Release(requests) = staged.step(&given).unwrap() {
         let of_pairs = |r: &&ReleaseRequest| matches!(r.statistic, Statistic::Product(..));
         let pairs = requests.iter().filter(of_pairs).count();
         asked.push((staged.progress().phase, pairs));
@@ -119,7 +119,7 @@ fn asked_by_phase(linked: bool, seed: u64) -> Vec<(Phase, usize)> {
             }
         }
     }
-    let spent = staged.desk.spent().to_f64();
+    let spent = staged.account.spent().to_f64();
     assert!(spent > 0.98 * rho.to_f64(), "{spent} of {}", rho.to_f64());
     asked
 }
@@ -138,14 +138,14 @@ fn the_rest_of_a_probe_is_asked_for_where_its_beginning_sees_something() {
 }
 
 /// Integers that a run asks for, on a table whose attributes all follow the first, and whether its probe was a fine one.
-fn asked_cells(job: &Job, released: i64) -> (usize, bool) {
+fn asked_cells(job: &MechanismJob, released: i64) -> (usize, bool) {
     let mut staged = StagedMachine::new(job.clone(), Staged::default()).unwrap();
     let (mut given, mut cells) = (Vec::new(), 0);
     loop {
         let requests = match staged.step(&given) {
-            Ok(Next::Release(requests)) => requests,
+            Ok(MechanismStep::Release(requests)) => requests,
             // No table has all of these answers.
-            Ok(Next::Done(_)) | Err(Error::Unfitted(_)) => break,
+            Ok(MechanismStep::Done(_)) | Err(Error::Unfitted(_)) => break,
             Err(error) => panic!("{error}"),
         };
         cells += requests.iter().map(|r| r.statistic.cells()).sum::<usize>();
@@ -166,7 +166,7 @@ fn a_run_never_asks_for_more_than_there_is_noise_for() {
     let (mut coarse, mut fine, mut nearest) = (0, 0, 0.0_f64);
     for sizes in [vec![2; 9], vec![4; 9], vec![10, 3, 5, 2, 2, 7, 4, 4]] {
         for bound in [200, 400, 800, 1_600, 3_200, 6_400] {
-            let job = Job::new(Domain::new(sizes.clone()), rho, bound);
+            let job = MechanismJob::new(Domain::new(sizes.clone()), rho, bound);
             let most = need(&job, &StagedOptions::default()).unwrap().cells;
             for released in [bound as i64 / 2, bound as i64, 2 * bound as i64] {
                 let (cells, is_fine) = asked_cells(&job, released);
@@ -189,7 +189,7 @@ fn a_run_never_asks_for_more_than_there_is_noise_for() {
 fn the_record_bound_says_how_much_noise_a_wide_table_takes() {
     let job = |bound| {
         let rho = Rho::from_f64_down(0.01).unwrap();
-        Job::new(Domain::new(vec![4; 100]), rho, bound)
+        MechanismJob::new(Domain::new(vec![4; 100]), rho, bound)
     };
     let options = StagedOptions::default();
     let cells = |bound| need(&job(bound), &options).unwrap().cells;

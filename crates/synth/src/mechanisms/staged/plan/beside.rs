@@ -4,7 +4,7 @@ use std::collections::BinaryHeap;
 
 use fhaim_domain::Domain;
 
-use super::{Candidate, Fixed, Move, Moves, PlanOptions, Room, Standing};
+use super::{Candidate, CandidateStatus, Fixed, Move, Moves, PlanOptions, Room};
 
 /// Plans for the pairs that [`super::plan`] left outside, or put beside the model before, since it has no room for them:
 /// what is measured of them stays beside it. The move with the largest fall of J over the cells of its pair, to the power
@@ -75,7 +75,8 @@ impl<'a> Plan<'a> {
             let own = table_cells(self.domain, candidate);
             self.cells.saturating_add(own) <= self.options.beside_cells
         };
-        let open = candidate.beside || (candidate.standing == Standing::Outside && has_room());
+        let open =
+            candidate.beside || (candidate.standing == CandidateStatus::Outside && has_room());
         open.then(|| self.moves.best(index, Room::Any)).flatten()
     }
 

@@ -8,7 +8,7 @@ use crate::mechanisms::score::MEAN_ABS;
 
 /// Where a pair stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum CandidateStatus {
     /// Not in the model.
     Outside,
     /// In the model with its probe alone.
@@ -17,7 +17,7 @@ pub enum Standing {
     Measured(usize),
 }
 
-impl Standing {
+impl CandidateStatus {
     /// Its place among a candidate's standings, of which each tells more apart than those before.
     pub(super) fn position(self) -> usize {
         match self {
@@ -57,7 +57,7 @@ pub struct Candidate {
     /// G: expected L1 distance from the model without the pair (unweighted).
     pub distance: f64,
     /// Where the pair stands; changed by the plan.
-    pub standing: Standing,
+    pub standing: CandidateStatus,
     /// Whether what is measured of it stays beside the model, which has no room for the pair; changed by the plan.
     pub beside: bool,
 }
@@ -69,12 +69,12 @@ impl Candidate {
 
     /// Groups that the model tells apart for the pair, in a standing. The probe of a pair in the
     /// model is fitted too.
-    pub(super) fn groups(&self, standing: Standing) -> [usize; 2] {
+    pub(super) fn groups(&self, standing: CandidateStatus) -> [usize; 2] {
         let [pa, pb] = self.probe;
         match standing {
-            Standing::Outside => [1, 1],
-            Standing::ProbeOnly => self.probe,
-            Standing::Measured(index) => {
+            CandidateStatus::Outside => [1, 1],
+            CandidateStatus::ProbeOnly => self.probe,
+            CandidateStatus::Measured(index) => {
                 let [ka, kb] = self.resolutions[index].groups;
                 [ka.max(pa), kb.max(pb)]
             }
@@ -82,16 +82,16 @@ impl Candidate {
     }
 
     /// What is measured of the pair, in a standing.
-    pub(super) fn measured_at(&self, standing: Standing) -> Option<&Resolution> {
+    pub(super) fn measured_at(&self, standing: CandidateStatus) -> Option<&Resolution> {
         match standing {
-            Standing::Measured(index) => Some(&self.resolutions[index]),
-            Standing::Outside | Standing::ProbeOnly => None,
+            CandidateStatus::Measured(index) => Some(&self.resolutions[index]),
+            CandidateStatus::Outside | CandidateStatus::ProbeOnly => None,
         }
     }
 
     /// Adds the pair to a model's graph, in a standing.
-    pub(super) fn join(&self, standing: Standing, graph: &mut ModelGraph) {
-        if standing != Standing::Outside && !self.beside {
+    pub(super) fn join(&self, standing: CandidateStatus, graph: &mut ModelGraph) {
+        if standing != CandidateStatus::Outside && !self.beside {
             let groups = self.groups(standing);
             (self.attributes.iter().zip(groups)).for_each(|(&a, k)| graph.refine(a, k));
             graph.add(&self.clique());
@@ -105,16 +105,16 @@ impl Candidate {
     }
 
     /// What the pair itself adds to J, in a standing.
-    pub(super) fn own_term(&self, standing: Standing, beta: f64) -> f64 {
+    pub(super) fn own_term(&self, standing: CandidateStatus, beta: f64) -> f64 {
         match standing {
-            Standing::Outside => self.weight * self.distance,
-            Standing::ProbeOnly => {
+            CandidateStatus::Outside => self.weight * self.distance,
+            CandidateStatus::ProbeOnly => {
                 let [ka, kb] = self.probe;
                 let noise = MEAN_ABS * freedom(ka) * freedom(kb) / (2.0 * self.probe_rho).sqrt();
                 let hidden = (1.0 - self.probe_resolved).max(0.0);
                 self.weight * (beta * noise + self.distance * hidden.sqrt())
             }
-            Standing::Measured(index) => {
+            CandidateStatus::Measured(index) => {
                 let hidden = (1.0 - self.resolutions[index].resolved).max(0.0);
                 self.weight * self.distance * hidden.sqrt()
             }

@@ -4,13 +4,13 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use super::candidate::block_cells;
-use super::{Candidate, Fixed, PlanOptions, Room, Standing, State};
+use super::{Candidate, CandidateStatus, Fixed, PlanOptions, Room, State};
 
 /// A pair's best move.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Move {
     pub candidate: usize,
-    pub to: Standing,
+    pub to: CandidateStatus,
     /// How much it lowers J.
     pub fall: f64,
     /// Cells of the pair's table in the model: the least the model is taken to grow.
@@ -44,7 +44,7 @@ impl Eq for Move {}
 /// A standing on offer to a candidate, with what does not depend on the others.
 #[derive(Clone, Copy, Debug)]
 struct Offered {
-    standing: Standing,
+    standing: CandidateStatus,
     /// What the pair itself adds to J.
     own: f64,
     least_growth: f64,
@@ -79,8 +79,8 @@ impl<'a> Moves<'a> {
         let mut first = Vec::with_capacity(candidates.len());
         for candidate in candidates.iter() {
             first.push(offered.len());
-            let measured = (0..candidate.resolutions.len()).map(Standing::Measured);
-            let standings = [Standing::Outside, Standing::ProbeOnly];
+            let measured = (0..candidate.resolutions.len()).map(CandidateStatus::Measured);
+            let standings = [CandidateStatus::Outside, CandidateStatus::ProbeOnly];
             offered.extend(standings.into_iter().chain(measured).map(|standing| {
                 let [ka, kb] = candidate.groups(standing);
                 let least_growth = ka as f64 * kb as f64;
@@ -151,7 +151,7 @@ impl<'a> Moves<'a> {
         };
         match to.kind {
             // What is measured of the pair already would no longer be.
-            _ if matches!(candidate.standing, Standing::Measured(_)) => noise(),
+            _ if matches!(candidate.standing, CandidateStatus::Measured(_)) => noise(),
             Some(kind) => {
                 if self.noises[kind].is_nan() {
                     self.noises[kind] = noise();

@@ -12,7 +12,7 @@ fn defined(fixed: &Fixed, beta: f64, candidates: &[Candidate]) -> f64 {
     let mut own = 0.0;
     for c in candidates {
         own += c.own_term(c.standing, beta);
-        if let Standing::Measured(i) = c.standing {
+        if let CandidateStatus::Measured(i) = c.standing {
             terms += c.noise_term(&c.resolutions[i]);
             budget += c.resolutions[i].spent;
         }
@@ -34,7 +34,7 @@ fn candidate(attributes: [usize; 2], distance: f64) -> Candidate {
         probe_rho: 0.001,
         probe_resolved: 0.6,
         distance,
-        standing: Standing::Outside,
+        standing: CandidateStatus::Outside,
         beside: false,
     }
 }
@@ -76,12 +76,12 @@ fn plans_end_where_no_single_move_lowers_the_objective() {
     assert!(after < before);
     for i in 0..candidates.len() {
         let first = match candidates[i].standing {
-            Standing::Measured(at) => at + 1,
+            CandidateStatus::Measured(at) => at + 1,
             _ => 0,
         };
         for to in first..3 {
             let mut other = candidates.clone();
-            other[i].standing = Standing::Measured(to);
+            other[i].standing = CandidateStatus::Measured(to);
             assert!(defined(&FIXED, 0.85, &other) >= after - 1e-9);
         }
     }
@@ -95,12 +95,12 @@ fn the_first_move_is_the_best_by_brute_force() {
     let start = defined(&FIXED, options.beta, &candidates);
     let graph = ModelGraph::unrefined(domain.len());
     let now = graph.cells().unwrap();
-    let mut best = (0.0, 0, Standing::Outside);
+    let mut best = (0.0, 0, CandidateStatus::Outside);
     for i in 0..candidates.len() {
         // The rank is of a pair's best standing.
-        let standings = [Standing::ProbeOnly]
+        let standings = [CandidateStatus::ProbeOnly]
             .into_iter()
-            .chain((0..3).map(Standing::Measured));
+            .chain((0..3).map(CandidateStatus::Measured));
         for to in standings {
             let mut other = candidates.clone();
             other[i].standing = to;
@@ -129,9 +129,9 @@ fn the_first_move_is_the_best_by_brute_force() {
 #[test]
 fn the_objective_is_what_it_is_defined_as() {
     let mut candidates = all_candidates();
-    candidates[1].standing = Standing::ProbeOnly;
-    candidates[2].standing = Standing::Measured(0);
-    candidates[4].standing = Standing::Measured(2);
+    candidates[1].standing = CandidateStatus::ProbeOnly;
+    candidates[2].standing = CandidateStatus::Measured(0);
+    candidates[4].standing = CandidateStatus::Measured(2);
     let (own, definition) = (
         objective(&FIXED, 0.85, &candidates),
         defined(&FIXED, 0.85, &candidates),
@@ -195,19 +195,19 @@ fn the_caps_hold_and_members_stay() {
     let domain = Domain::new(vec![6; 5]);
     for (cells, block_cells) in [(100, usize::MAX), (300, 20), (1 << 20, 1)] {
         let mut candidates = all_candidates();
-        candidates[3].standing = Standing::ProbeOnly;
+        candidates[3].standing = CandidateStatus::ProbeOnly;
         let mut options = options(cells);
         options.block_cells = block_cells;
         plan(&domain, &FIXED, &options, &mut candidates);
-        assert_ne!(candidates[3].standing, Standing::Outside);
+        assert_ne!(candidates[3].standing, CandidateStatus::Outside);
         let mut graph = ModelGraph::unrefined(domain.len());
         let mut released = 0;
         for c in candidates
             .iter()
-            .filter(|c| c.standing != Standing::Outside)
+            .filter(|c| c.standing != CandidateStatus::Outside)
         {
             c.join(c.standing, &mut graph);
-            if let Standing::Measured(i) = c.standing {
+            if let CandidateStatus::Measured(i) = c.standing {
                 released += super::block_cells(&c.resolutions[i]);
             }
         }
@@ -222,7 +222,11 @@ fn pairs_that_score_nothing_are_left_out() {
     let mut candidates = all_candidates();
     candidates.iter_mut().for_each(|c| c.distance = 0.0);
     plan(&domain, &FIXED, &options(1 << 20), &mut candidates);
-    assert!(candidates.iter().all(|c| c.standing == Standing::Outside));
+    assert!(
+        candidates
+            .iter()
+            .all(|c| c.standing == CandidateStatus::Outside)
+    );
 }
 
 /// What the model has no room for is measured beside it, and the model is as it would be without.
@@ -234,7 +238,7 @@ fn pairs_without_room_are_planned_beside_the_model() {
     let mut inside = all_candidates();
     assert!(!plan(&domain, &fixed, &options, &mut inside));
     let left: Vec<usize> = (0..inside.len())
-        .filter(|&i| inside[i].standing == Standing::Outside)
+        .filter(|&i| inside[i].standing == CandidateStatus::Outside)
         .collect();
     assert!(!left.is_empty() && left.len() < inside.len());
     let mut both = inside.clone();
@@ -244,7 +248,7 @@ fn pairs_without_room_are_planned_beside_the_model() {
     assert!((1..=3).contains(&beside), "{beside}");
     for (i, (candidate, before)) in both.iter().zip(&inside).enumerate() {
         if candidate.beside {
-            assert!(left.contains(&i) && candidate.standing != Standing::Outside);
+            assert!(left.contains(&i) && candidate.standing != CandidateStatus::Outside);
         } else {
             assert_eq!(candidate, before);
         }

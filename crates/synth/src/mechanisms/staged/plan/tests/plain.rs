@@ -5,7 +5,7 @@ use rand::{Rng, SeedableRng, rngs::StdRng};
 use super::*;
 
 /// A move, its fall and the least growth of the model.
-type PlainMove = (usize, Standing, f64, f64);
+type PlainMove = (usize, CandidateStatus, f64, f64);
 
 fn best_of(
     state: &State,
@@ -19,11 +19,11 @@ fn best_of(
     }
     let before = state.noise(options.beta) + candidate.own_term(from, options.beta);
     let first = match from {
-        Standing::Measured(at) => at + 1,
-        Standing::Outside | Standing::ProbeOnly => 0,
+        CandidateStatus::Measured(at) => at + 1,
+        CandidateStatus::Outside | CandidateStatus::ProbeOnly => 0,
     };
-    let probe_only = (from == Standing::Outside).then_some(Standing::ProbeOnly);
-    let measured = (first..candidate.resolutions.len()).map(Standing::Measured);
+    let probe_only = (from == CandidateStatus::Outside).then_some(CandidateStatus::ProbeOnly);
+    let measured = (first..candidate.resolutions.len()).map(CandidateStatus::Measured);
     let mut best: Option<PlainMove> = None;
     for to in probe_only.into_iter().chain(measured) {
         let moved = state.moved(candidate, from, to);
@@ -99,7 +99,7 @@ pub(super) fn plain_plan(
         let chosen = plain_choice(&moves, &graph, options, candidates, &mut rooms);
         if let Some((index, to, ..)) = chosen {
             let candidate = &mut candidates[index];
-            added += usize::from(candidate.standing == Standing::Outside);
+            added += usize::from(candidate.standing == CandidateStatus::Outside);
             state = state.moved(candidate, candidate.standing, to);
             candidate.standing = to;
             candidate.join(to, &mut graph);
@@ -120,11 +120,12 @@ fn drawn(rng: &mut StdRng, domain: &Domain) -> Vec<Candidate> {
         }
         candidate.weight = [1.0, 1.0, 2.0][rng.random_range(0..3)];
         candidate.standing = match rng.random_range(0..20) {
-            0 => Standing::ProbeOnly,
-            1 => Standing::Measured(rng.random_range(0..2)),
-            _ => Standing::Outside,
+            0 => CandidateStatus::ProbeOnly,
+            1 => CandidateStatus::Measured(rng.random_range(0..2)),
+            _ => CandidateStatus::Outside,
         };
-        candidate.beside = candidate.standing != Standing::Outside && rng.random_range(0..2) > 0;
+        candidate.beside =
+            candidate.standing != CandidateStatus::Outside && rng.random_range(0..2) > 0;
         candidate
     };
     pairs.into_iter().map(draw).collect()
@@ -154,7 +155,7 @@ fn plans_are_those_of_a_plain_loop() {
         assert_eq!(quick, plain, "{round}");
         members += quick
             .iter()
-            .filter(|c| c.standing != Standing::Outside)
+            .filter(|c| c.standing != CandidateStatus::Outside)
             .count();
     }
     assert!(members > 500, "{members}");

@@ -65,7 +65,9 @@ fn plans_of_wide_tables_are_those_of_a_plain_loop() {
         while plan(&domain, &fixed, &options, &mut candidates) {}
         let planned = start.elapsed().as_secs_f64() - weighed;
         let members = candidates.iter();
-        let members = members.filter(|c| c.standing != Standing::Outside).count();
+        let members = members
+            .filter(|c| c.standing != CandidateStatus::Outside)
+            .count();
         eprintln!(
             "{columns} columns: exponent {} in {weighed:.2} s, {members} pairs in {planned:.2} s",
             options.gamma

@@ -1,4 +1,4 @@
-//! What a key service of a panel must not lose of a dataset: runs, promises and debits.
+//! What a key service of a committee must not lose of a dataset: runs, promises and debits.
 //!
 //! **All judge, then all debit.** A service that would release a batch promises it: it says so to all,
 //! and from then on will not have the batch's releases under any other request. It debits once every
@@ -10,10 +10,10 @@
 //! its share, so they are paid for.
 
 use crate::Error;
+use crate::committee::member::{Assignment, Promised};
 use crate::crypto::chain::{Act, Freeze};
-use crate::crypto::history::{Begun, Link, Standing};
+use crate::crypto::history::{Begun, ChainLink, ChainState};
 use crate::crypto::judge::{Replay, Rules, assess};
-use crate::panel::seat::{Assignment, Promised};
 use crate::request::{DecryptRequest, JobId};
 use crate::window::Window;
 use fhaim_dp::Ledger;
@@ -21,16 +21,16 @@ use fhaim_dp::Ledger;
 /// A key service's state for one dataset: to be stored as soon as it has changed, before anything
 /// that follows from it is sent.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct SharedDatasetState {
     rules: Rules,
     services: usize,
-    standing: Standing,
-    dockets: Vec<Docket>,
+    standing: ChainState,
+    run_records: Vec<RunRecord>,
 }
 
 /// One run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Docket {
+pub struct RunRecord {
     window: Window,
     ledger: Ledger,
     promise: Option<Promise>,
@@ -46,7 +46,7 @@ struct Promise {
     by: Vec<bool>,
 }
 
-impl Docket {
+impl RunRecord {
     /// The run's window, with all that was debited placed.
     pub fn window(&self) -> &Window {
         &self.window
@@ -73,7 +73,7 @@ impl Docket {
     /// # Errors
     /// [`Error::Stored`] for acts that are no releases of the run, or do not fit it.
     pub fn read(
-        record: &Record,
+        record: &SharedDatasetState,
         job: JobId,
         acts: impl IntoIterator<Item = Act>,
         promised: Option<[u8; 32]>,
@@ -118,50 +118,50 @@ impl Docket {
     }
 }
 
-impl Record {
+impl SharedDatasetState {
     /// Of a dataset without a run, whose key so many services share.
     pub fn new(rules: Rules, services: usize) -> Self {
         Self {
-            standing: Standing::new(rules.dataset),
+            standing: ChainState::new(rules.dataset),
             rules,
             services,
-            dockets: Vec::new(),
+            run_records: Vec::new(),
         }
     }
 
     /// Of a stored dataset, without its runs: each is added by [`Record::restore`].
-    pub fn read(rules: Rules, services: usize, standing: Standing) -> Self {
+    pub fn read(rules: Rules, services: usize, standing: ChainState) -> Self {
         Self {
             rules,
             services,
             standing,
-            dockets: Vec::new(),
+            run_records: Vec::new(),
         }
     }
 
     /// Adds a run that was [read](Docket::read).
-    pub fn restore(&mut self, docket: Docket) {
-        self.dockets.push(docket);
+    pub fn restore(&mut self, run_record: RunRecord) {
+        self.run_records.push(run_record);
     }
 
     /// Where the dataset's chain is.
-    pub fn standing(&self) -> &Standing {
+    pub fn standing(&self) -> &ChainState {
         &self.standing
     }
 
     /// The same, to note keys, signatures and withdrawals in.
-    pub fn standing_mut(&mut self) -> &mut Standing {
+    pub fn standing_mut(&mut self) -> &mut ChainState {
         &mut self.standing
     }
 
     /// The run of a job.
-    pub fn docket(&self, job: JobId) -> Option<&Docket> {
-        self.dockets.iter().find(|d| d.window.job() == job)
+    pub fn run_record(&self, job: JobId) -> Option<&RunRecord> {
+        self.run_records.iter().find(|d| d.window.job() == job)
     }
 
-    fn docket_mut(&mut self, job: JobId) -> Result<&mut Docket, Error> {
-        let docket = self.dockets.iter_mut().find(|d| d.window.job() == job);
-        docket.ok_or(Error::Early)
+    fn run_record_mut(&mut self, job: JobId) -> Result<&mut RunRecord, Error> {
+        let run_record = self.run_records.iter_mut().find(|d| d.window.job() == job);
+        run_record.ok_or(Error::Early)
     }
 
     /// The run of a job; a job that has none is given the next one. For the first service.
@@ -171,8 +171,8 @@ impl Record {
     pub fn assign(&mut self, job: JobId, upload: [u8; 32]) -> Result<Begun, Error> {
         let begun = self.standing.begin(&self.rules, job, upload)?;
         if begun.link.is_some() {
-            let docket = Docket::new(&self.rules, job, begun.run);
-            self.dockets.push(docket);
+            let run_record = RunRecord::new(&self.rules, job, begun.run);
+            self.run_records.push(run_record);
         }
         Ok(begun)
     }
@@ -186,9 +186,9 @@ impl Record {
         let &Assignment { job, run, upload } = assignment;
         let next = self.standing.jobs().len();
         match self.standing.run(job) {
-            Some(known) if known != run => return Err(Error::Panel("the job has another run")),
+            Some(known) if known != run => return Err(Error::Committee("the job has another run")),
             None if run as usize > next => return Err(Error::Early),
-            None if next > run as usize => return Err(Error::Panel("another job has the run")),
+            None if next > run as usize => return Err(Error::Committee("another job has the run")),
             _ => {}
         }
         self.assign(job, upload)
@@ -209,11 +209,11 @@ impl Record {
     ) -> Result<(), Error> {
         self.standing.check_open()?;
         let (rules, services) = (self.rules.clone(), self.services);
-        let docket = self.docket_mut(request.job)?;
-        if docket.is_shared(digest) {
+        let run_record = self.run_record_mut(request.job)?;
+        if run_record.is_shared(digest) {
             return Ok(());
         }
-        if let Some(promise) = &docket.promise {
+        if let Some(promise) = &run_record.promise {
             return match promise.request == *digest {
                 true => Ok(()),
                 false => Err(Error::Request(
@@ -221,7 +221,7 @@ impl Record {
                 )),
             };
         }
-        let grant = assess(&docket.window, &docket.ledger, &rules, request)?;
+        let grant = assess(&run_record.window, &run_record.ledger, &rules, request)?;
         if grant.is_none() {
             return Err(Error::Request("another request had these releases"));
         }
@@ -229,8 +229,8 @@ impl Record {
             self.standing.freeze(Freeze::Witness)?;
             return Err(Error::Frozen(Freeze::Witness));
         }
-        let docket = self.docket_mut(request.job)?;
-        docket.promise = Some(Promise {
+        let run_record = self.run_record_mut(request.job)?;
+        run_record.promise = Some(Promise {
             request: *digest,
             by: vec![false; services],
         });
@@ -242,16 +242,18 @@ impl Record {
     /// # Errors
     /// [`Error::Early`] before this service has; [`Error::Panel`] where it has promised another.
     pub fn hear(&mut self, promised: &Promised) -> Result<(), Error> {
-        let docket = self.docket_mut(promised.job)?;
-        if docket.is_shared(&promised.request) {
+        let run_record = self.run_record_mut(promised.job)?;
+        if run_record.is_shared(&promised.request) {
             return Ok(());
         }
-        let promise = docket.promise.as_mut().ok_or(Error::Early)?;
+        let promise = run_record.promise.as_mut().ok_or(Error::Early)?;
         if promise.request != promised.request {
-            return Err(Error::Panel("another service promised another request"));
+            return Err(Error::Committee("another service promised another request"));
         }
         let by = promise.by.get_mut(promised.service);
-        *by.ok_or(Error::Panel("a sender that the panel does not have"))? = true;
+        *by.ok_or(Error::Committee(
+            "a sender that the committee does not have",
+        ))? = true;
         Ok(())
     }
 
@@ -262,10 +264,10 @@ impl Record {
     /// [`Error::Early`] while a promise is missing; [`Error::Frozen`].
     pub fn check_promised(&self, job: JobId, digest: &[u8; 32]) -> Result<(), Error> {
         self.standing.check_open()?;
-        let docket = self.docket(job).ok_or(Error::Early)?;
-        let promise = docket.promise.as_ref().filter(|p| p.request == *digest);
+        let run_record = self.run_record(job).ok_or(Error::Early)?;
+        let promise = run_record.promise.as_ref().filter(|p| p.request == *digest);
         let by_all = promise.is_some_and(|promise| promise.by.iter().all(|&by| by));
-        match by_all || docket.is_shared(digest) {
+        match by_all || run_record.is_shared(digest) {
             true => Ok(()),
             false => Err(Error::Early),
         }
@@ -279,14 +281,14 @@ impl Record {
         &mut self,
         request: &DecryptRequest<C>,
         digest: &[u8; 32],
-    ) -> Result<Option<Link>, Error> {
+    ) -> Result<Option<ChainLink>, Error> {
         self.check_promised(request.job, digest)?;
         let rules = self.rules.clone();
-        let docket = self.docket_mut(request.job)?;
-        if docket.is_shared(digest) {
+        let run_record = self.run_record_mut(request.job)?;
+        if run_record.is_shared(digest) {
             return Ok(None);
         }
-        let grant = assess(&docket.window, &docket.ledger, &rules, request)?;
+        let grant = assess(&run_record.window, &run_record.ledger, &rules, request)?;
         let grant = grant.ok_or(Error::Request("another request had these releases"))?;
         let act = Act::Released {
             job: request.job,
@@ -294,10 +296,10 @@ impl Record {
             answers: *digest,
         };
         let link = self.standing.append(act)?;
-        let docket = self.docket_mut(request.job)?;
-        grant.take(&mut docket.window, &mut docket.ledger);
-        docket.promise = None;
-        docket.shared.push(*digest);
+        let run_record = self.run_record_mut(request.job)?;
+        grant.take(&mut run_record.window, &mut run_record.ledger);
+        run_record.promise = None;
+        run_record.shared.push(*digest);
         Ok(Some(link))
     }
 

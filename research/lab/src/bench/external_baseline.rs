@@ -12,7 +12,7 @@ use std::thread;
 use fhaim_domain::{Clique, Table};
 use serde::{Deserialize, Serialize};
 
-use super::trial::Setting;
+use super::trial::TrialSetting;
 use crate::error::Error;
 
 /// By how much the shares of a marginal may miss 1 in sum: programs may compute in single precision.
@@ -85,7 +85,7 @@ impl Program {
         &self,
         seen: &Table,
         pairs: &[Clique],
-        setting: &Setting,
+        setting: &TrialSetting,
         (rho, seed): (f64, u64),
     ) -> Result<Answer, Error> {
         let sizes = seen.domain().sizes();
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use crate::bench::families::Family;
 
-    const SETTING: Setting = Setting {
+    const SETTING: TrialSetting = TrialSetting {
         epsilon: 1.0,
         delta: 1e-9,
         model_bytes: 1 << 20,

@@ -10,14 +10,14 @@ const MOST_RHO: f64 = 50.0;
 
 /// A budget: nothing is looked at that it has not paid for.
 #[derive(Clone, Debug)]
-pub struct Purse {
+pub struct DraftBudget {
     epsilon: f64,
     budget: Rho,
     spent: Rho,
 }
 
-impl Purse {
-    /// A purse of the rho that (epsilon, delta) is worth.
+impl DraftBudget {
+    /// A draft_budget of the rho that (epsilon, delta) is worth.
     ///
     /// # Errors
     /// [`Error::Privacy`] where either is out of range.
@@ -72,12 +72,12 @@ impl Purse {
 
 /// Discrete Gaussian noise for counts of which one record moves one, by one.
 #[derive(Clone, Copy, Debug)]
-pub struct Noise {
+pub struct CountNoise {
     scale: u64,
     gaussian: DiscreteGaussian,
 }
 
-impl Noise {
+impl CountNoise {
     /// The least integer scale at which such counts cost at most `share`.
     ///
     /// # Errors

@@ -21,7 +21,7 @@
 //!
 //! so (b, k) is the key. It cannot be expanded from a seed: k is a sum of errors, too.
 
-use super::{Common, KeyShare, Switch};
+use super::{CommonRandomness, KeyShare, Switch};
 use crate::error::{Error, Result};
 use crate::scheme::evaluation_keys::EvaluationKeys;
 use crate::scheme::params::Parameters;
@@ -63,7 +63,7 @@ pub struct SecondRound {
 #[derive(Clone, Debug)]
 pub struct RoundSums {
     params: Parameters,
-    common: Common,
+    common: CommonRandomness,
     /// The names of the upload keys, that of the joint key last.
     ids: Vec<UploadKeyId>,
     sums: FirstRound,
@@ -74,7 +74,7 @@ impl KeyShare {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for a number of holders that no roster has.
-    pub fn first_round(&self, common: &Common) -> Result<FirstRound> {
+    pub fn first_round(&self, common: &CommonRandomness) -> Result<FirstRound> {
         let ring = self.params.ring();
         let shape = common.shape;
         let rng = &mut self.root.generator(b"first round", &[&common.seed]);
@@ -108,7 +108,7 @@ impl KeyShare {
     }
 
     /// The u_i of a square's key.
-    fn ephemeral(&self, common: &Common, switch: Switch) -> Result<Zeroizing<Vec<u64>>> {
+    fn ephemeral(&self, common: &CommonRandomness, switch: Switch) -> Result<Zeroizing<Vec<u64>>> {
         let context: [&[u8]; 2] = [&common.seed, &switch.label()];
         let rng = &mut self.root.generator(b"ephemeral", &context);
         Ok(full_transform(self.params.ring(), &small(rng)?))
@@ -171,7 +171,11 @@ impl RoundSums {
     /// # Errors
     /// [`Error::Mismatch`] for another number of messages than shares, and for messages under other
     /// parameters or for another roster.
-    pub fn new(params: &Parameters, common: &Common, messages: &[FirstRound]) -> Result<Self> {
+    pub fn new(
+        params: &Parameters,
+        common: &CommonRandomness,
+        messages: &[FirstRound],
+    ) -> Result<Self> {
         let shape = common.shape;
         let (first, rest) = all_of(params, messages)?;
         let (linear, squares) = rounds(shape);

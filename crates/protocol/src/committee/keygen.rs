@@ -23,22 +23,22 @@
 //! nothing before [`KeyGeneration::made`]: then whoever stops begins another attempt, with another share, and no
 //! store that was set back has part of one.
 
+use super::member::CommitteeMember;
 use super::message::{Message, Step, write};
-use super::seat::Seat;
-use super::{Panel, ServiceKey};
+use super::{KeyCommittee, ServiceSigningKey};
 use crate::Error;
-use fhaim_he::key_sharing::{Common, FirstRound, KeyShare, RoundSums, SecondRound};
+use fhaim_he::key_sharing::{CommonRandomness, FirstRound, KeyShare, RoundSums, SecondRound};
 use fhaim_he::{EvaluationKeys, Parameters, PublicKey, RosterShape};
 use sha2::{Digest, Sha256};
 
 /// What one service knows of a key generation under way.
 pub struct KeyGeneration {
-    panel: Panel,
+    committee: KeyCommittee,
     /// The roster whose upload keys are made with the dataset's.
     shape: Option<RosterShape>,
     number: usize,
     share: KeyShare,
-    key: ServiceKey,
+    key: ServiceSigningKey,
     step: Step,
     /// Digest of all messages of the steps before.
     seen: [u8; 32],
@@ -49,7 +49,7 @@ pub struct KeyGeneration {
     commitments: Vec<[u8; 32]>,
     /// What this service commits to now, or reveals.
     reveals: Vec<u8>,
-    common: Option<Common>,
+    common: Option<CommonRandomness>,
     sums: Option<RoundSums>,
     keys: Option<Keys>,
     done: bool,
@@ -100,7 +100,7 @@ pub enum Taken {
 /// What a service has of a key that was made.
 #[derive(Debug)]
 pub struct SplitKey {
-    pub(super) seat: Seat,
+    pub(super) member: CommitteeMember,
     public: PublicKey,
     evaluation: EvaluationKeys,
 }
@@ -117,30 +117,30 @@ impl SplitKey {
     }
 
     /// What decryption takes of it.
-    pub fn seat(&self) -> &Seat {
-        &self.seat
+    pub fn member(&self) -> &CommitteeMember {
+        &self.member
     }
 }
 
 impl KeyGeneration {
-    /// Begins one, for the service of the panel that signs with `key`. The share must be new: one that
+    /// Begins one, for the service of the committee that signs with `key`. The share must be new: one that
     /// took part in another attempt is to be thrown away. `shape` is that of the terms' roster, if they have one.
     ///
     /// # Errors
-    /// [`Error::Panel`] for a key that the panel does not have, and a share of another number.
+    /// [`Error::Panel`] for a key that the committee does not have, and a share of another number.
     pub fn new(
-        panel: Panel,
+        committee: KeyCommittee,
         shape: Option<RosterShape>,
         share: KeyShare,
-        key: ServiceKey,
+        key: ServiceSigningKey,
     ) -> Result<Self, Error> {
-        panel.check_params(share.params())?;
-        let number = panel.number_of(&key.public())?;
+        committee.check_params(share.params())?;
+        let number = committee.number_of(&key.public())?;
         Ok(Self {
             shape,
-            received: vec![None; panel.services().len()],
-            seen: *panel.context(),
-            panel,
+            received: vec![None; committee.services().len()],
+            seen: *committee.context(),
+            committee,
             number,
             reveals: share.contribution().to_vec(),
             share,
@@ -170,7 +170,7 @@ impl KeyGeneration {
 
     /// The services whose message of this step is missing.
     pub fn missing(&self) -> impl Iterator<Item = &str> {
-        let services = self.panel.services().iter().zip(&self.received);
+        let services = self.committee.services().iter().zip(&self.received);
         let missing = services.filter(|(_, received)| received.is_none() && !self.done);
         missing.map(|(service, _)| service.name.as_str())
     }
@@ -185,7 +185,7 @@ impl KeyGeneration {
         if self.done {
             return Ok(None);
         }
-        let committed = |step| commitment(&self.panel, step, self.number, &self.reveals);
+        let committed = |step| commitment(&self.committee, step, self.number, &self.reveals);
         let body = match self.step {
             Step::SeedCommitment => committed(Step::Seed).to_vec(),
             Step::FirstCommitment => committed(Step::First).to_vec(),
@@ -196,7 +196,7 @@ impl KeyGeneration {
         };
         let place = (self.step, self.number);
         Ok(Some(write(
-            &self.panel,
+            &self.committee,
             &self.key,
             place,
             &self.seen,
@@ -215,12 +215,12 @@ impl KeyGeneration {
     /// bytes that are no message of this key generation; [`Error::Deviation`], with its sender, for one
     /// that breaks the protocol: nothing is taken of it, and unless the right one comes, no key is made.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Taken, Error> {
-        let message = Message::read(&self.panel, bytes)?;
+        let message = Message::read(&self.committee, bytes)?;
         if !Step::GENERATION.contains(&message.step) {
-            return Err(Error::Panel("a message of a decryption"));
+            return Err(Error::Committee("a message of a decryption"));
         }
         if message.step < self.step || self.done {
-            let at = message.step as usize * self.panel.services().len() + message.sender;
+            let at = message.step as usize * self.committee.services().len() + message.sender;
             return self.repeated(&message, self.taken.get(at).copied());
         }
         if message.step > self.step {
@@ -232,10 +232,10 @@ impl KeyGeneration {
         }
         if message.seen != self.seen {
             let what = "has other messages of the steps before";
-            return Err(self.panel.deviation(message.sender, what));
+            return Err(self.committee.deviation(message.sender, what));
         }
         if message.sender == self.number && self.message()?.as_deref() != Some(bytes) {
-            return Err(Error::Panel(
+            return Err(Error::Committee(
                 "a message in this service's name that it does not send",
             ));
         }
@@ -246,7 +246,7 @@ impl KeyGeneration {
                 content,
             });
         }
-        if self.panel.all(&self.received) {
+        if self.committee.all(&self.received) {
             self.advance()?;
         }
         Ok(Taken::New)
@@ -257,7 +257,7 @@ impl KeyGeneration {
             return Ok(Taken::Repeated);
         }
         let what = "sent two messages of one step";
-        Err(self.panel.deviation(message.sender, what))
+        Err(self.committee.deviation(message.sender, what))
     }
 
     /// Checks a message of the present step against what its sender committed to.
@@ -265,9 +265,9 @@ impl KeyGeneration {
         let Message {
             step, sender, body, ..
         } = *message;
-        let deviates = |what| self.panel.deviation(sender, what);
+        let deviates = |what| self.committee.deviation(sender, what);
         if matches!(step, Step::Seed | Step::First | Step::Second) {
-            let now = commitment(&self.panel, step, sender, body);
+            let now = commitment(&self.committee, step, sender, body);
             if self.commitments.get(sender) != Some(&now) {
                 return Err(deviates("revealed something else than it had committed to"));
             }
@@ -302,7 +302,7 @@ impl KeyGeneration {
 
     /// Goes on to the next step: all messages of this one are there.
     fn advance(&mut self) -> Result<(), Error> {
-        let services = self.panel.services().len();
+        let services = self.committee.services().len();
         let received = std::mem::replace(&mut self.received, vec![None; services]);
         let (mut commitments, mut seeds) = (Vec::new(), Vec::new());
         let (mut first, mut second) = (Vec::new(), Vec::new());
@@ -322,7 +322,12 @@ impl KeyGeneration {
         self.commitments = commitments;
         match self.step {
             Step::Seed => {
-                let common = Common::new(self.params(), self.panel.context(), self.shape, &seeds)?;
+                let common = CommonRandomness::new(
+                    self.params(),
+                    self.committee.context(),
+                    self.shape,
+                    &seeds,
+                )?;
                 self.reveals = self.share.first_round(&common)?.to_bytes(self.params());
                 self.common = Some(common);
             }
@@ -366,7 +371,7 @@ impl KeyGeneration {
     pub fn finish(self) -> Result<SplitKey, Error> {
         let keys = self.keys.filter(|_| self.done).ok_or(Error::Early)?;
         Ok(SplitKey {
-            seat: Seat::new(self.panel, self.share, self.key, self.seen)?,
+            member: CommitteeMember::new(self.committee, self.share, self.key, self.seen)?,
             public: keys.public,
             evaluation: keys.evaluation,
         })
@@ -386,10 +391,10 @@ pub(super) fn step_digest(seen: &[u8; 32], messages: &[[u8; 32]]) -> [u8; 32] {
 /// What a service commits to before it sends `body` in a later step. Bodies have 32 bytes of
 /// randomness and more, so a commitment hides what it is to; the sender's number keeps it from being
 /// another's.
-fn commitment(panel: &Panel, step: Step, sender: usize, body: &[u8]) -> [u8; 32] {
+fn commitment(committee: &KeyCommittee, step: Step, sender: usize, body: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(b"fhaim panel commitment 1");
-    hash.update(panel.context());
+    hash.update(committee.context());
     hash.update([step as u8, sender as u8]);
     hash.update(body);
     hash.finalize().into()

@@ -1,4 +1,4 @@
-//! Decryption by all services of a panel, and reading what their shares add up to.
+//! Decryption by all services of a committee, and reading what their shares add up to.
 //!
 //! The same sealed request is shown to every key service, and what [`Opened::of`] takes of it to who reads:
 //! the first of them, where services run. For a batch each key service
@@ -16,19 +16,19 @@
 //! service can tell such a page from one that was computed, but for the digest of a second computation
 //! service, which every key service waits for where the terms have one.
 
-use super::Panel;
-use super::docket::Record;
-use super::generation::SplitKey;
+use super::KeyCommittee;
+use super::keygen::SplitKey;
+use super::member::{Assignment, CommitteeMember, Promised, positions, read};
 use super::message::Step;
-use super::seat::{Assignment, Promised, Seat, positions, read};
+use super::state::SharedDatasetState;
 use crate::Error;
 use crate::crypto::chain::Freeze;
 use crate::crypto::judge::Rules;
-use crate::request::{DecryptRequest, JobId, Part, SealedPage};
+use crate::request::{DecryptRequest, JobId, PageSpan, SealedPage};
 use fhaim_he::Parameters;
 use fhaim_he::key_sharing::{DecryptionShare, Opening, combine};
 use fhaim_release::ReleaseRequest;
-use fhaim_release::codec::Reader as Bytes;
+use fhaim_release::codec::ByteReader as Bytes;
 use sha2::{Digest, Sha256};
 
 /// What names a request: the SHA-256 of its bytes.
@@ -39,33 +39,35 @@ pub fn request_digest(params: &Parameters, request: &DecryptRequest) -> [u8; 32]
 /// One key service, in memory. What changes [`Service::record`] has it stored before what is returned
 /// leaves.
 #[derive(Debug)]
-pub struct Service {
+pub struct InMemoryKeyService {
     key: SplitKey,
-    record: Record,
+    record: SharedDatasetState,
 }
 
-impl Service {
+impl InMemoryKeyService {
     /// The service of a key that was made, under a dataset's rules.
     ///
     /// # Errors
     /// [`Error::Panel`] for rules of another dataset or parameter set.
     pub fn new(key: SplitKey, rules: Rules) -> Result<Self, Error> {
-        let params = key.seat.key_share().params();
-        let panel = key.seat.panel();
-        if rules.dataset != panel.dataset() || rules.residues != params.residues() {
-            return Err(Error::Panel("rules of another dataset or parameter set"));
+        let params = key.member.key_share().params();
+        let committee = key.member.committee();
+        if rules.dataset != committee.dataset() || rules.residues != params.residues() {
+            return Err(Error::Committee(
+                "rules of another dataset or parameter set",
+            ));
         }
-        let record = Record::new(rules, panel.services().len());
+        let record = SharedDatasetState::new(rules, committee.services().len());
         Ok(Self { key, record })
     }
 
     /// What must not be lost.
-    pub fn record(&self) -> &Record {
+    pub fn record(&self) -> &SharedDatasetState {
         &self.record
     }
 
     /// Goes on from a record that was stored.
-    pub fn restore(&mut self, record: Record) {
+    pub fn restore(&mut self, record: SharedDatasetState) {
         self.record = record;
     }
 
@@ -74,12 +76,12 @@ impl Service {
         &self.key
     }
 
-    fn seat(&self) -> &Seat {
-        &self.key.seat
+    fn member(&self) -> &CommitteeMember {
+        &self.key.member
     }
 
     fn digest(&self, request: &DecryptRequest) -> [u8; 32] {
-        request_digest(self.seat().key_share().params(), request)
+        request_digest(self.member().key_share().params(), request)
     }
 
     /// The first service's word on which run a job has, for the others; the same however often it is
@@ -88,11 +90,11 @@ impl Service {
     /// # Errors
     /// [`Error::Panel`] for another service; what [`Record::assign`] refuses.
     pub fn assign(&mut self, job: JobId, upload: [u8; 32]) -> Result<Vec<u8>, Error> {
-        if self.seat().number() != 0 {
-            return Err(Error::Panel("the first service assigns runs"));
+        if self.member().number() != 0 {
+            return Err(Error::Committee("the first service assigns runs"));
         }
         let run = self.record.assign(job, upload)?.run;
-        self.seat().assignment(&Assignment { job, run, upload })
+        self.member().assignment(&Assignment { job, run, upload })
     }
 
     /// Takes the first service's word, where it is what this service would have said.
@@ -100,7 +102,7 @@ impl Service {
     /// # Errors
     /// [`Error::Panel`] for another's message; what [`Record::follow`] refuses.
     pub fn follow(&mut self, assignment: &[u8]) -> Result<(), Error> {
-        let assignment = self.seat().read_assignment(assignment)?;
+        let assignment = self.member().read_assignment(assignment)?;
         self.record.follow(&assignment).map(|_| ())
     }
 
@@ -116,13 +118,13 @@ impl Service {
     ) -> Result<Vec<u8>, Error> {
         let digest = self.digest(request);
         self.record.judge(request, &digest, witness)?;
-        let (service, job) = (self.seat().number(), request.job);
+        let (service, job) = (self.member().number(), request.job);
         self.record.hear(&Promised {
             service,
             job,
             request: digest,
         })?;
-        Ok(self.seat().verdict(job, &digest))
+        Ok(self.member().verdict(job, &digest))
     }
 
     /// Takes a service's promise.
@@ -130,7 +132,7 @@ impl Service {
     /// # Errors
     /// [`Error::Panel`] for bytes that are none; what [`Record::hear`] refuses.
     pub fn hear(&mut self, verdict: &[u8]) -> Result<(), Error> {
-        let promised = self.seat().read_verdict(verdict)?;
+        let promised = self.member().read_verdict(verdict)?;
         self.record.hear(&promised)
     }
 
@@ -143,7 +145,7 @@ impl Service {
     pub fn share(&mut self, request: &DecryptRequest) -> Result<Vec<u8>, Error> {
         let digest = self.digest(request);
         self.record.check_promised(request.job, &digest)?;
-        let share = self.seat().share(request)?;
+        let share = self.member().share(request)?;
         self.record.debit(request, &digest)?;
         Ok(share)
     }
@@ -167,7 +169,7 @@ pub struct Opened {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct OpenedPage {
-    parts: Vec<Part>,
+    parts: Vec<PageSpan>,
     ciphertexts: Vec<Opening>,
 }
 
@@ -199,22 +201,26 @@ impl Opened {
 
 /// Who reads: the generation entity, or whoever the terms name.
 #[derive(Debug)]
-pub struct Reader {
-    panel: Panel,
+pub struct ShareReader {
+    committee: KeyCommittee,
     params: Parameters,
     key: [u8; 32],
     frozen: bool,
 }
 
-impl Reader {
+impl ShareReader {
     /// Of the key that was made with these messages ([`Seat::transcript`]).
     ///
     /// # Errors
     /// [`Error::Panel`] for parameters of another number of shares.
-    pub fn new(panel: Panel, params: Parameters, transcript: [u8; 32]) -> Result<Self, Error> {
-        panel.check_params(&params)?;
+    pub fn new(
+        committee: KeyCommittee,
+        params: Parameters,
+        transcript: [u8; 32],
+    ) -> Result<Self, Error> {
+        committee.check_params(&params)?;
         Ok(Self {
-            panel,
+            committee,
             params,
             key: transcript,
             frozen: false,
@@ -246,7 +252,7 @@ impl Reader {
         for (number, page) in opened.pages.iter().enumerate() {
             let of_page = services.iter().map(|pages| pages.get(number).cloned());
             let of_page: Option<Vec<_>> = of_page.collect();
-            let of_page = of_page.ok_or(Error::Panel("a share for other pages"))?;
+            let of_page = of_page.ok_or(Error::Committee("a share for other pages"))?;
             let combined = combine(&self.params, &page.ciphertexts, &of_page);
             if matches!(combined, Err(fhaim_he::Error::NoiseBudget)) {
                 self.frozen = true;
@@ -277,19 +283,19 @@ impl Reader {
         opened: &Opened,
         messages: &[Vec<u8>],
     ) -> Result<Vec<Vec<Vec<DecryptionShare>>>, Error> {
-        let mut services = vec![None; self.panel.services().len()];
+        let mut services = vec![None; self.committee.services().len()];
         for bytes in messages {
-            let message = read(&self.panel, &self.key, Step::Share, bytes)?;
+            let message = read(&self.committee, &self.key, Step::Share, bytes)?;
             let mut body = Bytes(message.body);
             if body.take::<32>()? != opened.request {
-                return Err(Error::Panel("a share for another request"));
+                return Err(Error::Committee("a share for another request"));
             }
             let pages = body.list(8, |body| body.list(8, |body| self.share(body)))?;
             body.end()?;
             if pages.len() != opened.pages.len() {
-                return Err(Error::Panel("a share for other pages"));
+                return Err(Error::Committee("a share for other pages"));
             }
-            // The number is one of the panel's.
+            // The number is one of the committee's.
             if let Some(service) = services.get_mut(message.sender) {
                 *service = Some(pages);
             }
@@ -305,7 +311,7 @@ impl Reader {
         let (bytes, rest) = body
             .0
             .split_at_checked(length)
-            .ok_or(Error::Panel("a share is longer than its bytes"))?;
+            .ok_or(Error::Committee("a share is longer than its bytes"))?;
         body.0 = rest;
         Ok(DecryptionShare::from_bytes(&self.params, bytes)?)
     }

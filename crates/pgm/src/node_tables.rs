@@ -15,7 +15,7 @@ pub(crate) enum Flow {
 
 /// A table of a node before it has memory: the node's own comes first, carriers before carried.
 #[derive(Clone, Debug)]
-pub(crate) struct Outline {
+pub(crate) struct NodeTables {
     pub axes: Vec<Axis>,
     /// Index of the table that carries this one; the node's own has none.
     pub carrier: Option<usize>,
@@ -24,8 +24,8 @@ pub(crate) struct Outline {
 
 /// The tables of a node: its own, one for each distinct set of axes in `flows`, and such others
 /// as spare passes over their carrier.
-fn outline(own: Vec<Axis>, flows: Vec<(Vec<Axis>, Flow)>) -> Vec<Outline> {
-    let mut tables = vec![Outline {
+fn outline(own: Vec<Axis>, flows: Vec<(Vec<Axis>, Flow)>) -> Vec<NodeTables> {
+    let mut tables = vec![NodeTables {
         axes: own,
         carrier: None,
         flows: Vec::new(),
@@ -33,7 +33,7 @@ fn outline(own: Vec<Axis>, flows: Vec<(Vec<Axis>, Flow)>) -> Vec<Outline> {
     for (axes, flow) in flows {
         match tables.iter_mut().find(|table| table.axes == axes) {
             Some(table) => table.flows.push(flow),
-            None => tables.push(Outline {
+            None => tables.push(NodeTables {
                 axes,
                 carrier: Some(0),
                 flows: vec![flow],
@@ -41,7 +41,7 @@ fn outline(own: Vec<Axis>, flows: Vec<(Vec<Axis>, Flow)>) -> Vec<Outline> {
         }
     }
     while let Some(axes) = best_intermediate(&tables) {
-        tables.push(Outline {
+        tables.push(NodeTables {
             axes,
             carrier: Some(0),
             flows: Vec::new(),
@@ -56,7 +56,7 @@ fn outline(own: Vec<Axis>, flows: Vec<(Vec<Axis>, Flow)>) -> Vec<Outline> {
 }
 
 /// The smallest other table that has all axes of table `i`.
-fn carrier(tables: &[Outline], i: usize) -> usize {
+fn carrier(tables: &[NodeTables], i: usize) -> usize {
     (0..tables.len())
         .filter(|&j| j != i && is_subset(&tables[i].axes, &tables[j].axes))
         .min_by_key(|&j| (cells(&tables[j].axes), j))
@@ -65,7 +65,7 @@ fn carrier(tables: &[Outline], i: usize) -> usize {
 
 /// A set of axes that is worth a table of its own: m tables would be carried by it rather than by
 /// a larger one, and m - 1 passes over the larger cost more than m over the new one.
-fn best_intermediate(tables: &[Outline]) -> Option<Vec<Axis>> {
+fn best_intermediate(tables: &[NodeTables]) -> Option<Vec<Axis>> {
     let carriers: Vec<usize> = (0..tables.len()).map(|i| carrier(tables, i)).collect();
     let mut best = (0, None);
     for top in 0..tables.len() {
@@ -107,7 +107,7 @@ pub(crate) fn outlines(
     tree: &JunctionTree,
     sizes: &[usize],
     cliques: &[Vec<Axis>],
-) -> Vec<Vec<Outline>> {
+) -> Vec<Vec<NodeTables>> {
     let axes = |attributes: &[usize]| -> Vec<Axis> {
         (attributes.iter())
             .map(|&a| Axis {

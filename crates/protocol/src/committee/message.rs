@@ -1,11 +1,11 @@
 //! What key services send each other, as signed bytes.
 //!
-//! The magic `FHAIMK`, a format version, the step, the sender's number; the panel's context; a digest
+//! The magic `FHAIMK`, a format version, the step, the sender's number; the committee's context; a digest
 //! of all messages of the steps before; the body; an Ed25519 signature of the SHA-256 of all that.
 //! Every message has one encoding, and signatures are functions of key and message: the same message
 //! again is the same bytes.
 
-use super::{Panel, ServiceKey, verify};
+use super::{KeyCommittee, ServiceSigningKey, verify};
 use crate::Error;
 use sha2::{Digest, Sha256};
 
@@ -62,8 +62,8 @@ pub(super) struct Message<'a> {
 
 /// Writes and signs a message.
 pub(super) fn write(
-    panel: &Panel,
-    key: &ServiceKey,
+    committee: &KeyCommittee,
+    key: &ServiceSigningKey,
     (step, sender): (Step, usize),
     seen: &[u8; 32],
     body: &[u8],
@@ -71,7 +71,7 @@ pub(super) fn write(
     let mut out = Vec::with_capacity(HEADER + body.len() + SIGNATURE);
     out.extend_from_slice(MAGIC);
     out.extend_from_slice(&[VERSION, step as u8, sender as u8]);
-    out.extend_from_slice(panel.context());
+    out.extend_from_slice(committee.context());
     out.extend_from_slice(seen);
     out.extend_from_slice(body);
     let signature = key.sign(&Sha256::digest(&out));
@@ -80,12 +80,12 @@ pub(super) fn write(
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message of this panel, and checks its signature. What a body is, its step says.
+    /// Reads a message of this committee, and checks its signature. What a body is, its step says.
     ///
     /// # Errors
     /// [`Error::Panel`] with the first rule that the bytes break.
-    pub(super) fn read(panel: &Panel, bytes: &'a [u8]) -> Result<Self, Error> {
-        let refused = |what| Err(Error::Panel(what));
+    pub(super) fn read(committee: &KeyCommittee, bytes: &'a [u8]) -> Result<Self, Error> {
+        let refused = |what| Err(Error::Committee(what));
         let parts = bytes.split_last_chunk::<SIGNATURE>();
         let split = parts.and_then(|(signed, signature)| {
             let (header, body) = signed.split_first_chunk::<HEADER>()?;
@@ -94,7 +94,7 @@ impl<'a> Message<'a> {
         let Some((signed, header, body, signature)) = split else {
             return refused("a message is shorter than its header");
         };
-        let mut header = fhaim_release::codec::Reader(header);
+        let mut header = fhaim_release::codec::ByteReader(header);
         if header.take::<6>()? != *MAGIC || header.take::<1>()? != [VERSION] {
             return refused("not a message of this format version");
         }
@@ -103,10 +103,10 @@ impl<'a> Message<'a> {
             return refused("an unknown step");
         };
         let sender = usize::from(sender);
-        let Some(service) = panel.services().get(sender) else {
-            return refused("a sender that the panel does not have");
+        let Some(service) = committee.services().get(sender) else {
+            return refused("a sender that the committee does not have");
         };
-        if header.take::<32>()? != *panel.context() {
+        if header.take::<32>()? != *committee.context() {
             return refused("a message of another key, or another attempt to make it");
         }
         let seen = header.take()?;
@@ -127,6 +127,6 @@ impl<'a> Message<'a> {
     /// [`Error::Panel`] for more or fewer.
     pub(super) fn fixed<const N: usize>(&self) -> Result<[u8; N], Error> {
         let body = <[u8; N]>::try_from(self.body);
-        body.map_err(|_| Error::Panel("a body of another length"))
+        body.map_err(|_| Error::Committee("a body of another length"))
     }
 }

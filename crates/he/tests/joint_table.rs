@@ -4,8 +4,9 @@
 
 use fhaim_he::{
     COMPACT, Cell, Ciphertext, Columns, Combination, EncryptedTable, Error, EvaluationContext,
-    EvaluationKeys, Evaluator, Factors, Layout, Mosaic, ParameterSet, Parameters, Plan, Rectangle,
-    RosterShape, STANDARD, SecretKey, Threads, TileTask, UploadKey, Work, coefficient,
+    EvaluationKeys, EvaluationWork, Evaluator, Factors, JointTable, Layout, PagePlan, ParameterSet,
+    Parameters, Rectangle, RosterShape, STANDARD, SecretKey, Threads, TileTask, UploadKey,
+    coefficient,
 };
 use rand::{Rng as _, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -56,8 +57,8 @@ impl Fixture {
 
     /// The products of all columns with the first, and their sums, are exact. However little memory there is, the pages
     /// are the same.
-    fn check(&self, mosaic: &Mosaic, bits: &[Vec<i64>]) {
-        let page = self.page(mosaic, bits.len(), Threads::default());
+    fn check(&self, joint: &JointTable, bits: &[Vec<i64>]) {
+        let page = self.page(joint, bits.len(), Threads::default());
         let (values, _) = self.secret.decrypt(std::slice::from_ref(&page)).unwrap();
         let product = |column: &Vec<i64>| column.iter().zip(&bits[0]).map(|(x, y)| x * y).sum();
         let sum = |column: &Vec<i64>| column.iter().sum();
@@ -69,11 +70,11 @@ impl Fixture {
         for (p, expected) in expected.into_iter().enumerate() {
             assert_eq!(values[coefficient(p)], i128::from(expected), "cell {p}");
         }
-        assert_eq!(self.page(mosaic, bits.len(), Threads::with_memory(1)), page);
+        assert_eq!(self.page(joint, bits.len(), Threads::with_memory(1)), page);
     }
 
     /// The page of the products of all columns with the first, and of their sums.
-    fn page(&self, mosaic: &Mosaic, columns: usize, backend: Threads) -> Ciphertext {
+    fn page(&self, joint: &JointTable, columns: usize, backend: Threads) -> Ciphertext {
         let all: Vec<_> = (0..columns).map(Combination::column).collect();
         let products = (0..columns).map(|left| Cell::Product { left, right: 0 });
         let sums = (0..columns).map(|left| Cell::Sum { left });
@@ -82,8 +83,8 @@ impl Fixture {
             left: &all,
             right: &all,
         };
-        let evaluator = Evaluator::new(&self.keys, mosaic.layout()).with_backend(Arc::new(backend));
-        let pages = evaluator.pages(mosaic, 0, factors, &[cells], &mut Work::default());
+        let evaluator = Evaluator::new(&self.keys, joint.layout()).with_backend(Arc::new(backend));
+        let pages = evaluator.pages(joint, 0, factors, &[cells], &mut EvaluationWork::default());
         pages.unwrap().remove(0).unwrap().ciphertext().clone()
     }
 }
@@ -121,9 +122,9 @@ fn statistics_of_several_holders_records_are_those_of_all_records() {
             first += table.layout().chunks();
             rectangle
         });
-        let mosaic = Mosaic::new(3, rectangles.collect()).unwrap();
-        assert_eq!(mosaic.layout().chunks(), first);
-        fixture.check(&mosaic, &stacked(&parts));
+        let joint = JointTable::new(3, rectangles.collect()).unwrap();
+        assert_eq!(joint.layout().chunks(), first);
+        fixture.check(&joint, &stacked(&parts));
     }
 }
 
@@ -135,7 +136,7 @@ fn statistics_of_several_holders_columns_are_those_of_the_joined_table() {
         let one = fixture.encrypt(0, &[bits[2].clone(), bits[0].clone()]);
         let two = fixture.encrypt(1, &[bits[1].clone(), bits[3].clone()]);
         let rectangles = vec![rectangle(0, &[2, 0], &one), rectangle(0, &[1, 3], &two)];
-        fixture.check(&Mosaic::new(4, rectangles).unwrap(), &bits);
+        fixture.check(&JointTable::new(4, rectangles).unwrap(), &bits);
     }
 }
 
@@ -149,7 +150,7 @@ fn gaps_overlaps_and_unaligned_rows_are_refused() {
     let (short, long, wide) = (table(1, 50), table(1, 500), table(2, 50));
     let refused = |count, rectangles: Vec<Rectangle>| {
         assert!(matches!(
-            Mosaic::new(count, rectangles),
+            JointTable::new(count, rectangles),
             Err(Error::Mismatch(_))
         ));
     };
@@ -171,11 +172,11 @@ fn gaps_overlaps_and_unaligned_rows_are_refused() {
         2,
         vec![rectangle(0, &[0], &short), rectangle(0, &[1], &long)],
     );
-    let mosaic = Mosaic::new(2, vec![rectangle(0, &[1, 0], &wide)]).unwrap();
+    let joint = JointTable::new(2, vec![rectangle(0, &[1, 0], &wide)]).unwrap();
     for (columns, chunks) in [(&[2][..], 0..1), (&[0], 0..2), (&[0], 1..2)] {
-        assert!(mosaic.read(0, columns, chunks).is_err());
+        assert!(joint.read(0, columns, chunks).is_err());
     }
-    assert_eq!(mosaic.read(0, &[1, 0], 0..1).unwrap().len(), 2);
+    assert_eq!(joint.read(0, &[1, 0], 0..1).unwrap().len(), 2);
 }
 
 /// A task over several holders' chunks is read back, though no single table has its shape.
@@ -184,22 +185,22 @@ fn tasks_over_many_holders_chunks_survive_bytes() {
     let mut fixture = fixture(COMPACT, RosterShape::Records(1));
     let bits = fixture.bits(1, 50);
     let table = fixture.encrypt(0, &bits);
-    let mosaic = Mosaic::new(
+    let joint = JointTable::new(
         1,
         vec![rectangle(0, &[0], &table), rectangle(1, &[0], &table)],
     );
-    let mosaic = mosaic.unwrap();
+    let joint = joint.unwrap();
     let column = [Combination::column(0)];
     let factors = Factors {
         left: &column,
         right: &column,
     };
     let cells = [vec![(0, Cell::Sum { left: 0 })]];
-    let context = EvaluationContext::new(&fixture.keys, mosaic.layout());
-    let plan = Plan::new(&context, &mosaic, 0, factors, &cells).unwrap();
+    let context = EvaluationContext::new(&fixture.keys, joint.layout());
+    let plan = PagePlan::new(&context, &joint, 0, factors, &cells).unwrap();
     for task in plan.tasks(0) {
-        let bytes = task.to_bytes(mosaic.params()).unwrap();
-        assert_eq!(TileTask::from_bytes(mosaic.params(), &bytes).unwrap(), task);
+        let bytes = task.to_bytes(joint.params()).unwrap();
+        assert_eq!(TileTask::from_bytes(joint.params(), &bytes).unwrap(), task);
     }
 }
 
@@ -209,15 +210,15 @@ fn columns_under_unknown_upload_keys_are_refused() {
     let mut fixture = fixture(COMPACT, RosterShape::Records(2));
     let bits = fixture.bits(1, 50);
     let table = fixture.encrypt(2, &bits);
-    let mosaic = Mosaic::new(1, vec![rectangle(0, &[0], &table)]).unwrap();
-    let evaluator = Evaluator::new(&fixture.keys, mosaic.layout());
+    let joint = JointTable::new(1, vec![rectangle(0, &[0], &table)]).unwrap();
+    let evaluator = Evaluator::new(&fixture.keys, joint.layout());
     let column = [Combination::column(0)];
     let factors = Factors {
         left: &column,
         right: &column,
     };
     let cells = [vec![(0, Cell::Sum { left: 0 })]];
-    let pages = evaluator.pages(&mosaic, 0, factors, &cells, &mut Work::default());
+    let pages = evaluator.pages(&joint, 0, factors, &cells, &mut EvaluationWork::default());
     assert!(matches!(pages, Err(Error::Mismatch(_))));
 }
 

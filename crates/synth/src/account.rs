@@ -5,7 +5,7 @@ use fhaim_dp::{Rho, least_variance_units};
 use serde::Serialize;
 
 use crate::Error;
-use fhaim_release::{Holders, Job, Phase, ReleaseRequest, Statistic, Tariff};
+use fhaim_release::{Holders, MechanismJob, Phase, ReleaseRequest, Statistic, Tariff};
 
 /// One line of the itemised ledger: what was asked, what it cost, what came back.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -54,7 +54,7 @@ impl Offer {
 
 /// Requests, costs and answers of one run.
 #[derive(Clone, Debug)]
-pub struct Desk {
+pub struct ReleaseAccount {
     budget: Rho,
     tariff: Tariff,
     spent: Rho,
@@ -66,9 +66,9 @@ pub struct Desk {
 /// How often [`Desk::offer`] raises a variance before it gives up.
 const OFFER_TRIES: u32 = 64;
 
-impl Desk {
-    /// A desk with the job's whole budget.
-    pub fn new(job: &Job) -> Self {
+impl ReleaseAccount {
+    /// A account with the job's whole budget.
+    pub fn new(job: &MechanismJob) -> Self {
         Self {
             budget: job.rho,
             tariff: job.tariff(),
@@ -258,15 +258,15 @@ mod tests {
     use fhaim_domain::Domain;
     use fhaim_release::Axis;
 
-    fn desk(rho: f64, leak: f64) -> Desk {
-        let mut job = Job::new(
+    fn account(rho: f64, leak: f64) -> ReleaseAccount {
+        let mut job = MechanismJob::new(
             Domain::new(vec![3, 4]),
             Rho::from_f64_down(rho).unwrap(),
             100,
         );
         // A release is charged for four ciphertexts.
         job.leak.ciphertext = Rho::from_f64_up(leak / 4.0).unwrap();
-        Desk::new(&job)
+        ReleaseAccount::new(&job)
     }
 
     fn one_way() -> Statistic {
@@ -275,9 +275,9 @@ mod tests {
 
     #[test]
     fn offers_cost_at_most_their_share_and_hardly_less() {
-        let desk = desk(1.0, 1e-9);
+        let account = account(1.0, 1e-9);
         for share in [1e-6, 3.7e-5, 0.001, 0.02, 0.125] {
-            let offer = desk.offer(one_way(), share, u64::MAX).unwrap().unwrap();
+            let offer = account.offer(one_way(), share, u64::MAX).unwrap().unwrap();
             let cost = offer.cost.to_f64();
             assert!(cost <= share);
             let coarser = 1.0 / (8.0 * (offer.variance_units as f64 - 1.0)) + 1e-9;
@@ -287,39 +287,41 @@ mod tests {
 
     #[test]
     fn what_cannot_be_paid_is_not_offered() {
-        let desk = desk(1.0, 1e-3);
-        assert!(desk.offer(one_way(), 0.0, u64::MAX).unwrap().is_none());
-        assert!(desk.offer(one_way(), 1e-3, u64::MAX).unwrap().is_none());
-        assert!(desk.offer(one_way(), 0.01, 10).unwrap().is_none());
-        assert!(desk.offer(one_way(), 0.01, 14).unwrap().is_some());
+        let account = account(1.0, 1e-3);
+        assert!(account.offer(one_way(), 0.0, u64::MAX).unwrap().is_none());
+        assert!(account.offer(one_way(), 1e-3, u64::MAX).unwrap().is_none());
+        assert!(account.offer(one_way(), 0.01, 10).unwrap().is_none());
+        assert!(account.offer(one_way(), 0.01, 14).unwrap().is_some());
     }
 
     #[test]
     fn the_budget_is_a_hard_cap_and_answers_must_fit() {
-        let mut desk = desk(0.25, 0.0);
-        let offer = desk.offer(one_way(), 0.125, u64::MAX).unwrap().unwrap();
+        let mut account = account(0.25, 0.0);
+        let offer = account.offer(one_way(), 0.125, u64::MAX).unwrap().unwrap();
         assert_eq!(offer.variance_units(), 1);
-        let asked = desk.ask(Phase::ONE_WAYS, vec![offer.clone(); 2]).unwrap();
+        let asked = account
+            .ask(Phase::ONE_WAYS, vec![offer.clone(); 2])
+            .unwrap();
         assert_eq!(asked.iter().map(|r| r.number).collect::<Vec<_>>(), [0, 1]);
-        assert_eq!(desk.left(), Rho::ZERO);
+        assert_eq!(account.left(), Rho::ZERO);
         assert!(matches!(
-            desk.settle(&[vec![1, 2, 3]]),
+            account.settle(&[vec![1, 2, 3]]),
             Err(Error::AnswerCount {
                 expected: 2,
                 found: 1
             })
         ));
         assert!(matches!(
-            desk.settle(&[vec![1, 2, 3], vec![4]]),
+            account.settle(&[vec![1, 2, 3], vec![4]]),
             Err(Error::AnswerCells {
                 number: 1,
                 expected: 3,
                 found: 1
             })
         ));
-        assert_eq!(desk.settle(&[vec![1, 2, 3], vec![4, 5, 6]]).unwrap(), 0);
-        assert_eq!(desk.settled()[1].values, [4, 5, 6]);
-        assert!(desk.ask(Phase::MEASURE, vec![offer]).is_err());
+        assert_eq!(account.settle(&[vec![1, 2, 3], vec![4, 5, 6]]).unwrap(), 0);
+        assert_eq!(account.settled()[1].values, [4, 5, 6]);
+        assert!(account.ask(Phase::MEASURE, vec![offer]).is_err());
     }
 
     #[test]

@@ -21,9 +21,9 @@ const MOST_TILT: f64 = 1e6;
 
 /// Expected counts of pairs, row-major over the categories of both attributes, by pair.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Beside(BTreeMap<Clique, Vec<f64>>);
+pub(crate) struct ExtraPairs(BTreeMap<Clique, Vec<f64>>);
 
-impl Beside {
+impl ExtraPairs {
     /// Checks tables against a domain and a number of records.
     pub fn new(
         domain: &Domain,
@@ -123,14 +123,14 @@ impl Model {
         mut self,
         tables: impl IntoIterator<Item = (Clique, Vec<f64>)>,
     ) -> Result<Self, Error> {
-        self.beside = Beside::new(&self.domain, self.total, tables)?;
+        self.extra_pairs = ExtraPairs::new(&self.domain, self.total, tables)?;
         self.measured = OnceLock::new();
         Ok(self)
     }
 
     /// The pairs beside the tree, ascending.
     pub fn pairs_beside(&self) -> impl ExactSizeIterator<Item = &Clique> {
-        self.beside.iter().map(|(clique, _)| clique)
+        self.extra_pairs.iter().map(|(clique, _)| clique)
     }
 
     /// For every attribute whose pair with `attribute` is beside the tree, by how much the logarithms of its values'
@@ -143,18 +143,18 @@ impl Model {
         let with = |pair: &&Clique| pair.attributes().contains(&attribute);
         let pairs: Vec<Clique> = self.pairs_beside().filter(with).cloned().collect();
         let of_tree = self.pair_marginals_of_tree(&pairs)?;
-        let of_tree = Beside(pairs.iter().cloned().zip(of_tree).collect());
+        let of_tree = ExtraPairs(pairs.iter().cloned().zip(of_tree).collect());
         let others = pairs
             .iter()
             .flat_map(|pair| pair.attributes().iter().copied());
         let tilts = others
             .filter(|&other| other != attribute)
             .filter_map(|other| {
-                let row = |tables: &Beside| {
+                let row = |tables: &ExtraPairs| {
                     let rows = tables.rows_of(&self.domain, attribute, other)?;
                     rows.into_iter().nth(value)
                 };
-                let (wanted, expected) = (row(&self.beside)?, row(&of_tree)?);
+                let (wanted, expected) = (row(&self.extra_pairs)?, row(&of_tree)?);
                 let tilt = wanted.iter().zip(&expected).map(|(wanted, expected)| {
                     let ratio = if *expected > 0.0 {
                         wanted / expected
@@ -171,12 +171,12 @@ impl Model {
     /// Expected counts of a pair that records are steered to, as [`Beside::rows_of`] has them: of those beside the tree, and
     /// of those that the tree has a measurement of.
     pub(crate) fn known_rows(&self, other: usize, attribute: usize) -> Option<Vec<Vec<f64>>> {
-        let rows_of = |tables: &Beside| tables.rows_of(&self.domain, other, attribute);
-        rows_of(&self.beside).or_else(|| rows_of(self.measured()))
+        let rows_of = |tables: &ExtraPairs| tables.rows_of(&self.domain, other, attribute);
+        rows_of(&self.extra_pairs).or_else(|| rows_of(self.measured()))
     }
 
     /// The tables of the pairs that the tree has a measurement of, worked out when they are first asked for.
-    fn measured(&self) -> &Beside {
+    fn measured(&self) -> &ExtraPairs {
         self.measured.get_or_init(|| {
             let pairs = self.potentials.cliques.iter().flat_map(pairs_of);
             // Within a clique of the tree each is a sum, which takes no more memory than that.
@@ -184,7 +184,7 @@ impl Model {
                 let counts = self.marginal_of_tree(&pair).ok()?;
                 Some((pair, counts))
             });
-            Arc::new(Beside(tables.collect()))
+            Arc::new(ExtraPairs(tables.collect()))
         })
     }
 }

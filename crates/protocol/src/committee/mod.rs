@@ -8,8 +8,8 @@
 //! | [`generation`] | making the keys: seven steps, every round committed to before any of it is revealed |
 //! | [`confirmation`] | what all say of the keys that were made, for whoever uses them |
 //! | [`call`] | what the first service asks of the others for a batch |
-//! | [`seat`] | what a service has of a key that was made, and says and shares with it |
-//! | [`docket`] | what a key service keeps of a dataset: runs, promises, debits |
+//! | [`member`] | what a service has of a key that was made, and says and shares with it |
+//! | [`run_record`] | what a key service keeps of a dataset: runs, promises, debits |
 //! | [`decryption`] | judging, debiting and sharing by each service, in memory; reading what all shares add up to |
 //!
 //! As everywhere in this crate there is no I/O: whoever owns the values moves the messages, and stores
@@ -18,10 +18,10 @@
 pub mod call;
 pub mod confirmation;
 pub mod decryption;
-pub mod docket;
-pub mod generation;
+pub mod keygen;
+pub mod member;
 mod message;
-pub mod seat;
+pub mod state;
 #[cfg(test)]
 mod tests;
 
@@ -56,29 +56,29 @@ impl KeyService {
     }
 }
 
-/// Refuses key services that no panel can have.
+/// Refuses key services that no committee can have.
 ///
 /// # Errors
 /// [`Error::Panel`] for fewer than two services or more than [`MAX_SHARES`], for names that are
 /// empty, too long or taken, and for keys that are none or taken.
 pub fn check_services(services: &[KeyService]) -> Result<(), Error> {
     if !(2..=MAX_SHARES).contains(&services.len()) {
-        return Err(Error::Panel("a split key has two or three services"));
+        return Err(Error::Committee("a split key has two or three services"));
     }
     for (number, service) in services.iter().enumerate() {
         let name = &service.name;
         if name.is_empty() || name.len() > MAX_NAME_BYTES || name.trim() != name {
-            return Err(Error::Panel(
+            return Err(Error::Committee(
                 "a name is empty, too long or has space at its ends",
             ));
         }
         let mut others = services.iter().take(number);
         if others.any(|other| other.name == *name || other.key == service.key) {
-            return Err(Error::Panel("two services have one name or one key"));
+            return Err(Error::Committee("two services have one name or one key"));
         }
         let key = VerifyingKey::from_bytes(&service.key);
         if !key.is_ok_and(|key| !key.is_weak()) {
-            return Err(Error::Panel("a key is no public key of Ed25519"));
+            return Err(Error::Committee("a key is no public key of Ed25519"));
         }
     }
     Ok(())
@@ -86,13 +86,13 @@ pub fn check_services(services: &[KeyService]) -> Result<(), Error> {
 
 /// The key services of one dataset, in the order of their numbers; the first assigns runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Panel {
+pub struct KeyCommittee {
     dataset: DatasetId,
     services: Vec<KeyService>,
     context: [u8; 32],
 }
 
-impl Panel {
+impl KeyCommittee {
     /// The services under terms of which `terms` is the digest. `attempt` is drawn anew for every key
     /// generation, by whoever begins it: messages of one are nothing to another.
     ///
@@ -134,14 +134,16 @@ impl Panel {
     /// [`Error::Panel`] where there is none.
     pub fn number_of(&self, key: &[u8; 32]) -> Result<usize, Error> {
         let number = self.services.iter().position(|s| s.key == *key);
-        number.ok_or(Error::Panel("the panel does not have this service's key"))
+        number.ok_or(Error::Committee(
+            "the committee does not have this service's key",
+        ))
     }
 
     fn check_params(&self, params: &Parameters) -> Result<(), Error> {
         if params.shares() == self.services.len() {
             Ok(())
         } else {
-            Err(Error::Panel(
+            Err(Error::Committee(
                 "the parameters are for another number of shares",
             ))
         }
@@ -183,15 +185,15 @@ fn context(
 
 /// What a key service signs its messages with; wiped from memory when it is dropped.
 #[derive(Clone)]
-pub struct ServiceKey(SigningKey);
+pub struct ServiceSigningKey(SigningKey);
 
-impl std::fmt::Debug for ServiceKey {
+impl std::fmt::Debug for ServiceSigningKey {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("ServiceKey")
     }
 }
 
-impl ServiceKey {
+impl ServiceSigningKey {
     /// Draws a key.
     pub fn random<R: RngCore + CryptoRng>(rng: &mut R) -> Self {
         let mut bytes = Zeroizing::new([0; 32]);
@@ -209,7 +211,7 @@ impl ServiceKey {
         Zeroizing::new(self.0.to_bytes())
     }
 
-    /// What the panel has of it.
+    /// What the committee has of it.
     pub fn public(&self) -> [u8; 32] {
         self.0.verifying_key().to_bytes()
     }
@@ -220,7 +222,7 @@ impl ServiceKey {
 }
 
 fn verify(key: &[u8; 32], message: &[u8], signature: &[u8; 64]) -> Result<(), Error> {
-    let refused = || Error::Panel("a signature is not the service's");
+    let refused = || Error::Committee("a signature is not the service's");
     let key = VerifyingKey::from_bytes(key).map_err(|_| refused())?;
     let signature = Signature::from_bytes(signature);
     let verified = key.verify_strict(message, &signature);

@@ -5,14 +5,14 @@
 
 use crate::Error;
 use crate::crypto::chain::Act;
-use fhaim_release::codec::{Malformed, Reader, Writer};
+use fhaim_release::codec::{ByteReader, Malformed, Writer};
 
 /// Most byte strings of a list.
 const MAX_LIST: usize = 64;
 
 /// What the first service shows another.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
+pub struct CommitteeCall {
     /// Signatures and withdrawals of the roster's holders.
     pub consents: Vec<Act>,
     /// What named the attempt to make the key.
@@ -29,14 +29,14 @@ pub struct Call {
 
 /// What another service says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct CommitteeAnswer {
     /// Its promise.
     pub verdict: Vec<u8>,
     /// Its share, where all have promised and it has debited.
     pub share: Option<Vec<u8>>,
 }
 
-impl Call {
+impl CommitteeCall {
     /// As it is sent.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Call {
     /// # Errors
     /// [`Error::Request`] for bytes that are none.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
-        let mut from = Reader(bytes);
+        let mut from = ByteReader(bytes);
         let consents = take(&mut from)?;
         let call = Self {
             consents: serde_json::from_slice(&consents)
@@ -74,7 +74,7 @@ impl Call {
     }
 }
 
-impl Answer {
+impl CommitteeAnswer {
     /// As it is sent.
     pub fn to_bytes(&self) -> Vec<u8> {
         let both = [Some(&self.verdict), self.share.as_ref()];
@@ -108,9 +108,9 @@ pub fn messages(messages: &[impl AsRef<[u8]>]) -> Vec<u8> {
 /// Messages as they came.
 ///
 /// # Errors
-/// [`Error::Request`] for bytes that are none, and for more than any panel sends at a time.
+/// [`Error::Request`] for bytes that are none, and for more than any committee sends at a time.
 pub fn read_messages(bytes: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
-    let mut from = Reader(bytes);
+    let mut from = ByteReader(bytes);
     let read = strings(&mut from)?;
     from.end()?;
     Ok(read)
@@ -121,7 +121,7 @@ fn string(out: &mut Writer, bytes: &[u8]) {
     out.0.extend_from_slice(bytes);
 }
 
-fn take(from: &mut Reader<'_>) -> Result<Vec<u8>, Malformed> {
+fn take(from: &mut ByteReader<'_>) -> Result<Vec<u8>, Malformed> {
     let length = from.number()?;
     let split = from.0.split_at_checked(length);
     let (bytes, rest) = split.ok_or(Malformed("truncated"))?;
@@ -129,7 +129,7 @@ fn take(from: &mut Reader<'_>) -> Result<Vec<u8>, Malformed> {
     Ok(bytes.to_vec())
 }
 
-fn strings(from: &mut Reader<'_>) -> Result<Vec<Vec<u8>>, Error> {
+fn strings(from: &mut ByteReader<'_>) -> Result<Vec<Vec<u8>>, Error> {
     let read = from.list(8, take)?;
     match read.len() {
         0..=MAX_LIST => Ok(read),
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn what_is_cut_or_longer_is_refused() {
-        let call = Call {
+        let call = CommitteeCall {
             consents: vec![Act::Withdrawn { member: 1 }],
             attempt: [9; 16],
             confirmations: vec![vec![1, 2], vec![3]],
@@ -152,20 +152,20 @@ mod tests {
             request: vec![6; 20],
         };
         let bytes = call.to_bytes().unwrap();
-        assert_eq!(Call::from_bytes(&bytes).unwrap(), call);
+        assert_eq!(CommitteeCall::from_bytes(&bytes).unwrap(), call);
         for end in 0..bytes.len() {
-            assert!(Call::from_bytes(&bytes[..end]).is_err(), "{end}");
+            assert!(CommitteeCall::from_bytes(&bytes[..end]).is_err(), "{end}");
         }
-        assert!(Call::from_bytes(&[&bytes[..], &[0]].concat()).is_err());
-        let answer = Answer {
+        assert!(CommitteeCall::from_bytes(&[&bytes[..], &[0]].concat()).is_err());
+        let answer = CommitteeAnswer {
             verdict: vec![7],
             share: Some(vec![8, 9]),
         };
         let bytes = answer.to_bytes();
-        assert_eq!(Answer::from_bytes(&bytes).unwrap(), answer);
-        assert!(Answer::from_bytes(&messages(&[[0; 0]; 0])).is_err());
-        assert!(Answer::from_bytes(&messages(&[[1], [2], [3]])).is_err());
+        assert_eq!(CommitteeAnswer::from_bytes(&bytes).unwrap(), answer);
+        assert!(CommitteeAnswer::from_bytes(&messages(&[[0; 0]; 0])).is_err());
+        assert!(CommitteeAnswer::from_bytes(&messages(&[[1], [2], [3]])).is_err());
         let long = [&(u64::MAX).to_le_bytes()[..], &[0; 8]].concat();
-        assert!(Answer::from_bytes(&long).is_err());
+        assert!(CommitteeAnswer::from_bytes(&long).is_err());
     }
 }

@@ -1,10 +1,10 @@
-//! What all key services of a panel say of the keys that they made.
+//! What all key services of a committee say of the keys that they made.
 //!
 //! Whoever encrypts under a split key must not take one service's word for it: that one could give out a
-//! key of its own. A key of the panel comes with a confirmation by every service, and all of them say the same.
+//! key of its own. A key of the committee comes with a confirmation by every service, and all of them say the same.
 
-use super::Panel;
-use super::generation::step_digest;
+use super::KeyCommittee;
+use super::keygen::step_digest;
 use super::message::{Message, Step};
 use crate::Error;
 
@@ -12,36 +12,36 @@ use crate::Error;
 /// the digest of all messages of the key generation, which says which key it is.
 ///
 /// # Errors
-/// [`Error::Panel`] for bytes that are no confirmation of this panel, and where one is missing;
+/// [`Error::Panel`] for bytes that are no confirmation of this committee, and where one is missing;
 /// [`Error::Deviation`], with its sender, for one of other keys.
 pub fn check(
-    panel: &Panel,
+    committee: &KeyCommittee,
     public_key: &[u8; 32],
     evaluation_keys: &[u8; 32],
     messages: &[Vec<u8>],
 ) -> Result<[u8; 32], Error> {
-    let mut digests = vec![None; panel.services().len()];
+    let mut digests = vec![None; committee.services().len()];
     let mut seen = None;
     for bytes in messages {
-        let message = Message::read(panel, bytes)?;
+        let message = Message::read(committee, bytes)?;
         if message.step != Step::Confirmation {
-            return Err(Error::Panel("a message of another step"));
+            return Err(Error::Committee("a message of another step"));
         }
         if message.fixed::<64>()? != [*public_key, *evaluation_keys].as_flattened() {
-            return Err(panel.deviation(message.sender, "confirmed other keys"));
+            return Err(committee.deviation(message.sender, "confirmed other keys"));
         }
         if *seen.get_or_insert(message.seen) != message.seen {
             let what = "has other messages of the steps before";
-            return Err(panel.deviation(message.sender, what));
+            return Err(committee.deviation(message.sender, what));
         }
-        // The sender is one of the panel's.
+        // The sender is one of the committee's.
         if let Some(place) = digests.get_mut(message.sender) {
             *place = Some(message.digest);
         }
     }
     let digests: Option<Vec<_>> = digests.into_iter().collect();
     let (Some(digests), Some(seen)) = (digests, seen) else {
-        return Err(Error::Panel("not every service has confirmed the keys"));
+        return Err(Error::Committee("not every service has confirmed the keys"));
     };
     Ok(step_digest(&seen, &digests))
 }

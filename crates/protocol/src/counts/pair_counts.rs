@@ -10,7 +10,7 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// Counts of all pairs so far: as secret as the records, and wiped from memory when it is dropped.
 #[derive(Zeroize, ZeroizeOnDrop)]
-pub struct Tally {
+pub struct PairCounts {
     #[zeroize(skip)]
     tables: CountTables,
     record_bound: u64,
@@ -19,14 +19,14 @@ pub struct Tally {
     counts: Vec<i64>,
 }
 
-impl fmt::Debug for Tally {
+impl fmt::Debug for PairCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tally").finish_non_exhaustive()
     }
 }
 
-impl Tally {
-    /// A tally of no record, of a dataset whose terms allow this holder `record_bound` of them.
+impl PairCounts {
+    /// A pair_counts of no record, of a dataset whose terms allow this holder `record_bound` of them.
     pub fn new(tables: CountTables, record_bound: u64) -> Self {
         let places = tables.layout().ciphertexts() * tables.layout().stride();
         Self {
@@ -42,9 +42,9 @@ impl Tally {
     /// # Errors
     /// As [`Tally::add`].
     pub fn of_table(tables: CountTables, record_bound: u64, table: &Table) -> Result<Self, Error> {
-        let mut tally = Self::new(tables, record_bound);
-        tally.add(table.columns())?;
-        Ok(tally)
+        let mut pair_counts = Self::new(tables, record_bound);
+        pair_counts.add(table.columns())?;
+        Ok(pair_counts)
     }
 
     /// Counts some records more, given as codes of each attribute by record.
@@ -173,7 +173,7 @@ impl Tally {
     }
 }
 
-impl Counted for Tally {
+impl Counted for PairCounts {
     fn domain(&self) -> &Domain {
         self.tables.domain()
     }
@@ -211,21 +211,21 @@ mod tests {
         };
         let columns: Vec<Vec<u32>> = domain.sizes().iter().map(&mut column).collect();
         let tables = CountTables::new(&domain).unwrap();
-        let mut tally = Tally::new(tables, records as u64 + 1);
+        let mut pair_counts = PairCounts::new(tables, records as u64 + 1);
         // In two calls, the second of one record.
         let part = |range: std::ops::Range<usize>| {
             let of = columns.iter().map(|column| &column[range.clone()]);
             of.collect::<Vec<_>>()
         };
-        tally.add(&part(0..records - 1)).unwrap();
-        tally.add(&part(records - 1..records)).unwrap();
+        pair_counts.add(&part(0..records - 1)).unwrap();
+        pair_counts.add(&part(records - 1..records)).unwrap();
         for a in 0..domain.len() {
             for b in a + 1..domain.len() {
                 let mut expected = vec![0; cells(&domain, a, b)];
                 for (&x, &y) in columns[a].iter().zip(&columns[b]) {
                     expected[x as usize * domain.size(b) + y as usize] += 1;
                 }
-                assert_eq!(tally.table(a, b).unwrap(), expected, "{a}, {b}");
+                assert_eq!(pair_counts.table(a, b).unwrap(), expected, "{a}, {b}");
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Key generation over a network that repeats, reorders and crashes, and services that deviate.
 
-use super::generation::{KeyGeneration, SplitKey, Taken};
+use super::keygen::{KeyGeneration, SplitKey, Taken};
 use super::message::{Message, Step, write};
 use super::*;
-use fhaim_he::key_sharing::{Common, KeyShare};
+use fhaim_he::key_sharing::{CommonRandomness, KeyShare};
 use fhaim_he::{RosterShape, STANDARD};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -15,17 +15,17 @@ fn params(services: usize) -> Parameters {
     params.with_shares(services).unwrap()
 }
 
-fn service_key(number: usize) -> ServiceKey {
-    ServiceKey::from_bytes(&[number as u8 + 1; 32])
+fn service_key(number: usize) -> ServiceSigningKey {
+    ServiceSigningKey::from_bytes(&[number as u8 + 1; 32])
 }
 
-fn panel(services: usize) -> Panel {
+fn committee(services: usize) -> KeyCommittee {
     let service = |number| KeyService {
         name: format!("hospital {number}"),
         key: service_key(number).public(),
     };
     let services = (0..services).map(service).collect();
-    Panel::new(DATASET, &[5; 32], &[6; 16], services).unwrap()
+    KeyCommittee::new(DATASET, &[5; 32], &[6; 16], services).unwrap()
 }
 
 /// One service: what it has stored, and what it makes of that.
@@ -51,7 +51,8 @@ impl Node {
             number,
             services,
             shape,
-            state: KeyGeneration::new(panel(services), shape, share, service_key(number)).unwrap(),
+            state: KeyGeneration::new(committee(services), shape, share, service_key(number))
+                .unwrap(),
             stored: Vec::new(),
         }
     }
@@ -68,7 +69,7 @@ impl Node {
     fn restart(&mut self) {
         let share = KeyShare::from_bytes(&params(self.services), &self.share).unwrap();
         let key = service_key(self.number);
-        self.state = KeyGeneration::new(panel(self.services), self.shape, share, key).unwrap();
+        self.state = KeyGeneration::new(committee(self.services), self.shape, share, key).unwrap();
         for message in &self.stored {
             assert_eq!(self.state.take(message).unwrap(), Taken::New);
         }
@@ -165,7 +166,7 @@ fn a_key_is_made_in_any_order_and_wherever_services_stop() {
         );
         assert!(repeated > 0 && restarts > 0);
         for (key, other) in finish(nodes).iter().zip(&straight) {
-            assert_eq!(key.seat().transcript(), other.seat().transcript());
+            assert_eq!(key.member().transcript(), other.member().transcript());
             assert_eq!(key.public_key().to_bytes().unwrap(), public);
             assert_eq!(key.evaluation_keys().to_bytes(), evaluation);
         }
@@ -194,8 +195,8 @@ fn key_generation_for_another_roster_is_refused() {
 /// What [`Node`] number 2 of three would send in a step, if it could send what it likes.
 fn forged(nodes: &[Node], step: Step, body: &[u8]) -> Vec<u8> {
     let sent = nodes[0].state.message().unwrap().unwrap();
-    let seen = Message::read(&panel(3), &sent).unwrap().seen;
-    write(&panel(3), &service_key(2), (step, 2), &seen, body)
+    let seen = Message::read(&committee(3), &sent).unwrap().seen;
+    write(&committee(3), &service_key(2), (step, 2), &seen, body)
 }
 
 fn deviation(refused: Result<Taken, Error>) -> String {
@@ -223,14 +224,19 @@ fn what_was_not_committed_to_is_refused_in_every_round() {
         let body = match reveal {
             Step::Seed => other.contribution().to_vec(),
             Step::First => {
-                let common = Common::new(&params(3), panel(3).context(), shape, &contributions);
+                let common = CommonRandomness::new(
+                    &params(3),
+                    committee(3).context(),
+                    shape,
+                    &contributions,
+                );
                 let round = other.first_round(&common.unwrap()).unwrap();
                 round.to_bytes(&params(3))
             }
             _ => {
                 // Its own, with one residue changed.
                 let sent = nodes[2].state.message().unwrap().unwrap();
-                let mut body = Message::read(&panel(3), &sent).unwrap().body.to_vec();
+                let mut body = Message::read(&committee(3), &sent).unwrap().body.to_vec();
                 body[1000] ^= 1;
                 body
             }
@@ -262,7 +268,7 @@ fn services_that_deviate_are_named() {
     let mut copied = nodes(3, 40);
     copied[0].send();
     let sent = copied[0].sent().pop().unwrap().clone();
-    let body = Message::read(&panel(3), &sent).unwrap().body.to_vec();
+    let body = Message::read(&committee(3), &sent).unwrap().body.to_vec();
     let rogue = forged(&copied, Step::SeedCommitment, &body);
     copied[1].send();
     let honest = copied[1].sent().pop().unwrap().clone();
@@ -298,7 +304,7 @@ fn services_that_deviate_are_named() {
     assert_eq!(refused, "hospital 2 sent two messages of one step");
 }
 
-/// Nothing that is no message of this panel, attempt and sender is taken, whatever its bytes are.
+/// Nothing that is no message of this committee, attempt and sender is taken, whatever its bytes are.
 #[test]
 fn forged_bytes_are_refused() {
     let mut nodes = nodes(2, 60);
@@ -306,7 +312,7 @@ fn forged_bytes_are_refused() {
     let sent = nodes[1].sent().pop().unwrap().clone();
     let mut rng = ChaCha20Rng::seed_from_u64(61);
     let refused = |node: &mut Node, bytes: &[u8]| {
-        assert!(matches!(node.take(bytes), Err(Error::Panel(_))));
+        assert!(matches!(node.take(bytes), Err(Error::Committee(_))));
     };
     for length in 0..sent.len() {
         refused(&mut nodes[0], &sent[..length]);
@@ -324,26 +330,26 @@ fn forged_bytes_are_refused() {
         refused(&mut nodes[0], &random);
     }
     // Another attempt's, and one in this service's own name that it does not send.
-    let services = panel(2).services().to_vec();
-    let other = Panel::new(DATASET, &[5; 32], &[7; 16], services).unwrap();
+    let services = committee(2).services().to_vec();
+    let other = KeyCommittee::new(DATASET, &[5; 32], &[7; 16], services).unwrap();
     let place = (Step::SeedCommitment, 1);
     let message = write(&other, &service_key(1), place, other.context(), &[1; 32]);
     refused(&mut nodes[0], &message);
     let own = (Step::SeedCommitment, 0);
     let message = write(
-        &panel(2),
+        &committee(2),
         &service_key(0),
         own,
-        panel(2).context(),
+        committee(2).context(),
         &[1; 32],
     );
     refused(&mut nodes[0], &message);
     // A commitment of another length is its sender's fault.
     let message = write(
-        &panel(2),
+        &committee(2),
         &service_key(1),
         place,
-        panel(2).context(),
+        committee(2).context(),
         &[1; 31],
     );
     assert!(deviation(nodes[0].take(&message)).contains("no message of this step"));
@@ -351,14 +357,17 @@ fn forged_bytes_are_refused() {
 }
 
 #[test]
-fn impossible_panels_are_refused() {
+fn impossible_committees_are_refused() {
     let service = |name: &str, number| KeyService {
         name: name.to_owned(),
         key: service_key(number).public(),
     };
     let refused = |services: &[KeyService]| {
-        let panel = Panel::new(DATASET, &[0; 32], &[0; 16], services.to_vec());
-        assert!(matches!(panel, Err(Error::Panel(_))), "{panel:?}");
+        let committee = KeyCommittee::new(DATASET, &[0; 32], &[0; 16], services.to_vec());
+        assert!(
+            matches!(committee, Err(Error::Committee(_))),
+            "{committee:?}"
+        );
     };
     refused(&[service("a", 0)]);
     refused(&[service("a", 0), service("a", 1)]);
@@ -371,7 +380,7 @@ fn impossible_panels_are_refused() {
     };
     refused(&[service("a", 0), weak]);
     let share = KeyShare::random(&params(3), &mut ChaCha20Rng::seed_from_u64(1)).unwrap();
-    assert!(KeyGeneration::new(panel(2), None, share, service_key(0)).is_err());
+    assert!(KeyGeneration::new(committee(2), None, share, service_key(0)).is_err());
     let share = KeyShare::random(&params(2), &mut ChaCha20Rng::seed_from_u64(1)).unwrap();
-    assert!(KeyGeneration::new(panel(2), None, share, service_key(2)).is_err());
+    assert!(KeyGeneration::new(committee(2), None, share, service_key(2)).is_err());
 }

@@ -10,21 +10,23 @@ use fhaim_he::{
     DEGREE, PAGE, ParameterSet, Parameters, RosterShape, STANDARD, SecretKey, UploadKey, WIDE,
 };
 use fhaim_protocol::Error;
+use fhaim_protocol::committee::decryption::{
+    InMemoryKeyService, Opened, ShareReader, request_digest,
+};
+use fhaim_protocol::committee::keygen::KeyGeneration;
+use fhaim_protocol::committee::state::SharedDatasetState;
+use fhaim_protocol::committee::{KeyCommittee, KeyService, ServiceSigningKey};
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::crypto::{chain::Freeze, judge::Rules};
 use fhaim_protocol::encryption::{Encryption, Encryptor};
-use fhaim_protocol::holder::{self, Holder, Noise};
+use fhaim_protocol::holder::{self, Holder, HolderNoise};
 use fhaim_protocol::joint::join_uploads;
-use fhaim_protocol::panel::decryption::{Opened, Reader, Service, request_digest};
-use fhaim_protocol::panel::docket::Record;
-use fhaim_protocol::panel::generation::KeyGeneration;
-use fhaim_protocol::panel::{KeyService, Panel, ServiceKey};
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
 use fhaim_protocol::sealing::SealingKey;
-use fhaim_protocol::upload::{Upload, UploadPlan};
+use fhaim_protocol::upload::{ReceivedUpload, UploadPlan};
 use fhaim_protocol::upload_key::upload_key;
 use fhaim_protocol::window::Window;
-use fhaim_release::{Axis, Holders, ReleaseRequest, Source, SquaredTerm, Statistic};
+use fhaim_release::{Axis, Holders, ReleaseRequest, ReleaseSource, SquaredTerm, Statistic};
 use fhaim_synth::PlaintextSource;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -60,20 +62,20 @@ fn services(
     count: usize,
     shape: Option<RosterShape>,
     rules: &Rules,
-) -> Vec<Service> {
+) -> Vec<InMemoryKeyService> {
     let params = Parameters::shared(set).unwrap();
     let params = params.with_shares(count).unwrap();
-    let key = |number: usize| ServiceKey::from_bytes(&[number as u8 + 1; 32]);
+    let key = |number: usize| ServiceSigningKey::from_bytes(&[number as u8 + 1; 32]);
     let service = |number| KeyService {
         name: format!("hospital {number}"),
         key: key(number).public(),
     };
     let named = (0..count).map(service).collect();
-    let panel = Panel::new(DATASET, &[5; 32], &[6; 16], named).unwrap();
+    let committee = KeyCommittee::new(DATASET, &[5; 32], &[6; 16], named).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(count as u64);
     let mut begin = |number| {
         let share = KeyShare::random(&params, &mut rng).unwrap();
-        KeyGeneration::new(panel.clone(), shape, share, key(number)).unwrap()
+        KeyGeneration::new(committee.clone(), shape, share, key(number)).unwrap()
     };
     let mut making: Vec<_> = (0..count).map(&mut begin).collect();
     while !making.iter().all(KeyGeneration::is_done) {
@@ -85,7 +87,8 @@ fn services(
             });
         }
     }
-    let service = |one: KeyGeneration| Service::new(one.finish().unwrap(), rules.clone()).unwrap();
+    let service =
+        |one: KeyGeneration| InMemoryKeyService::new(one.finish().unwrap(), rules.clone()).unwrap();
     making.into_iter().map(service).collect()
 }
 
@@ -109,8 +112,8 @@ struct Setting {
     ladder: Ladder,
     params: Parameters,
     computation: Computation,
-    services: Vec<Service>,
-    reader: Reader,
+    services: Vec<InMemoryKeyService>,
+    reader: ShareReader,
 }
 
 fn setting(set: ParameterSet, count: usize) -> Setting {
@@ -185,7 +188,7 @@ fn setting_with(set: ParameterSet, count: usize, roster: Roster, witness: bool) 
             Roster::Records | Roster::Columns => {
                 let shares = services
                     .iter()
-                    .map(|service| service.key().seat().key_share());
+                    .map(|service| service.key().member().key_share());
                 let seeds = shares.map(|share| share.upload_seed(number)).collect();
                 upload_key(&params, seeds).unwrap()
             }
@@ -197,15 +200,16 @@ fn setting_with(set: ParameterSet, count: usize, roster: Roster, witness: bool) 
                 (encryptor, upload.under(Encryption::RosterKey))
             }
         };
-        let holder = Holder::new(part, BOUND, Noise::Drawn(ladder), encryptor, upload).unwrap();
+        let holder =
+            Holder::new(part, BOUND, HolderNoise::Drawn(ladder), encryptor, upload).unwrap();
         holder::encrypt(&holder, &mut rng, &|| ()).unwrap()
     };
-    let uploads: Vec<Upload> = parts.iter().zip(&ladders).enumerate().map(upload).collect();
+    let uploads: Vec<ReceivedUpload> = parts.iter().zip(&ladders).enumerate().map(upload).collect();
     let upload = join_uploads(table.domain(), &holders, &evaluation, &uploads).unwrap();
-    let reader = Reader::new(
-        key.seat().panel().clone(),
+    let reader = ShareReader::new(
+        key.member().committee().clone(),
         params.clone(),
-        *key.seat().transcript(),
+        *key.member().transcript(),
     );
     let domain = table.domain().clone();
     Setting {
@@ -229,7 +233,7 @@ impl Setting {
     fn window(&self, job: JobId) -> Window {
         self.services[0]
             .record()
-            .docket(job)
+            .run_record(job)
             .unwrap()
             .window()
             .clone()
@@ -278,9 +282,9 @@ impl Setting {
 
     /// What a service's ledger and chain are: equal ones are unchanged ones.
     fn ledgers(&self) -> Vec<(usize, u64)> {
-        let of = |service: &Service| {
-            let docket = service.record().docket(JOB);
-            let entries = docket.map_or(0, |docket| docket.ledger().entries().len());
+        let of = |service: &InMemoryKeyService| {
+            let run_record = service.record().run_record(JOB);
+            let entries = run_record.map_or(0, |run_record| run_record.ledger().entries().len());
             (entries, service.record().standing().tip().height)
         };
         self.services.iter().map(of).collect()
@@ -336,9 +340,13 @@ fn batch_is_released_as_in_the_clear() {
         let mut clear = PlaintextSource::with_ladder(&setting.table, &setting.ladder);
         let expected = clear.release(&contrasts()).unwrap();
         assert_eq!(answers, expected, "{count} services, {roster:?}");
-        let first = setting.services[0].record().docket(JOB).unwrap().clone();
+        let first = setting.services[0]
+            .record()
+            .run_record(JOB)
+            .unwrap()
+            .clone();
         for service in &setting.services {
-            assert_eq!(*service.record().docket(JOB).unwrap(), first);
+            assert_eq!(*service.record().run_record(JOB).unwrap(), first);
         }
         assert_eq!(first.ledger().entries().len(), contrasts().len());
     }
@@ -367,7 +375,10 @@ fn runs_are_assigned_by_the_first_and_checked_by_the_others() {
     let [first, second] = &mut setting.services[..] else {
         panic!("two services");
     };
-    assert!(matches!(second.assign(JOB, UPLOAD), Err(Error::Panel(_))));
+    assert!(matches!(
+        second.assign(JOB, UPLOAD),
+        Err(Error::Committee(_))
+    ));
     let assigned = [0, 1].map(|job: usize| first.assign(jobs[job], UPLOAD).unwrap());
     assert_eq!(first.assign(JOB, UPLOAD).unwrap(), assigned[0]);
     assert!(matches!(
@@ -384,10 +395,10 @@ fn runs_are_assigned_by_the_first_and_checked_by_the_others() {
     );
     // A first service that was set back gives the first run to another job.
     let plan = setting.ladder.plan();
-    let empty = Record::new(rules(&setting.table, plan, STANDARD), 2);
+    let empty = SharedDatasetState::new(rules(&setting.table, plan, STANDARD), 2);
     first.restore(empty);
     let swapped = first.assign(jobs[1], UPLOAD).unwrap();
-    assert!(matches!(second.follow(&swapped), Err(Error::Panel(_))));
+    assert!(matches!(second.follow(&swapped), Err(Error::Committee(_))));
 }
 
 /// Nobody debits before all have promised one request: not where one refuses, not where the
@@ -490,7 +501,7 @@ fn all_but_one_cannot_read_a_planted_page() {
     let positions: Vec<usize> = (0..PAGE).collect();
     let opened = [Opening::new(&setting.params, &planted[0], &positions).unwrap()];
     let share = |n: usize| {
-        let share = setting.services[n].key().seat().key_share();
+        let share = setting.services[n].key().member().key_share();
         let share = share.decryption_share(&planted[0], &positions, &[0; 32], 0);
         vec![share.unwrap()]
     };
@@ -563,7 +574,7 @@ fn a_page_that_a_second_service_did_not_compute_is_shared_by_none() {
     setting.begin(JOB);
     let honest = setting.seal(&contrasts());
     let witness = request_digest(&setting.params, &honest);
-    let promise = |service: &mut Service| service.judge(&honest, Some(witness)).unwrap();
+    let promise = |service: &mut InMemoryKeyService| service.judge(&honest, Some(witness)).unwrap();
     let verdicts: Vec<_> = setting.services.iter_mut().map(promise).collect();
     for service in &mut setting.services {
         for verdict in &verdicts {
@@ -630,7 +641,7 @@ fn shares_are_read_strictly() {
     let mut refused = |shares: &[Vec<u8>]| {
         let read = setting.reader.read(&first, &opened, shares);
         assert!(
-            matches!(read, Err(Error::Panel(_) | Error::Early)),
+            matches!(read, Err(Error::Committee(_) | Error::Early)),
             "{read:?}"
         );
     };

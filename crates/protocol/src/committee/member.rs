@@ -1,21 +1,21 @@
-//! What a key service has of a key that was made: its place in the panel, its share, and what it says and
-//! shares with them. Nothing here is a decision: that is the [docket](super::docket)'s.
+//! What a key service has of a key that was made: its place in the committee, its share, and what it says and
+//! shares with them. Nothing here is a decision: that is the [run_record](super::run_record)'s.
 
 use super::decryption::request_digest;
 use super::message::{Message, Step, write};
-use super::{Panel, ServiceKey};
+use super::{KeyCommittee, ServiceSigningKey};
 use crate::Error;
-use crate::request::{DecryptRequest, JobId, Part, SealedPage};
+use crate::request::{DecryptRequest, JobId, PageSpan, SealedPage};
 use fhaim_he::key_sharing::KeyShare;
-use fhaim_release::codec::{Reader as Bytes, Writer};
+use fhaim_release::codec::{ByteReader as Bytes, Writer};
 
-/// A service's place in a panel.
+/// A service's place in a committee.
 #[derive(Debug)]
-pub struct Seat {
-    panel: Panel,
+pub struct CommitteeMember {
+    committee: KeyCommittee,
     number: usize,
     share: KeyShare,
-    key: ServiceKey,
+    key: ServiceSigningKey,
     /// Digest of all messages of the key generation.
     transcript: [u8; 32],
 }
@@ -43,25 +43,25 @@ pub struct Promised {
 }
 
 /// Where a page's releases lie, in the order of their cells.
-pub(super) fn positions(parts: &[Part]) -> Vec<usize> {
+pub(super) fn positions(parts: &[PageSpan]) -> Vec<usize> {
     parts.iter().flat_map(|part| part.span.range()).collect()
 }
 
-impl Seat {
+impl CommitteeMember {
     /// The place of the service that signs with `key`, under the key whose messages have this digest.
     ///
     /// # Errors
-    /// [`Error::Panel`] for a key that the panel does not have, and a share of another number.
+    /// [`Error::Panel`] for a key that the committee does not have, and a share of another number.
     pub fn new(
-        panel: Panel,
+        committee: KeyCommittee,
         share: KeyShare,
-        key: ServiceKey,
+        key: ServiceSigningKey,
         transcript: [u8; 32],
     ) -> Result<Self, Error> {
-        panel.check_params(share.params())?;
+        committee.check_params(share.params())?;
         Ok(Self {
-            number: panel.number_of(&key.public())?,
-            panel,
+            number: committee.number_of(&key.public())?,
+            committee,
             share,
             key,
             transcript,
@@ -69,8 +69,8 @@ impl Seat {
     }
 
     /// The services.
-    pub fn panel(&self) -> &Panel {
-        &self.panel
+    pub fn committee(&self) -> &KeyCommittee {
+        &self.committee
     }
 
     /// This service's number; the first assigns runs.
@@ -90,11 +90,11 @@ impl Seat {
 
     fn write(&self, step: Step, body: &[u8]) -> Vec<u8> {
         let place = (step, self.number);
-        write(&self.panel, &self.key, place, &self.transcript, body)
+        write(&self.committee, &self.key, place, &self.transcript, body)
     }
 
     fn read<'a>(&self, step: Step, bytes: &'a [u8]) -> Result<Message<'a>, Error> {
-        read(&self.panel, &self.transcript, step, bytes)
+        read(&self.committee, &self.transcript, step, bytes)
     }
 
     /// Which run a job has, for the others: the first service's to say.
@@ -103,7 +103,7 @@ impl Seat {
     /// [`Error::Panel`] for another service.
     pub fn assignment(&self, assignment: &Assignment) -> Result<Vec<u8>, Error> {
         if self.number != 0 {
-            return Err(Error::Panel("the first service assigns runs"));
+            return Err(Error::Committee("the first service assigns runs"));
         }
         let Assignment { job, run, upload } = assignment;
         let body = [&job.0[..], &run.to_le_bytes(), upload].concat();
@@ -117,7 +117,7 @@ impl Seat {
     pub fn read_assignment(&self, bytes: &[u8]) -> Result<Assignment, Error> {
         let message = self.read(Step::Assignment, bytes)?;
         if message.sender != 0 {
-            return Err(Error::Panel("the first service assigns runs"));
+            return Err(Error::Committee("the first service assigns runs"));
         }
         let body: [u8; 16 + 4 + 32] = message.fixed()?;
         let mut body = Bytes(&body);
@@ -184,17 +184,17 @@ impl Seat {
 
 /// A message of one step, by who holds shares of the key that was made.
 pub(super) fn read<'a>(
-    panel: &Panel,
+    committee: &KeyCommittee,
     key: &[u8; 32],
     step: Step,
     bytes: &'a [u8],
 ) -> Result<Message<'a>, Error> {
-    let message = Message::read(panel, bytes)?;
+    let message = Message::read(committee, bytes)?;
     if message.step != step {
-        return Err(Error::Panel("a message of another step"));
+        return Err(Error::Committee("a message of another step"));
     }
     if message.seen != *key {
-        return Err(panel.deviation(message.sender, "has a share of another key"));
+        return Err(committee.deviation(message.sender, "has a share of another key"));
     }
     Ok(message)
 }
