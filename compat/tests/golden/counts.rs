@@ -136,7 +136,11 @@ fn terms_of_counts_are_written_as_they_were_read() {
     json(name, &terms);
     refuses_unknown_fields::<Terms>(name);
     let plan = terms.plan().unwrap();
-    let plans = (plan.set.id, plan.run_ladder, plan.ladder().unwrap());
+    let plans = (
+        plan.core.set.id,
+        plan.core.run_ladder,
+        plan.ladder().unwrap(),
+    );
     json::<(u8, LadderPlan, LadderPlan)>("plan.counts.sole.json", &plans);
 }
 

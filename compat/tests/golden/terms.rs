@@ -187,12 +187,12 @@ fn plan_of_terms_is_unchanged() {
     for mechanism in MECHANISMS {
         let plan = complete(mechanism).plan().unwrap();
         let wide = mechanism == "fhaim-l2";
-        assert_eq!(plan.set, if wide { WIDE } else { COMPACT });
+        assert_eq!(plan.core.set, if wide { WIDE } else { COMPACT });
         let facts = (
-            plan.set.id,
-            plan.budget,
+            plan.core.set.id,
+            plan.core.budget,
             plan.job.rho,
-            plan.run_ladder,
+            plan.core.run_ladder,
             plan.ladder().unwrap(),
         );
         let name = format!("plan.{mechanism}.json");
@@ -211,7 +211,7 @@ fn terms_that_name_a_parameter_set_are_written_as_they_were_read() {
         named.complete(&Mechanisms).unwrap(),
         "terms.parameter-set.json",
     );
-    assert_eq!(named.plan().unwrap().set, STANDARD);
+    assert_eq!(named.plan().unwrap().core.set, STANDARD);
     json(name, &named);
     let text = String::from_utf8(stored(name)).unwrap();
     for (from, to) in [
@@ -222,6 +222,6 @@ fn terms_that_name_a_parameter_set_are_written_as_they_were_read() {
         let other = text.replacen(from, to, 1);
         assert_ne!(other, text);
         let other: Terms = serde_json::from_str(&other).unwrap();
-        assert!(other.plan().is_err() && other.outline().is_err(), "{to}");
+        assert!(other.plan().is_err() && other.plan_core().is_err(), "{to}");
     }
 }

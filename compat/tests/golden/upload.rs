@@ -32,8 +32,8 @@ fn an_upload_plan_is_written_as_it_was_read() {
     let plan = UploadPlan {
         columns: 26,
         layout: Layout::from_parts(2, 8192).unwrap(),
-        ladder: plan.run_ladder,
-        residues: plan.set.plaintext_moduli.len(),
+        ladder: plan.core.run_ladder,
+        residues: plan.core.set.plaintext_moduli.len(),
         encryption: Encryption::OwnKey,
     };
     json("upload-plan.json", &plan);

@@ -534,7 +534,7 @@ impl DebitedReleases {
     /// Checks the signature with the service's public key.
     ///
     /// # Errors
-    /// [`fhaim_protocol::Error::Panel`] for a signature of something else or by another key.
+    /// [`fhaim_protocol::Error::Committee`] for a signature of something else or by another key.
     pub fn verify(&self, dataset: Uuid, key: &[u8; 32]) -> Result<(), fhaim_protocol::Error> {
         let signature = URL_SAFE_NO_PAD.decode(&self.signature).ok();
         let signature = signature.and_then(|bytes| bytes.try_into().ok());

@@ -90,8 +90,8 @@ impl Setup {
     /// The setup of a dataset's only run.
     pub fn new(plan: &Plan) -> Self {
         Self {
-            set: plan.set,
-            plan: plan.run_ladder,
+            set: plan.core.set,
+            plan: plan.core.run_ladder,
         }
     }
 
@@ -109,7 +109,7 @@ impl Setup {
         rng.fill_bytes(&mut id);
         let phase = progress.uncounted("keys");
         let params = Parameters::shared(self.set)?;
-        let rules = Rules::new(DatasetId(id), plan);
+        let rules = Rules::new(DatasetId(id), &plan.core);
         let mut crypto = CryptoService::new(rules, &params, &mut rng)?;
         let public = crypto.public_key(&mut rng)?;
         let keys = crypto.evaluation_keys(terms.roster_shape(), &mut rng)?;

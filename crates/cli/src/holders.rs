@@ -378,7 +378,7 @@ fn upload_keys<R: RngCore + CryptoRng>(
 ) -> Result<Vec<UploadKey>, Error> {
     let params = public.params();
     let holders = 0..holding.plan.job.holders.count() as usize;
-    match holding.plan.encryption {
+    match holding.plan.core.encryption {
         Encryption::OwnKey => Ok(vec![UploadKey::random(params, rng)?]),
         Encryption::RosterKey => holders
             .map(|holder| {
@@ -391,7 +391,7 @@ fn upload_keys<R: RngCore + CryptoRng>(
 
 /// What a holder encrypts with.
 fn encryptor<'a>(plan: &Plan, public: &'a PublicKey, key: &'a UploadKey) -> Encryptor<'a> {
-    match plan.encryption {
+    match plan.core.encryption {
         Encryption::OwnKey => Encryptor::sole(public, key),
         Encryption::RosterKey => Encryptor::of_roster(key),
     }
@@ -405,8 +405,8 @@ fn upload_counts<R: RngCore + CryptoRng>(
     done: &(dyn Fn() + Sync),
 ) -> Result<Uploaded, Error> {
     let plan = holding.plan;
-    let shape = CountsPlan::new(holding.held.schema().domain(), plan.run_ladder)?;
-    let shape = shape.under(plan.encryption);
+    let shape = CountsPlan::new(holding.held.schema().domain(), plan.core.run_ladder)?;
+    let shape = shape.under(plan.core.encryption);
     let upload_keys = upload_keys(holding, &public, rng)?;
     let mut sent = Spool::new(public.params(), shape.form())?;
     let each = tallies.iter().zip(holding.ladders).zip(&upload_keys);
@@ -421,7 +421,7 @@ fn upload_counts<R: RngCore + CryptoRng>(
         })?;
     }
     let polynomials = tallies.len() * shape.polynomials();
-    let ciphertexts = polynomials * plan.set.plaintext_moduli.len();
+    let ciphertexts = polynomials * plan.core.set.plaintext_moduli.len();
     let sent = Arc::new(sent);
     let get = |holder, object| sent.get(holder, object);
     let bytes = shape.form().bytes(public.params(), polynomials);
@@ -446,15 +446,15 @@ fn upload_counts<R: RngCore + CryptoRng>(
 
 /// The most records that a holder's part may have.
 fn bound_of(plan: &Plan, holder: usize) -> u64 {
-    let member = plan.members.get(holder);
+    let member = plan.core.members.get(holder);
     member.map_or(plan.job.record_bound, |member| member.record_bound)
 }
 
 /// The shape of one holder's upload of records.
 fn shape(part: &Table, plan: &Plan) -> Result<UploadPlan, Error> {
     let (domain, records) = (part.domain(), part.records());
-    let shape = UploadPlan::for_table(domain, records, plan.run_ladder, &plan.set)?;
-    Ok(shape.under(plan.encryption))
+    let shape = UploadPlan::for_table(domain, records, plan.core.run_ladder, &plan.core.set)?;
+    Ok(shape.under(plan.core.encryption))
 }
 
 /// Objects of all holders' uploads, before anything is encrypted.
@@ -467,7 +467,7 @@ pub fn objects(held: &Held, plan: &Plan, contribution: ContributionKind) -> Resu
             .sum(),
         _ => {
             let domain = held.schema().domain();
-            let one = CountsPlan::new(domain, plan.run_ladder)?.under(plan.encryption);
+            let one = CountsPlan::new(domain, plan.core.run_ladder)?.under(plan.core.encryption);
             Ok(one.object_count() * holders.count() as usize)
         }
     }

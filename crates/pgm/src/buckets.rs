@@ -160,7 +160,7 @@ impl Bucket {
 
 /// A bucket before it has memory.
 #[derive(Clone, Debug)]
-struct Outline {
+struct FactorOutline {
     attribute: Axis,
     shared: Vec<Axis>,
     rows: Vec<Axis>,
@@ -169,7 +169,7 @@ struct Outline {
     right: Vec<Factor>,
 }
 
-impl Outline {
+impl FactorOutline {
     /// Shares a bucket's factors among two sides.
     fn new(attribute: Axis, factors: Vec<Factor>) -> Self {
         let others: Vec<Vec<Axis>> = factors.iter().map(|f| f.others(attribute)).collect();
@@ -300,7 +300,7 @@ impl Outline {
 /// Buckets in the order of elimination.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    outlines: Vec<Outline>,
+    outlines: Vec<FactorOutline>,
 }
 
 impl Plan {
@@ -322,7 +322,7 @@ impl Plan {
         let mut outlines = Vec::with_capacity(attributes.len());
         for attribute in attributes.into_iter().rev() {
             let factors = std::mem::take(&mut waiting[attribute.rank]);
-            let outline = Outline::new(attribute, factors);
+            let outline = FactorOutline::new(attribute, factors);
             let message = outline.message();
             if let Some(next) = message.axes().map(|axis| axis.rank).max() {
                 waiting[next].push(Factor {
@@ -343,7 +343,7 @@ impl Plan {
 
     /// The buckets, with all places.
     pub fn buckets(&self) -> Vec<Bucket> {
-        self.outlines.iter().map(Outline::bucket).collect()
+        self.outlines.iter().map(FactorOutline::bucket).collect()
     }
 }
 

@@ -135,7 +135,7 @@ impl Terms {
     /// more sensitive than what is charged for them.
     pub fn part_plan(&self, holder: u32, layout: Option<Layout>) -> Result<PartPlan, Error> {
         let (schema, bound) = self.part_schema(holder)?;
-        let outline = self.outline()?;
+        let outline = self.plan_core()?;
         let ladder = outline.ladder()?;
         let refuse = |reason: String| Err(Error::Terms(format!("layout: {reason}")));
         match (self.contribution, layout) {

@@ -109,30 +109,15 @@ fn is_alone(witness: &bool) -> bool {
 /// What follows from [`Terms`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Encryption parameters.
-    pub set: ParameterSet,
-    /// The dataset's budget.
-    pub budget: Rho,
-    /// What every run is about; its `rho` is one run's share of the budget.
+    /// What every service checks requests against.
+    pub core: PlanCore,
+    /// What a mechanism is told of a run. Its `rho` is one run's share of the budget.
     pub job: MechanismJob,
-    /// Runs the budget is shared by.
-    pub runs: u32,
-    /// Noise of one run.
-    pub run_ladder: LadderPlan,
-    /// The roster's holders, all of whom have to sign.
-    pub members: Vec<Member>,
-    /// Whether a second computation service must have computed a batch before it is decrypted.
-    pub witness: bool,
-    /// The services that share the secret key; none where one has the whole.
-    pub key_services: Vec<KeyService>,
-    /// Who makes the holders' upload keys.
-    pub encryption: Encryption,
 }
 
-/// A plan without what only a mechanism asks for: all that a service holds a dataset's requests
-/// against, and quickly worked out.
+/// The part of a plan that services check a dataset's requests against. It is computed without the mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outline {
+pub struct PlanCore {
     /// Encryption parameters.
     pub set: ParameterSet,
     /// The dataset's budget.
@@ -248,33 +233,25 @@ impl Terms {
     pub fn plan(&self) -> Result<Plan, Error> {
         let need = self.named_need()?;
         let job = self.job(need.squares)?;
-        let (set, run_ladder) = self.set(&need, &job.holders)?;
         Ok(Plan {
-            set,
-            budget: accounting::rho(self.epsilon, self.delta)?,
-            run_ladder,
+            core: self.plan_core()?,
             job,
-            runs: self.runs,
-            members: self.members(),
-            witness: self.witness,
-            key_services: self.key_services.clone(),
-            encryption: self.encryption(),
         })
     }
 
-    /// The plan's outline. Terms that were planned before have one.
+    /// The part of the plan that needs no mechanism. Terms that were planned before have one.
     ///
     /// # Errors
     /// A budget that is not positive, no runs or too many; terms that are not complete; squared scores of two or more
     /// holders; a parameter set that does not exist or is too small.
-    pub fn outline(&self) -> Result<Outline, Error> {
+    pub fn plan_core(&self) -> Result<PlanCore, Error> {
         self.check_numbers()?;
         let budget = accounting::rho(self.epsilon, self.delta)?;
         let holders = self.holders()?;
         let need = self.named_need()?;
         self.check_squares(need.squares)?;
         let (set, run_ladder) = self.set(&need, &holders)?;
-        Ok(Outline {
+        Ok(PlanCore {
             set,
             run_budget: budget.share(self.runs),
             budget,
@@ -500,7 +477,7 @@ impl Plan {
     /// # Errors
     /// What their validation refuses.
     pub fn parameters(&self) -> Result<Parameters, Error> {
-        parameters(self.set, &self.key_services)
+        parameters(self.core.set, &self.core.key_services)
     }
 
     /// Noise of all runs: run r uses the pages from `r * run_ladder.pages()` on.
@@ -508,11 +485,11 @@ impl Plan {
     /// # Errors
     /// More positions than a ladder has.
     pub fn ladder(&self) -> Result<LadderPlan, Error> {
-        ladder_of_all(self.runs, self.run_ladder)
+        ladder_of_all(self.core.runs, self.core.run_ladder)
     }
 }
 
-impl Outline {
+impl PlanCore {
     /// The parameters, with their tables.
     ///
     /// # Errors

@@ -5,6 +5,8 @@
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{Ladder, LadderPlan, Rho};
 use fhaim_he::{Chunks, Columns, Error, Layout, Parameters, Section, UploadKey, WIDE};
+use fhaim_protocol::encryption::Encryption;
+use fhaim_protocol::terms::PlanCore;
 use fhaim_protocol::{
     computation::{Computation, SealedBatch},
     crypto::{CryptoService, judge::Rules},
@@ -89,15 +91,20 @@ fn dataset(jobs: usize) -> (Computation, Vec<Window>) {
     let run = LadderPlan::new(100, 1 << 10).unwrap();
     let rules = Rules {
         dataset: DATASET,
-        domain: domain.clone(),
-        record_bound: 1000,
-        holders: Holders::one(),
-        members: Vec::new(),
-        runs: jobs as u32,
-        run_budget: Rho::from_f64_down(100.0).unwrap(),
-        run_ladder: run,
-        residues: WIDE.plaintext_moduli.len(),
-        witness: false,
+        plan: PlanCore {
+            set: WIDE,
+            budget: Rho::from_f64_down(100.0).unwrap(),
+            run_budget: Rho::from_f64_down(100.0).unwrap(),
+            runs: jobs as u32,
+            run_ladder: run,
+            domain: domain.clone(),
+            record_bound: 1000,
+            holders: Holders::one(),
+            members: Vec::new(),
+            witness: false,
+            key_services: Vec::new(),
+            encryption: Encryption::OwnKey,
+        },
     };
     let params = Parameters::new(WIDE).unwrap();
     let mut crypto = CryptoService::new(rules, &params, &mut rng).unwrap();

@@ -23,6 +23,7 @@ use fhaim_protocol::holder::{self, Holder, HolderNoise};
 use fhaim_protocol::joint::join_uploads;
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
 use fhaim_protocol::sealing::SealingKey;
+use fhaim_protocol::terms::PlanCore;
 use fhaim_protocol::upload::{ReceivedUpload, UploadPlan};
 use fhaim_protocol::upload_key::upload_key;
 use fhaim_protocol::window::Window;
@@ -95,15 +96,20 @@ fn services(
 fn rules(table: &Table, plan: LadderPlan, set: ParameterSet) -> Rules {
     Rules {
         dataset: DATASET,
-        domain: table.domain().clone(),
-        record_bound: BOUND,
-        holders: Holders::one(),
-        members: Vec::new(),
-        runs: 2,
-        run_budget: Rho::from_f64_down(100.0).unwrap(),
-        run_ladder: plan,
-        residues: set.plaintext_moduli.len(),
-        witness: false,
+        plan: PlanCore {
+            set: set,
+            budget: Rho::from_f64_down(100.0).unwrap(),
+            run_budget: Rho::from_f64_down(100.0).unwrap(),
+            runs: 2,
+            run_ladder: plan,
+            domain: table.domain().clone(),
+            record_bound: BOUND,
+            holders: Holders::one(),
+            members: Vec::new(),
+            witness: false,
+            key_services: Vec::new(),
+            encryption: Encryption::OwnKey,
+        },
     }
 }
 
@@ -170,11 +176,9 @@ fn setting_with(set: ParameterSet, count: usize, roster: Roster, witness: bool) 
     let table = table(200, &mut rng);
     let plan = LadderPlan::new(200, 1 << 30).unwrap();
     let holders = roster.holders();
-    let rules = Rules {
-        witness,
-        holders: holders.clone(),
-        ..rules(&table, plan, set)
-    };
+    let mut rules = rules(&table, plan, set);
+    rules.plan.witness = witness;
+    rules.plan.holders = holders.clone();
     let services = services(set, count, roster.shape(), &rules);
     let key = services[0].key();
     let (public, evaluation) = (key.public_key().clone(), key.evaluation_keys().clone());

@@ -18,6 +18,7 @@ use fhaim_protocol::joint::{SwitchKeys, join_uploads};
 use fhaim_protocol::local::EncryptedSource;
 use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::sealing::SealingKey;
+use fhaim_protocol::terms::PlanCore;
 use fhaim_protocol::upload::{Object, ReceivedUpload, UploadPlan};
 use fhaim_release::{
     Axis, Holders, MechanismJob, MechanismRun, ReleaseRequest, ReleaseSource, SquaredTerm,
@@ -90,15 +91,20 @@ fn setting(set: ParameterSet, holders: &Holders, rows: &[usize], plan: LadderPla
     let params = Parameters::new(set).unwrap();
     let rules = Rules {
         dataset: DATASET,
-        domain: domain.clone(),
-        record_bound: BOUND,
-        holders: holders.clone(),
-        members: Vec::new(),
-        runs: 1,
-        run_budget: Rho::from_f64_down(100.0).unwrap(),
-        run_ladder: plan,
-        residues: set.plaintext_moduli.len(),
-        witness: false,
+        plan: PlanCore {
+            set: set,
+            budget: Rho::from_f64_down(100.0).unwrap(),
+            run_budget: Rho::from_f64_down(100.0).unwrap(),
+            runs: 1,
+            run_ladder: plan,
+            domain: domain.clone(),
+            record_bound: BOUND,
+            holders: holders.clone(),
+            members: Vec::new(),
+            witness: false,
+            key_services: Vec::new(),
+            encryption: Encryption::RosterKey,
+        },
     };
     let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();
@@ -500,15 +506,20 @@ fn counted_of(
     let params = Parameters::new(set).unwrap();
     let rules = Rules {
         dataset: DATASET,
-        domain: domain.clone(),
-        record_bound: BOUND,
-        holders: holders.clone(),
-        members: Vec::new(),
-        runs: 1,
-        run_budget: Rho::from_f64_down(100.0).unwrap(),
-        run_ladder: ladder,
-        residues: set.plaintext_moduli.len(),
-        witness: false,
+        plan: PlanCore {
+            set: set,
+            budget: Rho::from_f64_down(100.0).unwrap(),
+            run_budget: Rho::from_f64_down(100.0).unwrap(),
+            runs: 1,
+            run_ladder: ladder,
+            domain: domain.clone(),
+            record_bound: BOUND,
+            holders: holders.clone(),
+            members: Vec::new(),
+            witness: false,
+            key_services: Vec::new(),
+            encryption: Encryption::RosterKey,
+        },
     };
     let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();

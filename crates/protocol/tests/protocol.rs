@@ -10,6 +10,7 @@ use fhaim_he::{
     Layout, PAGE, PackedPage, ParameterSet, Parameters, PublicKey, RosterShape, STANDARD,
     UploadKey, WIDE, seal,
 };
+use fhaim_protocol::terms::PlanCore;
 use fhaim_protocol::{
     Error,
     computation::{Computation, SealedBatch},
@@ -88,15 +89,20 @@ fn setting_under(
     let plan = LadderPlan::new(500, 1 << 30).unwrap();
     let rules = Rules {
         dataset: DATASET,
-        domain: domain.clone(),
-        record_bound: BOUND,
-        holders: Holders::one(),
-        members: Vec::new(),
-        runs: 1,
-        run_budget: Rho::from_f64_down(budget).unwrap(),
-        run_ladder: plan,
-        residues: set.plaintext_moduli.len(),
-        witness: false,
+        plan: PlanCore {
+            set: set,
+            budget: Rho::from_f64_down(budget).unwrap(),
+            run_budget: Rho::from_f64_down(budget).unwrap(),
+            runs: 1,
+            run_ladder: plan,
+            domain: domain.clone(),
+            record_bound: BOUND,
+            holders: Holders::one(),
+            members: Vec::new(),
+            witness: false,
+            key_services: Vec::new(),
+            encryption: Encryption::OwnKey,
+        },
     };
     let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();
@@ -594,15 +600,20 @@ fn jobs_are_restored_and_have_a_run_each() {
     // rho = 20 / (2 * 4 * 11), 0.23 of 0.25: one fits, a second does not.
     let rules = Rules {
         dataset: DATASET,
-        domain: domain.clone(),
-        record_bound: 10_000,
-        holders: Holders::one(),
-        members: Vec::new(),
-        runs: 2,
-        run_budget: Rho::from_f64_down(0.25).unwrap(),
-        run_ladder: run,
-        residues: 1,
-        witness: false,
+        plan: PlanCore {
+            set: *params.set(),
+            budget: Rho::from_f64_down(0.25).unwrap(),
+            run_budget: Rho::from_f64_down(0.25).unwrap(),
+            runs: 2,
+            run_ladder: run,
+            domain: domain.clone(),
+            record_bound: 10_000,
+            holders: Holders::one(),
+            members: Vec::new(),
+            witness: false,
+            key_services: Vec::new(),
+            encryption: Encryption::OwnKey,
+        },
     };
     let mut crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
     let public = crypto.public_key(&mut rng).unwrap();

@@ -46,16 +46,25 @@ fn a_roster_is_part_of_the_plan() {
     let one = plan(&terms()).unwrap();
     let records = plan(&of_two(Partition::Records, [&[], &[]])).unwrap();
     let columns = plan(&of_two(Partition::Columns, [&["b"], &["a"]])).unwrap();
-    assert!(one.job.holders.is_one() && one.members.is_empty());
-    assert_eq!((records.job.holders.count(), records.members.len()), (2, 2));
-    assert_eq!(records.run_ladder.levels(), one.run_ladder.levels());
+    assert!(one.job.holders.is_one() && one.core.members.is_empty());
+    assert_eq!(
+        (records.job.holders.count(), records.core.members.len()),
+        (2, 2)
+    );
+    assert_eq!(
+        records.core.run_ladder.levels(),
+        one.core.run_ladder.levels()
+    );
     assert_eq!(columns.job.holders.owners(), Some(&[1, 0][..]));
-    assert_eq!(columns.run_ladder.levels(), one.run_ladder.levels() + 1);
+    assert_eq!(
+        columns.core.run_ladder.levels(),
+        one.core.run_ladder.levels() + 1
+    );
     for terms in [of_two(Partition::Records, [&[], &[]]), terms()] {
         let terms = terms.complete(&Mechanisms).unwrap();
         assert_eq!(
-            terms.outline().unwrap().members,
-            terms.plan().unwrap().members
+            terms.plan_core().unwrap().members,
+            terms.plan().unwrap().core.members
         );
     }
 }

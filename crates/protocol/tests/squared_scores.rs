@@ -12,11 +12,13 @@ use fhaim_protocol::committee::decryption::request_digest;
 use fhaim_protocol::committee::state::SharedDatasetState;
 use fhaim_protocol::computation::Computation;
 use fhaim_protocol::crypto::{CryptoService, judge::Rules};
+use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::encryption::Encryptor;
 use fhaim_protocol::holder::{self, Holder, HolderNoise};
 use fhaim_protocol::joint::join_uploads;
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
 use fhaim_protocol::sealing::SealingKey;
+use fhaim_protocol::terms::PlanCore;
 use fhaim_protocol::upload::UploadPlan;
 use fhaim_release::{Holders, ReleaseRequest, SquaredTerm, Statistic};
 use rand::SeedableRng;
@@ -56,15 +58,20 @@ fn scores() -> Vec<ReleaseRequest> {
 fn rules(domain: &Domain, plan: LadderPlan) -> Rules {
     Rules {
         dataset: DATASET,
-        domain: domain.clone(),
-        record_bound: BOUND,
-        holders: Holders::of_records(2, 1).unwrap(),
-        members: Vec::new(),
-        runs: 1,
-        run_budget: Rho::from_f64_down(1000.0).unwrap(),
-        run_ladder: plan,
-        residues: WIDE.plaintext_moduli.len(),
-        witness: false,
+        plan: PlanCore {
+            set: WIDE,
+            budget: Rho::from_f64_down(1000.0).unwrap(),
+            run_budget: Rho::from_f64_down(1000.0).unwrap(),
+            runs: 1,
+            run_ladder: plan,
+            domain: domain.clone(),
+            record_bound: BOUND,
+            holders: Holders::of_records(2, 1).unwrap(),
+            members: Vec::new(),
+            witness: false,
+            key_services: Vec::new(),
+            encryption: Encryption::RosterKey,
+        },
     }
 }
 

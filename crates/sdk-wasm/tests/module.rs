@@ -145,9 +145,7 @@ fn the_modules_ciphertexts_decrypt_as_the_native_holders() {
                 let native = decrypted(native, &native_keys, &params, &secret);
                 assert_eq!(values, native, "{object}");
             }
-            Object::Noise { .. } => {
-                noise.extend(noise_squares(&upload.ladder, object, &values))
-            }
+            Object::Noise { .. } => noise.extend(noise_squares(&upload.ladder, object, &values)),
             Object::Counts { .. } | Object::Keys => panic!("the holder uploads records"),
         }
     }

@@ -124,7 +124,7 @@ impl Client {
         }
         let confirmed = set.check_confirmed();
         confirmed.map_err(|reason| Error::Unconfirmed(dataset.id, reason))?;
-        if set.parameter_set != plan.set.id || set.budget != plan.budget.into() {
+        if set.parameter_set != plan.core.set.id || set.budget != plan.core.budget.into() {
             return Err(Error::Disagreement("another budget or other parameters"));
         }
         Ok((plan, set))

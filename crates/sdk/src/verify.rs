@@ -11,7 +11,7 @@ use fhaim_domain::Counted;
 use fhaim_dp::{Debit, Entry, KeyedLadder, LadderKey, Span};
 use fhaim_protocol::crypto::judge::{Replay, Rules};
 use fhaim_protocol::request::{DatasetId, JobId};
-use fhaim_protocol::terms::Outline;
+use fhaim_protocol::terms::PlanCore;
 use fhaim_protocol::window::Placement;
 use fhaim_release::ReleaseRequest;
 use fhaim_synth::verify::{Difference, difference, expected};
@@ -123,7 +123,7 @@ impl Client {
             dataset: dataset.id,
             reason,
         };
-        let outline = dataset.terms.0.outline()?;
+        let outline = dataset.terms.0.plan_core()?;
         if outline.holders.owners().is_some() {
             return Err(refuse(BY_COLUMNS));
         }
@@ -216,7 +216,7 @@ struct Own<'a> {
 }
 
 impl<'a> Own<'a> {
-    fn new(records: &'a Records, key: &'a LadderKey, outline: &Outline) -> Result<Self, Error> {
+    fn new(records: &'a Records, key: &'a LadderKey, outline: &PlanCore) -> Result<Self, Error> {
         Ok(Self {
             table: match records {
                 Records::Table(table) => &**table,
@@ -267,7 +267,7 @@ impl Told {
     /// `judge`.
     fn check(
         &self,
-        outline: &Outline,
+        outline: &PlanCore,
         judge: impl FnMut(&Asked<'_>) -> Option<Fault>,
     ) -> Verification {
         let debits = self.runs.iter().flat_map(|run| {
@@ -275,7 +275,7 @@ impl Told {
             of_run.map(|debit| ((run.job, debit.number), debit))
         });
         let mut check = Check {
-            rules: Rules::of(DatasetId(self.dataset.into_bytes()), outline),
+            rules: Rules::new(DatasetId(self.dataset.into_bytes()), outline),
             judge,
             debits: debits.collect(),
             kept: BTreeMap::new(),
@@ -340,7 +340,7 @@ impl<J: FnMut(&Asked<'_>) -> Option<Fault>> Check<'_, J> {
             replay: Replay::new(rules, job, run),
             derived: true,
         });
-        if another || run >= rules.runs || kept.replay.run() != run {
+        if another || run >= rules.plan.runs || kept.replay.run() != run {
             kept.derived = false;
             return None;
         }

@@ -12,7 +12,7 @@ use fhaim_platform::peer::{Body, PeerClient, PeerError};
 use fhaim_platform::store::Tx;
 use fhaim_protocol::request::{DatasetId, JobId};
 use fhaim_protocol::sealing::SealingKey;
-use fhaim_protocol::terms::Outline;
+use fhaim_protocol::terms::PlanCore;
 use fhaim_protocol::window::{Placed, Window};
 use reqwest::Method;
 use uuid::Uuid;
@@ -37,7 +37,7 @@ pub struct StoredWindow {
 /// # Errors
 /// What the crypto service refuses; [`ProblemKind::Conflict`](fhaim_api::problem::ProblemKind::Conflict) where it knows the run otherwise
 /// than this service.
-pub async fn window(state: &State, task: &Task, plan: &Outline) -> Result<StoredWindow, Failure> {
+pub async fn window(state: &State, task: &Task, plan: &PlanCore) -> Result<StoredWindow, Failure> {
     let (key, upload) = prepared(state, task.dataset).await?;
     let standing = begin(state, task, &key, upload).await?;
     let text = runs::window(&state.base.store, task.dataset, task.job).await?;

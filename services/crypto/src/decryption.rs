@@ -14,7 +14,7 @@ use fhaim_protocol::crypto::history::{Begun, ChainState, Released};
 use fhaim_protocol::crypto::judge::{Book, Grant, Rules};
 use fhaim_protocol::crypto::{self, Digests, Judged, RequestOutcome};
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
-use fhaim_protocol::terms::{MAX_GENERATION_BYTES, Outline};
+use fhaim_protocol::terms::{MAX_GENERATION_BYTES, PlanCore};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -62,8 +62,8 @@ impl DecryptionCall {
     }
 }
 
-pub(crate) fn rules(dataset: Uuid, plan: &Outline) -> Rules {
-    Rules::of(DatasetId(dataset.into_bytes()), plan)
+pub(crate) fn rules(dataset: Uuid, plan: &PlanCore) -> Rules {
+    Rules::new(DatasetId(dataset.into_bytes()), plan)
 }
 
 /// Gives a job its run, or says which it has and what it has released.
@@ -307,7 +307,7 @@ pub(crate) struct Sent {
 }
 
 /// Decodes a request, on a thread for long work.
-pub(crate) async fn read(plan: &Outline, body: Bytes) -> Result<Sent, Failure> {
+pub(crate) async fn read(plan: &PlanCore, body: Bytes) -> Result<Sent, Failure> {
     let params = plan.parameters().map_err(Failure::internal)?;
     let reading = move || {
         Ok::<_, Error>(Sent {
@@ -332,7 +332,7 @@ async fn judge(
 /// Decrypts a batch that was debited, on a thread for long work: nothing where a page cannot be decrypted.
 async fn open_with_key(
     state: &State,
-    (stored, plan): (&StoredKeySet, &Outline),
+    (stored, plan): (&StoredKeySet, &PlanCore),
     sent: Arc<Sent>,
 ) -> Result<Option<Vec<Vec<i64>>>, Failure> {
     let params = plan.parameters().map_err(Failure::internal)?;

@@ -8,7 +8,7 @@ use fhaim_protocol::crypto::history::ChainState;
 use fhaim_protocol::crypto::judge::Rules;
 use fhaim_protocol::request::DatasetId;
 use fhaim_protocol::roster::MemberSignature;
-use fhaim_protocol::terms::Outline;
+use fhaim_protocol::terms::PlanCore;
 use uuid::Uuid;
 
 use crate::State;
@@ -37,7 +37,7 @@ impl Consent {
 /// Where each holder of the roster stands.
 pub fn standings(
     stored: &StoredKeySet,
-    plan: &Outline,
+    plan: &PlanCore,
     standing: &ChainState,
 ) -> Vec<HolderStanding> {
     let rules = rules(stored.dataset, plan);
@@ -51,8 +51,8 @@ pub fn standings(
     (0..).zip(&plan.members).map(of).collect()
 }
 
-fn rules(dataset: Uuid, plan: &Outline) -> Rules {
-    Rules::of(DatasetId(dataset.into_bytes()), plan)
+fn rules(dataset: Uuid, plan: &PlanCore) -> Rules {
+    Rules::new(DatasetId(dataset.into_bytes()), plan)
 }
 
 /// Appends what a holder says to the dataset's chain; the same again changes nothing.

@@ -17,7 +17,7 @@ use fhaim_platform::{Failure, clock};
 use fhaim_protocol::crypto::chain::{Act, ReceiptKey};
 use fhaim_protocol::crypto::history::ChainState;
 use fhaim_protocol::request::DatasetId;
-use fhaim_protocol::terms::{Outline, Plan, Terms};
+use fhaim_protocol::terms::{Plan, PlanCore, Terms};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use uuid::Uuid;
@@ -106,7 +106,7 @@ impl StoredKeySet {
         self.owner == user || self.terms.part_of(&user.to_string()).is_some()
     }
 
-    async fn describe(self, state: &State, plan: &Outline) -> Result<KeySet, Failure> {
+    async fn describe(self, state: &State, plan: &PlanCore) -> Result<KeySet, Failure> {
         let mut tx = state.base.store.begin().await?;
         let runs = ledger::runs(&mut tx, self.dataset, plan.run_budget).await?;
         let standing = ledger::standing(&mut tx, self.dataset).await?;
@@ -242,8 +242,8 @@ pub async fn show(
 ///
 /// # Errors
 /// [`Refusal::Terms`].
-pub fn outline(terms: &Terms) -> Result<Outline, Refusal> {
-    let outline = terms.outline();
+pub fn outline(terms: &Terms) -> Result<PlanCore, Refusal> {
+    let outline = terms.plan_core();
     outline.map_err(|error| Refusal::Terms(error.to_string()))
 }
 

@@ -68,7 +68,8 @@ impl Setting {
         let columns = [2, 3].map(|n| (0..40).map(|i| i % n).collect());
         let table = Table::new(Arc::new(terms(1).schema), columns.to_vec()).unwrap();
         let ladder = Ladder::draw(plan.ladder().unwrap(), &mut rng);
-        let upload = UploadPlan::for_table(table.domain(), 40, ladder.plan(), &plan.set).unwrap();
+        let upload =
+            UploadPlan::for_table(table.domain(), 40, ladder.plan(), &plan.core.set).unwrap();
         let key = UploadKey::random(&params, &mut rng).unwrap();
         let encryptor = Encryptor::sole(&public, &key);
         let holder =
@@ -107,7 +108,7 @@ impl Setting {
             DatasetId(self.dataset.into_bytes()),
             JobId(JOB.into_bytes()),
         );
-        let window = Window::new(dataset, job, 0, self.plan.run_ladder);
+        let window = Window::new(dataset, job, 0, self.plan.core.run_ladder);
         let release = ReleaseRequest {
             number: 0,
             statistic: Statistic::Total,
@@ -131,7 +132,7 @@ impl Setting {
 
     /// What a service stores of a request before it decrypts it; then it is killed and started again.
     async fn debit_and_restart(&mut self, request: &DecryptRequest) {
-        let rules = Rules::new(DatasetId(self.dataset.into_bytes()), &self.plan);
+        let rules = Rules::new(DatasetId(self.dataset.into_bytes()), &self.plan.core);
         let store = Store::open(&self.place.config.common.database, &STEPS).await;
         let mut tx = store.unwrap().begin().await.unwrap();
         let mut standing = ledger::standing(&mut tx, self.dataset).await.unwrap();

@@ -125,7 +125,7 @@ async fn planned(state: &State, terms: Terms) -> Result<(Terms, Rho), Failure> {
     }
     let work = move || {
         let terms = terms.complete(&Mechanisms)?;
-        let budget = terms.plan()?.budget;
+        let budget = terms.plan()?.core.budget;
         Ok((terms, budget))
     };
     let planned = state.plans.blocking(work).await?;

@@ -524,7 +524,7 @@ async fn window(
     let before = w.computing(node).get().windows.get(&job).cloned();
     let mut window = match &before {
         Some(text) => read(text)?,
-        None => Window::new(DATASET, job, standing.run, w.setting.plan.run_ladder),
+        None => Window::new(DATASET, job, standing.run, w.setting.plan.core.run_ladder),
     };
     let released: Vec<Placed> = standing.releases.iter().map(Placed::from).collect();
     if w.is(Mutant::ComputationForgets) {

@@ -187,7 +187,7 @@ fn read<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Failure> {
 
 /// Answers a call.
 pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failure> {
-    let runs = w.setting.plan.runs;
+    let runs = w.setting.plan.core.runs;
     match envelope.open()? {
         Call::Create(call) => {
             let job = match w.is(Mutant::EachCallMakesAJob) {

@@ -349,7 +349,7 @@ impl Schedule {
                 }
             }
         }
-        let due = world.wanted.min(world.setting.plan.runs as usize);
+        let due = world.wanted.min(world.setting.plan.core.runs as usize);
         // A generation service that was set back may have forgotten a job that has a run, and
         // taken another in its place, whose holder waited longer.
         let excused = ghost.crypto_restored

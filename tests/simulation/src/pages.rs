@@ -345,10 +345,10 @@ impl Encrypted {
         let secret = SecretKey::random(&params, rng).expect("keys can be made");
         let public = secret.public_key(rng).expect("keys can be made");
         let domain = table.domain().clone();
-        let upload = UploadPlan::for_table(&domain, table.records(), ladder.plan(), &plan.set);
+        let upload = UploadPlan::for_table(&domain, table.records(), ladder.plan(), &plan.core.set);
         let upload = upload.expect("the plan is the table's");
         // Schedules of two runs, or with squared scores, have an upload key that the holder drew; others one of a roster.
-        let (upload, own, keys) = if plan.runs == 2 || plan.set.has_squares() {
+        let (upload, own, keys) = if plan.core.runs == 2 || plan.core.set.has_squares() {
             (
                 upload,
                 UploadKey::random(&params, rng),

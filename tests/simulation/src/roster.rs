@@ -127,10 +127,9 @@ impl Roster {
             true => 1,
             false => self.holders,
         };
-        Rules {
-            holders: Holders::of_records(holders, 1).expect("there is a holder"),
-            ..w.setting.rules.clone()
-        }
+        let mut rules = w.setting.rules.clone();
+        rules.plan.holders = Holders::of_records(holders, 1).expect("there is a holder");
+        rules
     }
 
     /// Whether no operator can lift a freeze. The simulation decides this by itself.

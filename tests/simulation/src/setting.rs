@@ -74,7 +74,7 @@ impl Scenario {
         let undisturbed =
             (0..runs).map(|run| Undisturbed::new(mechanism, &plan, &table, &ladder, run));
         let runs = Arc::new(undisturbed.collect());
-        let rules = Rules::new(DATASET, &plan);
+        let rules = Rules::new(DATASET, &plan.core);
         let engine: Rc<dyn Engine> = if encrypted {
             Rc::new(Encrypted::new(&plan, &table, &ladder, &mut rng))
         } else {
@@ -181,7 +181,7 @@ impl Undisturbed {
         let mut machine = name
             .start(plan.job.clone())
             .expect("the plan has been worked out");
-        let mut source = Source::new(table, ladder, plan.run_ladder, run);
+        let mut source = Source::new(table, ladder, plan.core.run_ladder, run);
         let mut batches: Vec<Batch> = Vec::new();
         loop {
             let answers = batches.last().map_or(&[][..], |batch| &batch.whole);

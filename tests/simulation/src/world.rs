@@ -251,7 +251,7 @@ impl World {
         trace: bool,
     ) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let wanted = rng.random_range(1..=setting.plan.runs as usize + 1);
+        let wanted = rng.random_range(1..=setting.plan.core.runs as usize + 1);
         Self {
             setting,
             mutant,
@@ -576,7 +576,7 @@ impl World {
 
     /// Whether there is a second computation service.
     pub(crate) fn has_witness(&self) -> bool {
-        self.setting.rules.witness
+        self.setting.rules.plan.witness
     }
 
     /// Whether a service shares the key with the crypto service.

@@ -111,7 +111,7 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
     };
     let terms = terms.complete(&Mechanisms)?;
     // Refused here with a reason, before anything is sent.
-    let budget = terms.plan()?.budget;
+    let budget = terms.plan()?.core.budget;
     eprint!("{}", holders::risk(&terms));
     if let Some(data) = &arguments.data {
         memory::look_up(data, spending(budget), terms.delta, None, arguments.yes)?;
@@ -226,18 +226,18 @@ pub async fn send(
     let (data, id) = (&arguments.data, dataset.id);
     let known = memory::look_up(
         data,
-        spending(plan.budget),
+        spending(plan.core.budget),
         terms.delta,
         Some(id),
         arguments.yes,
     )?;
     if let Some(records) = known {
         let server = client.endpoints().generation.clone();
-        records.remember(&Use::Dataset { id, server }, spending(plan.budget));
+        records.remember(&Use::Dataset { id, server }, spending(plan.core.budget));
     }
     let digest = table_digest(data)?;
     let journal = Journal::open(&login::journal(folder, dataset.id), dataset.id, digest)?;
-    progress.say(&estimate::UploadEstimate::estimate(plan.set, &part)?.to_string());
+    progress.say(&estimate::UploadEstimate::estimate(plan.core.set, &part)?.to_string());
     let total = part.object_count() as u64;
     let phase = progress.counted("encrypt and upload", total, "objects");
     let tell = |state: fhaim_sdk::UploadProgress| phase.reach(state.done as u64);

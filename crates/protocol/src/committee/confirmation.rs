@@ -12,7 +12,7 @@ use crate::Error;
 /// the digest of all messages of the key generation, which says which key it is.
 ///
 /// # Errors
-/// [`Error::Panel`] for bytes that are no confirmation of this committee, and where one is missing;
+/// [`Error::Committee`] for bytes that are no confirmation of this committee, and where one is missing;
 /// [`Error::Deviation`], with its sender, for one of other keys.
 pub fn check(
     committee: &KeyCommittee,

@@ -48,11 +48,11 @@ impl InMemoryKeyService {
     /// The service of a key that was made, under a dataset's rules.
     ///
     /// # Errors
-    /// [`Error::Panel`] for rules of another dataset or parameter set.
+    /// [`Error::Committee`] for rules of another dataset or parameter set.
     pub fn new(key: SplitKey, rules: Rules) -> Result<Self, Error> {
         let params = key.member.key_share().params();
         let committee = key.member.committee();
-        if rules.dataset != committee.dataset() || rules.residues != params.residues() {
+        if rules.dataset != committee.dataset() || rules.plan.set != *params.set() {
             return Err(Error::Committee(
                 "rules of another dataset or parameter set",
             ));
@@ -88,7 +88,7 @@ impl InMemoryKeyService {
     /// asked for.
     ///
     /// # Errors
-    /// [`Error::Panel`] for another service; what [`Record::assign`] refuses.
+    /// [`Error::Committee`] for another service; what [`Record::assign`] refuses.
     pub fn assign(&mut self, job: JobId, upload: [u8; 32]) -> Result<Vec<u8>, Error> {
         if self.member().number() != 0 {
             return Err(Error::Committee("the first service assigns runs"));
@@ -100,7 +100,7 @@ impl InMemoryKeyService {
     /// Takes the first service's word, where it is what this service would have said.
     ///
     /// # Errors
-    /// [`Error::Panel`] for another's message; what [`Record::follow`] refuses.
+    /// [`Error::Committee`] for another's message; what [`Record::follow`] refuses.
     pub fn follow(&mut self, assignment: &[u8]) -> Result<(), Error> {
         let assignment = self.member().read_assignment(assignment)?;
         self.record.follow(&assignment).map(|_| ())
@@ -130,7 +130,7 @@ impl InMemoryKeyService {
     /// Takes a service's promise.
     ///
     /// # Errors
-    /// [`Error::Panel`] for bytes that are none; what [`Record::hear`] refuses.
+    /// [`Error::Committee`] for bytes that are none; what [`Record::hear`] refuses.
     pub fn hear(&mut self, verdict: &[u8]) -> Result<(), Error> {
         let promised = self.member().read_verdict(verdict)?;
         self.record.hear(&promised)
@@ -212,7 +212,7 @@ impl ShareReader {
     /// Of the key that was made with these messages ([`Seat::transcript`]).
     ///
     /// # Errors
-    /// [`Error::Panel`] for parameters of another number of shares.
+    /// [`Error::Committee`] for parameters of another number of shares.
     pub fn new(
         committee: KeyCommittee,
         params: Parameters,
@@ -235,7 +235,7 @@ impl ShareReader {
     /// The cells of each release, from what was opened and the shares of all services, in any order.
     ///
     /// # Errors
-    /// [`Error::Early`] while a share is missing; [`Error::Panel`] and [`Error::Encryption`] for shares
+    /// [`Error::Early`] while a share is missing; [`Error::Committee`] and [`Error::Encryption`] for shares
     /// of something else; [`Error::Frozen`] from the first page on that cannot be decrypted.
     pub fn read(
         &mut self,

@@ -127,7 +127,7 @@ impl KeyGeneration {
     /// took part in another attempt is to be thrown away. `shape` is that of the terms' roster, if they have one.
     ///
     /// # Errors
-    /// [`Error::Panel`] for a key that the committee does not have, and a share of another number.
+    /// [`Error::Committee`] for a key that the committee does not have, and a share of another number.
     pub fn new(
         committee: KeyCommittee,
         shape: Option<RosterShape>,
@@ -211,7 +211,7 @@ impl KeyGeneration {
     /// Takes a message of any service, this one included.
     ///
     /// # Errors
-    /// [`Error::Early`] for a message of a later step, which can be taken later; [`Error::Panel`] for
+    /// [`Error::Early`] for a message of a later step, which can be taken later; [`Error::Committee`] for
     /// bytes that are no message of this key generation; [`Error::Deviation`], with its sender, for one
     /// that breaks the protocol: nothing is taken of it, and unless the right one comes, no key is made.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Taken, Error> {

@@ -51,7 +51,7 @@ impl CommitteeMember {
     /// The place of the service that signs with `key`, under the key whose messages have this digest.
     ///
     /// # Errors
-    /// [`Error::Panel`] for a key that the committee does not have, and a share of another number.
+    /// [`Error::Committee`] for a key that the committee does not have, and a share of another number.
     pub fn new(
         committee: KeyCommittee,
         share: KeyShare,
@@ -100,7 +100,7 @@ impl CommitteeMember {
     /// Which run a job has, for the others: the first service's to say.
     ///
     /// # Errors
-    /// [`Error::Panel`] for another service.
+    /// [`Error::Committee`] for another service.
     pub fn assignment(&self, assignment: &Assignment) -> Result<Vec<u8>, Error> {
         if self.number != 0 {
             return Err(Error::Committee("the first service assigns runs"));
@@ -113,7 +113,7 @@ impl CommitteeMember {
     /// Reads the first service's word.
     ///
     /// # Errors
-    /// [`Error::Panel`] for another's message.
+    /// [`Error::Committee`] for another's message.
     pub fn read_assignment(&self, bytes: &[u8]) -> Result<Assignment, Error> {
         let message = self.read(Step::Assignment, bytes)?;
         if message.sender != 0 {
@@ -136,7 +136,7 @@ impl CommitteeMember {
     /// Reads a service's promise.
     ///
     /// # Errors
-    /// [`Error::Panel`] for bytes that are none.
+    /// [`Error::Committee`] for bytes that are none.
     pub fn read_verdict(&self, bytes: &[u8]) -> Result<Promised, Error> {
         let message = self.read(Step::Verdict, bytes)?;
         let body: [u8; 16 + 32] = message.fixed()?;

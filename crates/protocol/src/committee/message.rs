@@ -83,7 +83,7 @@ impl<'a> Message<'a> {
     /// Reads a message of this committee, and checks its signature. What a body is, its step says.
     ///
     /// # Errors
-    /// [`Error::Panel`] with the first rule that the bytes break.
+    /// [`Error::Committee`] with the first rule that the bytes break.
     pub(super) fn read(committee: &KeyCommittee, bytes: &'a [u8]) -> Result<Self, Error> {
         let refused = |what| Err(Error::Committee(what));
         let parts = bytes.split_last_chunk::<SIGNATURE>();
@@ -124,7 +124,7 @@ impl<'a> Message<'a> {
     /// A body of so many bytes.
     ///
     /// # Errors
-    /// [`Error::Panel`] for more or fewer.
+    /// [`Error::Committee`] for more or fewer.
     pub(super) fn fixed<const N: usize>(&self) -> Result<[u8; N], Error> {
         let body = <[u8; N]>::try_from(self.body);
         body.map_err(|_| Error::Committee("a body of another length"))

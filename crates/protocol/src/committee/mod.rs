@@ -59,7 +59,7 @@ impl KeyService {
 /// Refuses key services that no committee can have.
 ///
 /// # Errors
-/// [`Error::Panel`] for fewer than two services or more than [`MAX_SHARES`], for names that are
+/// [`Error::Committee`] for fewer than two services or more than [`MAX_SHARES`], for names that are
 /// empty, too long or taken, and for keys that are none or taken.
 pub fn check_services(services: &[KeyService]) -> Result<(), Error> {
     if !(2..=MAX_SHARES).contains(&services.len()) {
@@ -131,7 +131,7 @@ impl KeyCommittee {
     /// The number of the service that signs with a key.
     ///
     /// # Errors
-    /// [`Error::Panel`] where there is none.
+    /// [`Error::Committee`] where there is none.
     pub fn number_of(&self, key: &[u8; 32]) -> Result<usize, Error> {
         let number = self.services.iter().position(|s| s.key == *key);
         number.ok_or(Error::Committee(

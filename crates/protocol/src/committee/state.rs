@@ -59,8 +59,8 @@ impl RunRecord {
 
     fn new(rules: &Rules, job: JobId, run: u32) -> Self {
         Self {
-            window: Window::new(rules.dataset, job, run, rules.run_ladder),
-            ledger: Ledger::new(rules.run_budget),
+            window: Window::new(rules.dataset, job, run, rules.plan.run_ladder),
+            ledger: Ledger::new(rules.plan.run_budget),
             promise: None,
             shared: Vec::new(),
         }
@@ -180,7 +180,7 @@ impl SharedDatasetState {
     /// Takes a run that the first service assigned. For the others.
     ///
     /// # Errors
-    /// [`Error::Early`] where runs before it are missing; [`Error::Panel`] for another run than the job
+    /// [`Error::Early`] where runs before it are missing; [`Error::Committee`] for another run than the job
     /// has, or one that another job has; what [`Record::assign`] refuses.
     pub fn follow(&mut self, assignment: &Assignment) -> Result<Begun, Error> {
         let &Assignment { job, run, upload } = assignment;
@@ -225,7 +225,7 @@ impl SharedDatasetState {
         if grant.is_none() {
             return Err(Error::Request("another request had these releases"));
         }
-        if rules.witness && witness.ok_or(Error::Unwitnessed)? != *digest {
+        if rules.plan.witness && witness.ok_or(Error::Unwitnessed)? != *digest {
             self.standing.freeze(Freeze::Witness)?;
             return Err(Error::Frozen(Freeze::Witness));
         }
@@ -240,7 +240,7 @@ impl SharedDatasetState {
     /// Notes that a service has promised a request.
     ///
     /// # Errors
-    /// [`Error::Early`] before this service has; [`Error::Panel`] where it has promised another.
+    /// [`Error::Early`] before this service has; [`Error::Committee`] where it has promised another.
     pub fn hear(&mut self, promised: &Promised) -> Result<(), Error> {
         let run_record = self.run_record_mut(promised.job)?;
         if run_record.is_shared(&promised.request) {

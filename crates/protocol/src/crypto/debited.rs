@@ -28,7 +28,7 @@ pub fn sign(key: &ServiceSigningKey, dataset: DatasetId, releases: &[DebitRecord
 /// Checks a signature that [`sign`] made, with the service's public key as the terms have it.
 ///
 /// # Errors
-/// [`Error::Panel`] for a signature of something else or by another key.
+/// [`Error::Committee`] for a signature of something else or by another key.
 pub fn verify(
     key: &[u8; 32],
     dataset: DatasetId,

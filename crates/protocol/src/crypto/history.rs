@@ -119,7 +119,7 @@ impl ChainState {
 
     /// The holders whose signatures are missing, by their numbers in the roster.
     pub fn unsigned<'a>(&'a self, rules: &'a Rules) -> impl Iterator<Item = u32> + 'a {
-        let members = (0..).zip(&rules.members).map(|(number, _)| number);
+        let members = (0..).zip(&rules.plan.members).map(|(number, _)| number);
         members.filter(|number| !self.signed.contains(number))
     }
 
@@ -142,7 +142,7 @@ impl ChainState {
     ) -> Result<Option<ChainLink>, Error> {
         self.verify(rules, member, &signature)?;
         if self.withdrawn.contains(&member) {
-            let account = rules.members.get(member as usize);
+            let account = rules.plan.members.get(member as usize);
             let account = account.map(|member| member.account.clone());
             return Err(Error::Withdrawn(account.into_iter().collect()));
         }
@@ -153,7 +153,7 @@ impl ChainState {
     }
 
     fn verify(&self, rules: &Rules, member: u32, signature: &MemberSignature) -> Result<(), Error> {
-        let known = rules.members.get(member as usize);
+        let known = rules.plan.members.get(member as usize);
         let known = known.ok_or(Error::Request("the roster has no such holder"))?;
         let agreement = self.agreement.as_ref();
         let agreement = agreement.ok_or(Error::Request("no keys were made yet"))?;
@@ -166,7 +166,7 @@ impl ChainState {
     /// # Errors
     /// [`Error::Request`] for a holder that the roster does not have.
     pub fn withdraw(&mut self, rules: &Rules, member: u32) -> Result<Option<ChainLink>, Error> {
-        if rules.members.get(member as usize).is_none() {
+        if rules.plan.members.get(member as usize).is_none() {
             return Err(Error::Request("the roster has no such holder"));
         }
         if self.withdrawn.contains(&member) {
@@ -178,7 +178,7 @@ impl ChainState {
     /// Refuses to begin a run unless every holder of the roster agrees.
     fn check_consent(&self, rules: &Rules) -> Result<(), Error> {
         let accounts = |numbers: &mut dyn Iterator<Item = u32>| -> Vec<String> {
-            let members = numbers.filter_map(|number| rules.members.get(number as usize));
+            let members = numbers.filter_map(|number| rules.plan.members.get(number as usize));
             members.map(|member| member.account.clone()).collect()
         };
         let missing = accounts(&mut self.unsigned(rules));
@@ -234,7 +234,7 @@ impl ChainState {
     /// # Errors
     /// [`Error::FrozenForGood`]; [`Error::NotFrozen`].
     pub fn thaw(&mut self, rules: &Rules) -> Result<ChainLink, Error> {
-        let holders = rules.holders.count();
+        let holders = rules.plan.holders.count();
         let reason = self.frozen().ok_or(Error::NotFrozen)?;
         match self
             .frozen
@@ -440,9 +440,12 @@ impl Ruling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::encryption::Encryption;
     use crate::roster::{HolderSigningKey, Member};
+    use crate::terms::PlanCore;
     use fhaim_domain::Domain;
     use fhaim_dp::{LadderPlan, Rho};
+    use fhaim_he::STANDARD;
     use fhaim_release::Holders;
 
     const DATASET: DatasetId = DatasetId([1; 16]);
@@ -452,15 +455,20 @@ mod tests {
     fn rules() -> Rules {
         Rules {
             dataset: DATASET,
-            domain: Domain::new(vec![2, 3]),
-            record_bound: 100,
-            holders: Holders::one(),
-            members: Vec::new(),
-            runs: 2,
-            run_budget: Rho::ratio_up(1, 1).unwrap(),
-            run_ladder: LadderPlan::new(1000, 1 << 20).unwrap(),
-            residues: 1,
-            witness: false,
+            plan: PlanCore {
+                set: STANDARD,
+                budget: Rho::ratio_up(2, 1).unwrap(),
+                run_budget: Rho::ratio_up(1, 1).unwrap(),
+                runs: 2,
+                run_ladder: LadderPlan::new(1000, 1 << 20).unwrap(),
+                domain: Domain::new(vec![2, 3]),
+                record_bound: 100,
+                holders: Holders::one(),
+                members: Vec::new(),
+                witness: false,
+                key_services: Vec::new(),
+                encryption: Encryption::OwnKey,
+            },
         }
     }
 
@@ -566,11 +574,9 @@ mod tests {
             record_bound: 50,
             key: key.public(),
         };
-        let rules = Rules {
-            holders: Holders::of_records(2, 1).unwrap(),
-            members: keys.iter().map(member).collect(),
-            ..rules()
-        };
+        let mut rules = rules();
+        rules.plan.holders = Holders::of_records(2, 1).unwrap();
+        rules.plan.members = keys.iter().map(member).collect();
         (rules, keys)
     }
 

@@ -9,67 +9,27 @@ use crate::Error;
 use crate::crypto::ciphertext_leak;
 use crate::request::{DatasetId, DecryptRequest, JobId, SealedPage};
 use crate::roster::Member;
-use crate::terms::{Outline, Plan};
+use crate::terms::PlanCore;
 use crate::window::{Placed, Placement, Window};
 use fhaim_domain::{Domain, counted};
 use fhaim_dp::{Debit, Entry, LadderPlan, Leak, Ledger, Rho};
 use fhaim_release::{Holders, ReleaseRequest, Statistic, Tariff};
 
-/// What was fixed when the dataset's keys were made, and every request is held against.
+/// The rules of one dataset: what was fixed when its keys were made.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// The dataset.
     pub dataset: DatasetId,
-    /// Its attributes' sizes.
-    pub domain: Domain,
-    /// The table has at most so many records.
-    pub record_bound: u64,
-    /// Who holds it, and on whose noise prices rely.
-    pub holders: Holders,
-    /// The roster's holders, all of whom have to sign; none where there is no roster.
-    pub members: Vec<Member>,
-    /// Runs its budget is shared by.
-    pub runs: u32,
-    /// What one run may cost.
-    pub run_budget: Rho,
-    /// Noise of one run.
-    pub run_ladder: LadderPlan,
-    /// Ciphertexts of a page: one a plaintext modulus.
-    pub residues: usize,
-    /// Whether a second computation service must have computed a batch before it is decrypted.
-    pub witness: bool,
+    /// What its terms fix.
+    pub plan: PlanCore,
 }
 
 impl Rules {
-    /// The rules that follow from a dataset's plan.
-    pub fn new(dataset: DatasetId, plan: &Plan) -> Self {
+    /// The rules of a dataset with this plan.
+    pub fn new(dataset: DatasetId, plan: &PlanCore) -> Self {
         Self {
             dataset,
-            domain: plan.job.domain.clone(),
-            record_bound: plan.job.record_bound,
-            holders: plan.job.holders.clone(),
-            members: plan.members.clone(),
-            runs: plan.runs,
-            run_budget: plan.job.rho,
-            run_ladder: plan.run_ladder,
-            residues: plan.set.plaintext_moduli.len(),
-            witness: plan.witness,
-        }
-    }
-
-    /// The same rules, where the plan's sizes were kept.
-    pub fn of(dataset: DatasetId, outline: &Outline) -> Self {
-        Self {
-            dataset,
-            domain: outline.domain.clone(),
-            record_bound: outline.record_bound,
-            holders: outline.holders.clone(),
-            members: outline.members.clone(),
-            runs: outline.runs,
-            run_budget: outline.run_budget,
-            run_ladder: outline.run_ladder,
-            residues: outline.set.plaintext_moduli.len(),
-            witness: outline.witness,
+            plan: plan.clone(),
         }
     }
 
@@ -78,19 +38,21 @@ impl Rules {
     /// # Errors
     /// [`Error::NoRunLeft`].
     pub(super) fn next_run(&self, begun: usize) -> Result<u32, Error> {
-        let run = u32::try_from(begun).ok().filter(|&run| run < self.runs);
-        run.ok_or(Error::NoRunLeft(self.runs))
+        let run = u32::try_from(begun)
+            .ok()
+            .filter(|&run| run < self.plan.runs);
+        run.ok_or(Error::NoRunLeft(self.plan.runs))
     }
 
     /// What releases are priced by.
     fn tariff(&self) -> Result<Tariff, Error> {
         Ok(Tariff {
-            record_bound: self.record_bound,
+            record_bound: self.plan.record_bound,
             leak: Leak {
                 ciphertext: ciphertext_leak()?,
-                residues: self.residues,
+                residues: self.plan.set.plaintext_moduli.len(),
             },
-            holders: self.holders.clone(),
+            holders: self.plan.holders.clone(),
         })
     }
 
@@ -100,9 +62,9 @@ impl Rules {
             reason: error.to_string(),
         };
         let statistic = &release.statistic;
-        let holders = self.holders.count() as usize;
+        let holders = self.plan.holders.count() as usize;
         statistic.check_holders(holders).map_err(|e| refuse(&e))?;
-        statistic.check(&self.domain).map_err(|e| refuse(&e))?;
+        statistic.check(&self.plan.domain).map_err(|e| refuse(&e))?;
         let tariff = self.tariff()?;
         Ok(Debit {
             number: release.number,
@@ -161,8 +123,8 @@ impl Book {
     /// The book of a run that has released nothing.
     pub fn new(rules: &Rules, job: JobId, run: u32) -> Self {
         Self {
-            window: Window::new(rules.dataset, job, run, rules.run_ladder),
-            ledger: Ledger::new(rules.run_budget),
+            window: Window::new(rules.dataset, job, run, rules.plan.run_ladder),
+            ledger: Ledger::new(rules.plan.run_budget),
             answers: Vec::new(),
             debited: None,
         }
@@ -298,8 +260,8 @@ impl Replay {
     /// Of a run that has released nothing.
     pub fn new(rules: &Rules, job: JobId, run: u32) -> Self {
         Self {
-            window: Window::new(rules.dataset, job, run, rules.run_ladder),
-            ledger: Ledger::new(rules.run_budget),
+            window: Window::new(rules.dataset, job, run, rules.plan.run_ladder),
+            ledger: Ledger::new(rules.plan.run_budget),
         }
     }
 
@@ -421,9 +383,11 @@ fn check_pages<C>(placement: &Placement, request: &DecryptRequest<C>) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crypto::ciphertext_leak;
-    use fhaim_domain::Clique;
-    use fhaim_release::Axis;
+    use crate::encryption::Encryption;
+    use fhaim_domain::{Clique, Domain};
+    use fhaim_dp::{LadderPlan, Rho};
+    use fhaim_he::WIDE;
+    use fhaim_release::{Axis, Holders};
 
     const JOB: JobId = JobId([2; 16]);
     const DIGEST: [u8; 32] = [3; 32];
@@ -431,15 +395,20 @@ mod tests {
     fn rules(sizes: Vec<usize>) -> Rules {
         Rules {
             dataset: DatasetId([1; 16]),
-            domain: Domain::new(sizes),
-            record_bound: 1000,
-            holders: Holders::one(),
-            members: Vec::new(),
-            runs: 1,
-            run_budget: Rho::ratio_up(1, 1).unwrap(),
-            run_ladder: LadderPlan::new(100_000, 1 << 30).unwrap(),
-            residues: 2,
-            witness: false,
+            plan: PlanCore {
+                set: WIDE,
+                budget: Rho::ratio_up(1, 1).unwrap(),
+                run_budget: Rho::ratio_up(1, 1).unwrap(),
+                runs: 1,
+                run_ladder: LadderPlan::new(100_000, 1 << 30).unwrap(),
+                domain: Domain::new(sizes),
+                record_bound: 1000,
+                holders: Holders::one(),
+                members: Vec::new(),
+                witness: false,
+                key_services: Vec::new(),
+                encryption: Encryption::OwnKey,
+            },
         }
     }
 
@@ -557,10 +526,8 @@ mod tests {
 
     #[test]
     fn a_variance_past_the_plan_and_a_release_past_the_window_are_refused() {
-        let rules = Rules {
-            run_ladder: LadderPlan::new(100, 1 << 30).unwrap(),
-            ..rules(vec![3, 4])
-        };
+        let mut rules = rules(vec![3, 4]);
+        rules.plan.run_ladder = LadderPlan::new(100, 1 << 30).unwrap();
         let book = Book::new(&rules, JOB, 0);
         let total = |units| vec![release(0, Statistic::Total, units)];
         assert!(book.window().place(&total(1 << 32)).is_err());
@@ -579,7 +546,7 @@ mod tests {
         let rules = rules(vec![3, 4]);
         let book = Book::new(&rules, JOB, 0);
         let pair = Clique::new([0, 1]);
-        assert_eq!(rules.domain.cells(&pair), Some(12));
+        assert_eq!(rules.plan.domain.cells(&pair), Some(12));
         let batch = vec![
             release(0, Statistic::Total, 1 << 20),
             release(1, Statistic::OneWay(Axis::identity(1, 4)), 1 << 20),

@@ -114,7 +114,7 @@ pub fn judge<C>(
         Decision::Repeated(answers) => return Ok(Judged::Done(RequestOutcome::Repeated(answers))),
         Decision::Granted(grant) => grant,
     };
-    if rules.witness && sent != witness.ok_or(Error::Unwitnessed)? {
+    if rules.plan.witness && sent != witness.ok_or(Error::Unwitnessed)? {
         let ruling = Ruling::freeze(book.clone(), Freeze::Witness);
         return Ok(Judged::Done(RequestOutcome::Ruled(Box::new(ruling))));
     }

@@ -19,32 +19,35 @@ fn plan(terms: &Terms) -> Result<Plan, Error> {
 #[test]
 fn runs_share_the_budget_and_have_pages_of_their_own() {
     let one = plan(&terms()).unwrap();
-    assert_eq!(one.ladder().unwrap(), one.run_ladder);
+    assert_eq!(one.ladder().unwrap(), one.core.run_ladder);
     let three = Terms { runs: 3, ..terms() };
     let three = plan(&three).unwrap();
     let shares = Rho::checked_sum([three.job.rho; 3]).unwrap();
-    assert!(shares <= three.budget && three.budget == one.budget);
+    assert!(shares <= three.core.budget && three.core.budget == one.core.budget);
     let ladder = three.ladder().unwrap();
-    assert_eq!(ladder.pages(), 3 * three.run_ladder.pages());
-    assert_eq!(ladder.levels(), three.run_ladder.levels());
+    assert_eq!(ladder.pages(), 3 * three.core.run_ladder.pages());
+    assert_eq!(ladder.levels(), three.core.run_ladder.levels());
 }
 
 #[test]
 fn an_outline_has_the_plans_numbers() {
     let terms = Terms { runs: 3, ..terms() };
-    assert!(terms.outline().is_err());
+    assert!(terms.plan_core().is_err());
     let terms = terms.complete(&Mechanisms).unwrap();
-    let (plan, outline) = (terms.plan().unwrap(), terms.outline().unwrap());
-    assert_eq!(outline.set, plan.set);
+    let (plan, outline) = (terms.plan().unwrap(), terms.plan_core().unwrap());
+    assert_eq!(outline.set, plan.core.set);
     assert_eq!(
         (outline.budget, outline.run_budget),
-        (plan.budget, plan.job.rho)
+        (plan.core.budget, plan.job.rho)
     );
-    assert_eq!((outline.runs, outline.run_ladder), (3, plan.run_ladder));
+    assert_eq!(
+        (outline.runs, outline.run_ladder),
+        (3, plan.core.run_ladder)
+    );
     assert_eq!(outline.ladder().unwrap(), plan.ladder().unwrap());
     assert_eq!(outline.domain, plan.job.domain);
     assert_eq!(outline.record_bound, plan.job.record_bound);
-    assert!(Terms { runs: 0, ..terms }.outline().is_err());
+    assert!(Terms { runs: 0, ..terms }.plan_core().is_err());
 }
 
 #[test]
@@ -205,15 +208,15 @@ fn rosters_with_too_many_keys_are_refused() {
 fn complete_terms_name_the_chosen_parameter_set() {
     let complete = terms().complete(&Mechanisms).unwrap();
     let plan = complete.plan().unwrap();
-    assert_eq!(plan.set, fhaim_he::COMPACT);
-    assert_eq!(complete.parameter_set, Some(plan.set.id));
-    assert_eq!(complete.outline().unwrap().set, plan.set);
+    assert_eq!(plan.core.set, fhaim_he::COMPACT);
+    assert_eq!(complete.parameter_set, Some(plan.core.set.id));
+    assert_eq!(complete.plan_core().unwrap().set, plan.core.set);
     assert_eq!(complete.choices(), terms());
     let unnamed = Terms {
         parameter_set: None,
         ..complete
     };
-    for refused in [unnamed.plan().err(), unnamed.outline().err()] {
+    for refused in [unnamed.plan().err(), unnamed.plan_core().err()] {
         let refused = refused.unwrap().to_string();
         assert!(
             refused.contains("parameter_set: these terms name none"),
@@ -230,7 +233,7 @@ fn named_parameter_set_is_kept_if_it_fits() {
                 parameter_set: Some(id),
                 ..terms.clone()
             };
-            plan(&terms).map(|plan| plan.set)
+            plan(&terms).map(|plan| plan.core.set)
         };
         for set in [fhaim_he::COMPACT, fhaim_he::STANDARD] {
             assert_eq!(named(set.id).unwrap(), set);
@@ -264,7 +267,7 @@ fn wide_columns_are_encrypted_with_room_for_their_contrasts() {
             options: Some(Options::new()),
             ..Terms::new(schema, 10.0, 1e-9, record_bound)
         };
-        plan(&terms).unwrap().set
+        plan(&terms).unwrap().core.set
     };
     assert_eq!(set(100, 48_842), fhaim_he::COMPACT);
     assert_eq!(set(189, 48_842), fhaim_he::STANDARD);
@@ -294,7 +297,7 @@ fn split_keys_have_a_parameter_set_for_shares() {
 #[test]
 fn upload_keys_of_a_roster_are_made_by_the_key_services() {
     let one = terms().complete(&Mechanisms).unwrap();
-    assert_eq!(one.plan().unwrap().encryption, Encryption::OwnKey);
+    assert_eq!(one.plan().unwrap().core.encryption, Encryption::OwnKey);
     assert_eq!(
         (one.encryption(), one.roster_shape()),
         (Encryption::OwnKey, None)
@@ -329,8 +332,8 @@ fn upload_keys_of_a_roster_are_made_by_the_key_services() {
         assert_eq!(several.encryption(), Encryption::RosterKey);
         assert_eq!(several.roster_shape(), Some(shape));
         for encryption in [
-            several.plan().unwrap().encryption,
-            several.outline().unwrap().encryption,
+            several.plan().unwrap().core.encryption,
+            several.plan_core().unwrap().encryption,
         ] {
             assert_eq!(encryption, Encryption::RosterKey);
         }
@@ -365,11 +368,11 @@ fn squared_scores_of_two_holders_are_refused() {
         ..of("fhaim-l2")
     };
     let one = one.complete(&Mechanisms).unwrap();
-    assert!(one.plan().is_ok() && one.outline().is_ok());
+    assert!(one.plan().is_ok() && one.plan_core().is_ok());
     // Terms that were completed elsewhere are refused by each service that plans with them.
     let two = Terms {
         roster: of_two_holders().roster,
         ..one
     };
-    assert!(two.plan().is_err() && two.outline().is_err());
+    assert!(two.plan().is_err() && two.plan_core().is_err());
 }

@@ -12,6 +12,8 @@ use fhaim_dp::{KeyedLadder, LadderKey, LadderPlan, Rho};
 use fhaim_he::{
     Ciphertext, EvaluationKeys, PAGE, Parameters, PublicKey, UploadKey, WIDE, coefficient,
 };
+use fhaim_protocol::encryption::Encryption;
+use fhaim_protocol::terms::PlanCore;
 use fhaim_protocol::{
     computation::Computation,
     crypto::{CryptoService, judge::Rules},
@@ -93,15 +95,20 @@ impl Setting {
         let params = Parameters::new(WIDE).unwrap();
         let rules = Rules {
             dataset: DATASET,
-            domain: table.domain().clone(),
-            record_bound: 1000,
-            holders: Holders::one(),
-            members: Vec::new(),
-            runs: 1,
-            run_budget: Rho::from_f64_down(100.0).unwrap(),
-            run_ladder: run,
-            residues: WIDE.plaintext_moduli.len(),
-            witness,
+            plan: PlanCore {
+                set: WIDE,
+                budget: Rho::from_f64_down(100.0).unwrap(),
+                run_budget: Rho::from_f64_down(100.0).unwrap(),
+                runs: 1,
+                run_ladder: run,
+                domain: table.domain().clone(),
+                record_bound: 1000,
+                holders: Holders::one(),
+                members: Vec::new(),
+                witness,
+                key_services: Vec::new(),
+                encryption: Encryption::OwnKey,
+            },
         };
         let crypto = CryptoService::new(rules, &params, &mut rng).unwrap();
         Self {

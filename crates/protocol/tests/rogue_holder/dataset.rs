@@ -25,6 +25,7 @@ use fhaim_protocol::part::{Content, PartHolder, PartPlan};
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
 use fhaim_protocol::roster::ContributionKind;
 use fhaim_protocol::sealing::SealingKey;
+use fhaim_protocol::terms::PlanCore;
 use fhaim_protocol::upload::{Object, ReceivedUpload, UploadPlan};
 use fhaim_protocol::upload_key::upload_key;
 use fhaim_protocol::window::Window;
@@ -163,15 +164,20 @@ impl Case {
     fn rules(&self) -> Rules {
         Rules {
             dataset: DATASET,
-            domain: self.tables[0].domain().clone(),
-            record_bound: BOUND,
-            holders: self.holders(),
-            members: Vec::new(),
-            runs: 1,
-            run_budget: Rho::from_f64_down(1e9).unwrap(),
-            run_ladder: self.ladder(),
-            residues: self.set.plaintext_moduli.len(),
-            witness: self.key_services == 1,
+            plan: PlanCore {
+                set: self.set,
+                budget: Rho::from_f64_down(1e9).unwrap(),
+                run_budget: Rho::from_f64_down(1e9).unwrap(),
+                runs: 1,
+                run_ladder: self.ladder(),
+                domain: self.tables[0].domain().clone(),
+                record_bound: BOUND,
+                holders: self.holders(),
+                members: Vec::new(),
+                witness: self.key_services == 1,
+                key_services: Vec::new(),
+                encryption: Encryption::RosterKey,
+            },
         }
     }
 

@@ -6,7 +6,7 @@ use fhaim_domain::Version;
 use fhaim_protocol::crypto::chain::Tip;
 use fhaim_protocol::roster::HolderSigningKey;
 use fhaim_protocol::shares::{Masks, unmask};
-use fhaim_protocol::terms::Outline;
+use fhaim_protocol::terms::PlanCore;
 use fhaim_release::Statistic;
 use fhaim_synth::verify::difference;
 use serde::{Deserialize, Serialize};
@@ -161,12 +161,12 @@ struct SharedRelease {
 }
 
 /// The outline of a dataset whose releases are sums over its holders.
-fn summed(dataset: &Dataset) -> Result<Outline, Error> {
+fn summed(dataset: &Dataset) -> Result<PlanCore, Error> {
     let refuse = |reason| Error::Unverifiable {
         dataset: dataset.id,
         reason,
     };
-    let outline = dataset.terms.0.outline()?;
+    let outline = dataset.terms.0.plan_core()?;
     if outline.holders.owners().is_some() {
         return Err(refuse(BY_COLUMNS));
     }
@@ -263,7 +263,7 @@ impl Record {
     /// Takes in releases on which all accounts agree, and the end of the ledger.
     pub(super) fn take(
         &mut self,
-        outline: &Outline,
+        outline: &PlanCore,
         told: &Told,
         chain: &LedgerChain,
     ) -> Result<(), Error> {

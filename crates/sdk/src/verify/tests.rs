@@ -11,7 +11,7 @@ const JOB: Uuid = Uuid::from_u128(6);
 const UNITS: u64 = 1000;
 
 struct Setting {
-    outline: Outline,
+    outline: PlanCore,
     table: Table,
     key: LadderKey,
 }
@@ -29,14 +29,14 @@ impl Setting {
             (0..60).map(|i| i % 7 % 3).collect(),
         ];
         Self {
-            outline: terms.outline().unwrap(),
+            outline: terms.plan_core().unwrap(),
             table: Table::new(schema, columns).unwrap(),
             key: LadderKey::from_bytes(DATASET.into_bytes(), &[3; 32]),
         }
     }
 
     fn rules(&self) -> Rules {
-        Rules::of(DatasetId(DATASET.into_bytes()), &self.outline)
+        Rules::new(DatasetId(DATASET.into_bytes()), &self.outline)
     }
 
     /// What a key service shows of two honest batches, and its ledger.
@@ -78,8 +78,8 @@ impl Setting {
         }
         let run = RunLedger {
             job: JOB,
-            budget: rules.run_budget.into(),
-            spent: rules.run_budget.into(),
+            budget: rules.plan.run_budget.into(),
+            spent: rules.plan.run_budget.into(),
             entries: debited,
         };
         (vec![run], shown)

@@ -15,7 +15,7 @@ use fhaim_protocol::counts::upload::CountsPlan;
 use fhaim_protocol::encryption::{Encryption, Form};
 use fhaim_protocol::part::PartPlan;
 use fhaim_protocol::roster;
-use fhaim_protocol::terms::{Outline, Terms};
+use fhaim_protocol::terms::{PlanCore, Terms};
 use fhaim_protocol::upload::{Object, UploadPlan};
 use uuid::Uuid;
 
@@ -37,8 +37,8 @@ pub const WHOLE: u32 = 0;
 ///
 /// # Errors
 /// [`Refusal::Terms`].
-pub fn outline(terms: &Terms) -> Result<Outline, Refusal> {
-    let outline = terms.outline();
+pub fn outline(terms: &Terms) -> Result<PlanCore, Refusal> {
+    let outline = terms.plan_core();
     outline.map_err(|error| Refusal::Terms(error.to_string()))
 }
 
@@ -201,7 +201,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(stored: &StoredUpload, outline: &Outline) -> Result<Self, Refusal> {
+    fn new(stored: &StoredUpload, outline: &PlanCore) -> Result<Self, Refusal> {
         let terms = |error: fhaim_protocol::Error| Refusal::Terms(error.to_string());
         let ladder = outline.ladder().map_err(terms)?;
         let counts = match stored.terms.contribution {

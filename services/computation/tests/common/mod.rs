@@ -150,11 +150,15 @@ impl Fixture {
         let plan = terms.plan().unwrap();
         let keys = Keys::new(terms);
         let folder = tempfile::tempdir().unwrap();
-        let upload =
-            UploadPlan::for_table(table().domain(), RECORDS, plan.ladder().unwrap(), &plan.set);
+        let upload = UploadPlan::for_table(
+            table().domain(),
+            RECORDS,
+            plan.ladder().unwrap(),
+            &plan.core.set,
+        );
         Self {
             state: open(folder.path(), &keys.serve().await, 1 << 30).await,
-            plan: upload.unwrap().under(plan.encryption),
+            plan: upload.unwrap().under(plan.core.encryption),
             keys,
             folder,
         }

@@ -23,7 +23,7 @@ use fhaim_protocol::committee::keygen::KeyGeneration;
 use fhaim_protocol::committee::member::{Assignment, CommitteeMember};
 use fhaim_protocol::crypto::chain::{Act, ReceiptKey};
 use fhaim_protocol::crypto::judge::{Book, Rules};
-use fhaim_protocol::terms::{Outline, Plan, Terms};
+use fhaim_protocol::terms::{Plan, PlanCore, Terms};
 use fhaim_protocol::upload_key::SeedRequest;
 use reqwest::Method;
 use std::sync::Arc;
@@ -333,7 +333,7 @@ pub(crate) struct Shared {
 pub(crate) async fn ask(
     state: &State,
     call: &DecryptionCall,
-    (stored, plan): (&StoredKeySet, &Outline),
+    (stored, plan): (&StoredKeySet, &PlanCore),
     (rules, judged): (&Rules, &Book),
     sent: &Sent,
 ) -> Result<Shared, Failure> {
@@ -352,7 +352,7 @@ pub(crate) async fn ask(
 pub(crate) async fn open(
     state: &State,
     call: &DecryptionCall,
-    (stored, plan): (&StoredKeySet, &Outline),
+    (stored, plan): (&StoredKeySet, &PlanCore),
     Shared { own_member, shares }: Shared,
     sent: Arc<Sent>,
 ) -> Result<Option<Vec<Vec<i64>>>, Failure> {
@@ -391,7 +391,7 @@ struct Shown {
 async fn promise(
     state: &State,
     call: &DecryptionCall,
-    (stored, plan): (&StoredKeySet, &Outline),
+    (stored, plan): (&StoredKeySet, &PlanCore),
     (rules, judged, sent): (&Rules, &Book, &Sent),
 ) -> Result<(Arc<CommitteeMember>, Shown, Vec<u8>), Failure> {
     let dataset = call.dataset;

@@ -38,7 +38,7 @@ async fn datasets(kind: Kind) {
         (DatasetState::Uploading, 1)
     );
     assert_eq!(dataset.terms.0, terms());
-    assert_eq!(dataset.budget, terms().plan().unwrap().budget.into());
+    assert_eq!(dataset.budget, terms().plan().unwrap().core.budget.into());
     let path = format!("/v1/datasets/{}", dataset.id);
     assert_eq!(ana.no_job(dataset.id).await.kind, ProblemKind::Conflict);
     let ready = format!("{path}/ready");

@@ -47,8 +47,8 @@ fn invent(services: &Services, dataset: &str) {
     let shown = services.json("ana", &["dataset", "show", dataset]);
     let terms: Terms = serde_json::from_value(shown["terms"].clone()).unwrap();
     let id = DatasetId(dataset.parse::<Uuid>().unwrap().into_bytes());
-    let rules = Rules::of(id, &terms.outline().unwrap());
-    let categories = rules.domain.sizes()[0];
+    let rules = Rules::new(id, &terms.plan_core().unwrap());
+    let categories = rules.plan.domain.sizes()[0];
     let rows = "SELECT json_object('height', height, 'act', act, 'requests', requests, \
                 'answers', answers) FROM chain ORDER BY height";
     let rows = on_database(services, CRYPTO, rows).1;

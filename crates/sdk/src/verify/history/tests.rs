@@ -3,11 +3,14 @@ use fhaim_api::Cost;
 use fhaim_api::keys::DebitedRelease;
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{Entry, Ladder, LadderPlan, Rho, Span};
+use fhaim_he::STANDARD;
 use fhaim_protocol::committee::ServiceSigningKey;
 use fhaim_protocol::crypto::judge::{Replay, Rules};
+use fhaim_protocol::encryption::Encryption;
 use fhaim_protocol::request::JobId;
 use fhaim_protocol::roster::{HolderSigningKey, Member, Partition, Roster};
 use fhaim_protocol::shares::{Masks, unmask};
+use fhaim_protocol::terms::PlanCore;
 use fhaim_release::{Axis, Holders, Statistic};
 use fhaim_synth::exact;
 use fhaim_synth::verify::expected;
@@ -126,15 +129,20 @@ impl Setting {
         let plan = LadderPlan::new(100, 1 << 16).unwrap();
         let rules = Rules {
             dataset: DatasetId(DATASET.into_bytes()),
-            domain: tables[0].domain().clone(),
-            record_bound: 1500,
-            holders: Holders::of_records(3, 1).unwrap(),
-            members: members(&keys),
-            runs: 1,
-            run_budget: Rho::from_f64_down(0.015).unwrap(),
-            run_ladder: plan,
-            residues: 1,
-            witness: false,
+            plan: PlanCore {
+                set: STANDARD,
+                budget: Rho::from_f64_down(0.015).unwrap(),
+                run_budget: Rho::from_f64_down(0.015).unwrap(),
+                runs: 1,
+                run_ladder: plan,
+                domain: tables[0].domain().clone(),
+                record_bound: 1500,
+                holders: Holders::of_records(3, 1).unwrap(),
+                members: members(&keys),
+                witness: false,
+                key_services: Vec::new(),
+                encryption: Encryption::RosterKey,
+            },
         };
         let mut rng = fhaim_dp::generator().unwrap();
         let ladders = tables.iter().map(|_| Ladder::draw(plan, &mut rng));
@@ -230,7 +238,7 @@ fn shares_of_an_invented_release_would_show_exact_counts() {
     let holders = (0..).zip(&setting.keys).zip(&summands);
     let shares: Vec<Vec<u64>> = holders
         .map(|((number, key), own)| {
-            let masks = Masks::new(number, &setting.rules.members, key).unwrap();
+            let masks = Masks::new(number, &setting.rules.plan.members, key).unwrap();
             masks.mask(&statement, own)
         })
         .collect();
