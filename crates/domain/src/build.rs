@@ -11,8 +11,9 @@ use crate::{
     field::{FieldPart, Lapse, Meaning, Time},
     form::{Bound, ColumnForm, KindForm, Unit},
     identifier::Pattern,
+    limits::MAX_CATEGORIES,
+    names::{cut, is_name},
     ordered::{Ordered, OrderedProblem, Span, bins_between, even_bins},
-    schema::{MAX_CATEGORIES, cut, is_name},
 };
 
 /// Fields and their attributes, as they are put together.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{ColumnProblem, MAX_CATEGORIES, MAX_DIGITS, schema::is_name};
+use crate::{ColumnProblem, MAX_CATEGORIES, MAX_DIGITS, names::is_name};
 
 /// A chapter of a code book and its codes.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,7 +106,7 @@ fn add(
     place: (u32, u32),
 ) -> Result<(), ColumnProblem> {
     if !is_name(name) {
-        return Err(ColumnProblem::Category(crate::schema::cut(name)));
+        return Err(ColumnProblem::Category(crate::names::cut(name)));
     }
     match places.insert(name.to_owned(), place) {
         None => Ok(()),

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter};
 
-use crate::{MAX_MAGNITUDE, ordered::OrderedProblem, read::parse_number};
+use crate::{MAX_MAGNITUDE, ordered::OrderedProblem};
 
 /// A number may have so many decimals.
 pub const MAX_DECIMALS: u32 = 9;
@@ -100,6 +100,14 @@ impl Display for Decimal {
         let mark = if self.style.comma { ',' } else { '.' };
         write!(out, "{mark}{shown}")
     }
+}
+
+/// A finite number, spaces around it allowed; not the words that Rust also takes for numbers.
+pub(crate) fn parse_number(text: &str) -> Option<f64> {
+    text.trim()
+        .parse::<f64>()
+        .ok()
+        .filter(|value| value.is_finite())
 }
 
 #[cfg(test)]

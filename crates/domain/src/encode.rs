@@ -9,11 +9,12 @@ use crate::{
     codes::CodeBook,
     constraint::Numbers,
     decimal::DecimalStyle,
+    decimal::parse_number,
     field::{Lapse, Meaning, Time},
+    names::cut,
+    options::{Adjusted, is_missing},
     ordered::Ordered,
     raw::RawKeeper,
-    read::{Adjusted, is_missing, parse_number},
-    schema::cut,
 };
 
 /// What is remembered of a record's fields so far, by field.

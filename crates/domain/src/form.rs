@@ -1,34 +1,11 @@
-//! The JSON form of a schema, field for field, before it is validated.
+//! The JSON form of a schema's columns, before it is validated.
 
 use std::fmt;
 
-use crate::Constraint;
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
     de::{Error as _, Visitor},
 };
-
-/// A schema.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct SchemaForm {
-    /// 1 where it is absent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) format: Option<u64>,
-    /// The former name of `format`, which is refused.
-    #[serde(default, skip_serializing)]
-    pub(crate) version: Option<serde_json::Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) claim: Option<Claim>,
-    pub(crate) name: String,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) source: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) target: Option<String>,
-    pub(crate) columns: Vec<ColumnForm>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) constraints: Vec<Constraint>,
-}
 
 /// What a schema cost that was drafted privately from the records, as its holder says: nobody else
 /// can know.

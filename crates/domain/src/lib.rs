@@ -20,14 +20,18 @@ mod field;
 mod form;
 mod identifier;
 mod infer;
+mod limits;
+mod names;
 mod numeric;
 mod one_hot;
+mod options;
 mod ordered;
 mod problem;
 mod raw;
 mod read;
 mod records;
 mod schema;
+mod schema_form;
 mod table;
 mod texts;
 mod value;
@@ -38,7 +42,7 @@ pub use calendar::{FormatProblem, Moment, TimeFormat, date_from_days};
 pub use check::{Coarsening, ColumnCost, PairCost, SchemaCost, check_schema, pair_cells};
 pub use clique::{Clique, Digit, Domain, Subsets};
 pub use column::{Column, Kind};
-pub use constraint::{Constraint, MAX_CONSTRAINTS, Sum};
+pub use constraint::{Constraint, Sum};
 pub use counted::counted;
 pub use decimal::{Decimal, MAX_DECIMALS};
 pub use dialect::{Dialect, Encoding, MAX_SNIFFED, Transcoder};
@@ -47,18 +51,19 @@ pub use field::{Field, Output};
 pub use form::Claim;
 pub use identifier::{Identifier, PatternProblem};
 pub use infer::{DRAFT_STATEMENT, Draft, InferOptions, Note, infer_schema, time_formats};
+pub use limits::{
+    MAX_CATEGORIES, MAX_COLUMNS, MAX_CONSTRAINTS, MAX_NAME_BYTES, MAX_ONE_HOT, MAX_SCHEMA_BYTES,
+};
 pub use numeric::{Binning, BinningProblem, MAX_BINS, MAX_MAGNITUDE};
+pub use options::{
+    Adjusted, BrokenConstraint, OutOfRange, ReadOptions, UnknownCategory, UnlistedColumn,
+};
 pub use ordered::{MAX_DIGITS, MAX_PARTS, OrderedProblem};
 pub use problem::{ColumnProblem, SchemaProblem};
 pub use raw::{RawColumn, RawValues};
-pub use read::{
-    Adjusted, BrokenConstraint, OutOfRange, ReadOptions, STREAMED_RECORDS, Streaming, TableReading,
-    UnknownCategory, UnlistedColumn, read_csv, stream_csv,
-};
+pub use read::{STREAMED_RECORDS, Streaming, TableReading, read_csv, stream_csv};
 pub use records::MAX_RECORD_BYTES;
-pub use schema::{
-    MAX_CATEGORIES, MAX_COLUMNS, MAX_NAME_BYTES, MAX_ONE_HOT, MAX_SCHEMA_BYTES, Schema,
-};
+pub use schema::Schema;
 pub use table::{Counted, MAX_COUNTED_CELLS, Table};
 pub use texts::{TextCounts, count_texts};
 pub use value::Value;

@@ -2,7 +2,7 @@
 
 use crate::{
     BinningProblem, FormatProblem, OrderedProblem, PatternProblem,
-    schema::{MAX_CATEGORIES, MAX_COLUMNS, MAX_NAME_BYTES, MAX_ONE_HOT, MAX_SCHEMA_BYTES},
+    limits::{MAX_CATEGORIES, MAX_COLUMNS, MAX_NAME_BYTES, MAX_ONE_HOT, MAX_SCHEMA_BYTES},
 };
 
 /// Why a schema is refused.

@@ -9,7 +9,7 @@ use std::{
 
 use csv::ByteRecord;
 
-use crate::{CellProblem, Constraint, Error, HeaderProblem, MAX_COLUMNS, schema::cut};
+use crate::{CellProblem, Constraint, Error, HeaderProblem, MAX_COLUMNS, names::cut};
 
 /// A record, the header included, may have so many bytes.
 pub const MAX_RECORD_BYTES: usize = 4 << 20;

@@ -9,28 +9,16 @@ use sha2::{Digest, Sha256};
 use crate::{
     Claim, Column, ColumnProblem, Domain, Error, Field, Kind, SchemaProblem, Value,
     build::Built,
-    constraint::{self, Constraint, Rule, hold},
+    constraint::{self, Constraint, Numbers, Rule, RuleSet, hold},
     field::{Decoder, Meaning},
-    form::{Bound, ColumnForm, KindForm, SchemaForm},
+    form::{Bound, ColumnForm, KindForm},
+    limits::{MAX_COLUMNS, MAX_ONE_HOT, MAX_SCHEMA_BYTES},
+    names::{cut, is_name},
+    schema_form::SchemaForm,
 };
 
 /// The format of schemas; a schema need not name it.
 const FORMAT_VERSION: u64 = 1;
-
-/// A schema's file may have so many bytes.
-pub const MAX_SCHEMA_BYTES: usize = 16 << 20;
-
-/// A table may have so many columns.
-pub const MAX_COLUMNS: usize = 1_000;
-
-/// A column may have so many categories.
-pub const MAX_CATEGORIES: usize = 10_000;
-
-/// All columns may have so many values together: the width of the one-hot table.
-pub const MAX_ONE_HOT: usize = 100_000;
-
-/// The name of a column or a category may have so many bytes.
-pub const MAX_NAME_BYTES: usize = 1_024;
 
 /// The columns of a table, the attributes that they become and, if there is one, the target.
 /// Public: it must not depend on the records, unless they paid for it. Always valid once built.
@@ -130,7 +118,7 @@ impl Schema {
         };
         decoder.values(code, number, rng, values);
         if !self.rules.is_empty() {
-            hold(self, code, rng, values);
+            hold(self.rule_set(), code, rng, values);
         }
     }
 
@@ -196,6 +184,30 @@ impl Schema {
         match kept {
             0 => Err(SchemaProblem::Nothing),
             _ => Ok(()),
+        }
+    }
+
+    /// What holds between columns of every record.
+    pub fn constraints(&self) -> &[Constraint] {
+        &self.constraints
+    }
+
+    /// Whether values that hold all constraints can be drawn for the record whose attributes have the codes
+    /// that `code` gives.
+    pub fn allows(&self, code: &dyn Fn(usize) -> u32) -> bool {
+        self.rule_set().allows(code)
+    }
+
+    /// The constraints that a record of a table breaks, by its codes and its numbers.
+    pub(crate) fn broken(&self, code: &dyn Fn(usize) -> u32, numbers: &Numbers) -> Vec<usize> {
+        self.rule_set().broken(code, numbers)
+    }
+
+    fn rule_set(&self) -> RuleSet<'_> {
+        RuleSet {
+            fields: &self.fields,
+            columns: &self.columns,
+            rules: &self.rules,
         }
     }
 
@@ -270,7 +282,9 @@ impl TryFrom<SchemaForm> for Schema {
             constraints: Vec::new(),
             rules: Vec::new(),
         };
-        schema.rules = constraint::resolve(&form.constraints, &schema)?;
+        let codes_of = |field: &Field, value: &str| schema.codes_of(field, value);
+        let rules = constraint::resolve(&form.constraints, &schema.fields, &codes_of)?;
+        schema.rules = rules;
         schema.constraints = form.constraints;
         Ok(schema)
     }
@@ -330,21 +344,6 @@ fn check_name(what: &'static str, name: &str) -> Result<(), SchemaProblem> {
             what,
             name: cut(name),
         })
-    }
-}
-
-/// Whether `name` is neither empty nor too long and has no control characters, which would
-/// break lines of a report or log.
-pub(crate) fn is_name(name: &str) -> bool {
-    (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control)
-}
-
-/// The first characters of a text of any length, for an error.
-pub(crate) fn cut(text: &str) -> String {
-    const MAX_CHARACTERS: usize = 60;
-    match text.char_indices().nth(MAX_CHARACTERS) {
-        None => text.to_owned(),
-        Some((end, _)) => format!("{}...", &text[..end]),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, io::Read};
 
-use crate::{Error, HeaderProblem, MAX_COLUMNS, read::is_missing, records::Records};
+use crate::{Error, HeaderProblem, MAX_COLUMNS, options::is_missing, records::Records};
 
 /// How often each text of a column occurs. Private: the column itself, but for its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use rand::Rng;
 
-use crate::{Error, Field, Kind, Schema, Table, Value, field::Meaning, read::parse_number};
+use crate::{Error, Field, Kind, Schema, Table, Value, decimal::parse_number, field::Meaning};
 
 /// How to write a table.
 #[derive(Clone, Debug, PartialEq, Eq)]

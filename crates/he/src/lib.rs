@@ -41,6 +41,7 @@ pub use evaluate::context::EvaluationContext;
 pub use evaluate::counts::{CountsLayout, EncryptedCounts, LEAVES_A_THREAD, Weights};
 pub use evaluate::division::spread;
 pub use evaluate::operands::Operands;
+pub use evaluate::parallel::map;
 pub use evaluate::partial::{Partial, TileRoot, TileSums};
 pub use evaluate::plan::{Cell, PagePlan};
 pub use evaluate::square::{ScoreParts, SquaredScore};

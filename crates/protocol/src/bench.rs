@@ -1,9 +1,9 @@
 //! Measures Compute: every cell of every pair of attributes, under encryption.
 
 use crate::Error;
-use crate::holder::map;
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::fork;
+use fhaim_he::map;
 use fhaim_he::{
     Cell, Combination, EncryptedTable, EvaluationWork, Evaluator, Factors, Layout, PAGE,
     PackedPage, ParameterSet, Parameters, SecretKey, SeededCiphertext, UploadCiphertext, UploadKey,
@@ -119,7 +119,7 @@ fn encrypt<R: RngCore + CryptoRng>(
         let bits = Zeroizing::new(bits.collect::<Vec<i64>>());
         key.encrypt(&bits, &mut Clone::clone(generator))
     };
-    let encrypted = map(&chunks, encrypt).into_iter();
+    let encrypted = map(chunks.iter().collect(), encrypt).into_iter();
     let encrypted = encrypted.collect::<Result<Vec<_>, _>>()?;
     let each = table.records().div_ceil(PAGE).max(1);
     Ok(encrypted.chunks(each).map(<[_]>::to_vec).collect())
@@ -137,7 +137,7 @@ fn expand(
         };
         chunks.iter().map(chunk).collect()
     };
-    map(columns, expand).into_iter().collect()
+    map(columns.iter().collect(), expand).into_iter().collect()
 }
 
 /// Decrypts pages of cells, and compares them with counts; the largest noise, in bits.

@@ -9,7 +9,6 @@ use crate::Error;
 use crate::cells::{Combinations, by_page, in_parts, pair_cells, statistic_cells};
 use crate::counts::CountTables;
 use crate::counts::upload::CountsUpload;
-use crate::holder::map;
 use crate::joint::JoinedUpload;
 use crate::noise::{EncryptedLadder, PageNoise, PageVectors};
 use crate::request::{DatasetId, DecryptRequest, SealedPage};
@@ -18,6 +17,7 @@ use crate::squares::{Key, Parts, Squares};
 use crate::window::{Placement, Window};
 use fhaim_domain::{Clique, Domain};
 use fhaim_dp::Span;
+use fhaim_he::map;
 use fhaim_he::{
     Backend, Columns, Combination, EncryptedCounts, EvaluationKeys, EvaluationWork, Evaluator,
     Factors, Layout, PAGE, PackedPage, PublicKey, SquaredScore, Threads, UploadSwitchKeys, seal,
@@ -337,7 +337,7 @@ impl Computation {
         for keys in keys.chunk_by(|(_, one), (_, next)| one == next) {
             let residue = keys.first().map_or(0, |&(_, residue)| residue);
             let (parts, pages) = self.marginals(&evaluator, keys, residue, work)?;
-            let squared = map(&pages, |page| {
+            let squared = map(pages.iter().collect(), |page| {
                 let mut work = EvaluationWork::default();
                 let square = page.as_ref().map(|page| {
                     let square = SquaredScore::new(&evaluator, page.clone(), &mut work);

@@ -6,8 +6,7 @@
 //! holder that made them could read the dataset's key (docs/THREAT-MODEL.md).
 
 use crate::Error;
-use crate::roster::Roster;
-use crate::upload::Object;
+use crate::object::Object;
 use fhaim_he::{
     Layout, ParameterSet, Parameters, PublicKey, SeededCiphertext, UploadCiphertext, UploadKey,
     UploadKeyId, UploadSwitchKeys,
@@ -28,14 +27,6 @@ pub enum Encryption {
 }
 
 impl Encryption {
-    /// Who makes the upload keys of a dataset with this roster, or of a sole holder.
-    pub fn of(roster: Option<&Roster>) -> Self {
-        match roster {
-            None => Self::OwnKey,
-            Some(_) => Self::RosterKey,
-        }
-    }
-
     /// The switching keys that a sole holder uploads; `get` is asked for the object.
     pub(crate) fn keys(
         self,

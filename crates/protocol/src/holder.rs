@@ -5,6 +5,7 @@ use crate::encryption::{Encryptor, NO_SUCH_OBJECT, Payload};
 use crate::upload::{Object, ReceivedUpload, UploadPlan};
 use fhaim_domain::Table;
 use fhaim_dp::{Ladder, LadderKey, LadderPlan, fork};
+use fhaim_he::map;
 use fhaim_he::{PAGE, coefficient};
 use rand::{CryptoRng, RngCore};
 use zeroize::Zeroizing;
@@ -191,22 +192,9 @@ pub fn encrypt<R: RngCore + CryptoRng>(
         progress();
         encrypted
     };
-    let mut encrypted = map(&objects, encrypt).into_iter();
+    let mut encrypted = map(objects.iter().collect(), encrypt).into_iter();
     let missing = || Err(Error::Object("an object is missing"));
     ReceivedUpload::from_objects(holder.encryptor.params(), holder.plan, |_| {
         encrypted.next().unwrap_or_else(missing)
     })
-}
-
-/// `f` of every item, on all cores.
-#[cfg(feature = "threads")]
-pub(crate) fn map<T: Sync, U: Send>(items: &[T], f: impl Fn(&T) -> U + Sync + Send) -> Vec<U> {
-    use rayon::prelude::*;
-    items.par_iter().map(f).collect()
-}
-
-/// `f` of every item.
-#[cfg(not(feature = "threads"))]
-pub(crate) fn map<T, U>(items: &[T], f: impl Fn(&T) -> U) -> Vec<U> {
-    items.iter().map(f).collect()
 }

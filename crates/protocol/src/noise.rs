@@ -5,9 +5,9 @@
 
 use crate::Error;
 use crate::encryption::{NO_SUCH_OBJECT, OTHER_KEY, Payload};
-use crate::holder::map;
-use crate::upload::{Object, noise_objects};
+use crate::object::{Object, noise_objects};
 use fhaim_dp::{Digits, LadderPlan, vectors_of_digit};
+use fhaim_he::map;
 use fhaim_he::{Ciphertext, Parameters, SeededCiphertext, UploadCiphertext, UploadSwitchKeys};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -159,7 +159,7 @@ impl EncryptedLadder {
             for payload in &read {
                 check(params, Some(keys), payload)?;
             }
-            let opened = map(&read, |vector| {
+            let opened = map(read.iter().collect(), |vector| {
                 let all = vector.clone().seeded()?.into_iter();
                 let opened = all.map(|seeded| expanded(params, seeded));
                 opened.collect::<Result<Vec<Digested>, Error>>()

@@ -10,15 +10,15 @@
 use crate::Error;
 use crate::counts::CountTables;
 use crate::request::DatasetId;
-use crate::terms::Terms;
-use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+pub use crate::signing::fingerprint;
+use crate::signing::{HolderRole, SigningKeyOf};
+use ed25519_dalek::{Signature, VerifyingKey};
 use fhaim_domain::{Domain, Field, Schema, SchemaProblem};
 use fhaim_dp::hex_digest;
 use fhaim_he::Layout;
 use fhaim_release::{Holders, MAX_HOLDERS};
-use rand::{CryptoRng, RngCore};
+
 use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
 use std::collections::HashMap;
 use zeroize::Zeroizing;
 
@@ -34,14 +34,6 @@ pub enum Partition {
 
 /// The most bytes of an account's name.
 const MAX_ACCOUNT_BYTES: usize = 320;
-
-/// What people compare of a public key: eight groups of four hexadecimal digits.
-pub fn fingerprint(key: &[u8; 32]) -> String {
-    let digest: [u8; 32] = Sha256::digest(key).into();
-    let pairs = digest.as_chunks::<2>().0.iter().take(8);
-    let groups: Vec<String> = pairs.map(|[x, y]| format!("{x:02x}{y:02x}")).collect();
-    groups.join("-")
-}
 
 /// One holder of a roster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -275,41 +267,6 @@ impl ContributionKind {
     }
 }
 
-impl Terms {
-    /// Who holds the table, and on whose noise its price relies.
-    ///
-    /// # Errors
-    /// A roster that is none of the schema's: see [`Roster::check`].
-    pub fn holders(&self) -> Result<Holders, Error> {
-        match &self.roster {
-            None => Ok(Holders::one()),
-            Some(roster) => roster.check(&self.schema, self.record_bound),
-        }
-    }
-
-    /// The tables of counts that each holder uploads, where it uploads counts.
-    ///
-    /// # Errors
-    /// More counts than a contribution holds; holders of columns, who cannot count by themselves.
-    pub fn count_tables(&self) -> Result<Option<CountTables>, Error> {
-        if self.contribution.is_records() {
-            return Ok(None);
-        }
-        if self.holders()?.owners().is_some() {
-            return Err(Error::Terms(
-                "contribution: holders of columns cannot count pairs by themselves: use records"
-                    .to_owned(),
-            ));
-        }
-        CountTables::new(self.schema.domain()).map(Some)
-    }
-
-    pub(crate) fn members(&self) -> Vec<Member> {
-        let roster = self.roster.as_ref();
-        roster.map_or_else(Vec::new, |roster| roster.holders.clone())
-    }
-}
-
 /// What every holder signs. Digests are over bytes as they are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agreement {
@@ -381,38 +338,10 @@ impl TryFrom<String> for MemberSignature {
     }
 }
 
-/// The key that a holder's program signs with, and keeps; wiped from memory when it is dropped.
-pub struct HolderSigningKey(SigningKey);
-
-impl std::fmt::Debug for HolderSigningKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("HolderSigningKey")
-    }
-}
+/// The key that a holder's program signs with, and keeps.
+pub type HolderSigningKey = SigningKeyOf<HolderRole>;
 
 impl HolderSigningKey {
-    /// Draws a key.
-    pub fn random<R: RngCore + CryptoRng>(rng: &mut R) -> Self {
-        let mut bytes = Zeroizing::new([0; 32]);
-        rng.fill_bytes(bytes.as_mut());
-        Self::from_bytes(&bytes)
-    }
-
-    /// The key with this secret.
-    pub fn from_bytes(bytes: &[u8; 32]) -> Self {
-        Self(SigningKey::from_bytes(bytes))
-    }
-
-    /// Its secret, to be kept where nobody else reads it.
-    pub fn to_bytes(&self) -> Zeroizing<[u8; 32]> {
-        Zeroizing::new(self.0.to_bytes())
-    }
-
-    /// What the roster has of it.
-    pub fn public(&self) -> [u8; 32] {
-        self.0.verifying_key().to_bytes()
-    }
-
     /// What this holder and the one with this public key have in common, and nobody else: the
     /// Diffie-Hellman product of the two keys, on the curve that X25519 is on.
     pub(crate) fn shared(&self, other: &[u8; 32]) -> Result<Zeroizing<[u8; 32]>, Error> {
@@ -421,7 +350,7 @@ impl HolderSigningKey {
         if other.is_weak() {
             return Err(refuse());
         }
-        let product = other.to_montgomery() * self.0.to_scalar();
+        let product = other.to_montgomery() * self.pair().to_scalar();
         Ok(Zeroizing::new(product.to_bytes()))
     }
 
@@ -431,7 +360,7 @@ impl HolderSigningKey {
     }
 
     pub(crate) fn sign_message(&self, message: &[u8]) -> MemberSignature {
-        MemberSignature(self.0.sign(message).to_bytes())
+        MemberSignature(self.sign_bytes(message))
     }
 }
 

@@ -9,10 +9,12 @@
 //! Terms are *complete* when they name what their mechanism needs and the parameter set ([`Terms::complete`]). Only
 //! complete terms have a plan. They name the set because [`ParameterSet::choose`] may choose another one later.
 
+mod parties;
+
 use crate::Error;
 use crate::committee::{KeyService, check_services};
-use crate::crypto::ciphertext_leak;
 use crate::encryption::Encryption;
+use crate::leak::ciphertext_leak;
 use crate::roster::{ContributionKind, Member, Partition, Roster};
 use fhaim_domain::{Domain, Schema, Version};
 use fhaim_dp::{LadderPlan, Leak, PAGE, Rho, accounting};
@@ -334,7 +336,10 @@ impl Terms {
 
     /// Who makes the holders' upload keys.
     pub fn encryption(&self) -> Encryption {
-        Encryption::of(self.roster.as_ref())
+        match self.roster {
+            None => Encryption::OwnKey,
+            Some(_) => Encryption::RosterKey,
+        }
     }
 
     /// The layout of all record chunks, where every holder has as many records as it may have.

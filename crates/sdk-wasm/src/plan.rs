@@ -49,9 +49,9 @@ impl Planned {
         let layout = layout(terms, records)?;
         let upload = part_plan(terms, records)?;
         Ok(Self {
-            parameter_set: plan.set.id,
-            rho: plan.budget.to_f64(),
-            budget: plan.budget,
+            parameter_set: plan.core.set.id,
+            rho: plan.core.budget.to_f64(),
+            budget: plan.core.budget,
             run_rho: plan.job.rho.to_f64(),
             layout: layout.map(|layout| Told {
                 chunks: layout.chunks(),

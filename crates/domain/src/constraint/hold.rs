@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand::Rng;
 
-use super::{Bounds, Rule, ordered};
-use crate::{Schema, Value};
+use super::rules::{Bounds, Rule, RuleSet, ordered};
+use crate::Value;
 
 /// All fields of rules that hang together are drawn so often,
 const TRIES: usize = 64;
@@ -19,37 +19,36 @@ const TRIES: usize = 64;
 const REPAIRS: usize = 1 << 16;
 
 /// Makes the numbers among a record's drawn values hold the schema's constraints, as far as its codes allow
-/// ([`Schema::allows`]). `values` are those of the fields that are written, in their order.
+/// ([`crate::Schema::allows`]). `values` are those of the fields that are written, in their order.
 pub(crate) fn hold(
-    schema: &Schema,
+    set: RuleSet<'_>,
     code: &dyn Fn(usize) -> u32,
     rng: &mut (impl Rng + ?Sized),
     values: &mut [Value<'_>],
 ) {
-    let Some(bounds) = Bounds::of(schema, code).filter(|bounds| !bounds.spans.is_empty()) else {
+    let Some(bounds) = Bounds::of(set, code).filter(|bounds| !bounds.spans.is_empty()) else {
         return;
     };
     let mut steps: BTreeMap<usize, i64> = BTreeMap::new();
     for &field in bounds.spans.keys() {
-        if let Some(Value::Decimal(number)) =
-            place(schema, field).and_then(|place| values.get(place))
+        if let Some(Value::Decimal(number)) = place(set, field).and_then(|place| values.get(place))
         {
             steps.insert(field, number.step());
         }
     }
-    let all: Vec<&Rule> = schema.rules.iter().collect();
+    let all: Vec<&Rule> = set.rules.iter().collect();
     if broken(&bounds, &all, &mut steps).is_some() {
         for rules in together(&all) {
             hold_rules(&bounds, &rules, rng, &mut steps);
         }
     }
     for (field, step) in steps {
-        let style = schema
+        let style = set
             .fields
             .get(field)
             .and_then(ordered)
             .map(|(style, _)| style);
-        let value = place(schema, field).and_then(|place| values.get_mut(place));
+        let value = place(set, field).and_then(|place| values.get_mut(place));
         if let (Some(style), Some(value)) = (style, value) {
             *value = Value::Decimal(style.number(step));
         }
@@ -109,7 +108,7 @@ fn draw_anew(
 ) {
     for field in fields {
         if let Some(step) = steps.get_mut(&field)
-            && let Some(drawn) = draw(bounds.schema, field, bounds.code, rng)
+            && let Some(drawn) = draw(bounds.rules, field, bounds.code, rng)
         {
             *step = drawn;
         }
@@ -117,18 +116,18 @@ fn draw_anew(
 }
 
 /// Where a field's value stands among those of the fields that are written.
-fn place(schema: &Schema, field: usize) -> Option<usize> {
-    let before = schema.fields.get(..field)?;
+fn place(set: RuleSet<'_>, field: usize) -> Option<usize> {
+    let before = set.fields.get(..field)?;
     Some(before.iter().filter(|field| field.is_written()).count())
 }
 
 fn draw(
-    schema: &Schema,
+    set: RuleSet<'_>,
     field: usize,
     code: &dyn Fn(usize) -> u32,
     rng: &mut (impl Rng + ?Sized),
 ) -> Option<i64> {
-    let field = schema.fields.get(field)?;
+    let field = set.fields.get(field)?;
     let part = field.parts.first()?;
     let (_, ordered) = ordered(field)?;
     let digit = part.fine.map_or(0, code);

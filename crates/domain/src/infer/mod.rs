@@ -11,7 +11,7 @@ mod times;
 
 use std::{fmt, io::Read};
 
-use crate::{Error, HeaderProblem, MAX_COLUMNS, Schema, form::SchemaForm, records::Records};
+use crate::{Error, HeaderProblem, MAX_COLUMNS, Schema, records::Records, schema_form::SchemaForm};
 use profile::Profile;
 pub use profile::time_formats;
 

@@ -3,9 +3,7 @@
 use std::collections::HashMap;
 
 use crate::{
-    calendar::TimeFormat,
-    decimal::DecimalStyle,
-    read::{is_missing, parse_number},
+    calendar::TimeFormat, decimal::DecimalStyle, decimal::parse_number, options::is_missing,
 };
 
 /// So many different texts of a column are remembered, and of a column that may be dates.

@@ -23,9 +23,9 @@
 
 mod wire;
 
-use crate::holder::map;
 use crate::request::DatasetId;
 use curve25519_dalek::{RistrettoPoint, Scalar, ristretto::CompressedRistretto};
+use fhaim_he::map;
 use rand::{CryptoRng, RngCore};
 use sha2::{Digest, Sha256, Sha512};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -158,7 +158,7 @@ impl Party {
         }
         check_keys(keys)?;
         let exponent = Zeroizing::new(Exponent(draw(rng)));
-        let list = map(keys, |key| {
+        let list = map(keys.iter().collect(), |key| {
             let point = hash_to_group(dataset, session, key) * exponent.0;
             point.compress().0
         });
@@ -307,7 +307,7 @@ impl Party {
         values: &[GroupElement],
         exponent: &Scalar,
     ) -> Result<Vec<GroupElement>, AlignError> {
-        let raised = map(values, |value| {
+        let raised = map(values.iter().collect(), |value| {
             // The decoder held every value against the group.
             let point = CompressedRistretto(*value).decompress()?;
             Some((point * exponent).compress().0)

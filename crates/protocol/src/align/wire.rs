@@ -6,9 +6,9 @@
 //! the group, and not its identity. Those of lists ascend; common values are in the common order, each once.
 
 use super::{AlignError, MAX_PARTIES};
-use crate::holder::map;
 use curve25519_dalek::ristretto::CompressedRistretto;
 use curve25519_dalek::traits::IsIdentity;
+use fhaim_he::map;
 
 /// The most rows that a party may align: its list takes half a gigabyte.
 pub const MAX_KEYS: usize = 1 << 24;
@@ -110,7 +110,7 @@ impl Message {
 }
 
 fn check_values(stage: Stage, values: &[GroupElement]) -> Result<(), AlignError> {
-    let in_group = map(values, |value| {
+    let in_group = map(values.iter().collect(), |value| {
         let point = CompressedRistretto(*value).decompress();
         point.is_some_and(|point| !point.is_identity())
     });

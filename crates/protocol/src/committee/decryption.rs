@@ -18,6 +18,7 @@
 
 use super::KeyCommittee;
 use super::keygen::SplitKey;
+pub use super::member::request_digest;
 use super::member::{Assignment, CommitteeMember, Promised, positions, read};
 use super::message::Step;
 use super::state::SharedDatasetState;
@@ -29,12 +30,6 @@ use fhaim_he::Parameters;
 use fhaim_he::key_sharing::{DecryptionShare, Opening, combine};
 use fhaim_release::ReleaseRequest;
 use fhaim_release::codec::ByteReader as Bytes;
-use sha2::{Digest, Sha256};
-
-/// What names a request: the SHA-256 of its bytes.
-pub fn request_digest(params: &Parameters, request: &DecryptRequest) -> [u8; 32] {
-    Sha256::digest(request.to_bytes(params)).into()
-}
 
 /// One key service, in memory. What changes [`Service::record`] has it stored before what is returned
 /// leaves.

@@ -1,13 +1,19 @@
 //! What a key service has of a key that was made: its place in the committee, its share, and what it says and
 //! shares with them. Nothing here is a decision: that is the [run_record](super::run_record)'s.
 
-use super::decryption::request_digest;
 use super::message::{Message, Step, write};
 use super::{KeyCommittee, ServiceSigningKey};
 use crate::Error;
 use crate::request::{DecryptRequest, JobId, PageSpan, SealedPage};
+use fhaim_he::Parameters;
 use fhaim_he::key_sharing::KeyShare;
 use fhaim_release::codec::{ByteReader as Bytes, Writer};
+use sha2::{Digest, Sha256};
+
+/// What names a request: the SHA-256 of its bytes.
+pub fn request_digest(params: &Parameters, request: &DecryptRequest) -> [u8; 32] {
+    Sha256::digest(request.to_bytes(params)).into()
+}
 
 /// A service's place in a committee.
 #[derive(Debug)]

@@ -74,7 +74,7 @@ pub(super) fn write(
     out.extend_from_slice(committee.context());
     out.extend_from_slice(seen);
     out.extend_from_slice(body);
-    let signature = key.sign(&Sha256::digest(&out));
+    let signature = key.sign_bytes(&Sha256::digest(&out));
     out.extend_from_slice(&signature);
     out
 }

@@ -27,13 +27,12 @@ mod tests;
 
 use crate::Error;
 use crate::request::DatasetId;
-use ed25519_dalek::{Signature, Signer, SigningKey, VerifyingKey};
+use crate::signing::{ServiceRole, SigningKeyOf, fingerprint};
+use ed25519_dalek::{Signature, VerifyingKey};
 use fhaim_dp::hex_digest;
 use fhaim_he::{MAX_SHARES, Parameters};
-use rand::{CryptoRng, RngCore};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use zeroize::Zeroizing;
 
 /// The most bytes of a key service's name.
 const MAX_NAME_BYTES: usize = 320;
@@ -52,7 +51,7 @@ pub struct KeyService {
 impl KeyService {
     /// What people compare of its key.
     pub fn fingerprint(&self) -> String {
-        crate::roster::fingerprint(&self.key)
+        fingerprint(&self.key)
     }
 }
 
@@ -183,43 +182,8 @@ fn context(
     hash.finalize().into()
 }
 
-/// What a key service signs its messages with; wiped from memory when it is dropped.
-#[derive(Clone)]
-pub struct ServiceSigningKey(SigningKey);
-
-impl std::fmt::Debug for ServiceSigningKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ServiceKey")
-    }
-}
-
-impl ServiceSigningKey {
-    /// Draws a key.
-    pub fn random<R: RngCore + CryptoRng>(rng: &mut R) -> Self {
-        let mut bytes = Zeroizing::new([0; 32]);
-        rng.fill_bytes(bytes.as_mut());
-        Self::from_bytes(&bytes)
-    }
-
-    /// The key with this secret.
-    pub fn from_bytes(bytes: &[u8; 32]) -> Self {
-        Self(SigningKey::from_bytes(bytes))
-    }
-
-    /// Its secret, to be stored sealed.
-    pub fn to_bytes(&self) -> Zeroizing<[u8; 32]> {
-        Zeroizing::new(self.0.to_bytes())
-    }
-
-    /// What the committee has of it.
-    pub fn public(&self) -> [u8; 32] {
-        self.0.verifying_key().to_bytes()
-    }
-
-    fn sign(&self, message: &[u8]) -> [u8; 64] {
-        self.0.sign(message).to_bytes()
-    }
-}
+/// The key that a key service signs its messages with.
+pub type ServiceSigningKey = SigningKeyOf<ServiceRole>;
 
 fn verify(key: &[u8; 32], message: &[u8], signature: &[u8; 64]) -> Result<(), Error> {
     let refused = || Error::Committee("a signature is not the service's");

@@ -7,6 +7,7 @@ use fhaim_he::key_sharing::{CommonRandomness, KeyShare};
 use fhaim_he::{RosterShape, STANDARD};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
+use zeroize::Zeroizing;
 
 const DATASET: DatasetId = DatasetId([7; 16]);
 

@@ -3,8 +3,9 @@
 use super::bits::{PIECE, Piece};
 use super::{CountTables, cells};
 use crate::Error;
-use crate::holder::{check_records, map};
+use crate::holder::check_records;
 use fhaim_domain::{Clique, Counted, Domain, Table};
+use fhaim_he::map;
 use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
@@ -73,7 +74,7 @@ impl PairCounts {
     /// Counts the pairs of some records, of several attributes at the same time.
     fn add_pairs(&mut self, piece: &Piece<'_>, domain: &Domain) -> Result<(), Error> {
         let attributes: Vec<usize> = (0..domain.len()).collect();
-        let counted = map(&attributes, |&a| piece.tables(a, domain));
+        let counted = map(attributes.iter().collect(), |&a| piece.tables(a, domain));
         for (a, tables) in counted.iter().enumerate() {
             let mut rest = tables.as_slice();
             for b in a + 1..domain.len() {

@@ -4,12 +4,13 @@ use super::CountTables;
 use super::pair_counts::PairCounts;
 use crate::Error;
 use crate::encryption::{Encryption, Encryptor, Form, NO_SUCH_OBJECT, Payload};
-use crate::holder::{HolderNoise, encrypt_vector, map};
+use crate::holder::{HolderNoise, encrypt_vector};
 use crate::joint::SwitchKeys;
 use crate::noise::{EncryptedLadder, NoiseObjects};
-use crate::upload::{Object, noise_objects};
+use crate::object::{Object, noise_objects};
 use fhaim_domain::Domain;
 use fhaim_dp::{LadderPlan, fork};
+use fhaim_he::map;
 use fhaim_he::{EncryptedCounts, Parameters};
 use fhaim_release::Holders;
 use rand::{CryptoRng, RngCore};
@@ -202,7 +203,7 @@ impl<'a> CountsHolder<'a> {
             if next.is_empty() {
                 return Ok(());
             }
-            let encrypted = map(&next, |(object, generator)| {
+            let encrypted = map(next.iter().collect(), |(object, generator)| {
                 let encrypted = self.draw(*object, &mut Clone::clone(generator));
                 progress();
                 encrypted

@@ -6,14 +6,13 @@
 //! serves one release, whatever the other entities do, forget or repeat.
 
 use crate::Error;
-use crate::crypto::ciphertext_leak;
+use crate::leak::ciphertext_leak;
 use crate::request::{DatasetId, DecryptRequest, JobId, SealedPage};
-use crate::roster::Member;
 use crate::terms::PlanCore;
 use crate::window::{Placed, Placement, Window};
-use fhaim_domain::{Domain, counted};
-use fhaim_dp::{Debit, Entry, LadderPlan, Leak, Ledger, Rho};
-use fhaim_release::{Holders, ReleaseRequest, Statistic, Tariff};
+use fhaim_domain::counted;
+use fhaim_dp::{Debit, Entry, Leak, Ledger};
+use fhaim_release::{ReleaseRequest, Statistic, Tariff};
 
 /// The rules of one dataset: what was fixed when its keys were made.
 #[derive(Clone, Debug)]

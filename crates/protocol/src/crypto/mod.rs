@@ -15,31 +15,24 @@
 
 pub mod chain;
 pub mod debited;
+mod freeze;
 pub mod history;
 pub mod judge;
 
 use crate::Error;
+pub use crate::leak::ciphertext_leak;
 use crate::request::{DecryptRequest, JobId, asked};
 use crate::roster::{Agreement, MemberSignature};
 use chain::{Act, Freeze};
-use fhaim_dp::{Ledger, Rho};
+use fhaim_dp::Ledger;
 use fhaim_he::{
-    Ciphertext, EvaluationKeys, LEAK_BITS, Parameters, PublicKey, RosterShape, SecretKey,
-    coefficient,
+    Ciphertext, EvaluationKeys, Parameters, PublicKey, RosterShape, SecretKey, coefficient,
 };
 use history::{Begun, ChainState, Released, Ruling};
 use judge::{Book, Decision, Grant, Rules};
 use rand::{CryptoRng, RngCore};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
-
-/// What the residual noise of one sealed ciphertext may tell: 2^-30 (`he::noise::check_page`).
-///
-/// # Errors
-/// Never: the ratio is a constant within range.
-pub fn ciphertext_leak() -> Result<Rho, Error> {
-    Ok(Rho::ratio_up(1, 1 << LEAK_BITS)?)
-}
 
 /// Which sealed page is decrypted: the flood that the key service adds depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

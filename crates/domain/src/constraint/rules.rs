@@ -1,0 +1,314 @@
+//! Constraints by the places of fields, and what a record's codes leave of them.
+
+use std::collections::BTreeMap;
+
+use super::{Constraint, Sum};
+use crate::{
+    Column, Field, SchemaProblem,
+    decimal::DecimalStyle,
+    field::Meaning,
+    limits::MAX_CONSTRAINTS,
+    names::cut,
+    ordered::{Ordered, Span},
+};
+
+/// A constraint by indices of fields.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Rule {
+    AtMost(usize, usize),
+    Together(usize, usize),
+    /// Attributes and their codes.
+    Never(Vec<(usize, u32)>),
+    Sum {
+        total: usize,
+        parts: Vec<usize>,
+    },
+}
+
+/// The numbers of a record, by field, as a table has them.
+pub(crate) type Numbers = std::collections::HashMap<usize, f64>;
+
+/// Works out what constraints mean for the fields of a schema. `codes_of` gives the codes of a field's value.
+///
+/// # Errors
+/// [`SchemaProblem::Constraint`].
+pub(crate) fn resolve(
+    constraints: &[Constraint],
+    fields: &[Field],
+    codes_of: &dyn Fn(&Field, &str) -> Option<Vec<(usize, u32)>>,
+) -> Result<Vec<Rule>, SchemaProblem> {
+    if constraints.len() > MAX_CONSTRAINTS {
+        return Err(SchemaProblem::Constraints(constraints.len()));
+    }
+    // Where a sum's values are put, nothing else may want them.
+    let mut taken = vec![[false; 2]; fields.len()];
+    let mut rules = Vec::with_capacity(constraints.len());
+    for constraint in constraints {
+        let rule = rule(constraint, fields, codes_of).and_then(|rule| {
+            let (numbers, is_sum) = rule.numbers();
+            for field in numbers {
+                let [sum, bound] = &mut taken[field];
+                if *sum || (is_sum && *bound) {
+                    return Err("a column of a sum is in no other constraint of numbers");
+                }
+                (*sum, *bound) = (is_sum, !is_sum);
+            }
+            Ok(rule)
+        });
+        rules.push(rule.map_err(|problem| SchemaProblem::Constraint {
+            constraint: cut(&constraint.to_string()),
+            problem,
+        })?);
+    }
+    Ok(rules)
+}
+
+fn rule(
+    constraint: &Constraint,
+    fields: &[Field],
+    codes_of: &dyn Fn(&Field, &str) -> Option<Vec<(usize, u32)>>,
+) -> Result<Rule, &'static str> {
+    let field = |name: &String| {
+        let place = fields.iter().position(|field| field.name == *name);
+        place.ok_or("there is no such column")
+    };
+    let number = |name: &String| {
+        let index = field(name)?;
+        match &fields[index].meaning {
+            Meaning::Number(style, _) => Ok((index, style.decimals)),
+            _ => Err("its columns must be of kind `number`"),
+        }
+    };
+    match constraint {
+        Constraint::AtMost([low, high]) => {
+            let ((low, of_low), (high, of_high)) = (number(low)?, number(high)?);
+            alike(&[of_low, of_high])?;
+            different(&[low, high])?;
+            Ok(Rule::AtMost(low, high))
+        }
+        Constraint::MissingTogether([one, other]) => {
+            let (one, other) = (field(one)?, field(other)?);
+            different(&[one, other])?;
+            let kept = |index: usize| !fields[index].attributes.is_empty();
+            if !kept(one) || !kept(other) {
+                return Err("identifiers and columns that are left out are never missing");
+            }
+            Ok(Rule::Together(one, other))
+        }
+        Constraint::Never(values) => {
+            if values.len() < 2 {
+                return Err("it needs two columns or more");
+            }
+            let mut codes = Vec::new();
+            for (name, value) in values {
+                let of = &fields[field(name)?];
+                codes.extend(codes_of(of, value).ok_or("a column has no such value")?);
+            }
+            Ok(Rule::Never(codes))
+        }
+        Constraint::Sum(Sum { total, parts }) => {
+            if parts.len() < 2 {
+                return Err("a sum has two parts or more");
+            }
+            let numbers: Vec<(usize, u32)> = std::iter::once(total)
+                .chain(parts)
+                .map(number)
+                .collect::<Result<_, _>>()?;
+            let (places, decimals): (Vec<usize>, Vec<u32>) = numbers.into_iter().unzip();
+            alike(&decimals)?;
+            different(&places)?;
+            let (&total, parts) = places.split_first().ok_or("a sum has two parts or more")?;
+            Ok(Rule::Sum {
+                total,
+                parts: parts.to_vec(),
+            })
+        }
+    }
+}
+
+fn alike(decimals: &[u32]) -> Result<(), &'static str> {
+    match decimals.windows(2).all(|pair| pair[0] == pair[1]) {
+        true => Ok(()),
+        false => Err("its columns must have as many `decimals` as each other"),
+    }
+}
+
+fn different(fields: &[usize]) -> Result<(), &'static str> {
+    let mut seen = std::collections::HashSet::new();
+    match fields.iter().all(|field| seen.insert(field)) {
+        true => Ok(()),
+        false => Err("it names a column twice"),
+    }
+}
+
+impl Rule {
+    /// The fields whose numbers it is about, and whether it is a sum.
+    pub(super) fn numbers(&self) -> (Vec<usize>, bool) {
+        match self {
+            Self::AtMost(low, high) => (vec![*low, *high], false),
+            Self::Sum { total, parts } => ([&[*total], &parts[..]].concat(), true),
+            Self::Together(..) | Self::Never(_) => (Vec::new(), false),
+        }
+    }
+}
+
+/// The style and the steps of a field of numbers: rules of numbers name no others.
+pub(super) fn ordered(field: &Field) -> Option<(DecimalStyle, &Ordered)> {
+    match &field.meaning {
+        Meaning::Number(style, ordered) => Some((*style, ordered)),
+        _ => None,
+    }
+}
+
+/// The rules of a schema with its fields and columns.
+#[derive(Clone, Copy)]
+pub(crate) struct RuleSet<'a> {
+    pub(crate) fields: &'a [Field],
+    pub(crate) columns: &'a [Column],
+    pub(crate) rules: &'a [Rule],
+}
+
+impl RuleSet<'_> {
+    /// Whether values that hold all constraints can be drawn for the record whose attributes have the codes
+    /// that `code` gives.
+    pub(crate) fn allows(&self, code: &dyn Fn(usize) -> u32) -> bool {
+        let Some(bounds) = Bounds::of(*self, code) else {
+            return false;
+        };
+        self.rules.iter().all(|rule| match rule {
+            Rule::AtMost(..) => true, // so they are bounded
+            Rule::Together(one, other) => {
+                self.is_missing(*one, code) == self.is_missing(*other, code)
+            }
+            Rule::Never(codes) => codes.iter().any(|&(attribute, no)| code(attribute) != no),
+            Rule::Sum { total, parts } => bounds.sum(*total, parts).is_none_or(|(low, high)| {
+                bounds
+                    .coarse(*total)
+                    .is_some_and(|(first, last)| low <= last && high >= first)
+            }),
+        })
+    }
+
+    /// The first constraint that a record of a table breaks, by its codes and its numbers.
+    pub(crate) fn broken(&self, code: &dyn Fn(usize) -> u32, numbers: &Numbers) -> Vec<usize> {
+        let step = |field: usize| {
+            let (style, _) = ordered(self.fields.get(field)?)?;
+            style.step(*numbers.get(&field)?)
+        };
+        let holds = |rule: &Rule| match rule {
+            Rule::AtMost(low, high) => match (step(*low), step(*high)) {
+                (Some(low), Some(high)) => low <= high,
+                _ => true,
+            },
+            Rule::Together(one, other) => {
+                self.is_missing(*one, code) == self.is_missing(*other, code)
+            }
+            Rule::Never(codes) => codes.iter().any(|&(attribute, no)| code(attribute) != no),
+            Rule::Sum { total, parts } => {
+                let parts: Option<Vec<i64>> = parts.iter().map(|&part| step(part)).collect();
+                match (step(*total), parts) {
+                    (Some(total), Some(parts)) => {
+                        parts.iter().map(|&p| i128::from(p)).sum::<i128>() == total.into()
+                    }
+                    _ => true,
+                }
+            }
+        };
+        let rules = self.rules.iter().enumerate();
+        rules
+            .filter(|(_, rule)| !holds(rule))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    /// Whether a field has no value in a record.
+    fn is_missing(&self, field: usize, code: &dyn Fn(usize) -> u32) -> bool {
+        let part = self.fields.get(field).and_then(|field| field.parts.first());
+        part.is_some_and(|part| {
+            let column = self.columns.get(part.coarse);
+            column.and_then(|column| column.null_code()) == Some(code(part.coarse))
+        })
+    }
+}
+
+/// The steps that a record's codes leave to its numbers, each field's from the least that `at_most` leaves.
+pub(super) struct Bounds<'a> {
+    pub(super) rules: RuleSet<'a>,
+    pub(super) code: &'a dyn Fn(usize) -> u32,
+    /// By field of numbers that has a value.
+    pub(super) spans: BTreeMap<usize, Span>,
+}
+
+impl<'a> Bounds<'a> {
+    /// `None` where `at_most` leaves nothing.
+    pub(super) fn of(rules: RuleSet<'a>, code: &'a dyn Fn(usize) -> u32) -> Option<Self> {
+        let mut bounds = Self {
+            rules,
+            code,
+            spans: BTreeMap::new(),
+        };
+        for rule in rules.rules {
+            for field in rule.numbers().0 {
+                if let Some(span) = bounds.span(field) {
+                    bounds.spans.insert(field, span);
+                }
+            }
+        }
+        // A least value passes on from low to high, at most once through every field.
+        for _ in 0..bounds.spans.len() {
+            if !bounds.raise() {
+                break;
+            }
+        }
+        let open = bounds.spans.values().all(|(first, last)| first <= last);
+        open.then_some(bounds)
+    }
+
+    /// Raises the least of each field to that of one which it is not below; whether any was raised.
+    fn raise(&mut self) -> bool {
+        let mut raised = false;
+        for rule in self.rules.rules {
+            if let Rule::AtMost(low, high) = rule
+                && let Some(&(least, _)) = self.spans.get(low)
+                && let Some(span) = self.spans.get_mut(high)
+                && span.0 < least
+            {
+                span.0 = least;
+                raised = true;
+            }
+        }
+        raised
+    }
+
+    /// First and last step of what a field's codes stand for; `None` without a value.
+    fn span(&self, field: usize) -> Option<Span> {
+        self.step_range(field, true)
+    }
+
+    /// The same by the coarse code alone.
+    pub(super) fn coarse(&self, field: usize) -> Option<Span> {
+        self.step_range(field, false)
+    }
+
+    fn step_range(&self, index: usize, fine: bool) -> Option<Span> {
+        let field = self.rules.fields.get(index)?;
+        let part = field.parts.first()?;
+        if self.rules.is_missing(index, self.code) {
+            return None;
+        }
+        let digit = part.fine.filter(|_| fine).map(self.code);
+        let (_, ordered) = ordered(field)?;
+        Some(ordered.span((self.code)(part.coarse), digit))
+    }
+
+    /// The least and the largest sum of parts; `None` where it is open, a value being missing.
+    pub(super) fn sum(&self, total: usize, parts: &[usize]) -> Option<Span> {
+        self.spans.get(&total)?;
+        let mut sum = (0i64, 0i64);
+        for part in parts {
+            let (first, last) = self.spans.get(part)?;
+            sum = (sum.0.saturating_add(*first), sum.1.saturating_add(*last));
+        }
+        Some(sum)
+    }
+}

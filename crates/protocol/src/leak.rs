@@ -1,0 +1,13 @@
+//! What ciphertext noise tells of the records.
+
+use crate::Error;
+use fhaim_dp::Rho;
+use fhaim_he::LEAK_BITS;
+
+/// What the residual noise of one sealed ciphertext may tell: 2^-30 (`he::noise::check_page`).
+///
+/// # Errors
+/// Never: the ratio is a constant within range.
+pub fn ciphertext_leak() -> Result<Rho, Error> {
+    Ok(Rho::ratio_up(1, 1 << LEAK_BITS)?)
+}
