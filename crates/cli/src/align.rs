@@ -1,6 +1,7 @@
 //! `fhaim align`: the common rows of two or three holders' tables, in one order, by messages that are
 //! files in a folder which all of them reach, or copy from one to the other.
 
+use fhaim_files::FormatArguments;
 use std::{
     collections::BTreeSet,
     fs,
@@ -19,7 +20,6 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::{
-    args::FormatArguments,
     error::Error,
     input,
     output::{self, StagedFile},

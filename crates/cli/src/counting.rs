@@ -7,13 +7,11 @@ use std::{
     thread,
 };
 
-use fhaim_domain::Schema;
 use fhaim_protocol::counts::{CountTables, pair_counts::PairCounts};
 
 use crate::{
-    args::{FormatArguments, StrictnessArguments},
     error::Error,
-    input::{self, Data},
+    input::{self, Source},
 };
 
 /// Lists of records that may wait to be counted.
@@ -21,19 +19,6 @@ const READ_AHEAD: usize = 4;
 
 /// The share that is all records.
 pub const WHOLE: Range<usize> = 0..usize::MAX;
-
-/// A table, and how to read it.
-#[derive(Clone, Copy, Debug)]
-pub struct Source<'a> {
-    /// The table as it comes.
-    pub data: &'a Data,
-    /// What its columns are.
-    pub schema: &'a Schema,
-    /// How it is written.
-    pub format: &'a FormatArguments,
-    /// What of it is refused.
-    pub strictness: &'a StrictnessArguments,
-}
 
 /// Counts all pairs of columns in each of several shares of consecutive records, in a thread beside the
 /// one that reads. What reading changed is told on standard error. Whoever uses a pair_counts holds it against

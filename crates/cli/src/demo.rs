@@ -5,22 +5,53 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use clap::Args;
 use fhaim_files::progress::Progress;
+use fhaim_files::{FormatArguments, StrictnessArguments};
 use fhaim_synth::MechanismName;
 use serde::Serialize;
 
 use crate::{
     adult,
-    args::{
-        DEFAULT_DELTA, DEFAULT_MODEL_MB, DemoArguments, FormatArguments, GenerateArguments,
-        StrictnessArguments,
-    },
+    division::HoldersArguments,
     error::Error,
-    generate,
+    flags::{DEFAULT_DELTA, DEFAULT_MODEL_MB},
+    generate::{self, args::GenerateArguments},
     output::{self, StagedFile},
     randomness::InsecureTestSeed,
     summary::Summary,
 };
+
+/// Examples in the help.
+pub const DEMO_EXAMPLES: &str = "\
+Examples:
+  fhaim demo
+  fhaim demo --out census --epsilon 10
+  fhaim demo --holders 3                # three holders, each with some of the people
+  fhaim demo --holders 3 --by columns   # three holders, each with some of the columns
+
+The table is Adult: 48,842 people of the US census of 1994, 15 columns. It comes with this program.";
+
+/// Flags of `demo`.
+#[derive(Debug, Args)]
+pub struct DemoArguments {
+    /// Folder for the tables and the report
+    #[arg(long, value_name = "DIR", default_value = "demo")]
+    pub out: PathBuf,
+    /// Privacy budget: epsilon of (epsilon, delta)-differential privacy
+    #[arg(
+        long,
+        value_name = "E",
+        default_value_t = 1.0,
+        allow_negative_numbers = true
+    )]
+    pub epsilon: f64,
+    /// Print a summary as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub holders: HoldersArguments,
+}
 
 /// What the demo leaves behind.
 #[derive(Debug, Serialize)]

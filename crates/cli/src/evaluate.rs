@@ -1,5 +1,7 @@
 //! `fhaim evaluate`: how close a synthetic table is to the real one.
 
+use clap::Args;
+use fhaim_files::{FormatArguments, StrictnessArguments};
 use std::path::{Path, PathBuf};
 
 use fhaim_domain::{Schema, Table, TableReading, counted};
@@ -8,12 +10,60 @@ use fhaim_files::progress::Progress;
 use serde::Deserialize;
 
 use crate::{
-    args::EvaluateArguments,
     error::Error,
     input::{self, Data},
     output::{self, StagedFile},
     randomness::{InsecureTestSeed, Purpose, generator},
 };
+
+/// Examples in the help.
+pub const EVALUATE_EXAMPLES: &str = "\
+Examples:
+  fhaim evaluate --real patients.csv --synthetic synthetic.csv --schema patients.schema.json \\
+      --out report.html
+  fhaim evaluate --real train.csv --held-out test.csv --synthetic synthetic.csv \\
+      --schema patients.schema.json --json > report.json
+  fhaim evaluate --real train.csv --held-out test.csv --synthetic synthetic.csv \\
+      --schema patients.schema.json --model patients.model --ledger ledger.json
+
+With held-out records the report says what membership attacks find: by the synthetic records, and
+with --model by the model's likelihood.";
+
+/// Flags of `evaluate`.
+#[derive(Debug, Args)]
+pub struct EvaluateArguments {
+    /// The real table
+    #[arg(long, value_name = "CSV")]
+    pub real: Data,
+    /// The synthetic table
+    #[arg(long, value_name = "CSV")]
+    pub synthetic: Data,
+    /// Real records that the synthetic table was not made from
+    #[arg(long, value_name = "CSV")]
+    pub held_out: Option<Data>,
+    /// The schema of all of them
+    #[arg(long, value_name = "JSON")]
+    pub schema: PathBuf,
+    /// The model that the synthetic table was drawn from, to be attacked with the held-out records
+    #[arg(long, value_name = "FILE", requires = "held_out")]
+    pub model: Option<PathBuf>,
+    /// Most memory that reading the model may take, in MB
+    #[arg(long, value_name = "MB", default_value_t = 1000, requires = "model")]
+    pub model_mb: usize,
+    /// The ledger of its run: what an attack may find at most
+    #[arg(long, value_name = "JSON", requires = "held_out")]
+    pub ledger: Option<PathBuf>,
+    /// File for the report as one page
+    #[arg(long, value_name = "HTML")]
+    pub out: Option<PathBuf>,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub format: FormatArguments,
+    #[command(flatten)]
+    pub strictness: StrictnessArguments,
+}
 
 /// Reads the tables, compares them, and writes the report.
 pub fn run(

@@ -7,11 +7,11 @@ use fhaim_protocol::{counts::pair_counts::PairCounts, roster::ContributionKind};
 use fhaim_release::MAX_HOLDERS;
 
 use crate::{
-    args::GenerateArguments,
-    counting::{self, Source},
+    counting,
+    division::{self, HolderTable, HolderUpload},
     error::Error,
-    holders::{self, HolderTable, HolderUpload},
-    input,
+    generate::args::GenerateArguments,
+    input::{self, Source},
 };
 
 /// The records of all holders, or what was counted of them.
@@ -134,10 +134,10 @@ fn counts(
         return Ok(Some(counting::tallies(source, &[counting::WHOLE])?));
     }
     let records = counting::records(source)?;
-    if holders::contribution(several, source.schema.domain(), records)? != ContributionKind::Counts
+    if division::contribution(several, source.schema.domain(), records)? != ContributionKind::Counts
     {
         return Ok(None);
     }
-    let shares = holders::shares(records, several.holders);
+    let shares = division::shares(records, several.holders);
     Ok(Some(counting::tallies(source, &shares)?))
 }

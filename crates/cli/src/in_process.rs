@@ -14,6 +14,7 @@ use std::{
 
 pub use fhaim_api::account::Secret;
 use fhaim_domain::Schema;
+use fhaim_files::{FormatArguments, StrictnessArguments};
 use fhaim_files::{keeping, progress::Progress};
 use fhaim_he::Layout;
 pub use fhaim_sdk::Endpoints;
@@ -21,17 +22,15 @@ use fhaim_synth::MechanismName;
 use uuid::Uuid;
 
 use crate::{
-    args::{
-        EvaluateArguments, FormatArguments, GenerateArguments, InferArguments, SampleArguments,
-        StrictnessArguments,
-    },
+    division::HoldersArguments,
     error::Error,
-    evaluate,
-    generate::{Request, modelled_records},
-    holders::HoldersArguments,
+    evaluate::{self, EvaluateArguments},
+    generate::{Request, args::GenerateArguments, modelled_records},
     input, output,
     remote::{args::UploadArguments, dataset, login},
-    sample, schema, serve,
+    sample::{self, SampleArguments},
+    schema::{self, InferArguments},
+    serve,
 };
 pub use fhaim_files::{data::Data, progress::Listener};
 

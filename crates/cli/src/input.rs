@@ -1,5 +1,6 @@
 //! What a command reads: schemas and tables.
 
+use fhaim_files::{FormatArguments, StrictnessArguments};
 use std::{fs, io::Read, path::Path, sync::Arc};
 
 use fhaim_domain::{
@@ -11,11 +12,22 @@ use fhaim_files::{data, note, read_options, remarks};
 use fhaim_synth::{FittedModel, load_model};
 
 use crate::{
-    args::{FormatArguments, StrictnessArguments},
-    counting::Source,
     error::Error,
     size::{self, MAX_RECORDS},
 };
+
+/// A table, and how to read it.
+#[derive(Clone, Copy, Debug)]
+pub struct Source<'a> {
+    /// The table as it comes.
+    pub data: &'a Data,
+    /// What its columns are.
+    pub schema: &'a Schema,
+    /// How it is written.
+    pub format: &'a FormatArguments,
+    /// What of it is refused.
+    pub strictness: &'a StrictnessArguments,
+}
 
 /// Reads a schema.
 pub fn schema(path: &Path) -> Result<Schema, Error> {

@@ -15,11 +15,13 @@ mod args;
 mod bench;
 mod counting;
 mod demo;
+mod division;
 mod drawing;
 mod encrypted;
 mod error;
 mod estimate;
 mod evaluate;
+mod flags;
 mod generate;
 mod held;
 mod holders;
@@ -35,29 +37,21 @@ mod serve;
 pub mod shared;
 mod shell;
 mod size;
+mod spending;
 mod spool;
 mod summary;
 
 use std::{ffi::OsString, process::ExitCode};
 
 use clap::{FromArgMatches, error::ErrorKind};
-use fhaim_dp::Rho;
-use fhaim_files::{memory::UseCost, progress::Progress};
+use fhaim_files::progress::Progress;
 
 use crate::{
-    args::{Arguments, Command, SchemaCommand},
+    args::{Arguments, Command},
     randomness::OperatingSystem,
 };
 pub use error::Error;
 pub use randomness::{InsecureTestSeed, Randomness};
-
-/// The name under which the memory of spending keeps what this program spends.
-const PROGRAM: &str = "fhaim";
-
-/// What a run of this program's own mechanisms spends, for the memory of spending.
-fn spending(rho: Rho) -> UseCost {
-    UseCost::zcdp(PROGRAM, rho)
-}
 
 /// Does what the process was called to do, with randomness of the operating system alone.
 pub fn main() -> ExitCode {
@@ -115,8 +109,8 @@ const MISSING_COMMAND: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubc
 fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
     let progress = Progress::new(arguments.quiet);
     match &arguments.command {
-        Command::Schema(SchemaCommand::Infer(arguments)) => schema::infer(arguments),
-        Command::Schema(SchemaCommand::Check(arguments)) => schema::check(arguments),
+        Command::Schema(schema::SchemaCommand::Infer(arguments)) => schema::infer(arguments),
+        Command::Schema(schema::SchemaCommand::Check(arguments)) => schema::check(arguments),
         Command::Demo(drawing) => demo::run(&drawing.arguments, drawing.seed(), &progress),
         Command::Run(drawing) => generate::run(&drawing.arguments, drawing.seed(), &progress),
         Command::Evaluate(drawing) => evaluate::run(&drawing.arguments, drawing.seed(), &progress),
@@ -124,8 +118,10 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Local(drawing) => generate::local(&drawing.arguments, drawing.seed(), &progress),
         Command::Align(arguments) => align::run(arguments, &progress),
         Command::Bench(arguments) => bench::run(arguments, &progress),
-        Command::Shell(command) => shell::run::<R>(command),
-        command @ (Command::Up(_) | Command::Serve(_) | Command::Admin(_)) => serve::run(command),
+        Command::Shell(command) => shell::run(command, args::command::<R>()),
+        Command::Up(arguments) => serve::up(arguments),
+        Command::Serve(command) => serve::serve(command),
+        Command::Admin(command) => serve::admin(command),
         command => remote::run(command, &progress),
     }
 }

@@ -1,5 +1,10 @@
 //! `fhaim sample`: records of a model that a run has left, without the table that it was made from.
 
+use crate::flags::{DEFAULT_MODEL_MB, count};
+use clap::Args;
+use fhaim_files::delimiter;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
 use std::{io::Write, sync::Arc};
 
 use fhaim_domain::{Schema, WriteOptions, counted};
@@ -8,13 +13,45 @@ use fhaim_generation::parse_conditions;
 use fhaim_synth::{FittedModel, ModelError, load_model};
 
 use crate::{
-    args::SampleArguments,
     drawing,
     error::Error,
     input,
     output::{self, StagedFile},
     randomness::{InsecureTestSeed, Purpose, generator},
 };
+
+/// Examples in the help.
+pub const SAMPLE_EXAMPLES: &str = "\
+Examples:
+  fhaim sample --model patients.model --schema patients.schema.json --out more.csv
+  fhaim sample --model patients.model --schema patients.schema.json --records 1000 \\
+      --where 'race=Asian,age=47' --out some.csv";
+
+/// Flags of `sample`.
+#[derive(Debug, Args)]
+pub struct SampleArguments {
+    /// The model, as `--model-out` of a run or `download --model` wrote it
+    #[arg(long, value_name = "FILE")]
+    pub model: PathBuf,
+    /// The schema of its run
+    #[arg(long, value_name = "JSON")]
+    pub schema: PathBuf,
+    /// File for the synthetic table
+    #[arg(long, value_name = "CSV")]
+    pub out: PathBuf,
+    /// Records to draw [default: as many as the model estimates there were]
+    #[arg(long, value_name = "N", value_parser = count)]
+    pub records: Option<NonZeroUsize>,
+    /// Values that every record has: COLUMN=VALUE, separated by commas
+    #[arg(long = "where", value_name = "CONDITIONS")]
+    pub conditions: Option<String>,
+    /// Character between fields [default: a comma]
+    #[arg(long, value_name = "CHAR", value_parser = delimiter)]
+    pub delimiter: Option<u8>,
+    /// Most memory the model may take, in MB
+    #[arg(long, value_name = "MB", default_value_t = DEFAULT_MODEL_MB)]
+    pub model_mb: usize,
+}
 
 /// Draws records and writes them.
 pub fn run(

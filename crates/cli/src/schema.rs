@@ -1,6 +1,10 @@
 //! `fhaim schema`: drafts and checks.
 
+use crate::input::Data;
+use clap::{Args, Subcommand};
+use fhaim_files::{FormatArguments, StrictnessArguments};
 use std::path::Path;
+use std::path::PathBuf;
 
 use fhaim_domain::{InferOptions, Schema, SchemaCost, check_schema, counted, infer_schema};
 use fhaim_dp::{Rho, accounting};
@@ -11,13 +15,101 @@ use fhaim_files::{
 use serde::Serialize;
 
 use crate::{
-    PROGRAM,
-    args::{CheckArguments, InferArguments},
     error::Error,
     input,
     output::{self, StagedFile},
     randomness::system,
+    spending::PROGRAM,
 };
+
+/// What to do with a schema.
+#[derive(Debug, Subcommand)]
+pub enum SchemaCommand {
+    /// Draft a schema from a table, for its owner to correct and confirm as public
+    #[command(after_help = INFER_EXAMPLES)]
+    Infer(InferArguments),
+    /// Say what a schema costs and, given a table, whether the table fits it
+    #[command(after_help = CHECK_EXAMPLES)]
+    Check(CheckArguments),
+}
+
+/// Examples in the help.
+pub const INFER_EXAMPLES: &str = "\
+Examples:
+  fhaim schema infer --data patients.csv > draft.schema.json
+  fhaim schema infer --data patients.csv --target outcome --leave-out id --out draft.schema.json
+  fhaim schema infer --data patients.csv --epsilon 0.1 --out public.schema.json
+
+Without --epsilon a draft is read off the records, and its owner has to confirm every line from
+public knowledge. With it the draft is differentially private: it may be published, says what it
+cost, and that adds up with what runs over the same records cost.";
+
+/// Examples in the help.
+pub const CHECK_EXAMPLES: &str = "\
+Examples:
+  fhaim schema check patients.schema.json
+  fhaim schema check patients.schema.json --data patients.csv --missing '?' --json";
+
+/// Flags of `schema infer`.
+#[derive(Debug, Args)]
+pub struct InferArguments {
+    /// The table
+    #[arg(long, value_name = "CSV")]
+    pub data: Data,
+    /// Name of the schema [default: the table's file name]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Column that the table is meant to predict
+    #[arg(long, value_name = "COLUMN")]
+    pub target: Option<String>,
+    /// Column to leave out (may be repeated)
+    #[arg(long, value_name = "COLUMN")]
+    pub leave_out: Vec<String>,
+    /// Bins of a numeric column
+    #[arg(long, default_value_t = 10)]
+    pub bins: u32,
+    /// Most categories of a column of texts
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub max_categories: usize,
+    /// Draft privately, for so much of epsilon
+    #[arg(long, value_name = "E", allow_negative_numbers = true)]
+    pub epsilon: Option<f64>,
+    /// Delta of a private draft
+    #[arg(
+        long,
+        value_name = "D",
+        default_value_t = 1e-10,
+        allow_negative_numbers = true,
+        requires = "epsilon"
+    )]
+    pub delta: f64,
+    /// Draft privately without asking, where the records were used before
+    #[arg(long, requires = "epsilon")]
+    pub yes: bool,
+    /// File for the draft [default: standard output]
+    #[arg(long, value_name = "JSON")]
+    pub out: Option<PathBuf>,
+    #[command(flatten)]
+    pub format: FormatArguments,
+}
+
+/// Flags of `schema check`.
+#[derive(Debug, Args)]
+pub struct CheckArguments {
+    /// The schema
+    #[arg(value_name = "JSON")]
+    pub schema: PathBuf,
+    /// A table to hold against it
+    #[arg(long, value_name = "CSV")]
+    pub data: Option<PathBuf>,
+    /// Print the result as JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub format: FormatArguments,
+    #[command(flatten)]
+    pub strictness: StrictnessArguments,
+}
 
 /// A schema, and what its owner must know.
 pub struct Drafted {

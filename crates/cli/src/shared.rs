@@ -3,10 +3,10 @@
 //! Spending is remembered in [`fhaim_files::memory`], which both programs use. Nothing here is meant for other programs.
 
 pub use crate::{
-    args::{DEFAULT_DELTA, VERSION, count, mechanism},
     bench::{BenchRow as ComputeRow, lines as compute_lines, measure as measure_compute},
+    division::HolderUpload,
     failed,
-    holders::HolderUpload,
+    flags::{DEFAULT_DELTA, VERSION, count, mechanism},
     input::{
         model as read_model, remark_on_constraints, schema as read_schema, table as read_table,
     },

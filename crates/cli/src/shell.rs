@@ -8,12 +8,7 @@ use std::{
 use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
-use crate::{
-    args::{VERSION, command},
-    error::Error,
-    output,
-    randomness::Randomness,
-};
+use crate::{error::Error, flags::VERSION, output};
 
 /// What to print or write.
 #[derive(Debug, Subcommand)]
@@ -53,28 +48,28 @@ pub struct CompletionsArguments {
     pub shell: Shell,
 }
 
-/// Runs `fhaim shell`.
+/// Runs `fhaim shell` for the command line of `program`.
 ///
 /// # Errors
 /// Standard output or the folder cannot be written to.
-pub fn run<R: Randomness>(command: &ShellCommand) -> Result<(), Error> {
+pub fn run(command: &ShellCommand, program: clap::Command) -> Result<(), Error> {
     match command {
-        ShellCommand::Completions(arguments) => completions::<R>(arguments),
-        ShellCommand::Man(arguments) => man::<R>(arguments),
+        ShellCommand::Completions(arguments) => completions(arguments, program),
+        ShellCommand::Man(arguments) => man(arguments, program),
     }
 }
 
 /// Prints a shell's completions of commands and flags.
-fn completions<R: Randomness>(arguments: &CompletionsArguments) -> Result<(), Error> {
+fn completions(arguments: &CompletionsArguments, mut program: clap::Command) -> Result<(), Error> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut command::<R>(), "fhaim", &mut script);
+    clap_complete::generate(arguments.shell, &mut program, "fhaim", &mut script);
     output::print(&String::from_utf8_lossy(&script))
 }
 
 /// Writes a manual page for every command.
-fn man<R: Randomness>(arguments: &ManArguments) -> Result<(), Error> {
+fn man(arguments: &ManArguments, program: clap::Command) -> Result<(), Error> {
     let folder = &arguments.folder;
-    let mut command = command::<R>().disable_help_subcommand(true);
+    let mut command = program.disable_help_subcommand(true);
     command.build();
     let written = fs::create_dir_all(folder).and_then(|()| pages(&command, folder));
     written.map_err(|source| Error::Write {

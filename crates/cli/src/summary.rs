@@ -10,7 +10,8 @@ use fhaim_pgm::FitReport;
 use fhaim_synth::{Release, Timing};
 use serde::Serialize;
 
-use crate::{alone::Alone, args::GenerateArguments, encrypted::Costs, error::Error, output};
+use crate::generate::args::GenerateArguments;
+use crate::{alone::Alone, encrypted::Costs, error::Error, output};
 
 /// The itemised ledger as a file: what was released and what it cost. The same for the same
 /// releases, whoever computed them.

@@ -20,7 +20,7 @@ use rand_chacha::ChaCha20Rng;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::{ExpectedWork as Todo, Load, PACKING_KEYS};
+use super::work::{self, ExpectedWork as Todo, Load, PACKING_KEYS};
 use crate::{error::Error, holders::key_digests, randomness::system};
 
 /// The tables that are computed on, of so many record chunks each: all products of their columns. What a record chunk
@@ -97,7 +97,7 @@ pub struct Speeds {
     pub fit_value: f64,
     /// What a fit takes once, for a cell of the model's cliques.
     pub fit_table: f64,
-    /// A record that is drawn, for each value that is looked at ([`super::drawn_values`]),
+    /// A record that is drawn, for each value that is looked at ([`work::drawn_values`]),
     pub drawn_value: f64,
     /// and for each value of it that is written.
     pub written_value: f64,
@@ -495,7 +495,7 @@ impl Synthetic {
         })?;
         Ok(Self {
             column,
-            drawn_value: drawn / (records * super::drawn_values(table.domain())),
+            drawn_value: drawn / (records * work::drawn_values(table.domain())),
             written_value: written / (records * columns as f64),
         })
     }

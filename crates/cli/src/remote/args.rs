@@ -3,14 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use fhaim_files::{FormatArguments, StrictnessArguments};
 use fhaim_synth::MechanismName;
 use uuid::Uuid;
 
-use crate::args::{
-    DEFAULT_DELTA, DEFAULT_MODEL_MB, FormatArguments, StrictnessArguments, mechanism,
-    with_mechanisms,
-};
-use crate::holders::HolderUpload;
+use crate::division::HolderUpload;
+use crate::flags::{DEFAULT_DELTA, DEFAULT_MODEL_MB, mechanism, with_mechanisms};
 use crate::input::Data;
 use crate::randomness::{Drawing, Randomness};
 

@@ -1,5 +1,6 @@
 //! `fhaim dataset ...` and `fhaim ledger`.
 
+use fhaim_files::{FormatArguments, StrictnessArguments};
 use std::{io::Read as _, path::Path, sync::Arc};
 
 use fhaim_api::{
@@ -34,14 +35,13 @@ use super::{
     holders, login,
 };
 use crate::{
-    args::{FormatArguments, StrictnessArguments},
     counting,
     error::Error,
     estimate,
     input::{self, Data},
     output,
     randomness::{InsecureTestSeed, Purpose, Randomness, generator},
-    spending,
+    spending::spending,
 };
 
 pub async fn run<R: Randomness>(
@@ -77,7 +77,7 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
     let layout = match &arguments.data {
         Some(data) => {
-            let source = counting::Source {
+            let source = input::Source {
                 data: &data.into(),
                 schema: &schema,
                 format: &arguments.format,
@@ -260,7 +260,7 @@ pub fn read(
         let table = input::table(data, schema, format, strictness)?;
         return Ok(Records::Table(Arc::new(table)));
     }
-    let source = counting::Source {
+    let source = input::Source {
         data,
         schema: &schema,
         format,

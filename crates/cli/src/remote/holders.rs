@@ -17,7 +17,7 @@ use super::{
     args::{ConsentArguments, JoinArguments, RosterArguments},
     login,
 };
-use crate::{error::Error, holders::HolderUpload, output};
+use crate::{division::HolderUpload, error::Error, output};
 
 /// `fhaim dataset join`.
 pub async fn join(arguments: &JoinArguments) -> Result<(), Error> {

@@ -4,6 +4,7 @@ use clap::Args;
 use fhaim_api::dataset::Dataset;
 use fhaim_api::job::Job;
 use fhaim_domain::counted;
+use fhaim_files::{FormatArguments, StrictnessArguments};
 use fhaim_files::{note, progress::Progress};
 use fhaim_sdk::{Client, Fault, KeptLadder, Share, Verification, VerifyFinding};
 use std::path::{Path, PathBuf};
@@ -11,7 +12,6 @@ use uuid::Uuid;
 
 use super::{dataset, login};
 use crate::{
-    args::{FormatArguments, StrictnessArguments},
     error::Error,
     input::Data,
     output::{self, StagedFile},

@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use fhaim_platform::program::{self, Program, ProgramError};
 
-use crate::{args::Command, error::Error, randomness::Randomness};
+use crate::error::Error;
 pub use admin::args::AdminCommand;
 pub use up::UpArguments;
 
@@ -85,22 +85,30 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Error> {
     runtime.map_err(|error| Error::Service(error.to_string()))
 }
 
-/// Runs a command that serves.
-pub fn run<R: Randomness>(command: &Command<R>) -> Result<(), Error> {
-    match command {
-        Command::Up(arguments) => {
-            let runtime = runtime()?;
-            let done = runtime.block_on(up::run(arguments));
-            program::leave(runtime);
-            done
-        }
-        Command::Serve(command) => serve(command),
-        Command::Admin(command) => admin::run(command),
-        _ => Ok(()),
-    }
+/// Runs `fhaim up`.
+///
+/// # Errors
+/// A service that cannot start.
+pub fn up(arguments: &UpArguments) -> Result<(), Error> {
+    let runtime = runtime()?;
+    let done = runtime.block_on(up::run(arguments));
+    program::leave(runtime);
+    done
 }
 
-fn serve(command: &ServeCommand) -> Result<(), Error> {
+/// Runs `fhaim admin`.
+///
+/// # Errors
+/// What the command refuses.
+pub fn admin(command: &AdminCommand) -> Result<(), Error> {
+    admin::run(command)
+}
+
+/// Runs `fhaim serve`.
+///
+/// # Errors
+/// A service that cannot start.
+pub fn serve(command: &ServeCommand) -> Result<(), Error> {
     match command {
         ServeCommand::Generation(arguments) => one::<fhaim_generation::State>(arguments),
         ServeCommand::Computation(arguments) => one::<fhaim_computation::State>(arguments),

@@ -1,5 +1,7 @@
 //! `fhaim local` and `fhaim run`: a table in, releases, a model, a synthetic table out.
 
+pub mod args;
+
 use std::{
     num::NonZeroUsize,
     path::{Path, PathBuf},
@@ -21,9 +23,9 @@ use fhaim_protocol::terms::Terms;
 use fhaim_release::{MechanismJob, MechanismRun, RunProgress as Standing};
 use fhaim_synth::{Mechanisms, PlaintextSource, Release, RunOutcome, Unfitted};
 
+use self::args::GenerateArguments;
 use crate::{
     alone::alone,
-    args::GenerateArguments,
     drawing::{self, Kept},
     encrypted::{self, Costs, Setup},
     error::Error,
@@ -33,7 +35,8 @@ use crate::{
     input, kept_releases,
     output::{self, StagedFile, commit_all},
     randomness::{InsecureTestSeed, Purpose, generator, system},
-    size, spending,
+    size,
+    spending::spending,
     summary::{Fit, LedgerFile, Summary, print_summary},
 };
 
