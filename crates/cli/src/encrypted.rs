@@ -86,6 +86,19 @@ pub struct Rounds {
     measure: f64,
 }
 
+/// The dataset of a run in one process.
+#[derive(Clone, Copy, Debug)]
+pub struct Dataset<'a> {
+    /// The records of all holders.
+    pub held: &'a Held,
+    /// The holders.
+    pub party: &'a Party,
+    /// The terms.
+    pub terms: &'a Terms,
+    /// The plan of the terms.
+    pub plan: &'a Plan,
+}
+
 impl Setup {
     /// The setup of a dataset's only run.
     pub fn new(plan: &Plan) -> Self {
@@ -98,12 +111,17 @@ impl Setup {
     /// Makes keys, encrypts table and noise, and puts the services behind a source.
     pub fn source(
         &self,
-        held: &Held,
-        (party, terms, plan): (&Party, &Terms, &Plan),
+        dataset: Dataset<'_>,
         seed: Option<InsecureTestSeed>,
         estimate: Estimate,
         progress: &Progress,
     ) -> Result<(EncryptedSource, Costs), Error> {
+        let Dataset {
+            held,
+            party,
+            terms,
+            plan,
+        } = dataset;
         let mut rng = system()?;
         let mut id = [0; 16];
         rng.fill_bytes(&mut id);
@@ -128,8 +146,8 @@ impl Setup {
             plan,
             crypto: &crypto,
         };
-        let (what, keys) = (terms.contribution, (public, keys));
-        let uploaded = holders::upload(&holding, what, keys, &mut rng, &advance)?;
+        let what = terms.contribution;
+        let uploaded = holders::upload(&holding, what, public, keys, &mut rng, &advance)?;
         let encrypt_seconds = phase.finish();
 
         let costs = Costs {

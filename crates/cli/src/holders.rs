@@ -235,13 +235,14 @@ pub struct Holding<'a> {
 pub fn upload<R: RngCore + CryptoRng>(
     holding: &Holding<'_>,
     contribution: ContributionKind,
-    (public, keys): (PublicKey, EvaluationKeys),
+    public: PublicKey,
+    keys: EvaluationKeys,
     rng: &mut R,
     done: &(dyn Fn() + Sync),
 ) -> Result<Uploaded, Error> {
     match (contribution, holding.held) {
         (ContributionKind::Records, Held::Table(table)) => {
-            upload_records(holding, table, (public, keys), rng, done)
+            upload_records(holding, table, public, keys, rng, done)
         }
         (ContributionKind::Records, Held::Counts { .. }) => {
             Err(fhaim_protocol::Error::Object("counts are no records").into())
@@ -253,10 +254,10 @@ pub fn upload<R: RngCore + CryptoRng>(
                 PairCounts::of_table(tables.clone(), bound_of(holding.plan, holder), part)
             });
             let tallies = tallies.collect::<Result<Vec<_>, _>>()?;
-            upload_counts(holding, &tallies, (public, keys), rng, done)
+            upload_counts(holding, &tallies, public, keys, rng, done)
         }
         (ContributionKind::Counts, Held::Counts { tallies, .. }) => {
-            upload_counts(holding, tallies, (public, keys), rng, done)
+            upload_counts(holding, tallies, public, keys, rng, done)
         }
     }
 }
@@ -264,7 +265,8 @@ pub fn upload<R: RngCore + CryptoRng>(
 fn upload_records<R: RngCore + CryptoRng>(
     holding: &Holding<'_>,
     table: &Table,
-    (public, keys): (PublicKey, EvaluationKeys),
+    public: PublicKey,
+    keys: EvaluationKeys,
     rng: &mut R,
     done: &(dyn Fn() + Sync),
 ) -> Result<Uploaded, Error> {
@@ -323,7 +325,8 @@ fn encryptor<'a>(plan: &Plan, public: &'a PublicKey, key: &'a UploadKey) -> Encr
 fn upload_counts<R: RngCore + CryptoRng>(
     holding: &Holding<'_>,
     tallies: &[PairCounts],
-    (public, keys): (PublicKey, EvaluationKeys),
+    public: PublicKey,
+    keys: EvaluationKeys,
     rng: &mut R,
     done: &(dyn Fn() + Sync),
 ) -> Result<Uploaded, Error> {

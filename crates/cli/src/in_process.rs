@@ -98,7 +98,7 @@ impl ReadingOptions {
 
 /// A schema to be drafted from a table.
 #[derive(Debug)]
-pub struct DraftRequest {
+pub struct SchemaDraftRequest {
     /// The table.
     pub table: Data,
     /// The schema's name.
@@ -125,7 +125,7 @@ pub struct Drafted {
     pub notes: Vec<String>,
 }
 
-impl DraftRequest {
+impl SchemaDraftRequest {
     /// Drafts the schema.
     ///
     /// # Errors

@@ -75,7 +75,7 @@ impl Computation {
         upload: JoinedUpload,
     ) -> Self {
         let contents = Contents::Records(upload.table, upload.own);
-        Self::over(dataset, domain, (public, keys), contents, upload.ladder)
+        Self::over(dataset, domain, public, keys, contents, upload.ladder)
     }
 
     /// Takes contributions of counts in.
@@ -97,7 +97,8 @@ impl Computation {
         Ok(Self::over(
             dataset,
             domain,
-            (public, keys),
+            public,
+            keys,
             contents,
             upload.ladder,
         ))
@@ -106,7 +107,8 @@ impl Computation {
     fn over(
         dataset: DatasetId,
         domain: Domain,
-        (public, keys): (PublicKey, EvaluationKeys),
+        public: PublicKey,
+        keys: EvaluationKeys,
         contents: Contents,
         ladder: EncryptedLadder,
     ) -> Self {

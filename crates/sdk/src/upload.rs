@@ -199,13 +199,7 @@ impl Client {
             bytes_sent: 0,
         };
         progress(state);
-        let encrypted = encrypt(
-            (source, key),
-            record_bound,
-            (public, upload_key),
-            plan,
-            missing,
-        );
+        let encrypted = encrypt(source, key, record_bound, public, upload_key, plan, missing);
         let sending = stream::unfold(encrypted, |mut encrypted| async {
             encrypted.recv().await.map(|object| (object, encrypted))
         })
@@ -442,9 +436,11 @@ fn manifest(objects: &BTreeMap<String, Digest>) -> Digest {
 /// Encrypts objects on all cores; they come out in any order, no more of them waiting than can be
 /// sent soon. Ends early when nobody receives any more.
 fn encrypt(
-    (source, key): (&UploadSource, Option<LadderKey>),
+    source: &UploadSource,
+    key: Option<LadderKey>,
     record_bound: u64,
-    (public, upload_key): (PublicKey, UploadKey),
+    public: PublicKey,
+    upload_key: UploadKey,
     plan: PartPlan,
     objects: Vec<Object>,
 ) -> mpsc::Receiver<Result<(Object, Bytes), Error>> {

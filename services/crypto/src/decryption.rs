@@ -212,8 +212,8 @@ async fn attempt(
     // Judged and decrypted while the dataset's row is not locked, so that long work holds up no one.
     let sent = Arc::new(read(&plan, body).await?);
     let digests = witness::digests(state, call, &sent).await?;
-    let judging = (rules.clone(), before.clone(), sent.clone());
-    let ruling = match judge(judging, digests).await? {
+    let judged = judge(rules.clone(), before.clone(), sent.clone(), digests);
+    let ruling = match judged.await? {
         Judged::Done(RequestOutcome::Repeated(answers)) => {
             let receipt = ledger::receipt(state, &stored, standing.tip())?;
             return Ok(Decrypted { answers, receipt });
@@ -223,16 +223,15 @@ async fn attempt(
             let shared = match stored.terms.key_services.is_empty() {
                 true => None,
                 false => {
-                    let judged = (&rules, &before);
-                    Some(first::ask(state, call, (&stored, &plan), judged, &sent).await?)
+                    Some(first::ask(state, call, &stored, &plan, &rules, &before, &sent).await?)
                 }
             };
-            let debited = debit(state, call, &rules, (before, &grant), &sent).await?;
+            let debited = debit(state, call, &rules, before, &grant, &sent).await?;
             let answers = match shared {
                 Some(shared) => {
-                    first::open(state, call, (&stored, &plan), shared, sent.clone()).await?
+                    first::open(state, call, &stored, &plan, shared, sent.clone()).await?
                 }
-                None => open_with_key(state, (&stored, &plan), sent.clone()).await?,
+                None => open_with_key(state, &stored, &plan, sent.clone()).await?,
             };
             crypto::rule(&debited, *grant, answers)
         }
@@ -264,7 +263,8 @@ async fn debit(
     state: &State,
     call: &DecryptionCall,
     rules: &Rules,
-    (judged, grant): (Book, &Grant),
+    judged: Book,
+    grant: &Grant,
     sent: &Sent,
 ) -> Result<Book, Failure> {
     let mut tx = state.base.store.begin().await?;
@@ -322,7 +322,9 @@ pub(crate) async fn read(plan: &PlanCore, body: Bytes) -> Result<Sent, Failure> 
 
 /// Judges a request, on a thread for long work.
 async fn judge(
-    (rules, book, sent): (Rules, Book, Arc<Sent>),
+    rules: Rules,
+    book: Book,
+    sent: Arc<Sent>,
     digests: Digests,
 ) -> Result<Judged, Failure> {
     let judging = move || crypto::judge(&rules, &book, &sent.request, digests);
@@ -332,7 +334,8 @@ async fn judge(
 /// Decrypts a batch that was debited, on a thread for long work: nothing where a page cannot be decrypted.
 async fn open_with_key(
     state: &State,
-    (stored, plan): (&StoredKeySet, &PlanCore),
+    stored: &StoredKeySet,
+    plan: &PlanCore,
     sent: Arc<Sent>,
 ) -> Result<Option<Vec<Vec<i64>>>, Failure> {
     let params = plan.parameters().map_err(Failure::internal)?;

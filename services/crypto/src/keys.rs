@@ -344,7 +344,7 @@ pub async fn create(
     drop(tx); // counted again where the key set is stored
     let _one_at_a_time = state.in_the_making.begin(dataset)?;
     let fresh = fresh(state, dataset, owner, &terms).await?;
-    let stored = seal(state, dataset, owner, (&terms, &fresh))?;
+    let stored = seal(state, dataset, owner, &terms, &fresh)?;
     let shared = fresh.shared.clone();
     store_public(state, &stored.folder, fresh).await?;
     match insert(state, &stored, shared).await {
@@ -375,7 +375,7 @@ async fn fresh(state: &State, dataset: Uuid, owner: Uuid, terms: &Terms) -> Resu
     };
     if !terms.key_services.is_empty() {
         let (_, plan) = state.making.blocking(owner, planning).await??;
-        return shares::first::make(state, dataset, owner, (terms, &plan)).await;
+        return shares::first::make(state, dataset, owner, terms, &plan).await;
     }
     let making = move || {
         let (terms, plan) = planning()?;
@@ -430,7 +430,8 @@ fn seal(
     state: &State,
     dataset: Uuid,
     owner: Uuid,
-    (terms, fresh): (&Terms, &Fresh),
+    terms: &Terms,
+    fresh: &Fresh,
 ) -> Result<StoredKeySet, Failure> {
     Ok(StoredKeySet {
         dataset,

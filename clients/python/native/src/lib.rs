@@ -10,7 +10,7 @@ mod work;
 use std::path::PathBuf;
 
 use fhaim_cli::in_process::{
-    self, Done, DraftRequest, Endpoints, Evaluate, Fit, RecordBound, Sample, Secret, UploadRequest,
+    self, Done, SchemaDraftRequest, Endpoints, Evaluate, Fit, RecordBound, Sample, Secret, UploadRequest,
 };
 use fhaim_domain::Schema;
 use pyo3::{prelude::*, types::PyBytes};
@@ -53,7 +53,7 @@ fn draft(
     delta: f64,
     tell: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(String, Vec<String>, Vec<String>)> {
-    let work = DraftRequest {
+    let work = SchemaDraftRequest {
         table: table.0,
         name,
         target,

@@ -27,7 +27,7 @@ use self::args::GenerateArguments;
 use crate::{
     alone::alone,
     drawing::{self, Kept},
-    encrypted::{self, Costs, Setup},
+    encrypted::{self, Costs, Dataset, Setup},
     error::Error,
     estimate,
     held::Held,
@@ -287,8 +287,13 @@ impl<'a> Request<'a> {
         );
         let setup = Setup::new(&plan);
         let (mut source, mut costs) = {
-            let what = (&self.party, &terms, &plan);
-            setup.source(held, what, seed, estimate, progress)?
+            let dataset = Dataset {
+                held,
+                party: &self.party,
+                terms: &terms,
+                plan: &plan,
+            };
+            setup.source(dataset, seed, estimate, progress)?
         };
         if name.releases_squares() {
             encrypted::compute(&mut source, job, &mut costs, progress)?;

@@ -201,8 +201,14 @@ pub async fn send(
     let terms = &dataset.terms.0;
     let number = client.part_number(&dataset).await?;
     let (schema, bound) = terms.part_schema(number)?;
-    let file = (&arguments.data, &arguments.format, &arguments.strictness);
-    let records = read(file, schema, terms.contribution)?;
+    let (format, strictness) = (&arguments.format, &arguments.strictness);
+    let records = read(
+        &arguments.data,
+        format,
+        strictness,
+        schema,
+        terms.contribution,
+    )?;
     let count = records.count();
     check_records(count, bound)?;
     let part = terms.part_plan(number, records.layout()?)?;
@@ -252,7 +258,9 @@ pub async fn send(
 
 /// What is uploaded of a holder's file: its records, or what one pass over them counts.
 pub fn read(
-    (data, format, strictness): (&Data, &FormatArguments, &StrictnessArguments),
+    data: &Data,
+    format: &FormatArguments,
+    strictness: &StrictnessArguments,
     schema: Schema,
     contribution: ContributionKind,
 ) -> Result<Records, Error> {

@@ -198,7 +198,7 @@ async fn watch(
                 match events.next().await {
                     Ok(Some(event)) => {
                         (after, breaks) = (event.number, 0);
-                        tell(&event, json, progress, (&mut phase, &mut forecast))?;
+                        tell(&event, json, progress, &mut phase, &mut forecast)?;
                     }
                     Ok(None) => break None,
                     Err(error) => break Some(error),
@@ -229,7 +229,8 @@ fn tell(
     event: &JobEvent,
     json: bool,
     progress: &Progress,
-    (phase, forecast): (&mut Option<PhaseProgress>, &mut Option<Forecast>),
+    phase: &mut Option<PhaseProgress>,
+    forecast: &mut Option<Forecast>,
 ) -> Result<(), Error> {
     if json {
         return output::print_json_line(event);

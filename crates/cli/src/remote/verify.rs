@@ -78,8 +78,8 @@ pub async fn run(arguments: &VerifyArguments, progress: &Progress) -> Result<(),
     let kept = kept(&of)?;
     let terms = &of.terms.0;
     let (schema, _) = terms.part_schema(kept.part())?;
-    let file = (data, &arguments.format, &arguments.strictness);
-    let records = dataset::read(file, schema, terms.contribution)?;
+    let (format, strictness) = (&arguments.format, &arguments.strictness);
+    let records = dataset::read(data, format, strictness, schema, terms.contribution)?;
     if let Some(out) = &arguments.share_out {
         let mut file = StagedFile::create_private(out)?;
         let key = login::signing_key(&login::folder()?)?;

@@ -161,8 +161,7 @@ impl Signer {
         account: Uuid,
         lifetime: Duration,
     ) -> Result<String, Failure> {
-        let to = (vec![audience], Role::User);
-        self.sign(to, Some(account), None, lifetime)
+        self.sign(vec![audience], Role::User, Some(account), None, lifetime)
     }
 
     /// This service's token for another.
@@ -170,7 +169,7 @@ impl Signer {
     /// # Errors
     /// If there is no key.
     pub fn service_token(&self, audience: Service, lifetime: Duration) -> Result<String, Failure> {
-        self.sign((vec![audience], Role::Service), None, None, lifetime)
+        self.sign(vec![audience], Role::Service, None, None, lifetime)
     }
 
     /// Says to the crypto service that a dataset is there, and an account's.
@@ -183,13 +182,20 @@ impl Signer {
         dataset: Uuid,
         lifetime: Duration,
     ) -> Result<String, Failure> {
-        let to = (vec![Service::Crypto], Role::Voucher);
-        self.sign(to, Some(account), Some(dataset), lifetime)
+        let audience = vec![Service::Crypto];
+        self.sign(
+            audience,
+            Role::Voucher,
+            Some(account),
+            Some(dataset),
+            lifetime,
+        )
     }
 
     fn sign(
         &self,
-        (aud, role): (Vec<Service>, Role),
+        aud: Vec<Service>,
+        role: Role,
         sub: Option<Uuid>,
         dataset: Option<Uuid>,
         lifetime: Duration,

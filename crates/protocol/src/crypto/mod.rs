@@ -175,19 +175,19 @@ fn request_place<C>(request: &DecryptRequest<C>, first: u32) -> [u8; 32] {
 #[derive(Debug)]
 pub struct CryptoService<D = SecretKey> {
     decryptor: D,
-    record: DatasetState,
+    record: KeyServiceState,
 }
 
 /// What a key service must not lose of a dataset, as a value: what a service with a database
 /// keeps in rows.
 #[derive(Clone, Debug)]
-pub struct DatasetState {
+pub struct KeyServiceState {
     rules: Rules,
     standing: ChainState,
     books: Vec<Book>,
 }
 
-impl DatasetState {
+impl KeyServiceState {
     /// The record of a dataset without a run.
     pub fn new(rules: Rules) -> Self {
         Self {
@@ -302,7 +302,7 @@ impl CryptoService {
     ) -> Result<Self, Error> {
         Ok(Self {
             decryptor: SecretKey::random(params, rng)?,
-            record: DatasetState::new(rules),
+            record: KeyServiceState::new(rules),
         })
     }
 
@@ -335,12 +335,12 @@ impl CryptoService {
     }
 
     /// What it keeps.
-    pub fn record(&self) -> &DatasetState {
+    pub fn record(&self) -> &KeyServiceState {
         &self.record
     }
 
     /// What it keeps, to note keys and signatures in.
-    pub fn record_mut(&mut self) -> &mut DatasetState {
+    pub fn record_mut(&mut self) -> &mut KeyServiceState {
         &mut self.record
     }
 

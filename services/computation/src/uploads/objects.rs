@@ -112,7 +112,7 @@ pub async fn put(
     // A caller who hangs up drops this future, and must not leave a blob that no row names: what
     // is begun here goes on to its end without it.
     let (state, stored) = (state.clone(), stored.clone());
-    let keeping = async move { keep(&state, &stored, contribution, object, (digest, bytes)).await };
+    let keeping = async move { keep(&state, &stored, contribution, object, digest, bytes).await };
     let kept = tokio::spawn(keeping.instrument(Span::current())).await;
     kept.map_err(Failure::internal)?
 }
@@ -123,7 +123,8 @@ async fn keep(
     stored: &StoredUpload,
     contribution: u32,
     object: Object,
-    (digest, bytes): (Digest, Bytes),
+    digest: Digest,
+    bytes: Bytes,
 ) -> Result<(), Failure> {
     let version = Uuid::new_v4();
     let blob = stored.blob(contribution, object, version);

@@ -46,7 +46,7 @@ pub async fn register(
     if matches!(state.role, Role::Second { .. }) && !terms.witness {
         return Err(Refusal::Unwitnessed.into());
     }
-    let (owner, number) = match place(state, dataset, user, (&terms, new.layout)).await? {
+    let (owner, number) = match place(state, dataset, user, &terms, new.layout).await? {
         Place::Taken(stored, layout) => {
             return existing(state, &stored, layout, new.layout).await;
         }
@@ -69,7 +69,7 @@ pub async fn register(
     let mut tx = state.base.store.begin().await?;
     limits::check(state, &mut tx, user, part.bytes).await?;
     drop(tx); // summed up again where the contribution is stored
-    let stored = upload(state, dataset, owner, (terms, new.layout), bytes).await?;
+    let stored = upload(state, dataset, owner, terms, new.layout, bytes).await?;
     if insert_part(state, &stored, user, &part).await? {
         return Ok((show(state, &stored).await?, true));
     }
@@ -93,7 +93,8 @@ async fn place(
     state: &State,
     dataset: Uuid,
     user: Uuid,
-    (terms, layout): (&Terms, Option<WireLayout>),
+    terms: &Terms,
+    layout: Option<WireLayout>,
 ) -> Result<Place, Failure> {
     let Some(stored) = store::find(&state.base.store, dataset).await? else {
         let owner = maker(terms, user)?;
@@ -193,7 +194,8 @@ async fn upload(
     state: &State,
     dataset: Uuid,
     owner: Uuid,
-    (terms, layout): (Terms, Option<WireLayout>),
+    terms: Terms,
+    layout: Option<WireLayout>,
     bytes: u64,
 ) -> Result<StoredUpload, Failure> {
     if let Some(stored) = store::find(&state.base.store, dataset).await? {

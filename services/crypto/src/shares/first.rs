@@ -165,7 +165,8 @@ pub(crate) async fn make(
     state: &State,
     dataset: Uuid,
     owner: Uuid,
-    (terms, plan): (&Terms, &Plan),
+    terms: &Terms,
+    plan: &Plan,
 ) -> Result<Fresh, Failure> {
     let services = &terms.key_services;
     check(state, services).await?;
@@ -333,14 +334,16 @@ pub(crate) struct Shared {
 pub(crate) async fn ask(
     state: &State,
     call: &DecryptionCall,
-    (stored, plan): (&StoredKeySet, &PlanCore),
-    (rules, judged): (&Rules, &Book),
+    stored: &StoredKeySet,
+    plan: &PlanCore,
+    rules: &Rules,
+    judged: &Book,
     sent: &Sent,
 ) -> Result<Shared, Failure> {
     let (own_member, said, message) =
-        promise(state, call, (stored, plan), (rules, judged, sent)).await?;
+        promise(state, call, stored, plan, rules, judged, sent).await?;
     let members = members(state, &stored.terms.key_services)?;
-    let shares = ask_each(&members, call, &own_member, (said, message, sent)).await?;
+    let shares = ask_each(&members, call, &own_member, said, message, sent).await?;
     Ok(Shared { own_member, shares })
 }
 
@@ -352,7 +355,8 @@ pub(crate) async fn ask(
 pub(crate) async fn open(
     state: &State,
     call: &DecryptionCall,
-    (stored, plan): (&StoredKeySet, &PlanCore),
+    stored: &StoredKeySet,
+    plan: &PlanCore,
     Shared { own_member, shares }: Shared,
     sent: Arc<Sent>,
 ) -> Result<Option<Vec<Vec<i64>>>, Failure> {
@@ -391,8 +395,11 @@ struct Shown {
 async fn promise(
     state: &State,
     call: &DecryptionCall,
-    (stored, plan): (&StoredKeySet, &PlanCore),
-    (rules, judged, sent): (&Rules, &Book, &Sent),
+    stored: &StoredKeySet,
+    plan: &PlanCore,
+    rules: &Rules,
+    judged: &Book,
+    sent: &Sent,
 ) -> Result<(Arc<CommitteeMember>, Shown, Vec<u8>), Failure> {
     let dataset = call.dataset;
     let mut tx = state.base.store.begin().await?;
@@ -439,7 +446,9 @@ async fn ask_each(
     members: &[Member<'_>],
     call: &DecryptionCall,
     own_member: &CommitteeMember,
-    (shown, verdict, sent): (Shown, Vec<u8>, &Sent),
+    shown: Shown,
+    verdict: Vec<u8>,
+    sent: &Sent,
 ) -> Result<Vec<Vec<u8>>, Failure> {
     let path = format!("/v1/shares/{}/jobs/{}", call.dataset, call.job);
     let mut verdicts = vec![verdict];
