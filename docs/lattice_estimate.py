@@ -7,7 +7,7 @@ Needs Sage (or `pip install passagemath-standard`) and github.com/malb/lattice-e
 The primes are read from crates/he/src/params.rs. Secret, errors and the randomness of encryption
 are centred binomials of variance 10, differences of two sums of 20 bits (crates/he/src/keys.rs;
 fhe.rs 0.1.1, `sample_vec_cbd`); an upload key is ternary where the modulus has 214 bits at most, and
-drawn as the secret key is elsewhere (crates/he/src/holder). Costs are for all primes together, the special ones included, since keys are made
+drawn as the secret key is elsewhere (crates/he/src/scheme/upload). Costs are for all primes together, the special ones included, since keys are made
 and encryption begins modulo their product. The number of samples is
 unlimited, and no attack that is estimated makes use of the ring.
 """

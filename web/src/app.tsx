@@ -4,8 +4,8 @@ import { onSession, signedInAs, signOut } from "./api/client";
 import { useActiveUpload } from "./crypto/uploads";
 import { Datasets } from "./pages/datasets";
 import { SignIn } from "./pages/sign-in";
-import { Boundary } from "./parts/boundary";
-import { Loading, NotFound } from "./parts/ui";
+import { Boundary } from "./components/boundary";
+import { Loading, NotFound } from "./components/ui";
 
 const NewDataset = lazy(() => import("./pages/new-dataset"));
 const DatasetPage = lazy(() => import("./pages/dataset"));

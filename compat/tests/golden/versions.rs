@@ -34,7 +34,7 @@ const UNVERSIONED: [&str; 10] = [
 const CONSTANTS: [(&str, &str); 13] = [
     ("crates/domain/src/schema.rs", "FORMAT_VERSION"),
     ("crates/files/src/memory.rs", "VERSION"),
-    ("crates/he/src/wire.rs", "VERSION"),
+    ("crates/he/src/wire/mod.rs", "VERSION"),
     ("crates/pgm/src/saved.rs", "VERSION"),
     ("crates/protocol/src/align/wire.rs", "VERSION"),
     ("crates/protocol/src/codec.rs", "VERSION"),

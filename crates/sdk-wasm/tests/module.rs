@@ -86,7 +86,7 @@ fn written(folder: &Path, terms: &Terms, public: &[u8]) -> Table {
 
 fn upload_plan(plan: &Plan) -> UploadPlan {
     let ladder = plan.ladder().unwrap();
-    UploadPlan::for_table(&plan.job.domain, RECORDS, ladder, &plan.set).unwrap()
+    UploadPlan::for_table(&plan.job.domain, RECORDS, ladder, &plan.core.set).unwrap()
 }
 
 /// What an object encrypts, once it is switched to the dataset's key.

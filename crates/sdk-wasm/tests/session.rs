@@ -310,7 +310,7 @@ fn objects_decrypt_to_the_one_hot_columns() {
 #[test]
 fn costs_of_the_same_records_add_up() {
     let mut session = TableSession::default();
-    let cost = terms().plan().unwrap().budget;
+    let cost = terms().plan().unwrap().core.budget;
     let mut epsilon = |times: usize| {
         let request = json!({"op": "compose", "costs": vec![cost; times], "delta": 1e-9});
         let composed = json_of(ask(&mut session, &request, b"").unwrap());

@@ -4,7 +4,7 @@
 //! its size, and leaves the threads of this process idle meanwhile.
 
 use crate::driver::Ballista;
-use fhaim_he::{Backend, Columns, EvaluationContext, Partial, Threads, TileTask, EvaluationWork};
+use fhaim_he::{Backend, Columns, EvaluationContext, EvaluationWork, Partial, Threads, TileTask};
 
 /// Runs batches of few products on the threads of this process, and others on Ballista.
 #[derive(Debug)]

@@ -16,7 +16,8 @@ use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 use datafusion_proto::protobuf::PhysicalPlanNode;
 use fhaim_he::{
-    Backend, Columns, EvaluationContext, Parameters, Partial, BlobPlace, TileId, TileTask, EvaluationWork, spread,
+    Backend, BlobPlace, Columns, EvaluationContext, EvaluationWork, Parameters, Partial, TileId,
+    TileTask, spread,
 };
 use futures::StreamExt;
 use std::collections::BTreeSet;

@@ -68,14 +68,14 @@ impl Node {
     /// An operator over an input of the schema that it takes.
     ///
     /// # Errors
-    /// [`DataFusionError::PagePlan`] for another schema.
+    /// [`DataFusionError::Plan`] for another schema.
     pub fn new(kind: Kind, input: Arc<dyn ExecutionPlan>, site: Option<Arc<Site>>) -> Result<Self> {
         let wanted = match kind {
             Kind::Multiply => &*ORDERS,
             Kind::Pack => &*PARTIALS,
         };
         if input.schema() != *wanted {
-            return Err(DataFusionError::PagePlan(format!(
+            return Err(DataFusionError::Plan(format!(
                 "{kind:?} over other columns"
             )));
         }
@@ -132,7 +132,7 @@ impl ExecutionPlan for Node {
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let [input] = <[_; 1]>::try_from(children)
-            .map_err(|_| DataFusionError::PagePlan("one input".to_owned()))?;
+            .map_err(|_| DataFusionError::Plan("one input".to_owned()))?;
         Ok(Arc::new(Self::new(self.kind, input, self.site.clone())?))
     }
 
@@ -348,8 +348,8 @@ mod tests {
     use super::*;
     use datafusion::datasource::memory::MemorySourceConfig;
     use fhaim_he::{
-        Backend, COMPACT, Cell, Combination, EncryptedTable, EvaluationContext, Factors,
-        UploadCiphertext, UploadKey, Layout, Parameters, BlobPlace, PagePlan, SecretKey, Threads,
+        Backend, BlobPlace, COMPACT, Cell, Combination, EncryptedTable, EvaluationContext, Factors,
+        Layout, PagePlan, Parameters, SecretKey, Threads, UploadCiphertext, UploadKey,
     };
     use fhaim_platform::{blobs::Blobs, config};
     use rand::SeedableRng;

@@ -5,7 +5,8 @@
 
 use datafusion::error::{DataFusionError, Result};
 use fhaim_he::{
-    Columns, UploadKeyId, Layout, ParameterSet, Parameters, BlobPlace, ProductKey, Section, TileTask,
+    BlobPlace, Columns, Layout, ParameterSet, Parameters, ProductKey, Section, TileTask,
+    UploadKeyId,
 };
 use prost::Message;
 use std::sync::Arc;
@@ -218,7 +219,8 @@ impl Order {
         let params = Parameters::shared(set).and_then(|p| p.with_shares(wire.shares as usize));
         let params = params.map_err(refused)?;
         let task = TileTask::from_bytes(&params, &wire.task).map_err(refused)?;
-        let objects: Result<Vec<BlobPlace>> = wire.objects.into_iter().map(BlobPlace::try_from).collect();
+        let objects: Result<Vec<BlobPlace>> =
+            wire.objects.into_iter().map(BlobPlace::try_from).collect();
         let objects = objects?;
         let named = task.columns().len().checked_mul(task.band().len());
         if named != Some(objects.len()) {
@@ -322,7 +324,8 @@ mod tests {
             (vec![short, second.clone()], 5),
             (wire, 6),
         ] {
-            assert!(sections(wire, chunks).is_err());
+            let refused = sections(wire, chunks).unwrap_err().to_string();
+            assert!(refused.contains("an order that is none"), "{refused}");
         }
     }
 }

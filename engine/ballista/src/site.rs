@@ -4,8 +4,8 @@ use crate::order::{Order, Packing};
 use datafusion::error::{DataFusionError, Result};
 use fhaim_api::Digest;
 use fhaim_he::{
-    Backend, Chunks, Columns, EvaluationContext, EvaluationKeys, UploadSwitchKeys, Layout, Parameters,
-    Partial, BlobPlace, Section, Threads, TileSums,
+    Backend, BlobPlace, Chunks, Columns, EvaluationContext, EvaluationKeys, Layout, Parameters,
+    Partial, Section, Threads, TileSums, UploadSwitchKeys,
 };
 use fhaim_platform::blobs::{BlobError, Blobs};
 use fhaim_protocol::encryption::{Encryption, Form};
@@ -127,7 +127,8 @@ impl Site {
         let params = &packing.params;
         let decode = |bytes: &[u8]| EvaluationKeys::from_bytes(params, bytes);
         let keys = self.once(&self.keys, &packing.keys, decode)?;
-        let decode = |bytes: &[u8]| UploadSwitchKeys::from_bytes(params, Some(packing.layout), bytes);
+        let decode =
+            |bytes: &[u8]| UploadSwitchKeys::from_bytes(params, Some(packing.layout), bytes);
         let holder = packing.holder.as_ref();
         let holder = holder.map(|place| self.once(&self.holders, place, decode));
         Ok((keys, holder.transpose()?))

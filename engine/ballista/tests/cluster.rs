@@ -12,9 +12,9 @@ use fhaim_ballista::tls::Identity;
 use fhaim_ballista::{Ballista, Settings};
 use fhaim_computation::engine::Certificates;
 use fhaim_he::{
-    Backend, Cell, Chunks, Ciphertext, Columns, Combination, EncryptedTable, EvaluationKeys,
-    Evaluator, Factors, UploadKey, Layout, JointTable, Parameters, BlobPlace, Rectangle, Result,
-    RosterShape, STANDARD, SecretKey, Section, Threads, EvaluationWork,
+    Backend, BlobPlace, Cell, Chunks, Ciphertext, Columns, Combination, EncryptedTable,
+    EvaluationKeys, EvaluationWork, Evaluator, Factors, JointTable, Layout, Parameters, Rectangle,
+    Result, RosterShape, STANDARD, SecretKey, Section, Threads, UploadKey,
 };
 use rand::{Rng, SeedableRng};
 use std::collections::HashMap;
@@ -156,7 +156,13 @@ impl Fixture {
             right: &all,
         };
         let evaluator = Evaluator::new(&self.keys, self.table.layout()).with_backend(backend);
-        let pages = evaluator.pages(&self.table, 0, factors, &cells(), &mut EvaluationWork::default())?;
+        let pages = evaluator.pages(
+            &self.table,
+            0,
+            factors,
+            &cells(),
+            &mut EvaluationWork::default(),
+        )?;
         Ok(pages
             .iter()
             .map(|page| Some(page.as_ref()?.ciphertext().clone()))

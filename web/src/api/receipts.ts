@@ -5,7 +5,7 @@
 // It cannot know that by itself: whoever calls it shows the last receipt and compares the answer.
 import { isMissing, json, mayPass } from "./client";
 import type { Receipt } from "./types";
-import { isRecord, stored } from "../parts/stored";
+import { isRecord, stored } from "../components/stored";
 
 const PREFIX = "fhaim.receipt.";
 const HEADER = "fhaim-receipt";

@@ -4,7 +4,7 @@
 // A file is known again by an HMAC-SHA256 under a random key that stays in this browser: over the
 // digests of its slices, since the browser's own function takes no stream. Nothing of this is ever sent.
 import type { Dataset } from "../api/types";
-import { isRecord, stored } from "../parts/stored";
+import { isRecord, stored } from "../components/stored";
 import { hexadecimal } from "./journal";
 
 const KEY = "fhaim.memory.key";

@@ -1,6 +1,6 @@
 // How fast tables are encrypted here, of which a moment is measured; and what sending took beside that, which the last
 // upload from this browser tells.
-import { stored } from "../parts/stored";
+import { stored } from "../components/stored";
 import { HolderSession } from "./session";
 
 /** Objects that each worker is timed at. */

@@ -1,7 +1,7 @@
 // How a dataset's table was read, kept by the browser: an upload that goes on after a reload must
 // read the same file the same way.
 import type { Dataset } from "../api/types";
-import { isRecord, stored } from "../parts/stored";
+import { isRecord, stored } from "../components/stored";
 import type { ReadOptions, Schema } from "./messages";
 import type { HolderSession } from "./session";
 import { sniff } from "./sniff";

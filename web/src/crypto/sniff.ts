@@ -1,5 +1,5 @@
 // What a file is, by its first bytes: a file that is no CSV table is refused before it is read.
-import { parseCsv } from "../parts/csv";
+import { parseCsv } from "../components/csv";
 import type { Dialect } from "./messages";
 import type { HolderSession } from "./session";
 

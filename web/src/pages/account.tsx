@@ -3,7 +3,7 @@ import { useState, type FormEvent } from "react";
 import { changePassword, get, signOutEverywhere, type Service } from "../api/client";
 import { closeAccount } from "../api/deletion";
 import type { Account, Usage } from "../api/types";
-import { bytes, Confirmed, count, Field, Loading, Notice, Trouble, useLoad, useTitle, useWork, When } from "../parts/ui";
+import { bytes, Confirmed, count, Field, Loading, Notice, Trouble, useLoad, useTitle, useWork, When } from "../components/ui";
 import { MIN_PASSWORD } from "./sign-in";
 
 const SERVICES: { service: Service; name: string }[] = [

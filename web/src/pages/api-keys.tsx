@@ -2,7 +2,7 @@ import { useMemo, useState, type FormEvent } from "react";
 import { call, json, list } from "../api/client";
 import { newId } from "../api/ids";
 import type { ApiKey, ApiKeyMade } from "../api/types";
-import { Confirmed, Copyable, Field, Loading, Notice, Trouble, useLoad, useTitle, useWork, When } from "../parts/ui";
+import { Confirmed, Copyable, Field, Loading, Notice, Trouble, useLoad, useTitle, useWork, When } from "../components/ui";
 
 const PATH = "/v1/api-keys";
 

@@ -7,10 +7,10 @@ import type { Dataset, Job, ModelView, ReleasedStatistic } from "../api/types";
 import type { Report } from "../crypto/messages";
 import { recall } from "../crypto/remembered";
 import { HolderSession } from "../crypto/session";
-import { asked } from "../parts/draw";
-import { distances, mean, median, type ColumnDistance } from "../parts/figures";
-import { JobTag } from "../parts/job-tag";
-import { count, Field, Loading, Notice, seconds, Trouble, useLoad, useTitle, useWork, When } from "../parts/ui";
+import { asked } from "../components/draw";
+import { distances, mean, median, type ColumnDistance } from "../components/figures";
+import { JobTag } from "../components/job-tag";
+import { count, Field, Loading, Notice, seconds, Trouble, useLoad, useTitle, useWork, When } from "../components/ui";
 
 interface Side {
   job: Job;

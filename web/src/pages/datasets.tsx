@@ -1,7 +1,7 @@
 import { Link } from "react-router";
 import { list } from "../api/client";
 import type { Dataset } from "../api/types";
-import { Loading, Trouble, useLoad, useTitle, When } from "../parts/ui";
+import { Loading, Trouble, useLoad, useTitle, When } from "../components/ui";
 
 export function Datasets() {
   useTitle("Datasets");

@@ -1,8 +1,8 @@
 // Conditions on the records that are drawn: a column, and one of its values, bins or chapters.
 import { useState } from "react";
 import type { Schema } from "../crypto/messages";
-import { isEncrypted } from "../parts/column-words";
-import { Field } from "../parts/ui";
+import { isEncrypted } from "../components/column-words";
+import { Field } from "../components/ui";
 
 export interface Condition {
   column: string;

@@ -5,10 +5,10 @@ import { call, get } from "../api/client";
 import { follow } from "../api/events";
 import { receiptOf } from "../api/receipts";
 import type { Dataset, Job, JobEvent, ModelView, ReleasedStatistic } from "../api/types";
-import { Bars, LedgerBar, Legend, ModelGraph } from "../parts/charts";
-import { digitsOf } from "../parts/column-words";
-import { JobTag } from "../parts/job-tag";
-import { Confirmed, count, counted, Facts, Field, Loading, Notice, Trouble, useLoad, useTitle } from "../parts/ui";
+import { Bars, LedgerBar, Legend, ModelGraph } from "../components/charts";
+import { digitsOf } from "../components/column-words";
+import { JobTag } from "../components/job-tag";
+import { Confirmed, count, counted, Facts, Field, Loading, Notice, Trouble, useLoad, useTitle } from "../components/ui";
 
 /** Pixels from the end of the log within which it is at its end. */
 const NEAR_END = 24;

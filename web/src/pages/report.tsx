@@ -1,8 +1,8 @@
 // The report on a synthetic table, as crates/eval makes it: what it says in words first, the worst on top.
 import type { Reliance, Report, Reported } from "../crypto/messages";
-import { Bars, Heatmap, Legend } from "../parts/charts";
-import { save } from "../parts/save";
-import { count, Facts, Notice } from "../parts/ui";
+import { Bars, Heatmap, Legend } from "../components/charts";
+import { save } from "../components/save";
+import { count, Facts, Notice } from "../components/ui";
 
 const TONES: Record<Reliance, string> = { good: "good", rough: "warn", bad: "bad" };
 const WORDS: Record<Reliance, string> = { good: "good", rough: "roughly", bad: "do not rely" };

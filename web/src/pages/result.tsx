@@ -7,10 +7,10 @@ import { partOf } from "../api/parts";
 import type { Reported } from "../crypto/messages";
 import { recall } from "../crypto/remembered";
 import { HolderSession } from "../crypto/session";
-import { CAVEATS, columnsOf, dataCard, type Carded } from "../parts/data-card";
-import { asked, Download, Preview, type Query, type Source } from "../parts/draw";
-import { save } from "../parts/save";
-import { count, Facts, Loading, Notice, Trouble, useLoad, useTitle, useWork } from "../parts/ui";
+import { CAVEATS, columnsOf, dataCard, type Carded } from "../components/data-card";
+import { asked, Download, Preview, type Query, type Source } from "../components/draw";
+import { save } from "../components/save";
+import { count, Facts, Loading, Notice, Trouble, useLoad, useTitle, useWork } from "../components/ui";
 import { ReportView } from "./report";
 import { Links } from "./result/links";
 

@@ -2,11 +2,11 @@
 import { Link, useLocation, useParams } from "react-router";
 import { call, isMissing, json } from "../api/client";
 import type { LinkedResult } from "../api/types";
-import { describe } from "../parts/column-words";
-import { columnsOf, dataCard } from "../parts/data-card";
-import { asked, Download, Preview, type Source } from "../parts/draw";
-import { save } from "../parts/save";
-import { count, Facts, Loading, Trouble, useLoad, useTitle, When } from "../parts/ui";
+import { describe } from "../components/column-words";
+import { columnsOf, dataCard } from "../components/data-card";
+import { asked, Download, Preview, type Source } from "../components/draw";
+import { save } from "../components/save";
+import { count, Facts, Loading, Trouble, useLoad, useTitle, When } from "../components/ui";
 
 /** The link's secret goes with each call in a header: never in an address. */
 const HEADER = "fhaim-link";

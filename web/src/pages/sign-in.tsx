@@ -1,7 +1,7 @@
 import { useState, type FormEvent } from "react";
 import { Link, useLocation, useNavigate } from "react-router";
 import { signIn, signUp } from "../api/client";
-import { Field, Trouble, useTitle, useWork } from "../parts/ui";
+import { Field, Trouble, useTitle, useWork } from "../components/ui";
 
 export const MIN_PASSWORD = 12;
 

@@ -10,7 +10,8 @@ mod work;
 use std::path::PathBuf;
 
 use fhaim_cli::in_process::{
-    self, Done, SchemaDraftRequest, Endpoints, Evaluate, Fit, RecordBound, Sample, Secret, UploadRequest,
+    self, Done, Endpoints, Evaluate, Fit, RecordBound, Sample, SchemaDraftRequest, Secret,
+    UploadRequest,
 };
 use fhaim_domain::Schema;
 use pyo3::{prelude::*, types::PyBytes};
@@ -22,14 +23,14 @@ use crate::{
 
 /// How tables are read.
 #[pyclass(frozen, module = "fhaim._native")]
-struct Reading(in_process::Reading);
+struct Reading(in_process::ReadingOptions);
 
 #[pymethods]
 impl Reading {
     #[new]
     #[pyo3(signature = (*, missing=Vec::new(), use_other=false, clamp=false, ignore_columns=false))]
     fn new(missing: Vec<String>, use_other: bool, clamp: bool, ignore_columns: bool) -> Self {
-        Self(in_process::Reading {
+        Self(in_process::ReadingOptions {
             missing,
             use_other,
             clamp,

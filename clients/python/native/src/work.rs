@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use fhaim_cli::in_process::{Done, WorkFailure, Listener};
+use fhaim_cli::in_process::{Done, Listener, WorkFailure};
 use pyo3::{create_exception, exceptions::PyException, prelude::*};
 
 create_exception!(

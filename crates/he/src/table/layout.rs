@@ -162,17 +162,26 @@ mod tests {
                 assert_eq!(Layout::for_records(edge).unwrap(), layout);
             }
             let below = Layout::for_records(layout.min_records() - 1);
-            assert!(below.is_err() || below.unwrap() != layout);
+            assert_ne!(below.ok(), Some(layout));
             let above = Layout::for_records(layout.max_records() + 1).unwrap();
             assert_ne!(above, layout);
             assert_eq!(Layout::from_parts(chunks, stride).unwrap(), layout);
         }
-        assert!(Layout::for_records(0).is_err());
+        let refused = Layout::for_records(0);
+        assert!(matches!(refused, Err(Error::OutOfRange(_))), "{refused:?}");
         for (chunks, stride) in [(0, 64), (1, 32), (1, 100), (1, 16384), (2, 4096)] {
-            assert!(Layout::from_parts(chunks, stride).is_err());
+            let refused = Layout::from_parts(chunks, stride);
+            assert!(
+                matches!(refused, Err(Error::Malformed { .. })),
+                "{refused:?}"
+            );
         }
         for (chunks, stride) in [(0, 64), (2, 32), (2, 100), (2, 16384)] {
-            assert!(Layout::of_many(chunks, stride).is_err());
+            let refused = Layout::of_many(chunks, stride);
+            assert!(
+                matches!(refused, Err(Error::Malformed { .. })),
+                "{refused:?}"
+            );
         }
         let many = Layout::of_many(3, 128).unwrap();
         assert_eq!((many.max_records(), many.slots()), (3 * 128, 64));

@@ -5,7 +5,7 @@ import { keySet, withdraw } from "../../api/keys";
 import { contributionsOf, isComplete, partOf } from "../../api/parts";
 import type { Contribution, Dataset, HolderStanding, KeySet, Member } from "../../api/types";
 import { hexadecimal } from "../../crypto/journal";
-import { Confirmed, count, counted, type Loaded, Notice, Trouble, useLoad } from "../../parts/ui";
+import { Confirmed, count, counted, type Loaded, Notice, Trouble, useLoad } from "../../components/ui";
 
 /** Seconds between two looks at who is missing. */
 const EVERY_SECONDS = 4;

@@ -1,7 +1,7 @@
 // What the user chooses of a dataset's terms, and the terms that it makes.
 import type { Terms } from "../../api/types";
 import type { ReadTable, Schema } from "../../crypto/messages";
-import { isEncrypted } from "../../parts/column-words";
+import { isEncrypted } from "../../components/column-words";
 import { usualTerms } from "./estimate";
 
 export interface Choice {

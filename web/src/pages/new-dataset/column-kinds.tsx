@@ -1,8 +1,8 @@
 // What a column's kind has to say, as fields to edit.
 import { useId, useState } from "react";
 import type { Bound, Column } from "../../crypto/messages";
-import { isTime } from "../../parts/column-words";
-import { counted } from "../../parts/ui";
+import { isTime } from "../../components/column-words";
+import { counted } from "../../components/ui";
 import { evenBins, relativeTo } from "./convert";
 
 interface Props {

@@ -1,8 +1,8 @@
 // One column's domain, as a row to edit.
 import { useId, useState } from "react";
 import type { Column, Kind } from "../../crypto/messages";
-import { inWords, KINDS } from "../../parts/column-words";
-import { Sketch } from "../../parts/sketch";
+import { inWords, KINDS } from "../../components/column-words";
+import { Sketch } from "../../components/sketch";
 import { Values } from "./column-kinds";
 import { converted } from "./convert";
 

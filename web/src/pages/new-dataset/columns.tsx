@@ -2,8 +2,8 @@
 import { useEffect, useState } from "react";
 import type { Checked, Column, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
 import { useReading, useSession } from "../../crypto/session";
-import { inWords, isEncrypted, isTime } from "../../parts/column-words";
-import { count, Facts, Notice, Pages, Reading, Trouble } from "../../parts/ui";
+import { inWords, isEncrypted, isTime } from "../../components/column-words";
+import { count, Facts, Notice, Pages, Reading, Trouble } from "../../components/ui";
 import { ColumnRow } from "./column-row";
 import { Estimate } from "./estimate";
 import type { Picked } from "./file";

@@ -1,6 +1,6 @@
 // A column as another kind: a beginning to correct, made of what is known of it.
 import type { Bound, Column, Kind } from "../../crypto/messages";
-import { isTime } from "../../parts/column-words";
+import { isTime } from "../../components/column-words";
 
 const BINS = 10;
 /** A bin has so many digits at most in what is made here. */

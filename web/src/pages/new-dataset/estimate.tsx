@@ -5,7 +5,7 @@ import type { Mechanism, Planned, Schema } from "../../crypto/messages";
 import { objectSeconds, paceName, sendingSeconds } from "../../crypto/pace";
 import { HolderSession, useSession } from "../../crypto/session";
 import { tableBytes, workersFor } from "../../crypto/upload";
-import { bytes, count, Facts, Notice, seconds } from "../../parts/ui";
+import { bytes, count, Facts, Notice, seconds } from "../../components/ui";
 
 /** Uploads larger than this are better made with the command line. */
 const LARGE_BYTES = 4e9;

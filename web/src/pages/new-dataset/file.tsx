@@ -3,8 +3,8 @@ import { useState, type DragEvent } from "react";
 import type { Drafted, Format } from "../../crypto/messages";
 import { type HolderSession, type OnRead, useReading, WorkerRefusal } from "../../crypto/session";
 import { sniff } from "../../crypto/sniff";
-import { exampleTable } from "../../parts/example";
-import { Field, Reading, Trouble } from "../../parts/ui";
+import { exampleTable } from "../../components/example";
+import { Field, Reading, Trouble } from "../../components/ui";
 import { kept } from "./kept";
 
 export interface Picked {

@@ -1,7 +1,7 @@
 // A draft as it was left, kept by this tab: what was edited outlives a reload, once the same file is chosen
 // again. It is gone with the tab, and never sent.
 import type { Drafted, Format } from "../../crypto/messages";
-import { isRecord, stored } from "../../parts/stored";
+import { isRecord, stored } from "../../components/stored";
 
 const KEY = "fhaim.draft";
 

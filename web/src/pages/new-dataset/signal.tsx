@@ -1,6 +1,6 @@
 // Which columns come through the noise at this setting, and what to do about those that do not.
 import type { Planned, ReadColumn, ReadTable, Reliance } from "../../crypto/messages";
-import { count } from "../../parts/ui";
+import { count } from "../../components/ui";
 
 /** Past these expected distances a report says "roughly" and "not at all" (crates/eval, verdict.rs). */
 const NEAR = 0.05;

@@ -2,7 +2,7 @@
 import type { Dataset } from "../../api/types";
 import type { Phase, Progress } from "../../crypto/upload";
 import { begin, drop, uploadOf } from "../../crypto/uploads";
-import { bytes, count, Facts, Notice, seconds } from "../../parts/ui";
+import { bytes, count, Facts, Notice, seconds } from "../../components/ui";
 
 /** Before that a rate says little. */
 const MEASURED_SECONDS = 0.5;

@@ -3,7 +3,7 @@ import { useMemo, useState, type FormEvent } from "react";
 import { call, json, list } from "../../api/client";
 import { newId } from "../../api/ids";
 import type { LinkEntry, LinkMade } from "../../api/types";
-import { Confirmed, Copyable, Field, Loading, Notice, Trouble, useLoad, useWork, When } from "../../parts/ui";
+import { Confirmed, Copyable, Field, Loading, Notice, Trouble, useLoad, useWork, When } from "../../components/ui";
 
 export function Links({ job }: { job: string }) {
   const path = `/v1/jobs/${job}/links`;
