@@ -78,7 +78,10 @@ fn what_holders_sign_is_what_it_was() {
     json("signature.json", &signature);
     let members = roster(Partition::Records, &[&[], &[]]).holders;
     agreement.verify(&members[0], &signature).unwrap();
-    assert!(agreement.verify(&members[1], &signature).is_err());
+    assert!(matches!(
+        agreement.verify(&members[1], &signature),
+        Err(fhaim_protocol::Error::Signature(..))
+    ));
     let member = 0;
     json("act.signed.json", &Act::Signed { member, signature });
     json("act.withdrawn.json", &Act::Withdrawn { member });
@@ -137,7 +140,10 @@ fn messages_of_an_alignment_are_read_strictly() {
         assert_eq!(Message::from_bytes(&bytes).unwrap(), message);
         assert_eq!(message.to_bytes(), bytes);
         refuses_damage(&bytes, 8, |bytes| {
-            assert!(Message::from_bytes(bytes).is_err());
+            assert!(matches!(
+                Message::from_bytes(bytes),
+                Err(fhaim_protocol::align::AlignError::Message(..))
+            ));
         });
     }
 }

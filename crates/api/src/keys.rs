@@ -590,7 +590,10 @@ mod tests {
         }
         let mut short = receipt(3);
         short.signature.pop();
-        assert!(chain::ChainReceipt::try_from(&short).is_err());
+        assert!(matches!(
+            chain::ChainReceipt::try_from(&short),
+            Err(fhaim_protocol::Error::Request(..))
+        ));
         let mut kept = vec![receipt(3), receipt(9)];
         Receipt::keep(&mut kept, &[receipt(3)], &receipt(4));
         assert_eq!(kept, [receipt(9), receipt(4)]);

@@ -429,6 +429,9 @@ mod tests {
         let of_bound = bounds(HolderTable::Records, Some(1000));
         assert!(of_bound.iter().sum::<u64>() <= 1000 && of_bound.iter().all(|&b| b >= 333));
         assert_eq!(bounds(HolderTable::Columns, Some(2000)), [2000; 3]);
-        assert!(super::bounds(HolderTable::Records, 2, 3, None).is_err());
+        assert!(matches!(
+            super::bounds(HolderTable::Records, 2, 3, None),
+            Err(Error::Usage(..))
+        ));
     }
 }

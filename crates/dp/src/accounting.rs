@@ -212,10 +212,10 @@ mod tests {
         for delta in [0.0, 1.0, -0.1, 1.5, nan] {
             let error = rho(1.0, delta).unwrap_err();
             assert!(error.to_string().starts_with("delta must"), "{error}");
-            assert!(epsilon(Rho::ZERO, delta).is_err());
+            assert!(matches!(epsilon(Rho::ZERO, delta), Err(Error::Delta(..))));
         }
         assert_eq!(epsilon(Rho::ZERO, 1e-9), Ok(0.0));
         assert_eq!(delta(Rho::ZERO, 1.0), Ok(0.0));
-        assert!(delta(Rho::ZERO, 0.0).is_err());
+        assert!(matches!(delta(Rho::ZERO, 0.0), Err(Error::Epsilon(..))));
     }
 }

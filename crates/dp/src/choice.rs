@@ -130,10 +130,16 @@ mod tests {
     #[test]
     fn what_has_no_rate_is_refused() {
         for epsilon in [0.0, -1.0, 1e-13, 1e9, f64::NAN] {
-            assert!(Selection::new(epsilon, 1).is_err(), "{epsilon}");
+            assert!(
+                matches!(Selection::new(epsilon, 1), Err(Error::Epsilon(..))),
+                "{epsilon}"
+            );
         }
         for sensitivity in [0, 1 << 31, u64::MAX] {
-            assert!(Selection::new(1.0, sensitivity).is_err());
+            assert!(matches!(
+                Selection::new(1.0, sensitivity),
+                Err(Error::Ratio(..))
+            ));
         }
     }
 }

@@ -150,7 +150,10 @@ fn what_is_spent_is_never_more_than_what_there_is() {
     }
     let mut draft_budget = DraftBudget::new(1.0, 1e-9).unwrap();
     draft_budget.pay(draft_budget.budget()).unwrap();
-    assert!(draft_budget.pay(Rho::LEAST).is_err());
+    assert!(matches!(
+        draft_budget.pay(Rho::LEAST),
+        Err(Error::Overspent)
+    ));
 }
 
 /// 40,000 records: ages, pay with a spike at nothing, wards of which one is rare, names, dates.

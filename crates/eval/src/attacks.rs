@@ -346,8 +346,14 @@ mod tests {
         // Records that a model deems impossible have a score, too.
         let impossible = [f64::NEG_INFINITY, 0.0];
         assert!(score_attacks(&[0.0, 1.0], &impossible, 0).is_ok());
-        assert!(score_attacks(&[], &[1.0], 0).is_err());
-        assert!(score_attacks(&[f64::NAN], &[1.0], 0).is_err());
+        assert!(matches!(
+            score_attacks(&[], &[1.0], 0),
+            Err(Error::Attack(..))
+        ));
+        assert!(matches!(
+            score_attacks(&[f64::NAN], &[1.0], 0),
+            Err(Error::Attack(..))
+        ));
     }
 
     #[test]
@@ -372,8 +378,14 @@ mod tests {
             records: 500,
             ..options
         };
-        assert!(monte_carlo(&members, &others, &members, &few).is_err());
-        assert!(monte_carlo(&members, &others[1..], &members, &options).is_err());
+        assert!(matches!(
+            monte_carlo(&members, &others, &members, &few),
+            Err(Error::Attack(..))
+        ));
+        assert!(matches!(
+            monte_carlo(&members, &others[1..], &members, &options),
+            Err(Error::Attack(..))
+        ));
     }
 
     #[test]
@@ -402,8 +414,14 @@ mod tests {
             width: 7,
             values: &fresh,
         };
-        assert!(monte_carlo_vectors(of(&members), of(&others), wrong, &options).is_err());
+        assert!(matches!(
+            monte_carlo_vectors(of(&members), of(&others), wrong, &options),
+            Err(Error::Attack(..))
+        ));
         let few = &members[..6 * 50];
-        assert!(monte_carlo_vectors(of(few), of(&others), of(&fresh), &options).is_err());
+        assert!(matches!(
+            monte_carlo_vectors(of(few), of(&others), of(&fresh), &options),
+            Err(Error::Attack(..))
+        ));
     }
 }

@@ -287,6 +287,9 @@ mod tests {
     #[test]
     fn a_target_outside_the_table_is_refused() {
         let options = BoostingOptions::default();
-        assert!(Boosted::fit(&exclusive(16), 3, 1, &options).is_err());
+        assert!(matches!(
+            Boosted::fit(&exclusive(16), 3, 1, &options),
+            Err(Error::Codes(..))
+        ));
     }
 }

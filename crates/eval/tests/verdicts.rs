@@ -237,7 +237,10 @@ fn attacks_find_copied_records_and_nobody_in_another_draw() {
     }
     // A score for every record, and no fewer.
     let scores = (&[0.0][..], &[0.0][..]);
-    assert!(membership([&members, &others, &fresh], Some(scores), None).is_err());
+    assert!(matches!(
+        membership([&members, &others, &fresh], Some(scores), None),
+        Err(fhaim_eval::Error::Attack(..))
+    ));
 }
 
 #[test]

@@ -156,18 +156,30 @@ mod tests {
             rotated.open("key of a", &sealed).unwrap().as_slice(),
             b"secret"
         );
-        assert!(rotated.open("key of b", &sealed).is_err());
+        assert!(matches!(
+            rotated.open("key of b", &sealed),
+            Err(SealError::Unopened)
+        ));
         for i in 0..sealed.len() {
             let mut damaged = sealed.clone();
             damaged[i] ^= 1;
-            assert!(rotated.open("key of a", &damaged).is_err(), "byte {i}");
             assert!(
-                rotated.open("key of a", &sealed[..i]).is_err(),
+                matches!(rotated.open("key of a", &damaged), Err(SealError::Unopened)),
+                "byte {i}"
+            );
+            assert!(
+                matches!(
+                    rotated.open("key of a", &sealed[..i]),
+                    Err(SealError::Unopened)
+                ),
                 "length {i}"
             );
         }
         let fresh = rotated.seal("key of a", b"secret").unwrap();
-        assert!(old.open("key of a", &fresh).is_err());
+        assert!(matches!(
+            old.open("key of a", &fresh),
+            Err(SealError::Unopened)
+        ));
     }
 
     #[test]

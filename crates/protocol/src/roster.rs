@@ -483,8 +483,11 @@ mod tests {
         let error = by_attribute.check(&schema, 101).unwrap_err().to_string();
         assert!(error.contains("no column \"a (digit)\""), "{error}");
         let identifier = roster(Partition::Columns, &[&["b", "a"], &["n"]]);
-        assert!(identifier.check(&schema, 101).is_err());
-        assert!(columns.part(&schema, 2).is_err());
+        assert!(matches!(
+            identifier.check(&schema, 101),
+            Err(Error::Terms(..))
+        ));
+        assert!(matches!(columns.part(&schema, 2), Err(Error::Terms(..))));
     }
 
     /// A signature is for one dataset, one set of terms and one set of keys, each to the bit.
@@ -508,7 +511,10 @@ mod tests {
             let flip = |change: &dyn Fn(&mut Agreement)| {
                 let mut changed = agreement;
                 change(&mut changed);
-                assert!(changed.verify(&roster.holders[0], &signature).is_err());
+                assert!(matches!(
+                    changed.verify(&roster.holders[0], &signature),
+                    Err(Error::Signature(..))
+                ));
             };
             flip(&|a| a.dataset.0[byte % 16] ^= mask);
             flip(&|a| a.terms[byte] ^= mask);
@@ -516,7 +522,10 @@ mod tests {
             flip(&|a| a.evaluation_keys[byte] ^= mask);
             let mut changed = signature;
             changed.0[2 * byte] ^= mask;
-            assert!(agreement.verify(&roster.holders[0], &changed).is_err());
+            assert!(matches!(
+                agreement.verify(&roster.holders[0], &changed),
+                Err(Error::Signature(..))
+            ));
         }
     }
 

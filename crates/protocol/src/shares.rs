@@ -161,11 +161,20 @@ mod tests {
     #[test]
     fn only_the_rosters_key_masks() {
         let (keys, mut members) = setting();
-        assert!(Masks::new(1, &members, &keys[0]).is_err());
-        assert!(Masks::new(3, &members, &keys[0]).is_err());
+        assert!(matches!(
+            Masks::new(1, &members, &keys[0]),
+            Err(Error::Signature(..))
+        ));
+        assert!(matches!(
+            Masks::new(3, &members, &keys[0]),
+            Err(Error::Signature(..))
+        ));
         // The neutral element, with which every product is the same.
         members[2].key = [0; 32];
         members[2].key[0] = 1;
-        assert!(Masks::new(0, &members, &keys[0]).is_err());
+        assert!(matches!(
+            Masks::new(0, &members, &keys[0]),
+            Err(Error::Signature(..))
+        ));
     }
 }

@@ -157,7 +157,7 @@ mod tests {
                     claimed.wait();
                     Err(Error::Request("a failure"))
                 });
-                assert!(failed.is_err());
+                assert!(matches!(failed, Err(Error::Request(..))));
             });
             claimed.wait();
             let found = squares.get(&[key(0, 1)], none);

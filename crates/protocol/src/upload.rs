@@ -289,7 +289,10 @@ mod tests {
             "keys/0",
             "Keys",
         ] {
-            assert!(name.parse::<Object>().is_err(), "{name}");
+            assert!(
+                matches!(name.parse::<Object>(), Err(Error::Object(..))),
+                "{name}"
+            );
         }
     }
 
@@ -324,17 +327,35 @@ mod tests {
             column: 5,
             chunk: 0,
         };
-        assert!(decode(outside, &bytes).is_err());
-        assert!(decode(object, &bytes[..bytes.len() - 1]).is_err());
-        assert!(decode(object, &bytes[..bytes.len() / 2]).is_err());
-        assert!(decode(object, &[bytes.as_slice(), &[0]].concat()).is_err());
+        assert!(matches!(decode(outside, &bytes), Err(Error::Object(..))));
+        assert!(matches!(
+            decode(object, &bytes[..bytes.len() - 1]),
+            Err(Error::Object(..))
+        ));
+        assert!(matches!(
+            decode(object, &bytes[..bytes.len() / 2]),
+            Err(Error::Object(..))
+        ));
+        assert!(matches!(
+            decode(object, &[bytes.as_slice(), &[0]].concat()),
+            Err(Error::Object(..))
+        ));
         let (first, second) = bytes.split_at(bytes.len() / 2);
-        assert!(decode(object, &[second, first].concat()).is_err());
+        assert!(matches!(
+            decode(object, &[second, first].concat()),
+            Err(Error::Object(..))
+        ));
         let mut flipped = bytes.clone();
         flipped[bytes.len() / 2 + 40] ^= 4;
-        assert!(decode(object, &flipped).is_err());
+        assert!(matches!(
+            decode(object, &flipped),
+            Err(Error::Encryption(..))
+        ));
         let other = Parameters::new(COMPACT).unwrap();
-        assert!(plan().decode(&other, object, &bytes).is_err());
+        assert!(matches!(
+            plan().decode(&other, object, &bytes),
+            Err(Error::Object(..))
+        ));
     }
 
     /// The format of ciphertexts whose two polynomials are both sent, as those under the dataset's public key.

@@ -231,7 +231,10 @@ fn what_is_not_the_protocols_is_refused_and_changes_nothing() {
     let mut refused = |from, change: &dyn Fn(&mut Message)| {
         let mut changed = message.clone();
         change(&mut changed);
-        assert!(one.receive(from, &changed.to_bytes()).is_err());
+        assert!(matches!(
+            one.receive(from, &changed.to_bytes()),
+            Err(AlignError::Message(..))
+        ));
         assert!(one.aligned().is_none());
     };
     refused(1, &|m| m.session[0] ^= 1);
@@ -244,9 +247,15 @@ fn what_is_not_the_protocols_is_refused_and_changes_nothing() {
     refused(1, &|m| m.values[0] = [0; 32]);
     refused(1, &|m| m.values[0] = [255; 32]);
     for cut in 0..second.bytes.len() {
-        assert!(one.receive(1, &second.bytes[..cut]).is_err());
+        assert!(matches!(
+            one.receive(1, &second.bytes[..cut]),
+            Err(AlignError::Message(..))
+        ));
     }
-    assert!(one.receive(1, &[&second.bytes[..], &[0]].concat()).is_err());
+    assert!(matches!(
+        one.receive(1, &[&second.bytes[..], &[0]].concat()),
+        Err(AlignError::Message(..))
+    ));
     // Another list after the first, and a list of its own that came back shorter.
     one.receive(1, &second.bytes).unwrap();
     let (_, other) = party(2, 1, &[2, 3], 3);
@@ -257,7 +266,10 @@ fn what_is_not_the_protocols_is_refused_and_changes_nothing() {
     let back = two.receive(0, &first.bytes).unwrap().remove(0);
     let mut short = Message::from_bytes(&back.bytes).unwrap();
     short.values.pop();
-    assert!(one.receive(1, &short.to_bytes()).is_err());
+    assert!(matches!(
+        one.receive(1, &short.to_bytes()),
+        Err(AlignError::Message(..))
+    ));
     one.receive(1, &back.bytes).unwrap();
     assert!(one.aligned().is_none());
     // Common rows that this party does not have, or a wrong number of them.
@@ -267,11 +279,20 @@ fn what_is_not_the_protocols_is_refused_and_changes_nothing() {
     let right = Message::from_bytes(&common.bytes).unwrap();
     let mut wrong = right.clone();
     wrong.values = message.values.clone();
-    assert!(one.receive(1, &wrong.to_bytes()).is_err());
+    assert!(matches!(
+        one.receive(1, &wrong.to_bytes()),
+        Err(AlignError::Message(..))
+    ));
     wrong.values.truncate(1);
-    assert!(one.receive(1, &wrong.to_bytes()).is_err());
+    assert!(matches!(
+        one.receive(1, &wrong.to_bytes()),
+        Err(AlignError::Message(..))
+    ));
     wrong.values.clear();
-    assert!(one.receive(1, &wrong.to_bytes()).is_err());
+    assert!(matches!(
+        one.receive(1, &wrong.to_bytes()),
+        Err(AlignError::Message(..))
+    ));
     one.receive(1, &common.bytes).unwrap();
     assert_eq!(one.aligned().unwrap().rows, [1]);
 }

@@ -477,7 +477,7 @@ fn a_repetition_sends_the_same_share() {
     assert_eq!(setting.ledgers(), ledgers);
     for service in &mut setting.services {
         let refused = service.judge(&other, None);
-        assert!(refused.is_err(), "{refused:?}");
+        assert!(matches!(refused, Err(Error::Privacy(..))), "{refused:?}");
     }
     // Killed between promise and debit: it goes on from there.
     setting.services[0].restore(promised);
@@ -486,8 +486,14 @@ fn a_repetition_sends_the_same_share() {
     // Set back to before its promise, it promises another request, alone.
     setting.services[0].restore(older);
     let verdict = setting.services[0].judge(&other, None).unwrap();
-    assert!(setting.services[1].hear(&verdict).is_err());
-    assert!(setting.services[1].judge(&other, None).is_err());
+    assert!(matches!(
+        setting.services[1].hear(&verdict),
+        Err(Error::Early)
+    ));
+    assert!(matches!(
+        setting.services[1].judge(&other, None),
+        Err(Error::Privacy(..))
+    ));
     let refused = setting.services[0].share(&other);
     assert!(matches!(refused, Err(Error::Early)), "{refused:?}");
 }

@@ -510,7 +510,10 @@ fn frozen(crypto: &mut CryptoService, request: &DecryptRequest) {
     );
     let error = crypto.decrypt(request).unwrap_err();
     assert!(matches!(error, Error::Frozen(Freeze::Noise)), "{error}");
-    assert!(crypto.begin(request.job, UPLOAD).is_err());
+    assert!(matches!(
+        crypto.begin(request.job, UPLOAD),
+        Err(Error::Frozen(..))
+    ));
     assert_eq!(crypto.ledger(request.job).unwrap(), after);
 }
 
@@ -583,7 +586,10 @@ fn a_page_with_too_much_noise_is_refused() {
     // The setting's keys come from its number of records: both services have the same.
     assert_eq!(other.decrypt(&sound).unwrap(), [[100]]);
     frozen(&mut setting.crypto, &noisy);
-    assert!(setting.crypto.decrypt(&sound).is_err());
+    assert!(matches!(
+        setting.crypto.decrypt(&sound),
+        Err(Error::Frozen(..))
+    ));
 }
 
 /// Two jobs, each on pages and with a budget of its own; windows pass through their stored forms
@@ -697,7 +703,10 @@ fn positions_are_never_used_twice() {
         if number == 0 {
             let sealed = answer(computation, &start, &other).request;
             refused(crypto, &sealed);
-            assert!(computation.answer(&first.window, &other, &key()).is_err());
+            assert!(matches!(
+                computation.answer(&first.window, &other, &key()),
+                Err(Error::Privacy(..))
+            ));
         } else {
             // Numbers behind, positions of before.
             let moved = answer(computation, &first.window, &other).request;
@@ -709,7 +718,10 @@ fn positions_are_never_used_twice() {
     }
     // A second job on the same run.
     let second = JobId([2; 16]);
-    assert!(crypto.begin(second, UPLOAD).is_err());
+    assert!(matches!(
+        crypto.begin(second, UPLOAD),
+        Err(Error::NoRunLeft(..))
+    ));
     let stolen = Window::new(DATASET, second, 0, start.plan());
     let stolen = answer(computation, &stolen, &batches[0]).request;
     refused_unknown(crypto, &stolen);
@@ -730,15 +742,17 @@ fn positions_are_never_used_twice() {
     for release in &mut later {
         release.number += 6;
     }
-    assert!(computation.answer(&first.window, &later, &key()).is_err());
+    assert!(matches!(
+        computation.answer(&first.window, &later, &key()),
+        Err(Error::Request(..))
+    ));
     // A batch of which a part was released.
     let mut overlapping = batches[0][2..].to_vec();
     overlapping.extend(batches[1].clone());
-    assert!(
-        computation
-            .answer(&first.window, &overlapping, &key())
-            .is_err()
-    );
+    assert!(matches!(
+        computation.answer(&first.window, &overlapping, &key()),
+        Err(Error::Request(..))
+    ));
     let next = answer(computation, &first.window, &batches[1]);
     let mut overlapping = next.request.clone();
     overlapping.releases.insert(0, batches[0][2].clone());

@@ -205,8 +205,11 @@ fn terms_that_name_no_mechanism_have_the_default_one() {
 fn terms_that_cannot_be_met_are_refused() {
     let mut none = terms(MechanismName::default());
     none.epsilon = 0.0;
-    assert!(begin(&none, Vec::new()).is_err());
+    assert!(matches!(begin(&none, Vec::new()), Err(Error::Privacy(..))));
     let mut none = none.choices();
     none.mechanism = "aim".to_owned();
-    assert!(none.complete(&Mechanisms).is_err());
+    assert!(matches!(
+        none.complete(&Mechanisms),
+        Err(Error::Mechanism(..))
+    ));
 }

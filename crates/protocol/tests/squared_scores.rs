@@ -111,7 +111,7 @@ fn is_refused(error: &Error) -> bool {
 fn key_service_refuses_squared_scores_of_two_holders() {
     let params = Parameters::new(WIDE).unwrap();
     let (mut crypto, _, request) = setting(&params);
-    assert!(crypto.decrypt(&request).is_err());
+    assert!(matches!(crypto.decrypt(&request), Err(Error::Refused)));
     assert!(crypto.record().standing().frozen().is_none());
     assert!(crypto.ledger(JOB).unwrap().entries().is_empty());
 }

@@ -373,9 +373,15 @@ mod tests {
         ];
         assert_eq!(pairs, Workload::new(&domain, expected).unwrap());
         for wrong in [[0, 0, 1], [1, 2, 4]] {
-            assert!(Workload::of_triples(&domain, [wrong]).is_err());
+            assert!(matches!(
+                Workload::of_triples(&domain, [wrong]),
+                Err(Error::WorkloadTriple(..))
+            ));
         }
-        assert!(Workload::of_triples(&domain, [[0, 1, 2], [2, 1, 0]]).is_err());
+        assert!(matches!(
+            Workload::of_triples(&domain, [[0, 1, 2], [2, 1, 0]]),
+            Err(Error::WorkloadTriple(..))
+        ));
 
         let mut job = MechanismJob::new(domain, Rho::from_f64_down(0.1).unwrap(), 100);
         job.workload = workload;

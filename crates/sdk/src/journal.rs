@@ -370,8 +370,14 @@ mod tests {
         let path = folder.path().join("upload");
         let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
         Journal::open(&path, dataset, table).unwrap();
-        assert!(Journal::open(&path, Uuid::new_v4(), table).is_err());
-        assert!(Journal::open(&path, dataset, Digest::of(b"other")).is_err());
+        assert!(matches!(
+            Journal::open(&path, Uuid::new_v4(), table),
+            Err(Error::Journal { .. })
+        ));
+        assert!(matches!(
+            Journal::open(&path, dataset, Digest::of(b"other")),
+            Err(Error::Journal { .. })
+        ));
         Journal::open(&path, dataset, table).unwrap().finish();
         assert!(!path.exists());
     }

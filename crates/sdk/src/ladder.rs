@@ -266,7 +266,10 @@ mod tests {
         for other in [vec![1, 0], vec![0, 0], vec![0, 1, 1]] {
             assert!(!read.is_of(&records(other)));
         }
-        assert!(KeptLadder::read(&path, Uuid::now_v7()).is_err());
+        assert!(matches!(
+            KeptLadder::read(&path, Uuid::now_v7()),
+            Err(Error::Ladder { .. })
+        ));
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;

@@ -142,7 +142,10 @@ mod tests {
         assert!(!restored(Some(&shown), &shown) && !restored(Some(&shown), &receipt(4, "b")));
         assert!(restored(Some(&shown), &receipt(2, "a")));
         assert!(restored(Some(&shown), &receipt(3, "b")));
-        assert!(check(Uuid::from_u128(2), None, &shown).is_err());
+        assert!(matches!(
+            check(Uuid::from_u128(2), None, &shown),
+            Err(Error::Disagreement(..))
+        ));
     }
 
     #[test]

@@ -321,7 +321,10 @@ mod tests {
         ));
         assert_eq!(account.settle(&[vec![1, 2, 3], vec![4, 5, 6]]).unwrap(), 0);
         assert_eq!(account.settled()[1].values, [4, 5, 6]);
-        assert!(account.ask(Phase::MEASURE, vec![offer]).is_err());
+        assert!(matches!(
+            account.ask(Phase::MEASURE, vec![offer]),
+            Err(Error::Internal(..))
+        ));
     }
 
     #[test]

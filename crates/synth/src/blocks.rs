@@ -248,7 +248,7 @@ mod tests {
                 Ok(())
             }
         };
-        assert!(of(9 * whole).each(second, Ok).is_err());
+        assert!(matches!(of(9 * whole).each(second, Ok), Err(Error::Done)));
     }
 
     /// However many records precede a block: a header on the first alone.

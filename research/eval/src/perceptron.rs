@@ -282,8 +282,14 @@ mod tests {
         };
         assert!(trained.accuracy(test).unwrap() > 0.95);
         assert!(trained == Perceptron::fit(train, 2, &options).unwrap());
-        assert!(Perceptron::fit(train, 1, &options).is_err());
-        assert!(trained.accuracy(Labelled { width: 3, ..test }).is_err());
+        assert!(matches!(
+            Perceptron::fit(train, 1, &options),
+            Err(Error::Labelled)
+        ));
+        assert!(matches!(
+            trained.accuracy(Labelled { width: 3, ..test }),
+            Err(Error::Labelled)
+        ));
     }
 
     /// Gradients against differences of the loss.

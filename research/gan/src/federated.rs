@@ -373,8 +373,14 @@ mod tests {
                 ..federation
             },
         ] {
-            assert!(run(&parties, &plain(), &wrong, 1).is_err());
+            assert!(matches!(
+                run(&parties, &plain(), &wrong, 1),
+                Err(Error::Setting { .. })
+            ));
         }
-        assert!(run(&[], &plain(), &federation, 1).is_err());
+        assert!(matches!(
+            run(&[], &plain(), &federation, 1),
+            Err(Error::Shape(..))
+        ));
     }
 }

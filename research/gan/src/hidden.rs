@@ -129,8 +129,14 @@ mod tests {
         assert_eq!(generator[2].outputs(), 560);
         let wrong = [vec![], vec![4; 3], vec![4; 100]];
         for filters in wrong {
-            assert!(Hidden::Convolutions(filters).generator(10, &shape).is_err());
+            assert!(matches!(
+                Hidden::Convolutions(filters).generator(10, &shape),
+                Err(Error::Setting { .. })
+            ));
         }
-        assert!(hidden.generator(10, &Shape::Codes(vec![28])).is_err());
+        assert!(matches!(
+            hidden.generator(10, &Shape::Codes(vec![28])),
+            Err(Error::Setting { .. })
+        ));
     }
 }

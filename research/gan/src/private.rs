@@ -267,7 +267,7 @@ mod tests {
         ] {
             let wrong = Privacy { clip, multiplier };
             assert!(
-                wrong.release(vec![0], &mut rng).is_err(),
+                matches!(wrong.release(vec![0], &mut rng), Err(Error::Setting { .. })),
                 "{clip} {multiplier}"
             );
         }

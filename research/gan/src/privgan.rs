@@ -229,11 +229,17 @@ mod tests {
     fn one_part_is_refused() {
         let rng = &mut StdRng::seed_from_u64(1);
         let options = PrivGan::default();
-        assert!(train_parts(&parts()[..1], &training(), &options, rng, &|_| ()).is_err());
+        assert!(matches!(
+            train_parts(&parts()[..1], &training(), &options, rng, &|_| ()),
+            Err(Error::Setting { .. })
+        ));
         let wrong = PrivGan {
             lambda: -1.0,
             ..options
         };
-        assert!(train_parts(&parts(), &training(), &wrong, rng, &|_| ()).is_err());
+        assert!(matches!(
+            train_parts(&parts(), &training(), &wrong, rng, &|_| ()),
+            Err(Error::Setting { .. })
+        ));
     }
 }

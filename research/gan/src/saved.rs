@@ -291,9 +291,15 @@ mod tests {
             let read = Model::from_bytes(&bytes).unwrap();
             assert!(read == model && read.to_bytes() == bytes);
             for end in 0..bytes.len() {
-                assert!(Model::from_bytes(&bytes[..end]).is_err(), "{end} bytes");
+                assert!(
+                    matches!(Model::from_bytes(&bytes[..end]), Err(Error::Saved(..))),
+                    "{end} bytes"
+                );
             }
-            assert!(Model::from_bytes(&[&bytes[..], &[0]].concat()).is_err());
+            assert!(matches!(
+                Model::from_bytes(&[&bytes[..], &[0]].concat()),
+                Err(Error::Saved(..))
+            ));
             // Whatever a byte is changed to is read to those bytes, or refused.
             for place in 0..bytes.len().min(200) {
                 for flip in [1, 0x80, 0xff] {
@@ -350,8 +356,14 @@ mod tests {
             .sample(75, &mut StdRng::seed_from_u64(1))
             .unwrap();
         assert_eq!(drawn.values().row(74), alone.values().row(74));
-        assert!(model.sample(0, &mut StdRng::seed_from_u64(1)).is_err());
-        assert!(Model::new(vec![], vec![]).is_err());
-        assert!(Model::new(model.gans().to_vec(), vec![1, 0]).is_err());
+        assert!(matches!(
+            model.sample(0, &mut StdRng::seed_from_u64(1)),
+            Err(Error::Shape(..))
+        ));
+        assert!(matches!(Model::new(vec![], vec![]), Err(Error::Shape(..))));
+        assert!(matches!(
+            Model::new(model.gans().to_vec(), vec![1, 0]),
+            Err(Error::Shape(..))
+        ));
     }
 }

@@ -191,7 +191,7 @@ mod tests {
                 ..sound
             },
         ] {
-            assert!(wrong.check().is_err(), "{wrong:?}");
+            assert!(matches!(wrong.check(), Err(Error::Shape(..))), "{wrong:?}");
         }
     }
 }

@@ -128,21 +128,24 @@ mod tests {
         assert_eq!(images.len(), 2);
         assert_eq!(read_labels(&write_labels(&[7, 0, 9])).unwrap(), [7, 0, 9]);
         for end in 0..bytes.len() {
-            assert!(read_images(&bytes[..end]).is_err(), "{end} bytes");
+            assert!(
+                matches!(read_images(&bytes[..end]), Err(Error::Idx { .. })),
+                "{end} bytes"
+            );
         }
         let mut longer = bytes.clone();
         longer.push(0);
-        assert!(read_images(&longer).is_err());
-        assert!(read_labels(&bytes).is_err());
+        assert!(matches!(read_images(&longer), Err(Error::Idx { .. })));
+        assert!(matches!(read_labels(&bytes), Err(Error::Idx { .. })));
         let huge = [[0, 0, 8, 3].as_slice(), &[255; 12]].concat();
-        assert!(read_images(&huge).is_err());
-        assert!(
+        assert!(matches!(read_images(&huge), Err(Error::Idx { .. })));
+        assert!(matches!(
             read_images(&write_images(&Images {
                 rows: 0,
                 columns: 1,
                 pixels: vec![]
-            }))
-            .is_err()
-        );
+            })),
+            Err(Error::Idx { .. })
+        ));
     }
 }

@@ -415,7 +415,10 @@ mod tests {
             assert!(party.by_class().iter().all(|records| records.len() == 5));
         }
         for parties in [0, 101, usize::MAX] {
-            assert!(points.deal(parties, &mut StdRng::seed_from_u64(0)).is_err());
+            assert!(matches!(
+                points.deal(parties, &mut StdRng::seed_from_u64(0)),
+                Err(Error::Setting { .. })
+            ));
         }
     }
 }

@@ -314,12 +314,11 @@ mod tests {
             let expected = f64::from(order) / 32.0;
             assert!((whole.of_order(order) - expected).abs() < 1e-9);
         }
-        assert!(whole.epsilon(0.0).is_err());
-        assert!(
-            SampledGaussian { rate: 0.0, ..whole }
-                .epsilon(1e-5)
-                .is_err()
-        );
+        assert!(matches!(whole.epsilon(0.0), Err(Error::Privacy(..))));
+        assert!(matches!(
+            SampledGaussian { rate: 0.0, ..whole }.epsilon(1e-5),
+            Err(Error::Sampled { .. })
+        ));
     }
 
     /// With the whole table in every step e(a) is a fraction: what is returned is not below it, and hardly above.

@@ -268,7 +268,10 @@ mod tests {
                 released: 2,
             },
         ] {
-            assert!(judge(&found(vec![fault])).is_err());
+            assert!(matches!(
+                judge(&found(vec![fault])),
+                Err(Error::Unequal(..))
+            ));
         }
     }
 }

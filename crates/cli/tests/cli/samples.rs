@@ -29,7 +29,10 @@ fn read<T: DeserializeOwned>(service: Service) -> T {
         )
         .unwrap();
         assert!(
-            load::<T>(service.as_str(), Some(&wrong)).is_err(),
+            matches!(
+                load::<T>(service.as_str(), Some(&wrong)),
+                Err(fhaim_platform::config::ConfigError::Fields { .. })
+            ),
             "{place}"
         );
     }

@@ -469,7 +469,10 @@ mod tests {
         assert_eq!(layout.first, [0, 8192, 28_192]);
         assert_eq!(layout.first(3), None);
         for sizes in [&[][..], &[3, 0], &[usize::MAX, usize::MAX]] {
-            assert!(CountsLayout::new(sizes).is_err());
+            assert!(matches!(
+                CountsLayout::new(sizes),
+                Err(Error::OutOfRange(..))
+            ));
         }
     }
 

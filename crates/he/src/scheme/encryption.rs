@@ -215,7 +215,10 @@ mod tests {
                 }
             }
             let too_many = vec![0; DEGREE + 1];
-            assert!(public.encrypt_residues(0, &too_many, &mut rng).is_err());
+            assert!(matches!(
+                public.encrypt_residues(0, &too_many, &mut rng),
+                Err(Error::OutOfRange(..))
+            ));
         }
     }
 }

@@ -154,18 +154,36 @@ mod tests {
         let bytes = call.to_bytes().unwrap();
         assert_eq!(CommitteeCall::from_bytes(&bytes).unwrap(), call);
         for end in 0..bytes.len() {
-            assert!(CommitteeCall::from_bytes(&bytes[..end]).is_err(), "{end}");
+            assert!(
+                matches!(
+                    CommitteeCall::from_bytes(&bytes[..end]),
+                    Err(Error::Request(..))
+                ),
+                "{end}"
+            );
         }
-        assert!(CommitteeCall::from_bytes(&[&bytes[..], &[0]].concat()).is_err());
+        assert!(matches!(
+            CommitteeCall::from_bytes(&[&bytes[..], &[0]].concat()),
+            Err(Error::Request(..))
+        ));
         let answer = CommitteeAnswer {
             verdict: vec![7],
             share: Some(vec![8, 9]),
         };
         let bytes = answer.to_bytes();
         assert_eq!(CommitteeAnswer::from_bytes(&bytes).unwrap(), answer);
-        assert!(CommitteeAnswer::from_bytes(&messages(&[[0; 0]; 0])).is_err());
-        assert!(CommitteeAnswer::from_bytes(&messages(&[[1], [2], [3]])).is_err());
+        assert!(matches!(
+            CommitteeAnswer::from_bytes(&messages(&[[0; 0]; 0])),
+            Err(Error::Request(..))
+        ));
+        assert!(matches!(
+            CommitteeAnswer::from_bytes(&messages(&[[1], [2], [3]])),
+            Err(Error::Request(..))
+        ));
         let long = [&(u64::MAX).to_le_bytes()[..], &[0; 8]].concat();
-        assert!(CommitteeAnswer::from_bytes(&long).is_err());
+        assert!(matches!(
+            CommitteeAnswer::from_bytes(&long),
+            Err(Error::Request(..))
+        ));
     }
 }

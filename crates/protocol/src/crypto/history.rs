@@ -520,7 +520,7 @@ mod tests {
             thawed,
             Err(Error::FrozenForGood(Freeze::UnknownReceipt))
         ));
-        assert!(standing.check_open().is_err());
+        assert!(matches!(standing.check_open(), Err(Error::Frozen(..))));
     }
 
     #[test]
@@ -600,18 +600,27 @@ mod tests {
         let refused = begin(&mut standing, JOBS[0]);
         assert!(matches!(refused, Err(Error::Unsigned(missing)) if missing.len() == 2));
         for (member, signature) in [(0, signatures[1]), (1, signatures[0]), (2, signatures[0])] {
-            assert!(standing.sign(&rules, member, signature).is_err());
+            assert!(matches!(
+                standing.sign(&rules, member, signature),
+                Err(Error::Request(..) | Error::Signature(..))
+            ));
         }
         links.extend(standing.sign(&rules, 1, signatures[1]).unwrap());
         assert_eq!(standing.sign(&rules, 1, signatures[1]).unwrap(), None);
         assert_eq!(standing.unsigned(&rules).collect::<Vec<_>>(), [0]);
-        assert!(begin(&mut standing, JOBS[0]).is_err());
+        assert!(matches!(
+            begin(&mut standing, JOBS[0]),
+            Err(Error::Unsigned(..))
+        ));
         links.extend(standing.sign(&rules, 0, signatures[0]).unwrap());
         assert_eq!(read(&links), standing);
         links.extend(begin(&mut standing, JOBS[0]).unwrap().link);
         links.extend(standing.withdraw(&rules, 1).unwrap());
         assert_eq!(standing.withdraw(&rules, 1).unwrap(), None);
-        assert!(standing.withdraw(&rules, 2).is_err());
+        assert!(matches!(
+            standing.withdraw(&rules, 2),
+            Err(Error::Request(..))
+        ));
         assert_eq!(read(&links), standing);
         assert_eq!(begin(&mut standing, JOBS[0]).unwrap().run, 0);
         let refused = begin(&mut standing, JOBS[1]);
@@ -629,7 +638,7 @@ mod tests {
         let read = ChainState::read(DATASET, Tip::default(), [second.clone()]);
         assert!(matches!(read, Err(Error::Stored(_))));
         let mut standing = ChainState::new(DATASET);
-        assert!(standing.append(second).is_err());
+        assert!(matches!(standing.append(second), Err(Error::Stored(..))));
         assert_eq!(standing, ChainState::new(DATASET));
     }
 

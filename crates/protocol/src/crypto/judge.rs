@@ -501,11 +501,17 @@ mod tests {
         let first = request(book.window(), total(0));
         let grant = granted(&book, &rules, &first);
         book.debit(&mut standing, &grant, DIGEST).unwrap();
-        assert!(book.judge(&rules, &first, &[4; 32]).is_err());
+        assert!(matches!(
+            book.judge(&rules, &first, &[4; 32]),
+            Err(Error::Request(..))
+        ));
         let other = vec![release(0, Statistic::Total, 1 << 21)];
         let other = request(book.window(), other);
         for digest in [DIGEST, [4; 32]] {
-            assert!(book.judge(&rules, &other, &digest).is_err());
+            assert!(matches!(
+                book.judge(&rules, &other, &digest),
+                Err(Error::Privacy(..))
+            ));
         }
     }
 
@@ -529,14 +535,26 @@ mod tests {
         rules.plan.run_ladder = LadderPlan::new(100, 1 << 30).unwrap();
         let book = Book::new(&rules, JOB, 0);
         let total = |units| vec![release(0, Statistic::Total, units)];
-        assert!(book.window().place(&total(1 << 32)).is_err());
+        assert!(matches!(
+            book.window().place(&total(1 << 32)),
+            Err(Error::Privacy(..))
+        ));
         let mut forged = request(book.window(), total(1 << 30));
         forged.releases = total(1 << 32);
         forged.pages[0].variance_units = 1 << 32;
-        assert!(book.judge(&rules, &forged, &DIGEST).is_err());
+        assert!(matches!(
+            book.judge(&rules, &forged, &DIGEST),
+            Err(Error::Privacy(..))
+        ));
         let long = Statistic::OneWay(Axis::identity(0, 101));
-        assert!(book.window().place(&[release(0, long, 1)]).is_err());
-        assert!(book.window().place(&total(0)).is_err());
+        assert!(matches!(
+            book.window().place(&[release(0, long, 1)]),
+            Err(Error::Privacy(..))
+        ));
+        assert!(matches!(
+            book.window().place(&total(0)),
+            Err(Error::Privacy(..))
+        ));
     }
 
     /// A stored book is debited again and must be the run's own, release by release.
@@ -565,18 +583,19 @@ mod tests {
             Decision::Repeated(answers.clone())
         );
         let fresh = || Book::new(&rules, JOB, 0);
-        assert!(
-            fresh()
-                .restore(entries[1..].to_vec(), answers[1..].to_vec())
-                .is_err()
-        );
-        assert!(
-            fresh()
-                .restore(entries.clone(), answers[..1].to_vec())
-                .is_err()
-        );
+        assert!(matches!(
+            fresh().restore(entries[1..].to_vec(), answers[1..].to_vec()),
+            Err(Error::Request(..))
+        ));
+        assert!(matches!(
+            fresh().restore(entries.clone(), answers[..1].to_vec()),
+            Err(Error::Request(..))
+        ));
         let mut short = answers;
         short[1].pop();
-        assert!(fresh().restore(entries, short).is_err());
+        assert!(matches!(
+            fresh().restore(entries, short),
+            Err(Error::Request(..))
+        ));
     }
 }

@@ -32,7 +32,7 @@ fn runs_share_the_budget_and_have_pages_of_their_own() {
 #[test]
 fn an_outline_has_the_plans_numbers() {
     let terms = Terms { runs: 3, ..terms() };
-    assert!(terms.plan_core().is_err());
+    assert!(matches!(terms.plan_core(), Err(Error::Terms(..))));
     let terms = terms.complete(&Mechanisms).unwrap();
     let (plan, outline) = (terms.plan().unwrap(), terms.plan_core().unwrap());
     assert_eq!(outline.set, plan.core.set);
@@ -47,7 +47,10 @@ fn an_outline_has_the_plans_numbers() {
     assert_eq!(outline.ladder().unwrap(), plan.ladder().unwrap());
     assert_eq!(outline.domain, plan.job.domain);
     assert_eq!(outline.record_bound, plan.job.record_bound);
-    assert!(Terms { runs: 0, ..terms }.plan_core().is_err());
+    assert!(matches!(
+        Terms { runs: 0, ..terms }.plan_core(),
+        Err(Error::Terms(..))
+    ));
 }
 
 #[test]
@@ -73,17 +76,23 @@ fn terms_in_json_have_version_1_and_known_keys_only() {
 #[test]
 fn impossible_terms_are_refused() {
     for runs in [0, MAX_RUNS + 1] {
-        assert!(plan(&Terms { runs, ..terms() }).is_err());
+        assert!(matches!(
+            plan(&Terms { runs, ..terms() }),
+            Err(Error::Terms(..))
+        ));
     }
     for epsilon in [0.0, -1.0, f64::NAN] {
-        assert!(plan(&Terms { epsilon, ..terms() }).is_err());
+        assert!(matches!(
+            plan(&Terms { epsilon, ..terms() }),
+            Err(Error::Privacy(..))
+        ));
     }
     let record_bound = u64::MAX;
     let endless = Terms {
         record_bound,
         ..terms()
     };
-    assert!(plan(&endless).is_err());
+    assert!(matches!(plan(&endless), Err(Error::Encryption(..))));
 }
 
 #[test]
@@ -134,7 +143,7 @@ fn terms_without_their_need_are_completed_and_a_wrong_need_is_refused() {
     }
     // A service that knows no mechanism can plan with it; whoever knows one refuses it.
     assert!(less.plan().is_ok());
-    assert!(less.complete(&Mechanisms).is_err());
+    assert!(matches!(less.complete(&Mechanisms), Err(Error::Terms(..))));
     for mechanism in ["aim", "nothing"] {
         let mechanism = mechanism.to_owned();
         let refused = Terms {

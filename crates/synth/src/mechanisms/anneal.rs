@@ -104,7 +104,7 @@ mod tests {
         let schedule = Schedule::new(0.8, 40.0).unwrap();
         let round = schedule.measure_rho() + schedule.select_rho();
         assert!((round - 0.8 / 40.0).abs() < 1e-12);
-        assert!(Schedule::new(0.8, 0.0).is_err());
+        assert!(matches!(Schedule::new(0.8, 0.0), Err(Error::Option { .. })));
     }
 
     #[test]

@@ -157,14 +157,16 @@ fn records_are_drawn_and_scored() {
         assert_eq!((drawn.len(), drawn.shape()), (DRAWN + 5, &shape));
         let scores = gan.scores(&drawn).unwrap();
         assert!(scores.len() == drawn.len() && scores.iter().all(|s| s.is_finite()));
-        assert!(
-            gan.generator()
-                .sample(0, &mut StdRng::seed_from_u64(1))
-                .is_err()
-        );
+        assert!(matches!(
+            gan.generator().sample(0, &mut StdRng::seed_from_u64(1)),
+            Err(Error::Shape(..))
+        ));
     }
     let [(image, hidden), (codes, _), _] = shapes();
     let other = records(&codes);
     let other = Examples::checked(codes, other).unwrap();
-    assert!(small(&image, hidden).scores(&other).is_err());
+    assert!(matches!(
+        small(&image, hidden).scores(&other),
+        Err(Error::Shape(..))
+    ));
 }

@@ -368,11 +368,17 @@ fn key_error(
 fn numbers_of_shares_are_told_apart() {
     let whole = Parameters::shared(STANDARD).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(80);
-    assert!(KeyShare::random(&whole, &mut rng).is_err());
+    assert!(matches!(
+        KeyShare::random(&whole, &mut rng),
+        Err(Error::Mismatch(..))
+    ));
     assert!(whole.with_shares(0).is_err() && whole.with_shares(4).is_err());
     let two = whole.with_shares(2).unwrap();
     assert!(two.check_same(&whole).is_err() && two.check_same(&two).is_ok());
-    assert!(CommonRandomness::new(&two, &[0; 32], None, &[[1; 32]]).is_err());
+    assert!(matches!(
+        CommonRandomness::new(&two, &[0; 32], None, &[[1; 32]]),
+        Err(Error::Mismatch(..))
+    ));
     let common = CommonRandomness::new(&two, &[0; 32], None, &[[1; 32], [2; 32]]).unwrap();
     let swapped = CommonRandomness::new(&two, &[0; 32], None, &[[2; 32], [1; 32]]).unwrap();
     let elsewhere = CommonRandomness::new(&two, &[1; 32], None, &[[1; 32], [2; 32]]).unwrap();
@@ -387,7 +393,10 @@ fn numbers_of_shares_are_told_apart() {
     }
     let share = KeyShare::random(&two, &mut rng).unwrap();
     let first = share.first_round(&common).unwrap();
-    assert!(RoundSums::new(&two, &common, std::slice::from_ref(&first)).is_err());
+    assert!(matches!(
+        RoundSums::new(&two, &common, std::slice::from_ref(&first)),
+        Err(Error::Mismatch(..))
+    ));
 }
 
 /// Upload keys that two and three services make: products of records, and of columns under the joint key, are exact, and

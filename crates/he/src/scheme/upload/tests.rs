@@ -304,10 +304,16 @@ fn damaged_bytes_of_holders_are_refused() {
     // A set's keys are none of another's.
     let [p1, p5] = [STANDARD, COMPACT].map(|set| Parameters::new(set).unwrap());
     let key = UploadKey::random(&p5, &mut rng).unwrap();
-    assert!(UploadKey::from_bytes(&p1, &key.to_bytes()).is_err());
+    assert!(matches!(
+        UploadKey::from_bytes(&p1, &key.to_bytes()),
+        Err(crate::Error::Malformed { .. })
+    ));
     let secret = SecretKey::random(&p1, &mut rng).unwrap();
     let public = secret.public_key(&mut rng).unwrap();
-    assert!(key.switch_keys(&public, None, &mut rng).is_err());
+    assert!(matches!(
+        key.switch_keys(&public, None, &mut rng),
+        Err(crate::Error::Mismatch(..))
+    ));
 }
 
 #[test]
@@ -327,7 +333,10 @@ fn bytes_survive_and_what_belongs_elsewhere_is_refused() {
         SeededCiphertext::from_bytes(&params, &bytes).unwrap(),
         seeded
     );
-    assert!(SeededCiphertext::from_bytes(&params, &bytes[1..]).is_err());
+    assert!(matches!(
+        SeededCiphertext::from_bytes(&params, &bytes[1..]),
+        Err(crate::Error::Malformed { .. })
+    ));
     for layout in [None, Some(layout)] {
         let keys = one.switch_keys(&public, layout, &mut rng).unwrap();
         let bytes = keys.to_bytes();
@@ -335,7 +344,10 @@ fn bytes_survive_and_what_belongs_elsewhere_is_refused() {
         let read = UploadSwitchKeys::from_bytes(&params, layout, &bytes).unwrap();
         assert!(read.to_bytes() == bytes);
         let wrong = Layout::for_records(8192).ok();
-        assert!(UploadSwitchKeys::from_bytes(&params, wrong, &bytes).is_err());
+        assert!(matches!(
+            UploadSwitchKeys::from_bytes(&params, wrong, &bytes),
+            Err(crate::Error::Malformed { .. })
+        ));
     }
     let keys = one.switch_keys(&public, None, &mut rng).unwrap();
     let own = seeded.expand(&params).unwrap();
@@ -345,12 +357,17 @@ fn bytes_survive_and_what_belongs_elsewhere_is_refused() {
     let switched = [keys.switch(&twice).unwrap()];
     assert_eq!(secret.decrypt(&switched).unwrap().0[..2], [10, -14]);
     assert!(matches!(keys.switch(&foreign), Err(Error::Mismatch(_))));
-    assert!(UploadCiphertext::sum(&params, [&own, &foreign]).is_err());
-    assert!(EncryptedTable::new(&params, layout, vec![vec![vec![own], vec![foreign]]]).is_err());
+    assert!(matches!(
+        UploadCiphertext::sum(&params, [&own, &foreign]),
+        Err(crate::Error::Mismatch(..))
+    ));
+    assert!(matches!(
+        EncryptedTable::new(&params, layout, vec![vec![vec![own], vec![foreign]]]),
+        Err(crate::Error::Mismatch(..))
+    ));
     let evaluation = secret.evaluation_keys(&mut rng).unwrap();
-    assert!(
-        Evaluator::new(&evaluation, layout)
-            .with_switch_keys(&keys)
-            .is_err()
-    );
+    assert!(matches!(
+        Evaluator::new(&evaluation, layout).with_switch_keys(&keys),
+        Err(crate::Error::Mismatch(..))
+    ));
 }
