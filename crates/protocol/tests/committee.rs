@@ -97,7 +97,7 @@ fn rules(table: &Table, plan: LadderPlan, set: ParameterSet) -> Rules {
     Rules {
         dataset: DATASET,
         plan: PlanCore {
-            set: set,
+            set,
             budget: Rho::from_f64_down(100.0).unwrap(),
             run_budget: Rho::from_f64_down(100.0).unwrap(),
             runs: 2,

@@ -92,7 +92,7 @@ fn setting(set: ParameterSet, holders: &Holders, rows: &[usize], plan: LadderPla
     let rules = Rules {
         dataset: DATASET,
         plan: PlanCore {
-            set: set,
+            set,
             budget: Rho::from_f64_down(100.0).unwrap(),
             run_budget: Rho::from_f64_down(100.0).unwrap(),
             runs: 1,
@@ -507,7 +507,7 @@ fn counted_of(
     let rules = Rules {
         dataset: DATASET,
         plan: PlanCore {
-            set: set,
+            set,
             budget: Rho::from_f64_down(100.0).unwrap(),
             run_budget: Rho::from_f64_down(100.0).unwrap(),
             runs: 1,

@@ -90,7 +90,7 @@ fn setting_under(
     let rules = Rules {
         dataset: DATASET,
         plan: PlanCore {
-            set: set,
+            set,
             budget: Rho::from_f64_down(budget).unwrap(),
             run_budget: Rho::from_f64_down(budget).unwrap(),
             runs: 1,

@@ -25,6 +25,9 @@ pub(crate) enum Rule {
     },
 }
 
+/// The attributes and codes of a field's value; `None` for a value that the field does not have.
+type CodesOf<'a> = dyn Fn(&Field, &str) -> Option<Vec<(usize, u32)>> + 'a;
+
 /// The numbers of a record, by field, as a table has them.
 pub(crate) type Numbers = std::collections::HashMap<usize, f64>;
 
@@ -35,7 +38,7 @@ pub(crate) type Numbers = std::collections::HashMap<usize, f64>;
 pub(crate) fn resolve(
     constraints: &[Constraint],
     fields: &[Field],
-    codes_of: &dyn Fn(&Field, &str) -> Option<Vec<(usize, u32)>>,
+    codes_of: &CodesOf<'_>,
 ) -> Result<Vec<Rule>, SchemaProblem> {
     if constraints.len() > MAX_CONSTRAINTS {
         return Err(SchemaProblem::Constraints(constraints.len()));
@@ -66,7 +69,7 @@ pub(crate) fn resolve(
 fn rule(
     constraint: &Constraint,
     fields: &[Field],
-    codes_of: &dyn Fn(&Field, &str) -> Option<Vec<(usize, u32)>>,
+    codes_of: &CodesOf<'_>,
 ) -> Result<Rule, &'static str> {
     let field = |name: &String| {
         let place = fields.iter().position(|field| field.name == *name);
