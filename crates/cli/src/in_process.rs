@@ -129,7 +129,7 @@ impl SchemaDraftRequest {
     /// Drafts the schema.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// [`WorkFailure`].
     pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<Drafted>, WorkFailure> {
         let reading = ReadingOptions {
             missing: self.missing,
@@ -207,7 +207,7 @@ impl Fit {
     /// Releases what the mechanism asks for, and fits.
     ///
     /// # Errors
-    /// [`Failure`]; nothing of the records is kept then, and nothing was released.
+    /// [`WorkFailure`]; nothing of the records is kept then, and nothing was released.
     pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<Fitted>, WorkFailure> {
         let schema = self.schema;
         let (format, strictness) = self.reading.arguments();
@@ -269,7 +269,7 @@ impl Sample {
     /// Draws them: CSV with a header, as the schema writes its values.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// [`WorkFailure`].
     pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<Vec<u8>>, WorkFailure> {
         let records = match self.records.map(NonZeroUsize::new) {
             Some(None) => return Err(Error::Usage("no records were asked for".to_owned()).into()),
@@ -321,7 +321,7 @@ impl Evaluate {
     /// Compares them.
     ///
     /// # Errors
-    /// [`Failure`].
+    /// [`WorkFailure`].
     pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<Evaluated>, WorkFailure> {
         let (format, strictness) = self.reading.arguments();
         let arguments = EvaluateArguments {
@@ -363,7 +363,7 @@ impl RecordBound {
     /// The most records of a table whose upload looks the same.
     ///
     /// # Errors
-    /// [`Failure`], where the table does not fit its schema.
+    /// [`WorkFailure`], where the table does not fit its schema.
     pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<u64>, WorkFailure> {
         let (format, strictness) = self.reading.arguments();
         within(listener, |_| {
@@ -395,7 +395,7 @@ impl UploadRequest {
     /// Encrypts and uploads it, or what is missing of it.
     ///
     /// # Errors
-    /// [`Failure`]; what was sent is not sent again.
+    /// [`WorkFailure`]; what was sent is not sent again.
     pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<()>, WorkFailure> {
         let dataset = Uuid::parse_str(&self.dataset)
             .map_err(|_| Error::Usage(format!("{:?} is no dataset's identifier", self.dataset)))?;

@@ -72,11 +72,11 @@ pub const STREAMED_RECORDS: usize = 4096;
 pub struct Streaming {
     /// How many records it has.
     pub records: u64,
-    /// As [`Reading::adjusted`].
+    /// As [`TableReading::adjusted`].
     pub adjusted: Vec<Adjusted>,
-    /// As [`Reading::left_out`].
+    /// As [`TableReading::left_out`].
     pub left_out: Vec<String>,
-    /// As [`Reading::broken`].
+    /// As [`TableReading::broken`].
     pub broken: Vec<u64>,
 }
 

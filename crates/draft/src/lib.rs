@@ -104,7 +104,7 @@ pub(crate) struct Common<'a> {
 pub(crate) type Drafted = (Map<String, Value>, String);
 
 /// Drafts a schema from a CSV table, one column at a time. Neighbouring tables differ in one
-/// record, added or removed; what comes out is ([`Options::epsilon`], [`Options::delta`])-private.
+/// record, added or removed; what comes out is ([`DraftOptions::epsilon`], [`DraftOptions::delta`])-private.
 ///
 /// # Errors
 /// A broken CSV file, no such column ([`Error::Table`]); parameters out of range ([`Error::Privacy`]); an

@@ -200,7 +200,7 @@ impl Report {
     }
 
     /// Adds how many records of each table break each constraint, as
-    /// [`fhaim_domain::Reading::broken`] counts them, and gives the verdict anew.
+    /// [`fhaim_domain::TableReading::broken`] counts them, and gives the verdict anew.
     pub fn add_constraints(&mut self, constraints: &[Constraint], real: &[u64], synthetic: &[u64]) {
         let share = |broken: u64, of: usize| broken as f64 / of.max(1) as f64;
         let counts = real.iter().zip(synthetic);

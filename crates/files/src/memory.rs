@@ -314,7 +314,7 @@ impl KnownRecords {
         self.remember_each(used_for, [Some(cost)]);
     }
 
-    /// As [`Records::remember`], of parties' tables, in their order, each at its own cost, if it has one: all of them at
+    /// As [`KnownRecords::remember`], of parties' tables, in their order, each at its own cost, if it has one: all of them at
     /// once, so that a program which is killed meanwhile remembers all or none.
     pub fn remember_each(&self, used_for: &Use, costs: impl IntoIterator<Item = Option<UseCost>>) {
         let uses = self.digests.iter().zip(costs);

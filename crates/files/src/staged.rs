@@ -15,12 +15,12 @@ use crate::{
 };
 
 /// A file being written, which comes to its name when it is whole, in the place of any file of that name. Dropped
-/// without [`Staged::commit`] it leaves nothing behind; nor does a program that is killed, where files can be without a
+/// without [`StagedFile::commit`] it leaves nothing behind; nor does a program that is killed, where files can be without a
 /// name (on Linux, but for some network file systems).
 ///
 /// A link keeps being one: the file that it leads to is replaced. What is no file (a pipe, a device, standard output) is
 /// written to as it is, while it is made. A pipe is opened at its first byte, or at its end if there is none: two of them
-/// can be read one after the other, in the order in which they are written, if each has its end ([`Staged::end`]) before
+/// can be read one after the other, in the order in which they are written, if each has its end ([`StagedFile::end`]) before
 /// the next has its first byte.
 #[derive(Debug)]
 pub struct StagedFile {
@@ -111,10 +111,10 @@ impl StagedFile {
         Self::start(path, Readers::Usual)
     }
 
-    /// As [`Staged::create`], a file that its owner alone may read.
+    /// As [`StagedFile::create`], a file that its owner alone may read.
     ///
     /// # Errors
-    /// As [`Staged::create`].
+    /// As [`StagedFile::create`].
     pub fn create_private(path: &Path) -> Result<Self, Error> {
         Self::start(path, Readers::Owner)
     }

@@ -84,7 +84,7 @@ impl BucketShare {
         }
     }
 
-    /// Bytes of [`Part::new`] and of what it is turned into, or a little more.
+    /// Bytes of [`BucketShare::new`] and of what it is turned into, or a little more.
     fn bytes(level: &Layout, factor: &Factor) -> usize {
         let turned = factor.layout.cells * (size_of::<f64>() + size_of::<(u32, u32)>());
         Placement::bytes(level, &factor.layout) + turned

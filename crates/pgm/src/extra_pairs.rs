@@ -168,7 +168,7 @@ impl Model {
         Ok(tilts.collect())
     }
 
-    /// Expected counts of a pair that records are steered to, as [`Beside::rows_of`] has them: of those beside the tree, and
+    /// Expected counts of a pair that records are steered to, as [`ExtraPairs::rows_of`] has them: of those beside the tree, and
     /// of those that the tree has a measurement of.
     pub(crate) fn known_rows(&self, other: usize, attribute: usize) -> Option<Vec<Vec<f64>>> {
         let rows_of = |tables: &ExtraPairs| tables.rows_of(&self.domain, other, attribute);

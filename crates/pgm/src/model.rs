@@ -29,7 +29,7 @@ pub struct Model {
     pub(crate) report: FitReport,
     /// Pairs that the tree has no room for.
     pub(crate) extra_pairs: ExtraPairs,
-    /// Pairs that the tree has a measurement of, as [`Beside`] has the others; empty until somebody asks.
+    /// Pairs that the tree has a measurement of, as [`ExtraPairs`] has the others; empty until somebody asks.
     pub(crate) measured: OnceLock<Arc<ExtraPairs>>,
     /// Most bytes that a query may take.
     pub(crate) max_bytes: usize,

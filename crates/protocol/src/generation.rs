@@ -1,8 +1,8 @@
-//! The generation entity: a dataset's terms, and what is stored of a job, to a [`Run`] of it.
+//! The generation entity: a dataset's terms, and what is stored of a job, to a [`MechanismRun`] of it.
 //!
 //! Whoever drives the run stores what it wants stored, has its batches released, and hands it the
-//! integers: a service with [`Run::decrypted`], what asks a [`fhaim_release::Source`] with
-//! [`Run::answered`].
+//! integers: a service with [`MechanismRun::decrypted`], what asks a [`fhaim_release::ReleaseSource`] with
+//! [`MechanismRun::answered`].
 
 use crate::Error;
 use crate::terms::Terms;

@@ -248,7 +248,7 @@ impl MechanismJob {
         self.model_bytes / CELL_BYTES
     }
 
-    /// As [`Job::check`], for a mechanism that takes no triples.
+    /// As [`MechanismJob::check`], for a mechanism that takes no triples.
     ///
     /// # Errors
     /// [`Error::PairsOnly`] besides.

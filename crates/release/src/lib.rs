@@ -1,8 +1,8 @@
 //! What may be released of a table, and what it costs.
 //!
 //! A [`ReleaseRequest`] is a [`Statistic`] with noise of a variance; it has one [`fhaim_dp::Price`],
-//! the same for whoever asks, judges or lists it. A [`Job`] is what a run is about, [`LadderNeed`]
-//! the noise that it takes, [`Run`] its course from batch to batch, [`Source`] whatever answers. All of it is public, and none of it knows
+//! the same for whoever asks, judges or lists it. A [`MechanismJob`] is what a run is about, [`LadderNeed`]
+//! the noise that it takes, [`MechanismRun`] its course from batch to batch, [`ReleaseSource`] whatever answers. All of it is public, and none of it knows
 //! a mechanism, a model or a ciphertext.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 

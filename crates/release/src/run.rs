@@ -1,6 +1,6 @@
 //! A job under way: a state machine without I/O, stored batches in, the next thing to do out.
 //!
-//! A [`Run`] plays a mechanism from its beginning. Batches that were stored before are replayed
+//! A [`MechanismRun`] plays a mechanism from its beginning. Batches that were stored before are replayed
 //! from their answers; a batch that is new must be stored before it is asked for, so that whoever
 //! takes the job over asks for the same. Command, service and simulation drive this one. Nothing
 //! here knows of databases, services or time.
@@ -47,9 +47,9 @@ pub struct StoredBatch {
 /// What to do next.
 #[derive(Debug)]
 pub enum Action<O> {
-    /// Store this batch, then say so with [`Run::stored`].
+    /// Store this batch, then say so with [`MechanismRun::stored`].
     Store(ReleaseBatch),
-    /// Get this batch released, hand its integers to [`Run::answered`] or [`Run::decrypted`], and
+    /// Get this batch released, hand its integers to [`MechanismRun::answered`] or [`MechanismRun::decrypted`], and
     /// store them.
     Ask(ReleaseBatch),
     /// Store this outcome, after a last fit: the job is done.
@@ -226,7 +226,7 @@ impl<M: Machine + ?Sized> MechanismRun<M> {
     /// of them is public, and returns the whole ones, which are to be stored.
     ///
     /// # Errors
-    /// As [`Run::answered`].
+    /// As [`MechanismRun::answered`].
     pub fn decrypted(
         &mut self,
         mut answers: Vec<Vec<i64>>,

@@ -1,7 +1,7 @@
 //! The seam between mechanisms and what answers them.
 //!
 //! A mechanism asks for releases: statistics of the records plus discrete Gaussian noise of a
-//! variance that it names. A [`Source`] answers with integers; whether it counts in the clear or
+//! variance that it names. A [`ReleaseSource`] answers with integers; whether it counts in the clear or
 //! computes on ciphertexts is its own affair, and with the same noise both answer alike, bit for
 //! bit (docs/DESIGN.md section 5).
 

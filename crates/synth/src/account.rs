@@ -63,7 +63,7 @@ pub struct ReleaseAccount {
     settled: Vec<Release>,
 }
 
-/// How often [`Desk::offer`] raises a variance before it gives up.
+/// How often [`ReleaseAccount::offer`] raises a variance before it gives up.
 const OFFER_TRIES: u32 = 64;
 
 impl ReleaseAccount {
@@ -140,7 +140,7 @@ impl ReleaseAccount {
     /// A statistic at a variance that is asked for, whatever it costs.
     ///
     /// # Errors
-    /// As [`Desk::offer`]; a variance of zero.
+    /// As [`ReleaseAccount::offer`]; a variance of zero.
     pub fn offer_at(&self, statistic: Statistic, variance_units: u64) -> Result<Offer, Error> {
         let cost = self.cost(&statistic, variance_units)?;
         Ok(Offer {
@@ -206,8 +206,8 @@ impl ReleaseAccount {
         Ok(self.pending.iter().map(|r| r.request.clone()).collect())
     }
 
-    /// Takes the answers to the requests of the last [`Desk::ask`], in the same order; returns
-    /// the index in [`Desk::settled`] of the first.
+    /// Takes the answers to the requests of the last [`ReleaseAccount::ask`], in the same order; returns
+    /// the index in [`ReleaseAccount::settled`] of the first.
     ///
     /// # Errors
     /// Answers that are not those asked for.

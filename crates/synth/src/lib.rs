@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
 //! A [`Mechanism`] starts a [`fhaim_release::Machine`], which asks for releases batch by batch; a
-//! [`fhaim_release::Source`] answers them, in the clear ([`PlaintextSource`]) or by computing on
+//! [`fhaim_release::ReleaseSource`] answers them, in the clear ([`PlaintextSource`]) or by computing on
 //! ciphertexts; [`drive`] plays one against the other, and leaves a [`FittedModel`]. The mechanisms
 //! that there are go by their [`MechanismName`]: [`Staged`], the default; [`FhaimL2`], the rule of
 //! the FHAIM paper; [`OneWaysOnly`], a baseline; and, where exact marginals can be had, [`Aim`], the

@@ -57,7 +57,7 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
     /// at most the job's rho.
     ///
     /// # Errors
-    /// As [`Job::check`]; [`fhaim_release::Error::BudgetTooSmall`] where the budget does not pay for the first
+    /// As [`MechanismJob::check`]; [`fhaim_release::Error::BudgetTooSmall`] where the budget does not pay for the first
     /// batch; [`Error::PlaintextOnly`].
     fn ladder_need(&self, job: &MechanismJob) -> Result<LadderNeed, Error>;
 
@@ -90,13 +90,13 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
     /// A run of it, ready for its first step.
     ///
     /// # Errors
-    /// As [`Job::check`], and what else the mechanism refuses; [`Error::PlaintextOnly`].
+    /// As [`MechanismJob::check`], and what else the mechanism refuses; [`Error::PlaintextOnly`].
     fn start(&self, job: MechanismJob) -> Result<Box<AnyMachine>, Error>;
 
     /// A whole run on a table in the clear, with noise drawn from `rng` as it is needed.
     ///
     /// # Errors
-    /// As [`Job::check`], and failures of the fit.
+    /// As [`MechanismJob::check`], and failures of the fit.
     fn run_in_the_clear(
         &self,
         table: &Table,

@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 //!
 //! [`partition`] divides a table among parties as the papers do, [`heterogeneity()`] says how unlike they are.
-//! [`Setting`] is what everyone knows, [`Plan`] the noise that follows from it; a [`Client`] holds records and a
+//! [`FederatedSetting`] is what everyone knows, [`Plan`] the noise that follows from it; a [`Client`] holds records and a
 //! [`PartyLedger`], a [`Server`] asks in rounds and fits; [`play()`] has both in one process.
 //! [`PooledRun`] is AIM over the parties' sums (DistAIM), [`FederatedSource`] answers any mechanism of `fhaim-synth`
 //! from the parties' sums.

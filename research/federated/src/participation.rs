@@ -42,7 +42,7 @@ impl Participation {
     ///
     /// # Errors
     /// [`Error::NobodyLeft`] where every party has had its rounds: never within the setting's, if
-    /// [`Setting::check_parties`] holds.
+    /// [`FederatedSetting::check_parties`] holds.
     pub fn draw(&mut self, round: u32, rng: &mut dyn RngCore) -> Result<Vec<usize>, Error> {
         let open: Vec<usize> = (0..self.taken.len())
             .filter(|&party| self.taken[party] < self.most)

@@ -80,7 +80,7 @@ impl Server {
     /// A run among so many parties.
     ///
     /// # Errors
-    /// What [`Plan::new`] and [`Setting::check_parties`] refuse.
+    /// What [`Plan::new`] and [`FederatedSetting::check_parties`] refuse.
     pub fn new(setting: Arc<FederatedSetting>, parties: usize) -> Result<Self, Error> {
         let plan = Plan::new(&setting)?;
         setting.check_parties(parties)?;

@@ -126,7 +126,7 @@ impl FederatedSetting {
     /// Checks all ranges.
     ///
     /// # Errors
-    /// [`Error::Setting`], naming what is out of its range; what [`Job::check`] refuses.
+    /// [`Error::Setting`], naming what is out of its range; what [`MechanismJob::check`] refuses.
     pub fn check(&self) -> Result<(), Error> {
         self.job.check()?;
         // Digits would be measured without what they hang on, and come out independent of it.

@@ -1,6 +1,6 @@
 //! Workers: they take jobs under leases and see them through.
 //!
-//! A worker drives a [`fhaim_release::Run`]: what the run wants stored goes into the database, in one transaction
+//! A worker drives a [`fhaim_release::MechanismRun`]: what the run wants stored goes into the database, in one transaction
 //! with the event that tells of it and with proof that the lease still holds; what it asks for
 //! goes to the computation service. Whatever ends a worker, the next one finds the job where the
 //! last transaction left it.

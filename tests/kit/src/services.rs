@@ -23,10 +23,10 @@ use crate::{
 /// The services, in the order in which they are numbered here.
 pub const NAMES: [&str; 3] = ["generation", "computation", "crypto"];
 
-/// The number of the second computation service, where a [`Setting`] has one.
+/// The number of the second computation service, where a [`ServiceOptions`] has one.
 pub const WITNESS: usize = NAMES.len();
 
-/// The number of the first service that shares keys with the crypto service, where a [`Setting`] has any.
+/// The number of the first service that shares keys with the crypto service, where a [`ServiceOptions`] has any.
 pub const KEYSHARE: usize = WITNESS + 1;
 
 /// All that there can be.

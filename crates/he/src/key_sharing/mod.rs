@@ -2,7 +2,7 @@
 //!
 //! | module | for |
 //! |---|---|
-//! | this | a service's [`KeyShare`], and the polynomials that all have in [`Common`] |
+//! | this | a service's [`KeyShare`], and the polynomials that all have in [`CommonRandomness`] |
 //! | `generation` | public and evaluation keys: a [`FirstRound`] and a [`SecondRound`] of each service |
 //! | `decryption` | a [`DecryptionShare`] of each service, and what they add up to |
 //! | `codec` | their bytes |

@@ -3,13 +3,13 @@
 //! The same sealed request is shown to every key service, and what [`Opened::of`] takes of it to who reads:
 //! the first of them, where services run. For a batch each key service
 //!
-//! 1. judges it and promises it to all ([`Service::judge`]),
+//! 1. judges it and promises it to all ([`InMemoryKeyService::judge`]),
 //! 2. once all have promised it debits it, and sends its share to who reads
-//!    ([`Service::hear`], [`Service::share`]).
+//!    ([`InMemoryKeyService::hear`], [`InMemoryKeyService::share`]).
 //!
-//! The [`Reader`] adds up all shares, measures the noise, and rounds. The first page that is noisier
+//! The [`ShareReader`] adds up all shares, measures the noise, and rounds. The first page that is noisier
 //! than a sealed one can be ends reading for good: its refusal would answer a question about the key.
-//! The key services, which see no noise, are told and freeze the dataset ([`Service::freeze`]).
+//! The key services, which see no noise, are told and freeze the dataset ([`InMemoryKeyService::freeze`]).
 //!
 //! **What this does not withstand** is a computation service that deviates: for a second half of
 //! q / 64 a share shows the service's key (`a_chosen_second_half_shows_the_share` in `fhaim-he`). No key
@@ -31,7 +31,7 @@ use fhaim_he::key_sharing::{DecryptionShare, Opening, combine};
 use fhaim_release::ReleaseRequest;
 use fhaim_release::codec::ByteReader as Bytes;
 
-/// One key service, in memory. What changes [`Service::record`] has it stored before what is returned
+/// One key service, in memory. What changes [`InMemoryKeyService::record`] has it stored before what is returned
 /// leaves.
 #[derive(Debug)]
 pub struct InMemoryKeyService {
@@ -83,7 +83,7 @@ impl InMemoryKeyService {
     /// asked for.
     ///
     /// # Errors
-    /// [`Error::Committee`] for another service; what [`Record::assign`] refuses.
+    /// [`Error::Committee`] for another service; what [`SharedDatasetState::assign`] refuses.
     pub fn assign(&mut self, job: JobId, upload: [u8; 32]) -> Result<Vec<u8>, Error> {
         if self.member().number() != 0 {
             return Err(Error::Committee("the first service assigns runs"));
@@ -95,7 +95,7 @@ impl InMemoryKeyService {
     /// Takes the first service's word, where it is what this service would have said.
     ///
     /// # Errors
-    /// [`Error::Committee`] for another's message; what [`Record::follow`] refuses.
+    /// [`Error::Committee`] for another's message; what [`SharedDatasetState::follow`] refuses.
     pub fn follow(&mut self, assignment: &[u8]) -> Result<(), Error> {
         let assignment = self.member().read_assignment(assignment)?;
         self.record.follow(&assignment).map(|_| ())
@@ -105,7 +105,7 @@ impl InMemoryKeyService {
     /// `witness` is the [digest](request_digest) of the request that the second computation service computed.
     ///
     /// # Errors
-    /// What [`Record::judge`] refuses, for the service's own log.
+    /// What [`SharedDatasetState::judge`] refuses, for the service's own log.
     pub fn judge(
         &mut self,
         request: &DecryptRequest,
@@ -125,7 +125,7 @@ impl InMemoryKeyService {
     /// Takes a service's promise.
     ///
     /// # Errors
-    /// [`Error::Committee`] for bytes that are none; what [`Record::hear`] refuses.
+    /// [`Error::Committee`] for bytes that are none; what [`SharedDatasetState::hear`] refuses.
     pub fn hear(&mut self, verdict: &[u8]) -> Result<(), Error> {
         let promised = self.member().read_verdict(verdict)?;
         self.record.hear(&promised)
@@ -145,7 +145,7 @@ impl InMemoryKeyService {
         Ok(share)
     }
 
-    /// See [`Record::freeze`].
+    /// See [`SharedDatasetState::freeze`].
     ///
     /// # Errors
     /// As there.
@@ -204,7 +204,7 @@ pub struct ShareReader {
 }
 
 impl ShareReader {
-    /// Of the key that was made with these messages ([`Seat::transcript`]).
+    /// Of the key that was made with these messages ([`CommitteeMember::transcript`]).
     ///
     /// # Errors
     /// [`Error::Committee`] for parameters of another number of shares.

@@ -1,5 +1,5 @@
 //! What a key service has of a key that was made: its place in the committee, its share, and what it says and
-//! shares with them. Nothing here is a decision: that is the [run_record](super::run_record)'s.
+//! shares with them. Nothing here is a decision: that is the [run_record](super::state)'s.
 
 use super::message::{Message, Step, write};
 use super::{KeyCommittee, ServiceSigningKey};

@@ -3,13 +3,13 @@
 //!
 //! | module | for |
 //! |---|---|
-//! | this | the [`Panel`]: who the key services of a dataset are |
+//! | this | the [`KeyCommittee`]: who the key services of a dataset are |
 //! | `message` | what they send each other: signed bytes |
-//! | [`generation`] | making the keys: seven steps, every round committed to before any of it is revealed |
+//! | [`keygen`] | making the keys: seven steps, every round committed to before any of it is revealed |
 //! | [`confirmation`] | what all say of the keys that were made, for whoever uses them |
 //! | [`call`] | what the first service asks of the others for a batch |
 //! | [`member`] | what a service has of a key that was made, and says and shares with it |
-//! | [`run_record`] | what a key service keeps of a dataset: runs, promises, debits |
+//! | [`state`] | what a key service keeps of a dataset: runs, promises, debits |
 //! | [`decryption`] | judging, debiting and sharing by each service, in memory; reading what all shares add up to |
 //!
 //! As everywhere in this crate there is no I/O: whoever owns the values moves the messages, and stores

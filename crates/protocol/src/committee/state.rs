@@ -129,7 +129,7 @@ impl SharedDatasetState {
         }
     }
 
-    /// Of a stored dataset, without its runs: each is added by [`Record::restore`].
+    /// Of a stored dataset, without its runs: each is added by [`SharedDatasetState::restore`].
     pub fn read(rules: Rules, services: usize, standing: ChainState) -> Self {
         Self {
             rules,
@@ -139,7 +139,7 @@ impl SharedDatasetState {
         }
     }
 
-    /// Adds a run that was [read](Docket::read).
+    /// Adds a run that was [read](RunRecord::read).
     pub fn restore(&mut self, run_record: RunRecord) {
         self.run_records.push(run_record);
     }
@@ -167,7 +167,7 @@ impl SharedDatasetState {
     /// The run of a job; a job that has none is given the next one. For the first service.
     ///
     /// # Errors
-    /// As [`Standing::begin`].
+    /// As [`ChainState::begin`].
     pub fn assign(&mut self, job: JobId, upload: [u8; 32]) -> Result<Begun, Error> {
         let begun = self.standing.begin(&self.rules, job, upload)?;
         if begun.link.is_some() {
@@ -181,7 +181,7 @@ impl SharedDatasetState {
     ///
     /// # Errors
     /// [`Error::Early`] where runs before it are missing; [`Error::Committee`] for another run than the job
-    /// has, or one that another job has; what [`Record::assign`] refuses.
+    /// has, or one that another job has; what [`SharedDatasetState::assign`] refuses.
     pub fn follow(&mut self, assignment: &Assignment) -> Result<Begun, Error> {
         let &Assignment { job, run, upload } = assignment;
         let next = self.standing.jobs().len();
@@ -257,7 +257,7 @@ impl SharedDatasetState {
         Ok(())
     }
 
-    /// Refuses what [`Record::debit`] would refuse for a promise that is missing: to be asked before a
+    /// Refuses what [`SharedDatasetState::debit`] would refuse for a promise that is missing: to be asked before a
     /// share is worked out.
     ///
     /// # Errors
@@ -276,7 +276,7 @@ impl SharedDatasetState {
     /// Debits a batch that all have promised: what was appended; nothing where it was debited before.
     ///
     /// # Errors
-    /// As [`Record::check_promised`]; what [`Record::judge`] refuses.
+    /// As [`SharedDatasetState::check_promised`]; what [`SharedDatasetState::judge`] refuses.
     pub fn debit<C>(
         &mut self,
         request: &DecryptRequest<C>,
@@ -307,7 +307,7 @@ impl SharedDatasetState {
     /// decrypted.
     ///
     /// # Errors
-    /// As [`Standing::append`].
+    /// As [`ChainState::append`].
     pub fn freeze(&mut self) -> Result<(), Error> {
         self.standing.freeze(Freeze::Noise).map(|_| ())
     }

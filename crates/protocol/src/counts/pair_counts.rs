@@ -41,7 +41,7 @@ impl PairCounts {
     /// Counts all records of a table.
     ///
     /// # Errors
-    /// As [`Tally::add`].
+    /// As [`PairCounts::add`].
     pub fn of_table(tables: CountTables, record_bound: u64, table: &Table) -> Result<Self, Error> {
         let mut pair_counts = Self::new(tables, record_bound);
         pair_counts.add(table.columns())?;

@@ -2,7 +2,7 @@
 //!
 //! Everything that decides about later answers is an [`Act`]: which job has which run, what was
 //! released, whether the dataset is frozen or its key destroyed. Acts are appended by compare and
-//! set before they are acted on. Every answer carries a [`Receipt`], signed with a key of the
+//! set before they are acted on. Every answer carries a [`ChainReceipt`], signed with a key of the
 //! dataset's own; whoever has one shows it with its next request, so that a service that was set
 //! back to an older copy of its store finds out, and refuses the dataset for good.
 

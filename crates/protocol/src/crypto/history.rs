@@ -1,7 +1,7 @@
 //! What a dataset's chain says, and what may be appended to it next: pure, without a store.
 //!
-//! Whoever keeps a chain (rows of a database, values in memory) reads a [`Standing`] back from its
-//! acts and a job's [`Book`] from its releases, asks here what is to be done, appends the [`Link`]
+//! Whoever keeps a chain (rows of a database, values in memory) reads a [`ChainState`] back from its
+//! acts and a job's [`Book`] from its releases, asks here what is to be done, appends the [`ChainLink`]
 //! that comes of it by compare and set, and only then answers.
 
 use crate::Error;
@@ -220,7 +220,7 @@ impl ChainState {
     /// Freezes the dataset; nothing is to be appended where it is frozen for this reason already.
     ///
     /// # Errors
-    /// As [`Standing::append`].
+    /// As [`ChainState::append`].
     pub fn freeze(&mut self, reason: Freeze) -> Result<Option<ChainLink>, Error> {
         if self.frozen.contains(&reason) {
             return Ok(None);
@@ -344,7 +344,7 @@ impl Book {
     /// request was debited before.
     ///
     /// # Errors
-    /// As [`Standing::append`].
+    /// As [`ChainState::append`].
     pub fn debit(
         &mut self,
         standing: &mut ChainState,

@@ -232,7 +232,7 @@ impl KeyServiceState {
         agreement.copied().ok_or(Error::Refused)
     }
 
-    /// See [`Standing::sign`].
+    /// See [`ChainState::sign`].
     ///
     /// # Errors
     /// As there.
@@ -245,7 +245,7 @@ impl KeyServiceState {
     /// The book of a job; a job that has none is given the next run.
     ///
     /// # Errors
-    /// As [`Standing::begin`].
+    /// As [`ChainState::begin`].
     pub fn begin(&mut self, job: JobId, upload: [u8; 32]) -> Result<&Book, Error> {
         let Begun { run, link } = self.standing.begin(&self.rules, job, upload)?;
         if link.is_some() {
@@ -353,7 +353,7 @@ impl CryptoService {
         Ok(book.ledger().clone())
     }
 
-    /// See [`Record::begin`].
+    /// See [`KeyServiceState::begin`].
     ///
     /// # Errors
     /// As there.
@@ -361,7 +361,7 @@ impl CryptoService {
         self.record.begin(job, upload)
     }
 
-    /// See [`Record::decrypt`].
+    /// See [`KeyServiceState::decrypt`].
     ///
     /// # Errors
     /// As there.
@@ -381,7 +381,7 @@ impl CryptoService {
     /// The same, where the digests are known: see [`judge`](judge()).
     ///
     /// # Errors
-    /// As [`Record::decrypt`].
+    /// As [`KeyServiceState::decrypt`].
     pub fn decrypt_witnessed(
         &mut self,
         request: &DecryptRequest,

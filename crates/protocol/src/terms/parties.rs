@@ -10,7 +10,7 @@ impl Terms {
     /// Who holds the table, and on whose noise its price relies.
     ///
     /// # Errors
-    /// A roster that is none of the schema's: see [`Roster::check`].
+    /// A roster that is none of the schema's: see [`crate::roster::Roster::check`].
     pub fn holders(&self) -> Result<Holders, Error> {
         match &self.roster {
             None => Ok(Holders::one()),
