@@ -21,8 +21,8 @@ const READ_AHEAD: usize = 4;
 pub const WHOLE: Range<usize> = 0..usize::MAX;
 
 /// Counts all pairs of columns in each of several shares of consecutive records, in a thread beside the
-/// one that reads. What reading changed is told on standard error. Whoever uses a pair_counts holds it against
-/// its holder's record bound.
+/// one that reads. What reading changed is told on standard error. The caller compares each count with
+/// the record bound of its holder.
 pub fn tallies(source: Source<'_>, shares: &[Range<usize>]) -> Result<Vec<PairCounts>, Error> {
     let tables = CountTables::new(source.schema.domain())?;
     let new = |_| PairCounts::new(tables.clone(), u64::MAX);

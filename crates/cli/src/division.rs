@@ -67,7 +67,7 @@ pub fn shares(records: usize, count: u32) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// What the holders upload: where they leave the choice, whichever is smaller.
+/// What the holders upload. `Auto` takes the smaller of the two.
 pub fn contribution(
     arguments: &HoldersArguments,
     domain: &Domain,

@@ -1,19 +1,19 @@
 //! Limits of a schema.
 
-/// A schema's file may have so many bytes.
+/// Most bytes of a schema's file.
 pub const MAX_SCHEMA_BYTES: usize = 16 << 20;
 
-/// A table may have so many columns.
+/// Most columns of a table.
 pub const MAX_COLUMNS: usize = 1_000;
 
-/// A column may have so many categories.
+/// Most categories of a column.
 pub const MAX_CATEGORIES: usize = 10_000;
 
-/// All columns may have so many values together: the width of the one-hot table.
+/// Most values of all columns together: the width of the one-hot table.
 pub const MAX_ONE_HOT: usize = 100_000;
 
-/// The name of a column or a category may have so many bytes.
+/// Most bytes of the name of a column or a category.
 pub const MAX_NAME_BYTES: usize = 1_024;
 
-/// A schema may have so many.
+/// Most constraints of a schema.
 pub const MAX_CONSTRAINTS: usize = 1_000;

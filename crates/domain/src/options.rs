@@ -65,7 +65,7 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// Commas; only an empty field is missing; whatever the schema does not have is refused; at
+    /// Commas; only an empty field is missing; everything that the schema does not have is refused; at
     /// most 2^22 records. `file` is named in errors.
     pub fn new(file: impl Into<String>) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl ReadOptions {
     }
 }
 
-/// What was changed in a column while it was read, at the holder's wish. Private: counts of
+/// Changes that reading made to a column, at the holder's request. Private: counts of
 /// records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Adjusted {

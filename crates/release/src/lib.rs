@@ -1,7 +1,7 @@
 //! What may be released of a table, and what it costs.
 //!
 //! A [`ReleaseRequest`] is a [`Statistic`] with noise of a variance; it has one [`fhaim_dp::Price`],
-//! the same for whoever asks, judges or lists it. A [`MechanismJob`] is what a run is about, [`LadderNeed`]
+//! the same for its users, its judge and its readers. A [`MechanismJob`] is what a run is about, [`LadderNeed`]
 //! the noise that it takes, [`MechanismRun`] its course from batch to batch, [`ReleaseSource`] whatever answers. All of it is public, and none of it knows
 //! a mechanism, a model or a ciphertext.
 #![cfg_attr(test, allow(clippy::unwrap_used))]

@@ -60,7 +60,7 @@ pub struct ExpectedWork {
     pub lone_weighings: f64,
     /// Squares of pages.
     pub squares: f64,
-    /// Columns whose counts are estimated from what was released of them.
+    /// Columns whose counts are estimated from their releases.
     pub columns: f64,
     /// Fits: calibrations,
     pub fit_steps: f64,

@@ -10,7 +10,7 @@ use crate::scheme::ring::{Poly, Ring};
 use crate::table::Combination;
 use std::collections::BTreeMap;
 
-/// Polynomials are combined so many values at a time: sums stay in the first-level cache.
+/// Number of values that are combined per step: sums stay in the first-level cache.
 const STRIP: usize = 512;
 
 /// Of so many distinct sums at most, larger ones are made of smaller ones: what is tried is

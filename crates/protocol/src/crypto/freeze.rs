@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub enum Freeze {
     /// A page could not be decrypted within the noise of a sealed one. Sealed pages always can:
-    /// whoever made this one deviates, and what it may ask by further ones must not be answered.
+    /// a deviating service or holder made this one, and further ones must not be answered.
     Noise,
     /// Someone showed a receipt that this chain does not contain: the store was set back.
     Restored,
@@ -43,7 +43,7 @@ impl Freeze {
         }
     }
 
-    /// What may be said about it to whoever asks.
+    /// The message for anyone who asks.
     pub fn detail(self) -> &'static str {
         match self {
             Self::Noise => {

@@ -1,6 +1,6 @@
 //! What a dataset's chain says, and what may be appended to it next: pure, without a store.
 //!
-//! Whoever keeps a chain (rows of a database, values in memory) reads a [`ChainState`] back from its
+//! The owner of a chain (rows of a database, values in memory) reads a [`ChainState`] back from its
 //! acts and a job's [`Book`] from its releases, asks here what is to be done, appends the [`ChainLink`]
 //! that comes of it by compare and set, and only then answers.
 
