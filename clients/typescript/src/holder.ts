@@ -65,8 +65,8 @@ export class Holder {
   }
 
   prepare(terms: Terms, publicKey: Uint8Array): number {
-    const holder_key = this.ask<string>({ op: "holder-key", terms: terms as never });
-    return this.ask({ op: "prepare", terms: terms as never, holder_key }, publicKey);
+    const upload_key = this.ask<string>({ op: "upload-key", terms: terms as never });
+    return this.ask({ op: "prepare", terms: terms as never, upload_key }, publicKey);
   }
 
   /** Encrypts one object of the upload. */

@@ -51,8 +51,8 @@ const { records } = ask(
   file("table.csv"),
 );
 const { objects } = ask({ op: "plan", terms, records });
-const holder_key = ask({ op: "holder-key", terms });
-ask({ op: "prepare", terms, holder_key }, file("public-key"));
+const upload_key = ask({ op: "upload-key", terms });
+ask({ op: "prepare", terms, upload_key }, file("public-key"));
 mkdirSync(join(folder, "objects"), { recursive: true });
 const started = process.cpuUsage();
 objects.forEach((object, place) => {

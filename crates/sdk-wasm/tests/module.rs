@@ -50,7 +50,7 @@ fn run(module: &str, folder: &Path) {
 }
 
 /// Squares of a noise vector's integers in units of the variance that they should have: that of the
-/// level, or twice that in vector 1, which is the sum of two samples. HolderNoise is at coefficients that
+/// level, or twice that in vector 1, which is the sum of two samples. The noise is at coefficients that
 /// the ladder chooses; the other coefficients are zero.
 fn noise_squares(ladder: &LadderPlan, object: Object, values: &[i128]) -> Vec<f64> {
     let Object::Noise { page, level, index } = object else {
@@ -66,7 +66,7 @@ fn noise_squares(ladder: &LadderPlan, object: Object, values: &[i128]) -> Vec<f6
     squares
 }
 
-/// HolderNoise is drawn afresh: all of it together has its levels' variance, within five standard errors.
+/// Checks that all samples together have the variance of their levels, within five standard errors.
 fn assert_variance(squares: &[f64]) {
     let count = squares.len() as f64;
     let ratio = squares.iter().sum::<f64>() / count;
