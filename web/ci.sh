@@ -44,7 +44,7 @@ step crate clippy --locked --all-targets -- -D warnings
 step ./wasm-toolchain.sh
 step ./wasm.sh
 export FHAIM_WASM="$PWD/public/fhaim.wasm"
-step crate test --locked
+step crate test --locked -- --include-ignored
 step npm run --silent build
 step export_of_a_hospital
 step ./test.sh "${FHAIM_SCREENSHOTS:-}"

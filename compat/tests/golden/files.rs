@@ -57,15 +57,30 @@ fn rewritten<T: Serialize + DeserializeOwned>(name: &str, text: &[u8]) {
     let written = serde_json::to_string(&read).unwrap();
     assert_eq!(written.as_bytes(), text, "{name}");
     refuses_damaged_json::<T>(name, text);
-    refuses_other_versions(text, |text| serde_json::from_slice::<T>(text).is_err());
+    refuses_other_versions(text, |other, version| {
+        let refused = refusal::<T>(name, other);
+        let words = format!("version {version} is not known");
+        assert!(refused.contains(&words), "{name}: {refused}");
+    });
 }
 
-/// Refuses the versions 0, 2 and 255 in JSON that names one.
-pub fn refuses_other_versions(text: &[u8], refuses: impl Fn(&[u8]) -> bool) {
+/// The message of the error with which JSON is refused.
+fn refusal<T: DeserializeOwned>(name: &str, text: &[u8]) -> String {
+    match serde_json::from_slice::<T>(text) {
+        Ok(_) => panic!("{name}: accepted: {}", text.escape_ascii()),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// Changes the version in JSON that names one to 0, 2 and 255: `refused` checks the error for the changed text, and
+/// gets the changed version with it.
+pub fn refuses_other_versions(text: &[u8], refused: impl Fn(&[u8], u8)) {
     let text = std::str::from_utf8(text).unwrap();
-    for other in [0, 2, 255] {
-        let other = text.replace(r#""version":1,"#, &format!(r#""version":{other},"#));
-        assert!(other == text || refuses(other.as_bytes()), "{other}");
+    for version in [0, 2, 255] {
+        let other = text.replace(r#""version":1,"#, &format!(r#""version":{version},"#));
+        if other != text {
+            refused(other.as_bytes(), version);
+        }
     }
 }
 
@@ -74,9 +89,13 @@ pub fn refuses_other_versions(text: &[u8], refuses: impl Fn(&[u8]) -> bool) {
 pub fn refuses_damaged_json<T: Serialize + DeserializeOwned>(name: &str, text: &[u8]) {
     let read = |bytes: &[u8]| serde_json::from_slice::<T>(bytes);
     for length in 0..text.len() {
-        assert!(read(&text[..length]).is_err(), "{name}: {length} bytes");
+        let refused = refusal::<T>(name, &text[..length]);
+        let expected = refused.starts_with("EOF while parsing");
+        assert!(expected, "{name}: {length} bytes: {refused}");
     }
-    assert!(read(&[text, b"0"].concat()).is_err(), "{name}: extended");
+    let refused = refusal::<T>(name, &[text, b"0"].concat());
+    let expected = refused.starts_with("trailing characters");
+    assert!(expected, "{name}: extended: {refused}");
     for bit in 0..8 * text.len() {
         if let Ok(other) = read(&flipped(text, bit)) {
             let written = serde_json::to_vec(&other).unwrap();
@@ -86,11 +105,13 @@ pub fn refuses_damaged_json<T: Serialize + DeserializeOwned>(name: &str, text: &
     }
 }
 
-/// Whether a field that the format does not have is refused.
+/// A field that the format does not have is refused by its name.
 pub fn refuses_unknown_fields<T: DeserializeOwned>(name: &str) {
     let text = String::from_utf8(stored(name)).unwrap();
     let surplus = text.replacen('{', r#"{"surplus":1,"#, 1);
-    assert!(serde_json::from_str::<T>(&surplus).is_err(), "{name}");
+    let refused = refusal::<T>(name, surplus.as_bytes());
+    let expected = refused.contains("unknown field `surplus`");
+    assert!(expected, "{name}: {refused}");
 }
 
 /// The bytes with one bit flipped.

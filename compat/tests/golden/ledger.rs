@@ -45,5 +45,7 @@ fn a_ledger_is_debited_again_as_it_was() {
     let cost = serde_json::to_string(&entry.rho).unwrap();
     assert!(text.contains(&cost));
     let cheaper = text.replacen(&cost, "\"1\"", 1);
-    assert!(serde_json::from_str::<Ledger>(&cheaper).is_err());
+    let refused = serde_json::from_str::<Ledger>(&cheaper).unwrap_err();
+    let broken = fhaim_dp::Error::BrokenLedger.to_string();
+    assert!(refused.to_string().starts_with(&broken), "{refused}");
 }

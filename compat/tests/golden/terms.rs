@@ -214,14 +214,26 @@ fn terms_that_name_a_parameter_set_are_written_as_they_were_read() {
     assert_eq!(named.plan().unwrap().core.set, STANDARD);
     json(name, &named);
     let text = String::from_utf8(stored(name)).unwrap();
-    for (from, to) in [
-        (r#","parameter_set":2"#, ""),
-        (r#""parameter_set":2"#, r#""parameter_set":3"#),
-        (r#""parameter_set":2"#, r#""parameter_set":99"#),
+    for (from, to, reason) in [
+        (r#","parameter_set":2"#, "", "these terms name none"),
+        (
+            r#""parameter_set":2"#,
+            r#""parameter_set":3"#,
+            "this set does not fit these terms",
+        ),
+        (
+            r#""parameter_set":2"#,
+            r#""parameter_set":99"#,
+            "there is no such set",
+        ),
     ] {
         let other = text.replacen(from, to, 1);
         assert_ne!(other, text);
         let other: Terms = serde_json::from_str(&other).unwrap();
-        assert!(other.plan().is_err() && other.plan_core().is_err(), "{to}");
+        let refusals = [other.plan().unwrap_err(), other.plan_core().unwrap_err()];
+        for refused in refusals.map(|error| error.to_string()) {
+            let words = format!("parameter_set: {reason}");
+            assert!(refused.contains(&words), "{to}: {refused}");
+        }
     }
 }

@@ -142,12 +142,20 @@ fn other_versions_of_a_holders_files_are_refused() {
     for name in ["upload.journal", "upload.key.journal", "upload.ladder"] {
         let text = stored(name);
         assert!(text.starts_with(br#"{"version":1,"#), "{name}");
-        refuses_other_versions(&text, |other| {
+        refuses_other_versions(&text, |other, version| {
             std::fs::write(&path, other).unwrap();
-            match name {
-                "upload.ladder" => KeptLadder::read(&path, DATASET).is_err(),
-                _ => Journal::open(&path, DATASET, Digest::of(b"table")).is_err(),
-            }
+            let (refused, words) = match name {
+                // An error of this file does not quote it.
+                "upload.ladder" => (
+                    KeptLadder::read(&path, DATASET).unwrap_err(),
+                    "not a ladder key of version 1".to_owned(),
+                ),
+                _ => (
+                    Journal::open(&path, DATASET, Digest::of(b"table")).unwrap_err(),
+                    format!("version {version} is not known"),
+                ),
+            };
+            assert!(refused.to_string().contains(&words), "{name}: {refused}");
         });
     }
 }

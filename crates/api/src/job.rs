@@ -35,7 +35,7 @@ impl JobState {
 /// What a job is doing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct JobProgress {
-    /// The phase, in the words of the mechanism: `1-ways`, `probe`, `fit` and the like.
+    /// Description of the current phase, such as `Choosing pairs` or `Fitting the model`.
     pub phase: String,
     /// The current batch, counted from 1; the last fit counts as one.
     pub round: usize,

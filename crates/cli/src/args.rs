@@ -9,15 +9,10 @@ use crate::evaluate::{EVALUATE_EXAMPLES, EvaluateArguments};
 use crate::flags::{VERSION, with_mechanisms};
 use crate::generate::args::{GenerateArguments, LOCAL_EXAMPLES, RUN_EXAMPLES};
 use crate::randomness::{Drawing, Randomness};
-use crate::remote::args::{
-    AccountCommand, DatasetCommand, JobCommand, LEDGER_EXAMPLES, ShowArguments,
-};
-use crate::remote::job::{DOWNLOAD_EXAMPLES, DownloadArguments};
-use crate::remote::link::LinkCommand;
-use crate::remote::verify::{VERIFY_EXAMPLES, VerifyArguments};
 use crate::sample::{SAMPLE_EXAMPLES, SampleArguments};
 use crate::schema::SchemaCommand;
-use crate::serve::{AdminCommand, ServeCommand, UP_EXAMPLES, UpArguments};
+#[cfg(feature = "server")]
+use crate::server::ServerCommand;
 use crate::shell::ShellCommand;
 
 const EXIT_CODES: &str = "Exit code 0 is success, 2 a request that cannot be carried out as it stands, 1 any other failure.";
@@ -61,36 +56,9 @@ pub enum Command<R: Randomness> {
     /// Measure encrypted computation on your own table and machine
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArguments),
-    /// Run all services in this process, with one data folder
-    #[command(after_help = UP_EXAMPLES)]
-    Up(UpArguments),
-    /// Run one service with its own configuration
-    #[command(subcommand)]
-    Serve(ServeCommand),
-    /// Back up and restore services, and manage accounts, jobs and frozen datasets
-    #[command(subcommand)]
-    Admin(AdminCommand),
-    /// Sign in or out, and manage your account
-    #[command(subcommand)]
-    Account(AccountCommand),
-    /// Create, upload, list, show, sign, rename or delete datasets
-    #[command(subcommand)]
-    Dataset(DatasetCommand<R>),
-    /// Run, watch, list, show, note, cancel or retry jobs
-    #[command(subcommand)]
-    Job(JobCommand),
-    /// Download a synthetic table of a finished job
-    #[command(after_help = DOWNLOAD_EXAMPLES)]
-    Download(DownloadArguments),
-    /// Make, list, show or revoke links to results for other accounts
-    #[command(subcommand)]
-    Link(LinkCommand),
-    /// Print the privacy ledger of a dataset
-    #[command(after_help = LEDGER_EXAMPLES)]
-    Ledger(ShowArguments),
-    /// Compare every released integer with your table and its noise
-    #[command(after_help = VERIFY_EXAMPLES)]
-    Verify(VerifyArguments),
+    #[cfg(feature = "server")]
+    #[command(flatten)]
+    Server(ServerCommand<R>),
     /// Print completions for a shell, or write manual pages
     #[command(subcommand, hide = true)]
     Shell(ShellCommand),
@@ -115,15 +83,22 @@ pub fn command<R: Randomness>() -> clap::Command {
     let command = Arguments::<R>::command();
     let mut groups = String::new();
     for (title, names) in GROUPS {
-        groups.push_str(&format!("{title}:\n"));
-        for name in names {
-            let about = command
-                .find_subcommand(name)
-                .and_then(clap::Command::get_about);
-            let about = about.map(ToString::to_string).unwrap_or_default();
-            groups.push_str(&format!("  {name:<9} {about}\n"));
+        // A program without the feature `server` lacks some commands.
+        let found = names
+            .iter()
+            .filter_map(|name| command.find_subcommand(name));
+        let lines: String = found
+            .map(|found| {
+                let about = found
+                    .get_about()
+                    .map(ToString::to_string)
+                    .unwrap_or_default();
+                format!("  {:<9} {about}\n", found.get_name())
+            })
+            .collect();
+        if !lines.is_empty() {
+            groups.push_str(&format!("{title}:\n{lines}\n"));
         }
-        groups.push('\n');
     }
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}{{after-help}}"

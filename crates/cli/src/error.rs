@@ -82,6 +82,7 @@ pub enum Error {
         advice: String,
     },
     /// A service refuses, or cannot be reached.
+    #[cfg(feature = "server")]
     #[error(transparent)]
     Remote(#[from] fhaim_sdk::Error),
     /// A job did not end well.
@@ -104,6 +105,7 @@ impl Error {
         match self {
             Self::Table(error) => table_way_out(error),
             Self::Mechanism(_) | Self::Protocol(_) => Refused::by(self).and_then(Refused::way_out),
+            #[cfg(feature = "server")]
             Self::Remote(fhaim_sdk::Error::SignedOut) => Some("`fhaim account login` signs in"),
             _ => None,
         }
@@ -130,6 +132,7 @@ impl Error {
                 ..
             })) => 2,
             Self::Files(error) => error.exit_code(),
+            #[cfg(feature = "server")]
             Self::Remote(error) => remote_exit_code(error),
             Self::Model(_)
             | Self::Job(_)
@@ -154,6 +157,7 @@ impl From<fhaim_draft::Error> for Error {
     }
 }
 
+#[cfg(feature = "server")]
 impl From<fhaim_platform::Failure> for Error {
     fn from(failure: fhaim_platform::Failure) -> Self {
         Self::Service(failure.to_string())
@@ -161,6 +165,7 @@ impl From<fhaim_platform::Failure> for Error {
 }
 
 /// What a service refuses for the request's own sake is the request's fault.
+#[cfg(feature = "server")]
 fn remote_exit_code(error: &fhaim_sdk::Error) -> u8 {
     use fhaim_sdk::Error as E;
     match error {

@@ -5,8 +5,11 @@
 //! research program `fhaim-lab` uses as well.
 //!
 //! Results go to files and, with `--json`, to standard output; progress and remarks to standard
-//! error. Exit code 0 is success, 2 a request that cannot be carried out as it stands (arguments,
+//! error. The feature `server`, which is on by default, adds the services and the commands that work with them. Exit code 0 is success, 2 a request that cannot be carried out as it stands (arguments,
 //! schema, table, size), 1 any other failure.
+
+// Some functions are called only by commands that work with a server.
+#![cfg_attr(not(feature = "server"), allow(dead_code))]
 
 mod adult;
 mod align;
@@ -25,15 +28,21 @@ mod flags;
 mod generate;
 mod held;
 mod holders;
+#[cfg(feature = "server")]
 pub mod in_process;
 mod input;
 mod kept_releases;
 mod output;
 mod randomness;
+#[cfg(feature = "server")]
 mod remote;
 mod sample;
 mod schema;
+#[cfg(feature = "server")]
 mod serve;
+#[cfg(feature = "server")]
+mod server;
+#[cfg(feature = "server")]
 pub mod shared;
 mod shell;
 mod size;
@@ -119,9 +128,7 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Align(arguments) => align::run(arguments, &progress),
         Command::Bench(arguments) => bench::run(arguments, &progress),
         Command::Shell(command) => shell::run(command, args::command::<R>()),
-        Command::Up(arguments) => serve::up(arguments),
-        Command::Serve(command) => serve::serve(command),
-        Command::Admin(command) => serve::admin(command),
-        command => remote::run(command, &progress),
+        #[cfg(feature = "server")]
+        Command::Server(command) => command.run(&progress),
     }
 }

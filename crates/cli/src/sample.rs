@@ -7,9 +7,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::{io::Write, sync::Arc};
 
+use fhaim_domain::parse_conditions;
 use fhaim_domain::{Schema, WriteOptions, counted};
 use fhaim_files::{progress::Progress, shown_path};
-use fhaim_generation::parse_conditions;
 use fhaim_synth::{FittedModel, ModelError, load_model};
 
 use crate::{

@@ -106,16 +106,12 @@ fn broken_tables_are_refused() {
         let error = infer(csv, &options()).unwrap_err();
         assert!(error.contains(words), "{error}");
     }
-    assert!(
-        infer(
-            "a\n1\n",
-            &InferOptions {
-                leave_out: vec!["a".to_owned()],
-                ..options()
-            }
-        )
-        .is_err()
-    );
+    let options = InferOptions {
+        leave_out: vec!["a".to_owned()],
+        ..options()
+    };
+    let error = infer("a\n1\n", &options).unwrap_err();
+    assert!(error.contains("the header has 0 columns"), "{error}");
 }
 
 proptest! {

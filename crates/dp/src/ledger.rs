@@ -485,17 +485,23 @@ mod tests {
         let text = serde_json::to_string(&ledger).unwrap();
         assert_eq!(serde_json::from_str::<Ledger>(&text).unwrap(), ledger);
 
+        let refused = |value: serde_json::Value| {
+            let error = serde_json::from_value::<Ledger>(value).unwrap_err();
+            error.to_string()
+        };
+        let broken = Error::BrokenLedger.to_string();
         let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
         value["budget"] = "1".into();
-        assert!(serde_json::from_value::<Ledger>(value).is_err());
+        let over = refused(value);
+        assert!(over.starts_with("release 1 costs rho = "), "{over}");
         let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
         value["entries"][1]["rho"] = "1".into();
-        assert!(serde_json::from_value::<Ledger>(value).is_err());
+        assert_eq!(refused(value), broken);
         let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
         value["entries"][1] = value["entries"][0].clone();
-        assert!(serde_json::from_value::<Ledger>(value).is_err());
+        assert_eq!(refused(value), broken);
         let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
         value["entries"][0]["digest"] = "zz".into();
-        assert!(serde_json::from_value::<Ledger>(value).is_err());
+        assert_eq!(refused(value), "a digest is 64 hex digits");
     }
 }

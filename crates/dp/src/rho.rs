@@ -196,7 +196,12 @@ mod tests {
         let text = serde_json::to_string(&rho).unwrap();
         assert_eq!(text, format!("\"{}\"", rho.0));
         assert_eq!(serde_json::from_str::<Rho>(&text).unwrap(), rho);
-        assert!(serde_json::from_str::<Rho>("\"-1\"").is_err());
-        assert!(serde_json::from_str::<Rho>("\"0.5\"").is_err());
+        for text in ["\"-1\"", "\"0.5\""] {
+            let refused = serde_json::from_str::<Rho>(text).unwrap_err().to_string();
+            assert!(
+                refused.starts_with(&Error::ParseRho.to_string()),
+                "{refused}"
+            );
+        }
     }
 }

@@ -216,6 +216,7 @@ mod tests {
         assert_eq!(price(16, 1), Rho::ratio_up(1, 128));
         assert!(price(16, 2).unwrap() > Rho::ratio_up(1, 128).unwrap());
         assert!(price(16, 10).unwrap().to_f64() < 1.0 / 128.0 + 1e-12);
-        assert!(NoiseShares::new(0, 1).is_err() && NoiseShares::new(1, 0).is_err());
+        assert_eq!(NoiseShares::new(0, 1), Err(Error::NoNoise(0)));
+        assert_eq!(NoiseShares::new(1, 0), Err(Error::NoNoise(0)));
     }
 }

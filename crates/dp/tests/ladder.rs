@@ -54,13 +54,26 @@ fn a_plan_is_bounded_and_survives_storage() {
     let size = |levels, positions| Err(Error::LadderSize { levels, positions });
     assert_eq!(LadderPlan::new(1, 4u64.pow(27)), size(28, 1));
     assert_eq!(LadderPlan::new(usize::MAX, 1), size(1, usize::MAX));
-    for text in [
-        r#"{"positions":1,"levels":28}"#,
-        r#"{"positions":1,"levels":0}"#,
-        r#"{"positions":1099511627776,"levels":1}"#,
-        r#"{"positions":1,"levels":1,"form":"dense"}"#,
+    for (text, words) in [
+        (
+            r#"{"positions":1,"levels":28}"#,
+            "a noise ladder of 28 levels and 1 positions",
+        ),
+        (
+            r#"{"positions":1,"levels":0}"#,
+            "a noise ladder of 0 levels and 1 positions",
+        ),
+        (
+            r#"{"positions":1099511627776,"levels":1}"#,
+            "a noise ladder of 1 levels and 1099511627776 positions",
+        ),
+        (
+            r#"{"positions":1,"levels":1,"form":"dense"}"#,
+            "unknown field `form`",
+        ),
     ] {
-        assert!(serde_json::from_str::<LadderPlan>(text).is_err(), "{text}");
+        let refused = serde_json::from_str::<LadderPlan>(text).unwrap_err();
+        assert!(refused.to_string().starts_with(words), "{text}: {refused}");
     }
 }
 
@@ -115,13 +128,20 @@ fn a_stored_allocator_cannot_be_made_to_repeat_positions() {
     let value = serde_json::to_value(&allocator).unwrap();
     let stored: Allocator = serde_json::from_value(value.clone()).unwrap();
     assert_eq!(stored, allocator);
-    for (field, forged) in [("first", 0), ("cells", 200), ("number", 1)] {
+    let exhausted = Error::LadderExhausted {
+        number: 2,
+        cells: 200,
+        left: 90,
+    };
+    for (field, forged, error) in [
+        ("first", 0, Error::Conflict(2)),
+        ("cells", 200, exhausted),
+        ("number", 1, Error::Conflict(1)),
+    ] {
         let mut value = value.clone();
         value["served"][1][field] = forged.into();
-        assert!(
-            serde_json::from_value::<Allocator>(value).is_err(),
-            "{field}"
-        );
+        let refused = serde_json::from_value::<Allocator>(value).unwrap_err();
+        assert_eq!(refused.to_string(), error.to_string(), "{field}");
     }
 }
 

@@ -495,6 +495,7 @@ mod tests {
         assert!(ask(address).await.unwrap().ends_with("well"));
         stopper.stop();
         serving.await.unwrap();
-        assert!(ask(address).await.is_err());
+        let refused = ask(address).await.unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
     }
 }

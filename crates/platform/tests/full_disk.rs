@@ -116,17 +116,14 @@ async fn readiness_asked_often_writes_seldom() {
 struct Small(PathBuf);
 
 impl Small {
-    /// Nothing where this may not be had.
-    fn mount(folder: &Path) -> Option<Self> {
+    fn mount(folder: &Path) -> Self {
         let mounted = Command::new("mount")
             .args(["-t", "tmpfs", "-o", "size=16m", "tmpfs"])
             .arg(folder)
-            .output();
-        if mounted.is_ok_and(|done| done.status.success()) {
-            return Some(Self(folder.to_owned()));
-        }
-        eprintln!("skipped: file systems cannot be mounted here");
-        None
+            .output()
+            .unwrap();
+        assert!(mounted.status.success(), "this user may mount file systems");
+        Self(folder.to_owned())
     }
 
     fn ballast(&self) -> PathBuf {
@@ -153,11 +150,10 @@ impl Drop for Small {
 }
 
 #[tokio::test]
+#[ignore = "needs mount"]
 async fn a_full_disk_is_said_and_got_over() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(small) = Small::mount(folder.path()) else {
-        return;
-    };
+    let small = Small::mount(folder.path());
     let config = in_folder(folder.path());
     let base = Base::open(Service::Crypto, &config, &[TASKS], &[])
         .await

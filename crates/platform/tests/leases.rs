@@ -7,27 +7,21 @@ mod common;
 use common::{TASKS, queue};
 use fhaim_kit::config::{postgres, sqlite};
 use fhaim_platform::config::Database;
-use fhaim_platform::lease::{Lease, Tasks};
+use fhaim_platform::lease::{Lease, Lost, Tasks};
 use fhaim_platform::store::Store;
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// What the clock of a worker's machine is off.
 const HOUR: i64 = 3_600_000;
 
 struct Table {
     store: Store,
-    _folder: TempDir,
 }
 
 impl Table {
-    async fn new(database: Option<Database>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let database = database.unwrap_or_else(|| sqlite(folder.path()));
-        let store = Store::open(&database, &[TASKS]).await.unwrap();
+    async fn new(database: &Database) -> Self {
         Self {
-            store,
-            _folder: folder,
+            store: Store::open(database, &[TASKS]).await.unwrap(),
         }
     }
 
@@ -58,37 +52,42 @@ async fn look(tasks: &Tasks, patience: Duration) -> Option<Lease> {
     None
 }
 
-/// Databases to test over.
-async fn databases() -> Vec<Option<Database>> {
-    let mut databases = vec![None];
-    if let Some(database) = postgres().await {
-        databases.push(Some(database));
+/// A task stays with a worker that renews it, and passes to another when the first is killed, whatever the first
+/// one's clock says.
+async fn check_task_has_one_worker(table: &Table, clock_error: i64) {
+    queue(&table.store, "a").await;
+    let (first, second) = (table.process(), table.process());
+    let lease = first.take(&[]).await.unwrap().unwrap();
+    for _ in 0..8 {
+        table.skew(clock_error).await;
+        assert_eq!(second.take(&[]).await.unwrap(), None);
+        tokio::time::sleep(first.renewal()).await;
+        assert_eq!(first.renew(&lease).await.unwrap(), Ok(()));
     }
-    databases
+    table.skew(clock_error).await;
+    let taken = look(&second, Duration::from_secs(20)).await;
+    let taken = taken.expect("the second worker takes the task");
+    assert_eq!((taken.id.as_str(), taken.attempt), ("a", 2));
+    assert_eq!(first.renew(&lease).await.unwrap(), Err(Lost));
+    assert_eq!(second.renew(&taken).await.unwrap(), Ok(()));
 }
 
 #[tokio::test]
-async fn a_clock_off_by_an_hour_neither_hangs_a_task_nor_shares_it() {
-    for by in [HOUR, -HOUR] {
-        for database in databases().await {
-            let table = Table::new(database).await;
-            queue(&table.store, "a").await;
-            let (first, second) = (table.process(), table.process());
-            let lease = first.take(&[]).await.unwrap().unwrap();
-            // As long as the first worker renews, nobody else gets the task.
-            for _ in 0..8 {
-                table.skew(by).await;
-                assert_eq!(second.take(&[]).await.unwrap(), None, "{by}");
-                tokio::time::sleep(first.renewal()).await;
-                assert_eq!(first.renew(&lease).await.unwrap(), Ok(()), "{by}");
-            }
-            // When it is killed, another does.
-            table.skew(by).await;
-            let taken = look(&second, Duration::from_secs(20)).await;
-            let taken = taken.unwrap_or_else(|| panic!("{by}: the task hangs"));
-            assert_eq!((taken.id.as_str(), taken.attempt), ("a", 2));
-            assert!(first.renew(&lease).await.unwrap().is_err());
-            assert!(second.renew(&taken).await.unwrap().is_ok());
-        }
+async fn task_has_one_worker_when_a_clock_is_an_hour_ahead() {
+    let folder = tempfile::tempdir().unwrap();
+    check_task_has_one_worker(&Table::new(&sqlite(folder.path())).await, HOUR).await;
+}
+
+#[tokio::test]
+async fn task_has_one_worker_when_a_clock_is_an_hour_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    check_task_has_one_worker(&Table::new(&sqlite(folder.path())).await, -HOUR).await;
+}
+
+#[tokio::test]
+#[ignore = "needs FHAIM_TEST_POSTGRES"]
+async fn task_has_one_worker_when_a_clock_is_wrong_on_postgres() {
+    for clock_error in [HOUR, -HOUR] {
+        check_task_has_one_worker(&Table::new(&postgres().await).await, clock_error).await;
     }
 }

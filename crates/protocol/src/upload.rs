@@ -300,13 +300,19 @@ mod tests {
     fn plans_survive_json_and_impossible_ones_do_not() {
         let json = serde_json::to_string(&plan()).unwrap();
         assert_eq!(serde_json::from_str::<UploadPlan>(&json).unwrap(), plan());
-        for (from, to) in [
-            ("\"stride\":8192", "\"stride\":77"),
-            ("\"levels\":4", "\"levels\":0"),
-            ("\"own-key\"", "\"public-key\""),
+        for (from, to, words) in [
+            ("\"stride\":8192", "\"stride\":77", "malformed layout"),
+            ("\"levels\":4", "\"levels\":0", "a noise ladder of 0 levels"),
+            (
+                "\"own-key\"",
+                "\"public-key\"",
+                "unknown variant `public-key`",
+            ),
         ] {
             assert!(json.contains(from), "{json}");
-            assert!(serde_json::from_str::<UploadPlan>(&json.replace(from, to)).is_err());
+            let changed = json.replace(from, to);
+            let refused = serde_json::from_str::<UploadPlan>(&changed).unwrap_err();
+            assert!(refused.to_string().starts_with(words), "{refused}");
         }
     }
 

@@ -328,6 +328,7 @@ fn scores(first: u32) -> Vec<ReleaseRequest> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn batch_is_released_as_in_the_clear() {
     for (set, count, roster) in [
         (STANDARD, 2, Roster::None),

@@ -1,5 +1,4 @@
-//! Every cell of every pair of the published tables, encrypted under a holder's own key, where
-//! FHAIM_DATA_DIR has the tables.
+//! Every cell of every pair of the published tables, encrypted under a holder's own key.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
@@ -21,11 +20,10 @@ fn table(dir: &Path, name: &str) -> Table {
 
 /// [`compute`] decrypts every page and compares each cell with its count in the clear.
 #[test]
+#[ignore = "needs FHAIM_DATA_DIR"]
 fn every_pair_of_the_published_tables_is_counted_exactly() {
-    let Some(dir) = env::var_os("FHAIM_DATA_DIR") else {
-        eprintln!("skipped: FHAIM_DATA_DIR is not set");
-        return;
-    };
+    let dir = env::var_os("FHAIM_DATA_DIR")
+        .expect("FHAIM_DATA_DIR names the folder of the published tables");
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     for (name, cells) in [
         ("breast-cancer", 1_278),

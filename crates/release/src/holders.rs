@@ -154,7 +154,9 @@ mod tests {
         assert_eq!(read, two.with_columns(vec![0, 1, 1]).unwrap());
         assert_eq!(serde_json::to_string(&read).unwrap(), json);
         let bad = json.replace("[0,1,1]", "[0,0,0]");
-        assert!(serde_json::from_str::<Holders>(&bad).is_err());
+        let refused = serde_json::from_str::<Holders>(&bad).unwrap_err();
+        let owners = Error::Owners(2).to_string();
+        assert!(refused.to_string().starts_with(&owners), "{refused}");
     }
 
     #[test]

@@ -1,62 +1,57 @@
-//! What a mechanism is about when it asks: a label of its own choosing.
+//! The phases of a run: why a mechanism asks for statistics.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// A part of a run. Mechanisms name theirs as they like; what several of them have is named here.
+/// A phase of a run. A mechanism defines its own; those that several mechanisms have are defined here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Phase {
-    /// The word that ledgers have.
+    /// Identifier in ledgers: lower case, with hyphens. It never changes.
     word: &'static str,
-    /// The word that people read.
-    label: &'static str,
-    /// Which of several phases of that word it is, counted from 1.
+    /// Distinguishes phases with the same word, counted from 1.
     number: Option<u8>,
+    /// Description for users.
+    label: &'static str,
 }
 
 impl Phase {
-    /// The total and the 1-ways are asked for.
-    pub const ONE_WAYS: Self = Self {
-        label: "1-ways",
-        ..Self::new("one-ways")
-    };
-    /// The scores of all candidates are asked for.
-    pub const SELECT: Self = Self::new("select");
-    /// The marginal that was selected is asked for.
-    pub const MEASURE: Self = Self::new("measure");
-    /// Nothing more is asked for: the last fit.
-    pub const FIT: Self = Self::new("fit");
+    /// The total and the marginal of each column.
+    pub const ONE_WAYS: Self = Self::new("one-ways", "Counting values of each column");
+    /// Scores of all candidates.
+    pub const SELECT: Self = Self::new("select", "Choosing the next pair");
+    /// The selected marginal.
+    pub const MEASURE: Self = Self::new("measure", "Measuring the chosen pair");
+    /// The last fit, after the last release.
+    pub const FIT: Self = Self::new("fit", "Fitting the model");
 
-    /// A phase by its word: lower case, hyphens between, the same for good, since ledgers keep it.
-    pub const fn new(word: &'static str) -> Self {
+    /// A phase with the given identifier in ledgers and description for users.
+    pub const fn new(word: &'static str, label: &'static str) -> Self {
         Self {
             word,
-            label: word,
             number: None,
+            label,
         }
     }
 
-    /// One of several phases of the same word.
-    pub const fn numbered(word: &'static str, number: u8) -> Self {
+    /// One of several phases with the same word.
+    pub const fn numbered(word: &'static str, number: u8, label: &'static str) -> Self {
         Self {
+            word,
             number: Some(number),
-            ..Self::new(word)
+            label,
         }
     }
 }
 
+/// The description for users.
 impl fmt::Display for Phase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.label)?;
-        match self.number {
-            Some(number) => write!(f, " {number}"),
-            None => Ok(()),
-        }
+        f.write_str(self.label)
     }
 }
 
-/// In JSON its word, `"probe"`; a numbered one has its number beside it, `{"stage": 1}`.
+/// In JSON, the word, `"probe"`, or the word and the number, `{"stage": 1}`.
 impl Serialize for Phase {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.number {
@@ -71,19 +66,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ledgers_and_people_read_phases_as_they_always_did() {
+    fn ledgers_have_words_and_users_see_labels() {
         let written = |phase: Phase| {
             let json = serde_json::to_string(&phase).unwrap();
             format!("{json} {phase}")
         };
-        assert_eq!(written(Phase::ONE_WAYS), r#""one-ways" 1-ways"#);
-        assert_eq!(written(Phase::SELECT), r#""select" select"#);
-        assert_eq!(written(Phase::MEASURE), r#""measure" measure"#);
-        assert_eq!(written(Phase::FIT), r#""fit" fit"#);
-        assert_eq!(written(Phase::new("probe")), r#""probe" probe"#);
         assert_eq!(
-            written(Phase::numbered("stage", 2)),
-            r#"{"stage":2} stage 2"#
+            written(Phase::ONE_WAYS),
+            r#""one-ways" Counting values of each column"#
+        );
+        assert_eq!(
+            written(Phase::numbered("stage", 2, "Measuring more pairs")),
+            r#"{"stage":2} Measuring more pairs"#
         );
     }
 }

@@ -85,25 +85,29 @@ fn what_is_wrong_is_said_with_its_place() {
     );
     let error = read(&mut session, "colour,size\nred,11\n").unwrap_err();
     assert!(error.contains("row 1") && error.contains("size"), "{error}");
-    for request in [
-        json!({}),
-        json!({"op": "none"}),
-        json!({"op": "encrypt", "object": "x"}),
+    for (request, reason) in [
+        (json!({}), "missing field `op`"),
+        (json!({"op": "none"}), "unknown variant `none`"),
+        (
+            json!({"op": "encrypt", "object": "x"}),
+            "not a name of an object",
+        ),
     ] {
-        assert!(ask(&mut session, &request, b"").is_err(), "{request}");
+        let error = ask(&mut session, &request, b"").unwrap_err();
+        let expected = error.starts_with("not a request: ") && error.contains(reason);
+        assert!(expected, "{request}: {error}");
     }
     // Nothing to encrypt yet, and then no key.
     let encrypt = json!({"op": "encrypt", "object": "column/0/0"});
-    assert!(ask(&mut session, &encrypt, b"").is_err());
+    let error = ask(&mut session, &encrypt, b"").unwrap_err();
+    assert!(error.contains("there is no table"), "{error}");
     read(&mut session, TABLE).unwrap();
-    assert!(
-        ask(&mut session, &encrypt, b"")
-            .unwrap_err()
-            .contains("key")
-    );
+    let error = ask(&mut session, &encrypt, b"").unwrap_err();
+    assert!(error.contains("there is no key"), "{error}");
     let key = upload_key(&terms());
     let prepare = json!({"op": "prepare", "terms": terms(), "upload_key": key});
-    assert!(ask(&mut session, &prepare, b"no key").is_err());
+    let error = ask(&mut session, &prepare, b"no key").unwrap_err();
+    assert!(error.contains("malformed encoded object"), "{error}");
 }
 
 #[test]
@@ -248,7 +252,8 @@ fn a_rehearsal_encrypts_as_many_objects_as_it_says() {
         assert_eq!(answer, encrypted, "{parameter_set}, {objects}");
     }
     let request = json!({"op": "rehearse", "parameter_set": 9, "objects": 1});
-    assert!(ask(&mut session, &request, b"").is_err());
+    let error = ask(&mut session, &request, b"").unwrap_err();
+    assert!(error.contains("there is no such parameter set"), "{error}");
 }
 
 /// Under a key that one session drew and another was given, as the page's workers are.
@@ -266,7 +271,8 @@ fn objects_decrypt_to_the_one_hot_columns() {
     assert!(planned["sigmas"][0].as_f64().unwrap() > 0.0);
     assert_eq!(planned["objects"][0], "keys");
     let mut prepare = json!({"op": "prepare", "terms": terms});
-    assert!(ask(&mut session, &prepare, &public).is_err());
+    let refused = ask(&mut session, &prepare, &public).unwrap_err();
+    assert!(refused.contains("missing field `upload_key`"), "{refused}");
     // An error does not quote the key.
     prepare["upload_key"] = json!("zz".repeat(32));
     let refused = ask(&mut session, &prepare, &public).unwrap_err();
@@ -304,7 +310,11 @@ fn objects_decrypt_to_the_one_hot_columns() {
     assert_eq!(5 + noise, planned["objects"].as_array().unwrap().len());
     assert_eq!(json!(sent), planned["bytes"]);
     let outside = json!({"op": "encrypt", "object": "column/4/0"});
-    assert!(ask(&mut session, &outside, b"").is_err());
+    let refused = ask(&mut session, &outside, b"").unwrap_err();
+    assert!(
+        refused.contains("the upload has no such object"),
+        "{refused}"
+    );
 }
 
 #[test]
@@ -336,7 +346,8 @@ fn assert_upload_refused(terms: &Terms, reasons: &[&str]) {
         assert!(all, "{refused}");
     }
     let encrypt = json!({"op": "encrypt", "object": "column/0/0"});
-    assert!(ask(&mut session, &encrypt, b"").is_err());
+    let refused = ask(&mut session, &encrypt, b"").unwrap_err();
+    assert!(refused.contains("there is no key"), "{refused}");
 }
 
 #[test]

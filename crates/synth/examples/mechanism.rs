@@ -121,7 +121,7 @@ struct CountsRun {
     steps: usize,
 }
 
-const COUNT: Phase = Phase::new("count");
+const COUNT: Phase = Phase::new("count", "Counting every cell");
 
 impl Machine for CountsRun {
     type Outcome = RunOutcome;

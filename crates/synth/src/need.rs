@@ -154,8 +154,17 @@ mod tests {
 
     #[test]
     fn what_runs_in_the_clear_only_needs_nothing_and_is_refused() {
-        assert!(Mechanisms.squares(choice("aim")).is_err());
-        assert!(Mechanisms.squares(choice("nothing")).is_err());
+        let refused = |mechanism| {
+            let refusal = Mechanisms.squares(choice(mechanism)).unwrap_err();
+            refusal.to_string()
+        };
+        let aim = "aim reads exact marginals: it runs in the clear only";
+        assert_eq!(refused("aim"), aim);
+        let unknown = refused("nothing");
+        assert!(
+            unknown.starts_with("unknown mechanism \"nothing\""),
+            "{unknown}"
+        );
         assert!(!Mechanisms.squares(choice("one-ways")).unwrap());
     }
 

@@ -152,11 +152,10 @@ fn every_mechanism_gives_digits_beside_the_coarse_values_that_have_them() {
 
 /// The measure of docs/BENCHMARKS.md: adult as it is drafted, on the values themselves.
 #[test]
+#[ignore = "needs FHAIM_DATA_DIR"]
 fn adult_as_drafted_comes_out_right() {
-    let Some(folder) = std::env::var_os("FHAIM_DATA_DIR") else {
-        eprintln!("skipped: FHAIM_DATA_DIR is not set");
-        return;
-    };
+    let folder = std::env::var_os("FHAIM_DATA_DIR")
+        .expect("FHAIM_DATA_DIR names the folder of the published tables");
     let csv = std::fs::read(Path::new(&folder).join("adult.csv")).unwrap();
     let options = InferOptions::new("adult.csv", "adult");
     let schema = infer_schema(&csv[..], &options).unwrap().schema;

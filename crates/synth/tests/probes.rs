@@ -115,18 +115,27 @@ fn phases(outcome: &RunOutcome) -> Vec<String> {
     phases
 }
 
+const ONE_WAYS: &str = "Counting values of each column";
+const LOOK: &str = "Finding relationships";
+const PROBE: &str = "Choosing pairs";
+const FIRST_STAGE: &str = "Measuring the strongest pairs";
+const SECOND_STAGE: &str = "Measuring the pairs that the model explains worst";
+
 #[test]
 fn a_run_without_a_first_look_asks_for_its_probe_at_once() {
     let table = ordered(20_000, 0);
     let whole = outcome(&table, &Staged::default(), 1.0, 0);
-    let phases_of_whole = ["1-ways", "look", "probe", "stage 1", "stage 2"];
-    assert_eq!(phases(&whole), phases_of_whole);
+    let all = [ONE_WAYS, LOOK, PROBE, FIRST_STAGE, SECOND_STAGE];
+    assert_eq!(phases(&whole), all);
     let first_look = Ablations {
         first_look: true,
         ..Ablations::default()
     };
     let without = outcome(&table, &Staged::without(first_look), 1.0, 0);
-    assert_eq!(phases(&without), ["1-ways", "probe", "stage 1", "stage 2"]);
+    assert_eq!(
+        phases(&without),
+        [ONE_WAYS, PROBE, FIRST_STAGE, SECOND_STAGE]
+    );
 }
 
 #[test]
@@ -160,7 +169,7 @@ fn pairs_without_room_are_measured_only_with_extra_pairs() {
         };
         let outcome = outcome(&table, &Staged::new(options).unwrap(), 10.0, 0);
         let stages = outcome.releases.iter();
-        let stages = stages.filter(|release| release.phase.to_string() == "stage 2");
+        let stages = stages.filter(|release| release.phase.to_string() == SECOND_STAGE);
         stages
             .filter(|release| release.request.statistic.clique().len() == 2)
             .count()
@@ -193,8 +202,8 @@ fn shares_of_the_budget_are_spent_on_their_steps() {
             ..StagedOptions::default()
         };
         for spent in [
-            spent(one_ways, ["1-ways", "1-ways"]),
-            spent(probe, ["look", "probe"]),
+            spent(one_ways, [ONE_WAYS, ONE_WAYS]),
+            spent(probe, [LOOK, PROBE]),
         ] {
             assert!((spent / rho / share - 1.0).abs() < 0.02, "{spent} of {rho}");
         }

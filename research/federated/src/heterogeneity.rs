@@ -124,6 +124,12 @@ mod tests {
             heterogeneity(&table, &[vec![0, 1, 2, 3]], &cliques).unwrap(),
             0.0
         );
-        assert!(heterogeneity(&table, &parties, &[Clique::new([2])]).is_err());
+        assert!(matches!(
+            heterogeneity(&table, &parties, &[Clique::new([2])]),
+            Err(Error::Table(fhaim_domain::CodesProblem::Attribute {
+                attribute: 2,
+                attributes: 2
+            }))
+        ));
     }
 }

@@ -119,11 +119,10 @@ mod tests {
         assert!(rounds >= 6);
         let tiny = Participation::new(&setting(1e-300), 5);
         assert_eq!(tiny.first(&mut rng).unwrap().len(), 1);
-        assert!(
-            Participation::new(&setting(0.5), 0)
-                .first(&mut rng)
-                .is_err()
-        );
+        assert!(matches!(
+            Participation::new(&setting(0.5), 0).first(&mut rng),
+            Err(Error::NobodyLeft(0))
+        ));
     }
 
     /// Every round has a party wherever the parties can fill them at all, however many would like to take part.

@@ -210,39 +210,69 @@ mod tests {
         let good = setting(Method::Naive, 3);
         assert!(good.check().is_ok());
         let wrong = [
-            FederatedSetting {
-                rounds: 0,
-                ..good.clone()
-            },
-            FederatedSetting {
-                local_steps: 0,
-                ..good.clone()
-            },
-            FederatedSetting {
-                participation: 0.0,
-                ..good.clone()
-            },
-            FederatedSetting {
-                participation: f64::NAN,
-                ..good.clone()
-            },
-            FederatedSetting {
-                most_rounds: 11,
-                ..good.clone()
-            },
-            FederatedSetting {
-                anneal: true,
-                ..good.clone()
-            },
-            FederatedSetting {
-                measure_share: 1.0,
-                ..good.clone()
-            },
-            FederatedSetting {
-                fit_steps: [0, 1],
-                ..good
-            },
+            (
+                "rounds",
+                FederatedSetting {
+                    rounds: 0,
+                    ..good.clone()
+                },
+            ),
+            (
+                "local steps",
+                FederatedSetting {
+                    local_steps: 0,
+                    ..good.clone()
+                },
+            ),
+            (
+                "participation",
+                FederatedSetting {
+                    participation: 0.0,
+                    ..good.clone()
+                },
+            ),
+            (
+                "participation",
+                FederatedSetting {
+                    participation: f64::NAN,
+                    ..good.clone()
+                },
+            ),
+            (
+                "rounds of a party",
+                FederatedSetting {
+                    most_rounds: 11,
+                    ..good.clone()
+                },
+            ),
+            (
+                "rounds of a party",
+                FederatedSetting {
+                    anneal: true,
+                    ..good.clone()
+                },
+            ),
+            (
+                "measure share",
+                FederatedSetting {
+                    measure_share: 1.0,
+                    ..good.clone()
+                },
+            ),
+            (
+                "fit steps",
+                FederatedSetting {
+                    fit_steps: [0, 1],
+                    ..good
+                },
+            ),
         ];
-        assert!(wrong.iter().all(|setting| Plan::new(setting).is_err()));
+        for (expected, setting) in wrong {
+            let refused = Plan::new(&setting).unwrap_err();
+            assert!(
+                matches!(refused, Error::Setting { name, .. } if name == expected),
+                "{refused}"
+            );
+        }
     }
 }

@@ -334,25 +334,33 @@ fn the_same_seeds_give_the_same_run_and_clients_answer_once() {
         variance_units: 100,
     };
     assert!(client.add(&group(1, &[0], vec![0, 1])).is_ok());
+    let other_round = fhaim_federated::Group {
+        round: 1,
+        ..group(7, &[1], vec![0, 1])
+    };
+    let noiseless = fhaim_federated::Group {
+        variance_units: 0,
+        ..group(8, &[1], vec![0, 1])
+    };
+    let no_group = "a group that this party is not in, or that is none";
+    let no_new_sum = "a sum of another round, or the same again";
     let refused = [
-        group(1, &[1], vec![0, 1]),
-        group(2, &[0], vec![0, 1]),
-        group(3, &[0, 1], vec![0, 1]),
-        group(4, &[1], vec![1]),
-        group(5, &[1], vec![0, 0]),
-        group(6, &[1], vec![0, 2]),
-        fhaim_federated::Group {
-            round: 1,
-            ..group(7, &[1], vec![0, 1])
-        },
-        fhaim_federated::Group {
-            variance_units: 0,
-            ..group(8, &[1], vec![0, 1])
-        },
+        (
+            group(1, &[1], vec![0, 1]),
+            "a sum's number that was used before",
+        ),
+        (group(2, &[0], vec![0, 1]), no_new_sum),
+        (group(3, &[0, 1], vec![0, 1]), "a sum that was not chosen"),
+        (group(4, &[1], vec![1]), no_group),
+        (group(5, &[1], vec![0, 0]), no_group),
+        (group(6, &[1], vec![0, 2]), no_group),
+        (other_round, no_new_sum),
+        (noiseless, "asks for no noise at all"),
     ];
     let before = client.ledger().clone();
-    for group in refused {
-        assert!(client.add(&group).is_err(), "{group:?}");
+    for (group, words) in refused {
+        let error = client.add(&group).unwrap_err().to_string();
+        assert!(error.contains(words), "{group:?}: {error}");
     }
     assert_eq!(client.ledger(), &before);
     let cheap = fhaim_federated::Group {

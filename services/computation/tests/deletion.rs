@@ -11,13 +11,14 @@ use fhaim_computation::store::batches::{Name, TABLE};
 use fhaim_computation::{batches, uploads};
 use fhaim_platform::blobs::Blobs;
 use fhaim_platform::housekeeping::{self, Housekeeping};
-use fhaim_platform::lease::Tasks;
+use fhaim_platform::lease::{Lost, Tasks};
 use fhaim_release::{ReleaseRequest, Statistic};
 use object_store::local::LocalFileSystem;
 use object_store::throttle::{ThrottleConfig, ThrottledStore};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
+use tokio::time::error::Elapsed;
 use uuid::Uuid;
 
 /// Files below a folder.
@@ -64,10 +65,8 @@ async fn deleting_stops_batches_and_leaves_no_file() {
     let other = uploads::delete(state, dataset, Uuid::new_v4()).await;
     assert_eq!(other.unwrap_err().kind(), ProblemKind::NotFound);
     uploads::delete(state, dataset, owner).await.unwrap();
-    assert!(
-        tasks.renew(&lease).await.unwrap().is_err(),
-        "the batch goes on"
-    );
+    let renewed = tasks.renew(&lease).await.unwrap();
+    assert_eq!(renewed, Err(Lost), "the batch goes on");
     assert_eq!(
         files(&fixture.blobs().join("uploads")),
         Vec::<String>::new()
@@ -111,7 +110,7 @@ async fn a_deletion_that_is_broken_off_is_gone_on_with() {
     state.base.blobs = Blobs::over(ThrottledStore::new(local, slow));
     let deleting = uploads::delete(&state, dataset, owner);
     let broken_off = tokio::time::timeout(Duration::from_millis(500), deleting).await;
-    assert!(broken_off.is_err());
+    assert!(matches!(broken_off, Err(Elapsed { .. })));
     let left = files_there();
     assert!(0 < left && left < all, "{left} of {all}");
     // It is gone for its owner, and nothing can be added.

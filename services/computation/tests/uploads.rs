@@ -245,6 +245,7 @@ async fn a_layout_beyond_the_record_bound_is_refused() {
 
 /// Where there is no room an object is not taken, and it is said that this may pass.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs mount"]
 async fn an_object_that_finds_no_room_is_worth_another_try() {
     let fixture = Fixture::new().await;
     let stored = fixture.register().await;
@@ -260,10 +261,8 @@ async fn an_object_that_finds_no_room_is_worth_another_try() {
             .output();
         done.is_ok_and(|done| done.status.success())
     };
-    if !mount("mount", &["-t", "tmpfs", "-o", "size=64k", "tmpfs"]) {
-        eprintln!("skipped: file systems cannot be mounted here");
-        return;
-    }
+    let mounted = mount("mount", &["-t", "tmpfs", "-o", "size=64k", "tmpfs"]);
+    assert!(mounted, "this user may mount file systems");
     let refused = fixture
         .put(&stored, COLUMN, &fixture.encode(COLUMN, 1))
         .await;

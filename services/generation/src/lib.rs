@@ -38,4 +38,3 @@ mod worker;
 pub use accounts::Change;
 pub use config::{Config, Limits};
 pub use state::{STEPS, State};
-pub use synthetic::{ConditionError, parse_conditions};

@@ -6,7 +6,7 @@ use fhaim_domain::counted;
 use fhaim_platform::Failure;
 use uuid::Uuid;
 
-use crate::synthetic::ConditionError;
+use fhaim_domain::ConditionError;
 
 /// A refusal: what is asked for cannot be had as it is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Where services keep things: in folders, or on the servers that the environment names.
+//! Storage of the services under test: folders, or the servers that the environment names.
 
 use sqlx::Connection;
 use uuid::Uuid;
@@ -9,42 +9,41 @@ const POSTGRES: &str = "FHAIM_TEST_POSTGRES";
 /// Names an S3 server that has a bucket `fhaim`.
 const S3: &str = "FHAIM_TEST_S3";
 
-/// Where the services keep things.
+/// Storage of the services.
 #[derive(Clone, Debug)]
 pub enum Backing {
     /// SQLite and folders.
     Local,
-    /// A Postgres server (each service is made a database), and an S3 bucket if there is a server.
+    /// A new database for each service on a Postgres server, and an S3 bucket.
     Remote {
         /// Address of the Postgres server.
         postgres: String,
         /// Address of the S3 server.
-        s3_endpoint: Option<String>,
+        s3_endpoint: String,
     },
 }
 
 impl Backing {
-    /// The servers that the environment names; says what is skipped where it names none.
-    pub fn remote() -> Option<Self> {
-        let postgres = postgres_server()?;
-        let s3_endpoint = std::env::var(S3).ok();
-        if s3_endpoint.is_none() {
-            eprintln!("skipped: {S3} is not set: blobs go to folders");
+    /// The servers that the environment names, for a test with
+    /// `#[ignore = "needs FHAIM_TEST_POSTGRES and FHAIM_TEST_S3"]`.
+    ///
+    /// # Panics
+    /// If the environment does not name both.
+    pub fn remote() -> Self {
+        Self::Remote {
+            postgres: postgres_server(),
+            s3_endpoint: std::env::var(S3).expect("FHAIM_TEST_S3 names an S3 server"),
         }
-        Some(Self::Remote {
-            postgres,
-            s3_endpoint,
-        })
     }
 }
 
-/// The Postgres server that the environment names; says that it is skipped where it names none.
-pub fn postgres_server() -> Option<String> {
-    let server = std::env::var(POSTGRES).ok();
-    if server.is_none() {
-        eprintln!("skipped: {POSTGRES} is not set");
-    }
-    server
+/// The Postgres server that the environment names, for a test with
+/// `#[ignore = "needs FHAIM_TEST_POSTGRES"]`.
+///
+/// # Panics
+/// If the environment names none.
+pub fn postgres_server() -> String {
+    std::env::var(POSTGRES).expect("FHAIM_TEST_POSTGRES names a Postgres server")
 }
 
 /// A new database on a Postgres server, which no other test sees; its address.

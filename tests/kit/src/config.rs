@@ -42,9 +42,9 @@ pub fn sqlite(folder: &Path) -> Database {
     at(format!("sqlite://{}/store.db", folder.display()))
 }
 
-/// A new database on the Postgres server that tests may use, if there is one.
-pub async fn postgres() -> Option<Database> {
-    Some(at(fresh_database(&postgres_server()?).await))
+/// A new database on the Postgres server that the environment names.
+pub async fn postgres() -> Database {
+    at(fresh_database(&postgres_server()).await)
 }
 
 fn at(url: String) -> Database {

@@ -184,13 +184,10 @@ impl Services {
                 s3_endpoint,
             } => (
                 made_now(postgres),
-                match s3_endpoint {
-                    Some(endpoint) => format!(
-                        "url = \"s3://fhaim/{}\"\nendpoint = \"{endpoint}\"\nregion = \"eu\"",
-                        uuid::Uuid::new_v4()
-                    ),
-                    None => format!("url = \"file://{}/blobs\"", home.display()),
-                },
+                format!(
+                    "url = \"s3://fhaim/{}\"\nendpoint = \"{s3_endpoint}\"\nregion = \"eu\"",
+                    uuid::Uuid::new_v4()
+                ),
             ),
         };
         let peers: String = self

@@ -30,12 +30,12 @@ pub fn write(folder: &Path, csv: impl AsRef<[u8]>, schema: impl AsRef<[u8]>) {
     fs::write(folder.join("t.schema.json"), schema).unwrap();
 }
 
-/// The folder of published tables, where FHAIM_DATA_DIR names one; says that they are skipped where
-/// it does not.
-pub fn published() -> Option<PathBuf> {
-    let folder = std::env::var_os("FHAIM_DATA_DIR").map(PathBuf::from);
-    if folder.is_none() {
-        eprintln!("skipped: FHAIM_DATA_DIR is not set");
-    }
-    folder
+/// The folder of the published tables, for a test with `#[ignore = "needs FHAIM_DATA_DIR"]`.
+///
+/// # Panics
+/// If the environment does not name it.
+pub fn published() -> PathBuf {
+    std::env::var_os("FHAIM_DATA_DIR")
+        .map(PathBuf::from)
+        .expect("FHAIM_DATA_DIR names the folder of the published tables")
 }

@@ -121,10 +121,10 @@ function Note({ job: { id, note = "" }, reload }: { job: Job; reload: () => void
 
 function Progress({ job: { state, progress, releases } }: { job: Job }) {
   const [round, rounds] = [progress?.round ?? 0, progress?.rounds ?? 1];
-  const aim = state === "running" && progress ? (AIMS[progress.phase] ?? progress.phase) : undefined;
+  const phase = state === "running" ? progress?.phase : undefined;
   return (
     <>
-      {aim && <p role="status">Now: {aim}.</p>}
+      {phase && <p role="status">{phase}</p>}
       <progress aria-label="Rounds done" max={rounds} value={state === "done" ? rounds : Math.max(0, round - 1)} />
       <Facts items={[
         ["State", state === "running" && !progress ? "beginning" : state],
@@ -135,25 +135,13 @@ function Progress({ job: { state, progress, releases } }: { job: Job }) {
   );
 }
 
-/** What a phase is after, in words. */
-const AIMS: Record<string, string> = {
-  "1-ways": "how often each value of each column occurs",
-  look: "whether columns depend on each other at all",
-  probe: "which pairs of columns depend on each other",
-  "stage 1": "the strongest dependences between columns",
-  "stage 2": "what the model does not explain yet",
-  select: "which pair of columns the model explains worst",
-  measure: "the counts of that pair",
-  fit: "the model that explains all noisy counts best",
-};
-
 type Turn = "generation" | "services" | undefined;
 
 /** Whose turn it is: the generator's to choose and fit, or the others' to count and decrypt. */
 function turn(events: JobEvent[], job: Job): Turn {
   if (job.state !== "running") return undefined;
   const last = events.at(-1)?.what.kind;
-  if (job.progress?.phase === "fit") return "generation";
+  if (job.progress?.phase === "Fitting the model") return "generation";
   return last === "phase" || last === "computing" ? "services" : "generation";
 }
 

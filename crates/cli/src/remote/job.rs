@@ -135,7 +135,7 @@ async fn releases(client: &Client, arguments: &JobArguments) -> Result<(), Error
         let ReleasedStatistic { number, phase, .. } = release;
         let attributes = release.attributes.join(" x ");
         format!(
-            "{number:6}  {phase:10} {:8} cells  sigma {:10.2}  rho {:.3e}  {attributes}\n",
+            "{number:6}  {phase:50} {:8} cells  sigma {:10.2}  rho {:.3e}  {attributes}\n",
             release.values.len(),
             release.sigma,
             release.cost.rho

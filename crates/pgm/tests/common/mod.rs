@@ -17,7 +17,6 @@ struct File {
     marginals: Vec<FileMarginal>,
     loss_half_sum_of_squares_over_sigma2: f64,
     total: f64,
-    seconds: f64,
 }
 
 #[derive(Deserialize)]
@@ -40,22 +39,16 @@ pub struct Reference {
     pub marginals: Vec<(Clique, Vec<f64>)>,
     pub loss: f64,
     pub total: f64,
-    pub seconds: f64,
 }
 
 impl Reference {
-    /// The reference of a data set, or `None`, said on standard error, where the folder of
-    /// reference files is not set.
-    pub fn load(dataset: &str) -> Option<Self> {
-        let Some(folder) = std::env::var_os(FOLDER) else {
-            eprintln!("skipped: {FOLDER} is not set");
-            return None;
-        };
+    /// Reads the reference of a data set.
+    pub fn load(dataset: &str) -> Self {
+        let folder = std::env::var_os(FOLDER)
+            .expect("FHAIM_REFERENCE_DIR names the folder of the reference fits");
         let path = PathBuf::from(folder).join(format!("pgm-{dataset}.json"));
         let text = std::fs::read_to_string(&path).expect("the reference file can be read");
-        Some(Self::from(
-            serde_json::from_str::<File>(&text).expect("it is as expected"),
-        ))
+        Self::from(serde_json::from_str::<File>(&text).expect("the reference file is complete"))
     }
 }
 

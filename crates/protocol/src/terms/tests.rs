@@ -383,5 +383,9 @@ fn squared_scores_of_two_holders_are_refused() {
         roster: of_two_holders().roster,
         ..one
     };
-    assert!(two.plan().is_err() && two.plan_core().is_err());
+    let refusals = [two.plan().unwrap_err(), two.plan_core().unwrap_err()];
+    for refused in refusals.map(|error| error.to_string()) {
+        let words = "mechanism: fhaim-l2 releases squared scores";
+        assert!(refused.starts_with(words), "{refused}");
+    }
 }

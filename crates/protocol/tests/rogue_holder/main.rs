@@ -205,6 +205,7 @@ fn agreement_with_the_secret_key_is_seen_where_there_is_some() {
 const CONSTANT: Forgery = Forgery::Constant(SCALE as u64);
 
 #[test]
+#[ignore = "slow"]
 fn noise_of_a_rogue_holder_of_records_does_not_show_the_secret_key() {
     for (set, forgery) in [
         (COMPACT, CONSTANT),
@@ -254,6 +255,7 @@ fn counts_of_a_rogue_holder_do_not_show_the_secret_key() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn noise_of_a_rogue_holder_does_not_show_a_split_key() {
     for (key_services, contribution, forgery) in [
         (2, ContributionKind::Records, CONSTANT),
@@ -287,6 +289,7 @@ fn small(set: ParameterSet, contribution: ContributionKind, key_services: usize)
 
 /// Objects that decrypt to nothing under the rogue's upload key have as much noise as there can be.
 #[test]
+#[ignore = "slow"]
 fn objects_that_encrypt_nothing_freeze_the_dataset() {
     for (set, contribution, key_services) in [
         (COMPACT, ContributionKind::Records, 1),
@@ -560,6 +563,7 @@ fn check(attempt: &Attempt) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn any_object_of_a_rogue_holder_releases_a_function_of_it_and_its_upload_key() {
     let config = Config {
         cases: 24,

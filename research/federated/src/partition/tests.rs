@@ -115,8 +115,16 @@ fn what_cannot_be_dealt_is_refused() {
         assert!(matches!(refused, Err(Error::NoTarget)));
     }
     assert!(partition(&plain, 3, &Rule::Cluster, &mut rng).is_ok());
-    for text in ["", "nn", "dli:0", "dli:x", "qs:-1", "ns:1"] {
-        assert!(text.parse::<Rule>().is_err(), "{text}");
+    for (text, words) in [
+        ("", "unknown rule"),
+        ("nn", "unknown rule"),
+        ("dli:0", "the parameter must be a positive number"),
+        ("dli:x", "the parameter must be a positive number"),
+        ("qs:-1", "the parameter must be a positive number"),
+        ("ns:1", "ns takes no parameter"),
+    ] {
+        let refused = text.parse::<Rule>().unwrap_err();
+        assert!(refused.contains(words), "{text}: {refused}");
     }
     assert_eq!("dli".parse(), Ok(Rule::ClassShares(0.5)));
 }

@@ -187,7 +187,8 @@ mod tests {
         assert_eq!(program.command, "python3");
         assert_eq!(program.arguments, ["anchor.py", "swift"]);
         for text in ["swift", "swift=", "=python3", " = "] {
-            assert!(text.parse::<Program>().is_err(), "{text:?}");
+            let refused = text.parse::<Program>().unwrap_err();
+            assert!(refused.starts_with("NAME=COMMAND"), "{text:?}: {refused}");
         }
     }
 

@@ -67,6 +67,7 @@ fn hash(password: &Secret) -> Result<String, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fhaim_api::problem::ProblemKind;
     use std::time::{Duration, Instant};
 
     #[tokio::test]
@@ -79,7 +80,8 @@ mod tests {
         assert!(verify("correct horse", Some(hash.clone())).await.unwrap());
         assert!(!verify("correct house", Some(hash)).await.unwrap());
         assert!(!verify("correct horse", None).await.unwrap());
-        assert!(verify("a", Some("no hash".into())).await.is_err());
+        let unreadable = verify("a", Some("no hash".into())).await.unwrap_err();
+        assert_eq!(unreadable.kind(), ProblemKind::Internal);
     }
 
     #[tokio::test]

@@ -8,13 +8,11 @@ mod conditions;
 mod parquet;
 mod pipe;
 
-pub use conditions::{ConditionError, parse as parse_conditions};
-
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use fhaim_api::job::{Draw, TableFormat};
-use fhaim_domain::{Field, Schema, WriteOptions};
+use fhaim_domain::{Field, Schema, WriteOptions, parse_conditions};
 use fhaim_platform::Failure;
 use fhaim_platform::threads::blocking;
 use fhaim_synth::{Block, Blocks, FittedModel, sample_allowed};
@@ -110,7 +108,7 @@ async fn blocks(
         None => OsRng.try_next_u64().map_err(Failure::internal)?,
     };
     let wanted = draw.r#where.as_deref().unwrap_or("");
-    let conditions = conditions::parse(wanted, &schema);
+    let conditions = parse_conditions(wanted, &schema);
     let conditions = conditions.map_err(Refusal::from)?;
     let model = if conditions.is_empty() {
         model
@@ -295,6 +293,8 @@ mod tests {
             format: TableFormat::Csv,
             r#where: None,
         };
-        assert!(blocks(never, model, &wanted).await.is_err());
+        let refused = blocks(never, model, &wanted).await.err().unwrap();
+        let text = refused.problem.to_string();
+        assert!(text.contains("constraints allow 0"), "{text}");
     }
 }

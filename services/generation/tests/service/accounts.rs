@@ -364,7 +364,8 @@ async fn what_an_operator_does(kind: Kind) {
         )
     };
     let change = |email, change| service.state.change_account(email, change);
-    assert!(change("eve@x.example", Change::Disable).await.is_err());
+    let unknown = change("eve@x.example", Change::Disable).await.unwrap_err();
+    assert_eq!(unknown.kind(), ProblemKind::NotFound);
     change("Ana@x.example", Change::Disable).await.unwrap();
     let refused = problem(service.sign_in("ana@x.example", PASSWORD).await, 403).await;
     assert!(refused.detail.unwrap().contains("disabled"));

@@ -667,8 +667,10 @@ async fn deletion(kind: Kind) {
     );
     let deleted = ana.send(Method::DELETE, &path, None).await;
     assert_eq!(deleted.status(), StatusCode::NO_CONTENT);
-    let gone = std::fs::read_dir(blobs(dataset.id).join(job.id.to_string()));
-    assert!(gone.is_err() || gone.unwrap().next().is_none());
+    match std::fs::read_dir(blobs(dataset.id).join(job.id.to_string())) {
+        Ok(mut files) => assert!(files.next().is_none()),
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound),
+    }
     ana.refused(Method::DELETE, &path, 404).await;
     for path in [
         path.clone(),

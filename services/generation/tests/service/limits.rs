@@ -132,7 +132,10 @@ async fn vouchers(kind: Kind) {
     let said: Voucher = ana.get(&path).await;
     let verifier = &service.state.base().verifier;
     // It is for the crypto service, and for nothing else: not a token here.
-    assert!(verifier.verify(&said.voucher.0).await.is_err());
+    let refused = verifier.verify(&said.voucher.0).await.unwrap_err();
+    assert_eq!(refused.kind(), ProblemKind::Unauthenticated);
+    let words = "the token is for another service";
+    assert!(refused.to_string().contains(words), "{refused}");
     let used = (service.send_as(Some(&said.voucher.0), Method::GET, "/v1/account", None)).await;
     problem(used, 401).await;
     let eve = service.user("eve@x.example").await;

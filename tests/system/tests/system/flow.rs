@@ -115,23 +115,18 @@ fn columns_that_are_not_kept_in_memory() {
 }
 
 #[test]
+#[ignore = "needs FHAIM_TEST_POSTGRES and FHAIM_TEST_S3"]
 fn on_postgres_and_s3() {
-    if let Some(backing) = Backing::remote() {
-        whole(&Services::start(PROGRAM, &backing));
-    }
+    whole(&Services::start(PROGRAM, &Backing::remote()));
 }
 
 /// Published tables, on Postgres and S3: from a sign-up to as many synthetic records as there are
 /// real ones, in their domain.
 #[test]
+#[ignore = "slow; needs FHAIM_DATA_DIR, FHAIM_TEST_POSTGRES and FHAIM_TEST_S3"]
 fn published_tables_on_postgres_and_s3() {
-    let Some(data) = tables::published() else {
-        return;
-    };
-    let Some(backing) = Backing::remote() else {
-        return;
-    };
-    let services = Services::start(PROGRAM, &backing);
+    let data = tables::published();
+    let services = Services::start(PROGRAM, &Backing::remote());
     services.sign_up("ana");
     for (table, schema, records) in [("compas", "compas", 7214), ("adult", "adult-32", 48_842)] {
         let path = |name: String| data.join(name).display().to_string();

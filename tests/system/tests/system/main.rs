@@ -1,8 +1,7 @@
 //! The platform as its users see it: real processes, real HTTP, real databases.
 //!
 //! The program is `fhaim` with a flag that names a test seed, so that releases can be compared.
-//! Postgres and S3 are used where FHAIM_TEST_POSTGRES and FHAIM_TEST_S3 name servers, and said to be
-//! skipped elsewhere.
+//! Tests that need servers, data or several minutes are ignored; `.ci/tests` runs those whose needs are met.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 

@@ -58,6 +58,7 @@ fn done(services: &Services, job: &str, dataset: &str) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_blob_store_that_is_away_destroys_no_run() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
@@ -80,6 +81,7 @@ fn a_blob_store_that_is_away_destroys_no_run() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_key_service_that_is_away_destroys_no_run() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
@@ -96,6 +98,7 @@ fn a_key_service_that_is_away_destroys_no_run() {
 /// Bytes of a noise object change where it is stored: nothing is released with it, its name is told, and the job goes on when it is
 /// mended, with one run and each release debited once.
 #[test]
+#[ignore = "slow"]
 fn damaged_noise_is_told_of_and_destroys_no_run() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");

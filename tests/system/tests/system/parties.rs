@@ -273,11 +273,10 @@ fn three_holders_of_columns() {
 }
 
 #[test]
+#[ignore = "needs FHAIM_TEST_POSTGRES and FHAIM_TEST_S3"]
 fn three_holders_on_postgres_and_s3() {
-    if let Some(backing) = Backing::remote() {
-        for setting in SETTINGS {
-            whole(&Services::start(PROGRAM, &backing), setting);
-        }
+    for setting in SETTINGS {
+        whole(&Services::start(PROGRAM, &Backing::remote()), setting);
     }
 }
 
@@ -441,6 +440,7 @@ fn a_job_that_cannot_begin_keeps_no_part() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn one_withdraws() {
     for setting in SETTINGS {
         one_withdraws_before(&Services::start(PROGRAM, &Backing::Local), setting);
@@ -449,12 +449,12 @@ fn one_withdraws() {
 }
 
 #[test]
+#[ignore = "needs FHAIM_TEST_POSTGRES and FHAIM_TEST_S3"]
 fn one_withdraws_on_postgres_and_s3() {
-    if let Some(backing) = Backing::remote() {
-        for setting in SETTINGS {
-            one_withdraws_before(&Services::start(PROGRAM, &backing), setting);
-            one_withdraws_between_runs(&Services::start(PROGRAM, &backing), setting);
-        }
+    let backing = Backing::remote();
+    for setting in SETTINGS {
+        one_withdraws_before(&Services::start(PROGRAM, &backing), setting);
+        one_withdraws_between_runs(&Services::start(PROGRAM, &backing), setting);
     }
 }
 
@@ -493,16 +493,19 @@ fn upload_keys_of_a_split_key_are_fetched_encrypted() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_message_of_holders_of_records_is_known() {
     every_message_is_known(Division::Records);
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_message_of_holders_of_counts_is_known() {
     every_message_is_known(Division::Counts);
 }
 
 #[test]
+#[ignore = "slow"]
 fn every_message_of_holders_of_columns_is_known() {
     every_message_is_known(Division::Columns);
 }

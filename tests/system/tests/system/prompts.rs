@@ -20,9 +20,9 @@ fn create<'a>(more: &[&'a str]) -> Vec<&'a str> {
     .concat()
 }
 
-/// The command at a terminal (util-linux's `script`), answered; what it showed, and whether it ended
-/// well. Nothing where there is no such program.
-fn at_a_terminal(services: &Services, arguments: &str, answer: &str) -> Option<(String, bool)> {
+/// Runs the command at a terminal, which `script` of util-linux makes, and types an answer. Returns what it showed, and
+/// whether it succeeded.
+fn at_a_terminal(services: &Services, arguments: &str, answer: &str) -> (String, bool) {
     let command = format!("{} {arguments}", PROGRAM);
     let child = Command::new("script")
         .args(["-qec", &command, "/dev/null"])
@@ -32,19 +32,17 @@ fn at_a_terminal(services: &Services, arguments: &str, answer: &str) -> Option<(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let Ok(mut child) = child else {
-        eprintln!("skipped: there is no `script` to make a terminal");
-        return None;
-    };
+    let mut child = child.expect("`script` of util-linux, which makes a terminal, is installed");
     let mut input = child.stdin.take().unwrap();
     writeln!(input, "{answer}").unwrap();
     let output = child.wait_with_output().unwrap();
     let shown = String::from_utf8_lossy(&output.stdout).into_owned();
-    Some((shown, output.status.success()))
+    (shown, output.status.success())
 }
 
 /// Says which dataset has the records, and what they cost together with another: to the holder alone.
 #[test]
+#[ignore = "needs script"]
 fn a_second_dataset_over_the_same_records_says_what_they_cost_together() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
@@ -74,14 +72,13 @@ fn a_second_dataset_over_the_same_records_says_what_they_cost_together() {
 
     // At a terminal it asks, and makes nothing where the answer is no.
     let arguments = create(&[]).join(" ");
-    if let Some((shown, well)) = at_a_terminal(&services, &arguments, "n") {
-        assert!(shown.contains("Use them again?") && !well, "{shown}");
-        let datasets = services.json("ana", &["dataset", "list"]);
-        assert_eq!(datasets.as_array().unwrap().len(), 2);
-        let arguments = create(&["--yes"]).join(" ");
-        let (shown, well) = at_a_terminal(&services, &arguments, "").unwrap();
-        assert!(well && !shown.contains("Use them again?"), "{shown}");
-    }
+    let (shown, well) = at_a_terminal(&services, &arguments, "n");
+    assert!(shown.contains("Use them again?") && !well, "{shown}");
+    let datasets = services.json("ana", &["dataset", "list"]);
+    assert_eq!(datasets.as_array().unwrap().len(), 2);
+    let arguments = create(&["--yes"]).join(" ");
+    let (shown, well) = at_a_terminal(&services, &arguments, "");
+    assert!(well && !shown.contains("Use them again?"), "{shown}");
 }
 
 /// Nothing is remembered here of a dataset that another machine uploaded: it may have the same
@@ -112,6 +109,7 @@ fn what_is_not_remembered_of_a_dataset_with_the_same_schema_is_said() {
 
 /// At a terminal a run says what it spends and what is left, and waits for a yes.
 #[test]
+#[ignore = "needs script"]
 fn a_run_asks_before_it_spends() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
@@ -122,15 +120,13 @@ fn a_run_asks_before_it_spends() {
         jobs.as_array().unwrap().len()
     };
     let run = format!("job run {dataset}");
-    let Some((shown, well)) = at_a_terminal(&services, &run, "n") else {
-        return;
-    };
+    let (shown, well) = at_a_terminal(&services, &run, "n");
     assert!(shown.contains("spends at most rho"), "{shown}");
     assert!(shown.contains("2 runs left of 2"), "{shown}");
     assert!(!well && jobs() == 0, "{shown}");
-    let (shown, well) = at_a_terminal(&services, &run, "y").unwrap();
+    let (shown, well) = at_a_terminal(&services, &run, "y");
     assert!(well && jobs() == 1, "{shown}");
-    let (shown, well) = at_a_terminal(&services, &format!("{run} --yes"), "").unwrap();
+    let (shown, well) = at_a_terminal(&services, &format!("{run} --yes"), "");
     assert!(
         well && jobs() == 2 && !shown.contains("Start it?"),
         "{shown}"

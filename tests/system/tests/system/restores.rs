@@ -111,6 +111,7 @@ pub fn job_error(services: &Services, job: &str) -> String {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_restored_service_is_refused() {
     let mut services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
@@ -178,6 +179,7 @@ fn runs(services: &Services, dataset: &str) -> bool {
 }
 
 #[test]
+#[ignore = "slow"]
 fn a_service_restored_within_a_job_is_refused_or_catches_up() {
     for set in subsets() {
         let mut services = Services::start(PROGRAM, &Backing::Local);
@@ -243,6 +245,7 @@ fn within_a_job(services: &mut Services, set: &[usize]) {
 /// The generation service is set back behind a run that has released something: the job that it
 /// forgot is named to whoever wants another, and goes on under its own identifier.
 #[test]
+#[ignore = "slow"]
 fn a_forgotten_run_is_found_again() {
     let mut services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
@@ -274,6 +277,7 @@ fn a_forgotten_run_is_found_again() {
 
 /// All services are set back: the holder's program, which has seen more, lets no job go on.
 #[test]
+#[ignore = "slow"]
 fn a_retry_shows_what_the_holder_has_seen() {
     let mut services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
@@ -297,6 +301,7 @@ fn a_retry_shows_what_the_holder_has_seen() {
 /// The generation service is set back behind the end of an upload, which its holder's program keeps
 /// no journal of any more: the dataset is ready again, and nothing is sent twice.
 #[test]
+#[ignore = "slow"]
 fn an_upload_that_only_one_service_has_forgotten_is_not_lost() {
     let mut services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");

@@ -97,16 +97,16 @@ fn three_release_what_one_does_with_a_second_computation_service() {
 }
 
 #[test]
+#[ignore = "needs FHAIM_TEST_POSTGRES and FHAIM_TEST_S3"]
 fn two_release_what_one_does_on_postgres_and_s3() {
-    if let Some(backing) = Backing::remote() {
-        let services = services(&backing, 2, true);
-        let dataset = shared(&services, 2, &["--witness"]);
-        services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
-    }
+    let services = services(&Backing::remote(), 2, true);
+    let dataset = shared(&services, 2, &["--witness"]);
+    services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
 }
 
 /// Keys are made although each service is killed at some moment of it, and jobs run to their end.
 #[test]
+#[ignore = "slow"]
 fn services_may_be_killed_at_any_moment() {
     let services = services(&Backing::Local, 3, false);
     services.sign_up("ana");
@@ -263,6 +263,7 @@ fn keys_that_not_all_have_confirmed_are_not_used() {
 
 /// Who shares keys with whom is in the terms, and a service refuses to be one of others.
 #[test]
+#[ignore = "slow"]
 fn there_must_be_as_many_as_are_to_share() {
     let services = services(&Backing::Local, 2, false);
     services.sign_up("ana");
@@ -288,6 +289,7 @@ fn there_must_be_as_many_as_are_to_share() {
 
 /// What the first computation service makes up is shared by none, whatever the first key service says of it.
 #[test]
+#[ignore = "slow"]
 fn every_service_asks_the_second_computation_service_itself() {
     let services = services(&Backing::Local, 2, true);
     services.sign_up("ana");

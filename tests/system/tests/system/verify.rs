@@ -33,6 +33,7 @@ fn edit(services: &Services, statement: &str) {
 
 /// Whatever is released, by whatever is uploaded.
 #[test]
+#[ignore = "slow"]
 fn what_was_released_is_what_the_table_and_its_noise_come_to() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");

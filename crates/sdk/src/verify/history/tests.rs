@@ -264,7 +264,11 @@ fn invented_release_differs_from_what_generation_has() {
     );
     let mut changed = released.clone();
     changed[2] += 1;
-    assert!(agree(&[setting.real.batch(&changed)]).is_err());
+    let differing = agree(&[setting.real.batch(&changed)]).unwrap_err();
+    assert!(
+        differing.starts_with("release 0 of job") && differing.contains("generation service"),
+        "{differing}"
+    );
     let missing = agree(&[]).unwrap_err();
     assert!(missing.contains("shows 0 releases"), "{missing}");
 }
@@ -291,7 +295,8 @@ fn invented_release_differs_from_what_another_key_service_debited() {
     let invented = agree(&setting.invented, &debited).unwrap_err();
     assert!(invented.contains("keyshare1"), "{invented}");
     // Nor does it help to leave the service out, or to sign in its place.
-    assert!(agree(&setting.invented, &no_services()).is_err());
+    let left_out = agree(&setting.invented, &no_services()).unwrap_err();
+    assert!(left_out.contains("shows the debits of 0"), "{left_out}");
     let forged = setting
         .invented
         .debited(&ServiceSigningKey::from_bytes(&[8; 32]));
@@ -320,13 +325,14 @@ fn invented_ledger_differs_from_a_receipt_of_the_real_one() {
     // Batches are those of the ledger, one for one.
     let batch = setting.real.batch(&released);
     real.check_batches(std::slice::from_ref(&batch)).unwrap();
-    assert!(
-        invented
-            .check_batches(std::slice::from_ref(&batch))
-            .is_err()
-    );
-    assert!(real.check_batches(&[]).is_err());
-    assert!(real.check_batches(&[batch.clone(), batch]).is_err());
+    for refused in [
+        invented.check_batches(std::slice::from_ref(&batch)),
+        real.check_batches(&[]),
+        real.check_batches(&[batch.clone(), batch]),
+    ] {
+        let words = refused.unwrap_err();
+        assert!(words.contains("entry 3 of its own ledger"), "{words}");
+    }
 }
 
 #[test]
@@ -334,12 +340,17 @@ fn ledger_out_of_order_is_refused() {
     let mut entries = entries(&begun());
     assert!(LedgerChain::read(DATASET, &entries).is_ok());
     entries.swap(0, 1);
-    assert!(LedgerChain::read(DATASET, &entries).is_err());
+    let first_is_refused = |entries: &[LedgerEntry]| {
+        let words = LedgerChain::read(DATASET, entries).err().unwrap();
+        assert!(words.starts_with("entry 1 of"), "{words}");
+        assert!(words.contains("malformed or out of order"), "{words}");
+    };
+    first_is_refused(&entries);
     let unknown = LedgerEntry {
         height: 1,
         act: "{}".to_owned(),
     };
-    assert!(LedgerChain::read(DATASET, &[unknown]).is_err());
+    first_is_refused(&[unknown]);
 }
 
 /// Other terms may name other key services, or other keys of holders, whose masks somebody else would know.
@@ -370,9 +381,12 @@ fn terms_that_the_holder_did_not_sign_are_refused() {
     let acts = [begun(), vec![signed]].concat();
     let chain = LedgerChain::read(DATASET, &entries(&acts)).unwrap();
     chain.check_terms(DATASET, &terms, 1).unwrap();
-    assert!(chain.check_terms(DATASET, &terms, 0).is_err());
+    let unsigned = chain.check_terms(DATASET, &terms, 0).unwrap_err();
+    let words = "the ledger has no signature of this holder";
+    assert!(unsigned.starts_with(words), "{unsigned}");
     let mut other = terms;
     let roster = other.roster.as_mut().unwrap();
     roster.holders[0].key = HolderSigningKey::from_bytes(&[9; 32]).public();
-    assert!(chain.check_terms(DATASET, &other, 1).is_err());
+    let changed = chain.check_terms(DATASET, &other, 1).unwrap_err();
+    assert!(changed.starts_with(words), "{changed}");
 }

@@ -37,15 +37,19 @@ pub(super) const DIGIT_WEIGHT: f64 = 0.1;
 /// Steps that the search of a fit combines. With 20 it needs fewer steps than with 10.
 const FIT_MEMORY: usize = 20;
 
-/// The probe's blocks are asked for with more noise, to see whether there is anything to see.
-const LOOK: Phase = Phase::new("look");
+/// A coarse block of every pair, with much noise: tells whether there are any relationships.
+const LOOK: Phase = Phase::new("look", "Finding relationships");
 
-/// One coarse block is asked for of every pair.
-const PROBE: Phase = Phase::new("probe");
+/// A coarse block of every pair: tells which pairs are worth measuring.
+const PROBE: Phase = Phase::new("probe", "Choosing pairs");
 
-/// A planned batch of blocks.
+/// A planned batch of blocks. The first has the strongest pairs; later ones have those that the model explains worst.
 const fn stage_phase(stage: u8) -> Phase {
-    Phase::numbered("stage", stage)
+    let label = match stage {
+        1 => "Measuring the strongest pairs",
+        _ => "Measuring the pairs that the model explains worst",
+    };
+    Phase::numbered("stage", stage, label)
 }
 
 /// What a request of the current batch was for.
