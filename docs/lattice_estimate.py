@@ -8,8 +8,8 @@ The primes are those of crates/he/src/scheme/params.rs. Secret, errors and the r
 are centred binomials of variance 10: differences of two sums of 20 bits (crates/he/src/scheme/switch_key.rs;
 fhe.rs 0.1.1, `sample_vec_cbd`). An upload key is ternary if the modulus has at most 214 bits, and otherwise
 drawn like the secret key (crates/he/src/scheme/upload). Costs are for the product of all primes, including
-the special ones, because keys and fresh ciphertexts are made modulo this product. The number of samples is
-unlimited, and no estimated attack uses the ring.
+the special ones, because keys are made, and encryption begins, modulo this product or a divisor of it. The
+number of samples is unlimited, and no estimated attack uses the ring.
 """
 
 import re
