@@ -74,7 +74,7 @@ impl KindForm {
     }
 
     /// The fields that a column of the kind may have, beside `name`, `kind` and `nullable`.
-    fn fields(self) -> &'static [&'static str] {
+    pub(crate) fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Categorical => &["categories", "other"],
             Self::Numeric => &["min", "max", "bins", "integer"],
