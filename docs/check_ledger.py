@@ -1,9 +1,10 @@
-"""Works out again what a ledger of `fhaim run --ledger` (or `local`) says each release cost.
+"""Checks the cost of each release in a ledger of `fhaim run --ledger` or `fhaim local --ledger`.
 
     python3 docs/check_ledger.py LEDGER.json RECORD_BOUND
 
-The formulas are those of PRIVACY.md, in fractions and in other words than the program's; the gap
-alone is in floating point. Prints the first release of each kind in each phase, and fails where a price differs.
+Computes each price from the formulas of PRIVACY.md, independently of the program: in fractions, except
+for the gap, which is in floating point. Prints the first release of each kind in each phase, and fails if a
+price differs.
 """
 
 import json
@@ -17,12 +18,12 @@ COUNT = Fraction(1, 2**80)
 
 
 def norm(axis):
-    """Largest squared norm of (u(x))_u over the categories x."""
+    """Largest squared norm of (u(x))_u over the categories x of an axis."""
     return max(sum(u[x] ** 2 for u in axis["functions"]) for x in range(len(axis["functions"][0])))
 
 
 def measure(statistic, bound):
-    """Kind, squared sensitivity, cells."""
+    """Kind, squared sensitivity and number of cells of a statistic."""
     if statistic == "Total":
         return "total", 1, 1
     if "OneWay" in statistic:
@@ -36,12 +37,12 @@ def measure(statistic, bound):
 
 
 def phase_name(phase):
-    """A phase in words: some have a number."""
+    """Name of a phase, followed by its number if it has one."""
     return phase if isinstance(phase, str) else " ".join(map(str, next(iter(phase.items()))))
 
 
 def gap(sensitivity, units, cells):
-    """What noise made of several ladder samples costs beyond one discrete Gaussian."""
+    """Additional cost of noise that is a sum of ladder samples and not one discrete Gaussian."""
     total, gamma, level = 0, 0.0, 0
     while units >> (2 * level):
         for _ in range(units >> (2 * level) & 3):

@@ -1,15 +1,15 @@
-"""What the lattice estimator says of fhaim's parameter sets (THREAT-MODEL.md, "The parameters").
+"""Estimates the security of fhaim's parameter sets with the lattice estimator (THREAT-MODEL.md, "The parameters").
 
 Needs Sage (or `pip install passagemath-standard`) and github.com/malb/lattice-estimator:
 
     PYTHONPATH=../lattice-estimator python3 docs/lattice_estimate.py
 
-The primes are read from crates/he/src/params.rs. Secret, errors and the randomness of encryption
-are centred binomials of variance 10, differences of two sums of 20 bits (crates/he/src/keys.rs;
-fhe.rs 0.1.1, `sample_vec_cbd`); an upload key is ternary where the modulus has 214 bits at most, and
-drawn as the secret key is elsewhere (crates/he/src/scheme/upload). Costs are for all primes together, the special ones included, since keys are made
-and encryption begins modulo their product. The number of samples is
-unlimited, and no attack that is estimated makes use of the ring.
+The primes are those of crates/he/src/scheme/params.rs. Secret, errors and the randomness of encryption
+are centred binomials of variance 10: differences of two sums of 20 bits (crates/he/src/scheme/switch_key.rs;
+fhe.rs 0.1.1, `sample_vec_cbd`). An upload key is ternary if the modulus has at most 214 bits, and otherwise
+drawn like the secret key (crates/he/src/scheme/upload). Costs are for the product of all primes, including
+the special ones, because keys and fresh ciphertexts are made modulo this product. The number of samples is
+unlimited, and no estimated attack uses the ring.
 """
 
 import re

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Checks compose.yaml, alone and with compose.witness.yaml, compose.keyshare.yaml and compose.engine.yaml, against the
-# Compose specification, and the Kubernetes manifests, as kustomization.yaml puts them together without components
-# and with all, against Kubernetes' own schemas. Needs Python with a package registry, and kubectl; no cluster
-# and no Docker engine.
+# Validates compose.yaml, without and with compose.witness.yaml, compose.keyshare.yaml and compose.engine.yaml, against
+# the Compose specification. Validates the Kubernetes manifests of kustomization.yaml, without and with all components,
+# against Kubernetes' own schemas. Needs Python with a package registry, and kubectl, but no cluster and no Docker
+# engine.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d)
@@ -21,7 +21,7 @@ grep -q '^kind: StatefulSet$' "$folder/witness.yaml"
 for manifests in alone witness; do
     "$folder/env/bin/kubernetes-validate" --strict --quiet "$folder/$manifests.yaml"
 done
-echo "ok: the manifests are what Kubernetes takes"
+echo "ok: the manifests are valid for Kubernetes"
 cat >"$folder/check.py" <<'PYTHON'
 import pathlib
 import sys
@@ -31,7 +31,7 @@ import yaml
 
 
 def merged(one, other):
-    """What Compose makes of two files, as far as ours go: lists that both have name other things in each."""
+    """Merges two Compose files like Compose does, for files whose common lists have different items."""
     if isinstance(one, dict):
         both = one.keys() | other.keys()
         return {k: merged(one[k], other[k]) if k in one and k in other else one.get(k, other.get(k)) for k in both}
@@ -47,9 +47,9 @@ for file in files[1:]:
     compose = merged(compose, yaml.safe_load((here / file).read_text()))
 checked = compose_spec.PyCompose.from_yaml(yaml.safe_dump(compose))
 checked.validate()
-print("ok:", " and ".join(files), "is what Compose takes:", ", ".join(sorted(checked.service_names())))
+print("ok:", " and ".join(files), "is valid for Compose:", ", ".join(sorted(checked.service_names())))
 
-# No two parties share a file of secrets, a store or a namespace.
+# No two parties share a secrets file, a store or a namespace.
 names = ("generation", "computation", "crypto", *(["witness"] if len(files) > 1 else []))
 parties = (*names, *(["keyshare1"] if len(files) > 1 else []))
 for name in parties:
@@ -83,7 +83,7 @@ for manifest in deployed:
     assert secrets == ([] if name in ("proxy", "scheduler") else [name]), (name, secrets)
 print("ok: each party has its own secrets, store and namespace")
 
-# The engine: each program has its own certificate and no other's, and each executor its own name.
+# In the engine, each program has only its own certificate, and each executor has its own name.
 if "compose.engine.yaml" in files:
     executors = [name for name in compose["services"] if name.startswith("executor-")]
     assert len(executors) == 3, executors
@@ -101,9 +101,9 @@ if "compose.engine.yaml" in files:
         if manifest["kind"] == "Deployment" and manifest["metadata"]["name"] == "computation"
     ]
     assert image.startswith("fhaim-computation-ballista:"), image
-    print("ok: scheduler and executors are the computation service's, each with its own certificate")
+    print("ok: scheduler and executors belong to the computation service, each with its own certificate")
 
-# Two replicas of each service, one of which is there whatever is replaced, or emptied.
+# Each service has two replicas. At least one is available while the other is replaced or its node is drained.
 budgets = {m["metadata"]["name"] for m in deployed if m["kind"] == "PodDisruptionBudget"}
 assert budgets == set(names), budgets
 for manifest in deployed:
@@ -114,11 +114,11 @@ for manifest in deployed:
     assert spec["strategy"]["rollingUpdate"]["maxUnavailable"] == 0, name
     pod = spec["template"]["spec"]
     (container,) = pod["containers"]
-    # Ten seconds for answers, ten for work under way (GRACE in the platform), beside the pause.
+    # Ten seconds for answers and ten for work in progress (GRACE in the platform), in addition to the pause.
     pause = container["lifecycle"]["preStop"]["sleep"]["seconds"]
     assert pod["terminationGracePeriodSeconds"] >= pause + 20, name
     assert container["readinessProbe"]["httpGet"]["path"] == "/readyz", name
-print("ok: two replicas of each service, replaced one after the other")
+print("ok: each service has two replicas, which are replaced one after the other")
 PYTHON
 "$folder/env/bin/python" "$folder/check.py" "$here" "$folder/alone.yaml" compose.yaml
 "$folder/env/bin/python" "$folder/check.py" "$here" "$folder/witness.yaml" compose.yaml compose.witness.yaml compose.keyshare.yaml \

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Builds images of the three services from nothing but their programs, linked statically, and the
-# certificate roots, by buildah; then runs them once by podman, each as compose.yaml has it (its own
-# configuration and secrets, no rights, nothing to write to, two replicas under one name), and takes
-# a dataset through a job. Needs no Docker engine and no registry: buildah, podman, runc, netavark,
-# aardvark-dns and iptables are Debian packages. As root.
+# Builds images of the three services with buildah. They have only the statically linked programs and
+# the certificate roots. Then runs them once with podman, configured like compose.yaml (each with its
+# own configuration and secrets, without privileges and writable files, two replicas under one name),
+# and runs a job. Needs root, but no Docker engine and no registry: buildah, podman, runc, netavark,
+# aardvark-dns and iptables are Debian packages.
 #
-#   infra/images.sh                 builds programs, builds images, runs them
-#   PROGRAMS=DIR infra/images.sh    with programs that are there: fhaim-crypto and so on, and fhaim;
-#                                   their libraries go with them where they are not static
+#   infra/images.sh                 builds programs and images, and runs them
+#   PROGRAMS=DIR infra/images.sh    uses existing programs: fhaim-crypto and so on, and fhaim;
+#                                   copies their libraries if they are not static
 #
-# Postgres and S3 stay outside, on this machine: their images are in registries. Containers reach
-# them by the names that compose.yaml gives them.
+# Postgres and S3 run outside, on this machine, because their images are in registries. Containers
+# reach them by the names in compose.yaml.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 names=(crypto computation generation)
 if [ -z "${PROGRAMS:-}" ]; then
-    # A target is named so that only what goes into the programs is static, and no compiler plug-in.
+    # With a named target, the flags apply only to the programs and not to compiler plug-ins.
     RUSTFLAGS='-C target-feature=+crt-static' cargo build --release --locked \
         --manifest-path "$here/../Cargo.toml" --target x86_64-unknown-linux-gnu \
         -p fhaim-cli -p fhaim-generation -p fhaim-computation -p fhaim-crypto
@@ -32,16 +32,16 @@ finish() {
     [ -z "$forward" ] || kill "$forward" 2>/dev/null || true
     "$here/../.ci/servers" "$folder/servers" stop >/dev/null 2>&1 || true
     [ -z "${KEEP:-}" ] || return 0
-    # Containers that were removed may be cleaned up for a moment yet.
+    # The cleanup of removed containers may take a moment.
     for try in $(seq 10); do
         rm -rf "$folder" 2>/dev/null && return 0
         sleep 1
     done
-    echo "not removed: $folder" >&2
+    echo "could not remove $folder" >&2
 }
 trap finish EXIT
 
-# Images and containers of this script alone.
+# Keep this script's images and containers separate from others.
 cat >"$folder/containers.conf" <<CONF
 [containers]
 default_ulimits = ["nofile=16384:16384", "nproc=4096:4096"]
@@ -60,7 +60,7 @@ ports=([0]=8083 [1]=8082 [2]=8081)
 for index in 0 1 2; do
     name=${names[$index]} program=$PROGRAMS/fhaim-${names[$index]}
     image=$(buildah from scratch)
-    # A program that is not static brings the libraries that it names.
+    # A program that is not static needs its libraries.
     libraries=$(ldd "$program" 2>/dev/null | grep -o '/[^ ]*' || true)
     for library in $libraries; do
         buildah copy -q "$image" "$library" "$library" >/dev/null
@@ -81,7 +81,7 @@ done
 . "$folder/servers/variables"
 podman network create --subnet 10.97.53.0/24 fhaim >/dev/null
 gateway=10.97.53.1
-# Waits for the network's first container to have its gateway, then passes its ports on.
+# Waits until the network's first container creates the gateway, then forwards its ports.
 python3 - "$gateway" 5432="${FHAIM_TEST_POSTGRES#*@}" 7070="${FHAIM_TEST_S3#*//}" <<'PYTHON' &
 import asyncio
 import sys
@@ -147,8 +147,8 @@ for name in "${names[@]}"; do
         done
     done
 done
-echo "ok: two containers of each service say that they are well"
-# at NAME PORT: where this machine reaches its first replica.
+echo "ok: two containers of each service are healthy"
+# at NAME PORT: prints the address of the first replica of a service.
 at() {
     local format='{{(index .NetworkSettings.Networks "fhaim").IPAddress}}'
     printf 'http://%s:%s' "$(podman inspect --format "$format" "$1-1")" "$2"
@@ -158,7 +158,7 @@ for path in readyz readyz/peers; do
         curl -fsS -m 10 "$place/$path" >/dev/null
     done
 done
-echo "ok: they write to their databases and buckets, and reach each other by name"
+echo "ok: the services write to their databases and buckets, and reach each other by name"
 
 cd "$folder"
 export FHAIM_CONFIG_DIR=$folder/user FHAIM_MEMORY_DIR=$folder/memory
@@ -179,4 +179,4 @@ for name in "${names[@]}"; do
     code=$(podman inspect --format '{{.State.ExitCode}}' "$name-1")
     [ "$code" = 0 ] || { echo "$name-1 ended with $code" >&2; exit 1; }
 done
-echo "ok: they end by themselves when they are told to"
+echo "ok: the services end on request"

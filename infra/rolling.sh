@@ -1,24 +1,27 @@
 #!/usr/bin/env bash
-# Two replicas of each service on one Postgres and one S3 server, behind nginx with the proxy's own
-# file, under load, and each of the six restarted in turn, once a minute: as a rolling upgrade does.
+# Simulates rolling upgrades under load. Runs two replicas of each service on one Postgres and one S3
+# server, behind nginx with the proxy's configuration, and restarts all six in turn once a minute.
 #
-#   infra/rolling.sh [SECONDS [BETWEEN]]    3600 seconds, 60 from one round to the next
+#   infra/rolling.sh [SECONDS [BETWEEN]]    3600 seconds, 60 seconds between rounds by default
 #
-# At the end it prints what the users saw, what the proxy saw, and whether anything was lost: every
-# job that was accepted is done, once, and paid once (`fhaim-lab bench load`); the services agree and the
-# ledgers' chains are whole (`fhaim admin compare`); no service failed or panicked. Ends with 1
-# otherwise. FHAIM_BIN names the program, FHAIM_LAB_BIN `fhaim-lab`; USERS, JOBS and RECORDS say how much load (20, 2, 2000).
-# Needs nginx; Postgres and S3 are those of FHAIM_TEST_POSTGRES and FHAIM_TEST_S3, or else started by
-# .ci/servers (Debian, as root).
+# At the end it prints statistics of the users and the proxy, and checks that nothing was lost:
+#
+#   - Every accepted job is done and paid exactly once (`fhaim-lab bench load`).
+#   - The services agree, and the ledgers' chains are valid (`fhaim admin compare`).
+#   - No service failed or panicked.
+#
+# Otherwise it exits with 1. FHAIM_BIN is the path of `fhaim`, and FHAIM_LAB_BIN of `fhaim-lab`. USERS,
+# JOBS and RECORDS set the load (20, 2, 2000). Needs nginx. Uses the servers of FHAIM_TEST_POSTGRES and
+# FHAIM_TEST_S3, or starts them with .ci/servers (Debian, as root).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 seconds=${1:-3600} between=${2:-60}
 program=${FHAIM_BIN:-$here/../target/release/fhaim}
 lab=${FHAIM_LAB_BIN:-$here/../target/release/fhaim-lab}
-[ -x "$program" ] || { echo "there is no program $program: set FHAIM_BIN" >&2; exit 1; }
-[ -x "$lab" ] || { echo "there is no program $lab: set FHAIM_LAB_BIN" >&2; exit 1; }
-command -v nginx >/dev/null || { echo "there is no nginx: apt-get install nginx-light" >&2; exit 1; }
-command -v psql >/dev/null || { echo "there is no psql: apt-get install postgresql-client" >&2; exit 1; }
+[ -x "$program" ] || { echo "$program does not exist: build it, or set FHAIM_BIN" >&2; exit 1; }
+[ -x "$lab" ] || { echo "$lab does not exist: build it, or set FHAIM_LAB_BIN" >&2; exit 1; }
+command -v nginx >/dev/null || { echo "nginx is not installed: apt-get install nginx-light" >&2; exit 1; }
+command -v psql >/dev/null || { echo "psql is not installed: apt-get install postgresql-client" >&2; exit 1; }
 export NO_COLOR=1
 
 folder=$(mktemp -d /tmp/fhaim-rolling.XXXXXX)
@@ -40,7 +43,7 @@ if [ -z "${FHAIM_TEST_POSTGRES:-}" ] || [ -z "${FHAIM_TEST_S3:-}" ]; then
     . "$folder/servers/variables"
 fi
 
-# Seven ports that are free now.
+# Choose seven free ports.
 mapfile -t ports < <(python3 -c '
 import socket
 sockets = [socket.socket() for _ in range(7)]
@@ -62,11 +65,11 @@ for index in 0 1 2; do
         [ "$peer" = "$name" ] || export "${prefix}PEERS__${peer^^}=http://$front/$peer"
     done
 done
-# One operator has all three here, so one key for all.
+# All services have the same operator here, so they can share one key.
 FHAIM_SEALING_KEYS=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
 export FHAIM_SEALING_KEYS FHAIM_GENERATION__LIMITS__SIGN_INS_PER_ADDRESS=1000000
 
-# start REPLICA, as generation-a.
+# start REPLICA: starts a replica, such as generation-a.
 start() {
     local name=${1%-*}
     env "FHAIM_${name^^}__COMMON__LISTEN=${address[$1]}" \
@@ -74,7 +77,7 @@ start() {
     process[$1]=$!
 }
 
-# ready REPLICA: waits until it can do its work.
+# ready REPLICA: waits until a replica is ready.
 ready() {
     local end=$((SECONDS + 60))
     until curl -fsS -o /dev/null -m 3 "http://${address[$1]}/readyz" 2>/dev/null; do
@@ -110,14 +113,14 @@ http {
 NGINX
 nginx -c "$folder/nginx.conf" 2>"$folder/nginx.out" &
 front_process=$!
-# All at once, on databases that are empty.
+# Start all replicas at once, on empty databases.
 for name in "${names[@]}"; do for replica in "${replicas[@]}"; do start "$name-$replica"; done; done
 for name in "${names[@]}"; do for replica in "${replicas[@]}"; do ready "$name-$replica"; done; done
 
 "$lab" bench load --server "http://$front" --seconds "$seconds" --users "${USERS:-20}" \
     --jobs "${JOBS:-2}" --records "${RECORDS:-2000}" >"$folder/load.out" 2>"$folder/load.log" &
 load=$!
-# Accounts and their first datasets are made in peace.
+# Do not restart services before the accounts and their first datasets exist.
 until grep -q '^datasets for the jobs' "$folder/load.log" || ! kill -0 "$load" 2>/dev/null; do
     sleep 0.5
 done
@@ -135,7 +138,7 @@ while kill -0 "$load" 2>/dev/null; do
             [ "$took" -le "$longest" ] || longest=$took
             start "$one"
             ready "$one"
-            sleep 2 # until the proxy asks it again
+            sleep 2 # until the proxy uses it again
             restarts=$((restarts + 1))
         done
     done
@@ -146,19 +149,19 @@ wait "$load" || status=$?
 load=
 cat "$folder/load.out"
 [ "$status" = 0 ] || tail -n 3 "$folder/load.log"
-echo "$restarts restarts; the longest took $longest s to end"
+echo "$restarts restarts; the slowest stop took $longest s"
 awk '$3 != "-" { n++; time[n] = $2; status[$1]++; if ($3 ~ /,/) again++ }
-    END { printf "the proxy saw %d requests, %d of them sent to a second replica;", n, again
-          for (s in status) if (s >= 500) printf " %d answered %s", status[s], s; print "" }
+    END { printf "proxy: %d requests, %d of them sent to a second replica;", n, again
+          for (s in status) if (s >= 500) printf " %d with status %s", status[s], s; print "" }
     ' "$folder/access.log"
 awk '$3 != "-" { print $2 }' "$folder/access.log" | sort -n |
-    awk '{ t[NR] = $1 } END { printf "there: p50 %.0f ms, p99 %.0f ms, at most %.0f ms\n",
+    awk '{ t[NR] = $1 } END { printf "proxy: p50 %.0f ms, p99 %.0f ms, maximum %.0f ms\n",
         1000 * t[int((NR + 1) / 2)], 1000 * t[int(NR * 0.99)], 1000 * t[NR] }'
 configs=()
 for name in "${names[@]}"; do configs+=("--$name" "$here/config/$name.toml"); done
 "$program" admin compare "${configs[@]}" || status=1
 if grep -hE '"level":"ERROR"|panicked' "$folder"/*-[ab].log >"$folder/errors"; then
-    echo "$(wc -l <"$folder/errors") faults in the logs, of which the first:"
+    echo "$(wc -l <"$folder/errors") errors in the logs; the first are:"
     head -n 5 "$folder/errors"
     status=1
 fi

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Draws every secret that compose.yaml, compose.witness.yaml and compose.keyshare.yaml need into infra/secrets/, a
-# file for each container, so that each gets its own and no other's. Files that are there are left alone.
+# Draws all secrets for compose.yaml, compose.witness.yaml and compose.keyshare.yaml, and writes them to infra/secrets/.
+# Each container has its own file, so that it gets only its own secrets. Existing files are not changed.
 set -eu
 folder=${1:-$(dirname "$0")/secrets}
 umask 077
@@ -26,5 +26,5 @@ for service in generation computation crypto witness keyshare1; do
         printf 'FHAIM_SEALING_KEYS=%s\n' "$(random 32)"
     } >"$folder/$service.env"
 done
-[ -n "$drawn" ] || { echo "$folder has all secrets already: nothing was drawn" >&2; exit 1; }
-echo "secrets of$drawn drawn into $folder: keep a copy of each FHAIM_SEALING_KEYS apart from the backups"
+[ -n "$drawn" ] || { echo "$folder already has all secrets: nothing was drawn" >&2; exit 1; }
+echo "drew secrets for$drawn into $folder: keep a copy of each FHAIM_SEALING_KEYS, separate from the backups"

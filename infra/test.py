@@ -1,4 +1,4 @@
-"""What is seen through the proxy: called by test.sh with its address."""
+"""Checks the services through the proxy. test.sh calls it with the proxy's address."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def check(what: str, holds: bool) -> None:
 def ask(
     server: str, path: str, headers: Mapping[str, str] | None = None, body: str | None = None
 ) -> tuple[int, Message, bytes]:
-    """One request, its path sent as it is written."""
+    """Sends one request with exactly this path."""
     connection = http.client.HTTPConnection(urllib.parse.urlsplit(server).netloc, timeout=30)
     method = "GET" if body is None else "POST"
     connection.request(method, path, body, dict(headers or {}))
@@ -46,7 +46,7 @@ def ask(
 
 
 def wait_for(server: str) -> None:
-    """Until every service says through the proxy that it is ready."""
+    """Waits until every service is ready, as seen through the proxy."""
     end = time.monotonic() + 120
     for service in SERVICES:
         while True:
@@ -55,46 +55,46 @@ def wait_for(server: str) -> None:
                     break
             except OSError:
                 pass
-            check(f"{service} is ready in time", time.monotonic() < end)
+            check(f"{service} is ready within two minutes", time.monotonic() < end)
             time.sleep(0.1)
     print("ok: nginx and the services are ready", flush=True)
 
 
 def page(server: str) -> None:
     status, headers, body = ask(server, "/")
-    check("the page", status == 200 and b"<title>fhaim" in body)
+    check("/ is the page", status == 200 and b"<title>fhaim" in body)
     policy = headers["Content-Security-Policy"]
-    check("under its policy", "frame-ancestors 'none'" in policy and "'wasm-unsafe-eval'" in policy)
-    check("never kept without asking", headers["Cache-Control"] == "no-cache")
+    check("the page policy", "frame-ancestors 'none'" in policy and "'wasm-unsafe-eval'" in policy)
+    check("browsers revalidate the page", headers["Cache-Control"] == "no-cache")
     status, _, body = ask(server, "/datasets/12/new")
-    check("the page at its own addresses", status == 200 and b"<title>fhaim" in body)
+    check("addresses of the page lead to it", status == 200 and b"<title>fhaim" in body)
     status, headers, _ = ask(server, "/assets/page.js", {"Accept-Encoding": "gzip"})
     check(
-        "its files, compressed and kept",
+        "assets are compressed and cached",
         status == 200
         and "immutable" in headers["Cache-Control"]
         and headers["Content-Encoding"] == "gzip"
         and headers["Vary"] == "Accept-Encoding",
     )
     check(
-        "WebAssembly by its type",
+        "WebAssembly has its content type",
         ask(server, "/fhaim.wasm")[1]["Content-Type"] == "application/wasm",
     )
     for path in ("/assets/none.js", "/none.js", "/assets/../../fhaim.conf", "/%2e%2e/fhaim.conf"):
-        check(f"nothing at {path}", ask(server, path)[0] in (400, 404))
+        check(f"{path} is not found", ask(server, path)[0] in (400, 404))
 
 
 def services(server: str) -> None:
     for service in SERVICES:
         title = json.loads(ask(server, f"/{service}/openapi.json")[2])["info"]["title"]
-        # The second computation service is the same program, in another role.
+        # The second computation service has the same API as the first.
         known = "computation" if service == "witness" else service
         check(f"/{service}/ is the {service} service", known in title)
         for path in ("metrics", "./metrics", "/metrics", "%6detrics", "x/../metrics"):
             check(f"no metrics at /{service}/{path}", ask(server, f"/{service}/{path}")[0] == 404)
     status, headers, body = ask(server, "/generation/v1/account")
     check(
-        "a service's own problems pass",
+        "problems of a service are forwarded",
         status == 401
         and headers["Content-Type"] == "application/problem+json"
         and json.loads(body)["kind"] == "unauthenticated",
@@ -105,7 +105,7 @@ def signed_in(server: str) -> fhaim.Client:
     client = fhaim.Client(server)
     client.sign_up("ana@hospital.example", PASSWORD)
     client.sign_in("ana@hospital.example", PASSWORD)
-    check("signed up and in", client.account().email == "ana@hospital.example")
+    check("an account can sign up and in", client.account().email == "ana@hospital.example")
     return client
 
 
@@ -117,7 +117,7 @@ def job(client: fhaim.Client) -> None:
         table.write_text("a,b\n" + "".join(rows))
         dataset = client.create_dataset(SCHEMA, epsilon=10, record_bound=64)
         state = client.upload(dataset, table, state=folder / "state").state
-        check("encrypted and uploaded", state == "ready")
+        check("a table is encrypted and uploaded", state == "ready")
         started = client.run(dataset)
         stream = client.generation.watch_job(started.id)
         with stream:
@@ -128,18 +128,18 @@ def job(client: fhaim.Client) -> None:
             first.startswith(("id:", "data:")) and now.state in ("queued", "running"),
         )
         check(
-            "as a stream of events, as it is written",
+            "events are streamed without compression",
             stream.headers["Content-Type"] == "text/event-stream"
             and stream.headers["Content-Encoding"] is None,
         )
         check("the job is done", client.wait(started, timeout=300).state == "done")
         drawn = client.download(started, folder / "synthetic.csv", rows=20000)
         lines = drawn.path.read_text().splitlines()
-        check("a table of 20000 records", len(lines) == 20001 and lines[0] == "a,b")
+        check("a table of 20000 records is downloaded", len(lines) == 20001 and lines[0] == "a,b")
 
 
 def witnessed(client: fhaim.Client) -> None:
-    """A dataset of two computation services."""
+    """Runs a job over a dataset with two computation services."""
     with tempfile.TemporaryDirectory() as name:
         table = Path(name) / "table.csv"
         rows = (f"{i % 2},{'xyz'[i % 3]}\n" for i in range(40))
@@ -149,21 +149,21 @@ def witnessed(client: fhaim.Client) -> None:
         (copy,) = client.witness.show(dataset.id).contributions
         check("the second computation service has a copy", copy.state == "complete")
         done = client.wait(client.run(dataset), timeout=300)
-        check("what the two agree on is released", done.state == "done")
+        check("a job with two computation services is done", done.state == "done")
         client.delete_dataset(dataset)
 
 
 def forged_addresses(server: str) -> None:
-    """A caller that writes the header itself is still counted as one."""
+    """Checks that rate limits ignore an X-Forwarded-For header from the caller."""
     body = json.dumps({"email": "nobody@hospital.example", "password": PASSWORD})
     statuses = []
     for i in range(14):
-        email = body.replace("nobody", f"nobody{i}")  # no account is tried twice
+        email = body.replace("nobody", f"nobody{i}")  # stay below the limit for each account
         headers = {"Content-Type": "application/json", "X-Forwarded-For": f"203.0.113.{i}"}
         statuses.append(ask(server, "/generation/v1/sessions", headers, email)[0])
         if statuses[-1] == 429:
             break
-    check(f"forged addresses are not believed: refused after {len(statuses)}", 429 in statuses)
+    check(f"forged addresses are ignored: refused after {len(statuses)} sign-ins", 429 in statuses)
 
 
 def main() -> None:

@@ -1,14 +1,14 @@
 #!/bin/sh
-# Starts the three services, and a second computation service, as programs of their own, with the configurations of infra/config/
-# (SQLite and folders in place of Postgres and S3, loopback in place of a network), nginx with the
-# proxy's own file in front of them, and checks what a browser and a client see through it.
-# FHAIM_BIN names the program. Needs nginx (Debian: nginx-light) and Python.
+# Starts the three services and a second computation service as separate programs with the configurations of
+# infra/config/ (but SQLite and folders instead of Postgres and S3), behind nginx with the proxy's configuration. Checks
+# them from the view of a browser and a client. FHAIM_BIN is the path of `fhaim`. Needs nginx (Debian: nginx-light) and
+# Python.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 FHAIM_BIN=${FHAIM_BIN:-$here/../target/debug/fhaim}
 export FHAIM_BIN
-[ -x "$FHAIM_BIN" ] || { echo "there is no program $FHAIM_BIN: set FHAIM_BIN" >&2; exit 1; }
-command -v nginx >/dev/null || { echo "there is no nginx: apt-get install nginx-light" >&2; exit 1; }
+[ -x "$FHAIM_BIN" ] || { echo "$FHAIM_BIN does not exist: build it, or set FHAIM_BIN" >&2; exit 1; }
+command -v nginx >/dev/null || { echo "nginx is not installed: apt-get install nginx-light" >&2; exit 1; }
 
 folder=$(mktemp -d)
 started=
@@ -19,7 +19,7 @@ finish() {
 }
 trap finish EXIT INT TERM
 
-# Five ports that are free now.
+# Choose five free ports.
 ports=$(python3 -c '
 import socket
 sockets = [socket.socket() for _ in range(5)]
@@ -29,7 +29,7 @@ print(*(one.getsockname()[1] for one in sockets))')
 set -- $ports
 generation=127.0.0.1:$1 computation=127.0.0.1:$2 crypto=127.0.0.1:$3 witness=127.0.0.1:$4 front=127.0.0.1:$5
 
-# start SERVICE ADDRESS VARIABLE...: runs a service, its fields overridden.
+# start SERVICE ADDRESS VARIABLE...: starts a service with fields overridden by variables.
 start() {
     service=$1 address=$2
     prefix="FHAIM_$(echo "$service" | tr '[:lower:]' '[:upper:]')__COMMON__"
@@ -54,14 +54,14 @@ start witness "$witness" FHAIM_WITNESS__COMMON__PEERS__GENERATION="http://$gener
     FHAIM_WITNESS__COMMON__PEERS__COMPUTATION="http://$computation" \
     FHAIM_WITNESS__COMMON__PEERS__CRYPTO="http://$crypto"
 
-# A page that stands in for web/dist.
+# A placeholder for web/dist.
 mkdir -p "$folder/page/assets" "$folder/tls"
 echo '<!doctype html><title>fhaim</title>' >"$folder/page/index.html"
 echo 'export {};' >"$folder/page/assets/page.js"
 gzip -k "$folder/page/assets/page.js"
 printf '\000asm' >"$folder/page/fhaim.wasm"
 
-# configure LISTEN WITNESS: nginx's own file around the proxy's.
+# configure LISTEN WITNESS: writes the proxy's configuration, and an nginx configuration that includes it.
 configure() {
     sed -e "s|\${LISTEN}|$1|; s|\${PAGE}|$folder/page|; s|\${GENERATION}|$generation|" \
         -e "s|\${COMPUTATION}|$computation|; s|\${CRYPTO}|$crypto|; s|\${WITNESS}|$2|; s|/etc/nginx/tls|$folder/tls|" \
@@ -93,7 +93,7 @@ printf 'ssl_certificate %s;\nssl_certificate_key %s;\n' "$folder/cert.pem" "$fol
     >"$folder/tls/certificate.conf"
 configure "$front ssl" 127.0.0.1:9
 nginx -t -q -c "$folder/nginx.conf"
-echo "ok: nginx takes the proxy's file with a certificate"
+echo "ok: the proxy's configuration with a certificate is valid for nginx"
 nginx -c "$folder/nginx.conf" 2>"$folder/nginx.out" &
 secure=$!
 started="$started $secure"
@@ -103,12 +103,12 @@ for path in / /generation/openapi.json; do
         header=$(curl -ksSI "https://$front$path" 2>/dev/null | grep -i '^strict-transport-security') && break
         sleep 0.3
     done
-    [ -n "$header" ] || { echo "no Strict-Transport-Security at $path" >&2; exit 1; }
+    [ -n "$header" ] || { echo "$path has no Strict-Transport-Security header" >&2; exit 1; }
 done
-echo "ok: browsers keep to TLS"
+echo "ok: browsers must use TLS"
 status=$(curl -ks -o "$folder/none" -w '%{http_code}' "https://$front/witness/openapi.json")
-[ "$status" = 404 ] || { echo "/witness/ answers $status where there is none" >&2; exit 1; }
-echo "ok: no second computation service where there is none"
+[ "$status" = 404 ] || { echo "/witness/ answers $status instead of 404 without a second service" >&2; exit 1; }
+echo "ok: /witness/ is not found without a second computation service"
 kill "$secure"
 wait "$secure" 2>/dev/null || true
 rm "$folder/tls/certificate.conf"

@@ -1,10 +1,11 @@
 #!/bin/sh
-# Everything about the page that a change must pass: types against the services' documents, lints
-# and tests of crates/sdk-wasm, the module and the page built, and the page driven in Chromium.
-# FHAIM_BIN names the program that serves it. Gets what is missing from Debian and npm.
+# All checks of the page that a change must pass: types against the services' documents, lints and
+# tests of crates/sdk-wasm, builds of the module and the page, and the tests of the page in
+# Chromium. FHAIM_BIN is the path of the program that serves the page. Missing tools are installed
+# from Debian and npm.
 set -eu
 cd "$(dirname "$0")"
-: "${FHAIM_BIN:?names the fhaim program}"
+: "${FHAIM_BIN:?set it to the path of the fhaim program}"
 : "${CARGO_TARGET_DIR:=$PWD/../target}"
 export CARGO_TARGET_DIR
 
@@ -26,7 +27,7 @@ packages() {
     npm ci --no-audit --no-fund
 }
 
-# What the browser drops on the page.
+# The file that the browser drops on the page.
 export_of_a_hospital() {
     export FHAIM_HOSPITAL="${FHAIM_HOSPITAL:-$(dirname "$FHAIM_BIN")/examples/hospital}"
     [ -x "$FHAIM_HOSPITAL" ] || (cd .. && cargo build --locked -p fhaim-kit --example hospital)

@@ -1,8 +1,7 @@
 #!/bin/sh
-# Drives the page in Chromium against `fhaim up`. FHAIM_BIN names the program; web/dist must be built
-# (`sh web/wasm.sh && npm run build`). With FHAIM_QUICK, only what the page does when all goes well,
-# without pictures.
-# Usage: web/test.sh [SCREENSHOT_DIR]
+# Drives the page in Chromium against `fhaim up`. FHAIM_BIN is the path of the program. web/dist
+# must be built (`sh web/wasm.sh && npm run build`). With FHAIM_QUICK, runs only the tests without
+# failures, and without screenshots. Usage: web/test.sh [SCREENSHOT_DIR]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 node "$here/test/pace.mjs"

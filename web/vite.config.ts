@@ -1,7 +1,7 @@
 import react from "@vitejs/plugin-react";
 import { defineConfig } from "vite";
 
-// Where `fhaim up` listens while the page is developed.
+// Address of `fhaim up` during development of the page.
 const services = process.env["FHAIM_SERVICES"] ?? "http://127.0.0.1:8080";
 const proxy = { "/generation": services, "/computation": services, "/crypto": services };
 

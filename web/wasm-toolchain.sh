@@ -1,8 +1,8 @@
 #!/bin/sh
-# Gets a compiler for WebAssembly where rustup has no target to offer: Debian's rustc-web with the
-# sources of its standard library, unpacked into WASM_TOOLCHAIN (by default ~/.cache/wasm-toolchain)
-# beside the system's own, which it leaves alone. web/wasm.sh uses it when the target is missing.
-# Does nothing where the target or the toolchain is there already.
+# Gets a compiler for WebAssembly if rustup offers no target: Debian's rustc-web with the sources of
+# its standard library. It is unpacked into WASM_TOOLCHAIN (by default ~/.cache/wasm-toolchain), and
+# does not change the system's compiler. web/wasm.sh uses it if the target is missing. Does nothing
+# if the target or the toolchain already exists.
 set -eu
 toolchain=${WASM_TOOLCHAIN:-$HOME/.cache/wasm-toolchain}
 
@@ -21,8 +21,8 @@ apt-cache show rustc-web >/dev/null 2>&1 || {
     exit 1
 }
 
-# Shared libraries that these need, in whatever versions, as far as the system does not have them.
-# They are unpacked, not installed: rustc-web conflicts with the distribution's rustc.
+# Shared libraries that these packages need in any version and that the system lacks. They are
+# unpacked, not installed, because rustc-web conflicts with the distribution's rustc.
 installed() {
     dpkg-query -W -f '${db:Status-Status}\n' "$1" 2>/dev/null | grep -qx installed
 }

@@ -1,9 +1,9 @@
 #!/bin/sh
 # Builds crates/sdk-wasm for the browser: web/public/fhaim.wasm.
 #
-# With rustup, `rustup target add wasm32-unknown-unknown` is all it needs. Where no target can be
-# fetched, web/wasm-toolchain.sh gets a compiler from Debian, with the sources of std, which is then
-# built with the crate.
+# With rustup, `rustup target add wasm32-unknown-unknown` is the only requirement. If no target can
+# be downloaded, web/wasm-toolchain.sh gets a compiler from Debian, together with the sources of
+# std, which are then built with the crate.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 crate=$here/../crates/sdk-wasm

@@ -2,11 +2,11 @@
 """Writes src/fhaim/models.py and src/fhaim/api.py from the services' OpenAPI documents.
 
     python3 generate.py           writes them
-    python3 generate.py --check   fails if they are not what would be written
+    python3 generate.py --check   fails if they are out of date
 
-One dataclass an object schema, one method an operation. It reads what the three documents use of
-OpenAPI 3.1 and stops at anything else, so that nothing is left out in silence. The standard
-library is all it needs.
+It writes one dataclass per object schema and one method per operation. It supports only the features
+of OpenAPI 3.1 that the three documents use, and stops at anything else, so that nothing is left out
+silently. It needs only the standard library.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ FORMATS = {"uuid": "UUID", "date-time": "datetime"}
 
 
 class UnknownError(Exception):
-    """Something in a document that this program does not read."""
+    """A part of a document that this program does not support."""
 
 
 def doc(text: str, indent: str) -> str:
-    """A docstring of some text."""
+    """Returns a docstring with some text."""
     text = text.replace("\\", "\\\\").replace("[`", "`").replace("`]", "`")
     lines = []
     for paragraph in text.strip().split("\n\n"):
@@ -62,7 +62,7 @@ def identifier(name: str) -> str:
 
 
 class Schemas:
-    """The schemas of all documents: one that has the same name has the same content."""
+    """The schemas of all documents. Schemas of the same name must have the same content."""
 
     def __init__(self, documents: dict[str, Node]) -> None:
         self.named: dict[str, Node] = {}
@@ -70,10 +70,10 @@ class Schemas:
             for name, schema in document["components"]["schemas"].items():
                 known = self.named.setdefault(name, schema)
                 if known != schema:
-                    raise UnknownError(f"{service}: {name} is another schema than elsewhere")
+                    raise UnknownError(f"{service}: another service has a different {name}")
 
     def type(self, schema: Node) -> str:
-        """The Python type of a schema."""
+        """Returns the Python type of a schema."""
         if not set(schema) - {"description"}:
             return "Any"
         if "$ref" in schema:
@@ -100,13 +100,14 @@ class Schemas:
     def reference(self, reference: str) -> str:
         name = reference.removeprefix("#/components/schemas/")
         schema = self.named[name]
-        # Names of plain text and of other schemas say nothing in Python.
+        # Names of plain text and of other schemas have no meaning in Python.
         if "$ref" in schema or (schema.get("type") == "string" and "enum" not in schema):
             return self.type(schema)
         return class_name(name)
 
     def object(self, schema: Node) -> str:
-        """An object in place: one with free keys, or one that has a name elsewhere."""
+        """Returns the type of an inline object: one with free keys, or one that has a name
+        elsewhere."""
         if "properties" not in schema:
             values = schema.get("additionalProperties")
             return f"dict[str, {self.type(values) if isinstance(values, dict) else 'Any'}]"
@@ -116,7 +117,7 @@ class Schemas:
         raise UnknownError(f"an object without a name: {json.dumps(schema)[:200]}")
 
     def secret(self, schema: Node) -> bool:
-        """Whether a field must not be printed."""
+        """Returns whether a field must not be printed."""
         if "oneOf" in schema:
             return any(self.secret(one) for one in schema["oneOf"])
         if "$ref" in schema:
@@ -124,13 +125,13 @@ class Schemas:
         return schema.get("format") == "password"
 
     def models(self) -> str:
-        """The file of the types."""
+        """Returns the text of the file of types."""
         dataclasses, aliases = [], []
         for name, schema in sorted(self.named.items()):
             if "properties" in schema:
                 dataclasses.append(self.dataclass(class_name(name), schema))
             elif "oneOf" in schema and not all(map(tag, schema["oneOf"])):
-                # Its forms differ in the names of their one field: JSON says it best.
+                # Its forms differ in the names of their only field, so JSON describes it best.
                 aliases.append(alias(name, "Any", schema))
             elif "oneOf" in schema:
                 members = [self.variant(name, one) for one in schema["oneOf"]]
@@ -139,7 +140,7 @@ class Schemas:
                 aliases.append(alias(name, f"Union[{union}]", schema))
             elif "enum" in schema:
                 aliases.append(alias(name, self.type(schema), schema))
-        header = NOTE.format("Types of what the services read and write.")
+        header = NOTE.format("Types that the services read and write.")
         imports = (
             "\nfrom __future__ import annotations\n\nfrom dataclasses import dataclass, field\n"
             "from datetime import datetime\nfrom typing import Any, Literal, Union\n"
@@ -148,7 +149,8 @@ class Schemas:
         return header + imports + "\n\n" + "\n\n".join(dataclasses) + "\n\n" + "\n".join(aliases)
 
     def variant(self, name: str, schema: Node) -> tuple[str, str]:
-        """One of the forms of a value, named after the field that tells it from the others."""
+        """Returns one form of a value, named after the field that distinguishes it from the others.
+        """
         member = class_name(name) + "".join(word.capitalize() for word in tag(schema).split("-"))
         return member, self.dataclass(member, schema)
 
@@ -171,7 +173,7 @@ class Schemas:
 
     def field(self, name: str, schema: Node, required: bool) -> str:
         if identifier(name) != name:
-            raise UnknownError(f"a field whose name is not one in Python: {name}")
+            raise UnknownError(f"a field whose name is not valid in Python: {name}")
         kind = self.type(schema)
         if not required and "None" not in kind.split(" | "):
             kind += " | None"
@@ -189,7 +191,8 @@ class Schemas:
 
 
 def tag(schema: Node) -> str:
-    """The value of the field that tells a form from the others; empty if there is no such field."""
+    """Returns the value of the field that distinguishes a form from the others, or an empty text.
+    """
     fields = schema.get("properties", {}).values()
     tags = [field["enum"][0] for field in fields if len(field.get("enum", [])) == 1]
     return tags[0] if len(tags) == 1 else ""
@@ -284,7 +287,7 @@ class Operations:
     def address(self, path: str, parameters: list[Node]) -> str:
         names = re.findall(r"\{(\w+)\}", path)
         if sorted(names) != sorted(p["name"] for p in parameters):
-            raise UnknownError(f"{path}: its parameters are not those described")
+            raise UnknownError(f"{path}: its parameters differ from the described ones")
         if not names:
             return f'"{path}"'
         template = re.sub(r"\{\w+\}", "{}", path)
@@ -301,7 +304,7 @@ class Operations:
         raise UnknownError(f"a body of type {content}")
 
     def answer(self, operation: Node) -> tuple[str, str]:
-        """What a method returns, and which call of the transport makes it."""
+        """Returns the type that a method returns, and the name of the transport's call."""
         good = [answer for status, answer in operation["responses"].items() if status[0] == "2"]
         contents = {
             name: content for answer in good for name, content in answer.get("content", {}).items()
@@ -316,7 +319,7 @@ class Operations:
 
 
 def write() -> dict[Path, str]:
-    """The files and their text."""
+    """Returns the files and their text."""
     documents = {
         service: json.loads((DOCUMENTS / f"{service}.json").read_text("utf-8"))
         for service in SERVICES
@@ -355,11 +358,11 @@ def main() -> int:
                 there.splitlines(),
                 text.splitlines(),
                 str(path),
-                "as the documents say",
+                "as generated",
                 lineterm="",
             )
             print("\n".join(list(lines)[:40]), file=sys.stderr)
-            print(f"{path.name} is not what the documents say: run generate.py", file=sys.stderr)
+            print(f"{path.name} is out of date: run generate.py", file=sys.stderr)
     return status
 
 

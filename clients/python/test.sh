@@ -1,13 +1,14 @@
 #!/bin/sh
-# Installs the package into an environment of its own, checks that it is what the OpenAPI documents
-# say, and takes it through `fhaim up` on a free port. FHAIM_BIN names the program.
+# Installs the package into a separate environment, checks that the generated files match the
+# OpenAPI documents, and tests the package against `fhaim up` on a free port. FHAIM_BIN is the path
+# of the program.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 FHAIM_BIN=${FHAIM_BIN:-$here/../../target/debug/fhaim}
 export FHAIM_BIN
-[ -x "$FHAIM_BIN" ] || { echo "there is no program $FHAIM_BIN: set FHAIM_BIN" >&2; exit 1; }
+[ -x "$FHAIM_BIN" ] || { echo "$FHAIM_BIN is not a program: set FHAIM_BIN" >&2; exit 1; }
 folder=$(mktemp -d)
-# What is remembered of records and ledgers.
+# Memory of records and ledgers.
 export FHAIM_MEMORY_DIR="$folder/memory"
 server=
 finish() {
@@ -20,11 +21,11 @@ finish() {
 trap finish EXIT INT TERM
 
 python3 "$here/generate.py" --check
-echo "ok: the generated files are what the documents say"
+echo "ok: the generated files are up to date"
 
 python3 -m venv "$folder/env"
 python="$folder/env/bin/python"
-# From a copy: a build leaves nothing in the checkout.
+# Install from a copy, so that the build leaves nothing in the checkout.
 cp -R "$here" "$folder/package"
 "$python" -m pip install --quiet --disable-pip-version-check "$folder/package"
 cd "$folder"
@@ -39,7 +40,7 @@ for _ in $(seq 100); do
     kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2; exit 1; }
     sleep 0.1
 done
-[ -n "$address" ] || { echo "fhaim up said no address" >&2; exit 1; }
+[ -n "$address" ] || { echo "fhaim up printed no address" >&2; exit 1; }
 email=$(head -n 1 "$folder/data/first-account")
 password=$(tail -n 1 "$folder/data/first-account")
 status=0

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Builds the wheel, installs it into an environment of its own with pandas, polars and pyarrow, and takes its users'
-# programs through it: in this process, and against `fhaim up` on a free port. FHAIM_BIN names the program, WHEEL a
-# wheel that is there already; otherwise one is built with the development profile. Needs Rust and PyPI.
+# Builds the wheel, installs it into a separate environment with pandas, polars and pyarrow, and tests user programs
+# with it: in this process, and against `fhaim up` on a free port. FHAIM_BIN is the path of the program, and WHEEL the
+# path of an existing wheel. Without WHEEL, one is built with the development profile. Needs Rust and PyPI.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 FHAIM_BIN=${FHAIM_BIN:-$here/../../target/debug/fhaim}
 export FHAIM_BIN
-[ -x "$FHAIM_BIN" ] || { echo "there is no program $FHAIM_BIN: set FHAIM_BIN" >&2; exit 1; }
+[ -x "$FHAIM_BIN" ] || { echo "$FHAIM_BIN is not a program: set FHAIM_BIN" >&2; exit 1; }
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$here/../../target}"
 folder=$(mktemp -d)
-# What is remembered of records and ledgers.
+# Memory of records and ledgers.
 export FHAIM_MEMORY_DIR="$folder/memory"
 server=
 finish() {
@@ -33,7 +33,7 @@ echo "ok: $(basename "$WHEEL"), $(($(wc -c <"$WHEEL") / 1000000)) MB"
 pip "$WHEEL"
 cd "$folder"
 "$python" -m mypy.stubtest fhaim._native --ignore-missing-stub --mypy-config-file "$here/stubtest.ini"
-echo "ok: the stub says what the module has"
+echo "ok: the stub matches the module"
 
 "$FHAIM_BIN" up --data "$folder/data" --listen 127.0.0.1:0 --witness >"$folder/out" 2>"$folder/log" &
 server=$!
@@ -44,7 +44,7 @@ for _ in $(seq 100); do
     kill -0 "$server" 2>/dev/null || { cat "$folder/log" >&2; exit 1; }
     sleep 0.1
 done
-[ -n "$address" ] || { echo "fhaim up said no address" >&2; exit 1; }
+[ -n "$address" ] || { echo "fhaim up printed no address" >&2; exit 1; }
 key=$("$python" -c '
 import sys, fhaim
 client = fhaim.Client(sys.argv[1]).sign_in(*open(sys.argv[2]).read().split("\n")[:2])

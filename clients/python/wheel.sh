@@ -1,7 +1,8 @@
 #!/bin/sh
-# Builds the wheel, of the client and the native module, into a folder (here/dist unless named): what
-# `pip install FOLDER/*.whl` installs. Needs Rust, and maturin (from PyPI, into an environment of its own, unless it is
-# on the search path). More arguments are for `maturin build`: `--profile dev` for a quick one.
+# Builds the wheel with the client and the native module into a folder (by default dist, next to this script). To
+# install it, run `pip install FOLDER/*.whl`. Needs Rust, and maturin (installed from PyPI into a temporary environment
+# unless it is on the search path). Further arguments are passed to `maturin build`, such as `--profile dev` for a quick
+# build.
 # Usage: clients/python/wheel.sh [FOLDER [ARGUMENT...]]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -17,7 +18,7 @@ if ! command -v maturin >/dev/null; then
     "$work/env/bin/python" -m pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2'
     PATH="$work/env/bin:$PATH"
 fi
-# A project of both: maturin takes nothing from outside its own folder.
+# One project with both, because maturin includes only files inside its own folder.
 mkdir "$work/project"
 cp -R "$here/src" "$here/README.md" "$work/project/"
 find "$work/project" -name __pycache__ -prune -exec rm -rf {} +

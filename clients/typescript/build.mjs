@@ -1,5 +1,5 @@
-// Builds the package into dist/: the module of crates/sdk-wasm (built here if web/wasm.sh has not built it
-// yet), and the calls around it.
+// Builds the package into dist/: the module of crates/sdk-wasm (built here unless web/wasm.sh has built it already),
+// and the calls around it.
 import { execFileSync } from "node:child_process";
 import { copyFileSync, existsSync, rmSync } from "node:fs";
 

@@ -1,4 +1,4 @@
-//! Tells the program which commit it was built from.
+//! Sets FHAIM_VERSION, the program's version with the commit that it is built from.
 
 use std::{env, process::Command};
 
@@ -12,8 +12,9 @@ fn main() {
     println!("cargo::rustc-env=FHAIM_VERSION={version}");
 }
 
-/// What is checked out, for programs that people are to use: a build for tests would else be made anew
-/// with every commit. Nothing where the sources are no checkout.
+/// Returns the checked-out commit for release builds, or `None` if the sources are not a Git checkout.
+///
+/// Builds for tests have no commit, because they would otherwise be rebuilt with every commit.
 fn checked_out() -> Option<String> {
     if env::var("PROFILE").is_ok_and(|profile| profile != "release") {
         return None;
@@ -31,7 +32,7 @@ fn git(arguments: &[&str]) -> Option<String> {
     output.status.success().then(|| text.trim().to_owned())
 }
 
-/// It becomes part of a line of text.
+/// Whether a text is a commit hash, and therefore safe to print in a line.
 fn is_commit(text: &str) -> bool {
     (7..=40).contains(&text.len()) && text.chars().all(|c| c.is_ascii_hexdigit())
 }

@@ -1,4 +1,4 @@
-//! Requests to decrypt: from nothing behind a valid beginning, or a valid one changed.
+//! Decryption requests: fuzzed bytes, alone or after a valid beginning, and edits of a valid request.
 
 #![no_main]
 
@@ -12,7 +12,7 @@ use fhaim_protocol::window::Window;
 use fhaim_release::{Axis, ReleaseRequest, SquaredTerm, Statistic};
 use libfuzzer_sys::fuzz_target;
 
-/// Magic, version, parameter set, dataset and job.
+/// Length of magic, version, parameter set, dataset and job.
 const BEGINNING: usize = 8 + 2 * 16;
 const DIGEST: usize = 32;
 
@@ -64,7 +64,7 @@ fuzz_target!(|data: &[u8]| {
     let params = &KEYS[0].params;
     if let Ok(request) = DecryptRequest::from_bytes(params, &bytes) {
         assert!(request.to_bytes(params) == bytes);
-        // Whatever it asks for is placed or refused.
+        // Every decoded request is placed or rejected.
         let ladder = LadderPlan::new(3 * PAGE, 1 << 20).expect("a small ladder");
         let window = Window::new(request.dataset, request.job, 0, ladder);
         let _ = window.place(&request.releases);

@@ -1,5 +1,5 @@
-//! Evaluation keys of a sole holder's dataset, and of rosters. Each run expands up to 51 seeds: slower than the other
-//! targets.
+//! Evaluation keys of a sole holder's dataset, and of rosters. Each run expands up to 51 seeds, so this target is
+//! slower than the others.
 
 #![no_main]
 

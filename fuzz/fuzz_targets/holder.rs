@@ -1,5 +1,5 @@
-//! Decodes an upload key, ciphertexts under it and its switching keys, and compares what decodes with its encoding.
-//! One set has one special prime, the other has two.
+//! An upload key, ciphertexts under it and its switching keys: decoded objects encode to the same bytes. One set has
+//! one special prime, and the other has two.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Saved models: what is loaded can be asked anything, and is saved as it was.
+//! Saved models: a loaded model answers any query without a panic, and is saved with the same bytes.
 
 #![no_main]
 
@@ -9,7 +9,7 @@ use fhaim_fuzz::{choice, edited, rng};
 use fhaim_pgm::{FitOptions, Measurement, Model, fit_once};
 use libfuzzer_sys::fuzz_target;
 
-/// Bytes a model may take here.
+/// Largest size of a model in this target.
 const CAP: usize = 1 << 20;
 
 static VALID: LazyLock<Vec<u8>> = LazyLock::new(|| {
@@ -33,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
     let mut data = data;
     let bytes = match choice(&mut data) % 2 {
         0 => edited(&VALID, data),
-        _ => [&VALID[..12], data].concat(), // behind the magic and the version
+        _ => [&VALID[..12], data].concat(), // after the magic and the version
     };
     let Ok(model) = Model::load(&bytes, CAP) else {
         return;

@@ -1,4 +1,4 @@
-//! Objects of an upload: what decodes is what the encoding of its ciphertexts is.
+//! Objects of an upload: decoded objects encode to the same bytes.
 
 #![no_main]
 

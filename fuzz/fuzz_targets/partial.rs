@@ -1,4 +1,4 @@
-//! What becomes of a tile: what decodes encodes to the same bytes, and sums add up or are refused.
+//! Results of tiles: decoded results encode to the same bytes, and sums add up or are rejected.
 
 #![no_main]
 
@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
     if let Ok(partial) = Partial::from_bytes(params, &bytes) {
         assert!(partial.to_bytes().is_ok_and(|again| again == bytes));
         if let Partial::Sums(mut sums) = partial {
-            // The same record chunks twice are refused; none at all change nothing.
+            // Sums over the same record chunks are rejected. Sums over no chunk change nothing.
             let twice = sums.clone();
             let empty = sums.add(&twice).is_ok();
             assert!(!empty || !sums.is_whole());

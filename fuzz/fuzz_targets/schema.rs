@@ -1,4 +1,4 @@
-//! Schemas: what is read is written and read again as the same.
+//! Schemas: a schema that is read, written and read again stays the same.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Tables: `SCHEMA NUL CSV`. What is read is written and read again as the same codes; a schema
-//! drafted from any table does not fail to read it by a panic.
+//! Tables in the form `SCHEMA NUL CSV`: a table that is read, written and read again has the same codes. Reading a
+//! table with a schema that was drafted from it does not panic.
 
 #![no_main]
 
@@ -41,7 +41,7 @@ fuzz_target!(|data: &[u8]| {
         let writing = WriteOptions::new("again.csv");
         if write_csv(&reading.table, &mut written, &mut rng(), &writing).is_ok() {
             let again = read_csv(schema, written.as_slice(), &ReadOptions::new("again.csv"));
-            let again = again.expect("what was written is read");
+            let again = again.expect("a written table can be read");
             assert_eq!(again.table.columns(), reading.table.columns());
         }
     }

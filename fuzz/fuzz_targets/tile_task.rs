@@ -1,4 +1,4 @@
-//! Tasks of a batch: what decodes encodes to the same bytes, and can be run.
+//! Tasks of a batch: decoded tasks encode to the same bytes, and can be run.
 
 #![no_main]
 
@@ -28,7 +28,7 @@ fuzz_target!(|data: &[u8]| {
         assert!(!task.band().is_empty() && task.band().end <= chunks);
         assert!(task.residue() < params.residues() && task.tiles().count() > 0);
         if how & 2 == 0 {
-            // It may name what the table does not have, which is refused; nothing else is.
+            // A task that names columns or record chunks that the table does not have is rejected.
             let _ = TILES.run(&task);
         }
     }

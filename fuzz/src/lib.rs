@@ -1,8 +1,8 @@
-//! What the targets share: valid encodings, changed as the fuzzer says and given a checksum to match.
+//! Shared helpers of the targets: valid encodings, edits that the fuzzer controls, and matching checksums.
 //!
-//! Encodings are large, and all of them end in a checksum: a fuzzer that made them from nothing
-//! would never get past it. So the targets that need it read the fuzzer's bytes as changes to a
-//! valid encoding, and mend its checksums: what an attacker who knows the format can send.
+//! Encodings are large, and all of them end in a checksum. A fuzzer that made them from nothing would never get past
+//! it. Targets that need it therefore read the fuzzer's bytes as edits of a valid encoding, and correct its
+//! checksums. This is what an attacker who knows the format can send.
 
 use std::sync::{LazyLock, Mutex};
 
@@ -15,7 +15,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use sha2::{Digest, Sha256};
 
-/// Bytes of an encoded object before its body, as fhaim-he's codec has them.
+/// Number of bytes of an encoded object before its body, as in fhaim-he's codec.
 const HEADER: usize = 24;
 
 /// A parameter set with the keys of a dataset.
@@ -24,16 +24,16 @@ pub struct Keys {
     pub params: Parameters,
     /// The secret key.
     pub secret: SecretKey,
-    /// Its public key.
+    /// The public key.
     pub public: PublicKey,
-    /// An upload key.
+    /// An upload key for the same parameters.
     pub upload: UploadKey,
 }
 
 impl Keys {
     fn new(set: ParameterSet) -> Self {
         let mut rng = rng();
-        let params = Parameters::new(set).expect("a set of the crate's own");
+        let params = Parameters::new(set).expect("the set is one of the crate's own");
         let secret = SecretKey::random(&params, &mut rng).expect("the parameters are sound");
         let public = secret.public_key(&mut rng).expect("the key is sound");
         let upload = UploadKey::random(&params, &mut rng).expect("the parameters are sound");
@@ -45,31 +45,31 @@ impl Keys {
         }
     }
 
-    /// A polynomial under the dataset's key, encrypted once under each plaintext modulus.
+    /// Encrypts a polynomial under the dataset's key, once under each plaintext modulus.
     pub fn ciphertexts(&self) -> Vec<Ciphertext> {
         let encrypted = self.public.encrypt(&[1, -2, 3], &mut rng());
         encrypted.expect("three coefficients fit")
     }
 }
 
-/// Keys under a set of one plaintext modulus, and under one of two.
+/// Keys under a set with one plaintext modulus, and under a set with two.
 pub static KEYS: [LazyLock<Keys>; 2] = [
     LazyLock::new(|| Keys::new(STANDARD)),
     LazyLock::new(|| Keys::new(WIDE)),
 ];
 
-/// What a sole holder makes with its upload key.
+/// The objects that a sole holder makes with its upload key.
 pub struct HolderObjects {
     /// The parameters.
     pub params: Parameters,
     /// The shape of the table that the switching keys are for.
     pub layout: Layout,
-    /// The key, a ciphertext under it, its switching keys without and with those for products.
+    /// The key, a ciphertext under it, and its switching keys without and with those for products.
     pub encoded: [Vec<u8>; 4],
 }
 
 impl HolderObjects {
-    /// Draws them.
+    /// Makes the objects.
     pub fn new(set: ParameterSet) -> Self {
         let mut rng = rng();
         let Keys {
@@ -105,7 +105,7 @@ pub struct Tiles {
     keys: EvaluationKeys,
     switch_keys: UploadSwitchKeys,
     table: EncryptedTable,
-    /// One for each record chunk.
+    /// The tasks, one for each record chunk.
     pub tasks: Vec<TileTask>,
 }
 
@@ -150,23 +150,23 @@ impl Tiles {
         }
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn params(&self) -> &Parameters {
         &KEYS[0].params
     }
 
-    /// What becomes of a task's tiles by itself.
+    /// Runs one task, and returns the results of its tiles.
     ///
     /// # Errors
-    /// What the task names and the table does not have.
+    /// [`fhaim_he::Error`] if the task names columns or record chunks that the table does not have.
     pub fn run(&self, task: &TileTask) -> fhaim_he::Result<Vec<Partial>> {
         self.run_tasks(std::slice::from_ref(task))
     }
 
-    /// What becomes of the batch.
+    /// Runs the whole batch, and returns the results of its tiles.
     ///
     /// # Errors
-    /// Never: the tasks are the table's own.
+    /// None: the tasks are the table's own.
     pub fn run_all(&self) -> fhaim_he::Result<Vec<Partial>> {
         self.run_tasks(&self.tasks)
     }
@@ -195,15 +195,15 @@ fn context<'a>(
     context.expect("the keys are for this layout")
 }
 
-/// Tasks, and their results.
+/// A table, its tasks and their results.
 pub static TILES: LazyLock<Tiles> = LazyLock::new(Tiles::new);
 
-/// The same in every run, so that a finding can be repeated.
+/// Returns the same generator in every run, so that a finding can be repeated.
 pub fn rng() -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(7)
 }
 
-/// Takes the first byte.
+/// Removes and returns the first byte, or 0 if there is none.
 pub fn choice(data: &mut &[u8]) -> u8 {
     match data.split_first() {
         Some((&first, rest)) => {
@@ -214,12 +214,12 @@ pub fn choice(data: &mut &[u8]) -> u8 {
     }
 }
 
-/// A valid encoding, changed: each step of `script` says what to do, where, and with which bytes.
+/// Edits a valid encoding. Each step of `script` has an operation, a position and new bytes.
 pub fn edited(valid: &[u8], mut script: &[u8]) -> Vec<u8> {
     let mut bytes = valid.to_vec();
     while let Some((&[what, low, middle, high, length], rest)) = script.split_first_chunk() {
         let place = u32::from_le_bytes([low, middle, high, 0]) as usize;
-        // Every other step is near the beginning, where the lengths and kinds are.
+        // Half of the steps are near the beginning, where lengths and kinds are encoded.
         let within = if what & 0x80 == 0 { 256 } else { usize::MAX };
         let at = place % bytes.len().saturating_add(1).min(within);
         let (new, rest) = rest.split_at(rest.len().min(usize::from(length % 32)));
@@ -237,7 +237,7 @@ pub fn edited(valid: &[u8], mut script: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Mends the checksum of an encoded object of fhaim-he.
+/// Corrects the checksum of an encoded object of fhaim-he.
 pub fn mend_checksum(bytes: &mut [u8]) {
     if let Some((header, body)) = bytes.split_first_chunk_mut::<HEADER>() {
         let digest = Sha256::new()
@@ -248,7 +248,7 @@ pub fn mend_checksum(bytes: &mut [u8]) {
     }
 }
 
-/// Ends bytes in the SHA-256 of them.
+/// Appends the SHA-256 of bytes to them.
 pub fn with_digest(mut bytes: Vec<u8>) -> Vec<u8> {
     let digest = Sha256::digest(&bytes);
     bytes.extend_from_slice(&digest);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what alerts.yaml and dashboard.json ask for with the metrics that the services' sources write."""
+"""Checks that the services export all metrics that alerts.yaml and dashboard.json use."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 
-# Written by the collector itself.
+# Metrics of the collector itself.
 OTHERS = {"up"}
 WORDS = {"sum", "by", "rate", "increase", "histogram_quantile", "and", "le", "abs"}
 
@@ -38,10 +38,10 @@ def main() -> int:
     wrong = 0
     for expression in alerts + panels:
         for name in sorted(asked(expression) - written()):
-            print(f"no service writes {name}: {expression}", file=sys.stderr)
+            print(f"no service exports the metric {name}: {expression}", file=sys.stderr)
             wrong += 1
     if not wrong:
-        print(f"ok: {len(alerts)} rules and {len(panels)} queries ask for metrics that there are")
+        print(f"ok: services export all metrics of {len(alerts)} rules and {len(panels)} queries")
     return 1 if wrong else 0
 
 

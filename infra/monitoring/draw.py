@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Draws dashboard.json as one SVG: every panel's queries are asked of a Prometheus server.
+"""Draws dashboard.json as one SVG, with data from a Prometheus server.
 
     python3 infra/monitoring/draw.py http://127.0.0.1:9090 --minutes 15 --out dashboard.svg
 
-The queries, titles and places of the panels are those that Grafana shows; the drawing is this
-script's own, for where there is no Grafana. A panel without data says so.
+Use this script if there is no Grafana. Queries, titles and positions of the panels are the same as
+in Grafana, but the drawing is simpler. A panel without data says so.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 
-# Pixels of one of the dashboard's 24 columns and of one of its rows.
+# Width of one of the dashboard's 24 columns and height of one of its rows, in pixels.
 COLUMN, ROW = 40, 30
 MARGIN, TITLE, LEGEND = 10, 50, 13
 MOST_LEGENDS = 8
-# Of a name beside another one.
+# Longest name in a legend of two columns.
 MOST_LETTERS = 30
 COLOURS = ["#1f77b4", "#d62728", "#2ca02c", "#9467bd", "#ff7f0e", "#17becf", "#8c564b", "#7f7f7f"]
 
-# A point in seconds since 1970, and its value.
+# Pairs of a time in seconds since 1970 and a value.
 Points = list[tuple[float, float]]
 
 
 def ask(server: str, expression: str, start: float, end: float) -> list[dict]:
-    """The series of a query over a time."""
+    """Returns the series of a query over a range of time."""
     step = max(1, int((end - start) / 200))
     words = {"query": expression, "start": start, "end": end, "step": step}
     address = f"{server}/api/v1/query_range?{urllib.parse.urlencode(words)}"
@@ -69,9 +69,9 @@ def number(value: float) -> str:
 def drawn(panel: dict, lines: list[tuple[str, Points]], start: float, end: float) -> str:
     place = panel["gridPos"]
     width, height = place["w"] * COLUMN - MARGIN, place["h"] * ROW - MARGIN
-    # Two beside each other, unless a name is too long for half the width.
-    beside = 1 if any(len(name) > MOST_LETTERS for name, _ in lines[:MOST_LEGENDS]) else 2
-    rows = -(-min(len(lines), MOST_LEGENDS) // beside)
+    # Two columns of legends, unless a name is too long for half the width.
+    columns = 1 if any(len(name) > MOST_LETTERS for name, _ in lines[:MOST_LEGENDS]) else 2
+    rows = -(-min(len(lines), MOST_LEGENDS) // columns)
     left, top, right, bottom = 55, 28, width - 12, height - 22 - LEGEND * rows
     values = [value for _, points in lines for _, value in points]
     least = min(0.0, *values, 0.0)
@@ -104,7 +104,7 @@ def drawn(panel: dict, lines: list[tuple[str, Points]], start: float, end: float
         path = " ".join(f"{x(at):.1f},{y(value):.1f}" for at, value in points)
         out.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="1.3"/>')
         if index < MOST_LEGENDS:
-            column, row = index % beside, index // beside
+            column, row = index % columns, index // columns
             where = (left + column * (right - left) / 2, bottom + 28 + row * LEGEND)
             last = number(points[-1][1])
             text = escape(f"{name[:48]}: {last}")
@@ -115,8 +115,8 @@ def drawn(panel: dict, lines: list[tuple[str, Points]], start: float, end: float
 
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    words.add_argument("server", help="a Prometheus server that scrapes the services")
-    words.add_argument("--minutes", type=float, default=30, help="how far back [30]")
+    words.add_argument("server", help="address of a Prometheus server that scrapes the services")
+    words.add_argument("--minutes", type=float, default=30, help="range of time up to now [30]")
     words.add_argument("--out", type=Path, default=Path("dashboard.svg"))
     given = words.parse_args()
     end = time.time()

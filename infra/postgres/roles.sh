@@ -1,11 +1,11 @@
 #!/bin/sh
-# Run once by the image of Postgres on an empty volume: a role and a database for each service. Run again, it makes
-# those that are not there, such as those of a second computation service that came later.
+# Creates a role and a database for each service. The Postgres image runs it once on an empty volume. Run it again to
+# create missing ones, such as those of a second computation service that was added later.
 set -eu
 user=${POSTGRES_USER:-postgres}
 for service in generation computation crypto witness keyshare1; do
     variable=$(echo "$service" | tr '[:lower:]' '[:upper:]')_PASSWORD
-    # Secrets that were drawn before there were these two have none for them.
+    # Older secrets have no passwords for these two services.
     case $service in
         witness | keyshare1) printenv "$variable" >/dev/null || continue ;;
     esac

@@ -1,14 +1,16 @@
-"""Runs a mechanism of dpsynth (github.com/google/dpsynth, Apache-2.0), which has to be installed, for
-`fhaim-lab bench mechanisms --program`.
+"""Runs a mechanism of dpsynth for `fhaim-lab bench mechanisms --program`.
 
     fhaim-lab bench mechanisms --family tree --mechanism staged --program "swift=python3 research/bench/anchor.py swift"
 
-reads from standard input what research/lab/src/bench/anchor.rs writes: the sizes of the attributes, the rows
-seen as codes, the pairs asked for and the budget. It writes the shares of the cells of those pairs in the
-program's model, and as many records of the program's as it saw. The mechanism gets the zCDP budget that ours
-have, or, with --calibrate, what its own accountant allows at the same epsilon and delta. Its workload is all
-pairs; a tenth of the budget goes to the 1-ways, as is its default. The model cap is the mechanism's own
-unless --clique-cells is given (swift), or that of the bench (aim).
+dpsynth (github.com/google/dpsynth, Apache-2.0) must be installed.
+
+The program reads the input that research/lab/src/bench/external_baseline.rs writes to its standard input: the sizes
+of the attributes, the training rows as codes, the requested pairs and the budget. It writes the shares of the cells
+of these pairs in the mechanism's model, and as many synthetic records as there are training rows.
+
+The mechanism gets the same zCDP budget as ours. With --calibrate, it gets the budget that its own accountant allows
+at the same epsilon and delta. Its workload is all pairs, and a tenth of the budget goes to the 1-ways, which is its
+default. The model cap is the mechanism's default or --clique-cells (swift), or the cap of the bench (aim).
 """
 
 import argparse
@@ -17,7 +19,7 @@ import sys
 
 
 def config(mechanisms, flags, pairs, megabytes):
-    """The mechanism with its options."""
+    """Returns the mechanism with its options."""
     options = {"workload": pairs}
     if flags.iterations:
         options["pgm_iters"] = flags.iterations
@@ -27,12 +29,12 @@ def config(mechanisms, flags, pairs, megabytes):
         return mechanisms.SWIFTConfig(**options)
     if flags.mechanism == "aim":
         return mechanisms.AIMConfig(max_model_size=megabytes, **options)
-    del options["workload"]  # A spanning tree of all attributes, whatever the workload.
+    del options["workload"]  # It measures a spanning tree of all attributes and has no workload.
     return mechanisms.MSTConfig(**options)
 
 
 def run(flags, question):
-    """The mechanism's result on the rows seen, and the names that it knows the attributes by."""
+    """Runs the mechanism on the training rows. Returns its result, the attributes' names and the pairs."""
     import mbi
     import numpy
     from dpsynth import discrete_mechanisms
@@ -53,7 +55,7 @@ def run(flags, question):
 
 
 def answer(result, names, pairs, records):
-    """What the bench reads: no record of its own is drawn here, the program's are taken as they are."""
+    """Returns the output for the bench. The records are those that the mechanism has drawn."""
     import numpy
 
     def share(pair):
@@ -66,15 +68,15 @@ def answer(result, names, pairs, records):
 
 
 def main():
-    """Reads the question, writes the answer."""
+    """Reads the input of the bench, and writes the output."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("mechanism", choices=["swift", "aim", "mst"])
-    parser.add_argument("--calibrate", action="store_true", help="by the program's own accountant")
-    parser.add_argument("--clique-cells", type=float, help="most cells of a clique (swift)")
-    parser.add_argument("--iterations", type=int, help="steps of a fit")
+    parser.add_argument("--calibrate", action="store_true", help="use the budget of the mechanism's own accountant")
+    parser.add_argument("--clique-cells", type=float, help="maximum number of cells of a clique (swift)")
+    parser.add_argument("--iterations", type=int, help="number of steps of a fit")
     flags = parser.parse_args()
     question = json.load(sys.stdin)
-    # Whatever the program says goes to standard error: standard output has the answer alone.
+    # The mechanism's messages go to standard error, because standard output is for the result.
     out, sys.stdout = sys.stdout, sys.stderr
     result, names, pairs = run(flags, question)
     json.dump(answer(result, names, pairs, len(question["columns"][0])), out)

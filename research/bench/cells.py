@@ -1,18 +1,20 @@
-"""`staged` beside its anchors, cell by cell: what is measured stays where a run is stopped, and is not measured again.
+"""Compares `staged` with other mechanisms (anchors), cell by cell, and resumes interrupted runs.
 
     FHAIM_DATA_DIR=data python3 research/bench/cells.py cells --table compas --family tree --epsilon 1 10 --seeds 3
     python3 research/bench/cells.py cells --report
 
-A cell is a table or family at a budget. In it `staged` runs at every --cap, AIM (T = 16d) at --anchor-mb, and the 1-ways
-alone and MST, to whose models no cap matters; with --swift COMMAND so does SWIFT, such as "python3 research/bench/anchor.py
-swift" (dpsynth has to be installed). Each is a process of `fhaim-lab bench mechanisms --json`, whose rows are kept in the
-folder named; those that are there already are not run again, so a folder is for one number of seeds. With --minutes, a
-process that takes longer is ended, and its file and the report say so.
+A cell is a table or family at a budget. In each cell, `staged` runs at every --cap, and AIM (T = 16d) at --anchor-mb. The
+1-ways and MST run without a cap, which does not affect their models. With --swift COMMAND, such as
+"python3 research/bench/anchor.py swift", SWIFT runs as well (dpsynth must be installed).
 
-The report has the mean L1 error of all pairs and its standard error, then holds `staged` at its largest cap against the
-anchor with the smallest mean. All see the same rows for the same seed, so the difference is taken seed by seed: "misses" is a
-difference of more than two of its standard errors, "ahead" one of a tenth of the anchor's error or more. A cell without AIM,
-the strongest of them, comes to nothing.
+Each run is a process of `fhaim-lab bench mechanisms --json`, and the given folder keeps its rows. Existing results are not
+measured again, so a folder is for one number of seeds. With --minutes, a process that takes longer is killed, and its file
+and the report say so.
+
+The report has the mean L1 error of all pairs and its standard error. It then compares `staged` at its largest cap with the
+anchor of the smallest mean. All mechanisms see the same rows for the same seed, so differences are per seed. "misses" means
+that `staged` is worse by more than two standard errors of the difference; "ahead" means that it is better by at least a tenth
+of the anchor's error. A cell without AIM, the strongest anchor, has no verdict.
 """
 
 import argparse
@@ -29,7 +31,7 @@ AIM = "aim, T = 16d"
 
 
 def contenders(flags):
-    """What runs in each cell: a name for its file, its flags, and its cap in MB."""
+    """Yields the runs of each cell: a name for the file, the flags, and the cap in MB."""
     yield "one-ways", ["--mechanism", "one-ways"], 1
     yield "mst", ["--mechanism", "mst"], 1
     for cap in flags.cap:
@@ -40,7 +42,7 @@ def contenders(flags):
 
 
 def measure(flags):
-    """Runs what the folder does not have; a contender in all cells before the next, the costly ones last."""
+    """Runs the cells whose results are missing in the folder, by contender, with the costly ones last."""
     flags.folder.mkdir(exist_ok=True)
     subjects = [(name, [name]) for name in flags.table] + [(name, ["--family", name]) for name in flags.family]
     for label, chosen, cap in contenders(flags):
@@ -55,13 +57,13 @@ def measure(flags):
 
 
 def output(command, minutes):
-    """What the bench prints, or an object that says after how many minutes it was ended."""
+    """Returns the output of the bench, or an object with the minutes after which it was killed."""
     limit = minutes and minutes * 60
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as run:
         try:
             printed, _ = run.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
-            # Programs that the bench drives are of its session, and end with it.
+            # The programs that the bench runs are in its session, so they are killed too.
             os.killpg(run.pid, signal.SIGKILL)
             return json.dumps({"ended_after_minutes": minutes})
         except BaseException:
@@ -73,7 +75,7 @@ def output(command, minutes):
 
 
 def cells(folder):
-    """By table and budget, what ran there: its rows by name and cap."""
+    """Returns the rows of each cell (table and budget), by name and cap."""
     found = {}
     for path in sorted(folder.glob("*.json")):
         rows = json.loads(path.read_text())
@@ -88,7 +90,7 @@ def cells(folder):
 
 
 def figure(row):
-    """Mean and standard error, as the documents have them."""
+    """Formats a mean and its standard error as in the documents."""
     error = row["pairs"]["standard_error"]
     return f"{row['pairs']['mean']:.4f}" + (f" ± {error:.4f}" if error is not None else "")
 
@@ -98,7 +100,7 @@ def seeds(row):
 
 
 def verdict(cell):
-    """`staged` at its largest cap against the best anchor: the anchor, the difference and what it comes to."""
+    """Compares `staged` at its largest cap with the best anchor. Returns the anchor, the difference and the verdict."""
     caps = [cap for name, cap in cell if name == STAGED]
     anchors = [key for key in cell if key[0] != STAGED]
     if not caps or not any(name == AIM for name, _ in anchors):
@@ -119,19 +121,19 @@ def verdict(cell):
 
 
 def report(folder):
-    """A line a cell, and how many cells came to what."""
+    """Prints a line per cell, and the number of cells by verdict."""
     found = cells(folder)
     keys = {key for cell in found.values() for key in cell}
     columns = sorted(keys, key=lambda key: (key[0] != STAGED, key[0], key[1] or 0))
     heads = [name + (f", {cap:g} MB" if cap else "") for name, cap in columns]
-    print("|", " | ".join(["table", "epsilon", *heads, "staged - best anchor", "comes to"]), "|")
+    print("|", " | ".join(["table", "epsilon", *heads, "staged - best anchor", "verdict"]), "|")
     print("|" + "---|" * (len(columns) + 4))
     count = {}
     for (name, epsilon), cell in found.items():
         line = [name, f"{epsilon:g}", *(figure(cell[key]) if key in cell else "" for key in columns)]
-        came = verdict(cell)
-        if came:
-            best, mean, error, word = came
+        compared = verdict(cell)
+        if compared:
+            best, mean, error, word = compared
             count[word] = count.get(word, 0) + 1
             line += [f"{mean:+.4f} ± {error:.4f} ({best})", word]
         else:
@@ -143,15 +145,15 @@ def report(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("folder", type=pathlib.Path)
-    parser.add_argument("--table", nargs="+", default=[], help="published tables, of FHAIM_DATA_DIR")
+    parser.add_argument("--table", nargs="+", default=[], help="published tables in FHAIM_DATA_DIR")
     parser.add_argument("--family", nargs="+", default=[])
     parser.add_argument("--epsilon", nargs="+", type=float, default=[0.1, 1.0, 10.0])
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--cap", nargs="+", type=float, default=[1.0, 8.0, 80.0], help="caps of staged's model, MB")
+    parser.add_argument("--cap", nargs="+", type=float, default=[1.0, 8.0, 80.0], help="caps of the model of staged, in MB")
     parser.add_argument("--anchor-mb", type=float, default=80.0)
     parser.add_argument("--swift", metavar="COMMAND")
-    parser.add_argument("--minutes", type=float, help="a process that takes longer is ended")
-    parser.add_argument("--report", action="store_true", help="measure nothing")
+    parser.add_argument("--minutes", type=float, help="kill a process that takes longer")
+    parser.add_argument("--report", action="store_true", help="print the report without measuring")
     flags = parser.parse_args()
     if not flags.report:
         measure(flags)

@@ -1,14 +1,14 @@
-"""From `dataset upload` to the synthetic table, through the services, by records and by counts.
+"""Measures datasets from `dataset upload` to the synthetic table, through the services, by records and by counts.
 
     python3 research/bench/contributions.py FHAIM TABLE.csv SCHEMA.json [counts|records][+witness][+keys2|+keys3] ...
 
-FHAIM is the program (a release build), TABLE.csv the records. Starts `FHAIM up` on a folder of its own, makes a
-dataset at epsilon 1 with each contribution in turn, uploads, runs and downloads, and prints seconds by the clock,
-processor seconds of the holder's commands and of the services, megabytes of objects sent, peak memory of each, and
-the seconds in which `FHAIM verify` then checks every released integer. With `+witness` a second computation service, in
-the same process, copies the upload and computes every batch too; with `+keys2` or `+keys3` so many key services, in the same
-process, share the key.
-The folder is deleted at the end.
+FHAIM is the program (a release build), TABLE.csv the records. The script starts `FHAIM up` on a new folder. For each
+contribution, it makes a dataset at epsilon 1, uploads, runs a job and downloads the result. It prints elapsed seconds, CPU
+seconds of the holder's commands and of the services, megabytes of sent objects, the peak memory of both, and the seconds in
+which `FHAIM verify` checks every released integer.
+
+With `+witness`, a second computation service in the same process copies the upload and computes every batch too. With
+`+keys2` or `+keys3`, two or three key services in the same process share the key. The folder is deleted at the end.
 """
 
 import json
@@ -24,19 +24,19 @@ EPSILON = "1"
 
 
 def status(process: int, name: str) -> float:
-    """A size in MB of a process's status, such as VmHWM, its peak of resident memory."""
+    """Returns a size from a process's status in MB, such as VmHWM, the peak of its resident memory."""
     text = pathlib.Path(f"/proc/{process}/status").read_text()
     return int(re.search(rf"{name}:\s+(\d+) kB", text).group(1)) * 1024 / 1e6
 
 
 def processor(process: int) -> float:
-    """Seconds of user and system time of a process."""
+    """Returns the user and system time of a process in seconds."""
     fields = pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Services:
-    """`fhaim up` on a folder of its own."""
+    """`fhaim up` on a separate folder."""
 
     def __init__(self, program: str, folder: pathlib.Path):
         self.program, self.folder = program, folder
@@ -60,7 +60,7 @@ class Services:
         sys.exit(f"{self.program} up did not start: {(self.folder / 'up.log').read_text()}")
 
     def run(self, *arguments: str) -> dict:
-        """A command's output, seconds, processor seconds and peak memory."""
+        """Runs a command. Returns its output, elapsed seconds, CPU seconds and peak memory."""
         start = time.monotonic()
         with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as errors:
             command = subprocess.Popen(

@@ -1,10 +1,10 @@
-"""What digits cost the pairs of columns: one table's drafted schema with its digits and without them.
+"""Measures how `digits` in a drafted schema affect the accuracy of columns and pairs.
 
     FHAIM_BIN=target/release/fhaim python3 research/bench/digits.py adult.csv compas.csv --epsilon 1 --runs 10
 
-For each table a schema is drafted, and tables are made in the clear with it and with the same edges without
-`digits`. Both are compared with the records on the coarse attributes, which the two schemas share: mean L1
-distance of all columns and of all pairs, with the standard error over the runs.
+For each table, the script drafts a schema. It makes synthetic tables in the clear with this schema, and with the same edges
+without `digits`. Both are compared with the records on the coarse attributes, which the two schemas share. The results are
+the mean L1 distances of all columns and of all pairs, with standard errors over the runs.
 """
 
 import argparse
@@ -19,7 +19,7 @@ FHAIM = os.environ.get("FHAIM_BIN", "fhaim")
 
 
 def fhaim(*arguments):
-    """What the command prints; an error of its own ends this program."""
+    """Runs a command of `fhaim` and returns its output. Exits if it fails."""
     run = subprocess.run([FHAIM, "--quiet", *map(str, arguments)], capture_output=True, text=True)
     if run.returncode:
         raise SystemExit(run.stderr)
@@ -27,7 +27,7 @@ def fhaim(*arguments):
 
 
 def distances(real, schema, coarse, epsilon, work):
-    """Mean L1 of the columns and of the pairs, on the coarse attributes, of one table that is made with `schema`."""
+    """Makes a table with `schema`. Returns the mean L1 distances of columns and of pairs on the coarse attributes."""
     made = work / "made.csv"
     made.unlink(missing_ok=True)
     given = ("--schema", schema, "--epsilon", epsilon, "--out", made, "--yes")
@@ -37,13 +37,13 @@ def distances(real, schema, coarse, epsilon, work):
 
 
 def written(runs):
-    """Means and standard errors, of columns and of pairs."""
+    """Formats means and standard errors of columns and of pairs."""
     both = zip(*runs)
     return " | ".join(f"{statistics.mean(of):.4f} ({statistics.stdev(of) / len(of) ** 0.5:.4f})" for of in both)
 
 
 def compare(real, epsilon, runs, work):
-    """A line for each of the two schemas."""
+    """Prints a line for each of the two schemas."""
     drafted, coarse = work / "drafted.json", work / "coarse.json"
     fhaim("schema", "infer", "--data", real, "--out", drafted)
     schema = json.loads(drafted.read_text())

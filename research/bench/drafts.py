@@ -1,12 +1,15 @@
-"""Private drafts of a table beside the draft that is read off its records.
+"""Compares private drafts of schemas with the draft that is read from the records without privacy.
 
     FHAIM_BIN=target/release/fhaim python3 research/bench/drafts.py adult.csv compas.csv --epsilon 0.1 1 --runs 5
 
-For each table and epsilon, over the runs: drafts that were refused as guesses; columns that have the kind of the
-open draft (a column of whole numbers from 0 to 9 may be one of either kind, and counts where it loses nothing);
-the share of the records whose value the draft has a bin or a category for, of all columns and of the worst one; and the
-largest share of a column's records in one bin that is no special value, as a mean over the columns of numbers of
-the open draft.
+The draft without privacy is called the open draft. For each table and epsilon, the script prints over all runs:
+
+- the number of drafts that were refused as guesses;
+- the number of columns with the same kind as in the open draft. Columns of whole numbers from 0 to 9 can have either
+  kind, and count if no value is lost;
+- the share of records whose value has a bin or a category in the draft, for all columns and for the worst one;
+- the largest share of a column's records in one bin without special values, as a mean over the number columns of the
+  open draft.
 """
 
 import argparse
@@ -24,7 +27,7 @@ KINDS = {"numeric": "number", "number": "number", "categorical": "category"}
 
 
 def drafted(table, epsilon, work):
-    """A schema's columns by name, or nothing where the draft was refused; epsilon 0 is the open draft."""
+    """Drafts a schema. Returns its columns by name, or None if the draft was refused. Epsilon 0 gives the open draft."""
     path = work / "schema.json"
     path.unlink(missing_ok=True)
     words = [FHAIM, "--quiet", "schema", "infer", "--data", table, "--out", path]
@@ -38,7 +41,7 @@ def drafted(table, epsilon, work):
 
 
 def placed(column, values):
-    """The share of the values that have a place, and the largest bin's share of a column of numbers."""
+    """Returns the share of values with a bin or category, and for numbers the share of the largest bin."""
     kind = KINDS.get(column["kind"])
     if kind == "category":
         kept = set(column["categories"]) - {column.get("other")}
@@ -49,7 +52,7 @@ def placed(column, values):
     edges = column.get("edges")
     if edges is None:
         low, high, bins = column["min"], column["max"], column["bins"]
-        # Whole numbers have bins of their own values.
+        # The bins of whole numbers end one above the largest value.
         end = high + 1 if column.get("integer") else high
         edges = [low + (end - low) * n / bins for n in range(bins)] + [high]
     inside, bins = 0, [0] * len(edges)
@@ -67,7 +70,8 @@ def placed(column, values):
 
 
 def figures(columns, openly, values):
-    """Columns of the open draft's kind; mean and least share of records with a place; mean of largest bins."""
+    """Returns the number of columns of the open draft's kind, the mean and the least share of records with a bin or
+    category, and the mean share of the largest bins."""
     same, shares, largest = 0, [], []
     for name, of in values.items():
         column = columns[name]
@@ -80,7 +84,7 @@ def figures(columns, openly, values):
 
 
 def line(table, epsilon, runs, work):
-    """One row: means over the drafts that were made."""
+    """Returns a row with means over the drafts that were not refused."""
     with table.open(newline="") as file:
         records = [record for record in csv.DictReader(file)]
     values = {name: [record[name] for record in records if record[name] != ""] for name in records[0]}

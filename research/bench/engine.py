@@ -1,25 +1,31 @@
-"""Jobs through the engine on real tables, whoever is killed meanwhile, held against a second computation service.
+"""Runs jobs on the engine with real tables, kills some of its programs, and checks the results with a second service.
 
     . FOLDER/variables   # of `.ci/servers FOLDER`: Postgres and S3
     python3 research/bench/engine.py [--task-mb N] [--least-products N] [--epsilon E] FHAIM ENGINE TABLE.csv SCHEMA.json [CASE ...]
 
-FHAIM is the program, ENGINE the folder of engine/ballista's three programs. Starts generation, crypto, the second computation
-service (`FHAIM serve witness`, on threads), a scheduler, three executors with a task at a time on one thread each, and
-`fhaim-computation-ballista`, each a process, with certificates, a database of its own and blobs in S3. Uploads TABLE.csv
-by records once, and runs a job for each CASE:
+FHAIM is the program, ENGINE the folder of engine/ballista's three programs. The script starts these processes, with
+certificates, separate databases and blobs in S3:
 
-    threads    no batch is sent to executors: the same program on the threads of its process
-    engine     batches of at least --least-products products (0) are
-    multiply   and an executor is killed (kill -9) when it begins to multiply
-    pack       and an executor is killed when it begins to pack
-    scheduler  and the scheduler is killed when an executor begins to multiply, and started again
-    memory     and an executor has 1 MiB of memory
+- the generation service, the crypto service, and the second computation service (`FHAIM serve witness`, on threads)
+- a scheduler, and three executors that run one task at a time on a single thread
+- `fhaim-computation-ballista`
 
-The second service computes every batch as well, and nothing is decrypted unless both sent the same bytes to be decrypted
-(docs/THREAT-MODEL.md, "Two computation services"): a job that ends has had the same pages, bit for bit. At the end
-`FHAIM verify` recomputes every released integer. Prints for each job seconds by the clock, processor seconds and peak memory
-of the programs, megabytes of sums and roots that went from stage to stage, and of blobs that executors read. Executors' results
-and all logs are in a temporary folder, which is deleted unless something fails.
+It uploads TABLE.csv by records once, and runs a job for each CASE:
+
+    threads    computes all batches on threads of the computation service
+    engine     sends batches of at least --least-products products (default 0) to executors
+    multiply   as engine; kills an executor (kill -9) when it begins to multiply
+    pack       as engine; kills an executor when it begins to pack
+    scheduler  as engine; kills the scheduler when an executor begins to multiply, and starts it again
+    memory     as engine; gives one executor only 1 MiB of memory
+
+The second service computes every batch as well. Nothing is decrypted unless both services have sent the same bytes
+(docs/THREAT-MODEL.md, "Two computation services"). The pages of a finished job are therefore equal, bit for bit. At the end,
+`FHAIM verify` recomputes every released integer.
+
+For each job, the script prints elapsed seconds, CPU seconds and peak memory of the programs, megabytes of sums and roots that
+were passed between stages, and megabytes of blobs that executors read. The executors' results and all logs are in a temporary
+folder, which is deleted unless something fails.
 """
 
 import argparse
@@ -39,7 +45,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CASES = ["threads", "engine", "multiply", "pack", "scheduler", "memory"]
 EXECUTORS = ["executor0", "executor1", "executor2"]
-# By these the engine's programs are reached, so by these they are certified.
+# The address of the engine's programs, which their certificates name.
 HOST = "127.0.0.1"
 GIB = 1 << 30
 
@@ -55,7 +61,7 @@ def free_ports(number: int) -> list[int]:
 
 
 class Program:
-    """A program that can be killed and started again; its log goes on."""
+    """A program that can be killed and restarted. Restarts append to its log."""
 
     def __init__(self, folder: pathlib.Path, name: str, command: list[str], environment: dict):
         self.name, self.command, self.environment = name, command, environment
@@ -74,7 +80,7 @@ class Program:
         self.ended_seconds += usage.ru_utime + usage.ru_stime
 
     def processor(self) -> float:
-        """Processor seconds since the first start."""
+        """Returns the CPU seconds since the first start."""
         stat = pathlib.Path(f"/proc/{self.process.pid}/stat").read_text()
         fields = stat.rsplit(")", 1)[1].split()
         return self.ended_seconds + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -83,7 +89,7 @@ class Program:
         pathlib.Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
 
     def peak(self) -> float:
-        """Most resident megabytes since it was started or the last peak forgotten."""
+        """Returns the peak of resident megabytes since the start, or since `forget_peak`."""
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
         return int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) * 1024 / 1e6
 
@@ -94,7 +100,7 @@ class Program:
 
 
 class Cluster:
-    """All programs, behind a Postgres and an S3 server."""
+    """All programs, with a Postgres and an S3 server."""
 
     def __init__(self, arguments: argparse.Namespace, folder: pathlib.Path):
         self.arguments, self.folder = arguments, folder
@@ -121,7 +127,7 @@ class Cluster:
         subprocess.run(script, env=environment, check=True, stdout=subprocess.DEVNULL)
 
     def database(self, service: str) -> str:
-        """Makes a database on the Postgres server, and gives its name."""
+        """Creates a database on the Postgres server, and returns its name."""
         name = f"{self.run_name}-{service}".replace("-", "_")
         self.sql(f"create database {name}")
         return name
@@ -170,7 +176,7 @@ class Cluster:
         self.programs[name] = Program(self.folder, name, [*command, "--config", str(file)], environment)
 
     def configure(self, name: str, configuration: str) -> None:
-        """Starts a program again with another configuration."""
+        """Restarts a program with another configuration."""
         self.programs[name].stop(signal.SIGTERM)
         (self.folder / f"{name}.toml").write_text(configuration)
         self.programs[name].start()
@@ -184,7 +190,7 @@ class Cluster:
                         break
                 time.sleep(0.1)
             else:
-                sys.exit(f"nobody listens at {port}: see {self.folder}")
+                sys.exit(f"no program listens on port {port}: see the logs in {self.folder}")
 
     def end(self) -> None:
         for program in self.programs.values():
@@ -195,7 +201,7 @@ class Cluster:
 
 
 class Holder:
-    """The command, signed in."""
+    """Runs commands of a signed-in holder."""
 
     def __init__(self, cluster: Cluster):
         self.program = cluster.arguments.fhaim
@@ -217,7 +223,7 @@ class Holder:
 
 
 class Account:
-    """What programs did since it was opened."""
+    """Measures the work of the programs since its creation."""
 
     def __init__(self, cluster: Cluster):
         self.programs = cluster.programs
@@ -241,7 +247,7 @@ class Account:
         return sum(int(re.search(r"bytes=(\d+)", line).group(1)) for line in lines) / 1e6
 
     def read(self) -> float:
-        """Megabytes of blobs; executors say what they read since they were started."""
+        """Returns the megabytes of blobs that executors read. Their logs count from their last start."""
         sums = 0
         for name in EXECUTORS:
             before = [int(n) for n in re.findall(r"read=(\d+)", self.programs[name].said())]
@@ -262,7 +268,7 @@ class Account:
 
 
 def disturb(cluster: Cluster, account: Account, case: str, job: subprocess.Popen) -> str:
-    """Kills whom the case kills, once; gives the name."""
+    """Kills the program that the case names, once. Returns its name."""
     if case not in ("multiply", "pack", "scheduler"):
         return ""
     stage = "pack" if case == "pack" else "multiply"
@@ -282,7 +288,7 @@ def prepare(cluster: Cluster, case: str) -> None:
     cluster.configure("computation", cluster.service("computation") + cluster.remote(least))
     cluster.configure("executor0", cluster.executor(0, 1 << 20 if case == "memory" else GIB))
     cluster.wait_until_they_listen()
-    # Until executors have asked for work.
+    # Wait until the executors have asked for work.
     time.sleep(3)
 
 
@@ -302,7 +308,7 @@ def job(cluster: Cluster, holder: Holder, dataset: str, case: str) -> None:
     refused = sum(account.said(name).count("too little memory") for name in EXECUTORS)
     tasks = [account.said(name).count("multiply: done") for name in EXECUTORS]
     if case == "memory" and not (refused and tasks[0] == 0):
-        raise RuntimeError(f"memory: {refused} tasks refused, {tasks[0]} done by an executor without memory")
+        raise RuntimeError(f"memory: {refused} tasks refused, {tasks[0]} done by the executor without memory")
     if case != "threads" and not sum(tasks):
         raise RuntimeError(f"{case}: no executor computed anything")
     row = [
@@ -343,9 +349,9 @@ def main() -> None:
     parser.add_argument("table")
     parser.add_argument("schema")
     parser.add_argument("cases", nargs="*", choices=[*CASES, []], metavar="CASE")
-    parser.add_argument("--task-mb", type=int, default=256, help="about what a task takes, in MiB")
+    parser.add_argument("--task-mb", type=int, default=256, help="approximate memory of a task, in MiB")
     parser.add_argument("--least-products", type=int, default=0)
-    parser.add_argument("--epsilon", default="4", help="of all jobs together")
+    parser.add_argument("--epsilon", default="4", help="budget of all jobs together")
     arguments = parser.parse_args()
     if "FHAIM_TEST_POSTGRES" not in os.environ:
         sys.exit("source FOLDER/variables of `.ci/servers FOLDER` first")

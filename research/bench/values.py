@@ -1,13 +1,16 @@
-"""How close the values of synthetic tables are to the records', not their bins: drafted, made in the clear, read back.
+"""Measures how close the values (not the bins) of synthetic tables are to those of the records.
 
     FHAIM_BIN=target/release/fhaim python3 research/bench/values.py adult.csv --epsilon 1 10 --runs 5
     python3 research/bench/values.py wine-quality.csv --columns "citric acid"   # red wines: UCI, doi 10.24432/C56S3T
     cargo run -p fhaim-kit --example hospital > export.csv && python3 research/bench/values.py export.csv --columns crp
 
-For each column, as means over the runs with their standard errors: total variation of the two tables' values, each
-value by itself (for columns with few enough values, a tenth of the records); that of `fhaim evaluate`, which takes values of fewer than 20
-records together; how far each quartile of a column of numbers is from the records', as a share of it; and the share
-of the records that have the most frequent value, in the records and in the synthetic tables, with the run that is furthest off.
+The script drafts a schema, and makes synthetic tables in the clear. For each column, it prints means over the runs with
+their standard errors:
+
+- the total variation of the values, for columns with at most a tenth as many values as records;
+- the total variation of `fhaim evaluate`, which pools values of fewer than 20 records;
+- the relative error of each quartile, for columns of numbers;
+- the share of the most frequent value, in the records and in the synthetic tables, with the run of the largest error.
 """
 
 import argparse
@@ -23,12 +26,12 @@ import tempfile
 
 FHAIM = os.environ.get("FHAIM_BIN", "fhaim")
 
-# A column with more different values than this share of its records has hardly two alike.
+# With more different values than this share of the records, almost no two values of a column are equal.
 MAX_DIFFERENT = 0.1
 
 
 def fhaim(*arguments):
-    """What the command prints; an error of its own ends this program."""
+    """Runs a command of `fhaim` and returns its output. Exits if it fails."""
     run = subprocess.run([FHAIM, "--quiet", *map(str, arguments)], capture_output=True, text=True)
     if run.returncode:
         raise SystemExit(run.stderr)
@@ -36,7 +39,7 @@ def fhaim(*arguments):
 
 
 def columns(path):
-    """The values of each column by its name, as texts; numbers by what they are worth."""
+    """Returns the values of each column by name: numbers as floats, all others as texts."""
     raw = path.read_bytes()
     try:
         text = raw.decode("utf-8-sig")
@@ -48,7 +51,7 @@ def columns(path):
 
 
 def value(text):
-    """A number, with either decimal mark, or the text that it is."""
+    """Returns a text as a float if it is a number (with decimal point or comma), and unchanged otherwise."""
     try:
         return float(text.replace(",", "."))
     except ValueError:
@@ -56,19 +59,19 @@ def value(text):
 
 
 def numbers(values):
-    """In order, those that are given, where all of these are numbers."""
+    """Returns the given values in order if all of them are numbers, and None otherwise."""
     given = [one for one in values if one != ""]
     return sorted(given) if given and all(isinstance(one, float) for one in given) else None
 
 
 def variation(real, made):
-    """Half the L1 distance of the shares of all values."""
+    """Returns half the L1 distance between the shares of all values."""
     one, two = collections.Counter(real), collections.Counter(made)
     return sum(abs(one[key] / len(real) - two[key] / len(made)) for key in one.keys() | two.keys()) / 2
 
 
 def quartiles(real, made):
-    """How far the three quartiles are off, each as a share of the records'."""
+    """Returns the relative errors of the three quartiles."""
     if real is None or made is None:
         return None
     wanted = [real[len(real) * part // 4] for part in (1, 2, 3)]
@@ -77,7 +80,7 @@ def quartiles(real, made):
 
 
 def compare(real, made, judged):
-    """What is said of one column in one run."""
+    """Returns the measures of one column in one run."""
     few = len(set(real)) <= MAX_DIFFERENT * len(real)
     top = collections.Counter(real).most_common(1)[0][0]
     return {
@@ -89,7 +92,7 @@ def compare(real, made, judged):
 
 
 def run(real_path, schema, epsilon, work):
-    """One table made and compared: what is said of every column."""
+    """Makes a synthetic table, and returns the measures of every column."""
     made_path = work / "made.csv"
     made_path.unlink(missing_ok=True)
     fhaim("local", "--data", real_path, "--schema", schema, "--epsilon", epsilon, "--out", made_path, "--yes")
@@ -100,7 +103,7 @@ def run(real_path, schema, epsilon, work):
 
 
 def mean(values):
-    """A mean and its standard error, where there are any."""
+    """Formats a mean and its standard error, or a dash if there are no values."""
     values = [one for one in values if one is not None]
     if not values:
         return "-"
@@ -109,7 +112,7 @@ def mean(values):
 
 
 def written(of):
-    """A line's figures, of one column over all runs."""
+    """Formats the measures of one column over all runs."""
     parts = zip(*(one["quartiles"] for one in of)) if of[0]["quartiles"] else []
     off = ", ".join(mean(part) for part in parts) or "-"
     name, real, _ = of[0]["top"]
@@ -124,7 +127,7 @@ def main():
     parser.add_argument("tables", nargs="+", type=pathlib.Path)
     parser.add_argument("--epsilon", nargs="+", type=float, default=[1.0, 10.0])
     parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--columns", nargs="+", help="these alone")
+    parser.add_argument("--columns", nargs="+", help="print only these columns")
     arguments = parser.parse_args()
     print("| table | epsilon | column | total variation | as judged | quartiles off by | most frequent value | in synthetic tables, furthest run |")
     print("|---|---|---|---|---|---|---|---|")

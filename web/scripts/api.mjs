@@ -1,5 +1,5 @@
-// Writes src/api/generated/*.ts from the services' OpenAPI documents in openapi/; with --check it
-// only says whether they are up to date.
+// Writes src/api/generated/*.ts from the services' OpenAPI documents in openapi/. With --check,
+// only reports whether they are up to date.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import openapiTS, { astToString } from "openapi-typescript";
 
@@ -14,7 +14,7 @@ for (const service of ["generation", "computation", "crypto"]) {
   const file = new URL(`${service}.ts`, folder);
   const same = existsSync(file) && readFileSync(file, "utf8") === text;
   if (!same && check) {
-    console.error(`${file.pathname} is not what the ${service} service says: run npm run api`);
+    console.error(`${file.pathname} does not match the ${service} service's OpenAPI document: run npm run api`);
     stale = true;
   } else if (!same) {
     writeFileSync(file, text);

@@ -1,4 +1,5 @@
-// Puts x.gz beside every file of dist that is worth it: `fhaim up` and the proxy send those.
+// Writes a compressed x.gz next to every file of dist that benefits from it. `fhaim up` and the
+// proxy send those.
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -12,4 +13,4 @@ for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true }
   writeFileSync(`${file}.gz`, small);
   all += small.length;
 }
-console.log(`${(all / 1024).toFixed(0)} KB in all, compressed`);
+console.log(`${(all / 1024).toFixed(0)} KB in total, compressed`);

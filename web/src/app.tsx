@@ -77,12 +77,12 @@ function Frame() {
   );
 }
 
-/** Whether a page is one below the list of datasets. */
+/** Returns whether a page belongs to the list of datasets. */
 function isOfDatasets(pathname: string): boolean {
   return /^\/(datasets|jobs|compare)\//.test(pathname);
 }
 
-/** A way back to the upload that is under way while another page is looked at. */
+/** A link back to the running upload, shown on all other pages. */
 function UploadLink({ pathname }: { pathname: string }) {
   const upload = useActiveUpload();
   if (!upload) return null;
@@ -92,11 +92,11 @@ function UploadLink({ pathname }: { pathname: string }) {
   return <Link className="tag busy" to={address}>Encrypting: {Math.round((100 * done) / Math.max(1, objects))} %</Link>;
 }
 
-/** Pages for whoever is signed in; others are sent to sign in and come back. */
+/** Pages for signed-in users. Others are sent to sign in and then come back. */
 function Members() {
   const email = useSignedIn();
   const { pathname, hash } = useLocation();
-  // A link's secret is behind the #: it comes along, and is sent to nobody.
+  // A link's secret follows the #. It is kept for the way back, and not sent anywhere.
   if (email === undefined) return <Navigate to="/sign-in" replace state={{ from: pathname + hash }} />;
   return <Outlet />;
 }

@@ -135,7 +135,7 @@ async function tooManyRecords() {
   await page.reload();
   await page.locator("#again").setInputFiles(larger);
   const words = await page.getByRole("alert").innerText();
-  const said = new RegExp(`has ${2 * (lines.length - 1)} records, and the dataset is for at most`);
+  const said = new RegExp(`has ${2 * (lines.length - 1)} records, but the dataset allows at most`);
   check("a table over the record bound is refused", said.test(words), words);
   await page.getByRole("button", { name: "Choose another file" }).click();
 }

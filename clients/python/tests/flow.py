@@ -1,4 +1,4 @@
-"""A user's way through `fhaim up`: called by test.sh with its address and the first account."""
+"""A user's session with `fhaim up`. test.sh passes its address and the first account."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def keys_and_refresh(server: str, client: fhaim.Client) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    check("a session that expires is renewed, whoever asks first", len(client.api_keys()) == 1)
+    check("threads that need an expired session share its renewal", len(client.api_keys()) == 1)
     client.delete_api_key(made.key)
     check("the key is deleted", client.api_keys() == [])
 
@@ -117,11 +117,11 @@ def upload(client: fhaim.Client, folder: Path) -> Dataset:
     told: list[tuple[int, int]] = []
     dataset = client.upload(dataset, table, state=state, progress=lambda *at: told.append(at))
     check(
-        f"encrypted and uploaded: {told[-1][0]} of {told[-1][1]} objects",
+        f"the table is encrypted and uploaded: {told[-1][0]} of {told[-1][1]} objects",
         dataset.state == "ready" and told[-1][0] == told[-1][1] > 0,
     )
     check(
-        "the key made for the upload is gone, and the login with it",
+        "the temporary key and login of the upload are removed",
         client.api_keys() == [] and not (state / "login.json").exists(),
     )
     return dataset
@@ -134,7 +134,7 @@ def run(client: fhaim.Client, dataset: Dataset) -> Job:
     refused("a run that is not confirmed", "not-confirmed", lambda: client.run(dataset, confirm=no))
     spending = told[0]
     check(
-        f"it says what it would spend: rho {spending.rho:.6f} of {spending.budget:.6f}",
+        f"the cost is reported before the run: rho {spending.rho:.6f} of {spending.budget:.6f}",
         spending.rho == spending.budget and (spending.spent, spending.runs_left) == (0, 1),
     )
     check("nothing was started", client.jobs(dataset) == [])
@@ -166,7 +166,7 @@ def same_records(client: fhaim.Client, dataset: Dataset, folder: Path) -> None:
     said = " ".join(str(one.message) for one in told)
     check("the same records again are known", f"dataset {dataset.id} at" in said)
     epsilon = float(said.rsplit("epsilon ", 1)[1].split(" at delta")[0])
-    check(f"and what they cost together is said: epsilon {epsilon}", 5.0 < epsilon < 10.0)
+    check(f"their total cost is reported: epsilon {epsilon}", 5.0 < epsilon < 10.0)
     client.delete_dataset(other)
 
 
@@ -208,7 +208,7 @@ def download(client: fhaim.Client, job: Job, folder: Path) -> None:
 
 
 def several(server: str, first: fhaim.Client, folder: Path) -> None:
-    """Three holders of parts of one table, none of which any other sees."""
+    """Three holders of parts of one table, each of which sees only its own part."""
     password = "correct horse battery"
     clients = [first]
     for name in ("ben", "eva"):
@@ -223,7 +223,7 @@ def several(server: str, first: fhaim.Client, folder: Path) -> None:
     dataset = first.create_dataset(
         schema(), epsilon=5.0, runs=2, holders=cards, contribution="counts"
     )
-    check("the bound is that of all", dataset.terms.record_bound == 600)
+    check("the record bound is the sum of all holders' bounds", dataset.terms.record_bound == 600)
     where = clients[1].standings(dataset)
     check(
         f"all are missing: {', '.join(one.email for one in where)}",
@@ -239,7 +239,7 @@ def several(server: str, first: fhaim.Client, folder: Path) -> None:
         said: list[str] = []
         client.sign(dataset, show=said.append)
         shown = [card.key for card in cards if fhaim.fingerprint(card) not in said[0]]
-        check("what was signed is told", "epsilon" in said[0] and not shown)
+        check("the signed terms are shown", "epsilon" in said[0] and not shown)
         part = folder / f"part{number}.csv"
         part.write_text("\n".join([rows[0], *rows[1 + number : RECORDS : 3]]) + "\n")
         client.upload(dataset, part, state=folder / f"state{number}")
@@ -260,7 +260,7 @@ def several(server: str, first: fhaim.Client, folder: Path) -> None:
 
 
 def handed_over(server: str, owner: fhaim.Client, job: Job, other: fhaim.Client) -> None:
-    """A result in another account's hands, which has nothing else of the dataset."""
+    """Another account opens a result by a link, and sees nothing else of the dataset."""
     link = owner.make_link(job, "other", days=7)
     card = other.open_link(link)
     check("a link shows a data card", card.job == job.id and len(card.caveats) > 0)
@@ -269,20 +269,20 @@ def handed_over(server: str, owner: fhaim.Client, job: Job, other: fhaim.Client)
         drawn = other.download_link(link, path, rows=30, seed=5)
         own = owner.download(job, Path(folder) / "own.csv", rows=30, seed=5)
         same = path.read_bytes() == own.path.read_bytes()
-        check("and draws the very tables", same and drawn.rows == 30)
+        check("the link draws the same tables", same and drawn.rows == 30)
     elsewhere = link.replace(server, "https://evil.example")
     refused("a link of another server", "invalid", lambda: other.open_link(elsewhere))
-    refused("what is no link", "invalid", lambda: other.open_link("https://x/shared/y"))
+    refused("a text that is not a link", "invalid", lambda: other.open_link("https://x/shared/y"))
     (listed,) = owner.links(job)
     check("its owner sees that it was opened", listed.last_opened_at is not None)
     ends = listed.expires_at
-    check("and when it ends", ends is not None and (ends - listed.created_at).days == 7)
+    check("its owner sees when it ends", ends is not None and (ends - listed.created_at).days == 7)
     owner.revoke_link(job, listed)
     refused("a link that was revoked", "not-found", lambda: other.open_link(link))
 
 
 def witnessed(client: fhaim.Client, folder: Path) -> None:
-    """A second computation service, whose copy comes and goes with the dataset."""
+    """A second computation service, whose copy is deleted with the dataset."""
     lone = client.create_dataset(schema(), epsilon=5.0, record_bound=512)
     refused("a copy of a dataset of one service", "not-found", lambda: client.witness.show(lone.id))
     client.delete_dataset(lone)
@@ -297,9 +297,9 @@ def witnessed(client: fhaim.Client, folder: Path) -> None:
         f"the second has all {copy.objects} objects",
         copy.state == "complete" and copy.objects_present == part.objects_present > 0,
     )
-    check("what both agree on is released", client.wait(client.run(dataset), timeout=300).state == "done")
+    check("results on which both services agree are released", client.wait(client.run(dataset), timeout=300).state == "done")
     client.delete_dataset(dataset)
-    refused("its copy afterwards", "not-found", lambda: client.witness.show(dataset.id))
+    refused("the copy of a deleted dataset", "not-found", lambda: client.witness.show(dataset.id))
 
 
 def strangers(server: str, client: fhaim.Client, dataset: Dataset, job: Job) -> None:

@@ -1,4 +1,4 @@
-"""What needs no services: values, errors, and answers that break off."""
+"""Tests without services: values, errors, and answers that break off."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ JOB = "0198c0de-0000-7000-8000-000000000001"
 PROBLEM = {
     "type": "urn:fhaim:problem:not-found",
     "kind": "not-found",
-    "title": "There is no such thing",
+    "title": "Not found",
     "status": 404,
     "request_id": "7",
 }
@@ -75,7 +75,7 @@ Answer = Callable[[BaseHTTPRequestHandler], None]
 class Values(unittest.TestCase):
     """JSON to dataclasses and back."""
 
-    def test_a_job_with_what_a_newer_service_says(self) -> None:
+    def test_job_of_a_newer_service_is_read(self) -> None:
         job = {
             "id": JOB,
             "dataset": JOB,
@@ -95,14 +95,14 @@ class Values(unittest.TestCase):
         self.assertEqual(read.spent.rho, 1.0)
         self.assertEqual(decode(Job, encode(read)), read)
 
-    def test_forms_are_told_apart_by_their_kind(self) -> None:
+    def test_forms_are_distinguished_by_their_kind(self) -> None:
         event = {"number": 1, "at": "2026-01-02T03:04:05Z"}
         what = {"kind": "computing", "seconds": 2.5}
         self.assertIsInstance(decode(JobEvent, {**event, "what": what}).what, HappeningComputing)
         what = {"kind": "state", "state": "done"}
         self.assertIsInstance(decode(JobEvent, {**event, "what": what}).what, HappeningState)
 
-    def test_what_does_not_fit_is_an_error(self) -> None:
+    def test_values_of_the_wrong_type_are_rejected(self) -> None:
         values: list[object] = [
             {},
             [],
@@ -118,12 +118,12 @@ class Values(unittest.TestCase):
     def test_secrets_are_not_printed(self) -> None:
         self.assertNotIn("wort", repr(Credentials(email="a@b", password="Passwort")))
 
-    def test_a_key_has_the_fingerprint_that_the_program_shows(self) -> None:
+    def test_fingerprint_equals_that_of_the_program(self) -> None:
         terms = decode(Terms, json.loads((GOLDEN / "terms.records.json").read_text()))
         shown = (GOLDEN / "fingerprint").read_text()
         self.assertEqual(fhaim.fingerprint(terms.roster.holders[0]), shown)
         self.assertNotEqual(fhaim.fingerprint(terms.roster.holders[1]), shown)
-        # What a service said of a dataset is sent on as it was.
+        # Terms that a service sent are sent back unchanged.
         self.assertEqual(encode(terms), json.loads((GOLDEN / "terms.records.json").read_text()))
 
     def test_cards_make_a_roster(self) -> None:
@@ -134,8 +134,8 @@ class Values(unittest.TestCase):
         made, bound = holders.roster(cards, 2)
         self.assertEqual((made.partition, bound, made.honest), ("columns", 7, 2))
 
-    def test_a_record_bound_of_none_is_not_another(self) -> None:
-        """0 is no bound: it was taken for one that is missing, and the cards' used in its place."""
+    def test_invalid_record_bound_is_rejected(self) -> None:
+        """0 is not a valid bound. It must not be replaced by the bounds of the cards."""
         client = fhaim.Client("http://127.0.0.1:9")
         card = Member(account="a", key="00" * 32, record_bound=5)
         for bound in (0, -1):
@@ -143,7 +143,7 @@ class Values(unittest.TestCase):
                 client.create_dataset({"columns": []}, epsilon=1, record_bound=bound, holders=[card])
             self.assertEqual((refused.exception.kind, refused.exception.detail), ("invalid", f"{bound} records"))
 
-    def test_who_has_not_signed_is_named(self) -> None:
+    def test_holders_without_signature_are_named(self) -> None:
         one = fhaim.Standing(0, "a@b.example", "", True, False, True, 3, 3)
         other = replace(one, number=1, email="c@d.example", signed=False, objects=None)
         self.assertTrue(one.ready and not other.ready)
@@ -162,7 +162,7 @@ class Values(unittest.TestCase):
 
 
 class Answers(unittest.TestCase):
-    """A server that answers as it is told."""
+    """A server with prepared answers."""
 
     def setUp(self) -> None:
         self.answers: list[Answer] = []
@@ -208,7 +208,7 @@ class Answers(unittest.TestCase):
         self.answers.append(says(404, PROBLEM, "application/problem+json"))
         error = self.failure(lambda: self.client.job(JOB))
         self.assertEqual((error.kind, error.status, error.request_id), ("not-found", 404, "7"))
-        self.assertEqual(error.title, "There is no such thing")
+        self.assertEqual(error.title, "Not found")
         self.assertIn("identifier", error.way_out or "")
 
     def test_a_refused_token_is_renewed_once(self) -> None:
@@ -220,14 +220,14 @@ class Answers(unittest.TestCase):
         tokens = [token for _, path, token in self.asked if path.endswith("account")]
         self.assertEqual(tokens, ["Bearer first", "Bearer second"])
 
-    def test_an_ended_session_says_so(self) -> None:
+    def test_ended_session_is_reported(self) -> None:
         self.signed_in()
         refused = says(401, {**PROBLEM, "kind": "unauthenticated"}, "application/problem+json")
         self.answers += [refused, refused]
         self.assertEqual(self.failure(self.client.account).kind, "signed-out")
         self.assertEqual(self.failure(self.client.account).kind, "signed-out")
 
-    def test_what_can_be_made_again_is_tried_again_and_nothing_else(self) -> None:
+    def test_only_repeatable_calls_are_retried(self) -> None:
         self.signed_in()
         busy = says(503, {**PROBLEM, "kind": "unavailable"}, "application/problem+json")
         self.answers += [busy, busy, says(200, [])]
@@ -239,7 +239,7 @@ class Answers(unittest.TestCase):
 
     def test_a_lost_answer_starts_one_job(self) -> None:
         self.signed_in()
-        # Nothing of the answer, and then half of it.
+        # First there is no answer, then half of one.
         self.answers += [says(200, A_DATASET), says(200, receipt(1)), lose, says(201, "{", headers={"Content-Length": "900"}), says(201, A_JOB)]
         self.assertEqual(self.client.run(JOB).id, UUID(JOB))
         asked = {(method, path) for method, path, _ in self.asked if "/jobs/" in path}
@@ -250,11 +250,11 @@ class Answers(unittest.TestCase):
         self.assertIn(f"job='{OTHER}'", error.way_out or "")
         self.assertTrue(self.asked[-1][1].endswith(f"/v1/datasets/{JOB}/jobs/{OTHER}"))
 
-    def test_a_ledger_that_was_set_back_is_noticed(self) -> None:
+    def test_ledger_that_was_set_back_is_detected(self) -> None:
         self.signed_in()
         self.answers += [says(200, A_DATASET), says(200, receipt(3)), says(201, A_JOB)]
         self.client.run(JOB)
-        # By another program of this machine, too.
+        # Another program on this machine detects it, too.
         other = fhaim.Client(self.address, timeout=5)
         self.answers += [says(201, session("other", "again"))]
         other.sign_in("a@b.example", "a password")
@@ -269,7 +269,7 @@ class Answers(unittest.TestCase):
         self.answers += [says(200, A_DATASET), says(200, receipt(4)), says(201, A_JOB)]
         other.run(JOB)
 
-    def test_a_lost_answer_to_a_refresh_is_asked_for_again(self) -> None:
+    def test_lost_answer_to_a_refresh_is_retried(self) -> None:
         self.signed_in()
         refused = says(401, {**PROBLEM, "kind": "unauthenticated"}, "application/problem+json")
         self.answers += [refused, lose]
@@ -284,7 +284,7 @@ class Answers(unittest.TestCase):
         self.assertEqual((error.kind, error.status), ("unreadable", 302))
         self.assertFalse([path for _, path, _ in self.asked if "elsewhere" in path])
 
-    def test_a_page_that_is_no_service(self) -> None:
+    def test_page_instead_of_a_service_is_unreadable(self) -> None:
         self.answers.append(says(200, "<html>", "text/html"))
         error = self.failure(lambda: self.client.sign_in("a@b.example", "a password"))
         self.assertEqual(error.kind, "unreadable")
@@ -314,7 +314,7 @@ class Answers(unittest.TestCase):
             self.assertEqual(path.read_text(), "a,b\n1,2\n")
         self.assertTrue(self.asked[-1][1].endswith("?format=csv&where=a%3D1"))
 
-    def test_a_folder_that_is_not_there(self) -> None:
+    def test_missing_folder_is_reported(self) -> None:
         self.signed_in()
         self.answers.append(says(200, "a\n", "text/csv"))
         error = self.failure(lambda: self.client.download(JOB, "/nonexistent/table.csv"))
@@ -326,7 +326,7 @@ class Answers(unittest.TestCase):
         self.assertIn("FHAIM_BIN", error.way_out or "")
         self.assertEqual(self.asked, [])
 
-    def test_each_service_is_shown_its_own_token(self) -> None:
+    def test_each_service_gets_its_own_token(self) -> None:
         usage = says(200, {"limits": []})
         self.answers = [says(201, session("g", "r")), usage, usage, usage]
         self.client.sign_in("a@b.example", "a password")
@@ -335,14 +335,14 @@ class Answers(unittest.TestCase):
         shown = ["Bearer g", "Bearer g-computation", "Bearer g-crypto"]
         self.assertEqual([token for _, _, token in self.asked][1:], shown)
 
-    def test_a_service_without_a_token_is_shown_none(self) -> None:
+    def test_service_without_a_token_gets_no_call(self) -> None:
         self.answers = [says(201, session("g", "r"))]
         self.client.sign_in("a@b.example", "a password")
         error = self.failure(self.client.witness.show_usage)
         self.assertEqual(error.kind, "unavailable")
         self.assertEqual(len(self.asked), 1)
 
-    def test_addresses_and_identifiers_that_are_none(self) -> None:
+    def test_invalid_addresses_and_identifiers_are_rejected(self) -> None:
         self.assertEqual(self.failure(lambda: self.client.job("../x")).kind, "not-found")
         for address in ("file:///etc", "127.0.0.1:8080", "http://127.0.0.1:99999"):
             sign_in = partial(fhaim.Client(address).sign_in, "a@b.example", "a password")
@@ -350,9 +350,9 @@ class Answers(unittest.TestCase):
 
 
 class Agreement(unittest.TestCase):
-    """What a service answers with is held against what was sent."""
+    """The answers of a service are checked against the request."""
 
-    def test_other_terms_are_refused(self) -> None:
+    def test_other_terms_are_rejected(self) -> None:
         from fhaim.client import _check_terms
         from fhaim.models import Terms
 
@@ -374,7 +374,7 @@ def receipt(height: int, head: str = "a") -> dict[str, object]:
 
 
 def lose(handler: BaseHTTPRequestHandler) -> None:
-    """Says nothing at all, after the call was carried out."""
+    """Closes the connection without an answer, after the call was carried out."""
     handler.close_connection = True
 
 

@@ -1,4 +1,5 @@
-"""The wheel as its users have it, called by test_wheel.sh: the address of `fhaim up` and an API key."""
+"""Tests the wheel as its users see it. test_wheel.sh passes the address of `fhaim up` and an API
+key."""
 
 from __future__ import annotations
 
@@ -44,7 +45,7 @@ def refused(what: str, words: str, call: Callable[[], object]) -> None:
 
 
 def columns() -> dict[str, list[Any]]:
-    """Women are older and more often in the north; some weights are missing; a date each."""
+    """Women are older and more often in the north, and some weights are missing."""
     draw = random.Random(7)
     rows = []
     for _ in range(RECORDS):
@@ -64,7 +65,7 @@ TABLES: dict[str, Callable[[dict[str, list[Any]]], Any]] = {
 
 
 def share(table: Any, column: str, value: object) -> float:
-    """The share of a value, in a table of any library."""
+    """Returns the share of a value in a table of any library."""
     of = table[column]
     values: list[object] = of.to_pylist() if isinstance(table, pyarrow.Table) else of.to_list()
     return values.count(value) / len(values)
@@ -84,7 +85,7 @@ def locally() -> None:
             table, progress=lambda phase, done, total: told.append(phase)
         )
         alike("a fit in this process", library, model.sample(1000))
-        check("progress is told", len(told) > 0)
+        check("progress is reported", len(told) > 0)
         northern = model.sample(300, where={"ward": "north"})
         check("conditions are met", share(northern, "ward", "north") == 1.0)
         check("the ledger is there", len(model.ledger_) > 0)
@@ -106,7 +107,7 @@ def wrong_input() -> None:
     other = table.assign(ward=["east", *table["ward"][1:]])
     refused("an unknown category", "east", lambda: fhaim.Synthesizer(schema).fit(other))
     refused("its way out", "use_other=True", lambda: fhaim.Synthesizer(schema).fit(other))
-    refused("a list is no table", "no table", lambda: fhaim.Synthesizer(schema).fit([1, 2]))  # type: ignore[arg-type]
+    refused("a list is not a table", "not a table", lambda: fhaim.Synthesizer(schema).fit([1, 2]))  # type: ignore[arg-type]
     refused("epsilon", "epsilon", lambda: fhaim.Synthesizer(schema, epsilon=-1).fit(table))
     unfitted = fhaim.Synthesizer(schema)
     refused("nothing was fitted", "no model", lambda: unfitted.sample(1))
@@ -125,7 +126,7 @@ def with_services(address: str, key: str) -> None:
         client.delete_dataset(dataset)
     dataset = client.upload(table, schema, epsilon=5, witness=True)
     (copy,) = client.witness.show(dataset.id).contributions
-    check("a second computation service has a copy", copy.state == "complete")
+    check("the second computation service has a copy", copy.state == "complete")
     alike("a run that two services agree on", library, client.run(dataset).wait().sample(1000))
     client.delete_dataset(dataset)
 
@@ -145,7 +146,7 @@ INTERRUPTED = """
 
 
 def interrupted(address: str, key: str) -> None:
-    """Ctrl-C while a large table is encrypted; the same upload goes on."""
+    """Presses Ctrl-C while a large table is encrypted, then resumes the upload."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         table = pandas.concat([pandas.DataFrame(columns())] * 60)
@@ -165,16 +166,16 @@ def interrupted(address: str, key: str) -> None:
         client = fhaim.Client(address, api_key=key)
         check("the dataset is not ready", client.dataset(dataset).state != "ready")
         with warnings.catch_warnings():
-            # It was used before, which is said.
+            # The records were used before, which causes a warning.
             warnings.simplefilter("ignore")
             done = client.upload(dataset, table, state=folder / "state")
-        check("the same upload goes on to its end", done.state == "ready")
+        check("the same upload is resumed and completed", done.state == "ready")
         client.delete_dataset(done)
 
 
 def main() -> None:
     address, key = sys.argv[1:]
-    # The same records are used over and over here, which is remembered and told.
+    # The same records are used repeatedly here, which causes warnings.
     warnings.simplefilter("ignore")
     locally()
     wrong_input()

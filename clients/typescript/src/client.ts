@@ -1,4 +1,4 @@
-// What a program does with the services: upload a table, run jobs over it.
+// The client for programs: uploads tables and runs jobs over them.
 import type { components } from "../../../web/src/api/generated/generation.ts";
 import type { components as ComputationParts } from "../../../web/src/api/generated/computation.ts";
 import type { components as CryptoParts } from "../../../web/src/api/generated/crypto.ts";
@@ -15,38 +15,38 @@ type Upload = ComputationParts["schemas"]["Upload"];
 type KeySet = CryptoParts["schemas"]["KeySet"];
 type Receipt = CryptoParts["schemas"]["Receipt"];
 
-/** Who signs in. */
+/** Credentials for signing in. */
 export type Login = { apiKey: string } | { email: string; password: string };
 
-/** How far an upload is. */
+/** Progress of an upload. */
 export interface Progress {
   done: number;
   objects: number;
 }
 
 export interface UploadOptions {
-  /** The columns, as their owner confirmed them: public. */
+  /** The schema, as the table's owner confirmed it. It is public. */
   schema: Schema;
   /** The privacy budget of all jobs of the dataset together. */
   epsilon: number;
-  /** 1e-9 if it is left out. */
+  /** Delta of the budget, by default 1e-9. */
   delta?: number;
-  /** Jobs that share the budget: 1 if it is left out. */
+  /** Number of jobs that share the budget, by default 1. */
   runs?: number;
   mechanism?: string;
   /** What is uploaded, encrypted: every record, or counts of all pairs of columns. */
   contribution?: "records" | "counts";
   /**
-   * Whether a second computation service computes everything as well, and nothing is decrypted that the two do not
-   * agree on: then neither has to be believed alone. It is refused where the services know no second one.
+   * Whether a second computation service computes everything as well, so that only results on which both agree are
+   * decrypted and neither has to be trusted alone. The upload fails if the services do not know a second one.
    */
   witness?: boolean;
-  /** A name for people: the schema's if it is left out. */
+  /** A name for people, by default the schema's. */
   name?: string;
   onProgress?: (progress: Progress) => void;
 }
 
-/** Objects on their way at a time. */
+/** Number of objects that are sent at the same time. */
 const PARALLEL = 4;
 
 /** An account at `fhaim up`, or at services behind one address. */
@@ -62,7 +62,7 @@ export class Client {
     return new Client(session);
   }
 
-  /** The account's datasets, newest first. */
+  /** Returns the account's datasets, newest first. */
   async datasets(): Promise<Dataset[]> {
     const all: Dataset[] = [];
     let after: string | null | undefined;
@@ -76,7 +76,7 @@ export class Client {
   }
 
   /**
-   * Encrypts a CSV table in this process and uploads it, as a dataset of its own.
+   * Encrypts a CSV table in this process and uploads it as a new dataset.
    * @returns The dataset, ready for jobs.
    */
   async upload(table: Uint8Array, options: UploadOptions): Promise<Dataset> {
@@ -105,17 +105,17 @@ export class Client {
     return new Job(this.session, job.id);
   }
 
-  /** A job that was started before. */
+  /** Returns a job that was started before. */
   job(id: string): Job {
     return new Job(this.session, id);
   }
 
-  /** What another account's link opens: its data card, and tables. */
+  /** Opens another account's link: its data card, and tables. */
   open(link: string): Linked {
     return new Linked(this.session, link);
   }
 
-  /** Deletes a dataset everywhere: its keys first, so that nothing of it can be decrypted. */
+  /** Deletes a dataset everywhere: first its keys, so that nothing of it can be decrypted. */
   async delete(dataset: Dataset | string): Promise<void> {
     const params = { path: { dataset: typeof dataset === "string" ? dataset : dataset.id } };
     const known = typeof dataset === "string"
@@ -137,7 +137,7 @@ export class Client {
     return made;
   }
 
-  /** The key to encrypt under, once the crypto service sees the plan that this process sees. */
+  /** Returns the key to encrypt under, after checking that the crypto service has the same plan as this process. */
   private async publicKey({ id, terms }: Dataset, plan: Planned): Promise<Uint8Array<ArrayBuffer>> {
     const params = { path: { dataset: id } };
     const { voucher } = await answered(this.session.generation.GET("/v1/datasets/{dataset}/voucher", { params }));
@@ -149,12 +149,12 @@ export class Client {
     const key = this.session.crypto.GET("/v1/datasets/{dataset}/public-key", { params, parseAs: "arrayBuffer" });
     const bytes = new Uint8Array(await answered<ArrayBuffer>(key as never));
     if (hexadecimal(await sha256(bytes)) !== set.public_key) {
-      throw new Error("the public key is not the one that the crypto service announced");
+      throw new Error("the public key differs from the one that the crypto service announced");
     }
     return bytes;
   }
 
-  /** Encrypts and sends every object; gives their digests. */
+  /** Encrypts and sends every object. Returns their digests. */
   private async send(dataset: string, holder: Holder, { objects }: Planned, tell?: (progress: Progress) => void) {
     const digests = new Map<string, Uint8Array>();
     let next = 0;
@@ -177,7 +177,7 @@ export class Client {
     return digests;
   }
 
-  /** Has an upload sealed: by the first, and by the second, which copies it from there for a while with each call. */
+  /** Has an upload sealed by all services. Each call to the second one copies objects from the first for a while. */
   private async seal({ id, terms }: Dataset, manifest: string): Promise<void> {
     const complete = (service: "computation" | "witness"): Promise<Upload> =>
       answered(this.session[service].POST("/v1/datasets/{dataset}/contributions/{contribution}/complete", {
@@ -190,7 +190,7 @@ export class Client {
     }
   }
 
-  /** The end of a dataset's ledger; the crypto service is held to what was seen of it before. */
+  /** Returns the end of a dataset's ledger, after checking it against what was seen of the ledger before. */
   private async receipt(dataset: string): Promise<Receipt> {
     const shown = this.receipts.get(dataset);
     const headers = shown ? { "fhaim-receipt": base64url(JSON.stringify(shown)) } : {};
@@ -230,7 +230,7 @@ function contentDigest(digest: Uint8Array): string {
   return `sha-256=:${btoa(String.fromCharCode(...digest))}:`;
 }
 
-/** Digest of the manifest: every object in order of its name, with its digest. */
+/** Returns the digest of the manifest: every object with its digest, in order of the names. */
 async function manifest(digests: Map<string, Uint8Array>): Promise<string> {
   const entries = [...digests].sort(([one], [other]) => (one < other ? -1 : 1));
   const lines = entries.map(([object, digest]) => `${object} ${hexadecimal(digest)}\n`);

@@ -1,8 +1,8 @@
-// Synthetic tables: how one is asked for, and what comes.
+// Synthetic tables: the query for one, and its bytes.
 import { Refusal } from "./session.ts";
 
 export interface SyntheticOptions {
-  /** As many as the model says that there are, if it is left out. */
+  /** Number of records, by default the model's estimate of the original number. */
   rows?: number;
   /** The same seed draws the same records. */
   seed?: number;
@@ -11,10 +11,10 @@ export interface SyntheticOptions {
   format?: "csv" | "parquet";
 }
 
-/** The query that asks for a table. */
+/** Returns the query that requests a table. */
 export function asked({ rows, seed, where = {}, format = "csv" }: SyntheticOptions) {
   const all = Object.entries(where).map(([column, value]) => `${column}=${value}`);
-  // Commas and quotes inside of a condition are quoted (RFC 4180).
+  // Conditions that contain commas or quotes are quoted (RFC 4180).
   const conditions = all.map((text) => (/[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)).join(",");
   return {
     format,
@@ -24,7 +24,7 @@ export function asked({ rows, seed, where = {}, format = "csv" }: SyntheticOptio
   };
 }
 
-/** The bytes that a call gave, or its refusal. */
+/** Returns the bytes of an answer, or throws the service's refusal. */
 export async function bytes(call: Promise<{ data?: unknown; error?: unknown; response: Response }>): Promise<Uint8Array> {
   const { data, error, response } = await call;
   if (!response.ok) throw new Refusal((error ?? {}) as { detail?: string }, response.status);

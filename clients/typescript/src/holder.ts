@@ -1,18 +1,18 @@
-// The holder's side: drafts, reads and encrypts, in this process.
+// The holder's side: drafts schemas, reads tables and encrypts them, in this process.
 import type { Drafted, Encrypted, Planned, ReadTable, Request, Schema } from "../../../web/src/crypto/messages.ts";
 import { Module, type Source } from "../../../web/src/crypto/module.ts";
 import type { Terms } from "./client.ts";
 
 export type { Schema };
 
-/** A draft of a schema: its owner corrects and confirms it, since a schema is public. */
+/** A draft of a schema. Its owner corrects and confirms it, because a schema is public. */
 export interface Draft {
   schema: Schema;
-  /** What to look at, column by column. */
+  /** Points to check, by column. */
   notes: { column: string; text: string }[];
 }
 
-/** Bytes, piece by piece as they are asked for. */
+/** Bytes that are read piece by piece. */
 class Bytes implements Source {
   constructor(private rest: Uint8Array) {}
 
@@ -24,7 +24,7 @@ class Bytes implements Source {
   }
 }
 
-/** The bytes of the module, which lies beside this file. */
+/** Reads the module, which lies next to this file. */
 async function beside(): Promise<Uint8Array<ArrayBuffer>> {
   const address = new URL("./fhaim.wasm", import.meta.url);
   if (address.protocol !== "file:") return new Uint8Array(await (await fetch(address)).arrayBuffer());
@@ -32,30 +32,30 @@ async function beside(): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await readFile(address));
 }
 
-/** One table, and what it is encrypted under. Nothing here sends anything. */
+/** One table, and the keys that it is encrypted under. This class does not send anything. */
 export class Holder {
   private constructor(private readonly module: Module) {}
 
   /**
    * Starts the module.
-   * @param bytes The module, where it does not lie beside this file, as in a bundle.
+   * @param bytes The module, if it does not lie next to this file, for example in a bundle.
    */
   static async start(bytes?: Uint8Array<ArrayBuffer>): Promise<Holder> {
     return new Holder(await Module.start(bytes ?? (await beside())));
   }
 
-  /** Drafts a schema from a CSV table: read off the records, so its owner has to confirm it. */
+  /** Drafts a schema from a CSV table. The draft is read from the records, so the table's owner has to confirm it. */
   draft(table: Uint8Array, name = "table"): Draft {
     return this.ask<Drafted>({ op: "draft", format: this.format(table), name, leave_out: [] }, table);
   }
 
-  /** Reads a table by a schema, and keeps it. */
+  /** Reads a table with a schema, and keeps it. */
   read(table: Uint8Array, schema: Schema): ReadTable {
     const options = { format: this.format(table), schema, clamp: false, use_other: false };
     return this.ask({ op: "read", ...options }, table);
   }
 
-  /** New terms with all that is left to the program. */
+  /** Completes new terms with everything that is left to the program. */
   named(terms: Terms): Terms {
     return this.ask({ op: "name", terms: terms as never });
   }
@@ -72,7 +72,7 @@ export class Holder {
   /** Encrypts one object of the upload. */
   async encrypt(object: string): Promise<Encrypted> {
     const { kind, bytes } = this.call({ op: "encrypt", object });
-    if (kind !== 1) throw new Error("the module gave no object");
+    if (kind !== 1) throw new Error("the module returned no object");
     return { bytes, digest: new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)) };
   }
 

@@ -1,6 +1,6 @@
 /**
- * Synthetic tables from encrypted records, from Node and from browsers: the table is encrypted in this
- * process, by the WebAssembly module that the page has, and only ciphertexts are sent.
+ * Synthetic tables from encrypted records, for Node and browsers. The page's WebAssembly module encrypts the table in
+ * this process, and only ciphertexts are sent.
  *
  * @packageDocumentation
  */

@@ -8,18 +8,18 @@ type State = components["schemas"]["Job"];
 
 const FINAL: State["state"][] = ["done", "failed", "cancelled"];
 
-/** Milliseconds between two looks at a job. */
+/** Milliseconds between two requests for a job's state. */
 const EVERY_MS = 500;
 
 export class Job {
   constructor(private readonly session: Session, readonly id: string) {}
 
-  /** Where it is. */
+  /** Returns the current state. */
   state(): Promise<State> {
     return answered(this.session.generation.GET("/v1/jobs/{job}", { params: { path: { job: this.id } } }));
   }
 
-  /** Waits for its end; what it spent is not lost where it failed: start it again with `retry`. */
+  /** Waits until the job ends. A failed job keeps its spending: resume it with `retry`. */
   async done(onState?: (state: State) => void): Promise<State> {
     for (;;) {
       const state = await this.state();
@@ -30,19 +30,19 @@ export class Job {
     }
   }
 
-  /** Queues it again, after it failed or was cancelled: it goes on where it was. */
+  /** Resumes the job after it failed or was cancelled. */
   async retry(): Promise<void> {
     await answered(this.session.generation.POST("/v1/jobs/{job}/retry", { params: { path: { job: this.id } } }));
   }
 
-  /** Draws a synthetic table. It costs nothing: draw as many as are wanted. */
+  /** Draws a synthetic table. This costs nothing, and can be repeated. */
   async synthetic(options: SyntheticOptions = {}): Promise<Uint8Array> {
     return bytes(this.session.generation.GET("/v1/jobs/{job}/synthetic", {
       params: { path: { job: this.id }, query: asked(options) }, parseAs: "arrayBuffer",
     }));
   }
 
-  /** Its model as a file, for `fhaim sample` and `fhaim-lab attack`. */
+  /** Returns the model as a file, for `fhaim sample` and `fhaim-lab attack`. */
   async model(): Promise<Uint8Array> {
     return bytes(this.session.generation.GET("/v1/jobs/{job}/model/file", {
       params: { path: { job: this.id } }, parseAs: "arrayBuffer",
@@ -50,8 +50,8 @@ export class Job {
   }
 
   /**
-   * Makes a link to its result, once it is done; it is known this once. Whoever opens it, signed in to any
-   * account, sees a data card and draws tables, and nothing else of the dataset. It is good for so many days,
+   * Creates a link to the result of a finished job. The link is shown only once. Anyone who opens it, signed in to any
+   * account, sees a data card and can draw tables, but sees nothing else of the dataset. It is valid for `days` days
    * or, with null, until it is revoked.
    */
   async link(name: string, days: number | null = 90): Promise<string> {
@@ -61,7 +61,7 @@ export class Job {
     return written(this.session.server, link.id, secret);
   }
 
-  /** The links to its result, the newest first, and when they were last opened. */
+  /** Returns the links to the result, newest first, with the times when they were last opened. */
   async links(): Promise<LinkEntry[]> {
     const path = { job: this.id };
     const items: LinkEntry[] = [];
@@ -75,7 +75,7 @@ export class Job {
     }
   }
 
-  /** Revokes a link, by its identifier: it opens nothing after. */
+  /** Revokes a link by its identifier. It then no longer opens. */
   async revoke(link: string): Promise<void> {
     await answered(this.session.generation.DELETE("/v1/jobs/{job}/links/{link}", { params: { path: { job: this.id, link } } }));
   }

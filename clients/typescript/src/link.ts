@@ -1,4 +1,4 @@
-// Another account's result, by the link that it sent: `SERVER/shared/LINK#SECRET`.
+// Another account's result, opened by the link that it sent: `SERVER/shared/LINK#SECRET`.
 import type { components } from "../../../web/src/api/generated/generation.ts";
 import { asked, bytes, type SyntheticOptions } from "./draw.ts";
 import { answered, type Session } from "./session.ts";
@@ -7,7 +7,7 @@ export type DataCard = components["schemas"]["LinkedResult"];
 /** A link, without its secret. */
 export type LinkEntry = components["schemas"]["Link"];
 
-/** What is behind the # is part of no call's address: it goes along in a header. */
+/** Returns a link to send. The part after the # is in no call's address; a header carries it. */
 export function written(server: string, link: string, secret: string): string {
   return `${server}/shared/${link}#${secret}`;
 }
@@ -16,21 +16,21 @@ export class Linked {
   private readonly id: string;
   private readonly secret: string;
 
-  /** Refuses what is no link, and a link of another server: its secret is shown to its own alone. */
+  /** Rejects a text that is not a link, and a link of another server: its secret is sent only to its own server. */
   constructor(private readonly session: Session, link: string) {
     const [, server, id, secret] = /^(.+)\/shared\/([0-9a-f-]{36})#([\w-]+)$/i.exec(link.trim()) ?? [];
-    if (server === undefined || id === undefined || secret === undefined) throw new Error("this is no link: SERVER/shared/LINK#SECRET");
-    if (server.replace(/\/$/, "") !== session.server) throw new Error(`the link is of ${server}: sign in there`);
+    if (server === undefined || id === undefined || secret === undefined) throw new Error("this is not a link: use SERVER/shared/LINK#SECRET");
+    if (server.replace(/\/$/, "") !== session.server) throw new Error(`the link belongs to ${server}: sign in there`);
     this.id = id;
     this.secret = secret;
   }
 
-  /** How the table was made, and what to know before it is used. */
+  /** Returns the data card: how the table was made, and what to know before using it. */
   card(): Promise<DataCard> {
     return answered(this.session.generation.GET("/v1/links/{link}", { params: this.params() }));
   }
 
-  /** Draws a synthetic table. It costs nothing: draw as many as are wanted. */
+  /** Draws a synthetic table. This costs nothing, and can be repeated. */
   synthetic(options: SyntheticOptions = {}): Promise<Uint8Array> {
     return bytes(this.session.generation.GET("/v1/links/{link}/synthetic", {
       params: { ...this.params(), query: asked(options) }, parseAs: "arrayBuffer",

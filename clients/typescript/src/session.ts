@@ -8,10 +8,10 @@ import type { Login } from "./client.ts";
 type Tokens = components["schemas"]["Session"];
 type Service = "generation" | "computation" | "witness" | "crypto";
 
-/** A session is renewed so long before it expires. */
+/** Time before its expiry at which a session is renewed. */
 const MARGIN_MS = 30_000;
 
-/** A service's refusal, in its own words. */
+/** A service's refusal, with its message. */
 export class Refusal extends Error {
   readonly kind: string;
   readonly status: number;
@@ -23,7 +23,7 @@ export class Refusal extends Error {
   }
 }
 
-/** What a call gave, or its refusal. */
+/** Returns the data of an answer, or throws the service's refusal. */
 export async function answered<T>(call: Promise<{ data?: T; error?: unknown; response: Response }>): Promise<T> {
   const { data, error, response } = await call;
   if (!response.ok) throw new Refusal((error ?? {}) as { detail?: string }, response.status);
@@ -31,7 +31,7 @@ export async function answered<T>(call: Promise<{ data?: T; error?: unknown; res
 }
 
 export class Session {
-  /** Where the services are. */
+  /** The address of the services. */
   readonly server: string;
   readonly generation: Calls<Generation>;
   readonly computation: Calls<Computation>;
@@ -51,7 +51,7 @@ export class Session {
     this.crypto = this.authorised(createClient<Crypto>({ baseUrl: `${base}/crypto` }), "crypto");
   }
 
-  /** Signs in now, so that wrong credentials are refused at once. */
+  /** Signs in now, so that wrong credentials are rejected at once. */
   async begin(): Promise<void> {
     await this.current();
   }
@@ -66,7 +66,7 @@ export class Session {
     return calls;
   }
 
-  /** Each service has a token of its own, so that none can use it at another. */
+  /** Returns the token for a service. Each service has a separate token, so that none can use it at another. */
   private async token(service: Service): Promise<string> {
     const { access_token, computation_token, witness_token, crypto_token } = await this.current();
     const tokens = {
@@ -77,7 +77,9 @@ export class Session {
     return token;
   }
 
-  /** One renewal at a time: a refresh token is good until what it was exchanged for is used. */
+  /**
+   * Returns the current tokens. Only one renewal runs at a time: a refresh token is valid until its successor is used.
+   */
   private async current(): Promise<Tokens> {
     if (this.tokens && this.expires - MARGIN_MS > Date.now()) return this.tokens;
     this.renewal ??= this.renew().finally(() => (this.renewal = undefined));
@@ -93,7 +95,7 @@ export class Session {
     const refresh_token = "apiKey" in login ? undefined : tokens?.refresh_token;
     const made = refresh_token
       ? answered<Tokens>(calls.POST("/v1/sessions/refresh", { body: { refresh_token } }) as never).catch((error: unknown) => {
-          // It has expired, or was taken back: the password is at hand.
+          // The refresh token has expired or was revoked: sign in again with the password.
           if (error instanceof Refusal && error.status < 500) return answered<Tokens>(signIn() as never);
           throw error;
         })

@@ -1,5 +1,5 @@
-// From Node against `fhaim up`: a draft, encryption in this process, a job, a synthetic table.
-// FHAIM_BIN names the program.
+// A Node program against `fhaim up`: a draft, encryption in this process, a job, a synthetic table.
+// FHAIM_BIN is the path of the program.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -18,7 +18,7 @@ let address;
 
 before(async () => {
   const program = process.env.FHAIM_BIN;
-  assert.ok(program, "FHAIM_BIN names the fhaim program");
+  assert.ok(program, "set FHAIM_BIN to the path of fhaim");
   server = spawn(program, ["up", "--data", folder, "--listen", "127.0.0.1:0", "--witness"], { stdio: ["ignore", "pipe", "inherit"] });
   let said = "";
   for await (const text of server.stdout) {
@@ -39,7 +39,7 @@ after(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A result in another account's hands. */
+/** Another account opens the result by a link. */
 async function handedOver(job, csv) {
   const link = await job.link("Ben");
   const headers = { "content-type": "application/json" };
@@ -50,10 +50,10 @@ async function handedOver(job, csv) {
   const card = await linked.card();
   assert.deepEqual([card.job, card.epsilon, card.runs], [job.id, 10, 2]);
   const drawn = new TextDecoder().decode(await linked.synthetic({ rows: 200, seed: 7, where: { sold: "no" } }));
-  assert.equal(drawn, csv, "it draws the very tables");
+  assert.equal(drawn, csv, "the link draws the same table");
   await assert.rejects(ben.job(job.id).state(), Refusal);
   assert.throws(() => ben.open(link.replace(address, "https://evil.example")), /sign in there/);
-  assert.throws(() => ben.open("https://x/shared/y"), /no link/);
+  assert.throws(() => ben.open("https://x/shared/y"), /not a link/);
   const [entry] = await job.links();
   assert.ok(entry.last_opened_at);
   await job.revoke(entry.id);
@@ -69,7 +69,7 @@ test("encrypts, runs and downloads", async () => {
   const options = { schema, epsilon: 10, runs: 2, name: "from Node", onProgress: (progress) => told.push(progress) };
   const dataset = await client.upload(table, options);
   assert.equal(dataset.state, "ready");
-  assert.ok(dataset.terms.need, "complete terms name what their mechanism needs");
+  assert.ok(dataset.terms.need, "complete terms have their mechanism's need");
   assert.equal(told.length, told.at(-1).objects);
   assert.equal(told.at(-1).done, told.length);
   const job = await client.run(dataset);
@@ -85,7 +85,7 @@ test("encrypts, runs and downloads", async () => {
   const model = await job.model();
   assert.ok(model.length > 0 && Buffer.compare(model, await client.job(job.id).model()) === 0);
   await handedOver(job, csv);
-  // The second run: the client holds the crypto service to what it saw of the ledger.
+  // The second run: the client checks the crypto service against what it saw of the ledger.
   const second = await client.run(dataset);
   await second.done();
   await assert.rejects(client.run(dataset), Refusal);
@@ -93,7 +93,7 @@ test("encrypts, runs and downloads", async () => {
   assert.deepEqual(await client.datasets(), []);
 });
 
-test("an answer with other terms is refused before anything is encrypted", async () => {
+test("answer with other terms is rejected before encryption", async () => {
   const { schema } = (await Holder.start()).draft(table, "small");
   const honest = globalThis.fetch;
   const asked = [];
@@ -105,7 +105,7 @@ test("an answer with other terms is refused before anything is encrypted", async
     dataset.terms.epsilon = 50;
     return new Response(JSON.stringify(dataset), { status: answer.status, headers: { "content-type": "application/json" } });
   };
-  // A client keeps the `fetch` that it was made with.
+  // A client keeps the `fetch` that existed when it was created.
   const client = await Client.signIn(address, { email, password: PASSWORD });
   try {
     await assert.rejects(client.upload(table, { schema, epsilon: 1 }), /other terms.*epsilon/);
@@ -115,7 +115,7 @@ test("an answer with other terms is refused before anything is encrypted", async
   assert.ok(asked.every((call) => call.includes("/generation/")), asked.join());
 });
 
-test("counts do as well, in fewer bytes", async () => {
+test("counts are uploaded and give a table of similar size", async () => {
   const holder = await Holder.start();
   const { schema } = holder.draft(table, "small");
   const client = await Client.signIn(address, { email, password: PASSWORD });
@@ -131,7 +131,7 @@ test("counts do as well, in fewer bytes", async () => {
   assert.ok(Math.abs(drawn - records) < records / 4, `${drawn} for ${records}`);
 });
 
-test("a second computation service has a copy, agrees, and forgets it", async () => {
+test("second computation service copies, confirms and deletes an upload", async () => {
   const { schema } = (await Holder.start()).draft(table, "small");
   const client = await Client.signIn(address, { email, password: PASSWORD });
   const copies = () => readdirSync(join(folder, "witness/blobs"), { recursive: true, withFileTypes: true })
@@ -145,13 +145,13 @@ test("a second computation service has a copy, agrees, and forgets it", async ()
   assert.deepEqual(listed.slice(0, 2).map(({ terms }) => terms.witness ?? false), [true, false]);
   const job = await client.run(dataset);
   assert.ok((await job.done()).releases > 0);
-  // By its identifier, as a program does that made it another day.
+  // By its identifier, like a program that created it on another day.
   await client.delete(dataset.id);
   assert.equal(copies(), 0);
   await client.delete(alone);
 });
 
-test("what is wrong is said, with its place", async () => {
+test("invalid values are reported with their place", async () => {
   const holder = await Holder.start();
   const { schema } = holder.draft(table, "small");
   const wrong = new TextEncoder().encode("colour,size,weight,sold\nultraviolet,large,4.41,no\n");

@@ -1,4 +1,4 @@
-//! Keys and ciphertexts, as `fhaim_he` encodes them.
+//! Keys and ciphertexts in the encoding of `fhaim_he`.
 
 use crate::files::{golden, refuses_damage, stored};
 use fhaim_he::{
@@ -10,10 +10,10 @@ use rand_chacha::ChaCha20Rng;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
 
-/// Bytes before the body.
+/// Number of bytes before the body.
 pub const HEADER: usize = 24;
 
-/// What the golden ciphertext hides.
+/// The message of the golden ciphertext.
 pub const HIDDEN: [i64; 6] = [1, -1, 0, 33_554_429, -33_554_429, 7];
 
 pub fn malformed<T>(decoded: Result<T>) {
@@ -34,7 +34,7 @@ fn fresh_public(secret: &SecretKey) -> PublicKey {
         .unwrap()
 }
 
-/// The golden secret key, under the parameter set STANDARD.
+/// Returns the golden secret key, under the parameter set STANDARD.
 pub fn secret(params: &Parameters) -> SecretKey {
     let bytes = golden("secret-key.standard", || {
         fresh_secret(params).to_bytes().to_vec()
@@ -42,13 +42,13 @@ pub fn secret(params: &Parameters) -> SecretKey {
     SecretKey::from_bytes(params, &bytes).unwrap()
 }
 
-/// The golden public key, under the parameter set STANDARD.
+/// Returns the golden public key, under the parameter set STANDARD.
 pub fn public(params: &Parameters) -> PublicKey {
     let made = || fresh_public(&secret(params)).to_bytes().unwrap();
     PublicKey::from_bytes(params, &golden("public-key.standard", made)).unwrap()
 }
 
-/// The bytes of the golden ciphertext, under the parameter set STANDARD.
+/// Returns the bytes of the golden ciphertext, under the parameter set STANDARD.
 pub fn ciphertext(params: &Parameters) -> Vec<u8> {
     golden("ciphertext.standard", || {
         let mut rng = ChaCha20Rng::seed_from_u64(3);
@@ -64,7 +64,7 @@ pub fn reveals(secret: &SecretKey, ciphertext: Ciphertext) {
 }
 
 #[test]
-fn a_ciphertext_decrypts_under_its_secret_key() {
+fn golden_ciphertext_decrypts_under_its_secret_key() {
     let params = Parameters::new(STANDARD).unwrap();
     let secret = secret(&params);
     let bytes = ciphertext(&params);
@@ -79,7 +79,7 @@ fn a_ciphertext_decrypts_under_its_secret_key() {
 }
 
 #[test]
-fn a_secret_key_is_written_as_it_was_read() {
+fn secret_key_is_unchanged() {
     let params = Parameters::new(STANDARD).unwrap();
     let bytes = secret(&params).to_bytes();
     assert_eq!(stored("secret-key.standard"), *bytes);
@@ -89,7 +89,7 @@ fn a_secret_key_is_written_as_it_was_read() {
 }
 
 #[test]
-fn a_public_key_encrypts_what_its_secret_key_decrypts() {
+fn public_key_is_unchanged_and_matches_its_secret_key() {
     let params = Parameters::new(STANDARD).unwrap();
     let secret = secret(&params);
     let bytes = golden("public-key.standard", || {
@@ -105,8 +105,8 @@ fn a_public_key_encrypts_what_its_secret_key_decrypts() {
     });
 }
 
-/// An encoder of the format's own, after its description: residues lie one behind the other in as
-/// many bits as their prime has, from the lowest bit of the first byte on.
+/// An independent encoder that follows the format's description: residues are packed one after the other, in as many
+/// bits as their prime has, from the lowest bit of the first byte.
 #[derive(Default)]
 struct Body {
     bytes: Vec<u8>,
@@ -116,7 +116,7 @@ struct Body {
 }
 
 impl Body {
-    /// A polynomial's residues modulo each prime: multiples of an odd constant.
+    /// Encodes a polynomial's residues modulo each prime. They are multiples of an odd constant.
     fn poly(&mut self, primes: &[u64]) {
         for &prime in primes {
             for _ in 0..DEGREE {
@@ -134,8 +134,8 @@ impl Body {
         assert_eq!(self.held, 0, "a prime's residues fill whole bytes");
     }
 
-    /// Half a key-switching key: a polynomial over all primes for each digit, which is of as many ciphertext
-    /// primes as there are special ones.
+    /// Encodes half a key-switching key: a polynomial over all primes for each digit. A digit covers as many
+    /// ciphertext primes as there are special ones.
     fn half(&mut self, set: &ParameterSet) {
         let all = [set.ciphertext_moduli, set.special_moduli].concat();
         for _ in set.ciphertext_moduli.chunks(set.special_moduli.len()) {
@@ -144,7 +144,7 @@ impl Body {
     }
 }
 
-/// Magic, version, kind, set, plaintext modulus, two zero bytes, length, checksum, body.
+/// Encodes an object: magic, version, kind, set, plaintext modulus, two zero bytes, length, checksum, body.
 fn object(kind: u8, set: u8, modulus: u8, body: &[u8]) -> Vec<u8> {
     let mut bytes = b"FHAIM\0".to_vec();
     bytes.extend([1, kind, set, modulus, 0, 0]);
@@ -155,7 +155,7 @@ fn object(kind: u8, set: u8, modulus: u8, body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// One object of each kind, made by rule rather than drawn.
+/// Generates one object of each kind by a rule, without random numbers.
 fn by_rule(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
     let ciphertext = set.ciphertext_moduli;
     let all = [ciphertext, set.special_moduli].concat();
@@ -176,12 +176,13 @@ fn by_rule(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
     objects
 }
 
-/// Evaluation keys of a sole holder's dataset, and of a roster of each kind: what the roster is, its number of holders,
-/// the names of its upload keys, and then a seed and half a key for each switching key.
+/// Generates evaluation keys of a sole holder's dataset, and of a roster of each kind: the kind of roster, its number
+/// of holders, the identifiers of its upload keys, and then a seed and half a key for each switching key.
 fn evaluation_keys(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
-    // 13 levels of packing, and two for squared scores where there can be any.
+    // 13 levels of packing, and two keys for squared scores in sets that support them.
     let sole = 13 + if set.has_squares() { 2 } else { 0 };
-    // h to s; the inverse to h, the square to s, and two for each of 8 levels; left and right factors of columns.
+    // h to s; the inverse to h, the square to s, and two keys for each of 8 levels; left and right factors of
+    // columns.
     let (records, columns) = (1 + 1 + 1 + 2 * 8, 3 + 1 + 1 + 2 * 8);
     let kinds: [(_, &[u8], u8, u8); 4] = [
         ("evaluation-keys", &[0], 0, sole),
@@ -202,7 +203,8 @@ fn evaluation_keys(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
     kinds.map(encode).to_vec()
 }
 
-/// The same of what holders make with upload keys. All but the key begin with the 16 bytes of its name.
+/// Generates the objects that holders make with upload keys. All except the key begin with the 16 bytes of its
+/// identifier.
 fn holders_by_rule(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
     let named = || Body {
         bytes: (0..16).collect(),
@@ -222,7 +224,7 @@ fn holders_by_rule(set: &ParameterSet) -> Vec<(&'static str, Vec<u8>)> {
     body.bytes.push(0);
     (0..2).for_each(|_| body.half(set));
     objects.push(("holder-keys", object(14, set.id, 0, &body.bytes)));
-    // A table of one chunk has one slot: level 1. A seed and half a key, then three keys of both halves.
+    // A table of one chunk has one slot, so level 1. First a seed and half a key, then three keys with both halves.
     let mut body = named();
     body.bytes.push(1);
     (0..2).for_each(|_| body.half(set));
@@ -249,17 +251,17 @@ fn rewrite(params: &Parameters, kind: &str, bytes: &[u8]) -> Result<Vec<u8>> {
     })
 }
 
-/// Keys take megabytes: of every kind under every parameter set, the golden file has the digest of
-/// one object, which is made here by rule.
+/// Keys take megabytes. For every kind and parameter set, the golden file therefore has only the digest of one
+/// object, which is generated here by a rule.
 #[test]
-fn objects_of_every_kind_and_set_are_written_as_they_were_read() {
+fn objects_of_every_kind_and_set_round_trip() {
     let sets = [COMPACT, STANDARD, WIDE];
     let lines = lines(&sets, by_rule) + &lines(&sets, holders_by_rule);
     let made = || lines.clone().into_bytes();
     assert_eq!(golden("objects.sha256", made), lines.as_bytes());
 }
 
-/// Reads and writes objects of several sets, refuses damaged ones, and says what they were.
+/// Reads and writes objects of several sets, checks that damaged ones are rejected, and returns a line for each.
 fn lines(
     sets: &[ParameterSet],
     objects: impl Fn(&ParameterSet) -> Vec<(&'static str, Vec<u8>)>,

@@ -1,4 +1,4 @@
-//! Reads golden files, writes them if they are to be regenerated, and damages bytes.
+//! Helpers that read golden files, write them for `compat/regenerate`, and damage bytes.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -9,8 +9,8 @@ fn path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("v1").join(name)
 }
 
-/// The bytes of a golden file. `make` is called only if the file does not exist and `FHAIM_COMPAT_WRITE` is set, as
-/// `compat/regenerate` does.
+/// Returns the bytes of a golden file. Calls `make` only if the file does not exist and `FHAIM_COMPAT_WRITE` is set,
+/// as `compat/regenerate` does.
 pub fn golden(name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
     let path = path(name);
     if std::env::var_os("FHAIM_COMPAT_WRITE").is_some() && !path.exists() {
@@ -20,21 +20,21 @@ pub fn golden(name: &str, make: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
     stored(name)
 }
 
-/// The bytes of a golden file that the same test has read with [`golden`], [`json`] or [`text`].
+/// Returns the bytes of a golden file that the same test has read with [`golden`], [`json`] or [`text`].
 pub fn stored(name: &str) -> Vec<u8> {
     let path = path(name);
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The names of all golden files.
+/// Returns the names of all golden files.
 pub fn names() -> Vec<String> {
     let files = std::fs::read_dir(path("")).unwrap();
     let names = files.map(|file| file.unwrap().file_name().into_string().unwrap());
     names.collect()
 }
 
-/// A value whose JSON is stored or sent: the golden text is read as `value`, and `value` is written
-/// as the golden text.
+/// Checks a value whose JSON is stored or sent: the golden text is read as `value`, and `value` is written as the
+/// golden text.
 pub fn json<T>(name: &str, value: &T)
 where
     T: Serialize + DeserializeOwned + PartialEq + Debug,
@@ -45,7 +45,7 @@ where
     rewritten::<T>(name, &text);
 }
 
-/// The same for values that cannot be compared: they are compared as they are written.
+/// Like [`json`], for values that cannot be compared: compares their JSON.
 pub fn text<T: Serialize + DeserializeOwned>(name: &str, value: &T) {
     let text = golden(name, || serde_json::to_vec(value).unwrap());
     assert_eq!(text, serde_json::to_vec(value).unwrap(), "{name}");
@@ -64,7 +64,7 @@ fn rewritten<T: Serialize + DeserializeOwned>(name: &str, text: &[u8]) {
     });
 }
 
-/// The message of the error with which JSON is refused.
+/// Returns the message of the error with which JSON is rejected.
 fn refusal<T: DeserializeOwned>(name: &str, text: &[u8]) -> String {
     match serde_json::from_slice::<T>(text) {
         Ok(_) => panic!("{name}: accepted: {}", text.escape_ascii()),
@@ -72,8 +72,8 @@ fn refusal<T: DeserializeOwned>(name: &str, text: &[u8]) -> String {
     }
 }
 
-/// Changes the version in JSON that names one to 0, 2 and 255: `refused` checks the error for the changed text, and
-/// gets the changed version with it.
+/// Changes the version in JSON to 0, 2 and 255, if it has one. `refused` checks the error for the changed text, and
+/// also gets the changed version.
 pub fn refuses_other_versions(text: &[u8], refused: impl Fn(&[u8], u8)) {
     let text = std::str::from_utf8(text).unwrap();
     for version in [0, 2, 255] {
@@ -84,8 +84,8 @@ pub fn refuses_other_versions(text: &[u8], refused: impl Fn(&[u8], u8)) {
     }
 }
 
-/// Truncated or extended JSON is refused; a flipped bit at any place does not end the program, and
-/// what is read in spite of it is written as it was read.
+/// Checks that truncated and extended JSON is rejected. A flipped bit at any place must not cause a panic. If the
+/// flipped text can be read, its value must be written and read again as the same JSON.
 pub fn refuses_damaged_json<T: Serialize + DeserializeOwned>(name: &str, text: &[u8]) {
     let read = |bytes: &[u8]| serde_json::from_slice::<T>(bytes);
     for length in 0..text.len() {
@@ -105,7 +105,7 @@ pub fn refuses_damaged_json<T: Serialize + DeserializeOwned>(name: &str, text: &
     }
 }
 
-/// A field that the format does not have is refused by its name.
+/// Checks that an unknown field is rejected with its name in the message.
 pub fn refuses_unknown_fields<T: DeserializeOwned>(name: &str) {
     let text = String::from_utf8(stored(name)).unwrap();
     let surplus = text.replacen('{', r#"{"surplus":1,"#, 1);
@@ -114,15 +114,15 @@ pub fn refuses_unknown_fields<T: DeserializeOwned>(name: &str) {
     assert!(expected, "{name}: {refused}");
 }
 
-/// The bytes with one bit flipped.
+/// Returns the bytes with one bit flipped.
 pub fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
     let mut flipped = bytes.to_vec();
     flipped[bit / 8] ^= 1 << (bit % 8);
     flipped
 }
 
-/// Truncated at every edge of the header and at some places behind it, extended by a byte, and with
-/// any bit of the first `header` bytes flipped: `refused` has to find a typed error.
+/// Damages bytes: truncates them at every edge of the header and at some places after it, extends them by a byte, and
+/// flips each bit of the first `header` bytes. `refused` must check for a typed error.
 pub fn refuses_damage(bytes: &[u8], header: usize, refused: impl Fn(&[u8])) {
     for length in (0..=header).chain([bytes.len() / 2, bytes.len() - 1]) {
         refused(&bytes[..length]);

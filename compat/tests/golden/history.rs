@@ -1,4 +1,4 @@
-//! A dataset's chain of acts, receipts for it, windows of its noise, and what seals its pages.
+//! A dataset's chain of acts, its receipts, the windows of its noise, and the randomness that seals its pages.
 
 use crate::files::{golden, json, refuses_unknown_fields, stored};
 use crate::request::{DATASET, JOB, releases};
@@ -29,7 +29,7 @@ fn entry() -> Entry {
     .unwrap()
 }
 
-/// One act of every kind, with every reason for a freeze.
+/// Returns acts of most kinds. Other tests cover holders' acts and the other reasons for a freeze.
 fn acts() -> Vec<Act> {
     let mut acts = vec![
         Act::KeysMade {
@@ -63,7 +63,7 @@ fn receipt_key() -> ReceiptKey {
     ReceiptKey::from_bytes(&[7; 32]).unwrap()
 }
 
-/// The golden chain's tip, signed.
+/// Returns the golden chain's tip with its signature.
 pub fn receipt() -> Receipt {
     let tip = Tip {
         height: 9,
@@ -72,9 +72,9 @@ pub fn receipt() -> Receipt {
     receipt_key().sign(DATASET, tip).into()
 }
 
-/// The stored text of an act is what is hashed.
+/// The stored text of an act is the text that is hashed.
 #[test]
-fn the_act_of_computation_services_that_do_not_agree() {
+fn freeze_for_disagreeing_computation_services_is_unchanged() {
     let reason = Freeze::Witness;
     json("act.witness.json", &Act::Frozen { reason });
     refuses_unknown_fields::<Act>("act.witness.json");
@@ -87,7 +87,7 @@ fn act_of_an_unknown_receipt_is_unchanged() {
 }
 
 #[test]
-fn acts_and_the_hashes_over_them() {
+fn acts_and_their_hashes_are_unchanged() {
     json("acts.json", &acts());
     let mut tip = Tip::default();
     let mut lines = String::new();
@@ -105,7 +105,7 @@ fn acts_and_the_hashes_over_them() {
 }
 
 #[test]
-fn keys_of_receipts() {
+fn receipt_keys_are_unchanged() {
     let lines = format!("{}\n", hex(&receipt_key().public()));
     let made = || lines.clone().into_bytes();
     assert_eq!(golden("receipt-keys", made), lines.as_bytes());
@@ -119,7 +119,7 @@ fn keys_of_receipts() {
     ));
 }
 
-/// The batches of a run: the total and a marginal, then a product.
+/// Places the batches of a run: the total and a marginal, then a product.
 fn placed() -> (Window, Vec<ReleaseRequest>) {
     let plan = LadderPlan::new(9000, 1 << 33).unwrap();
     let mut window = Window::new(DATASET, JOB, 2, plan);
@@ -131,9 +131,9 @@ fn placed() -> (Window, Vec<ReleaseRequest>) {
     (window, releases)
 }
 
-/// Statements are kept by both services: a release asked for again has to have the same.
+/// Both services store statements. A release that is requested again must have the same statement.
 #[test]
-fn a_window_with_the_statements_of_its_releases() {
+fn window_with_statements_is_unchanged() {
     let (window, releases) = placed();
     json("window.json", &window);
     refuses_unknown_fields::<Window>("window.json");
@@ -142,9 +142,9 @@ fn a_window_with_the_statements_of_its_releases() {
     assert!(stored.place(&releases).unwrap().repeated);
 }
 
-/// What is sealed again has to come out the same.
+/// Sealing the same inputs again must give the same randomness.
 #[test]
-fn what_sealing_is_a_function_of() {
+fn sealing_randomness_is_unchanged() {
     let key = SealingKey::from_bytes(&[3; 32]).unwrap();
     let (window, releases) = placed();
     let statements: Vec<[u8; 32]> = window.placed().iter().map(|p| p.statement).collect();

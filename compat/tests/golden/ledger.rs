@@ -1,4 +1,4 @@
-//! The privacy ledger: costs, debits, and what is left.
+//! The privacy ledger: costs, debits, and the remaining budget.
 
 use crate::files::{json, stored};
 use fhaim_dp::{Debit, Entry, Ledger, Rho};
@@ -18,7 +18,7 @@ fn debit(number: u32, variance_units: u64) -> Debit {
 
 fn ledger() -> Ledger {
     let mut ledger = Ledger::new(Rho::ratio_up(5, 3).unwrap());
-    // The variances of sums of one, some and many samples of the ladder.
+    // Variances of sums of one, several and many samples of the ladder.
     for (number, variance_units) in (0..).zip([699_051, 1 << 18, (1 << 19) - 1]) {
         ledger.debit(debit(number, variance_units)).unwrap();
     }
@@ -37,7 +37,7 @@ fn costs_are_written_as_exact_counts() {
 }
 
 #[test]
-fn a_ledger_is_debited_again_as_it_was() {
+fn ledger_is_unchanged_and_wrong_costs_are_rejected() {
     json("ledger.json", &ledger());
     json("entries.json", &ledger().entries().to_vec());
     let text = String::from_utf8(stored("ledger.json")).unwrap();

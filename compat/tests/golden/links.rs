@@ -1,4 +1,4 @@
-//! Links to results, and what people note on jobs.
+//! Links to results, and the names and notes of jobs.
 
 use crate::files::{golden, refuses_unknown_fields, text};
 use crate::terms::terms;
@@ -35,7 +35,7 @@ fn made() -> LinkMade {
 }
 
 #[test]
-fn links() {
+fn link_messages_are_unchanged() {
     let name = "Ben, statistics".to_owned();
     text("new-link.json", &NewLink { name, days: None });
     refuses_unknown_fields::<NewLink>("new-link.json");
@@ -63,9 +63,9 @@ fn links() {
     text("linked-result.json", &result);
 }
 
-/// What people send each other.
+/// The text that people send each other.
 #[test]
-fn addresses() {
+fn link_address_is_unchanged() {
     let endpoints = Endpoints::behind("https://fhaim.example/");
     let written = LinkAddress::new(&endpoints, &made());
     let kept = golden("link", || written.text().0.clone().into_bytes());
@@ -75,7 +75,7 @@ fn addresses() {
 }
 
 #[test]
-fn names_and_notes() {
+fn names_and_notes_are_unchanged() {
     let name = "Admissions 2026".to_owned();
     text("new-name.json", &NewName { name });
     refuses_unknown_fields::<NewName>("new-name.json");

@@ -1,8 +1,7 @@
-//! Every stored or sent format, read from golden bytes.
+//! Tests that read every stored or sent format from golden bytes.
 //!
-//! Each test reads its files, checks the values in them, writes the values again and compares the
-//! bytes. Damaged bytes have to be refused by a typed error. `README.md` says which file is of
-//! which format.
+//! Each test reads its files, checks their values, writes the values again and compares the bytes. Damaged bytes must
+//! be rejected with a typed error. `README.md` lists the format of each file.
 #![allow(clippy::unwrap_used)]
 
 mod counts;

@@ -1,4 +1,4 @@
-//! Fitted models, as they are stored.
+//! Stored fitted models.
 
 use crate::files::{flipped, golden, refuses_damage};
 use fhaim_domain::{Clique, Domain};
@@ -9,7 +9,7 @@ const MAX_BYTES: usize = 1 << 20;
 /// Magic and version.
 const HEADER: usize = 8 + 4;
 
-/// Two pairs of three attributes, one of them seen in groups.
+/// Fits a model to two pairs of three attributes. One pair is seen in groups.
 fn fresh() -> Model {
     let domain = Domain::new(vec![2, 4, 3]);
     let pair = Measurement::cells(Clique::new([0, 2]), vec![30., 5., 15., 10., 25., 15.], 2.0);
@@ -52,7 +52,7 @@ fn refused(bytes: &[u8]) {
 }
 
 #[test]
-fn a_model_is_written_as_it_was_read() {
+fn model_is_unchanged() {
     let bytes = golden("model", || fresh().save());
     let model = Model::load(&bytes, MAX_BYTES).unwrap();
     assert_eq!(model.save(), bytes);
@@ -72,14 +72,14 @@ fn a_model_is_written_as_it_was_read() {
     refuses_damaged_models(&bytes);
 }
 
-/// Attributes 0 and 1 beside the tree of [`fresh`].
+/// Attributes 0 and 1 are a pair outside the tree of [`fresh`].
 #[test]
-fn a_model_with_pairs_beside_its_tree_is_written_as_it_was_read() {
+fn model_with_pairs_outside_its_tree_is_unchanged() {
     let bytes = golden("model.beside", || {
         let model = fresh();
         let pair = Clique::new([0, 1]);
         let mut counts = model.marginal(&pair).unwrap();
-        // From one value to another of the second attribute, the other way round for the first's second value.
+        // Moves one count between two values of the second attribute, in opposite directions for the first's values.
         for (cell, moved) in [(0, -1.0), (3, 1.0), (4, 1.0), (7, -1.0)] {
             counts[cell] += moved;
         }

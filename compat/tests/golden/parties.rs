@@ -1,5 +1,5 @@
-//! Several holders of one dataset: rosters, what their holders sign, what is stored of it, and the
-//! messages that align their rows.
+//! Several holders of one dataset: rosters, signed agreements, their acts in the chain, and the messages that align
+//! the holders' rows.
 
 use crate::files::{golden, json, refuses_damage, refuses_unknown_fields};
 use crate::terms::terms;
@@ -41,13 +41,13 @@ fn of(partition: Partition, columns: &[&[&str]], contribution: ContributionKind)
     terms.complete(&Mechanisms).unwrap()
 }
 
-/// Terms of two holders of counts.
+/// Returns the terms of two holders of counts.
 pub fn of_counts() -> Terms {
     of(Partition::Records, &[&[], &[]], ContributionKind::Counts)
 }
 
 #[test]
-fn terms_of_several_holders_are_written_as_they_were_read() {
+fn terms_of_several_holders_are_unchanged() {
     let whole: &[&[&str]] = &[&[], &[]];
     let parts: &[&[&str]] = &[&["age", "sex"], &["income", "state", "height"]];
     for (name, terms) in [
@@ -67,7 +67,7 @@ fn terms_of_several_holders_are_written_as_they_were_read() {
 }
 
 #[test]
-fn what_holders_sign_is_what_it_was() {
+fn signed_agreement_is_unchanged() {
     let agreement = Agreement {
         dataset: DatasetId([7; 16]),
         terms: [1; 32],
@@ -90,7 +90,7 @@ fn what_holders_sign_is_what_it_was() {
 }
 
 #[test]
-fn a_debit_names_the_holders_that_it_relies_on() {
+fn debit_with_honest_holders_is_unchanged() {
     let debit = Debit {
         number: 0,
         description: "the total".to_owned(),
@@ -105,14 +105,14 @@ fn a_debit_names_the_holders_that_it_relies_on() {
 }
 
 #[test]
-fn objects_of_counts_have_names() {
+fn name_of_a_counts_object_is_unchanged() {
     let object = Object::Counts { number: 12 };
     json("object.counts.json", &object);
 }
 
-/// The values are the first multiples of the group's generator.
+/// The values are the first two multiples of the group's generator.
 #[test]
-fn messages_of_an_alignment_are_read_strictly() {
+fn alignment_messages_are_unchanged_and_damage_is_rejected() {
     let value = |text: &str| {
         let digits = text.as_bytes().chunks(2);
         let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16);

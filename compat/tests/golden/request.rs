@@ -1,4 +1,4 @@
-//! What is asked of the computation and the crypto service: statistics, as JSON and in binary.
+//! Requests to the computation and crypto services: statistics, as JSON and in binary.
 
 use crate::encryption::{HIDDEN, ciphertext, secret};
 use crate::files::{flipped, golden, json, refuses_damage};
@@ -13,10 +13,10 @@ use sha2::{Digest, Sha256};
 pub const DATASET: DatasetId = DatasetId([0xd5; 16]);
 pub const JOB: JobId = JobId([0x0b; 16]);
 
-/// Magic, version, set, dataset, job, and the number of releases.
+/// Length of magic, version, set, dataset, job, and the number of releases.
 const HEADER: usize = 6 + 1 + 1 + 16 + 16 + 8;
 
-/// One release of every kind.
+/// Returns one release of every kind.
 pub fn releases() -> Vec<ReleaseRequest> {
     let contrast = Axis {
         attribute: 4,
@@ -45,12 +45,12 @@ pub fn releases() -> Vec<ReleaseRequest> {
 }
 
 #[test]
-fn releases_are_stored_and_sent_as_json() {
+fn releases_are_unchanged() {
     json("releases.json", &releases());
 }
 
 #[test]
-fn answers_are_stored_and_sent_as_json() {
+fn answers_are_unchanged() {
     let answers = vec![vec![0], vec![-1, i64::MAX, i64::MIN], Vec::new()];
     json("answers.json", &answers);
 }
@@ -68,7 +68,7 @@ fn sealed_again(body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_decryption_request_is_written_as_it_was_read() {
+fn decryption_request_is_unchanged() {
     let params = Parameters::new(STANDARD).unwrap();
     let request = DecryptRequest {
         dataset: DATASET,
@@ -82,7 +82,7 @@ fn a_decryption_request_is_written_as_it_was_read() {
     assert_eq!(read.to_bytes(&params), bytes);
     refuses_damage(&bytes, bytes.len() - 1, |bytes| refused(&params, bytes));
 
-    // Damage under a checksum that fits: refused, or read as the other request that it is.
+    // Damage with a matching checksum is rejected, or read as the other request that it has become.
     let body = &bytes[..bytes.len() - 32];
     for length in 0..body.len() {
         refused(&params, &sealed_again(&body[..length]));
@@ -98,9 +98,9 @@ fn a_decryption_request_is_written_as_it_was_read() {
     }
 }
 
-/// The file has what is around the page's ciphertext, which is the golden ciphertext.
+/// The file has the bytes before and after the page's ciphertext, which is the golden ciphertext.
 #[test]
-fn a_decryption_request_carries_sealed_pages() {
+fn decryption_request_with_a_page_is_unchanged() {
     let params = Parameters::new(STANDARD).unwrap();
     let page = ciphertext(&params);
     let part = |number, start, len| PageSpan {

@@ -1,4 +1,4 @@
-//! Secrets at rest: values sealed under keys of a file.
+//! Secrets at rest: values that are sealed under keys of a file.
 
 use crate::files::{flipped, golden};
 use fhaim_platform::seal::{SealError, Sealer};
@@ -7,12 +7,12 @@ const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1
 const CONTEXT: &str = "secret key of d5d5d5d5-d5d5-d5d5-d5d5-d5d5d5d5d5d5";
 
 #[test]
-fn a_sealed_value_is_opened() {
+fn sealed_value_can_be_opened() {
     let sealer = Sealer::from_text(KEY).unwrap();
     let sealed = golden("sealed", || sealer.seal(CONTEXT, b"a value").unwrap());
     let opened = sealer.open(CONTEXT, &sealed).unwrap();
     assert_eq!(opened.as_slice(), b"a value");
-    // A nonce is drawn for every sealing, so that only the form can be compared.
+    // Each sealing draws a new nonce, so only the form can be compared.
     let again = sealer.seal(CONTEXT, b"a value").unwrap();
     assert_eq!((again.len(), &again[..8]), (sealed.len(), &sealed[..8]));
     let refused = |context: &str, bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Keys that several services share.
+//! Messages of services that share a key.
 
 use crate::files::{golden, json, refuses_unknown_fields, stored};
 use crate::terms::terms;
@@ -29,7 +29,7 @@ fn shared() -> Terms {
 }
 
 #[test]
-fn terms_with_key_services_are_written_as_they_were_read() {
+fn terms_with_key_services_are_unchanged() {
     let shared = shared();
     assert_eq!(shared.plan().unwrap().parameters().unwrap().shares(), 2);
     json("terms.shared.json", &shared);
@@ -53,7 +53,7 @@ fn terms_with_key_services_are_written_as_they_were_read() {
 }
 
 #[test]
-fn what_services_that_share_a_key_send() {
+fn messages_of_services_that_share_a_key_are_unchanged() {
     let confirmation = Confirmation::new(&[7; 16], &[vec![1, 2], vec![3]]);
     assert_eq!(confirmation.attempt().unwrap(), [7; 16]);
     assert_eq!(confirmation.messages().unwrap(), [vec![1, 2], vec![3]]);

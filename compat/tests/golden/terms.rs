@@ -1,4 +1,4 @@
-//! A dataset's terms and schema, and the plan that everyone works out from them.
+//! A dataset's terms and schema, and the plan that follows from them.
 
 use crate::files::{golden, json, refuses_unknown_fields, stored};
 use fhaim_domain::Schema;
@@ -7,7 +7,7 @@ use fhaim_he::{COMPACT, STANDARD, WIDE};
 use fhaim_protocol::terms::Terms;
 use fhaim_synth::Mechanisms;
 
-/// A schema of categorical and numeric columns, as a person writes it.
+/// A schema of categorical and numeric columns, in the form that people write.
 pub const SCHEMA: &str = r#"{
   "name": "people",
   "source": "a census, in words",
@@ -26,7 +26,7 @@ pub fn schema() -> Schema {
     Schema::from_json("schema.json", SCHEMA.as_bytes()).unwrap()
 }
 
-/// A schema with every kind of column and every key of each.
+/// A schema with every kind of column, and every key of each kind.
 const KINDS: &str = r#"{
   "name": "stays", "source": "questionnaire of 2024", "target": "ward",
   "columns": [
@@ -56,10 +56,10 @@ fn kinds() -> Schema {
     Schema::from_json("schema.json", KINDS.as_bytes()).unwrap()
 }
 
-/// Mechanisms that run under encryption.
+/// The mechanisms that run under encryption.
 const MECHANISMS: [&str; 3] = ["staged", "fhaim-l2", "one-ways"];
 
-/// Terms that say something else than the default in every field, as their holder chose them.
+/// Returns terms that differ from the default in every field, as their holder chose them.
 pub fn terms(mechanism: &str) -> Terms {
     let mut terms = Terms::new(schema(), 1.25, 1e-9, 5000);
     terms.mechanism = mechanism.to_owned();
@@ -69,13 +69,13 @@ pub fn terms(mechanism: &str) -> Terms {
     terms
 }
 
-/// The same with what their mechanism needs.
+/// Returns the terms completed with the needs of their mechanism.
 pub fn complete(mechanism: &str) -> Terms {
     terms(mechanism).complete(&Mechanisms).unwrap()
 }
 
 #[test]
-fn a_schema_is_written_as_it_was_read() {
+fn schema_is_unchanged() {
     let text = golden("schema.plain.json", || schema().to_json().into_bytes());
     let read = Schema::from_json("schema.json", &text).unwrap();
     assert_eq!(read, schema());
@@ -88,7 +88,7 @@ fn a_schema_is_written_as_it_was_read() {
 }
 
 #[test]
-fn schema_of_all_kinds_is_written_as_it_was_read() {
+fn schema_of_all_kinds_is_unchanged() {
     let text = golden("schema.kinds.json", || kinds().to_json().into_bytes());
     let read = Schema::from_json("schema.json", &text).unwrap();
     assert_eq!(read, kinds());
@@ -104,13 +104,13 @@ fn schema_of_all_kinds_is_written_as_it_was_read() {
     // The cost of a draft is not part of the digest.
     assert_eq!(claimed.digest(), read.digest());
     json("schema.claim.json", &claimed);
-    // What the codes are: coarse and fine attributes in the order of the fields.
+    // The numbers of codes of the coarse and fine attributes, in the order of the fields.
     let sizes = "[13, 31, 25, 4, 24, 2, 100, 12, 20, 4, 16, 3, 2, 2, 2, 2, 6]";
     assert_eq!(format!("{:?}", read.domain().sizes()), sizes);
 }
 
 #[test]
-fn a_schema_with_constraints_is_written_as_it_was_read() {
+fn schema_with_constraints_is_unchanged() {
     let constraints = r#"], "constraints": [{"at_most": ["gain", "height_"]},
         {"sum": {"total": "all", "parts": ["in", "out"]}}, {"missing_together": ["born_", "ward_"]},
         {"never": {"ward": "surgery", "diagnosis": "J10"}}]}"#;
@@ -136,7 +136,7 @@ fn a_schema_with_constraints_is_written_as_it_was_read() {
 }
 
 #[test]
-fn terms_are_completed_and_written_as_they_were_read() {
+fn completed_terms_are_unchanged() {
     for mechanism in MECHANISMS {
         let (chosen, name) = (
             format!("terms.{mechanism}.chosen.json"),
@@ -149,15 +149,15 @@ fn terms_are_completed_and_written_as_they_were_read() {
         let read: Terms = serde_json::from_slice(&stored(&chosen)).unwrap();
         let completed = read.complete(&Mechanisms).unwrap();
         assert_eq!(completed, complete(mechanism));
-        // A holder's program that sends its choices again finds the dataset that it made.
+        // A holder's program that sends its choices again must find the dataset that it made.
         let choices = serde_json::to_vec(&completed.choices()).unwrap();
         assert_eq!(choices, stored(&chosen));
     }
 }
 
-/// Options that are chosen are written with all others, each with the value that it has.
+/// Chosen options are written together with all others and their values.
 #[test]
-fn options_are_written_with_the_terms_and_unknown_ones_are_refused() {
+fn options_in_terms_are_unchanged_and_unknown_ones_are_rejected() {
     let chosen = |text: &str| Terms {
         options: Some(serde_json::from_str(text).unwrap()),
         ..terms("staged")
@@ -172,7 +172,7 @@ fn options_are_written_with_the_terms_and_unknown_ones_are_refused() {
     let read: Terms = serde_json::from_slice(&text).unwrap();
     assert_eq!(read.clone().complete(&Mechanisms).unwrap(), read);
     assert_eq!(read.options.unwrap()["probe_share"], 0.15);
-    // An unknown option is refused by its name.
+    // The message about an unknown option has the option's name.
     let unknown = String::from_utf8(text)
         .unwrap()
         .replacen("probe_share", "zeta", 1);
@@ -181,7 +181,7 @@ fn options_are_written_with_the_terms_and_unknown_ones_are_refused() {
     assert!(refused.contains("zeta"), "{refused}");
 }
 
-/// Keys and uploads were made for the plan of a dataset's terms: another one would fit neither.
+/// Keys and uploads are made for the plan of a dataset's terms, and would not fit a different plan.
 #[test]
 fn plan_of_terms_is_unchanged() {
     for mechanism in MECHANISMS {
@@ -200,9 +200,9 @@ fn plan_of_terms_is_unchanged() {
     }
 }
 
-/// Terms may name a larger parameter set than the one that would be chosen.
+/// Terms may name a larger parameter set than the one that would be chosen for them.
 #[test]
-fn terms_that_name_a_parameter_set_are_written_as_they_were_read() {
+fn terms_that_name_a_parameter_set_are_unchanged() {
     let named = Terms {
         parameter_set: Some(STANDARD.id),
         ..terms("staged")
@@ -215,7 +215,7 @@ fn terms_that_name_a_parameter_set_are_written_as_they_were_read() {
     json(name, &named);
     let text = String::from_utf8(stored(name)).unwrap();
     for (from, to, reason) in [
-        (r#","parameter_set":2"#, "", "these terms name none"),
+        (r#","parameter_set":2"#, "", "not named in these terms"),
         (
             r#""parameter_set":2"#,
             r#""parameter_set":3"#,
@@ -224,7 +224,7 @@ fn terms_that_name_a_parameter_set_are_written_as_they_were_read() {
         (
             r#""parameter_set":2"#,
             r#""parameter_set":99"#,
-            "there is no such set",
+            "no set has this number",
         ),
     ] {
         let other = text.replacen(from, to, 1);

@@ -1,4 +1,4 @@
-//! Uploads: the plan, names of objects, and the journal that a holder keeps of one.
+//! Uploads: the plan, the names of objects, and the holder's journal.
 
 use crate::files::{flipped, golden, json};
 use crate::terms::complete;
@@ -27,7 +27,7 @@ fn objects() -> Vec<(Object, Digest)> {
 }
 
 #[test]
-fn an_upload_plan_is_written_as_it_was_read() {
+fn upload_plan_is_unchanged() {
     let plan = complete("staged").plan().unwrap();
     let plan = UploadPlan {
         columns: 26,
@@ -44,7 +44,7 @@ fn an_upload_plan_is_written_as_it_was_read() {
 }
 
 #[test]
-fn a_journal_is_gone_on_with() {
+fn upload_journal_is_unchanged_and_can_be_continued() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("journal");
     let table = Digest::of(b"table");
@@ -71,7 +71,7 @@ fn a_journal_is_gone_on_with() {
     assert_eq!(std::fs::read(&path).unwrap(), golden);
     drop(journal);
 
-    // One that was cut off has the whole lines, and one that was damaged is refused or read.
+    // A truncated journal is read up to its last whole line. A damaged journal is rejected, or read.
     let lines = golden.iter().filter(|&&b| b == b'\n').count();
     for length in 0..golden.len() {
         std::fs::write(&path, &golden[..length]).unwrap();
@@ -84,15 +84,15 @@ fn a_journal_is_gone_on_with() {
         match Journal::open(&path, DATASET, table) {
             Err(Error::Journal { .. }) => {}
             Err(other) => panic!("{other}"),
-            // A digit in the other case is the same digit.
+            // A hexadecimal digit in the other case is the same digit.
             Ok(_) => assert!(golden[bit / 8].is_ascii_alphabetic() && bit % 8 == 5),
         }
     }
 }
 
-/// The key gives the noise of an upload again: see `noise_of_a_key_is_unchanged` in `dp`.
+/// The key determines the noise of an upload: see `noise_of_a_key_is_unchanged` in `dp`.
 #[test]
-fn a_ladder_key_is_read_as_it_was_written() {
+fn ladder_key_is_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ladder");
     let records = |codes| {

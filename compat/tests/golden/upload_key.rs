@@ -1,5 +1,5 @@
-//! Upload keys: a key, a ciphertext under it, and the journal that keeps it. Other objects that are made with one are in
-//! `encryption`.
+//! Upload keys: a key, a ciphertext under it, and the journal that has it. `encryption` tests the other objects that
+//! are made with an upload key.
 
 use crate::encryption::{HEADER, HIDDEN, malformed, public, reveals, secret};
 use crate::files::{golden, json, refuses_damage, refuses_unknown_fields};
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 const DATASET: Uuid = Uuid::from_bytes([0xd5; 16]);
 
-/// The golden upload key, under the parameter set STANDARD.
+/// Returns the golden upload key, under the parameter set STANDARD.
 pub fn upload_key(params: &Parameters) -> UploadKey {
     let bytes = golden("upload-key.standard", || {
         let mut rng = ChaCha20Rng::seed_from_u64(11);
@@ -34,7 +34,7 @@ pub fn upload_key(params: &Parameters) -> UploadKey {
 }
 
 #[test]
-fn a_seeded_ciphertext_decrypts_under_the_key_that_it_is_switched_to() {
+fn switched_seeded_ciphertext_decrypts_under_the_target_key() {
     let params = Parameters::new(STANDARD).unwrap();
     let key = upload_key(&params);
     let mut rng = ChaCha20Rng::seed_from_u64(12);
@@ -55,12 +55,12 @@ fn a_seeded_ciphertext_decrypts_under_the_key_that_it_is_switched_to() {
 }
 
 #[test]
-fn object_of_switching_keys_is_named() {
+fn name_of_the_switching_keys_object_is_unchanged() {
     json("object.keys.json", &Object::Keys);
 }
 
 #[test]
-fn messages_that_fetch_an_upload_key_are_written_as_they_were_read() {
+fn messages_that_fetch_an_upload_key_are_unchanged() {
     let asked = SeedRequest {
         dataset: DatasetId(DATASET.into_bytes()),
         holder: 1,
@@ -87,9 +87,10 @@ fn messages_that_fetch_an_upload_key_are_written_as_they_were_read() {
     json("upload-key-seeds.json", &seeds);
 }
 
-/// The key is read with what was sent under it; what was sent under another before does not count.
+/// The journal returns the key and the objects that were sent under it. Objects sent under an earlier key do not
+/// count.
 #[test]
-fn a_journal_with_a_key_is_gone_on_with() {
+fn journal_with_an_upload_key_can_be_continued() {
     let params = Parameters::new(STANDARD).unwrap();
     let key = upload_key(&params);
     let text = key_to_text(&key);
@@ -125,7 +126,7 @@ fn a_journal_with_a_key_is_gone_on_with() {
     );
     assert_eq!(std::fs::read(&path).unwrap(), golden);
     drop(journal);
-    // One that is cut off within the key has nothing that was sent under it.
+    // A journal that is truncated within the key has no objects that were sent under it.
     let end = golden.len() - 300;
     std::fs::write(&path, &golden[..end]).unwrap();
     let journal = Journal::open(&path, DATASET, table).unwrap();

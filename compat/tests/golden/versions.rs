@@ -1,4 +1,4 @@
-//! Every format has one version, and it is 1.
+//! Every format has version 1.
 
 use crate::encryption::public;
 use crate::files::{names, refuses_other_versions, stored};
@@ -15,8 +15,8 @@ use uuid::Uuid;
 
 const DATASET: Uuid = Uuid::from_bytes([0xd5; 16]);
 
-/// Golden files without a version: hashes and texts that are compared with computed ones, sealed values,
-/// and bodies of requests to an address that begins with `/v1/`.
+/// Golden files without a version: hashes and texts that are compared with computed ones, sealed values, and bodies
+/// of requests to addresses that begin with `/v1/`.
 const UNVERSIONED: [&str; 10] = [
     "chain",
     "decrypt-request.around-page",
@@ -30,7 +30,7 @@ const UNVERSIONED: [&str; 10] = [
     "share.call",
 ];
 
-/// The constants of the source that are versions of formats.
+/// The constants of the source that hold versions of formats.
 const CONSTANTS: [(&str, &str); 13] = [
     ("crates/domain/src/schema.rs", "FORMAT_VERSION"),
     ("crates/files/src/memory.rs", "VERSION"),
@@ -62,7 +62,7 @@ fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Constants of a file whose names end with VERSION and whose values are numbers.
+/// Returns the constants of a file whose names end in VERSION and whose values are numbers.
 fn versions(text: &str) -> Vec<(String, u64)> {
     let constant = |line: &str| {
         let (_, rest) = line.split_once("const ")?;
@@ -93,7 +93,7 @@ fn every_version_constant_is_1_and_listed() {
     assert_eq!(found, listed);
 }
 
-/// Decodes a golden file that is not JSON, and returns where its version is.
+/// Decodes a golden file that is not JSON. Returns whether it was accepted, and the position of its version.
 fn decode(name: &str, bytes: &[u8]) -> Option<(bool, usize)> {
     let params = Parameters::new(STANDARD).unwrap();
     Some(match name {
@@ -112,7 +112,7 @@ fn decode(name: &str, bytes: &[u8]) -> Option<(bool, usize)> {
 }
 
 #[test]
-fn other_versions_of_binary_formats_are_refused() {
+fn other_versions_of_binary_formats_are_rejected() {
     let _ = public(&Parameters::new(STANDARD).unwrap());
     for name in names() {
         let texts = [".json", ".digest", ".sha256", ".journal", ".ladder"];
@@ -120,8 +120,9 @@ fn other_versions_of_binary_formats_are_refused() {
             continue;
         }
         let bytes = stored(&name);
-        let (decoded, place) = decode(&name, &bytes)
-            .unwrap_or_else(|| panic!("{name}: neither its version nor UNVERSIONED has it"));
+        let (decoded, place) = decode(&name, &bytes).unwrap_or_else(|| {
+            panic!("{name}: add its decoder to `decode`, or its name to UNVERSIONED")
+        });
         assert!(decoded && bytes[place] == 1, "{name}");
         for version in [0, 2, 255] {
             let mut other = bytes.clone();
@@ -136,7 +137,7 @@ fn other_versions_of_binary_formats_are_refused() {
 }
 
 #[test]
-fn other_versions_of_a_holders_files_are_refused() {
+fn other_versions_of_a_holders_files_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("file");
     for name in ["upload.journal", "upload.key.journal", "upload.ladder"] {
@@ -145,7 +146,7 @@ fn other_versions_of_a_holders_files_are_refused() {
         refuses_other_versions(&text, |other, version| {
             std::fs::write(&path, other).unwrap();
             let (refused, words) = match name {
-                // An error of this file does not quote it.
+                // The error message for this file does not quote it.
                 "upload.ladder" => (
                     KeptLadder::read(&path, DATASET).unwrap_err(),
                     "not a ladder key of version 1".to_owned(),

@@ -1,4 +1,4 @@
-//! What passes between holders, programs and services as JSON, and what services keep of it.
+//! JSON bodies that holders, programs and services exchange, and those that services store.
 
 use crate::files::{golden, json, refuses_unknown_fields, text};
 use crate::history::receipt;
@@ -56,7 +56,7 @@ fn progress() -> JobProgress {
 }
 
 #[test]
-fn accounts() {
+fn account_messages_are_unchanged() {
     text(
         "credentials.json",
         &Credentials {
@@ -94,22 +94,22 @@ fn accounts() {
     json("claims.json", &claims);
 }
 
-/// What `fhaim account login` keeps has both.
+/// `fhaim account login` stores the endpoints and one of the two kinds of login.
 #[test]
-fn logins() {
+fn stored_logins_are_unchanged() {
     let endpoints = Endpoints::behind("https://fhaim.example/");
     json("endpoints.witness.json", &endpoints);
-    let alone = Endpoints {
+    let without = Endpoints {
         witness: None,
         ..endpoints
     };
-    json("endpoints.json", &alone);
+    json("endpoints.json", &without);
     text("login.refresh.json", &Login::Refresh(secret("r")));
     text("login.api-key.json", &Login::ApiKey(secret("k")));
 }
 
 #[test]
-fn datasets() {
+fn dataset_messages_are_unchanged() {
     let name = "people".to_owned();
     let terms = wire_terms();
     text("new-dataset.json", &NewDataset { name, terms });
@@ -130,7 +130,7 @@ fn datasets() {
 }
 
 #[test]
-fn uploads() {
+fn upload_messages_are_unchanged() {
     let new = NewUpload {
         terms: wire_terms(),
         layout: Some(LAYOUT),
@@ -175,7 +175,7 @@ fn uploads() {
 }
 
 #[test]
-fn jobs() {
+fn job_messages_are_unchanged() {
     text(
         "job.json",
         &Job {
@@ -219,7 +219,7 @@ fn jobs() {
 }
 
 #[test]
-fn batches() {
+fn batch_messages_are_unchanged() {
     let batch = Batch {
         requests: releases(),
         receipts: Vec::new(),
@@ -253,7 +253,7 @@ fn batches() {
 }
 
 #[test]
-fn problems() {
+fn problem_documents_are_unchanged() {
     let mut problem = Problem::new(ProblemKind::BudgetSpent).with_detail("why");
     problem.request_id = Some("r".to_owned());
     problem.retry_after = Some(3);
@@ -263,7 +263,7 @@ fn problems() {
 }
 
 #[test]
-fn keys() {
+fn key_messages_are_unchanged() {
     let terms = wire_terms();
     json(
         "new-key-set.json",
@@ -321,7 +321,7 @@ fn keys() {
 }
 
 #[test]
-fn what_was_released_is_shown_to_holders() {
+fn released_batch_is_unchanged() {
     let batch = ReleasedBatch {
         height: 7,
         job: JOB,
@@ -334,7 +334,7 @@ fn what_was_released_is_shown_to_holders() {
 }
 
 #[test]
-fn ledger_entries_are_shown_as_they_are_hashed() {
+fn ledger_entry_is_unchanged() {
     let entry = LedgerEntry {
         height: 2,
         act: "{\"act\":\"thawed\"}".to_owned(),
@@ -345,7 +345,7 @@ fn ledger_entries_are_shown_as_they_are_hashed() {
 
 /// The signed bytes are part of the format.
 #[test]
-fn debited_releases_are_signed() {
+fn signed_debited_releases_are_unchanged() {
     let release = DebitedRelease {
         job: JOB,
         number: 3,
@@ -364,7 +364,7 @@ fn debited_releases_are_signed() {
 }
 
 #[test]
-fn receipts_are_kept_as_json_and_shown_in_a_header() {
+fn receipts_in_json_and_in_headers_are_unchanged() {
     json("receipt.json", &receipt());
     refuses_unknown_fields::<Receipt>("receipt.json");
     let made = || receipt().to_header().into_bytes();

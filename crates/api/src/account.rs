@@ -26,14 +26,14 @@ impl Drop for Secret {
     }
 }
 
-/// Who signs up or in.
+/// The credentials for signing up or in.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Credentials {
-    /// An address, compared without regard to case.
+    /// Email address. Case is ignored.
     #[schema(min_length = 3, max_length = 254, example = "ana@hospital.example")]
     pub email: String,
-    /// At least 12 characters.
+    /// Password of at least 12 characters.
     #[schema(min_length = 12, max_length = 1024)]
     pub password: Secret,
 }
@@ -41,37 +41,37 @@ pub struct Credentials {
 /// An account.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Account {
-    /// Its identifier: the subject of its tokens.
+    /// Identifier of the account, which is the subject of its tokens.
     pub id: Uuid,
-    /// The address it signs in with.
+    /// Email address that it signs in with.
     pub email: String,
-    /// When it was made.
+    /// Time of creation.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
 }
 
-/// Tokens of a session: one for each service, which is good there and nowhere else, so that no
-/// service can use elsewhere what it was shown.
+/// Tokens of a session, with one token for each service. A token is valid only at its service, so
+/// that no service can use a token elsewhere.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Session {
     /// For the `Authorization: Bearer` header of calls to the generation service.
     pub access_token: Secret,
-    /// The same for the computation service.
+    /// Token for the computation service.
     pub computation_token: Secret,
-    /// The same for the second computation service, where the operator has one.
+    /// Token for the second computation service, if the operator has one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub witness_token: Option<Secret>,
-    /// The same for the crypto service.
+    /// Token for the crypto service.
     pub crypto_token: Secret,
     /// Seconds until these tokens expire.
     pub expires_in: u64,
-    /// Good for one refresh, and again where its answer was lost; absent for sessions of API keys.
+    /// Valid for one refresh, and again if its answer was lost. Absent for sessions of API keys.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub refresh_token: Option<Secret>,
 }
 
 impl Session {
-    /// What a call to a service carries; none for a service that users do not call.
+    /// Returns the token for calls to a service, or `None` for a service that users do not call.
     pub fn token(&self, service: Service) -> Option<&Secret> {
         match service {
             Service::Generation => Some(&self.access_token),
@@ -83,13 +83,13 @@ impl Session {
     }
 }
 
-/// Exchanges a refresh token for a new session. Where the answer was lost, the same token again gives
-/// another; once what it gave was used, or another was given in its place, a second use ends all
-/// sessions that came from the same sign-in.
+/// Exchanges a refresh token for a new session. If the answer was lost, the same token gives
+/// another session. Once a token from an answer was used, or was replaced by another, a second use
+/// of the old token ends all sessions of the same sign-in.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Refresh {
-    /// The token of the last session.
+    /// Refresh token of the last session.
     pub refresh_token: Secret,
 }
 
@@ -97,34 +97,34 @@ pub struct Refresh {
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyExchange {
-    /// The key, as it was shown once.
+    /// The API key, as it was shown once.
     pub api_key: Secret,
 }
 
-/// Another password for an account.
+/// A new password for an account.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewPassword {
-    /// The one that it has.
+    /// The current password.
     pub password: Secret,
-    /// The one that it gets: at least 12 characters.
+    /// The new password, of at least 12 characters.
     #[schema(min_length = 12, max_length = 1024)]
     pub new_password: Secret,
 }
 
-/// Proof that an account's owner wants it gone.
+/// Proof that the owner of an account wants to delete it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CloseAccount {
-    /// Its password.
+    /// Password of the account.
     pub password: Secret,
 }
 
-/// A new API key, under an identifier of the caller's choice.
+/// A new API key. The caller chooses its identifier.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewApiKey {
-    /// What the key is for.
+    /// Purpose of the key.
     #[schema(min_length = 1, max_length = 100)]
     pub name: String,
 }
@@ -132,14 +132,14 @@ pub struct NewApiKey {
 /// An API key, without its text.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ApiKey {
-    /// Its identifier.
+    /// Identifier of the key.
     pub id: Uuid,
-    /// What it is for.
+    /// Purpose of the key.
     pub name: String,
-    /// When it was made.
+    /// Time of creation.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
-    /// When it was last exchanged for a session.
+    /// Time of the last exchange for a session.
     #[serde(
         with = "time::serde::rfc3339::option",
         skip_serializing_if = "Option::is_none",
@@ -148,12 +148,12 @@ pub struct ApiKey {
     pub last_used_at: Option<OffsetDateTime>,
 }
 
-/// An API key just made: the only time its text is shown. Until it is used, making it again gives
-/// another text in its place.
+/// A new API key. This is the only time that its text is shown. Until the key is used, creating it
+/// again replaces its text.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ApiKeyMade {
-    /// The key's entry.
+    /// The key, without its text.
     pub key: ApiKey,
-    /// The text to keep.
+    /// The text of the key, to be kept by the caller.
     pub text: Secret,
 }

@@ -1,4 +1,4 @@
-//! Releases: what the generation service asks the computation service for.
+//! Releases: the generation service's requests to the computation service.
 
 use fhaim_release::ReleaseRequest;
 use serde::{Deserialize, Serialize};
@@ -6,76 +6,77 @@ use utoipa::ToSchema;
 
 use crate::keys::Receipt;
 
-/// A batch of releases of one job. The same batch asked for again is answered the same.
+/// A batch of releases of one job. A repeated batch gets the same answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Batch {
-    /// What to release, numbered in ascending order.
+    /// The requested releases, numbered in ascending order.
     #[schema(value_type = Vec<ReleaseRequestDocument>, min_items = 1)]
     pub requests: Vec<ReleaseRequest>,
-    /// Receipts of the dataset's ledger that the asking service has: passed on to the crypto
-    /// service.
+    /// Receipts of the dataset's ledger that the calling service has. They are passed on to the
+    /// crypto service.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub receipts: Vec<Receipt>,
-    /// Begin again with a batch that was refused.
+    /// Whether to restart a batch that was refused.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub again: bool,
 }
 
-/// How a [`ReleaseRequest`] is written.
+/// The JSON form of a [`ReleaseRequest`].
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = ReleaseRequest)]
 pub struct ReleaseRequestDocument {
-    /// Position of the release in the job, across batches.
+    /// Number of the release in the job, counted across batches.
     pub number: u32,
-    /// What is released.
+    /// The released statistic.
     pub statistic: StatisticDocument,
     /// The noise variance is 4 times this.
     #[schema(minimum = 1)]
     pub variance_units: u64,
 }
 
-/// How a [`fhaim_release::Statistic`] is written.
+/// The JSON form of a [`fhaim_release::Statistic`].
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Statistic)]
 pub enum StatisticDocument {
-    /// The number of records: one cell.
+    /// The number of records, as one cell.
     Total,
-    /// A cell for each function u: the sum over records of u(x).
+    /// One cell for each function u: the sum over records of u(x).
     OneWay(AxisDocument),
-    /// Exactly two axes; cells row-major over their functions (u, v): the sum over records of u(x) v(y).
+    /// Exactly two axes. Cells are row-major over their functions (u, v): the sum over records of
+    /// u(x) v(y).
     Product(Vec<AxisDocument>),
-    /// A cell for each term: weight * (||M||^2 - 2 <M, target> + ||target||^2) of the clique's
-    /// marginal M.
+    /// One cell for each term: weight * (||M||^2 - 2 <M, target> + ||target||^2), where M is the
+    /// clique's marginal.
     SquaredScores(Vec<SquaredTermDocument>),
 }
 
-/// How a [`fhaim_release::Axis`] is written: integer functions of one attribute.
+/// The JSON form of a [`fhaim_release::Axis`]: integer functions of one attribute.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Axis)]
 pub struct AxisDocument {
-    /// The attribute's number.
+    /// Number of the attribute.
     pub attribute: usize,
-    /// Each function's value for every category.
+    /// The values of each function for every category.
     pub functions: Vec<Vec<i64>>,
 }
 
-/// How a [`fhaim_release::SquaredTerm`] is written.
+/// The JSON form of a [`fhaim_release::SquaredTerm`].
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = SquaredTerm)]
 pub struct SquaredTermDocument {
     /// Two attributes.
     pub clique: Vec<usize>,
-    /// The workload's weight.
+    /// Weight of the pair in the workload.
     pub weight: i64,
-    /// What the marginal is compared with.
+    /// Integers that the marginal is compared with.
     pub target: Vec<i64>,
 }
 
-/// Where a batch is.
+/// The state of a batch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum BatchStatus {
@@ -88,18 +89,19 @@ pub enum BatchStatus {
     },
     /// Released.
     Released {
-        /// The integers of each release, in the order asked.
+        /// The integers of each release, in the order of the request.
         answers: Vec<Vec<i64>>,
         /// Seconds spent on ciphertexts.
         compute_seconds: f64,
-        /// The dataset's ledger with them in it.
+        /// Receipt of the dataset's ledger including this batch.
         receipt: Receipt,
     },
-    /// Never to be released.
+    /// Refused permanently.
     Refused {
-        /// What may be said about it.
+        /// Reason, as far as it may be disclosed.
         reason: String,
-        /// The crypto service gave the job no run, because none was left: it holds none.
+        /// Whether the crypto service gave the job no run because none was left. The job then has
+        /// no run.
         #[serde(skip_serializing_if = "std::ops::Not::not", default)]
         without_run: bool,
     },
@@ -112,7 +114,7 @@ mod tests {
     use fhaim_release::{Axis, SquaredTerm, Statistic};
 
     #[test]
-    fn requests_are_written_as_documented() {
+    fn release_requests_match_their_documented_schema() {
         let axis = |attribute| Axis {
             attribute,
             functions: vec![vec![1, -1], vec![0, 2]],

@@ -1,4 +1,4 @@
-//! Datasets as the generation service lists them.
+//! Datasets of the generation service.
 
 use fhaim_domain::{Schema, Version};
 use fhaim_protocol::roster::{ContributionKind, Roster};
@@ -12,8 +12,8 @@ use uuid::Uuid;
 use crate::Cost;
 use crate::account::Secret;
 
-/// What the holder fixes for a dataset: see [`Terms`]. Sent to all three services, each of which
-/// works out the plan for itself.
+/// The terms that the holder fixes for a dataset: see [`Terms`]. They are sent to all three
+/// services, and each of them computes the plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(transparent)]
 #[schema(value_type = TermsDocument)]
@@ -23,88 +23,88 @@ pub struct WireTerms(pub Terms);
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[schema(as = Terms)]
 pub struct TermsDocument {
-    /// The table's public schema.
+    /// Public schema of the table.
     #[schema(value_type = Object)]
     pub schema: Schema,
-    /// The whole privacy budget of the dataset.
+    /// Epsilon of the dataset's whole privacy budget.
     #[schema(exclusive_minimum = 0.0, example = 1.0)]
     pub epsilon: f64,
-    /// Its delta.
+    /// Delta of the dataset's whole privacy budget.
     #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0, example = 1e-9)]
     pub delta: f64,
     /// Name of a mechanism that runs under encryption, such as `staged`.
     #[schema(example = "staged")]
     pub mechanism: String,
-    /// No table of the dataset has more records. Public.
+    /// Most records that a table of the dataset may have. Public.
     #[schema(minimum = 1)]
     pub record_bound: u64,
-    /// Runs the budget is shared by, equally.
+    /// Number of runs that share the budget equally.
     #[schema(minimum = 1, maximum = 64)]
     pub runs: u32,
-    /// Most bytes a model may take.
+    /// Most bytes that a model may take.
     #[schema(minimum = 1)]
     pub model_bytes: usize,
     /// Weight of the pairs with the schema's target.
     #[schema(minimum = 1)]
     pub target_weight: u32,
-    /// What a run of the mechanism needs. The generation service fills it in where it is left out,
-    /// and refuses another; the holder's program works it out too.
+    /// The noise and encryption that a run of the mechanism needs. If absent, the generation
+    /// service fills it in. A wrong need is rejected. The holder's program computes it too.
     #[schema(value_type = Option<NeedDocument>)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub need: Option<Need>,
-    /// Options of the mechanism, where they are not all to be the default. The generation service
-    /// fills in those that are left out, and refuses by name one that the mechanism does not have.
+    /// Options of the mechanism. Absent if all have their defaults. The generation service fills in
+    /// the options that are left out, and rejects unknown options by name.
     #[schema(value_type = Option<Object>)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub options: Option<Options>,
-    /// The holders, where there are several. The first made the dataset; each names its account by
-    /// its identifier.
+    /// The holders, if there are several. The first one created the dataset. Each holder's account
+    /// is given by its identifier.
     #[schema(value_type = Option<RosterDocument>)]
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub roster: Option<Roster>,
-    /// What each holder uploads beside its noise: `records` where it is left out, or `counts`.
+    /// Data that each holder uploads in addition to its noise: `records` (the default) or `counts`.
     #[schema(value_type = Option<ContributionDocument>)]
     #[serde(default)]
     pub contribution: ContributionKind,
-    /// Whether a second computation service computes every batch as well, and nothing is decrypted that
-    /// the two do not agree on.
+    /// Whether a second computation service computes every batch too. Only batches on which the two
+    /// agree are decrypted.
     #[serde(default)]
     pub witness: bool,
-    /// Number of the parameter set. The generation service fills it in where it is left out.
+    /// Number of the parameter set. If absent, the generation service fills it in.
     #[serde(default)]
     pub parameter_set: Option<u8>,
-    /// The version of this format.
+    /// Version of this format.
     #[schema(value_type = u8, minimum = 1, maximum = 1)]
     #[serde(default)]
     pub version: Version<TERMS_VERSION>,
 }
 
-/// How a [`Need`] is written.
+/// The JSON form of a [`Need`].
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Need)]
 pub struct NeedDocument {
-    /// Of the noise.
+    /// Need of noise.
     pub ladder: LadderNeedDocument,
-    /// The largest absolute value of a released integer before its noise, as decimal text.
+    /// Largest absolute value of a released integer before its noise, as decimal text.
     #[schema(pattern = "^[0-9]+$")]
     pub largest_cell: String,
     /// Whether squared scores are released.
     pub squares: bool,
 }
 
-/// How a [`fhaim_release::LadderNeed`] is written.
+/// The JSON form of a [`fhaim_release::LadderNeed`].
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = LadderNeed)]
 pub struct LadderNeedDocument {
-    /// Integers released over the whole run.
+    /// Number of integers released in the whole run.
     pub cells: usize,
-    /// The largest variance of a release, in units of 4.
+    /// Largest variance of a release, in units of 4.
     pub largest_variance_units: u64,
 }
 
-/// What a holder uploads beside its noise.
+/// Data that a holder uploads in addition to its noise.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schema(as = ContributionKind)]
@@ -115,17 +115,17 @@ pub enum ContributionDocument {
     Counts,
 }
 
-/// How a [`Roster`] is written.
+/// The JSON form of a [`Roster`].
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Roster)]
 pub struct RosterDocument {
     /// How the table is divided.
     pub partition: PartitionDocument,
-    /// On how many holders' noise everyone relies.
+    /// Number of holders whose noise everyone relies on.
     #[schema(minimum = 1)]
     pub honest: u32,
-    /// The holders, in the order in which their parts are put together.
+    /// The holders, in the order in which their parts are joined.
     pub holders: Vec<MemberDocument>,
 }
 
@@ -140,54 +140,55 @@ pub enum PartitionDocument {
     Columns,
 }
 
-/// How a holder of a [`Roster`] is written.
+/// The JSON form of a holder in a [`Roster`].
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Member)]
 pub struct MemberDocument {
     /// Identifier of its account.
     pub account: String,
-    /// The names of its columns, where holders have columns.
+    /// Names of its columns, if holders have columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
-    /// It has at most so many records.
+    /// Most records that it may have.
     #[schema(minimum = 1)]
     pub record_bound: u64,
-    /// The Ed25519 public key that it signs with: 64 hexadecimal digits.
+    /// The Ed25519 public key of its signatures: 64 hexadecimal digits.
     #[schema(pattern = "^[0-9a-f]{64}$")]
     pub key: String,
 }
 
-/// A new dataset, under an identifier of the caller's choice.
+/// A new dataset. The caller chooses its identifier.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewDataset {
-    /// A name for people.
+    /// Name of the dataset, for people.
     #[schema(min_length = 1, max_length = 200)]
     pub name: String,
-    /// What is fixed for good.
+    /// The terms, which cannot change afterwards.
     pub terms: WireTerms,
 }
 
-/// Another name for a dataset.
+/// A new name for a dataset.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewName {
-    /// A name for people.
+    /// Name of the dataset, for people.
     #[schema(min_length = 1, max_length = 200)]
     pub name: String,
 }
 
-/// What the crypto service wants to see before it makes a dataset's keys.
+/// A voucher that the crypto service requires before it makes a dataset's keys.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Voucher {
-    /// Says, signed by the generation service, that the dataset is there and the account's.
+    /// The generation service's signed statement that the dataset exists and belongs to the
+    /// account.
     pub voucher: Secret,
-    /// Seconds until it is of no more use.
+    /// Seconds until it expires.
     pub expires_in: u64,
 }
 
-/// How far a dataset is.
+/// The state of a dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum DatasetState {
@@ -200,23 +201,24 @@ pub enum DatasetState {
 /// A dataset.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Dataset {
-    /// Its identifier, the same at all services.
+    /// Identifier of the dataset, the same at all services.
     pub id: Uuid,
-    /// A name for people.
+    /// Name of the dataset, for people.
     pub name: String,
-    /// What is fixed for good.
+    /// The terms, which cannot change.
     pub terms: WireTerms,
-    /// How far it is.
+    /// State of the dataset.
     pub state: DatasetState,
-    /// The budget that epsilon and delta come to.
+    /// The budget that epsilon and delta amount to.
     pub budget: Cost,
-    /// Runs that no job takes: a job does that is under way or has asked for a release.
+    /// Number of runs that no job has taken. A job takes a run while it is active or once it has
+    /// requested a release.
     pub runs_left: u32,
-    /// The addresses that the roster's holders sign in with, in its order; none where one holder has
-    /// the whole table.
+    /// The addresses with which the roster's holders sign in, in the order of the roster. Empty if
+    /// one holder has the whole table.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub holders: Vec<String>,
-    /// When it was made.
+    /// Time of creation.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
 }

@@ -1,23 +1,23 @@
-//! SHA-256 digests as `Content-Digest` writes them (RFC 9530): `sha-256=:<base64>:`.
+//! SHA-256 digests in the form of `Content-Digest` (RFC 9530): `sha-256=:<base64>:`.
 
 use serde::{Deserialize, Serialize};
 use sha2::Digest as _;
 use std::{fmt, str::FromStr};
 use utoipa::ToSchema;
 
-/// A SHA-256 digest; 64 hexadecimal digits in JSON.
+/// A SHA-256 digest. 64 lower-case hexadecimal digits in JSON.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, pattern = "^[0-9a-f]{64}$", min_length = 64, max_length = 64)]
 pub struct Digest(pub [u8; 32]);
 
-/// Text that is no digest.
+/// An error for text that is not a digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a SHA-256 digest is 64 hexadecimal digits")]
+#[error("a SHA-256 digest must have 64 lower-case hexadecimal digits")]
 pub struct DigestError;
 
 impl Digest {
-    /// The digest of some bytes.
+    /// Returns the digest of some bytes.
     pub fn of(bytes: &[u8]) -> Self {
         Self(sha2::Sha256::digest(bytes).into())
     }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_and_back_and_nothing_else() {
+    fn digest_survives_its_text_and_other_text_is_rejected() {
         let digest = Digest::of(b"abc");
         let text = digest.to_string();
         assert!(text.starts_with("ba7816bf") && text.ends_with("f20015ad"));

@@ -1,4 +1,4 @@
-//! Jobs: a run of a mechanism over a dataset, and what it leaves.
+//! Jobs: runs of a mechanism over a dataset, and their results.
 
 use fhaim_release::RunProgress;
 use serde::{Deserialize, Serialize};
@@ -9,37 +9,37 @@ use uuid::Uuid;
 use crate::Cost;
 use crate::keys::Receipt;
 
-/// Where a job is.
+/// The state of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum JobState {
     /// Waiting for a worker.
     Queued,
-    /// A worker has it.
+    /// A worker is processing it.
     Running,
-    /// Its model is there.
+    /// Its model is available.
     Done,
-    /// It ended with an error; it can be retried, and then goes on where it was.
+    /// It ended with an error. A retry continues where it stopped.
     Failed,
-    /// Its owner stopped it.
+    /// Its owner cancelled it.
     Cancelled,
 }
 
 impl JobState {
-    /// Whether nothing more happens by itself.
+    /// Whether the state no longer changes by itself.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Done | Self::Failed | Self::Cancelled)
     }
 }
 
-/// What a job is doing.
+/// The current activity of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct JobProgress {
     /// Description of the current phase, such as `Choosing pairs` or `Fitting the model`.
     pub phase: String,
-    /// The current batch, counted from 1; the last fit counts as one.
+    /// Number of the current batch, counted from 1. The last fit counts as a batch.
     pub round: usize,
-    /// The most there can be.
+    /// Largest possible number of batches.
     pub rounds: usize,
 }
 
@@ -57,16 +57,16 @@ impl From<RunProgress> for JobProgress {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewJob {
-    /// The newest receipt of the dataset's ledger that the caller has seen.
+    /// Newest receipt of the dataset's ledger that the caller has seen.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub receipt: Option<Receipt>,
 }
 
-/// Another note on a job.
+/// A new note on a job.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewNote {
-    /// What the dataset's holders want to remember of it; empty: nothing.
+    /// The note of the dataset's holders on the job. Empty to remove it.
     #[schema(max_length = 200)]
     pub note: String,
 }
@@ -74,126 +74,126 @@ pub struct NewNote {
 /// A job.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Job {
-    /// Its identifier.
+    /// Identifier of the job.
     pub id: Uuid,
-    /// The dataset it runs over.
+    /// The dataset of the job.
     pub dataset: Uuid,
-    /// What the dataset's holders want to remember of it.
+    /// The note of the dataset's holders on the job.
     #[serde(skip_serializing_if = "String::is_empty", default)]
     pub note: String,
-    /// Where it is.
+    /// State of the job.
     pub state: JobState,
-    /// What it is doing, once it has begun.
+    /// Current activity, once the job has started.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub progress: Option<JobProgress>,
-    /// Releases so far.
+    /// Number of releases so far.
     pub releases: usize,
-    /// What they cost together.
+    /// Total cost of these releases.
     pub spent: Cost,
-    /// Workers that have had it.
+    /// Number of workers that have processed it.
     pub attempts: u32,
-    /// Why it failed.
+    /// Reason of the failure.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub error: Option<String>,
-    /// When it was made.
+    /// Time of creation.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
-    /// When its state last changed.
+    /// Time of the last change of its state.
     #[serde(with = "time::serde::rfc3339")]
     pub updated_at: OffsetDateTime,
 }
 
-/// One line of a job's event stream. Numbers go up by one; a client that reconnects sends the
-/// last it saw as `Last-Event-ID`.
+/// One event of a job's event stream. Event numbers increase by one. A client that reconnects sends
+/// the number of the last event that it saw as `Last-Event-ID`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct JobEvent {
-    /// Its number within the job, from 1.
+    /// Number of the event within the job, from 1.
     pub number: u64,
-    /// When it happened.
+    /// Time of the event.
     #[serde(with = "time::serde::rfc3339")]
     pub at: OffsetDateTime,
-    /// What happened.
+    /// The event itself.
     pub what: Happening,
 }
 
-/// How a [`JobEvent`] is sent: a server-sent event.
+/// A [`JobEvent`] as it is sent: a server-sent event.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct JobEventMessage {
-    /// The event's number.
+    /// Number of the event.
     pub id: String,
-    /// The [`JobEvent`], as JSON.
+    /// The [`JobEvent`] as JSON.
     pub data: String,
 }
 
-/// What happened to a job.
+/// An event of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Happening {
-    /// Its state changed.
+    /// The state changed.
     State {
         /// The new state.
         state: JobState,
-        /// Why, where it failed.
+        /// Reason, if the job failed.
         #[serde(skip_serializing_if = "Option::is_none", default)]
         error: Option<String>,
     },
-    /// The mechanism asked for a batch (or does its last fit).
+    /// The mechanism requested a batch, or started its last fit.
     Phase {
-        /// What it is doing.
+        /// Current activity.
         progress: JobProgress,
-        /// Releases asked for.
+        /// Number of requested releases.
         releases: usize,
     },
-    /// The computation service is at work on the current batch.
+    /// The computation service is computing the current batch.
     Computing {
-        /// Seconds it has been at it.
+        /// Seconds since it started.
         seconds: f64,
     },
     /// A batch was released.
     Released {
-        /// Releases in the batch.
+        /// Number of releases in the batch.
         releases: usize,
-        /// Numbers in them.
+        /// Number of integers in these releases.
         cells: usize,
-        /// What the job has spent so far.
+        /// Cost of the job so far.
         spent: Cost,
     },
 }
 
-/// One release of a job: what was asked, what came back, what it cost.
+/// One release of a job: the requested statistic, the released integers and their cost.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReleasedStatistic {
-    /// Its number within the job.
+    /// Number of the release within the job.
     pub number: u32,
-    /// The phase that asked for it.
+    /// The phase that requested it.
     pub phase: String,
-    /// Names of the attributes it looks at.
+    /// Names of the attributes that the statistic uses.
     pub attributes: Vec<String>,
-    /// What was asked: integer functions of each attribute.
+    /// The requested statistic: integer functions of each attribute.
     #[schema(value_type = crate::batch::StatisticDocument)]
     pub statistic: fhaim_release::Statistic,
-    /// The requested noise variance, in the units of the noise ladder.
+    /// Requested noise variance, in the units of the noise ladder.
     pub variance_units: u64,
-    /// Standard deviation of the noise, of all holders together.
+    /// Standard deviation of the noise of all holders together.
     pub sigma: f64,
     /// The released integers.
     pub values: Vec<i64>,
-    /// What it cost.
+    /// Cost of the release.
     pub cost: Cost,
 }
 
 /// The model of a finished job.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ModelView {
-    /// Its estimate of the number of records.
+    /// The model's estimate of the number of records.
     pub total: f64,
     /// Names of the attributes.
     pub attributes: Vec<String>,
-    /// Pairs with a measurement, by index.
+    /// Pairs with a measurement, by attribute index.
     pub measured_pairs: Vec<[usize; 2]>,
-    /// Cliques of the junction tree, by index.
+    /// Cliques of the junction tree, by attribute index.
     pub cliques: Vec<Vec<usize>>,
-    /// The fitted 1-way marginals, one list an attribute, beside their released values.
+    /// The fitted 1-way marginals, one for each attribute, together with their released values.
     pub one_ways: Vec<OneWayView>,
     /// Bytes of the junction tree.
     pub bytes: usize,
@@ -202,7 +202,7 @@ pub struct ModelView {
 /// An attribute's fitted marginal.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct OneWayView {
-    /// Its categories' or bins' labels.
+    /// Labels of its categories or bins.
     pub labels: Vec<String>,
     /// The model's marginal.
     pub fitted: Vec<f64>,
@@ -210,7 +210,7 @@ pub struct OneWayView {
     pub measured: Vec<f64>,
 }
 
-/// The form of a synthetic table.
+/// The file format of a synthetic table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TableFormat {
@@ -221,20 +221,20 @@ pub enum TableFormat {
     Parquet,
 }
 
-/// How to draw a synthetic table.
+/// Parameters for drawing a synthetic table.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Draw {
-    /// The form.
+    /// The file format.
     #[serde(default)]
     pub format: TableFormat,
-    /// Number of records; the model's total unless given.
+    /// Number of records. Default: the model's total.
     #[param(minimum = 1, maximum = 100_000_000)]
     pub rows: Option<u64>,
-    /// The same seed draws the same table; a fresh one unless given.
+    /// Seed of the draw. The same seed draws the same table. Default: a random seed.
     pub seed: Option<u64>,
-    /// Conditions that every record meets, `column=value`, separated by commas.
+    /// Conditions that every record meets: `column=value`, separated by commas.
     #[param(example = "race=Asian")]
     pub r#where: Option<String>,
 }

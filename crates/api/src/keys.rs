@@ -1,4 +1,4 @@
-//! Key sets, decryption and the ledger: routes of the crypto service.
+//! Routes of the crypto service: key sets, decryption and the ledger.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -20,14 +20,14 @@ use crate::batch::ReleaseRequestDocument;
 use crate::dataset::WireTerms;
 use crate::{Cost, Digest};
 
-/// Makes a dataset's key set and fixes its plan and budget for good.
+/// Makes a dataset's key set, and fixes its plan and budget permanently.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewKeySet {
     /// The dataset's terms.
     pub terms: WireTerms,
-    /// What the generation service says of the dataset: see its route
-    /// `/v1/datasets/{dataset}/voucher`. Not needed again once the keys are made.
+    /// The generation service's voucher for the dataset: see its route
+    /// `/v1/datasets/{dataset}/voucher`. It is not needed once the keys are made.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub voucher: Option<Secret>,
 }
@@ -37,7 +37,7 @@ pub struct NewKeySet {
 pub struct KeySet {
     /// The dataset.
     pub dataset: Uuid,
-    /// What is fixed for good.
+    /// The terms, which cannot change.
     pub terms: WireTerms,
     /// Number of the encryption parameter set.
     pub parameter_set: u8,
@@ -45,38 +45,38 @@ pub struct KeySet {
     pub public_key: Digest,
     /// Digest of the evaluation keys.
     pub evaluation_keys: Digest,
-    /// The budget.
+    /// Budget of the dataset.
     pub budget: Cost,
-    /// What has been spent.
+    /// Cost of all releases so far.
     pub spent: Cost,
-    /// Runs begun.
+    /// Number of runs that have begun.
     pub runs_begun: u32,
-    /// What the dataset's receipts are checked with: an Ed25519 public key, base64url.
+    /// The public key that the dataset's receipts are checked with: Ed25519, base64url.
     pub receipt_key: String,
-    /// The ledger as it is now.
+    /// Receipt of the current ledger.
     pub receipt: Receipt,
-    /// The holders of the roster, in its order; none where one holder has the whole table.
+    /// The holders of the roster, in its order. Empty if one holder has the whole table.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub holders: Vec<HolderStanding>,
-    /// What all services said of the keys, where several share them.
+    /// The confirmations of the keys by all services, if several share the secret key.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub confirmation: Option<Confirmation>,
-    /// When it was made.
+    /// Time of creation.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
 }
 
-/// What all services that share a key said of it.
+/// The confirmations of a key by all services that share it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Confirmation {
-    /// What the attempt to make the key was named by: base64url.
+    /// Identifier of the attempt that made the key: base64url.
     pub attempt: String,
     /// A signed message of each service: base64url.
     pub messages: Vec<String>,
 }
 
-/// Makes a share of a dataset's key: what the first key service asks of another.
+/// Makes a share of a dataset's key: the first key service's request to another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewShare {
@@ -84,7 +84,7 @@ pub struct NewShare {
     pub owner: Uuid,
     /// The dataset's terms.
     pub terms: WireTerms,
-    /// What names this attempt: base64url of 16 random bytes.
+    /// Identifier of this attempt: base64url of 16 random bytes.
     pub attempt: String,
 }
 
@@ -92,17 +92,17 @@ pub struct NewShare {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyServiceDocument {
-    /// What people call it.
+    /// Name of the service, for people.
     pub name: String,
-    /// The Ed25519 public key that it signs with: 64 hexadecimal digits.
+    /// The Ed25519 public key of its signatures: 64 hexadecimal digits.
     pub key: Digest,
 }
 
-/// The services that can share a key here, the first of them first.
+/// The services that can share a key here, starting with the first one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KeyServices {
-    /// In the order of their numbers.
+    /// The services, in the order of their numbers.
     pub services: Vec<KeyServiceDocument>,
 }
 
@@ -125,7 +125,7 @@ impl From<KeyServiceDocument> for KeyService {
 }
 
 impl Confirmation {
-    /// Of an attempt and what was said at its end.
+    /// Creates the confirmation of an attempt from the messages at its end.
     pub fn new(attempt: &[u8; 16], messages: &[Vec<u8>]) -> Self {
         let text = |message: &Vec<u8>| URL_SAFE_NO_PAD.encode(message);
         Self {
@@ -134,44 +134,44 @@ impl Confirmation {
         }
     }
 
-    /// The attempt.
+    /// Returns the identifier of the attempt.
     ///
     /// # Errors
-    /// Text that is none.
+    /// Text that is not an attempt's identifier.
     pub fn attempt(&self) -> Result<[u8; 16], &'static str> {
         read_attempt(&self.attempt)
     }
 
-    /// The messages.
+    /// Returns the messages.
     ///
     /// # Errors
-    /// Text that is no bytes.
+    /// Text that is not base64url.
     pub fn messages(&self) -> Result<Vec<Vec<u8>>, &'static str> {
         let read = |text: &String| {
             URL_SAFE_NO_PAD
                 .decode(text)
-                .map_err(|_| "it is not base64url")
+                .map_err(|_| "a confirmation is not base64url")
         };
         self.messages.iter().map(read).collect()
     }
 }
 
-/// What names an attempt to make a key: 16 bytes, base64url.
+/// Parses the identifier of an attempt to make a key: 16 bytes, base64url.
 ///
 /// # Errors
-/// Text that is none.
+/// Text that is not such an identifier.
 pub fn read_attempt(text: &str) -> Result<[u8; 16], &'static str> {
     let bytes = URL_SAFE_NO_PAD.decode(text).ok();
     let bytes = bytes.and_then(|bytes| bytes.try_into().ok());
-    bytes.ok_or("an attempt is 16 bytes, base64url")
+    bytes.ok_or("an attempt's identifier must be 16 bytes in base64url")
 }
 
 impl KeySet {
-    /// Refuses keys that the terms say several services share, and that not all of them have confirmed: the
-    /// one that shows them could have made them alone.
+    /// Checks that all services that share the key have confirmed it, if the terms name several.
+    /// The service that shows the keys could otherwise have made them by itself.
     ///
     /// # Errors
-    /// What is missing, or said of other keys.
+    /// The missing confirmation, or the confirmation of other keys.
     pub fn check_confirmed(&self) -> Result<(), String> {
         let services = &self.terms.0.key_services;
         if services.is_empty() {
@@ -194,9 +194,9 @@ impl KeySet {
         checked.map(|_| ()).map_err(|error| error.to_string())
     }
 
-    /// What every holder signs, as this key set has it.
+    /// Returns the agreement that every holder signs, as in this key set.
     pub fn agreement(&self) -> Agreement {
-        // Text, numbers and digests: writing them cannot fail.
+        // Text, numbers and digests always serialize.
         let terms = serde_json::to_vec(&self.terms).unwrap_or_default();
         Agreement {
             dataset: DatasetId(self.dataset.into_bytes()),
@@ -206,7 +206,7 @@ impl KeySet {
         }
     }
 
-    /// Accounts of holders that have not signed, or that withdrew.
+    /// Returns the holders that have not signed or have withdrawn.
     pub fn missing(&self) -> impl Iterator<Item = &HolderStanding> {
         let missing = |holder: &&HolderStanding| !holder.signed || holder.withdrawn;
         self.holders.iter().filter(missing)
@@ -216,20 +216,22 @@ impl KeySet {
 /// A holder of the roster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct HolderStanding {
-    /// Its account, as the roster has it.
+    /// Account of the holder, as in the roster.
     pub account: String,
-    /// Whether it has signed terms and keys.
+    /// Whether it has signed the terms and keys.
     pub signed: bool,
-    /// Whether it lets no further run begin.
+    /// Whether it has withdrawn, so that no further run can begin.
     pub withdrawn: bool,
 }
 
-/// A holder's consent to a dataset's terms and keys. No run begins before all holders have signed.
+/// A holder's consent to a dataset's terms and keys. A run can begin only when all holders have
+/// signed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSignature {
-    /// Ed25519 signature, with the holder's key in the roster, of `fhaim agreement 1`, the dataset's
-    /// identifier, and the SHA-256 of the stored terms, of the public and of the evaluation keys.
+    /// Ed25519 signature with the holder's key in the roster. It covers `fhaim agreement 1`, the
+    /// dataset's identifier, and the SHA-256 of the stored terms, of the public key and of the
+    /// evaluation keys.
     #[schema(value_type = String, pattern = "^[0-9a-f]{128}$")]
     pub signature: MemberSignature,
 }
@@ -238,12 +240,13 @@ pub struct NewSignature {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UploadKeyRequest {
-    /// The X25519 public key that the answer is encrypted to, made for only this request.
+    /// The X25519 public key that the answer is encrypted to. It is used for this request only.
     #[serde(with = "hex_digest")]
     #[schema(value_type = String, pattern = "^[0-9a-f]{64}$")]
     pub one_time_key: [u8; 32],
-    /// Ed25519 signature, with the holder's key in the roster, of `fhaim upload key request 1`, the dataset's identifier,
-    /// the holder's number (4 bytes, little-endian), the SHA-256 of the evaluation keys, and the one-time key.
+    /// Ed25519 signature with the holder's key in the roster. It covers `fhaim upload key request
+    /// 1`, the dataset's identifier, the holder's number (4 bytes, little-endian), the SHA-256 of
+    /// the evaluation keys, and the one-time key.
     #[schema(value_type = String, pattern = "^[0-9a-f]{128}$")]
     pub signature: MemberSignature,
 }
@@ -251,13 +254,13 @@ pub struct UploadKeyRequest {
 /// A holder's upload key, as the key services send it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct UploadKeySeeds {
-    /// The seed of each key service, in the order of the terms: base64url of an HPKE message (RFC 9180, base mode, X25519,
-    /// HKDF-SHA256, ChaCha20-Poly1305).
+    /// The seed of each key service, in the order of the terms: base64url of an HPKE message (RFC
+    /// 9180, base mode, X25519, HKDF-SHA256, ChaCha20-Poly1305).
     pub seeds: Vec<String>,
 }
 
 impl UploadKeySeeds {
-    /// The encrypted seeds.
+    /// Returns the encrypted seeds.
     ///
     /// # Errors
     /// A seed that is not base64url.
@@ -268,15 +271,15 @@ impl UploadKeySeeds {
     }
 }
 
-/// What the first key service asks another for when a holder fetches its upload key.
+/// The first key service's call to another one when a holder fetches its upload key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct UploadSeedCall {
     /// The holder's number in the roster.
     pub holder: u32,
-    /// What the holder asks.
+    /// The holder's request.
     pub request: UploadKeyRequest,
-    /// What all services said of the keys.
+    /// The confirmations of the keys by all services.
     pub confirmation: Confirmation,
 }
 
@@ -286,50 +289,51 @@ pub struct UploadSeedCall {
 pub struct Decrypted {
     /// The integers of each release, in the order of the request.
     pub answers: Vec<Vec<i64>>,
-    /// The ledger with them in it.
+    /// Receipt of the ledger including these releases.
     pub receipt: Receipt,
 }
 
-/// The header that carries receipts kept from before, one each: the [`Receipt`]'s JSON, base64url.
+/// The header for kept receipts, with one receipt in each header: base64url of the [`Receipt`]'s
+/// JSON.
 pub const RECEIPT_HEADER: &str = "fhaim-receipt";
 
 /// The end of a dataset's ledger at some time, signed by the crypto service. The ledger is a hash
-/// chain: whoever shows a receipt finds out whether the service was set back behind it.
+/// chain: a receipt shows whether the service was set back to a state before it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Receipt {
     /// The dataset.
     pub dataset: Uuid,
-    /// Entries of the ledger.
+    /// Number of entries in the ledger.
     pub height: u64,
-    /// The hash over all of them.
+    /// Hash over all entries.
     pub head: Digest,
     /// Ed25519 signature, base64url.
     pub signature: String,
 }
 
 impl Receipt {
-    /// The value of [`RECEIPT_HEADER`].
+    /// Returns the value of [`RECEIPT_HEADER`].
     pub fn to_header(&self) -> String {
-        // Text, numbers and digests: writing them cannot fail.
+        // Text, numbers and digests always serialize.
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
     }
 
-    /// Reads a value of [`RECEIPT_HEADER`].
+    /// Parses a value of [`RECEIPT_HEADER`].
     pub fn from_header(value: &[u8]) -> Option<Self> {
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(value).ok()?).ok()
     }
 
-    /// What is kept after an answer that came with `receipt`, to a call that showed `shown`. The
-    /// crypto service looked for those, so the new one contains them; of any other nothing is
-    /// known. One that is merely higher may be of another history, and whoever kept it alone
-    /// would forget what could refute it.
+    /// Updates the kept receipts after an answer with `receipt` to a call that showed `shown`. The
+    /// crypto service has checked the shown receipts, so the new one covers them. It says nothing
+    /// about other receipts. A higher receipt may be of another history: a client that kept only
+    /// that one would lose the receipts that could refute it.
     pub fn keep(kept: &mut Vec<Self>, shown: &[Self], receipt: &Self) {
         kept.retain(|known| known != receipt && !shown.contains(known));
         kept.push(receipt.clone());
     }
 
-    /// The one of two receipts that tells more, whichever are there.
+    /// Returns the receipt with the larger height, if there is one.
     pub fn higher(a: Option<Self>, b: Option<Self>) -> Option<Self> {
         match (a, b) {
             (Some(a), Some(b)) => Some(if a.height >= b.height { a } else { b }),
@@ -361,50 +365,51 @@ impl TryFrom<&Receipt> for chain::ChainReceipt {
                 height: receipt.height,
                 head: receipt.head.0,
             },
-            signature: signature
-                .ok_or(fhaim_protocol::Error::Request("a signature of 64 bytes"))?,
+            signature: signature.ok_or(fhaim_protocol::Error::Request(
+                "a receipt's signature must have 64 bytes",
+            ))?,
         })
     }
 }
 
-/// Asks for a job's run, before anything of it is sealed.
+/// Requests a job's run, before anything of it is sealed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewRun {
-    /// Digest of the upload's manifest: the same for all of a dataset's runs.
+    /// Digest of the upload's manifest, the same for all runs of a dataset.
     pub upload: Digest,
 }
 
-/// What the second computation service computed a batch to, for the keeper of the ledger to hold what it
-/// is sent against.
+/// The second computation service's result for a batch. The keeper of the ledger compares it with
+/// the request that it receives.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Witnessed {
-    /// Digest of what was asked: the batch's releases.
+    /// Digest of the batch's releases.
     pub asked: Digest,
-    /// Digest of the request for decryption that came of it.
+    /// Digest of the resulting request for decryption.
     pub request: Digest,
 }
 
-/// A job's run, as the keeper of the ledger has it.
+/// A job's run, as in the ledger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunStanding {
-    /// Its number: which window of the noise ladder it has.
+    /// Number of the run, which determines its window of the noise ladder.
     pub run: u32,
-    /// What it has released, by number.
+    /// Its releases, by number.
     pub releases: Vec<PlacedRelease>,
-    /// The ledger with the run in it.
+    /// Receipt of the ledger including the run.
     pub receipt: Receipt,
 }
 
-/// A release that has its positions.
+/// A release with its positions assigned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlacedRelease {
-    /// Its cells.
+    /// Number of cells.
     pub cells: usize,
-    /// Digest of the releases and of their positions.
+    /// Digest of the release and of its positions.
     pub statement: Digest,
 }
 
@@ -426,23 +431,23 @@ impl From<&PlacedRelease> for Placed {
     }
 }
 
-/// The ledger of a dataset: every debit taken, and what is left.
+/// The ledger of a dataset: all debits, and the remaining budget.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct DatasetLedger {
     /// The dataset.
     pub dataset: Uuid,
-    /// The budget.
+    /// Budget of the dataset.
     pub budget: Cost,
-    /// What has been spent.
+    /// Cost of all releases so far.
     pub spent: Cost,
-    /// What no run has been promised yet.
+    /// Budget that no run has yet.
     pub unclaimed: Cost,
-    /// The runs begun, oldest first.
+    /// The runs that have begun, oldest first.
     pub runs: Vec<RunLedger>,
-    /// Why nothing more is released, if so.
+    /// The reason for which nothing more is released, if the dataset is frozen.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub frozen: Option<String>,
-    /// The ledger as it is now.
+    /// Receipt of the current ledger.
     pub receipt: Receipt,
 }
 
@@ -451,42 +456,42 @@ pub struct DatasetLedger {
 pub struct RunLedger {
     /// The job.
     pub job: Uuid,
-    /// Its share of the budget.
+    /// The run's share of the budget.
     pub budget: Cost,
-    /// What it has spent.
+    /// Cost of its releases so far.
     pub spent: Cost,
-    /// Its debits.
+    /// The debits of the run.
     #[schema(value_type = Vec<Object>)]
     pub entries: Vec<Entry>,
 }
 
-/// A batch of releases as the ledger has it: what was asked, debited and answered. Where its noise
-/// lies on the ladder follows from the run and from the cells of the releases before it.
+/// A batch of releases in the ledger: requests, debits and answers. The positions of its noise on
+/// the ladder follow from the run and from the cells of earlier releases.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct ReleasedBatch {
-    /// Its place in the dataset's ledger.
+    /// Number of its entry in the dataset's ledger.
     pub height: u64,
     /// The job.
     pub job: Uuid,
-    /// The job's run: which window of the noise ladder it has.
+    /// The job's run, which determines its window of the noise ladder.
     pub run: u32,
-    /// Its debits, one a release.
+    /// Its debits, one for each release.
     #[schema(value_type = Vec<Object>)]
     pub entries: Vec<Entry>,
-    /// The requests, one per release.
+    /// The requests, one for each release.
     #[schema(value_type = Vec<ReleaseRequestDocument>)]
     pub requests: Vec<ReleaseRequest>,
     /// The integers of each release.
     pub answers: Vec<Vec<i64>>,
 }
 
-/// An entry of a dataset's ledger, as the hash over the ledger takes it.
+/// An entry of a dataset's ledger, in the form that the ledger's hash covers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerEntry {
-    /// Its place in the ledger, from 1.
+    /// Number of the entry in the ledger, from 1.
     pub height: u64,
-    /// The text that is hashed: JSON.
+    /// The hashed text: JSON.
     pub act: String,
 }
 
@@ -498,7 +503,7 @@ pub struct DebitedRelease {
     pub job: Uuid,
     /// The release's number within the job.
     pub number: u32,
-    /// Digest of the releases and of their positions.
+    /// Digest of the release and of its positions.
     pub statement: Digest,
 }
 
@@ -512,16 +517,17 @@ pub struct DebitedReleases {
     pub signature: String,
 }
 
-/// What each further key service of a dataset has debited.
+/// The debits of all further key services of a dataset.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DebitedByServices {
-    /// In the order of the terms, without the first service, whose ledger this is next to.
+    /// One list for each service in the order of the terms, without the first service, which
+    /// returns this next to its own ledger.
     pub services: Vec<DebitedReleases>,
 }
 
 impl DebitedReleases {
-    /// Signs what a service has debited.
+    /// Signs the debited releases of a service.
     pub fn sign(dataset: Uuid, releases: Vec<DebitedRelease>, key: &ServiceSigningKey) -> Self {
         let dataset = DatasetId(dataset.into_bytes());
         let signature = debited::sign(key, dataset, &protocol_releases(&releases));
@@ -534,12 +540,13 @@ impl DebitedReleases {
     /// Checks the signature with the service's public key.
     ///
     /// # Errors
-    /// [`fhaim_protocol::Error::Committee`] for a signature of something else or by another key.
+    /// [`fhaim_protocol::Error::Committee`] for a signature of another list or by another key.
     pub fn verify(&self, dataset: Uuid, key: &[u8; 32]) -> Result<(), fhaim_protocol::Error> {
         let signature = URL_SAFE_NO_PAD.decode(&self.signature).ok();
         let signature = signature.and_then(|bytes| bytes.try_into().ok());
-        let signature =
-            signature.ok_or(fhaim_protocol::Error::Committee("a signature has 64 bytes"))?;
+        let signature = signature.ok_or(fhaim_protocol::Error::Committee(
+            "a signature must have 64 bytes",
+        ))?;
         let dataset = DatasetId(dataset.into_bytes());
         debited::verify(key, dataset, &protocol_releases(&self.releases), &signature)
     }
@@ -554,17 +561,17 @@ fn protocol_releases(releases: &[DebitedRelease]) -> Vec<debited::DebitRecord> {
     releases.iter().map(release).collect()
 }
 
-/// What the crypto service did at someone's request.
+/// An action of the crypto service on behalf of a caller.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct AuditEntry {
-    /// Its number within the dataset.
+    /// Number of the entry within the dataset.
     pub number: u64,
-    /// When.
+    /// Time of the action.
     #[serde(with = "time::serde::rfc3339")]
     pub at: OffsetDateTime,
-    /// Who asked: a user's identifier or a service's name.
+    /// The caller: a user's identifier or a service's name.
     pub actor: String,
-    /// What for.
+    /// The requested action.
     pub action: String,
     /// Whether it was done.
     pub granted: bool,
@@ -575,7 +582,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn receipts_pass_through_a_header_and_nothing_else_does() {
+    fn receipts_survive_their_header_and_other_values_are_rejected() {
         let receipt = |height| Receipt {
             dataset: Uuid::nil(),
             height,

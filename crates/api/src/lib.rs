@@ -1,4 +1,4 @@
-//! What passes between the services, their users and each other: wire types without I/O.
+//! Wire types of the messages between the services and their users, without I/O.
 //!
 //! | module | routes of |
 //! |---|---|
@@ -7,13 +7,14 @@
 //! | [`job`] | generation: jobs, their events and results |
 //! | [`link`] | generation: results for other accounts |
 //! | [`upload`] | computation: objects of an upload |
-//! | [`batch`] | computation: releases a job asks for |
+//! | [`batch`] | computation: releases that a job requests |
 //! | [`keys`] | crypto: key sets, the ledger, decryption, the audit log |
-//! | [`usage`] | all: what an account uses, and may |
+//! | [`usage`] | all: an account's usage and limits |
 //! | [`problem`] | all: errors (RFC 9457) |
 //!
-//! Identifiers are UUIDs; times are RFC 3339 in UTC; privacy costs are exact counts of 2^-80
-//! beside a double for display. Every JSON body is read strictly: an unknown field is an error.
+//! Identifiers are UUIDs, times are RFC 3339 in UTC, and privacy costs are exact counts of 2^-80
+//! together with a double for display. Every JSON body is parsed strictly: an unknown field is an
+//! error.
 
 pub mod account;
 pub mod batch;
@@ -32,7 +33,7 @@ pub use digest::{Digest, DigestError};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-/// A privacy cost: exact, and as a number to show.
+/// A privacy cost, exact and as a number for display.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cost {
@@ -52,22 +53,22 @@ impl From<fhaim_dp::Rho> for Cost {
     }
 }
 
-/// A page of a list: `items`, and where the next page starts if there is one.
+/// A page of a list: `items`, and the start of the next page if there is one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Page<T> {
     /// The items, newest first.
     pub items: Vec<T>,
-    /// Value for `after` that continues the list; absent at its end.
+    /// Value of `after` that continues the list. Absent at its end.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub next: Option<String>,
 }
 
-/// Which part of a list to show.
+/// The part of a list to show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct Paging {
-    /// `next` of the page before; absent for the first page.
+    /// `next` of the previous page. Absent for the first page.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub after: Option<String>,
     /// Most items to show.
@@ -76,7 +77,7 @@ pub struct Paging {
     pub limit: Option<u32>,
 }
 
-/// The examples of the README, which are tests.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Links: a finished job's result for another account, to look at and nothing more.
+//! Links that give other accounts read-only access to a finished job's result.
 
 use fhaim_domain::Schema;
 use serde::{Deserialize, Serialize};
@@ -9,47 +9,48 @@ use uuid::Uuid;
 use crate::Cost;
 use crate::account::Secret;
 
-/// The header that shows a link's secret. It is part of no address: those are logged on the way.
+/// The header with a link's secret. The secret is never part of an address, because addresses are
+/// logged.
 pub const LINK_HEADER: &str = "fhaim-link";
 
-/// A new link, under an identifier of the caller's choice.
+/// A new link. The caller chooses its identifier.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewLink {
-    /// Whom it is for, or what: shown to the dataset's holders alone.
+    /// Recipient or purpose of the link. Only the dataset's holders see it.
     #[schema(min_length = 1, max_length = 100)]
     pub name: String,
-    /// Days after which it opens nothing, from when it was first made; absent: it is good until it is
-    /// revoked.
+    /// Days after which the link expires, counted from its creation. If absent, the link is valid
+    /// until it is revoked.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     #[schema(minimum = 1, maximum = 3650)]
     pub days: Option<u16>,
 }
 
-/// The days of a link whose maker names none: what commands, page and clients ask for.
+/// Default number of days of a link in commands, page and clients.
 pub const DEFAULT_DAYS: u16 = 90;
 
-/// Most days of a link that ends.
+/// Most days of a link that expires.
 pub const MAX_DAYS: u16 = 3650;
 
 /// A link, without its secret.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct Link {
-    /// Its identifier.
+    /// Identifier of the link.
     pub id: Uuid,
-    /// Whom it is for, or what.
+    /// Recipient or purpose of the link.
     pub name: String,
-    /// When it was made.
+    /// Time of creation.
     #[serde(with = "time::serde::rfc3339")]
     pub created_at: OffsetDateTime,
-    /// When it was last opened.
+    /// Time of the last access.
     #[serde(
         with = "time::serde::rfc3339::option",
         skip_serializing_if = "Option::is_none",
         default
     )]
     pub last_opened_at: Option<OffsetDateTime>,
-    /// From when on it opens nothing; absent: it is good until it is revoked.
+    /// Time at which the link expires. If absent, the link is valid until it is revoked.
     #[serde(
         with = "time::serde::rfc3339::option",
         skip_serializing_if = "Option::is_none",
@@ -58,53 +59,54 @@ pub struct Link {
     pub expires_at: Option<OffsetDateTime>,
 }
 
-/// A link just made: the only time its secret is shown. Until it is opened, making it again gives
-/// another secret in its place.
+/// A new link. This is the only time that its secret is shown. Until the link is opened, creating
+/// it again replaces its secret.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LinkMade {
-    /// The link's entry.
+    /// The link, without its secret.
     pub link: Link,
-    /// What opens it, together with its identifier. In an address it belongs behind the `#`, which
-    /// is sent to no server.
+    /// The secret, which opens the link together with its identifier. In an address it belongs
+    /// after the `#`, since that part is not sent to servers.
     pub secret: Secret,
 }
 
-/// What a link shows of a result, beside the tables that are drawn by it: its data card.
+/// The data card of a result: everything that a link shows, in addition to the tables drawn through
+/// it.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LinkedResult {
-    /// The job that made it.
+    /// The job that made the result.
     pub job: Uuid,
-    /// The dataset's name.
+    /// Name of the dataset.
     pub name: String,
-    /// The table's public schema.
+    /// Public schema of the table.
     #[schema(value_type = Object)]
     pub schema: Schema,
-    /// The labels of each attribute's values, as conditions on the records name them.
+    /// The labels of each attribute's values, as used in conditions on the records.
     pub attributes: Vec<LinkedAttribute>,
-    /// Records, by the model's estimate.
+    /// Number of records, as estimated by the model.
     pub total: f64,
-    /// The privacy budget of all of the dataset's jobs together.
+    /// Epsilon of the privacy budget of all of the dataset's jobs together.
     pub epsilon: f64,
-    /// Its delta.
+    /// Delta of this budget.
     pub delta: f64,
-    /// The jobs that share it.
+    /// Number of jobs that share the budget.
     pub runs: u32,
-    /// The mechanism.
+    /// Name of the mechanism.
     pub mechanism: String,
-    /// What the job spent.
+    /// Cost of the job.
     pub spent: Cost,
-    /// When the job ended.
+    /// Time at which the job ended.
     #[serde(with = "time::serde::rfc3339")]
     pub made_at: OffsetDateTime,
-    /// What to know before the table is used.
+    /// Caveats to know before using the table.
     pub caveats: Vec<String>,
 }
 
 /// An attribute of a [`LinkedResult`].
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 pub struct LinkedAttribute {
-    /// Its name.
+    /// Name of the attribute.
     pub name: String,
-    /// Its categories' or bins' labels.
+    /// Labels of its categories or bins.
     pub labels: Vec<String>,
 }

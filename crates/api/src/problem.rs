@@ -1,4 +1,4 @@
-//! Problem documents (RFC 9457): every error a service answers with.
+//! Problem documents (RFC 9457) for all errors that a service returns.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -6,35 +6,36 @@ use utoipa::ToSchema;
 /// Media type of a problem document.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
-/// What kind of problem it is; programs go by this, not by the words.
+/// The kind of a problem. Programs should use the kind, not the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ProblemKind {
-    /// The request cannot be understood.
+    /// The request is malformed.
     Malformed,
-    /// The request is understood and cannot be met as it is.
+    /// The request is well-formed but cannot be met.
     Invalid,
-    /// No token, or one that is not accepted.
+    /// The token is missing or not accepted.
     Unauthenticated,
-    /// The token does not allow it.
+    /// The token does not permit the request.
     Forbidden,
-    /// There is no such thing, or it is someone else's.
+    /// The resource does not exist, or belongs to another account.
     NotFound,
-    /// The method is not for this route.
+    /// The method is not allowed for this route.
     MethodNotAllowed,
-    /// It contradicts what is there.
+    /// The request conflicts with the current state.
     Conflict,
     /// The body is too large.
     TooLarge,
-    /// The body's media type is not one this route reads.
+    /// The route does not support the body's media type.
     UnsupportedMediaType,
-    /// The body's digest is not the one announced.
+    /// The body does not match its announced digest.
     DigestMismatch,
     /// The dataset's budget is promised or spent.
     BudgetSpent,
     /// The crypto service's only refusal of a release.
     Refused,
-    /// Nothing is released of the dataset until an operator of the crypto service has looked.
+    /// The dataset is frozen: nothing is released until an operator of the crypto service has
+    /// investigated.
     Frozen,
     /// The crypto service was set back to an older copy of the dataset's ledger.
     Restored,
@@ -42,16 +43,16 @@ pub enum ProblemKind {
     Quota,
     /// Too many requests.
     TooManyRequests,
-    /// The service has no room left; worth trying again when its operator has made some.
+    /// The service is out of space. Retry after its operator has added some.
     Full,
-    /// Another service did not answer; worth trying again.
+    /// Another service did not answer. Retry later.
     Unavailable,
-    /// A fault of the service.
+    /// An internal error of the service.
     Internal,
 }
 
 impl ProblemKind {
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub fn status(self) -> u16 {
         match self {
             Self::Malformed => 400,
@@ -70,28 +71,28 @@ impl ProblemKind {
         }
     }
 
-    /// The same for every problem of the kind.
+    /// Returns the title, which is the same for every problem of the kind.
     pub fn title(self) -> &'static str {
         match self {
-            Self::Malformed => "The request cannot be understood",
-            Self::Invalid => "The request cannot be met as it is",
+            Self::Malformed => "The request is malformed",
+            Self::Invalid => "The request cannot be met",
             Self::Unauthenticated => "Sign in first",
             Self::Forbidden => "Not allowed",
-            Self::NotFound => "There is no such thing",
-            Self::MethodNotAllowed => "The method is not for this address",
-            Self::Conflict => "It contradicts what is there",
+            Self::NotFound => "Not found",
+            Self::MethodNotAllowed => "The method is not allowed for this address",
+            Self::Conflict => "The request conflicts with the current state",
             Self::TooLarge => "The body is too large",
-            Self::UnsupportedMediaType => "The body's media type is not read here",
-            Self::DigestMismatch => "The body is not what its digest says",
+            Self::UnsupportedMediaType => "The body's media type is not supported",
+            Self::DigestMismatch => "The body does not match its digest",
             Self::BudgetSpent => "The privacy budget is spent",
             Self::Refused => "Refused",
             Self::Frozen => "The dataset is frozen",
             Self::Restored => "The key service was set back",
             Self::Quota => "A limit of the account is reached",
             Self::TooManyRequests => "Too many requests",
-            Self::Full => "The service has no room left",
+            Self::Full => "The service is out of space",
             Self::Unavailable => "A service is not available",
-            Self::Internal => "A fault of the service",
+            Self::Internal => "Internal error of the service",
         }
     }
 }
@@ -102,26 +103,26 @@ pub struct Problem {
     /// `urn:fhaim:problem:<kind>`.
     #[schema(example = "urn:fhaim:problem:not-found")]
     pub r#type: String,
-    /// The kind.
+    /// The kind of the problem.
     pub kind: ProblemKind,
-    /// The same for every problem of the kind.
+    /// Title, the same for every problem of the kind.
     pub title: String,
     /// The HTTP status.
     #[schema(minimum = 400, maximum = 599)]
     pub status: u16,
-    /// What is wrong this time, and the way out.
+    /// Description of this problem, and how to solve it.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub detail: Option<String>,
-    /// The request, as the services' logs know it.
+    /// Identifier of the request in the services' logs.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub request_id: Option<String>,
-    /// Seconds to wait before another try.
+    /// Seconds to wait before a retry.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub retry_after: Option<u64>,
 }
 
 impl Problem {
-    /// A problem of a kind, with nothing more to say.
+    /// Creates a problem of a kind, without details.
     pub fn new(kind: ProblemKind) -> Self {
         let name = serde_json::to_value(kind).ok();
         let name = name.as_ref().and_then(|v| v.as_str()).unwrap_or("internal");
@@ -136,7 +137,7 @@ impl Problem {
         }
     }
 
-    /// With what is wrong this time.
+    /// Adds a description of this problem.
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());

@@ -3,29 +3,30 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-/// A service, as tokens name it.
+/// A service, with its name in tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Service {
-    /// Accounts, jobs, models.
+    /// Accounts, jobs and models.
     Generation,
     /// Ciphertexts.
     Computation,
-    /// Ciphertexts too: the second computation service, which computes what the first one does.
+    /// Ciphertexts too: the second computation service, which repeats the computation of the first
+    /// one.
     Witness,
     /// Keys and the ledger.
     Crypto,
-    /// A share of keys, and a ledger of its own: the second of the key services that share a key.
+    /// A share of keys, and its own ledger: the second of the key services that share a key.
     Keyshare1,
-    /// The third.
+    /// The third key service.
     Keyshare2,
 }
 
 impl Service {
-    /// The key services beside the first, in the order of their numbers.
+    /// The key services after the first one, in the order of their numbers.
     pub const KEYSHARES: [Self; 2] = [Self::Keyshare1, Self::Keyshare2];
 
-    /// The name in configurations, tokens and logs.
+    /// Returns the name in configurations, tokens and logs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Generation => "generation",
@@ -44,7 +45,7 @@ impl std::fmt::Display for Service {
     }
 }
 
-/// Who a token speaks for.
+/// The party that a token speaks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -52,7 +53,7 @@ pub enum Role {
     User,
     /// A service: `sub` is absent, `iss` names it.
     Service,
-    /// Nobody: it only says that the dataset `dataset` is one of the account `sub`.
+    /// No party: the token only states that dataset `dataset` belongs to account `sub`.
     Voucher,
 }
 
@@ -61,9 +62,9 @@ pub enum Role {
 pub struct Claims {
     /// The service that issued it.
     pub iss: Service,
-    /// The services it is for.
+    /// The services that accept it.
     pub aud: Vec<Service>,
-    /// Who it speaks for.
+    /// The party that it speaks for.
     pub role: Role,
     /// The account, for users and vouchers.
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -75,6 +76,6 @@ pub struct Claims {
     pub iat: u64,
     /// Expires at, seconds since 1970.
     pub exp: u64,
-    /// Its identifier.
+    /// Identifier of the token.
     pub jti: Uuid,
 }

@@ -1,29 +1,29 @@
-//! What an account uses of a service, and how much it may.
+//! An account's usage of a service, and its limits.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-/// An account's use of one service.
+/// An account's usage of one service.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Usage {
-    /// One entry a limit.
+    /// One entry for each limit.
     pub limits: Vec<Used>,
 }
 
-/// How far an account is from one limit.
+/// An account's usage under one limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Used {
-    /// Name of the limit, as the service's configuration has it.
+    /// Name of the limit, as in the service's configuration.
     #[schema(example = "stored_bytes")]
     pub limit: String,
-    /// What the account uses.
+    /// The account's current usage.
     pub used: u64,
-    /// What it may use.
+    /// The largest allowed usage.
     pub most: u64,
 }
 
 impl Used {
-    /// So much of so much.
+    /// Creates an entry for a limit.
     pub fn new(limit: &str, used: u64, most: u64) -> Self {
         Self {
             limit: limit.to_owned(),

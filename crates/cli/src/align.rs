@@ -1,5 +1,7 @@
-//! `fhaim align`: the common rows of two or three holders' tables, in one order, by messages that are
-//! files in a folder which all of them reach, or copy from one to the other.
+//! `fhaim align`: finds the common rows of two or three holders' tables, and writes them in the same order for all
+//! holders.
+//!
+//! The holders exchange messages as files in a shared folder, or copy the files to each other.
 
 use fhaim_files::FormatArguments;
 use std::{
@@ -31,59 +33,60 @@ Examples:
   fhaim align --data ana.csv --on id --me 1 --of 2 --session trial-7 --messages shared --out ana-rows.csv
   fhaim align --data ben.csv --on name,born --me 2 --of 3 --session trial-7 --messages shared --out b.csv
 
-Every holder runs it at the same time, on its own machine. Messages are files in a folder that all of
-them reach, or that they copy to each other's; they must not be shown to anybody else. A session's name is
-the same for all, and new every time. Keys are compared without regard to case and space.";
+All holders run the command at the same time, each on its own machine. They exchange messages as files in
+a shared folder, or copy the files to each other. Nobody else may see the messages. All holders use the
+same session name, and a new name for every alignment. The comparison of rows ignores upper and lower
+case and repeated spaces.";
 
 /// Flags of `align`.
 #[derive(Debug, Args)]
 pub struct AlignArguments {
-    /// This holder's table
+    /// Table of this holder
     #[arg(long, value_name = "CSV")]
     pub data: PathBuf,
-    /// Columns that tell whose a record is, separated by commas: in one order for all holders
+    /// Columns that identify a row, separated by commas, in the same order for all holders
     #[arg(long, value_name = "NAMES", value_delimiter = ',', required = true)]
     pub on: Vec<String>,
-    /// Which of the holders this is, counted from 1
+    /// Number of this holder, from 1
     #[arg(long, value_name = "N")]
     pub me: usize,
-    /// How many holders there are: 2 or 3
+    /// Number of holders: 2 or 3
     #[arg(long, value_name = "K")]
     pub of: usize,
-    /// Name of this alignment
+    /// Name of this alignment, the same for all holders and never used before
     #[arg(long, value_name = "NAME")]
     pub session: String,
-    /// Folder of the messages
+    /// Folder for the messages between the holders
     #[arg(long, value_name = "FOLDER")]
     pub messages: PathBuf,
-    /// Where the common rows go
+    /// Output file for the common rows
     #[arg(long, value_name = "CSV")]
     pub out: PathBuf,
-    /// Minutes to wait for the others
+    /// Minutes to wait for the other holders
     #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=MAX_WAIT))]
     pub wait: u64,
-    /// Do it without asking
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
-    /// How the table is written.
+    /// Text format of the table.
     #[command(flatten)]
     pub format: FormatArguments,
 }
 
-/// The longest wait for the others, in minutes: a week.
+/// Longest wait for the other holders, in minutes: a week.
 const MAX_WAIT: u64 = 7 * 24 * 60;
 
-/// How often the folder is looked into.
+/// Pause between two looks into the folder.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A table as its text has it.
+/// The rows of a table, as text.
 struct Rows {
     delimiter: u8,
     header: csv::StringRecord,
     records: Vec<csv::StringRecord>,
 }
 
-/// Reads the table, takes part until every list is whole, and writes the common rows.
+/// Runs `fhaim align`.
 pub fn run(arguments: &AlignArguments, progress: &Progress) -> Result<(), Error> {
     let AlignArguments { of, me, out, .. } = arguments;
     let me = me.checked_sub(1).ok_or(AlignError::Parties)?;
@@ -93,7 +96,7 @@ pub fn run(arguments: &AlignArguments, progress: &Progress) -> Result<(), Error>
     confirmed(arguments)?;
     let mut file = StagedFile::create(out)?;
     let session: [u8; 32] = Sha256::digest(arguments.session.as_bytes()).into();
-    // The dataset is made of what comes of this: the session stands for it.
+    // The dataset does not exist yet, so the session identifies the alignment.
     let dataset = DatasetId([0; 16]);
     let mut rng = system()?;
     let begun = Party::new(dataset, session, [*of, me], &keys, &mut rng);
@@ -131,13 +134,13 @@ fn read(arguments: &AlignArguments) -> Result<Rows, Error> {
     })
 }
 
-/// The join key of every row.
+/// Returns the join key of every row.
 fn keys(arguments: &AlignArguments, rows: &Rows) -> Result<Vec<Zeroizing<Vec<u8>>>, Error> {
     let place = |name: &String| {
         let place = rows.header.iter().position(|column| column == name);
         place.ok_or_else(|| Error::Content {
             path: arguments.data.clone(),
-            problem: format!("there is no column {name:?} to align by: --on names columns"),
+            problem: format!("there is no column {name:?}: name columns of the table with --on"),
         })
     };
     let places = arguments.on.iter().map(place);
@@ -149,7 +152,7 @@ fn keys(arguments: &AlignArguments, rows: &Rows) -> Result<Vec<Zeroizing<Vec<u8>
     Ok(rows.records.iter().map(key).collect())
 }
 
-/// A refusal with its place in the file, where records are counted from 1.
+/// Adds the file to an error, and counts its rows from 1.
 fn placed(arguments: &AlignArguments, error: AlignError) -> Error {
     let error = match error {
         AlignError::EmptyKey(row) => AlignError::EmptyKey(row + 1),
@@ -165,40 +168,42 @@ fn placed(arguments: &AlignArguments, error: AlignError) -> Error {
     }
 }
 
-/// Says what everyone will learn, and asks.
+/// Explains what the parties will learn, and asks for confirmation.
 fn confirmed(arguments: &AlignArguments) -> Result<(), Error> {
     let pairs = match arguments.of {
         2 => "",
         _ => ", and how many rows each two have in common, but not which",
     };
     eprintln!(
-        "note: all parties learn which of their rows are common to all, how many rows each of them \
-         has{pairs}; a party that puts keys of its choice into its table learns whether others have \
+        "note: all parties learn which of their rows are common to all, and how many rows each party \
+         has{pairs}; a party that adds made-up keys to its table learns whether the others have \
          them"
     );
-    if arguments.yes || !can_ask() || ask("Go on?")? {
+    if arguments.yes || !can_ask() || ask("Continue?")? {
         return Ok(());
     }
-    Err(Error::Usage("nothing was sent".to_owned()))
+    Err(Error::Usage("cancelled: nothing was sent".to_owned()))
 }
 
-/// Messages as files, each party numbered from 1: `FROM-TO-OWNER.align` for lists, `FROM-TO-OWNER-common.align` for
-/// common rows.
+/// The folder of messages.
+///
+/// A message is a file `FROM-TO-OWNER.align` for a list, or `FROM-TO-OWNER-common.align` for common rows, with parties
+/// numbered from 1.
 struct Mailbox {
     folder: PathBuf,
     me: usize,
 }
 
 impl Mailbox {
-    /// Refuses a folder with messages of this party: its exponent of then is gone.
+    /// Rejects a folder with messages of this party: the secret exponent of those messages no longer exists.
     fn must_be_new(&self) -> Result<(), Error> {
         let own = format!("{}-", self.me + 1);
         for name in self.names()? {
             if name.starts_with(&own) {
                 let folder = self.folder.display();
                 return Err(Error::Usage(format!(
-                    "{folder}: it has messages that this party sent before: begin again in an empty \
-                     folder, all parties, with another --session"
+                    "{folder} contains messages of an earlier run of this party: start again with all \
+                     parties, in an empty folder and with another --session"
                 )));
             }
         }
@@ -227,15 +232,15 @@ impl Mailbox {
         };
         for to in &out.to {
             let name = format!("{}-{}-{owner}{kind}.align", self.me + 1, to + 1);
-            // Renamed into its place: nobody reads half of it.
+            // The file is renamed into place, so nobody reads an incomplete message.
             home::replace(&self.folder.join(name), &out.bytes)?;
         }
         Ok(())
     }
 
-    /// Answers every message for this party until it has its rows.
+    /// Answers every message to this party until it knows the common rows.
     fn exchange(&self, party: &mut Party, wait: u64) -> Result<Aligned, Error> {
-        // At most a week, which every clock has before it.
+        // The limit keeps the addition from overflowing.
         let end = Instant::now() + Duration::from_secs(wait.min(MAX_WAIT) * 60);
         let mut taken = BTreeSet::new();
         loop {
@@ -259,8 +264,8 @@ impl Mailbox {
             if Instant::now() > end {
                 let folder = self.folder.display();
                 return Err(Error::Usage(format!(
-                    "{folder}: the other parties' messages did not come within {}: begin again with \
-                     another --session, or a longer --wait",
+                    "{folder}: the other parties' messages did not arrive within {}: start again with \
+                     another --session, and wait longer with --wait",
                     counted(usize::try_from(wait).unwrap_or(usize::MAX), "minute")
                 )));
             }
@@ -268,7 +273,7 @@ impl Mailbox {
         }
     }
 
-    /// Who sent a message, if it is for this party.
+    /// Returns the sender of a message, if the message is for this party.
     fn sender(&self, name: &str) -> Option<usize> {
         let mut numbers = name.strip_suffix(".align")?.split('-');
         let mut number = || numbers.next()?.parse::<usize>().ok()?.checked_sub(1);
@@ -277,7 +282,7 @@ impl Mailbox {
     }
 }
 
-/// Writes the header, and the common rows in their order.
+/// Writes the header and the common rows in their order.
 fn write(file: &mut StagedFile, rows: &Rows, aligned: &Aligned) -> Result<(), Error> {
     let refuse = |error: csv::Error| Error::Usage(format!("the aligned table: {error}"));
     let mut writer = csv::WriterBuilder::new()
@@ -307,8 +312,8 @@ fn tell(arguments: &AlignArguments, aligned: &Aligned) -> Result<(), Error> {
     }
     let (rows, out) = (aligned.rows.len(), arguments.out.display());
     text.push_str(&format!(
-        "{} of all are in {out}, in one order\n",
-        counted(rows, "row")
+        "{} written to {out}, in the same order for all parties\n",
+        counted(rows, "common row")
     ));
     output::print(&text)
 }
@@ -318,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_for_whom_their_names_say() {
+    fn sender_is_read_from_names_of_messages_to_this_party() {
         let mailbox = Mailbox {
             folder: PathBuf::from("."),
             me: 1,

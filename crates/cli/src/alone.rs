@@ -1,4 +1,4 @@
-//! What each of several holders would have got alone, beside what they got together.
+//! Compares the result that each of several holders would get by itself with their common result.
 
 use fhaim_domain::{Clique, Table};
 use fhaim_release::{Holders, MechanismJob};
@@ -8,23 +8,24 @@ use serde::Serialize;
 
 use crate::{error::Error, holders::parts};
 
-/// One holder alone: the same mechanism on its part, for the same budget, with its own noise.
+/// Result of one holder by itself: the same mechanism on its part, with the same budget and its own noise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Alone {
-    /// The holder, counted from 1.
+    /// Number of the holder, from 1.
     pub holder: usize,
-    /// Records of its part.
+    /// Number of records in its part.
     pub records: usize,
-    /// Pairs of columns that it has, of those of the whole table.
+    /// Number of pairs of columns in its part.
     pub pairs: usize,
-    /// Mean L1 error of these pairs' shares, against the whole table; nothing for a single column.
+    /// Mean L1 error of these pairs' shares, compared with the whole table; absent for a single column.
     pub error: Option<f64>,
-    /// The same of what all holders got together.
+    /// Mean L1 error of the same pairs in the common result of all holders.
     pub together: Option<f64>,
 }
 
-/// Runs the mechanism for each holder alone, in the clear, and compares with the whole table. This
-/// reads the records: it is for their holders, or for public tables.
+/// Runs the mechanism in the clear for each holder by itself, and compares the results with the whole table.
+///
+/// The result is not private, because this reads the records. It is meant for their holders, or for public tables.
 pub fn alone(
     mechanism: MechanismName,
     job: &MechanismJob,
@@ -61,7 +62,7 @@ pub fn alone(
     Ok(all)
 }
 
-/// Mean over pairs of columns of the L1 distance of two tables' shares; nothing without a pair.
+/// Returns the mean L1 distance of two tables' shares over all pairs of columns, or `None` without a pair.
 fn pair_error(
     (real, own): (&Table, &[usize]),
     (other, places): (&Table, &[usize]),
@@ -92,12 +93,12 @@ fn pair_error(
 }
 
 impl Alone {
-    /// In words: what the holder has, and both errors.
+    /// Describes the holder's part and both errors.
     pub fn words(&self) -> String {
         let has = format!("{} records, {} pairs of columns", self.records, self.pairs);
         match (self.error, self.together) {
             (Some(error), Some(together)) => {
-                format!("{has}: error {error:.3} alone, {together:.3} together")
+                format!("{has}: error {error:.3} on its own, {together:.3} together")
             }
             _ => format!("{has}: nothing to compare"),
         }
@@ -110,7 +111,7 @@ mod tests {
     use fhaim_domain::Schema;
 
     #[test]
-    fn errors_are_of_shares_of_pairs() {
+    fn pair_error_compares_shares_of_pairs() {
         let column =
             |name| format!(r#"{{"name":"{name}","kind":"categorical","categories":["x","y"]}}"#);
         let columns = ["a", "b"].map(column).join(",");

@@ -1,4 +1,4 @@
-//! Subcommands and their flags.
+//! The command line: subcommands, and the grouped help page.
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -15,56 +15,56 @@ use crate::schema::SchemaCommand;
 use crate::server::ServerCommand;
 use crate::shell::ShellCommand;
 
-const EXIT_CODES: &str = "Exit code 0 is success, 2 a request that cannot be carried out as it stands, 1 any other failure.";
+const EXIT_CODES: &str = "Exit codes: 0 success, 2 invalid request (correct the arguments, schema or table), 1 any other failure.";
 
 /// Make differentially private synthetic tables from encrypted data.
 #[derive(Debug, Parser)]
 #[command(name = "fhaim", version = VERSION, max_term_width = 100, after_help = EXIT_CODES)]
 pub struct Arguments<R: Randomness> {
-    /// Print no progress
+    /// Do not show progress
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command<R>,
 }
 
-/// What to do. [`GROUPS`] has the order in which `fhaim --help` lists these.
+/// The subcommands. `fhaim --help` lists them in the order of [`GROUPS`].
 #[derive(Debug, Subcommand)]
 pub enum Command<R: Randomness> {
-    /// Try everything: encrypt a table that comes with fhaim, and make a synthetic one with a report
+    /// Try fhaim: encrypt an included table, and make a synthetic table with a report
     #[command(after_help = DEMO_EXAMPLES)]
     Demo(Drawing<DemoArguments, R>),
-    /// Draft or check the schema of your table: its public description
+    /// Draft or check a schema, the public description of your table
     #[command(subcommand)]
     Schema(SchemaCommand),
-    /// Make a synthetic table under encryption, with all four entities in this process
+    /// Make a synthetic table under encryption, with all services in this process
     #[command(after_help = with_mechanisms(RUN_EXAMPLES))]
     Run(Drawing<GenerateArguments, R>),
-    /// Make a synthetic table without encryption: the same releases as `run`
+    /// Make a synthetic table without encryption, with the same privacy guarantee as `run`
     #[command(after_help = with_mechanisms(LOCAL_EXAMPLES))]
     Local(Drawing<GenerateArguments, R>),
-    /// Draw records from the model of a run
+    /// Draw more synthetic records from the model of a run
     #[command(after_help = SAMPLE_EXAMPLES)]
     Sample(Drawing<SampleArguments, R>),
     /// Compare a synthetic table with the real one
     #[command(after_help = EVALUATE_EXAMPLES)]
     Evaluate(Drawing<EvaluateArguments, R>),
-    /// Find the common rows of two or three holders' tables
+    /// Find the rows that the tables of two or three holders have in common
     #[command(after_help = ALIGN_EXAMPLES)]
     Align(AlignArguments),
-    /// Measure encrypted computation on your own table and machine
+    /// Measure the speed of encrypted computation with your table on this machine
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArguments),
     #[cfg(feature = "server")]
     #[command(flatten)]
     Server(ServerCommand<R>),
-    /// Print completions for a shell, or write manual pages
+    /// Print shell completions, or write manual pages
     #[command(subcommand, hide = true)]
     Shell(ShellCommand),
 }
 
-/// The commands of `fhaim --help`, by group.
+/// The commands in `fhaim --help`, by group.
 const GROUPS: [(&str, &[&str]); 5] = [
     ("Start here", &["demo", "schema", "run"]),
     ("Make a table", &["local", "sample", "evaluate", "align"]),
@@ -78,7 +78,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Tools", &["bench"]),
 ];
 
-/// The command line of the program, with its help by [`GROUPS`].
+/// Returns the program's command line, whose help page has the groups of [`GROUPS`].
 pub fn command<R: Randomness>() -> clap::Command {
     let command = Arguments::<R>::command();
     let mut groups = String::new();

@@ -1,5 +1,7 @@
-//! `fhaim bench`: encrypted computation on the user's own table and machine. Computes every cell of every pair from
-//! columns under an upload key, and compares it with its count.
+//! `fhaim bench`: measures encrypted computation with the user's table on the user's machine.
+//!
+//! Computes every cell of every pair of columns, with the columns encrypted under an upload key, and compares each cell
+//! with its count.
 
 use std::{hint::black_box, path::PathBuf, time::Instant};
 
@@ -17,15 +19,15 @@ pub const BENCH_EXAMPLES: &str = "\
 Examples:
   fhaim bench --data patients.csv --schema patients.schema.json
 
-Nothing is released, and no budget is spent.";
+The command releases nothing and spends no privacy budget.";
 
 /// Flags of `bench`.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
-    /// The table
+    /// Input table (CSV or Parquet)
     #[arg(long, value_name = "CSV")]
     pub data: Data,
-    /// Its schema
+    /// Schema of the table
     #[arg(long, value_name = "JSON")]
     pub schema: PathBuf,
     #[command(flatten)]
@@ -34,14 +36,16 @@ pub struct BenchArguments {
     pub strictness: StrictnessArguments,
 }
 
-/// One table's figures. Seconds of tensor, switching and packing are summed over threads, and so are the
-/// limits: what its multiply-accumulates and its transforms take by themselves, in cache, on this machine.
+/// Results for one table.
+///
+/// The seconds of tensor, switching and packing are summed over threads. So are the limits, which are the times of the
+/// multiply-accumulates and transforms by themselves, with operands in the cache of this machine.
 #[derive(Debug, Serialize)]
 pub struct BenchRow {
     dataset: String,
     parameter_set: u8,
     seconds: f64,
-    /// Of all threads: what a busy machine leaves alone.
+    /// Processor time of all threads, which other load on the machine does not change.
     cpu_seconds: Option<f64>,
     records: usize,
     cells: usize,
@@ -58,11 +62,11 @@ pub struct BenchRow {
     expand_seconds: f64,
     bytes_up: u64,
     noise_bits_left: f64,
-    /// Most memory the process has held so far.
+    /// Largest memory of the process so far.
     peak_memory_bytes: Option<u64>,
 }
 
-/// Measures the user's table, and prints one screen.
+/// Runs `fhaim bench`.
 pub fn run(arguments: &BenchArguments, progress: &Progress) -> Result<(), Error> {
     let BenchArguments {
         data,
@@ -82,16 +86,15 @@ pub fn run(arguments: &BenchArguments, progress: &Progress) -> Result<(), Error>
 /// Computes every cell of every pair of a table's columns under encryption.
 ///
 /// # Errors
-/// No parameter set fits, or a decrypted cell differs from its count.
+/// If no parameter set fits, or a decrypted cell differs from its count.
 pub fn measure(name: &str, table: &Table) -> Result<BenchRow, Error> {
     let records = table.records() as u64;
     let set = ParameterSet::choose(&Demand {
         records,
-        // No count is larger.
         largest: records.into(),
         squares: false,
         layout: Layout::for_records(table.records())?,
-        // Products are of single columns.
+        // The factors are single columns.
         energy: 1,
         shares: 1,
         strip_bits: 0.0,
@@ -100,11 +103,11 @@ pub fn measure(name: &str, table: &Table) -> Result<BenchRow, Error> {
     Ok(row(name, &set, &done))
 }
 
-/// What every measurement ends with: [`measure`] fails where it does not hold.
+/// Last line of the output. It is always true, because [`measure`] fails otherwise.
 const CHECKED: &str = "Every cell was decrypted and equals its count.\n";
 
 impl BenchRow {
-    /// The figures of one table as a screen of text.
+    /// Formats the results of one table as a screen of text.
     fn screen(&self, columns: usize) -> String {
         let pairs = columns * columns.saturating_sub(1) / 2;
         let megabytes = |bytes: u64| size::megabytes(bytes);
@@ -133,9 +136,9 @@ impl BenchRow {
         );
         line("compute all pairs", of_all(self.seconds), String::new());
         line(
-            "  of all threads: products",
+            "  all threads: products",
             of_all(self.tensor_seconds),
-            format!(" (arithmetic alone {:.2} s)", self.tensor_limit_seconds),
+            format!(" (pure arithmetic {:.2} s)", self.tensor_limit_seconds),
         );
         line(
             "  key switches",
@@ -148,7 +151,7 @@ impl BenchRow {
         }
         if let Some(bytes) = self.peak_memory_bytes {
             let figure = format!("{:9} MB", megabytes(bytes));
-            line("memory at most", figure, String::new());
+            line("peak memory", figure, String::new());
         }
         let figure = format!("{:9.0} bits", self.noise_bits_left);
         line(
@@ -186,11 +189,12 @@ fn row(dataset: &str, set: &ParameterSet, done: &Compute) -> BenchRow {
     }
 }
 
-/// Coefficients that a product's strips have.
+/// Number of coefficients in a strip of a product.
 const STRIP: usize = 256;
 
-/// Seconds that a multiply-accumulate and a transform take by themselves modulo the first prime of a set,
-/// the least of many rounds, of operands in cache.
+/// Returns the seconds of a single multiply-accumulate and a single transform modulo the first prime of a set.
+///
+/// The operands are in cache, and the result is the minimum of many rounds.
 fn limits(set: &ParameterSet) -> (f64, f64) {
     const ROUNDS: usize = 200;
     const TERMS: usize = 8;
@@ -222,7 +226,7 @@ fn limits(set: &ParameterSet) -> (f64, f64) {
     (tensor / (4 * TERMS * STRIP) as f64, transform)
 }
 
-/// The figures of several tables, a line each.
+/// Formats the results of several tables, one line each.
 pub fn lines(rows: &[BenchRow]) -> String {
     let mut text = String::from(
         "dataset        records  cells set  seconds   cpu s | tensor (limit) switch  pack (thread s) | \

@@ -1,4 +1,4 @@
-//! Counting a table while it is read: in one pass, and in memory that does not depend on its length.
+//! Counts a table while it is read, in one pass and with memory that does not depend on its length.
 
 use std::{
     ops::Range,
@@ -14,15 +14,16 @@ use crate::{
     input::{self, Source},
 };
 
-/// Lists of records that may wait to be counted.
+/// Maximum number of record lists that wait to be counted.
 const READ_AHEAD: usize = 4;
 
-/// The share that is all records.
+/// The share with all records.
 pub const WHOLE: Range<usize> = 0..usize::MAX;
 
-/// Counts all pairs of columns in each of several shares of consecutive records, in a thread beside the
-/// one that reads. What reading changed is told on standard error. The caller compares each count with
-/// the record bound of its holder.
+/// Counts all pairs of columns in each of several shares of consecutive records.
+///
+/// Counting runs in a second thread while the first one reads. Changes made while reading are reported on standard
+/// error. The caller must compare the number of records in each share with the record bound of its holder.
 pub fn tallies(source: Source<'_>, shares: &[Range<usize>]) -> Result<Vec<PairCounts>, Error> {
     let tables = CountTables::new(source.schema.domain())?;
     let new = |_| PairCounts::new(tables.clone(), u64::MAX);
@@ -31,7 +32,7 @@ pub fn tallies(source: Source<'_>, shares: &[Range<usize>]) -> Result<Vec<PairCo
         let (sender, read) = mpsc::sync_channel(READ_AHEAD);
         let counting = scope.spawn(move || count(tallies, shares, &read));
         let streamed = input::stream(source, |columns| {
-            // Where nobody counts any more, the error is the counting thread's.
+            // Sending fails only if the counting thread has failed, and then its error is returned.
             let _ = sender.send(columns.to_vec());
             Ok(())
         });
@@ -41,7 +42,7 @@ pub fn tallies(source: Source<'_>, shares: &[Range<usize>]) -> Result<Vec<PairCo
     })
 }
 
-/// Counts what was read, until there is no more.
+/// Counts the records that arrive on `read`.
 fn count(
     mut tallies: Vec<PairCounts>,
     shares: &[Range<usize>],
@@ -53,7 +54,7 @@ fn count(
         for (pair_counts, share) in tallies.iter_mut().zip(shares) {
             let [start, end] = [share.start, share.end].map(|row| row.clamp(here.start, here.end));
             if start < end {
-                // Clamped to the records that are here, of which every list has the codes.
+                // `start` and `end` are clamped to this list of records, so the slices are in range.
                 let own = columns
                     .iter()
                     .map(|codes| &codes[start - before..end - before]);
@@ -65,7 +66,10 @@ fn count(
     Ok(tallies)
 }
 
-/// Counts the records of a table, which has to be one of its schema, and says nothing of it.
+/// Counts the records of a table without reporting changes made while reading.
+///
+/// # Errors
+/// If the table does not match its schema.
 pub fn records(source: Source<'_>) -> Result<usize, Error> {
     let counted = input::stream_quietly(source, |_| Ok(()))?;
     Ok(usize::try_from(counted.records).unwrap_or(usize::MAX))

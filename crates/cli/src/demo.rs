@@ -1,4 +1,4 @@
-//! `fhaim demo`: a real table through the whole protocol, with nothing to prepare.
+//! `fhaim demo`: runs the whole protocol on an included table, without preparation.
 
 use std::{
     io::{self, Read},
@@ -22,7 +22,7 @@ use crate::{
     summary::Summary,
 };
 
-/// Examples in the help.
+/// Examples in the command's help.
 pub const DEMO_EXAMPLES: &str = "\
 Examples:
   fhaim demo
@@ -30,15 +30,15 @@ Examples:
   fhaim demo --holders 3                # three holders, each with some of the people
   fhaim demo --holders 3 --by columns   # three holders, each with some of the columns
 
-The table is Adult: 48,842 people of the US census of 1994, 15 columns. It comes with this program.";
+The table is Adult: 48,842 people of the US census of 1994 with 15 columns. It is part of this program.";
 
 /// Flags of `demo`.
 #[derive(Debug, Args)]
 pub struct DemoArguments {
-    /// Folder for the tables and the report
+    /// Output folder for the tables and the report
     #[arg(long, value_name = "DIR", default_value = "demo")]
     pub out: PathBuf,
-    /// Privacy budget: epsilon of (epsilon, delta)-differential privacy
+    /// Privacy budget: epsilon of (epsilon, delta)-differential privacy; smaller is more private
     #[arg(
         long,
         value_name = "E",
@@ -53,7 +53,7 @@ pub struct DemoArguments {
     pub holders: HoldersArguments,
 }
 
-/// What the demo leaves behind.
+/// Files and summary of the demo.
 #[derive(Debug, Serialize)]
 struct Demo {
     real: PathBuf,
@@ -64,7 +64,7 @@ struct Demo {
     run: Summary,
 }
 
-/// Writes the table and its schema, runs, and says where the report is.
+/// Runs `fhaim demo`.
 pub fn run(
     arguments: &DemoArguments,
     seed: Option<InsecureTestSeed>,
@@ -93,7 +93,7 @@ pub fn run(
         return output::print_json(&demo);
     }
     output::print(&format!(
-        "{}the synthetic table is {}, the releases are in {}\nthe report is at {}\n",
+        "{}synthetic table: {}\nreleases: {}\nreport: {}\n",
         demo.run,
         demo.synthetic.display(),
         demo.ledger.display(),
@@ -122,7 +122,7 @@ fn request(arguments: &DemoArguments) -> GenerateArguments {
         model_mb: DEFAULT_MODEL_MB,
         target_weight: 1,
         memory_mb: None,
-        // Public records: told, not asked.
+        // The records are public, so earlier uses are reported without a question.
         yes: true,
         json: false,
         holders: arguments.holders,
@@ -140,7 +140,7 @@ fn write(path: &Path, mut content: impl Read) -> Result<(), Error> {
     Ok(file.commit()?)
 }
 
-/// A file's address for a browser.
+/// Returns the URL of a file for a browser.
 fn address(path: &Path) -> String {
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let mut address = String::from("file://");
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_escaped() {
+    fn file_url_is_percent_encoded() {
         let path = Path::new("/no such folder/r\u{e9}port.html");
         assert_eq!(address(path), "file:///no%20such%20folder/r%C3%A9port.html");
     }

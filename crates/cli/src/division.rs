@@ -1,4 +1,4 @@
-//! How a run in one process divides a table among several holders.
+//! Splits a table among several simulated holders, for a run in one process.
 
 use std::ops::Range;
 
@@ -8,20 +8,22 @@ use fhaim_protocol::roster::ContributionKind;
 
 use crate::error::Error;
 
-/// As if several holders had parts of the table, each with keys and noise of its own.
+/// Options for simulated holders, each with a part of the table and its own keys and noise.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct HoldersArguments {
-    /// Divide the table among so many holders, each with noise of its own
+    /// Split the table among K simulated holders, each with its own keys and noise
     #[arg(long, value_name = "K", default_value_t = 1)]
     pub holders: u32,
-    /// What each of them has: some of the records, or some of the columns
+    /// Part of the table that each holder has
     #[arg(long, value_enum, value_name = "PART", default_value_t)]
     pub by: HolderTable,
-    /// Holders whose noise everyone relies on: 1 trusts nobody else's; all of them protects against
-    /// services and readers, but not against other holders, who can subtract their own noise
+    /// Number of holders whose noise the privacy guarantee relies on
+    ///
+    /// With 1, no holder needs to trust another. With all holders, the result is more accurate, but the
+    /// guarantee holds only against services and readers: other holders can subtract their own noise.
     #[arg(long, value_name = "H", default_value_t = 1)]
     pub honest: u32,
-    /// What each of them uploads: encrypted records, or encrypted counts of all pairs of columns
+    /// Content of each holder's upload
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     pub contribution: HolderUpload,
 }
@@ -37,7 +39,7 @@ impl Default for HoldersArguments {
     }
 }
 
-/// What a holder has of the table.
+/// Part of the table that a holder has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum HolderTable {
     /// All columns of some records
@@ -47,19 +49,19 @@ pub enum HolderTable {
     Columns,
 }
 
-/// What a holder uploads beside its noise.
+/// Content of a holder's upload, in addition to its noise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum HolderUpload {
-    /// One-hot records, as in the FHAIM paper
+    /// Encrypted one-hot records, as in the FHAIM paper
     #[default]
     Records,
-    /// Counts of all pairs of columns: megabytes for any number of records
+    /// Encrypted counts of all pairs of columns; the size does not depend on the number of records
     Counts,
-    /// Whichever of the two is smaller
+    /// The smaller of the two
     Auto,
 }
 
-/// The records of each of `count` holders: consecutive ones, as evenly as can be.
+/// Splits consecutive records among `count` holders as evenly as possible.
 pub fn shares(records: usize, count: u32) -> Vec<Range<usize>> {
     let edge = |holder: u32| (records as u64 * u64::from(holder) / u64::from(count)) as usize;
     (0..count)
@@ -67,7 +69,7 @@ pub fn shares(records: usize, count: u32) -> Vec<Range<usize>> {
         .collect()
 }
 
-/// What the holders upload. `Auto` takes the smaller of the two.
+/// Returns the content of the holders' uploads; for `Auto`, the smaller one.
 pub fn contribution(
     arguments: &HoldersArguments,
     domain: &Domain,

@@ -1,4 +1,4 @@
-//! Synthetic tables, drawn from a model block by block and written as they are drawn.
+//! Draws synthetic tables from a model block by block, and writes each block immediately.
 
 use std::{io::Write, sync::Arc};
 
@@ -9,16 +9,16 @@ use rand::Rng;
 
 use crate::{error::Error, input};
 
-/// A table that was drawn, for those who go on to compare it.
+/// A drawn table, kept in memory for a comparison.
 #[derive(Debug, Default)]
 pub struct Kept {
     columns: Vec<Vec<u32>>,
-    /// It as it was written.
+    /// The written text.
     pub text: Vec<u8>,
 }
 
 impl Kept {
-    /// Its codes.
+    /// Returns the table's codes, and removes them from `self`.
     pub fn table(&mut self, schema: &Arc<Schema>) -> Result<Table, Error> {
         let columns = std::mem::take(&mut self.columns);
         Ok(Table::new(schema.clone(), columns).map_err(fhaim_domain::Error::from)?)
@@ -34,7 +34,7 @@ impl Kept {
     }
 }
 
-/// `records` records of a model, in blocks that a number from `rng` decides.
+/// Returns the blocks of `records` records of a model, seeded with a number from `rng`.
 pub fn blocks(
     schema: &Arc<Schema>,
     model: &Arc<dyn FittedModel>,
@@ -44,7 +44,7 @@ pub fn blocks(
     Blocks::new(schema.clone(), model.clone(), records as u64, rng.random())
 }
 
-/// Writes a table as CSV, drawn by as many threads as there are cores, and keeps it if it is asked to.
+/// Draws a table with one thread per core and writes it as CSV. Also adds it to `keep`, if given.
 pub fn write(
     blocks: &Blocks,
     options: &WriteOptions,

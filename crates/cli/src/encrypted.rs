@@ -1,4 +1,4 @@
-//! `fhaim run`: the four entities in one process, under encryption.
+//! `fhaim run`: all four entities in one process, with encryption.
 
 use std::{
     fmt,
@@ -29,14 +29,14 @@ use crate::{
     randomness::{InsecureTestSeed, system},
 };
 
-/// How a run will be encrypted: public, and fixed before anything is.
+/// Encryption parameters of a run. They are public and fixed before anything is encrypted.
 #[derive(Debug)]
 pub struct Setup {
     set: ParameterSet,
     plan: LadderPlan,
 }
 
-/// Where the time of an encrypted run went, and what it would have sent.
+/// Time of an encrypted run, and the data that it would have sent over a network.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Costs {
     parameter_set: u8,
@@ -47,29 +47,30 @@ pub struct Costs {
     keys_seconds: f64,
     encrypt_seconds: f64,
     estimate: Estimate,
-    /// The computation entity, in all, and the crypto service.
+    /// Total seconds of the computation service.
     compute_seconds: f64,
+    /// Total seconds of the crypto service.
     decrypt_seconds: f64,
-    /// What was done, beside what the estimate expected.
+    /// Actual amounts, for comparison with the estimate.
     done: Done,
     #[serde(skip_serializing_if = "Option::is_none")]
     rounds: Option<Rounds>,
 }
 
-/// What a run has done of what an estimate counts.
+/// Actual amounts of the work that an estimate predicts.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Done {
-    /// Polynomials whose key was switched.
+    /// Number of polynomials whose key was switched.
     key_switches: u64,
-    /// Multiply-accumulates of residues in products of columns.
+    /// Number of multiply-accumulates of residues in products of columns.
     multiply_accumulates: u64,
-    /// Fits: their calibrations,
+    /// Number of calibrations of all fits.
     fit_steps: usize,
-    /// the cells of their junction trees, each as often as it was calibrated,
+    /// Number of cells of the fits' junction trees, each counted once per calibration.
     fit_cells: u64,
-    /// and once for each fit,
+    /// Number of cells of the fits' junction trees, each counted once per fit.
     fit_tables: u64,
-    /// and their seconds, of those that planning took.
+    /// Seconds of all fits, which are part of the planning time.
     fit_seconds: f64,
 }
 
@@ -78,11 +79,11 @@ pub struct Done {
 pub struct Rounds {
     /// Compute: the marginals of all pairs, and their squares.
     compute: f64,
-    /// Rounds of Select and Measure.
+    /// Number of rounds of Select and Measure.
     rounds: usize,
-    /// Select: noisy scores of all candidates, mean of a round.
+    /// Select: noisy scores of all candidates, mean over rounds.
     select: f64,
-    /// Measure: the noisy cells of the winner, mean of a round.
+    /// Measure: the noisy cells of the selected pair, mean over rounds.
     measure: f64,
 }
 
@@ -93,14 +94,14 @@ pub struct Dataset<'a> {
     pub held: &'a Held,
     /// The holders.
     pub party: &'a Party,
-    /// The terms.
+    /// The dataset's terms.
     pub terms: &'a Terms,
-    /// The plan of the terms.
+    /// The plan that follows from the terms.
     pub plan: &'a Plan,
 }
 
 impl Setup {
-    /// The setup of a dataset's only run.
+    /// Returns the setup of a dataset with one run.
     pub fn new(plan: &Plan) -> Self {
         Self {
             set: plan.core.set,
@@ -108,7 +109,7 @@ impl Setup {
         }
     }
 
-    /// Makes keys, encrypts table and noise, and puts the services behind a source.
+    /// Creates the keys, encrypts the table and the noise, and returns a source that answers with the services.
     pub fn source(
         &self,
         dataset: Dataset<'_>,
@@ -171,7 +172,7 @@ impl Setup {
 }
 
 impl Costs {
-    /// With what the source spent answering the batches of a run, and what its fits took.
+    /// Adds the time that the source spent on the batches of a run, and the amounts and time of its fits.
     pub fn with(mut self, source: &EncryptedSource, outcome: &RunOutcome) -> Self {
         self.compute_seconds = source.seconds.computation;
         self.decrypt_seconds = source.seconds.crypto;
@@ -194,13 +195,13 @@ impl Costs {
         self
     }
 
-    /// The paper's three operations, where the mechanism is the paper's.
+    /// Returns the times of the paper's three operations, if the mechanism is the paper's.
     pub fn rounds(&self) -> Option<&Rounds> {
         self.rounds.as_ref()
     }
 }
 
-/// Compute, as the FHAIM paper has it: all pairs' marginals and squares, ahead of the first round.
+/// Runs the FHAIM paper's operation Compute: the marginals of all pairs and their squares, before the first round.
 pub fn compute(
     source: &mut EncryptedSource,
     job: &MechanismJob,
@@ -233,7 +234,7 @@ impl fmt::Display for Rounds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "Compute {:.2} s, Select {:.3} s and Measure {:.3} s a round, {}",
+            "Compute {:.2} s, Select {:.3} s and Measure {:.3} s per round, {}",
             self.compute,
             self.select,
             self.measure,

@@ -1,39 +1,39 @@
-//! Errors of the command: one line each, and what they say to a calling script.
+//! Errors of the command. Each has a one-line message and an exit code.
 
 use std::{io, path::PathBuf};
 
 use fhaim_domain::{CellProblem, HeaderProblem, SchemaProblem};
 use fhaim_files::shown_path;
 
-/// Why a command did not end well.
+/// Reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A schema or a table is refused, or cannot be read or written.
+    /// A schema or a table is invalid, or cannot be read or written.
     #[error(transparent)]
     Table(#[from] fhaim_domain::Error),
-    /// A privacy parameter is refused.
+    /// A privacy parameter is invalid.
     #[error(transparent)]
     Privacy(#[from] fhaim_dp::Error),
     /// A model cannot be fitted.
     #[error(transparent)]
     Model(#[from] fhaim_pgm::Error),
-    /// Arguments that do not go together.
+    /// The arguments are invalid or contradict each other.
     #[error("{0}")]
     Usage(String),
-    /// A file that was named cannot be read.
+    /// A file cannot be read.
     #[error("{}: {source}", shown_path(.path))]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file that was named is not what it should be.
+    /// A file's content is invalid.
     #[error("{}: {problem}", shown_path(.path))]
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
     /// A result cannot be written.
@@ -41,27 +41,27 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A result has no place.
+    /// An input or output file cannot be used.
     #[error(transparent)]
     Files(#[from] fhaim_files::Error),
     /// A mechanism or its source failed.
     #[error(transparent)]
     Mechanism(#[from] fhaim_synth::Error),
     /// No model fits the releases.
-    #[error("{problem}; no table was written, and the releases are in {}", shown_path(.releases))]
+    #[error("{problem}; no table was written, but the releases were saved in {}", shown_path(.releases))]
     Unfitted {
         /// The loss and the columns, as a sentence.
         problem: String,
-        /// The file of the releases, which are paid for.
+        /// The file of the releases, which have been paid for.
         releases: PathBuf,
     },
-    /// No parameter set fits, or a ciphertext is refused.
+    /// No parameter set fits, or a ciphertext is invalid.
     #[error(transparent)]
     Encryption(#[from] fhaim_he::Error),
-    /// The entities did not come to an agreement.
+    /// The protocol between the entities failed.
     #[error(transparent)]
     Protocol(#[from] fhaim_protocol::Error),
     /// Rows cannot be aligned.
@@ -70,25 +70,25 @@ pub enum Error {
     /// Two tables cannot be compared.
     #[error(transparent)]
     Evaluation(#[from] fhaim_eval::Error),
-    /// The operating system has no randomness to give.
+    /// The operating system cannot provide randomness.
     #[error("the operating system's random generator failed")]
     NoRandomness,
-    /// A schema that is more than the machine, or the protocol, can do.
+    /// A schema is too large for the machine or the protocol.
     #[error("{reason}: {advice}")]
     TooLarge {
-        /// What is too large.
+        /// The size and the limit.
         reason: String,
         /// What to do about it.
         advice: String,
     },
-    /// A service refuses, or cannot be reached.
+    /// A service rejects the request or cannot be reached.
     #[cfg(feature = "server")]
     #[error(transparent)]
     Remote(#[from] fhaim_sdk::Error),
-    /// A job did not end well.
+    /// A job failed or was cancelled.
     #[error("{0}")]
     Job(String),
-    /// What was released is not what it should be, or cannot be checked.
+    /// Releases are wrong or cannot be checked.
     #[error("{0}")]
     Unequal(String),
     /// A service cannot run.
@@ -100,18 +100,18 @@ pub enum Error {
 }
 
 impl Error {
-    /// What whoever called the command can do about it, where that is not plain from the error.
+    /// Returns what the user can do, unless the error's own text says it.
     pub fn way_out(&self) -> Option<&'static str> {
         match self {
             Self::Table(error) => table_way_out(error),
             Self::Mechanism(_) | Self::Protocol(_) => Refused::by(self).and_then(Refused::way_out),
             #[cfg(feature = "server")]
-            Self::Remote(fhaim_sdk::Error::SignedOut) => Some("`fhaim account login` signs in"),
+            Self::Remote(fhaim_sdk::Error::SignedOut) => Some("sign in with `fhaim account login`"),
             _ => None,
         }
     }
 
-    /// 2 if the request cannot be carried out as it stands, 1 if carrying it out failed.
+    /// Returns 2 for an invalid request, and 1 if carrying out a valid request failed.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Table(_)
@@ -164,7 +164,7 @@ impl From<fhaim_platform::Failure> for Error {
     }
 }
 
-/// What a service refuses for the request's own sake is the request's fault.
+/// Returns 2 if the service rejected the request itself, otherwise 1.
 #[cfg(feature = "server")]
 fn remote_exit_code(error: &fhaim_sdk::Error) -> u8 {
     use fhaim_sdk::Error as E;
@@ -178,7 +178,7 @@ fn remote_exit_code(error: &fhaim_sdk::Error) -> u8 {
     }
 }
 
-/// What is refused of a run before its first release.
+/// A run that was rejected before its first release.
 #[derive(Clone, Copy)]
 enum Refused<'a> {
     Job(&'a fhaim_release::Error),
@@ -186,7 +186,7 @@ enum Refused<'a> {
 }
 
 impl<'a> Refused<'a> {
-    /// Finds it in an error, however deep it lies.
+    /// Finds the reason of a rejected run inside an error.
     fn by(error: &'a Error) -> Option<Self> {
         use fhaim_protocol::Error as P;
         let mechanism = match error {
@@ -201,7 +201,7 @@ impl<'a> Refused<'a> {
         })
     }
 
-    /// It is the request's fault.
+    /// Returns 2 if the request is invalid, otherwise 1.
     fn exit_code(self) -> u8 {
         use fhaim_release::Error as R;
         match self {
@@ -234,11 +234,11 @@ fn table_way_out(error: &fhaim_domain::Error) -> Option<&'static str> {
         E::Schema {
             problem: SchemaProblem::Json(_),
             ..
-        } => Some("`fhaim schema infer` drafts a schema from a table"),
+        } => Some("draft a schema from a table with `fhaim schema infer`"),
         E::Header { problem, .. } => header_way_out(problem),
-        E::Ragged { .. } => Some("look for a stray or an open quote, or see --delimiter"),
+        E::Ragged { .. } => Some("look for a stray or open quote, or set --delimiter"),
         E::Cell { problem, .. } => cell_way_out(problem),
-        E::Constraint { .. } => Some("correct the table, or take the constraint out of the schema"),
+        E::Constraint { .. } => Some("correct the table, or remove the constraint from the schema"),
         _ => None,
     }
 }
@@ -248,8 +248,8 @@ fn header_way_out(problem: &HeaderProblem) -> Option<&'static str> {
     match problem {
         P::NotUtf8(_) => Some(NOT_UTF8),
         P::Repeated(_) => Some("rename one of the two"),
-        P::Missing(_) => Some("correct the schema or the table, or see --delimiter"),
-        P::Unlisted(_) => Some("add it to the schema, or leave it out with --ignore-columns"),
+        P::Missing(_) => Some("correct the schema or the table, or set --delimiter"),
+        P::Unlisted(_) => Some("add it to the schema, or ignore it with --ignore-columns"),
         _ => None,
     }
 }
@@ -258,16 +258,14 @@ fn cell_way_out(problem: &CellProblem) -> Option<&'static str> {
     use CellProblem as P;
     match problem {
         P::NotUtf8 => Some(NOT_UTF8),
-        P::Missing => Some("correct the table, or say `\"nullable\": true` in the schema"),
-        P::NotANumber(_) => Some("correct it, or name what stands for a missing value: --missing"),
-        P::NotAnInteger(_) => Some("correct it, or take `integer` out of the schema"),
-        P::OutOfRange { .. } => {
-            Some("correct it, widen the schema, or take the nearest limit: --clamp")
+        P::Missing => Some("correct the table, or set `\"nullable\": true` in the schema"),
+        P::NotANumber(_) => Some("correct it, or set the text of missing values with --missing"),
+        P::NotAnInteger(_) => Some("correct it, or remove `integer` from the schema"),
+        P::OutOfRange { .. } => Some("correct it, widen the schema's range, or use --clamp"),
+        P::UnknownCategory(_) => {
+            Some("correct it, add the category to the schema, or use --use-other")
         }
-        P::UnknownCategory(_) => Some(
-            "correct it, extend the schema, or take the category declared as other: --use-other",
-        ),
-        P::NoOther(_) => Some("declare one in the schema: `\"other\": CATEGORY`"),
+        P::NoOther(_) => Some("declare one in the schema with `\"other\": CATEGORY`"),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! `fhaim evaluate`: how close a synthetic table is to the real one.
+//! `fhaim evaluate`: compares a synthetic table with the real one.
 
 use clap::Args;
 use fhaim_files::{FormatArguments, StrictnessArguments};
@@ -16,7 +16,7 @@ use crate::{
     randomness::{InsecureTestSeed, Purpose, generator},
 };
 
-/// Examples in the help.
+/// Examples in the command's help.
 pub const EVALUATE_EXAMPLES: &str = "\
 Examples:
   fhaim evaluate --real patients.csv --synthetic synthetic.csv --schema patients.schema.json \\
@@ -26,34 +26,36 @@ Examples:
   fhaim evaluate --real train.csv --held-out test.csv --synthetic synthetic.csv \\
       --schema patients.schema.json --model patients.model --ledger ledger.json
 
-With held-out records the report says what membership attacks find: by the synthetic records, and
-with --model by the model's likelihood.";
+The report contains exact statistics of the real records. It is not private: only their holder may see it.
+
+With held-out records, the report includes membership attacks, which try to tell which records the
+synthetic table was made from. They use the synthetic records and, with --model, the model's likelihood.";
 
 /// Flags of `evaluate`.
 #[derive(Debug, Args)]
 pub struct EvaluateArguments {
-    /// The real table
+    /// Real table
     #[arg(long, value_name = "CSV")]
     pub real: Data,
-    /// The synthetic table
+    /// Synthetic table
     #[arg(long, value_name = "CSV")]
     pub synthetic: Data,
     /// Real records that the synthetic table was not made from
     #[arg(long, value_name = "CSV")]
     pub held_out: Option<Data>,
-    /// The schema of all of them
+    /// Schema of all tables
     #[arg(long, value_name = "JSON")]
     pub schema: PathBuf,
-    /// The model that the synthetic table was drawn from, to be attacked with the held-out records
+    /// Model of the synthetic table, for membership attacks with its likelihood
     #[arg(long, value_name = "FILE", requires = "held_out")]
     pub model: Option<PathBuf>,
-    /// Most memory that reading the model may take, in MB
+    /// Maximum memory for reading the model, in MB
     #[arg(long, value_name = "MB", default_value_t = 1000, requires = "model")]
     pub model_mb: usize,
-    /// The ledger of its run: what an attack may find at most
+    /// Ledger of the run, to show the largest result that its budget allows an attack
     #[arg(long, value_name = "JSON", requires = "held_out")]
     pub ledger: Option<PathBuf>,
-    /// File for the report as one page
+    /// Output file for the report as an HTML page
     #[arg(long, value_name = "HTML")]
     pub out: Option<PathBuf>,
     /// Print the report as JSON
@@ -65,7 +67,7 @@ pub struct EvaluateArguments {
     pub strictness: StrictnessArguments,
 }
 
-/// Reads the tables, compares them, and writes the report.
+/// Runs `fhaim evaluate`.
 pub fn run(
     arguments: &EvaluateArguments,
     seed: Option<InsecureTestSeed>,
@@ -124,7 +126,7 @@ pub fn compare(
     Ok(report)
 }
 
-/// What membership attacks find.
+/// Returns the results of membership attacks.
 fn attacked(arguments: &EvaluateArguments, tables: [&Table; 3]) -> Result<Membership, Error> {
     let [members, others, _] = tables;
     let budget = arguments.ledger.as_deref().map(budget).transpose()?;
@@ -134,8 +136,7 @@ fn attacked(arguments: &EvaluateArguments, tables: [&Table; 3]) -> Result<Member
             let model = input::model(path, arguments.model_mb, members.schema())?;
             let density = model.density().ok_or_else(|| Error::Content {
                 path: path.clone(),
-                problem: "the model cannot tell how likely a record is: leave --model out"
-                    .to_owned(),
+                problem: "this model has no likelihood of records: leave out --model".to_owned(),
             })?;
             let of = |table: &Table| {
                 let scores = density.log_densities(table.columns());
@@ -149,7 +150,7 @@ fn attacked(arguments: &EvaluateArguments, tables: [&Table; 3]) -> Result<Member
     Ok(membership(tables, scores, budget)?)
 }
 
-/// Epsilon and delta of a run, by its ledger.
+/// Reads epsilon and delta of a run from its ledger.
 fn budget(path: &Path) -> Result<(f64, f64), Error> {
     #[derive(Deserialize)]
     struct Budget {
@@ -162,7 +163,7 @@ fn budget(path: &Path) -> Result<(f64, f64), Error> {
     })?;
     let budget: Budget = serde_json::from_slice(&text).map_err(|error| Error::Content {
         path: path.to_owned(),
-        problem: format!("it is no ledger of a run: {error}"),
+        problem: format!("not the ledger of a run: {error}"),
     })?;
     Ok((budget.epsilon, budget.delta))
 }

@@ -1,30 +1,30 @@
-//! Flags and values that several commands share.
+//! Flags and defaults that several commands share.
 
 use std::num::NonZeroUsize;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use fhaim_synth::MechanismName;
 
-/// delta unless another is asked for.
+/// Default of `--delta`.
 pub const DEFAULT_DELTA: f64 = 1e-9;
 
-/// Model cap in MB unless another is asked for.
+/// Default of `--model-mb`.
 pub const DEFAULT_MODEL_MB: usize = 64;
 
-/// The release and, where the build knows it, the commit: `0.1.0 (3de8e94c0a1b)`.
+/// Version and, if the build knows it, the commit, such as `0.1.0 (3de8e94c0a1b)`.
 pub const VERSION: &str = env!("FHAIM_VERSION");
 
-/// A number of things, as a flag has it.
+/// Parses a positive number.
 ///
 /// # Errors
-/// Which numbers there may be, where it is another.
+/// A description of valid numbers.
 pub fn count(text: &str) -> Result<NonZeroUsize, String> {
     text.parse()
-        .map_err(|_| format!("a whole number from 1 to {}", usize::MAX))
+        .map_err(|_| format!("use a whole number from 1 to {}", usize::MAX))
 }
 
-/// What follows the flags of a command that takes a mechanism: examples, and what each of the
-/// mechanisms is.
+/// Returns the last part of the help of a command with `--mechanism`: its examples, and a description of each
+/// mechanism.
 pub fn with_mechanisms(examples: &str) -> String {
     let mut text = format!("{examples}\n\nMechanisms:");
     for mechanism in MechanismName::all() {
@@ -41,7 +41,7 @@ pub fn with_mechanisms(examples: &str) -> String {
     text
 }
 
-/// Reads a mechanism by its name.
+/// Returns a parser for the name of a mechanism.
 pub fn mechanism() -> impl TypedValueParser<Value = MechanismName> {
     PossibleValuesParser::new(MechanismName::all().map(MechanismName::as_str))
         .try_map(|name| name.parse())

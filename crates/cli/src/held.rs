@@ -1,4 +1,4 @@
-//! What a run in one process holds of the records.
+//! The records of a run in one process: a table, or the counts of its records.
 
 use std::sync::Arc;
 
@@ -14,22 +14,22 @@ use crate::{
     input::{self, Source},
 };
 
-/// The records of all holders, or what was counted of them.
+/// The records of all holders, or their counts.
 #[derive(Debug)]
 pub enum Held {
     /// The table.
     Table(Table),
-    /// The counts of each holder's records, by one pass over a table that was never in memory.
+    /// The counts of each holder's records, from one pass over a table that is never in memory.
     Counts {
-        /// What its columns are.
+        /// The table's schema.
         schema: Arc<Schema>,
-        /// One of each holder, in their order.
+        /// The counts of each holder, in order.
         tallies: Vec<PairCounts>,
     },
 }
 
 impl Held {
-    /// Reads what a run needs of the records, and, for a report, the values as they are.
+    /// Reads the records for a run, and their values without binning if there is a report.
     pub fn read(
         arguments: &GenerateArguments,
         schema: Schema,
@@ -60,7 +60,7 @@ impl Held {
         Ok((held, Vec::new()))
     }
 
-    /// What the columns are.
+    /// Returns the schema.
     pub fn schema(&self) -> &Schema {
         match self {
             Self::Table(table) => table.schema(),
@@ -68,7 +68,7 @@ impl Held {
         }
     }
 
-    /// The same, to share with a table.
+    /// Returns the schema for sharing with a table.
     pub fn shared_schema(&self) -> Arc<Schema> {
         match self {
             Self::Table(table) => table.shared_schema(),
@@ -76,11 +76,11 @@ impl Held {
         }
     }
 
-    /// How many records there are.
+    /// Returns the number of records.
     pub fn records(&self) -> usize {
         match self {
             Self::Table(table) => table.records(),
-            // No more than a table may have.
+            // Reading limits the number, so this does not saturate.
             Self::Counts { .. } => usize::try_from(Counted::records(self)).unwrap_or(usize::MAX),
         }
     }
@@ -116,8 +116,9 @@ impl Counted for Held {
     }
 }
 
-/// The counts of each holder's records, where a run needs nothing else of them. The file is read once, or
-/// twice where its length says whose its records are, or what is uploaded.
+/// Returns the counts of each holder's records, or `None` if a run needs the records themselves.
+///
+/// Reads the file once, or twice if the split or the content of the uploads depends on the number of records.
 fn counts(
     arguments: &GenerateArguments,
     source: Source<'_>,

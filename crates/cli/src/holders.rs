@@ -1,5 +1,4 @@
-//! `--holders`: a table divided among several holders, each with keys and noise of its own, in one
-//! process.
+//! `--holders`: simulates several holders in one process, each with a part of the table and its own keys and noise.
 
 use crate::division::{HolderTable, contribution, shares};
 use fhaim_domain::{Field, Table};
@@ -34,14 +33,14 @@ use crate::{
     spool::Spool,
 };
 
-/// The holders of a run in one process, with what each of them signs with.
+/// The holders of a run in one process, with their signing keys.
 #[derive(Debug)]
 pub struct Party {
     keys: Vec<HolderSigningKey>,
 }
 
 impl Party {
-    /// Adds the holders to a dataset's terms, with keys drawn from `rng`, where there are several.
+    /// Adds the holders to a dataset's terms if there are several, with keys drawn from `rng`.
     pub fn join<R: RngCore + CryptoRng>(
         arguments: &GenerateArguments,
         held: &Held,
@@ -59,7 +58,8 @@ impl Party {
         let count = arguments.holders;
         if count == 1 {
             if arguments.honest != 1 {
-                return Err(Error::Usage("--honest is at most --holders".to_owned()));
+                let error = "--honest must not be larger than --holders";
+                return Err(Error::Usage(error.to_owned()));
             }
             let keys = Vec::new();
             return Ok((Self { keys }, terms));
@@ -67,12 +67,12 @@ impl Party {
         if count == 0 || count > fhaim_release::MAX_HOLDERS {
             let most = fhaim_release::MAX_HOLDERS;
             return Err(Error::Usage(format!(
-                "--holders is a number from 1 to {most}"
+                "--holders must be a number from 1 to {most}"
             )));
         }
         if mechanism.clear_only() {
             let error =
-                format!("--mechanism {mechanism} reads one holder's records: leave --holders out");
+                format!("--mechanism {mechanism} supports only one holder: leave out --holders");
             return Err(Error::Usage(error));
         }
         let keys: Vec<HolderSigningKey> =
@@ -81,7 +81,7 @@ impl Party {
         if arguments.by == HolderTable::Records {
             terms.record_bound = record_bound.unwrap_or(bounds.iter().sum());
         }
-        // Identifiers and what is left out are nobody's to encrypt.
+        // Nobody encrypts identifiers and ignored columns: they have no attributes.
         let fields = held.schema().fields().iter();
         let fields = fields.filter(|field| !field.attributes().is_empty());
         let names: Vec<&str> = fields.map(Field::name).collect();
@@ -118,7 +118,7 @@ impl Party {
         Ok((Self { keys }, terms))
     }
 
-    /// Notes the keys with the key service, and has every holder sign them with the terms.
+    /// Records the keys with the key service, and has every holder sign the terms and keys.
     pub fn sign(
         &self,
         terms: &Terms,
@@ -137,7 +137,7 @@ impl Party {
     }
 }
 
-/// The record bound of each holder.
+/// Returns the record bound of each holder.
 fn bounds(
     by: HolderTable,
     records: usize,
@@ -152,19 +152,19 @@ fn bounds(
         return Ok(vec![bound; count as usize]);
     }
     if records < count as usize {
-        let error = "there are fewer records than --holders: each needs one";
+        let error = "the table has fewer records than --holders: each holder needs at least one";
         return Err(Error::Usage(error.to_owned()));
     }
     let shares = shares(records, count).into_iter();
     let share = |share: Range<usize>| match bound {
-        // At least the holder's records, where the bound is at least the table's.
+        // This covers the holder's records, because the bound covers the table's.
         Some(bound) => Ok((u128::from(bound) * share.len() as u128 / records as u128) as u64),
         None => shown(share.len()),
     };
     shares.map(share).collect()
 }
 
-/// What each holder has of a table.
+/// Splits a table into the parts of its holders.
 pub fn parts(table: &Table, holders: &Holders) -> Result<Vec<Table>, Error> {
     let Some(owners) = holders.owners() else {
         let shares = shares(table.records(), holders.count()).into_iter();
@@ -191,8 +191,10 @@ pub fn parts(table: &Table, holders: &Holders) -> Result<Vec<Table>, Error> {
     (0..holders.count()).map(part).collect()
 }
 
-/// The noise of several holders. With a test seed each draws from one of its own, the next after the
-/// holder's before: what it would draw at its own machine with that seed.
+/// Draws the noise of several holders.
+///
+/// With a test seed, each holder uses the seed after that of the previous holder. It gets the same noise as on its own
+/// machine with that seed.
 pub fn ladders(
     plan: LadderPlan,
     holders: &Holders,
@@ -207,31 +209,31 @@ pub fn ladders(
     (0..u64::from(holders.count())).map(draw).collect()
 }
 
-/// What all holders upload: how much, and the computation service with it.
+/// The uploads of all holders.
 pub struct Uploaded {
-    /// Ciphertexts of all uploads.
+    /// Number of ciphertexts in all uploads.
     pub ciphertexts: usize,
-    /// Bytes of all uploads.
+    /// Number of bytes in all uploads.
     pub bytes: u64,
-    /// The service.
+    /// The computation service with the uploads.
     pub computation: Computation,
 }
 
-/// What all holders have, and what follows from their terms.
+/// The holders' data, and the plan of their dataset.
 pub struct Holding<'a> {
     /// The dataset.
     pub dataset: DatasetId,
-    /// Their records, or what was counted of them.
+    /// The holders' records, or their counts.
     pub held: &'a Held,
-    /// Their noise, a ladder of each.
+    /// A noise ladder for each holder.
     pub ladders: &'a [Ladder],
-    /// What follows from the terms.
+    /// The plan that follows from the terms.
     pub plan: &'a Plan,
-    /// The key service, which made the upload keys of several holders.
+    /// The key service, which creates the upload keys of several holders.
     pub crypto: &'a CryptoService,
 }
 
-/// Encrypts what every holder has, and puts it together. `done` is told of every object.
+/// Encrypts the data of every holder, and joins the uploads. Calls `done` after every object.
 pub fn upload<R: RngCore + CryptoRng>(
     holding: &Holding<'_>,
     contribution: ContributionKind,
@@ -245,7 +247,7 @@ pub fn upload<R: RngCore + CryptoRng>(
             upload_records(holding, table, public, keys, rng, done)
         }
         (ContributionKind::Records, Held::Counts { .. }) => {
-            Err(fhaim_protocol::Error::Object("counts are no records").into())
+            Err(fhaim_protocol::Error::Object("counts cannot be uploaded as records").into())
         }
         (ContributionKind::Counts, Held::Table(table)) => {
             let tables = CountTables::new(table.domain())?;
@@ -295,7 +297,7 @@ fn upload_records<R: RngCore + CryptoRng>(
     })
 }
 
-/// The upload key of each holder: drawn by a sole holder, and made by the key service for each holder of a roster.
+/// Returns the upload key of each holder. A sole holder draws its own key; the key service creates those of a roster.
 fn upload_keys<R: RngCore + CryptoRng>(
     holding: &Holding<'_>,
     public: &PublicKey,
@@ -314,7 +316,7 @@ fn upload_keys<R: RngCore + CryptoRng>(
     }
 }
 
-/// What a holder encrypts with.
+/// Returns a holder's encryptor.
 fn encryptor<'a>(plan: &Plan, public: &'a PublicKey, key: &'a UploadKey) -> Encryptor<'a> {
     match plan.core.encryption {
         Encryption::OwnKey => Encryptor::sole(public, key),
@@ -370,20 +372,20 @@ fn upload_counts<R: RngCore + CryptoRng>(
     })
 }
 
-/// The most records that a holder's part may have.
+/// Returns the maximum number of records in a holder's part.
 fn bound_of(plan: &Plan, holder: usize) -> u64 {
     let member = plan.core.members.get(holder);
     member.map_or(plan.job.record_bound, |member| member.record_bound)
 }
 
-/// The shape of one holder's upload of records.
+/// Returns the shape of one holder's upload of records.
 fn shape(part: &Table, plan: &Plan) -> Result<UploadPlan, Error> {
     let (domain, records) = (part.domain(), part.records());
     let shape = UploadPlan::for_table(domain, records, plan.core.run_ladder, &plan.core.set)?;
     Ok(shape.under(plan.core.encryption))
 }
 
-/// Objects of all holders' uploads, before anything is encrypted.
+/// Returns the number of objects in all holders' uploads.
 pub fn objects(held: &Held, plan: &Plan, contribution: ContributionKind) -> Result<usize, Error> {
     let holders = &plan.job.holders;
     match (contribution, held) {
@@ -399,7 +401,7 @@ pub fn objects(held: &Held, plan: &Plan, contribution: ContributionKind) -> Resu
     }
 }
 
-/// Digests of a dataset's keys, which its holders sign.
+/// Returns the digests of a dataset's keys, which its holders sign.
 pub fn key_digests(public: &PublicKey, keys: &EvaluationKeys) -> Result<[[u8; 32]; 2], Error> {
     let public = public.to_bytes()?;
     Ok([
@@ -413,7 +415,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_even_and_leave_nothing_out() {
+    fn shares_are_even_and_complete() {
         for (records, count) in [(10, 3), (7, 7), (1599, 4)] {
             let shares = shares(records, count);
             let sizes: Vec<usize> = shares.iter().map(|share| share.len()).collect();
@@ -423,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_cover_each_holders_records_and_no_more_than_the_whole() {
+    fn record_bounds_cover_each_share_and_stay_within_the_total() {
         let bounds = |by, bound| bounds(by, 1000, 3, bound).unwrap();
         assert_eq!(bounds(HolderTable::Records, None), [512; 3]);
         let of_bound = bounds(HolderTable::Records, Some(1000));

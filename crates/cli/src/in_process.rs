@@ -1,8 +1,8 @@
-//! The commands for programs that link this library: tables come and results go in memory, remarks
-//! are kept, and whoever listens hears where the work stands and may end it.
+//! The commands for programs that embed this library.
 //!
-//! Everything else is as with the command: the same checks, releases, ledger and errors, and the same
-//! memory of which records were used before. Randomness is the operating system's alone.
+//! Tables and results are in memory, remarks are collected, and a listener receives progress and can stop the work.
+//! Everything else is as in the command: the same checks, releases, ledger, errors and usage history. All randomness is
+//! from the operating system.
 
 use std::{
     any::Any,
@@ -34,28 +34,28 @@ use crate::{
 };
 pub use fhaim_files::{data::Data, progress::Listener};
 
-/// What some work has come to.
+/// Result of successful work.
 #[derive(Debug)]
 pub struct Done<T> {
-    /// What was asked for.
+    /// The result itself.
     pub result: T,
-    /// What the user should know beside it, a sentence or two each.
+    /// Remarks for the user, a sentence or two each.
     pub remarks: Vec<String>,
 }
 
-/// Why some work has come to nothing.
+/// Reason why some work has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkFailure {
-    /// It cannot be carried out, or went wrong.
+    /// The request is invalid, or carrying it out failed.
     #[error("{reason}")]
     Refused {
-        /// What is wrong, with the place.
+        /// The problem, with its place.
         reason: String,
-        /// What to do about it, in the command's words, where the reason does not say.
+        /// What to do about it, in terms of the command's flags, unless the reason says it.
         way_out: Option<String>,
     },
-    /// Whoever listened has ended it.
-    #[error("the work was ended")]
+    /// The listener stopped the work.
+    #[error("the work was stopped")]
     Stopped,
 }
 
@@ -68,16 +68,16 @@ impl From<Error> for WorkFailure {
     }
 }
 
-/// How tables are read.
+/// Options for reading tables.
 #[derive(Clone, Debug, Default)]
 pub struct ReadingOptions {
-    /// Texts that stand for a missing value, beside the empty one.
+    /// Texts that mark a missing value, in addition to an empty field.
     pub missing: Vec<String>,
-    /// Takes categories that the schema lacks for the one that it declares as `other`.
+    /// Replaces categories that are not in the schema by the category that it declares as `other`.
     pub use_other: bool,
-    /// Takes numbers outside the schema's range for the nearest limit.
+    /// Clips numbers outside the schema's range to the nearest limit.
     pub clamp: bool,
-    /// Leaves out columns that the schema lacks.
+    /// Ignores columns that are not in the schema.
     pub ignore_columns: bool,
 }
 
@@ -96,7 +96,7 @@ impl ReadingOptions {
     }
 }
 
-/// A schema to be drafted from a table.
+/// Request to draft a schema from a table.
 #[derive(Debug)]
 pub struct SchemaDraftRequest {
     /// The table.
@@ -107,21 +107,21 @@ pub struct SchemaDraftRequest {
     pub target: Option<String>,
     /// Columns to leave out.
     pub leave_out: Vec<String>,
-    /// Texts that stand for a missing value, beside the empty one.
+    /// Texts that mark a missing value, in addition to an empty field.
     pub missing: Vec<String>,
-    /// What a private draft may cost; one that is read off the records costs nothing, and may not
-    /// be published unseen.
+    /// Budget of a private draft. Without it, the draft is not private: it has no cost, but must not be published
+    /// unchecked.
     pub epsilon: Option<f64>,
     /// Delta of a private draft.
     pub delta: f64,
 }
 
-/// A schema that was drafted.
+/// A drafted schema.
 #[derive(Debug)]
 pub struct Drafted {
     /// The schema, as JSON.
     pub schema: String,
-    /// What was decided of its columns, and what may be done with it.
+    /// Notes about decisions for its columns, and about its permitted use.
     pub notes: Vec<String>,
 }
 
@@ -144,7 +144,7 @@ impl SchemaDraftRequest {
             max_categories: 100,
             epsilon: self.epsilon,
             delta: self.delta,
-            // Whoever called reads the remarks; there is nobody to ask.
+            // There is no terminal for a question. The caller gets the remark about earlier uses.
             yes: true,
             out: None,
             format: reading.arguments().0,
@@ -163,51 +163,51 @@ impl SchemaDraftRequest {
     }
 }
 
-/// A model to be fitted to a table.
+/// Request to fit a model to a table.
 #[derive(Debug)]
 pub struct Fit {
     /// The table.
     pub table: Data,
     /// Its schema, as JSON.
     pub schema: String,
-    /// Privacy budget: epsilon,
+    /// Privacy budget: epsilon.
     pub epsilon: f64,
-    /// and delta.
+    /// Privacy budget: delta.
     pub delta: f64,
-    /// The mechanism's name.
+    /// Name of the mechanism.
     pub mechanism: String,
-    /// Under encryption, or in the clear.
+    /// Whether to work under encryption.
     pub encrypted: bool,
-    /// Public bound on the number of records, unless it is what an upload would show.
+    /// Public upper bound on the number of records; by default the bound that the size of an upload reveals.
     pub record_bound: Option<u64>,
-    /// Most memory the model may take, in MB.
+    /// Maximum memory for the model, in MB.
     pub model_mb: usize,
-    /// Weight of the pairs with the schema's target column.
+    /// Weight of pairs of columns that include the schema's target column.
     pub target_weight: u32,
-    /// Most memory the work may take, in MB, unless it is what is free.
+    /// Maximum memory for the work, in MB; by default the available memory.
     pub memory_mb: Option<u64>,
-    /// How the table is read.
+    /// Options for reading the table.
     pub reading: ReadingOptions,
-    /// Whose program it is, for the memory of what records were used for.
+    /// Name of the calling program, for the usage history.
     pub program: String,
 }
 
-/// A model that was fitted: everything in it is differentially private.
+/// A fitted model with its ledger and summary, all of them differentially private.
 #[derive(Debug)]
 pub struct Fitted {
-    /// The model, as [`Sample`] reads it.
+    /// The model, in the format that [`Sample`] reads.
     pub model: Vec<u8>,
-    /// What was released and what it cost, as JSON.
+    /// The releases and their costs, as JSON.
     pub ledger: String,
-    /// What was done, as JSON.
+    /// The summary of the run, as JSON.
     pub summary: String,
 }
 
 impl Fit {
-    /// Releases what the mechanism asks for, and fits.
+    /// Makes the mechanism's releases, and fits a model to them.
     ///
     /// # Errors
-    /// [`WorkFailure`]; nothing of the records is kept then, and nothing was released.
+    /// [`WorkFailure`]. In this case, no data of the records is kept, and nothing was released.
     pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<Fitted>, WorkFailure> {
         let schema = self.schema;
         let (format, strictness) = self.reading.arguments();
@@ -250,29 +250,32 @@ impl Fit {
     }
 }
 
-/// Records to be drawn from a model.
+/// Request to draw records from a model.
 #[derive(Debug)]
 pub struct Sample {
     /// The model.
     pub model: Vec<u8>,
-    /// The schema of the table that it was fitted to, as JSON.
+    /// The schema of the table that the model was fitted to, as JSON.
     pub schema: String,
-    /// How many, unless it is as many as the model estimates there were.
+    /// Number of records; by default the model's estimate of the number of real records.
     pub records: Option<usize>,
-    /// Values that every record has: COLUMN=VALUE, separated by commas.
+    /// Values that every record must have, as COLUMN=VALUE, separated by commas.
     pub conditions: Option<String>,
-    /// Most memory the model may take, in MB.
+    /// Maximum memory for the model, in MB.
     pub model_mb: usize,
 }
 
 impl Sample {
-    /// Draws them: CSV with a header, as the schema writes its values.
+    /// Draws the records. Returns CSV with a header, and with values in the schema's format.
     ///
     /// # Errors
     /// [`WorkFailure`].
     pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<Vec<u8>>, WorkFailure> {
         let records = match self.records.map(NonZeroUsize::new) {
-            Some(None) => return Err(Error::Usage("no records were asked for".to_owned()).into()),
+            Some(None) => {
+                let reason = "the number of records must be at least 1";
+                return Err(Error::Usage(reason.to_owned()).into());
+            }
             records => records.flatten(),
         };
         let arguments = SampleArguments {
@@ -293,32 +296,32 @@ impl Sample {
     }
 }
 
-/// A synthetic table to be compared with the real one.
+/// Request to compare a synthetic table with the real one.
 #[derive(Debug)]
 pub struct Evaluate {
     /// The real table.
     pub real: Data,
     /// The synthetic table.
     pub synthetic: Data,
-    /// Real records that it was not made from.
+    /// Real records that the synthetic table was not made from.
     pub held_out: Option<Data>,
-    /// The schema of all of them, as JSON.
+    /// The schema of all tables, as JSON.
     pub schema: String,
-    /// How they are read.
+    /// Options for reading the tables.
     pub reading: ReadingOptions,
 }
 
-/// A report, which is not private: it stays with the holder of the real table.
+/// A report. It is not private: only the holder of the real table may see it.
 #[derive(Debug)]
 pub struct Evaluated {
     /// The report, as JSON.
     pub report: String,
-    /// The same as a page.
+    /// The report as an HTML page.
     pub page: String,
 }
 
 impl Evaluate {
-    /// Compares them.
+    /// Compares the tables.
     ///
     /// # Errors
     /// [`WorkFailure`].
@@ -348,22 +351,22 @@ impl Evaluate {
     }
 }
 
-/// A table whose upload would show something of its number of records.
+/// Request for the bound on a table's number of records that the size of its upload reveals.
 #[derive(Debug)]
 pub struct RecordBound {
     /// The table.
     pub table: Data,
     /// Its schema, as JSON.
     pub schema: String,
-    /// How it is read.
+    /// Options for reading the table.
     pub reading: ReadingOptions,
 }
 
 impl RecordBound {
-    /// The most records of a table whose upload looks the same.
+    /// Returns the maximum number of records of a table whose upload has the same size.
     ///
     /// # Errors
-    /// [`WorkFailure`], where the table does not fit its schema.
+    /// [`WorkFailure`] if the table does not match its schema.
     pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<u64>, WorkFailure> {
         let (format, strictness) = self.reading.arguments();
         within(listener, |_| {
@@ -374,7 +377,7 @@ impl RecordBound {
     }
 }
 
-/// A table to be encrypted here and uploaded for a dataset that the services know.
+/// Request to encrypt a table locally and upload it to an existing dataset.
 pub struct UploadRequest {
     /// The account's part of the table.
     pub table: Data,
@@ -382,23 +385,23 @@ pub struct UploadRequest {
     pub dataset: String,
     /// Addresses of the services.
     pub endpoints: Endpoints,
-    /// What signs in.
+    /// The API key for signing in.
     pub api_key: Secret,
-    /// The folder of the journal, so that a second call sends only the missing objects; of the key of the noise; and of the
-    /// key that a holder signs with.
+    /// Folder of the upload's journal, of the key of the noise, and of the holder's signing key. With the journal, a
+    /// second call sends only the missing objects.
     pub folder: PathBuf,
-    /// How the table is read.
+    /// Options for reading the table.
     pub reading: ReadingOptions,
 }
 
 impl UploadRequest {
-    /// Encrypts and uploads it, or what is missing of it.
+    /// Encrypts the table and uploads the missing objects.
     ///
     /// # Errors
-    /// [`WorkFailure`]; what was sent is not sent again.
+    /// [`WorkFailure`]. A second call does not send again the objects that were sent.
     pub fn run(self, listener: &Arc<dyn Listener>) -> Result<Done<()>, WorkFailure> {
         let dataset = Uuid::parse_str(&self.dataset)
-            .map_err(|_| Error::Usage(format!("{:?} is no dataset's identifier", self.dataset)))?;
+            .map_err(|_| Error::Usage(format!("{:?} is not a dataset identifier", self.dataset)))?;
         let (format, strictness) = self.reading.arguments();
         let arguments = UploadArguments {
             dataset,
@@ -418,7 +421,7 @@ impl UploadRequest {
     }
 }
 
-/// What messages call a schema that is in memory.
+/// Name in messages for a schema in memory.
 const SCHEMA: &str = "the schema";
 
 fn read_schema(json: &str) -> Result<Schema, Error> {
@@ -434,13 +437,13 @@ fn mechanism(name: &str) -> Result<MechanismName, Error> {
     };
     name.parse().map_err(|_| {
         Error::Usage(format!(
-            "there is no mechanism {name:?}; there are {}",
+            "there is no mechanism {name:?}: choose from {}",
             known()
         ))
     })
 }
 
-/// Does some work that `listener` hears of, with its remarks kept.
+/// Runs `work`, reports its progress to `listener`, and collects its remarks.
 fn within<T>(
     listener: &Arc<dyn Listener>,
     work: impl FnOnce(&Progress) -> Result<T, Error>,
@@ -452,7 +455,7 @@ fn within<T>(
         }
         resume_unwind(panic)
     };
-    // What the work had in hands is dropped as it unwinds: nobody sees it half done.
+    // Unwinding drops all values of the work, so nobody can observe them in an inconsistent state.
     let (done, remarks) = keeping(|| catch_unwind(AssertUnwindSafe(|| work(&progress))));
     let result = done.map_err(unwound)??;
     Ok(Done { result, remarks })

@@ -1,4 +1,4 @@
-//! What a command reads: schemas and tables.
+//! Input of a command: schemas, models and tables.
 
 use fhaim_files::{FormatArguments, StrictnessArguments};
 use std::{fs, io::Read, path::Path, sync::Arc};
@@ -16,16 +16,16 @@ use crate::{
     size::{self, MAX_RECORDS},
 };
 
-/// A table, and how to read it.
+/// A table with its schema and the options for reading it.
 #[derive(Clone, Copy, Debug)]
 pub struct Source<'a> {
-    /// The table as it comes.
+    /// The table.
     pub data: &'a Data,
-    /// What its columns are.
+    /// The table's schema.
     pub schema: &'a Schema,
-    /// How it is written.
+    /// Text format of the table.
     pub format: &'a FormatArguments,
-    /// What of it is refused.
+    /// Handling of values and columns that are not in the schema.
     pub strictness: &'a StrictnessArguments,
 }
 
@@ -38,7 +38,7 @@ pub fn schema(path: &Path) -> Result<Schema, Error> {
     Ok(Schema::from_json(&path.to_string_lossy(), &json)?)
 }
 
-/// Reads a model of tables with a schema.
+/// Reads a model, which must be of tables with this schema.
 pub fn model(path: &Path, most_mb: usize, schema: &Schema) -> Result<Arc<dyn FittedModel>, Error> {
     let bytes = fs::read(path).map_err(|source| Error::Read {
         path: path.to_owned(),
@@ -50,15 +50,15 @@ pub fn model(path: &Path, most_mb: usize, schema: &Schema) -> Result<Arc<dyn Fit
     };
     let model = load_model(&bytes, most_mb.saturating_mul(1_000_000))
         .map_err(|error| content(error.to_string()))?;
-    // A saved model knows no digits: to it they are attributes like all others.
+    // A saved model does not distinguish digits from other attributes, so only sizes are compared.
     if model.domain().sizes() != schema.domain().sizes() {
-        let problem = "the model is not over the schema's columns";
+        let problem = "the model has other columns than the schema: name the schema of its run";
         return Err(content(problem.to_owned()));
     }
     Ok(model)
 }
 
-/// Reads a table, and tells its holder on standard error what the reading changed.
+/// Reads a table, and reports changes made while reading on standard error.
 pub fn table(
     data: impl Into<Data>,
     schema: Schema,
@@ -70,7 +70,7 @@ pub fn table(
     Ok(read(&data, schema, format, options)?.table)
 }
 
-/// As [`table`], with what was noticed, and its values as they are.
+/// Like [`table`], but returns the whole reading, including the values without binning.
 pub fn reading(
     data: impl Into<Data>,
     schema: Schema,
@@ -85,7 +85,7 @@ pub fn reading(
     read(&data, schema, format, options)
 }
 
-/// As [`reading`], of a table that is only looked at: what breaks a constraint is counted.
+/// Like [`reading`], but counts records that break a constraint instead of rejecting the table.
 pub fn looking(
     data: impl Into<Data>,
     schema: Schema,
@@ -115,8 +115,9 @@ fn read(
     Ok(reading)
 }
 
-/// Reads a table a few records at a time, whose codes `take` is given, and tells its holder on standard
-/// error what the reading changed.
+/// Reads a table a few records at a time, and passes their codes to `take`.
+///
+/// Reports changes made while reading on standard error.
 pub fn stream(
     source: Source<'_>,
     take: impl FnMut(&[Vec<u32>]) -> Result<(), Error>,
@@ -127,7 +128,7 @@ pub fn stream(
     Ok(streaming)
 }
 
-/// As [`stream`], of a table that is read again, and told of then.
+/// Like [`stream`], without reports, for a table that is read again later.
 pub fn stream_quietly(
     source: Source<'_>,
     take: impl FnMut(&[Vec<u32>]) -> Result<(), Error>,
@@ -144,7 +145,7 @@ fn stream_text(
 ) -> Result<Streaming, Error> {
     let options = ReadOptions {
         delimiter,
-        // A few at a time are in memory.
+        // Memory does not limit the number of records, because only a few are in memory at a time.
         max_records: MAX_RECORDS,
         ..read_options(source.data.name(), source.format, source.strictness)
     };
@@ -155,35 +156,36 @@ fn remark(schema: &Schema, left_out: &[String], adjusted: &[Adjusted]) {
     remarks(schema, left_out, adjusted).iter().for_each(note);
 }
 
-/// A model is told of that gives less of its mass to what a schema's constraints allow.
+/// Share of drawn records that must satisfy the schema's constraints, below which a model is reported.
 const LITTLE_MASS: f64 = 0.5;
 
-/// Tells of a model that had to be asked often for records that a schema's constraints allow.
+/// Reports a model that draws many records which break the schema's constraints. `allowed` is the share that satisfy
+/// them.
 pub fn remark_on_constraints(schema: &Schema, allowed: f64) {
     if !schema.constraints().is_empty() && allowed < LITTLE_MASS {
         note(format_args!(
-            "the schema's constraints allow {:.1}% of what the model draws, and only that was kept: it has \
-             learnt little of what they say",
+            "only {:.1}% of the records that the model draws satisfy the schema's constraints; the others \
+             were discarded. The model has learned little about the constraints",
             100.0 * allowed
         ));
     }
 }
 
-/// Tells the holder of numeric columns that hold integers alone and are not said to.
+/// Reports numeric columns that contain only integers, but are not declared as such.
 pub fn remark_on_integers(reading: &TableReading) {
     let columns = reading.table.schema().columns();
     for (column, adjusted) in columns.iter().zip(&reading.adjusted) {
         if adjusted.fractions == 0 && may_hold_integers(column.kind()) {
             note(format_args!(
-                "column {:?}: every number is whole; synthetic ones are only where its schema says \
-                 \"integer\": true",
+                "column {:?}: all numbers are integers; to get synthetic integers, set \
+                 \"integer\": true in the schema",
                 column.name()
             ));
         }
     }
 }
 
-/// Whether a column that is not said to hold integers could be.
+/// Whether a column is not declared as integers, but could be.
 fn may_hold_integers(kind: &Kind) -> bool {
     match kind {
         Kind::Numeric(binning) => {

@@ -1,4 +1,4 @@
-//! Keeps the releases of a run that ends without a table: they are paid for.
+//! Saves the releases of a run that ends without a table, because they have been paid for.
 
 use std::path::{Path, PathBuf};
 
@@ -7,18 +7,18 @@ use crate::{
     output::{StagedFile, commit_all},
 };
 
-/// Writes a ledger to a new file next to `out`. If that folder cannot be written to, or `out` is a pipe, the file goes to
-/// the current folder. Returns the path of the file.
+/// Writes a ledger to a new file next to `out`. If that folder cannot be written to, or `out` is a pipe, the file goes
+/// to the current folder. Returns the path of the file.
 ///
 /// # Errors
-/// Neither folder can be written to, or the disk is full.
+/// If neither folder can be written to, or the disk is full.
 pub fn write(out: &Path, ledger: &str) -> Result<PathBuf, Error> {
     write_to(&[out, Path::new("fhaim")], ledger)
 }
 
 /// Writes to a new file named after the first of these paths whose folder can be written to.
 fn write_to(places: &[&Path], ledger: &str) -> Result<PathBuf, Error> {
-    let mut refused = Error::Usage("the releases of the run have no place".into());
+    let mut refused = Error::Usage("there is no folder for the releases of the run".into());
     for place in places {
         let path = unused_path(place);
         match write_new(&path, ledger) {
@@ -36,7 +36,7 @@ fn write_new(path: &Path, ledger: &str) -> Result<(), Error> {
     Ok(commit_all([file])?)
 }
 
-/// The first of OUT.releases.json, OUT.releases-2.json, ... that does not exist.
+/// Returns the first of OUT.releases.json, OUT.releases-2.json, ... that does not exist.
 fn unused_path(out: &Path) -> PathBuf {
     let numbered = |number: u32| {
         let mut path = out.as_os_str().to_owned();
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn releases_are_written_next_to_the_output_and_never_over_each_other() {
+    fn releases_are_written_next_to_the_output_without_overwriting_each_other() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("o.csv");
         for (number, name) in ["o.csv.releases.json", "o.csv.releases-2.json"]
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_go_to_the_next_place_where_the_first_has_no_folder() {
+    fn releases_go_to_the_next_path_if_the_first_has_no_folder() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("missing/o.csv");
         let here = folder.path().join("fhaim");

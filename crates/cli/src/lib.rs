@@ -1,12 +1,14 @@
 //! The command `fhaim`: differentially private synthetic tables from encrypted data.
 //!
-//! [`main`] is all of the program `fhaim`. [`main_drawing_from`] is the same for a program whose flags
-//! may say where randomness comes from; `tests/system` has one, with which runs are compared. [`shared`] has what the
-//! research program `fhaim-lab` uses as well.
+//! [`main`] is the whole program `fhaim`. [`main_drawing_from`] is the same for a program with flags that choose the
+//! source of randomness, such as the one in `tests/system`, which compares runs. [`shared`] has the parts that the
+//! research program `fhaim-lab` also uses.
 //!
-//! Results go to files and, with `--json`, to standard output; progress and remarks to standard
-//! error. The feature `server`, which is on by default, adds the services and the commands that work with them. Exit code 0 is success, 2 a request that cannot be carried out as it stands (arguments,
-//! schema, table, size), 1 any other failure.
+//! Commands write results to files and, with `--json`, to standard output. They write progress and remarks to standard
+//! error. The feature `server` adds the services and the commands that work with them; it is on by default.
+//!
+//! Exit codes are 0 for success, 2 for an invalid request (arguments, schema, table, size), and 1 for any other
+//! failure.
 
 // Some functions are called only by commands that work with a server.
 #![cfg_attr(not(feature = "server"), allow(dead_code))]
@@ -62,17 +64,17 @@ use crate::{
 pub use error::Error;
 pub use randomness::{InsecureTestSeed, Randomness};
 
-/// Does what the process was called to do, with randomness of the operating system alone.
+/// Runs the command with the process's arguments, and with randomness from the operating system.
 pub fn main() -> ExitCode {
     main_drawing_from::<OperatingSystem>()
 }
 
-/// As [`main`], with randomness as the flags of `R` have it.
+/// Runs the command with the process's arguments, and with randomness from the source that the flags of `R` choose.
 pub fn main_drawing_from<R: Randomness>() -> ExitCode {
     main_with::<R>(std::env::args_os())
 }
 
-/// As [`main_drawing_from`], with these arguments, of which the first names the program.
+/// Like [`main_drawing_from`], with the given arguments. The first argument is the name of the program.
 pub fn main_with<R: Randomness>(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let matches = args::command::<R>().try_get_matches_from(arguments);
     let arguments = match matches.and_then(|found| Arguments::<R>::from_arg_matches(&found)) {
@@ -85,7 +87,7 @@ pub fn main_with<R: Randomness>(arguments: impl Iterator<Item = OsString>) -> Ex
     }
 }
 
-/// Tells of an error in one line.
+/// Prints an error in one line, and returns its exit code.
 pub fn failed(error: &dyn std::error::Error, way_out: Option<&str>, exit_code: u8) -> ExitCode {
     match way_out {
         Some(way_out) => eprintln!("error: {error} ({way_out})"),
@@ -94,10 +96,10 @@ pub fn failed(error: &dyn std::error::Error, way_out: Option<&str>, exit_code: u
     ExitCode::from(exit_code)
 }
 
-/// Help and version as they are; an error in one line, like all others.
+/// Prints help or version unchanged, and an error of the arguments in one line like all other errors.
 pub fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() || error.kind() == MISSING_COMMAND {
-        // Where standard output is gone there is nobody to tell.
+        // If standard output is closed, there is nowhere to report that.
         let _ = error.print();
         return ExitCode::from(u8::from(error.use_stderr()) * 2);
     }
@@ -112,7 +114,7 @@ pub fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// `fhaim` alone prints its help, as an error.
+/// Kind of the error for `fhaim` without a subcommand, which prints the help.
 const MISSING_COMMAND: ErrorKind = ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
 
 fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {

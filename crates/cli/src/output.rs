@@ -1,11 +1,11 @@
-//! What a command writes: files, and standard output.
+//! Output of a command: files and standard output.
 
 pub use fhaim_files::{StagedFile, check_distinct, commit_all};
 use serde::Serialize;
 
 use crate::error::Error;
 
-/// Prints a text to standard output; to standard error where a result goes to standard output.
+/// Prints a text to standard output, or to standard error if a result goes to standard output.
 pub fn print(text: &str) -> Result<(), Error> {
     Ok(fhaim_files::print(text)?)
 }
@@ -24,7 +24,7 @@ pub fn print_json_line(value: &impl Serialize) -> Result<(), Error> {
     print(&format!("{text}\n"))
 }
 
-/// A value as indented JSON with a newline at the end.
+/// Formats a value as indented JSON with a newline at the end.
 pub fn to_json(value: &impl Serialize) -> Result<String, Error> {
     let mut text = serde_json::to_string_pretty(value).map_err(|error| Error::Write {
         path: "JSON".into(),

@@ -1,4 +1,4 @@
-//! Generators: keyed by the operating system, or by the seed that a program for tests was given.
+//! Random generators, seeded by the operating system or, in programs for tests, by a given seed.
 
 use std::fmt;
 
@@ -8,19 +8,20 @@ use rand_chacha::ChaCha20Rng;
 
 use crate::error::Error;
 
-/// A seed from which a command draws its noise and its synthetic records. Whoever knows it can
-/// compute the noise of every release: it is for tests and for comparing runs on public tables.
-/// Only a program's own [`Randomness`] makes one, and that of `fhaim` never does.
+/// Seed of a command's noise and synthetic records.
+///
+/// Anyone who knows the seed can compute the noise of every release. It is meant for tests and for comparing runs on
+/// public tables. Only a program's own [`Randomness`] creates a seed, and that of `fhaim` never does.
 #[derive(Clone, Copy, Debug)]
 pub struct InsecureTestSeed(pub u64);
 
-/// Flags that say where the randomness of a command comes from.
+/// Flags that choose the source of a command's randomness.
 pub trait Randomness: Args + fmt::Debug {
-    /// The seed, if the flags name one; without it the operating system gives randomness.
+    /// Returns the seed, if the flags have one. Without it, randomness is from the operating system.
     fn insecure_test_seed(&self) -> Option<InsecureTestSeed>;
 }
 
-/// The operating system gives all randomness, and no flag says otherwise: `fhaim`.
+/// Randomness from the operating system, without flags. `fhaim` uses this.
 #[derive(Debug, Args)]
 pub struct OperatingSystem {}
 
@@ -30,26 +31,26 @@ impl Randomness for OperatingSystem {
     }
 }
 
-/// The flags of a command, and where its randomness comes from.
+/// The flags of a command, and of its source of randomness.
 #[derive(Debug, Args)]
 pub struct Drawing<A: Args, R: Args> {
-    /// What the command is asked to do.
+    /// The flags of the command.
     #[command(flatten)]
     pub arguments: A,
-    /// What it draws from.
+    /// The flags of the source of randomness.
     #[command(flatten)]
     pub randomness: R,
 }
 
 impl<A: Args, R: Randomness> Drawing<A, R> {
-    /// The seed that it draws from, if it names one.
+    /// Returns the seed, if the flags have one.
     pub fn seed(&self) -> Option<InsecureTestSeed> {
         self.randomness.insecure_test_seed()
     }
 }
 
-/// What a generator is for: with a seed, each purpose has its own stream, so that one purpose
-/// drawing more changes nothing for another.
+/// Purpose of a generator. With a seed, each purpose has its own stream, so that drawing more for one purpose does not
+/// change another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// The noise of releases.
@@ -58,7 +59,7 @@ pub enum Purpose {
     Records = 2,
 }
 
-/// A generator for `purpose`.
+/// Returns a generator for `purpose`.
 pub fn generator(seed: Option<InsecureTestSeed>, purpose: Purpose) -> Result<ChaCha20Rng, Error> {
     let mut rng = match seed {
         Some(InsecureTestSeed(seed)) => ChaCha20Rng::seed_from_u64(seed),
@@ -68,7 +69,8 @@ pub fn generator(seed: Option<InsecureTestSeed>, purpose: Purpose) -> Result<Cha
     Ok(rng)
 }
 
-/// A generator for what no seed decides: keys, encryption, identifiers.
+/// Returns a generator seeded by the operating system, for keys, encryption and identifiers, which no test seed
+/// affects.
 pub fn system() -> Result<ChaCha20Rng, Error> {
     fhaim_dp::generator().map_err(|_| Error::NoRandomness)
 }

@@ -1,4 +1,4 @@
-//! `fhaim sample`: records of a model that a run has left, without the table that it was made from.
+//! `fhaim sample`: draws records from a saved model, without the real table.
 
 use crate::flags::{DEFAULT_MODEL_MB, count};
 use clap::Args;
@@ -20,7 +20,7 @@ use crate::{
     randomness::{InsecureTestSeed, Purpose, generator},
 };
 
-/// Examples in the help.
+/// Examples in the command's help.
 pub const SAMPLE_EXAMPLES: &str = "\
 Examples:
   fhaim sample --model patients.model --schema patients.schema.json --out more.csv
@@ -30,30 +30,30 @@ Examples:
 /// Flags of `sample`.
 #[derive(Debug, Args)]
 pub struct SampleArguments {
-    /// The model, as `--model-out` of a run or `download --model` wrote it
+    /// Model, as saved by `fhaim run --model-out` or `fhaim download --model`
     #[arg(long, value_name = "FILE")]
     pub model: PathBuf,
-    /// The schema of its run
+    /// Schema of the model's run
     #[arg(long, value_name = "JSON")]
     pub schema: PathBuf,
-    /// File for the synthetic table
+    /// Output file for the synthetic table
     #[arg(long, value_name = "CSV")]
     pub out: PathBuf,
-    /// Records to draw [default: as many as the model estimates there were]
+    /// Number of records to draw [default: the model's estimate of the number of real records]
     #[arg(long, value_name = "N", value_parser = count)]
     pub records: Option<NonZeroUsize>,
-    /// Values that every record has: COLUMN=VALUE, separated by commas
+    /// Values that every record must have, as COLUMN=VALUE, separated by commas
     #[arg(long = "where", value_name = "CONDITIONS")]
     pub conditions: Option<String>,
-    /// Character between fields [default: a comma]
+    /// Field delimiter of the synthetic table [default: a comma]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     pub delimiter: Option<u8>,
-    /// Most memory the model may take, in MB
+    /// Maximum memory for the model, in MB
     #[arg(long, value_name = "MB", default_value_t = DEFAULT_MODEL_MB)]
     pub model_mb: usize,
 }
 
-/// Draws records and writes them.
+/// Runs `fhaim sample`.
 pub fn run(
     arguments: &SampleArguments,
     seed: Option<InsecureTestSeed>,
@@ -72,12 +72,12 @@ pub fn run(
     file.commit()?;
     let out = shown_path(&arguments.out);
     output::print(&format!(
-        "{} in {out}\n",
+        "{} written to {out}\n",
         counted(records, "synthetic record")
     ))
 }
 
-/// Draws records of a saved model and writes them as CSV; how many.
+/// Draws records from a saved model, writes them as CSV, and returns their number.
 pub fn draw(
     arguments: &SampleArguments,
     model: &[u8],
@@ -92,10 +92,10 @@ pub fn draw(
     };
     let most = arguments.model_mb.saturating_mul(1_000_000);
     let model = load_model(model, most).map_err(|error| refuse(error.to_string()))?;
-    // A saved model knows no digits: to it they are attributes like all others.
+    // A saved model does not distinguish digits from other attributes, so only sizes are compared.
     if model.domain().sizes() != schema.domain().sizes() {
         return Err(refuse(format!(
-            "it is no model of tables with schema {:?}: name the schema of its run",
+            "the model has other columns than schema {:?}: name the schema of its run",
             schema.name()
         )));
     }
@@ -113,7 +113,7 @@ pub fn draw(
     Ok(records)
 }
 
-/// The model of the records that meet the conditions.
+/// Returns the model of the records that meet the conditions.
 fn conditioned(
     model: Arc<dyn FittedModel>,
     arguments: &SampleArguments,
@@ -125,13 +125,13 @@ fn conditioned(
     let conditions =
         parse_conditions(text, schema).map_err(|error| Error::Usage(error.to_string()))?;
     let of = model.conditions().ok_or_else(|| {
-        Error::Usage("this model takes no conditions: leave out --where".to_owned())
+        Error::Usage("this model does not support conditions: leave out --where".to_owned())
     })?;
     of.given(&conditions).map_err(|error| match error {
         ModelError::Impossible { attribute, .. } => {
             let column = schema.field_of(attribute).map_or("", |field| field.name());
             Error::Usage(format!(
-                "--where: the model has no records that meet this of column {column:?} as well"
+                "--where: no record of the model meets all conditions; the conflict is at column {column:?}"
             ))
         }
         other => Error::Content {

@@ -1,4 +1,4 @@
-//! `fhaim schema`: drafts and checks.
+//! `fhaim schema`: drafts and checks schemas.
 
 use crate::input::Data;
 use clap::{Args, Subcommand};
@@ -22,29 +22,31 @@ use crate::{
     spending::PROGRAM,
 };
 
-/// What to do with a schema.
+/// Subcommands of `schema`.
 #[derive(Debug, Subcommand)]
 pub enum SchemaCommand {
     /// Draft a schema from a table, for its owner to correct and confirm as public
     #[command(after_help = INFER_EXAMPLES)]
     Infer(InferArguments),
-    /// Say what a schema costs and, given a table, whether the table fits it
+    /// Show the size of a schema, and check whether a table matches it
     #[command(after_help = CHECK_EXAMPLES)]
     Check(CheckArguments),
 }
 
-/// Examples in the help.
+/// Examples in the command's help.
 pub const INFER_EXAMPLES: &str = "\
 Examples:
   fhaim schema infer --data patients.csv > draft.schema.json
   fhaim schema infer --data patients.csv --target outcome --leave-out id --out draft.schema.json
   fhaim schema infer --data patients.csv --epsilon 0.1 --out public.schema.json
 
-Without --epsilon a draft is read off the records, and its owner has to confirm every line from
-public knowledge. With it the draft is differentially private: it may be published, says what it
-cost, and that adds up with what runs over the same records cost.";
+A schema is public: it lists the columns, and the categories or limits of each. Without --epsilon, the
+draft is copied from the records. Its owner must check every line, and keep only public knowledge.
 
-/// Examples in the help.
+With --epsilon, the draft is differentially private and may be published. It contains its privacy cost,
+which adds to the cost of runs over the same records.";
+
+/// Examples in the command's help.
 pub const CHECK_EXAMPLES: &str = "\
 Examples:
   fhaim schema check patients.schema.json
@@ -53,7 +55,7 @@ Examples:
 /// Flags of `schema infer`.
 #[derive(Debug, Args)]
 pub struct InferArguments {
-    /// The table
+    /// Input table (CSV or Parquet)
     #[arg(long, value_name = "CSV")]
     pub data: Data,
     /// Name of the schema [default: the table's file name]
@@ -65,13 +67,13 @@ pub struct InferArguments {
     /// Column to leave out (may be repeated)
     #[arg(long, value_name = "COLUMN")]
     pub leave_out: Vec<String>,
-    /// Bins of a numeric column
+    /// Number of bins of a numeric column
     #[arg(long, default_value_t = 10)]
     pub bins: u32,
-    /// Most categories of a column of texts
+    /// Maximum number of categories of a text column
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub max_categories: usize,
-    /// Draft privately, for so much of epsilon
+    /// Make a private draft with this epsilon
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     pub epsilon: Option<f64>,
     /// Delta of a private draft
@@ -83,10 +85,10 @@ pub struct InferArguments {
         requires = "epsilon"
     )]
     pub delta: f64,
-    /// Draft privately without asking, where the records were used before
+    /// Do not ask for confirmation of a private draft if the records were used before
     #[arg(long, requires = "epsilon")]
     pub yes: bool,
-    /// File for the draft [default: standard output]
+    /// Output file for the draft [default: standard output]
     #[arg(long, value_name = "JSON")]
     pub out: Option<PathBuf>,
     #[command(flatten)]
@@ -96,10 +98,10 @@ pub struct InferArguments {
 /// Flags of `schema check`.
 #[derive(Debug, Args)]
 pub struct CheckArguments {
-    /// The schema
+    /// Schema to check
     #[arg(value_name = "JSON")]
     pub schema: PathBuf,
-    /// A table to hold against it
+    /// Table to check against the schema
     #[arg(long, value_name = "CSV")]
     pub data: Option<PathBuf>,
     /// Print the result as JSON
@@ -111,17 +113,17 @@ pub struct CheckArguments {
     pub strictness: StrictnessArguments,
 }
 
-/// A schema, and what its owner must know.
+/// A drafted schema, with information for its owner.
 pub struct Drafted {
     /// The schema.
     pub schema: Schema,
-    /// What was decided of its columns, and why.
+    /// Decisions for its columns, and their reasons.
     pub notes: Vec<String>,
-    /// What may be done with it.
+    /// The permitted use of the schema.
     pub statement: String,
 }
 
-/// Drafts a schema; what its owner must know goes to standard error.
+/// Runs `fhaim schema infer`. Information for the schema's owner goes to standard error.
 pub fn infer(arguments: &InferArguments) -> Result<(), Error> {
     let inputs: Vec<&Path> = arguments.data.file().into_iter().collect();
     let outputs: Vec<&Path> = arguments.out.as_deref().into_iter().collect();
@@ -138,7 +140,7 @@ pub fn infer(arguments: &InferArguments) -> Result<(), Error> {
     Ok(())
 }
 
-/// Drafts a schema from a table: what it costs is remembered before anyone sees it.
+/// Drafts a schema from a table. Adds its cost to the usage history before it is shown.
 pub fn draft(arguments: &InferArguments) -> Result<Drafted, Error> {
     match arguments.epsilon {
         Some(epsilon) => draft_privately(arguments, epsilon),
@@ -149,7 +151,7 @@ pub fn draft(arguments: &InferArguments) -> Result<Drafted, Error> {
 fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, Error> {
     let half = arguments.delta / 2.0;
     let budget = accounting::rho(epsilon, half)?;
-    // The texts of single records pass their thresholds with at most the other half.
+    // The other half of delta bounds the probability that the text of a single record passes its threshold.
     let cost = |rho| UseCost::zcdp_but_for(PROGRAM, rho, half);
     let records = memory::look_up(
         &arguments.data,
@@ -182,8 +184,8 @@ fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, 
     }
     let draft = draft?;
     let statement = format!(
-        "This draft may be published: it cost rho {:.6} (epsilon {epsilon}, delta {:e}), which adds up \
-         with what runs over the same records cost. Values that it does not have are read with \
+        "This draft may be published. It cost rho {:.6} (epsilon {epsilon}, delta {:e}), which adds to the \
+         cost of runs over the same records. If the table has values that are not in the draft, use \
          --use-other and --clamp.",
         draft.spent.to_f64(),
         arguments.delta
@@ -235,7 +237,7 @@ fn infer_options(arguments: &InferArguments) -> InferOptions {
     options
 }
 
-/// What `schema check` found.
+/// Result of `schema check`.
 #[derive(Debug, Serialize)]
 struct CheckReport {
     schema: String,
@@ -244,7 +246,7 @@ struct CheckReport {
     records: Option<usize>,
 }
 
-/// Says what a schema costs and whether a table fits it.
+/// Runs `fhaim schema check`.
 pub fn check(arguments: &CheckArguments) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
     let mut report = CheckReport {
@@ -305,7 +307,7 @@ fn report_text(report: &CheckReport) -> String {
     }
     if let Some(records) = report.records {
         let records = counted(records, "record");
-        line(format!("the table fits: {records}"));
+        line(format!("the table matches the schema: {records}"));
     }
     text
 }

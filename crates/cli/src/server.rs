@@ -1,4 +1,4 @@
-//! Commands that work with a server, or run one. Only a program with the feature `server` has them.
+//! Commands that work with a server, or run one. They need the feature `server`.
 
 use clap::Subcommand;
 use fhaim_files::progress::Progress;
@@ -14,7 +14,7 @@ use crate::remote::verify::{VERIFY_EXAMPLES, VerifyArguments};
 use crate::remote::{account, dataset, job, link, verify};
 use crate::serve::{self, AdminCommand, ServeCommand, UP_EXAMPLES, UpArguments};
 
-/// A command that works with a server, or runs one.
+/// Commands that work with a server, or run one.
 #[derive(Debug, Subcommand)]
 pub enum ServerCommand<R: Randomness> {
     /// Run all services in this process, with one data folder
@@ -32,19 +32,19 @@ pub enum ServerCommand<R: Randomness> {
     /// Create, upload, list, show, sign, rename or delete datasets
     #[command(subcommand)]
     Dataset(DatasetCommand<R>),
-    /// Run, watch, list, show, note, cancel or retry jobs
+    /// Run, watch, list, show, annotate, cancel or retry jobs
     #[command(subcommand)]
     Job(JobCommand),
-    /// Download a synthetic table of a finished job
+    /// Download a synthetic table or the model of a finished job
     #[command(after_help = DOWNLOAD_EXAMPLES)]
     Download(DownloadArguments),
-    /// Make, list, show or revoke links to results for other accounts
+    /// Make, list, show or revoke links that share a result with other accounts
     #[command(subcommand)]
     Link(LinkCommand),
     /// Print the privacy ledger of a dataset
     #[command(after_help = LEDGER_EXAMPLES)]
     Ledger(ShowArguments),
-    /// Compare every released integer with your table and its noise
+    /// Check every released integer against your table and its noise
     #[command(after_help = VERIFY_EXAMPLES)]
     Verify(VerifyArguments),
 }

@@ -1,6 +1,7 @@
-//! What the research program `fhaim-lab` shares with `fhaim`: flags, input and output, randomness, and the size of a run.
+//! Code that the research program `fhaim-lab` shares with `fhaim`: flags, input and output, randomness, and memory
+//! limits.
 //!
-//! Spending is remembered in [`fhaim_files::memory`], which both programs use. Nothing here is meant for other programs.
+//! It is not meant for other programs. Both programs record privacy costs in [`fhaim_files::memory`].
 
 pub use crate::{
     bench::{BenchRow as ComputeRow, lines as compute_lines, measure as measure_compute},

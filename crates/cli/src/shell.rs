@@ -1,4 +1,4 @@
-//! Completions for shells, and manual pages.
+//! `fhaim shell`: prints shell completions, and writes manual pages.
 
 use std::{
     fs, io,
@@ -10,13 +10,13 @@ use clap_complete::Shell;
 
 use crate::{error::Error, flags::VERSION, output};
 
-/// What to print or write.
+/// Subcommands of `shell`.
 #[derive(Debug, Subcommand)]
 pub enum ShellCommand {
-    /// Print completions of all commands for a shell
+    /// Print the completion script for a shell
     #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions(CompletionsArguments),
-    /// Write manual pages of all commands to a folder
+    /// Write a manual page for every command to a folder
     #[command(after_help = MAN_EXAMPLES)]
     Man(ManArguments),
 }
@@ -37,21 +37,21 @@ Each command has a page: fhaim.1, fhaim-dataset.1, fhaim-dataset-create.1 and so
 /// Flags of `shell man`.
 #[derive(Debug, Args)]
 pub struct ManArguments {
-    /// The folder. It is created if it does not exist
+    /// Output folder. It is created if it does not exist
     pub folder: PathBuf,
 }
 
 /// Flags of `shell completions`.
 #[derive(Debug, Args)]
 pub struct CompletionsArguments {
-    /// The shell
+    /// Name of the shell
     pub shell: Shell,
 }
 
 /// Runs `fhaim shell` for the command line of `program`.
 ///
 /// # Errors
-/// Standard output or the folder cannot be written to.
+/// If standard output or the folder cannot be written to.
 pub fn run(command: &ShellCommand, program: clap::Command) -> Result<(), Error> {
     match command {
         ShellCommand::Completions(arguments) => completions(arguments, program),
@@ -59,7 +59,7 @@ pub fn run(command: &ShellCommand, program: clap::Command) -> Result<(), Error> 
     }
 }
 
-/// Prints a shell's completions of commands and flags.
+/// Prints the completion script of a shell.
 fn completions(arguments: &CompletionsArguments, mut program: clap::Command) -> Result<(), Error> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut program, "fhaim", &mut script);
@@ -78,7 +78,7 @@ fn man(arguments: &ManArguments, program: clap::Command) -> Result<(), Error> {
     })
 }
 
-/// The pages of a command and of those below it.
+/// Writes the pages of a command and its subcommands.
 fn pages(command: &clap::Command, folder: &Path) -> io::Result<()> {
     for below in command.get_subcommands() {
         pages(below, folder)?;

@@ -1,29 +1,30 @@
-//! What a run will need, before it starts: refused with the reason and the column to coarsen when
-//! it is too much.
+//! Memory limits. A run that needs too much memory is rejected before it starts, with the column to coarsen.
 
 use fhaim_domain::{Domain, Schema, pair_cells};
 use fhaim_he::WIDE;
 
 use crate::error::Error;
 
-/// Assumed free where the system does not say: 2 GiB.
+/// Available memory to assume if the system does not report it: 2 GiB.
 const UNKNOWN_MEMORY: u64 = 2 << 30;
 
-/// Most records of a table: as many as any parameters are for.
+/// Maximum number of records in a table, which is the limit of the largest encryption parameters.
 pub const MAX_RECORDS: usize = WIDE.max_records as usize;
 
-/// Bytes of a value that was read: its codes, and a copy's.
+/// Bytes per value that is read: its codes and those of a copy.
 const CODE_BYTES: u64 = 16;
 
-/// Bytes of one cell of a marginal.
+/// Bytes per cell of a marginal.
 const CELL_BYTES: u64 = 8;
 
-/// Tables over all pairs of columns held at once: the probe's answers, their projections, and
+/// Number of tables over all pairs of columns that are in memory together: the probe's answers, their projections, and
 /// the model's marginals.
 const PAIR_TABLES: u64 = 3;
 
-/// Bytes of a run in the clear over `domain`: tables over all pairs, the records and their
-/// synthetic copy, a model with its messages and gradient.
+/// Returns the memory of a run in the clear over `domain`, in bytes.
+///
+/// This includes tables over all pairs, the records and their synthetic copy, and a model with its messages and
+/// gradient.
 pub fn local_bytes(domain: &Domain, records: usize, model_bytes: usize) -> u64 {
     let codes = (records * domain.len() * size_of::<u32>()) as u64;
     pair_cells(domain)
@@ -32,8 +33,10 @@ pub fn local_bytes(domain: &Domain, records: usize, model_bytes: usize) -> u64 {
         .saturating_add((model_bytes as u64).saturating_mul(4))
 }
 
-/// The bytes that `bytes` says the schema's domain needs, if they are within `limit`. Otherwise
-/// the refusal says how far its widest columns would have to be coarsened.
+/// Returns the memory for the schema's domain according to `bytes`, if it is within `limit`.
+///
+/// # Errors
+/// [`Error::TooLarge`] if the memory is above the limit. The error says how much to coarsen the widest columns.
 pub fn check(
     schema: &Schema,
     limit: u64,
@@ -46,11 +49,11 @@ pub fn check(
     let fits = |domain: &Domain| bytes(domain).is_ok_and(|needed| needed <= limit);
     let reason = match needed {
         Ok(needed) => format!(
-            "this needs about {} MB of memory where {} MB may be used",
+            "this needs about {} MB of memory, but only {} MB may be used",
             megabytes(needed),
             megabytes(limit)
         ),
-        // No size at all: the refusal stands if coarsening does not help.
+        // The size is unknown. The error stands unless coarsening helps.
         Err(error) => match most_values(schema.domain(), fits) {
             Some(_) => error.to_string(),
             None => return Err(error),
@@ -58,12 +61,12 @@ pub fn check(
     };
     let advice = match most_values(schema.domain(), fits) {
         Some(most) => coarsen(schema, most),
-        None => "use a machine with more memory, fewer columns or a smaller --model-mb".to_owned(),
+        None => "use fewer columns, a smaller --model-mb or a machine with more memory".to_owned(),
     };
     Err(Error::TooLarge { reason, advice })
 }
 
-/// The largest number of values to cut every column down to for the domain to fit, if any does.
+/// Returns the largest number of values per column for which the domain fits, or `None` if none fits.
 fn most_values(domain: &Domain, fits: impl Fn(&Domain) -> bool) -> Option<usize> {
     let capped = |most: usize| {
         let sizes = domain.sizes().iter().map(|&size| size.min(most));
@@ -73,7 +76,7 @@ fn most_values(domain: &Domain, fits: impl Fn(&Domain) -> bool) -> Option<usize>
     if !fits(&capped(low)) {
         return None;
     }
-    // `low` fits, and `high` does not unless the two meet.
+    // Invariant: `low` fits, and `high` does not unless the two are equal.
     while low + 1 < high {
         let middle = low + (high - low) / 2;
         if fits(&capped(middle)) {
@@ -85,18 +88,18 @@ fn most_values(domain: &Domain, fits: impl Fn(&Domain) -> bool) -> Option<usize>
     Some(low)
 }
 
-/// Names the widest of the columns with more than `most` values.
+/// Describes the coarsening of columns with more than `most` values, and names the widest.
 fn coarsen(schema: &Schema, most: usize) -> String {
     let columns = schema.columns();
     let wide = || columns.iter().filter(|column| column.size() > most);
-    // Of columns as wide the first: `max_by_key` would name the last.
+    // Reversed, because `max_by_key` returns the last of equally wide columns, and the first is wanted.
     let Some(widest) = wide().rev().max_by_key(|column| column.size()) else {
         return "use a machine with more memory".to_owned();
     };
     let others = match wide().count() - 1 {
         0 => String::new(),
-        1 => ", and one more column likewise".to_owned(),
-        count => format!(", and {count} more columns likewise"),
+        1 => ", and one more column in the same way".to_owned(),
+        count => format!(", and {count} more columns in the same way"),
     };
     format!(
         "coarsen column {:?} from {} to {most} values{others}",
@@ -105,31 +108,30 @@ fn coarsen(schema: &Schema, most: usize) -> String {
     )
 }
 
-/// Bytes as MB, rounded up.
+/// Converts bytes to MB, rounded up.
 pub fn megabytes(bytes: u64) -> u64 {
     bytes.div_ceil(1_000_000)
 }
 
-/// Records of so many columns that memory holds, as read and as what is made of them, and never less
-/// than 2^22.
+/// Returns the number of records with `columns` columns that fit in memory, with a copy of them. It is at least 2^22.
 pub fn most_records(columns: usize) -> usize {
     let bytes = CODE_BYTES.saturating_mul(columns.max(1) as u64);
     let most = usize::try_from(limit(None) / bytes).unwrap_or(usize::MAX);
     most.clamp(1 << 22, MAX_RECORDS)
 }
 
-/// Refuses more records to draw than memory holds ([`most_records`]); `flag` is what asks for fewer.
+/// Rejects drawing more records than fit in memory ([`most_records`]). `flag` is the advice in the error.
 pub fn check_drawn(records: usize, columns: usize, flag: &str) -> Result<(), Error> {
     let most = most_records(columns);
     if records > most {
         return Err(Error::Usage(format!(
-            "{records} records of {columns} columns are more than memory holds: at most {most} ({flag})"
+            "{records} records of {columns} columns do not fit in memory: draw at most {most} ({flag})"
         )));
     }
     Ok(())
 }
 
-/// Bytes that may be used: as asked for, or what the system has available.
+/// Returns the memory limit in bytes: the given one, or the memory that is available.
 pub fn limit(memory_mb: Option<u64>) -> u64 {
     match memory_mb {
         Some(megabytes) => megabytes.saturating_mul(1_000_000),
@@ -137,12 +139,12 @@ pub fn limit(memory_mb: Option<u64>) -> u64 {
     }
 }
 
-/// Available memory.
+/// Returns the available memory in bytes, if the system reports it.
 fn available() -> Option<u64> {
     linux_bytes("/proc/meminfo", "MemAvailable:")
 }
 
-/// A number of bytes by Linux's account, where there is one.
+/// Reads a number of bytes from a file of Linux's `/proc`, if it exists.
 pub fn linux_bytes(file: &str, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -169,28 +171,30 @@ mod tests {
     }
 
     #[test]
-    fn too_large_a_schema_names_the_widest_column_and_the_advice_suffices() {
+    fn too_large_schema_is_rejected_with_sufficient_advice() {
         let mut bins = vec![390; 200];
         bins[7] = 400;
         let limit = 2_000_000_000;
         let refused = local(&schema(&bins), 64 << 20, limit).unwrap_err();
-        let advice = "coarsen column \"c7\" from 400 to 60 values, and 199 more columns likewise";
+        let advice =
+            "coarsen column \"c7\" from 400 to 60 values, and 199 more columns in the same way";
         assert!(refused.ends_with(advice), "{refused}");
         assert!(refused.contains("2000 MB"), "{refused}");
         assert!(local(&schema(&[60; 200]), 64 << 20, limit).is_ok());
         let refused = local(&schema(&[61; 200]), 64 << 20, limit).unwrap_err();
-        let advice = "coarsen column \"c0\" from 61 to 60 values, and 199 more columns likewise";
+        let advice =
+            "coarsen column \"c0\" from 61 to 60 values, and 199 more columns in the same way";
         assert!(refused.ends_with(advice), "{refused}");
     }
 
     #[test]
-    fn too_large_a_model_is_not_blamed_on_a_column() {
+    fn too_large_model_is_rejected_without_naming_a_column() {
         let refused = local(&schema(&[5; 3]), 1 << 32, 1 << 30).unwrap_err();
         assert!(refused.contains("--model-mb"), "{refused}");
     }
 
     #[test]
-    fn a_refusal_that_coarsening_cures_says_so_and_any_other_stands() {
+    fn error_gets_coarsening_advice_only_if_coarsening_helps() {
         let small_alone = |domain: &Domain| match domain.columns() {
             0..100 => Ok(1),
             _ => Err(Error::Usage("too wide".to_owned())),

@@ -1,12 +1,12 @@
-//! How this program enters the memory of spending.
+//! Costs of this program's runs for the usage history.
 
 use fhaim_dp::Rho;
 use fhaim_files::memory::UseCost;
 
-/// The name under which the memory of spending keeps what this program spends.
+/// Name of this program in the usage history.
 pub const PROGRAM: &str = "fhaim";
 
-/// What a run of this program's own mechanisms spends, for the memory of spending.
+/// Returns the cost of a run of this program's mechanisms.
 pub fn spending(rho: Rho) -> UseCost {
     UseCost::zcdp(PROGRAM, rho)
 }

@@ -1,5 +1,7 @@
-//! What holders would send, in a file without a name, which the system removes with the program: a ladder of noise may be
-//! larger than memory, and a run reads little of it.
+//! Stores the holders' uploads of a run in one process in a temporary file without a name.
+//!
+//! A noise ladder may be larger than memory, and a run reads only a small part of it. The system removes the file when
+//! the program ends.
 
 use std::{
     collections::HashMap,
@@ -18,7 +20,7 @@ use fhaim_protocol::{
 
 use crate::error::Error;
 
-/// Objects of holders, by their numbers.
+/// Uploaded objects, by holder and object.
 #[derive(Debug)]
 pub struct Spool {
     params: Parameters,
@@ -28,7 +30,7 @@ pub struct Spool {
     end: u64,
 }
 
-/// Where an object's bytes are.
+/// Place of an object's bytes in the file.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     first: u64,
@@ -36,7 +38,7 @@ struct Place {
 }
 
 impl Spool {
-    /// An empty one, in the system's folder for temporary files.
+    /// Creates an empty spool in the system's folder for temporary files.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -53,7 +55,7 @@ impl Spool {
     /// Writes an object.
     ///
     /// # Errors
-    /// [`Error::Write`], as where the disk is full.
+    /// [`Error::Write`], for example if the disk is full.
     pub fn put(&mut self, holder: usize, object: Object, payload: &Payload) -> Result<(), Error> {
         let bytes = payload.encode(&self.params);
         let file = self.file.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -71,8 +73,8 @@ impl Spool {
     /// Reads an object.
     ///
     /// # Errors
-    /// [`fhaim_protocol::Error::Object`] for one that was not written; [`fhaim_he::Error::Unavailable`] where the file
-    /// cannot be read.
+    /// [`fhaim_protocol::Error::Object`] for an object that was not written; [`fhaim_he::Error::Unavailable`] if the
+    /// file cannot be read.
     pub fn get(&self, holder: usize, object: Object) -> Result<Payload, fhaim_protocol::Error> {
         let place = self.places.get(&(holder, object));
         let missing = fhaim_protocol::Error::Object("an object is missing");

@@ -1,4 +1,4 @@
-//! What a run says of itself: its ledger as a file, and its summary.
+//! The output of a run: its ledger file and its summary.
 
 use std::fmt;
 
@@ -13,23 +13,23 @@ use serde::Serialize;
 use crate::generate::args::GenerateArguments;
 use crate::{alone::Alone, encrypted::Costs, error::Error, output};
 
-/// The itemised ledger as a file: what was released and what it cost. The same for the same
-/// releases, whoever computed them.
+/// The ledger file, with every release and its cost. The same releases give the same file for `local` and `run`.
 #[derive(Debug, Serialize)]
 pub struct LedgerFile<'a> {
     pub schema: &'a str,
-    /// What drafting the schema cost before, as its holder says. Not part of the budget.
+    /// Cost of drafting the schema, according to its holder. It is not part of the budget.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draft: Option<Claim>,
     pub epsilon: f64,
     pub delta: f64,
-    /// Budget and spending, as counts of 2^-80.
+    /// Budget, as a count of 2^-80.
     pub budget: Rho,
+    /// Spent budget, as a count of 2^-80.
     pub spent: Rho,
     pub releases: &'a [Release],
 }
 
-/// What a run did, for `--json`.
+/// Summary of a run, which `--json` prints.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     pub dataset: String,
@@ -48,7 +48,7 @@ pub struct Summary {
     pub timings: Vec<Timing>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub encryption: Option<Costs>,
-    /// What each of several holders would have got alone.
+    /// Results that each of several holders would get by itself.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub alone: Vec<Alone>,
     pub out: String,
@@ -85,7 +85,7 @@ impl fmt::Display for Fit {
 }
 
 impl Summary {
-    /// What a report says on how the table was made.
+    /// Returns the facts for a report about how the table was made.
     pub fn facts(&self) -> Vec<Fact> {
         let fact = |name: &str, value: String| Fact {
             name: name.to_owned(),
@@ -113,7 +113,7 @@ impl Summary {
     }
 }
 
-/// Prints what a run did.
+/// Prints the summary of a run.
 pub fn print_summary(arguments: &GenerateArguments, summary: &Summary) -> Result<(), Error> {
     if arguments.json {
         return output::print_json(summary);
@@ -132,7 +132,7 @@ impl fmt::Display for Summary {
         )?;
         writeln!(
             f,
-            "{} releases cost rho = {:.6} of {:.6} (epsilon {}, delta {:e}); {:.2} s",
+            "{} releases spent rho = {:.6} of {:.6} (epsilon {}, delta {:e}); {:.2} s",
             self.releases, self.rho_spent, self.rho, self.epsilon, self.delta, self.seconds
         )?;
         for alone in &self.alone {

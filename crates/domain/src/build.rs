@@ -1,4 +1,4 @@
-//! From the JSON form of a column to a field and its attributes.
+//! Builds a field and its attributes from the JSON form of a column.
 
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use crate::{
     ordered::{Ordered, OrderedProblem, Span, bins_between, even_bins},
 };
 
-/// Fields and their attributes, as they are put together.
+/// Fields and their attributes, while a schema is built.
 #[derive(Default)]
 pub(crate) struct Built {
     pub(crate) fields: Vec<Field>,
@@ -28,7 +28,7 @@ impl Built {
     /// Adds a column of the schema.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The column is invalid.
     pub(crate) fn add(&mut self, form: ColumnForm) -> Result<(), ColumnProblem> {
         if let Some(field) = form.surplus() {
             let kind = form.kind.word();
@@ -73,8 +73,8 @@ impl Built {
         Meaning::Plain
     }
 
-    /// The attributes of a meaning. Only the coarse ones have a code for a missing value, beside
-    /// which a fine one has its first.
+    /// Adds the attributes of a meaning. Only the coarse ones have a code for a missing value; with
+    /// it, a fine attribute has its first code.
     fn resolve(&mut self, form: &ColumnForm, meaning: &Meaning) -> Vec<FieldPart> {
         let mut all = Vec::new();
         for resolved in meaning.resolve() {
@@ -117,10 +117,12 @@ impl Built {
             (None, true) => Unit::Minute,
         };
         if !with_clock && unit != Unit::Day {
-            return Err(ColumnProblem::Unit("`day`, in a column of dates"));
+            return Err(ColumnProblem::Unit("`day` in a column of dates"));
         }
         if format.grain() > unit.seconds() {
-            return Err(ColumnProblem::Unit("no finer than what `format` has"));
+            return Err(ColumnProblem::Unit(
+                "no finer than the smallest unit of `format`",
+            ));
         }
         match &form.relative_to {
             None => Ok(Meaning::Time(Time {
@@ -152,7 +154,7 @@ impl Built {
     }
 }
 
-/// The times of day of a unit; `None` for whole days.
+/// Returns the times of day of a unit, or `None` for whole days.
 fn clock(unit: Unit) -> Result<Option<Ordered>, ColumnProblem> {
     let digits = match unit {
         Unit::Day => return Ok(None),
@@ -163,7 +165,7 @@ fn clock(unit: Unit) -> Result<Option<Ordered>, ColumnProblem> {
     Ok(Some(Ordered::new(&[], &hours, digits)?))
 }
 
-/// Whole numbers.
+/// The style of whole numbers.
 fn whole() -> DecimalStyle {
     DecimalStyle::default()
 }
@@ -201,7 +203,7 @@ fn day_of(field: &'static str, bound: &Bound) -> Result<i64, ColumnProblem> {
     days_from_date(number(year), number(month), number(day)).ok_or(wrong)
 }
 
-/// Groups and parts from `edges`, or from `min`, `max` and `bins`; and `digits`.
+/// Builds groups and parts from `digits` and either `edges` or `min`, `max` and `bins`.
 fn ordered(
     form: &ColumnForm,
     special: &[i64],

@@ -1,4 +1,4 @@
-//! Dates and times of day, read and written in a column's own format.
+//! Dates and times of day, read and written in a column's format.
 //!
 //! Moments are seconds since 1970-01-01 in the proleptic Gregorian calendar, without time zones or
 //! leap seconds: a column's times are those of its own clock. Conversions between days and dates
@@ -9,23 +9,23 @@ use std::fmt::{self, Display, Formatter};
 /// Seconds of a day.
 pub(crate) const DAY: i64 = 86_400;
 
-/// A format may have so many characters.
+/// Maximum number of characters of a format.
 const MAX_FORMAT: usize = 64;
 
 /// Years that a date may have: four digits.
 const YEARS: std::ops::RangeInclusive<i64> = 1..=9999;
 
-/// Why a format is refused.
+/// Why a format is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatProblem {
-    /// A letter after `%` that stands for nothing.
+    /// A letter after `%` that has no meaning.
     #[error(
-        "`format` has {0:?}: it may have %Y %m %d %H %M %S, %-m %-d %-H without a zero before one \
-         digit, and other characters for themselves"
+        "`format` has {0:?}: use %Y %m %d %H %M %S, or %-m %-d %-H without a leading zero; other \
+         characters stand for themselves"
     )]
     Letter(String),
-    /// A part twice, or missing.
+    /// A part that is repeated or missing.
     #[error("`format` must have each of {0} once, and no other part")]
     Parts(&'static str),
     /// Too long or not printable.
@@ -46,17 +46,17 @@ enum DatePart {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Item {
     Literal(char),
-    /// A part, and whether it has a zero before one digit.
+    /// A part, and whether it has a leading zero.
     Part(DatePart, bool),
 }
 
-/// How moments are written: `%d.%m.%Y %H:%M`.
+/// The format of moments, such as `%d.%m.%Y %H:%M`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeFormat {
     items: Vec<Item>,
 }
 
-/// The days from 1970-01-01 to a date; `None` for a date that no month has.
+/// Returns the days from 1970-01-01 to a date, or `None` for a date that does not exist.
 pub(crate) fn days_from_date(year: i64, month: i64, day: i64) -> Option<i64> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let longest = match month {
@@ -77,7 +77,7 @@ pub(crate) fn days_from_date(year: i64, month: i64, day: i64) -> Option<i64> {
     Some(era * 146_097 + day_of_era - 719_468)
 }
 
-/// Year, month and day of a number of days since 1970-01-01.
+/// Returns the year, month and day of a number of days since 1970-01-01.
 pub fn date_from_days(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
@@ -97,8 +97,8 @@ pub fn date_from_days(days: i64) -> (i64, i64, i64) {
 }
 
 impl TimeFormat {
-    /// Reads a format. With `clock` it has to have hours, and may have minutes, then seconds;
-    /// without, it has a date alone.
+    /// Parses a format. With `clock`, it must have hours, and may have minutes, then seconds.
+    /// Without, it must have only a date.
     ///
     /// # Errors
     /// See [`FormatProblem`].
@@ -149,7 +149,7 @@ impl TimeFormat {
         Ok(())
     }
 
-    /// Seconds that the last part of the format counts: its moments are multiples of it.
+    /// Seconds in the smallest unit of the format. Its moments are multiples of it.
     pub(crate) fn grain(&self) -> i64 {
         let has = |part| {
             let is = |item: &Item| matches!(item, Item::Part(found, _) if *found == part);
@@ -167,8 +167,8 @@ impl TimeFormat {
         }
     }
 
-    /// The moment written in `text`, spaces around it allowed; `None` for another text.
-    /// Seconds since 1970-01-01 00:00.
+    /// Reads the moment in `text`, with optional spaces around it, as seconds since 1970-01-01
+    /// 00:00. Returns `None` for a text in another format.
     pub fn read(&self, text: &str) -> Option<i64> {
         let mut rest = text.trim();
         let (mut year, mut month, mut day) = (0, 0, 0);
@@ -195,7 +195,7 @@ impl TimeFormat {
         clock.then_some(days * DAY + hour * 3_600 + minute * 60 + second)
     }
 
-    /// A moment, to be written.
+    /// Returns a moment that displays in this format.
     pub(crate) fn show(&self, seconds: i64) -> Moment<'_> {
         Moment {
             format: self,
@@ -221,7 +221,7 @@ fn part(letter: Option<char>, padded: bool) -> Result<DatePart, FormatProblem> {
     Ok(part)
 }
 
-/// The number at the beginning of `text`, and what follows it.
+/// Returns the number at the beginning of `text`, and the rest of the text.
 fn digits(text: &str, part: DatePart, padded: bool) -> Option<(i64, &str)> {
     let width = if part == DatePart::Year { 4 } else { 2 };
     let found = text
@@ -348,13 +348,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_moment_returns_from_its_text(seconds in -62_135_596_800i64..253_402_300_800) {
+        fn moment_round_trips_through_text(seconds in -62_135_596_800i64..253_402_300_800) {
             let format = TimeFormat::parse("%H-%M-%S %-d/%-m/%Y", true).unwrap();
             prop_assert_eq!(format.read(&format.show(seconds).to_string()), Some(seconds));
         }
 
         #[test]
-        fn any_text_is_read_or_not(text: String) {
+        fn arbitrary_text_does_not_panic(text: String) {
             let _ = TimeFormat::parse(&text, true).map(|format| format.read(&text));
             let _ = TimeFormat::parse("%Y-%m-%d", false).unwrap().read(&text);
         }

@@ -1,48 +1,48 @@
-//! What a schema costs, and which column to coarsen.
+//! Cost of a schema, and columns to coarsen.
 
 use serde::Serialize;
 
 use crate::{Domain, Schema};
 
-/// A column of more values is worth coarsening, whatever the table.
+/// A column with more values than this is worth coarsening in any table.
 const MANY_VALUES: usize = 64;
 
-/// Coarsening such a column is suggested down to so many values.
+/// Suggested number of values for such a column.
 const FEWER_VALUES: usize = 32;
 
-/// What a schema costs.
+/// The cost of a schema.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SchemaCost {
-    /// By attribute.
+    /// The cost of each attribute.
     pub columns: Vec<ColumnCost>,
     /// One-hot columns: the sum of all sizes.
     pub one_hot_columns: usize,
-    /// Pairs of columns.
+    /// Number of pairs of columns.
     pub pairs: usize,
     /// Cells of all pairs' marginals together.
     pub pair_cells: u64,
     /// The largest pair.
     pub largest_pair: Option<PairCost>,
-    /// What to coarsen, the widest first; empty if nothing needs to be.
+    /// Columns to coarsen, the widest first; empty if none needs it.
     pub suggestions: Vec<Coarsening>,
-    /// Cells of all pairs' marginals together if all of that is done.
+    /// Cells of all pairs' marginals together if all suggestions are applied.
     pub coarsened_pair_cells: u64,
 }
 
-/// What a column costs.
+/// The cost of a column.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ColumnCost {
     /// The column's name.
     pub name: String,
-    /// Its values, nulls among them.
+    /// Its number of values, including null.
     pub size: usize,
-    /// Cells of all pairs that it is part of.
+    /// Cells of all pairs that contain it.
     pub pair_cells: u64,
-    /// The same as a share of all pairs' cells, from 0 to 1.
+    /// `pair_cells` as a share of all pairs' cells, from 0 to 1.
     pub share: f64,
 }
 
-/// What a pair of columns costs.
+/// The cost of a pair of columns.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PairCost {
     /// Names of the two columns.
@@ -51,20 +51,21 @@ pub struct PairCost {
     pub cells: u64,
 }
 
-/// A column given fewer values.
+/// A suggestion to give a column fewer values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Coarsening {
     /// Index of the column.
     pub attribute: usize,
     /// Its name.
     pub column: String,
-    /// Its values now.
+    /// Its current number of values.
     pub from: usize,
-    /// Values to give it.
+    /// Suggested number of values.
     pub to: usize,
 }
 
-/// Cells of all pairs' marginals together, and of the table of each digit with what it hangs on.
+/// Returns the number of cells of all pairs' marginals together, including the marginal of each
+/// digit with its coarse attribute.
 pub fn pair_cells(domain: &Domain) -> u64 {
     // ((sum n)^2 - sum n^2) / 2, added up without the squares: sums stay below 2^64 for any
     // schema (at most 100,000 one-hot columns), and saturate for a wider domain.
@@ -82,8 +83,8 @@ pub fn pair_cells(domain: &Domain) -> u64 {
     digits.fold(cells, |cells, digit| cells.saturating_add(digit as u64))
 }
 
-/// What `schema` costs. Suggestions bring all pairs' cells down to `limit`; without a limit,
-/// columns of more than 64 values down to 32.
+/// Computes the cost of `schema`. With a limit, suggestions reduce the cells of all pairs to at
+/// most `limit`. Without a limit, they reduce columns of more than 64 values to 32.
 pub fn check_schema(schema: &Schema, limit: Option<u64>) -> SchemaCost {
     let domain = schema.domain();
     let total = pair_cells(domain);
@@ -146,8 +147,8 @@ fn largest_pair(schema: &Schema) -> Option<PairCost> {
     })
 }
 
-/// The domain after the widest column is given fewer values again and again: halving it takes
-/// the most cells away.
+/// Returns the domain after giving the widest column fewer values, repeatedly: halving it removes
+/// the most cells.
 fn coarsen(domain: &Domain, limit: Option<u64>) -> Domain {
     let mut sizes = domain.sizes().to_vec();
     loop {

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A fine attribute that hangs on a coarse one: given the coarse value, it depends on nothing
-/// else, and it has only so many values beside each.
+/// A fine attribute that depends on a coarse one. Given the coarse value, it is independent of
+/// everything else, and each coarse value allows only some of its values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Digit {
     coarse: usize,
@@ -12,7 +12,7 @@ pub struct Digit {
 }
 
 impl Digit {
-    /// The attribute `fine`, which has `parts[v]` values beside value v of `coarse`.
+    /// Makes `fine` a digit of `coarse`, with `parts[v]` values under value v of `coarse`.
     pub fn new(coarse: usize, fine: usize, parts: Vec<u32>) -> Self {
         Self {
             coarse,
@@ -21,17 +21,18 @@ impl Digit {
         }
     }
 
-    /// The attribute that it hangs on.
+    /// The coarse attribute.
     pub fn coarse(&self) -> usize {
         self.coarse
     }
 
-    /// The attribute that hangs.
+    /// The fine attribute.
     pub fn fine(&self) -> usize {
         self.fine
     }
 
-    /// How many values the fine attribute has beside each of the coarse one's, the first ones.
+    /// Number of fine values under each coarse value. These are the first values of the fine
+    /// attribute.
     pub fn parts(&self) -> &[u32] {
         &self.parts
     }
@@ -42,7 +43,7 @@ impl Digit {
     }
 }
 
-/// The number of values of each attribute, by attribute index, and which of them are digits of
+/// The number of values of each attribute, by attribute index, and which attributes are digits of
 /// others.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Domain {
@@ -52,17 +53,17 @@ pub struct Domain {
 }
 
 impl Domain {
-    /// A domain from attribute sizes (each at least 1), none of them a digit.
+    /// Builds a domain from attribute sizes (each at least 1), without digits.
     pub fn new(sizes: Vec<usize>) -> Self {
         Self::with_digits(sizes, Vec::new())
     }
 
-    /// A domain from attribute sizes (each at least 1), some of which are digits of others.
+    /// Builds a domain from attribute sizes (each at least 1), some of which are digits of others.
     pub fn with_digits(sizes: Vec<usize>, digits: Vec<Digit>) -> Self {
         Self { sizes, digits }
     }
 
-    /// The fine attributes and what each hangs on.
+    /// The digits: fine attributes, each with its coarse attribute.
     pub fn digits(&self) -> &[Digit] {
         &self.digits
     }
@@ -72,8 +73,9 @@ impl Domain {
         self.digits.iter().any(|digit| digit.fine == attribute)
     }
 
-    /// The first digit that is not one of this domain's attributes beside another of them, or
-    /// has other values than there are.
+    /// Returns the fine attribute of the first invalid digit. A digit is invalid if its attributes
+    /// do not exist or are in the wrong order, if the coarse one is itself a digit, if the fine one
+    /// belongs to several, or if the numbers of values do not fit.
     pub fn wrong_digit(&self) -> Option<usize> {
         let fits = |digit: &Digit| {
             let coarse = self.sizes.get(digit.coarse);
@@ -97,7 +99,7 @@ impl Domain {
             .map(Digit::fine)
     }
 
-    /// The attributes that are no digits, ascending: what workloads are made of.
+    /// Returns the attributes that are not digits, ascending. Workloads consist of them.
     pub fn coarse_attributes(&self) -> Vec<usize> {
         (0..self.len()).filter(|&a| !self.is_digit(a)).collect()
     }
@@ -122,7 +124,8 @@ impl Domain {
         self.sizes[attribute]
     }
 
-    /// Number of cells of the marginal over `clique`, or `None` if it does not fit `usize`.
+    /// Returns the number of cells of the marginal over `clique`, or `None` if it does not fit
+    /// `usize`.
     pub fn cells(&self, clique: &Clique) -> Option<usize> {
         clique
             .attributes()
@@ -135,12 +138,14 @@ impl Domain {
         self.sizes.iter().sum()
     }
 
-    /// All pairs of attributes that are no digits, in lexicographic order: the default workload.
+    /// Returns all pairs of attributes that are not digits, in lexicographic order: the default
+    /// workload.
     pub fn pairs(&self) -> Vec<Clique> {
         self.subsets(2).collect()
     }
 
-    /// All sets of `size` attributes that are no digits, in lexicographic order: a workload.
+    /// Returns all sets of `size` attributes that are not digits, in lexicographic order: a
+    /// workload.
     pub fn subsets(&self, size: usize) -> Subsets {
         let attributes = self.coarse_attributes();
         let next = (size <= attributes.len()).then(|| (0..size).collect());
@@ -152,7 +157,7 @@ impl Domain {
 #[derive(Clone, Debug)]
 pub struct Subsets {
     attributes: Vec<usize>,
-    /// Places in `attributes`.
+    /// Indices into `attributes`.
     next: Option<Vec<usize>>,
 }
 
@@ -162,7 +167,7 @@ impl Iterator for Subsets {
     fn next(&mut self) -> Option<Clique> {
         let current = self.next.take()?;
         let size = current.len();
-        // The last place that can still move right; all after it stand at their last.
+        // The last index that can still grow; all indices after it are at their maximum.
         let place = (0..size)
             .rev()
             .find(|&i| current[i] + size < self.attributes.len() + i);
@@ -174,7 +179,7 @@ impl Iterator for Subsets {
             }
             next
         });
-        // Places are ascending, and so are the attributes at them.
+        // Indices are ascending, and so are the attributes at them.
         Some(Clique(
             current
                 .iter()
@@ -184,7 +189,7 @@ impl Iterator for Subsets {
     }
 }
 
-/// A set of attributes, sorted and without repeats. Cells of its marginal are in row-major
+/// A set of attributes, sorted and without repeats. The cells of its marginal are in row-major
 /// order of the sorted attributes (the last attribute varies fastest).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(from = "Vec<usize>")]
@@ -197,7 +202,7 @@ impl From<Vec<usize>> for Clique {
 }
 
 impl Clique {
-    /// A clique from attribute indices in any order; repeats are dropped.
+    /// Builds a clique from attribute indices in any order, and drops repeats.
     pub fn new(attributes: impl IntoIterator<Item = usize>) -> Self {
         let mut attributes: Vec<usize> = attributes.into_iter().collect();
         attributes.sort_unstable();
@@ -225,17 +230,17 @@ impl Clique {
         self.0.binary_search(&attribute).is_ok()
     }
 
-    /// Whether every attribute of `self` belongs to `other`.
+    /// Returns whether every attribute of `self` belongs to `other`.
     pub fn is_subset(&self, other: &Self) -> bool {
         self.0.iter().all(|&a| other.contains(a))
     }
 
-    /// The attributes in either.
+    /// Returns the attributes in either clique.
     pub fn union(&self, other: &Self) -> Self {
         Self::new(self.0.iter().chain(&other.0).copied())
     }
 
-    /// The attributes in both.
+    /// Returns the attributes in both cliques.
     pub fn intersection(&self, other: &Self) -> Self {
         Self(
             self.0
@@ -252,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_are_in_no_workload() {
+    fn digits_are_excluded_from_workloads() {
         let digit = Digit::new(1, 2, vec![2, 1]);
         let domain = Domain::with_digits(vec![3, 2, 2, 4], vec![digit]);
         assert_eq!(domain.wrong_digit(), None);

@@ -17,16 +17,16 @@ pub(crate) struct CodeBook {
     chapters: Vec<Chapter>,
     /// Chapter and place of each code.
     places: HashMap<String, (u32, u32)>,
-    /// What codes outside the book may be taken for.
+    /// The code for values outside the book, if the schema declares one.
     other: Option<(u32, u32)>,
 }
 
 impl CodeBook {
-    /// A book of chapters.
+    /// Builds a book from chapters.
     ///
     /// # Errors
-    /// A code or chapter without a name or with a repeated one, too many of either, an `other`
-    /// that is no code.
+    /// A chapter or code with an invalid or repeated name, no chapters or codes or too many of
+    /// them, an `other` that is not a code.
     pub(crate) fn new(chapters: Vec<Chapter>, other: Option<&str>) -> Result<Self, ColumnProblem> {
         if !(1..=MAX_CATEGORIES).contains(&chapters.len()) {
             return Err(ColumnProblem::Codes(chapters.len()));
@@ -55,10 +55,10 @@ impl CodeBook {
         })
     }
 
-    /// A book whose chapters are the first `prefix` characters of their codes.
+    /// Builds a book whose chapters are the first `prefix` characters of its codes.
     ///
     /// # Errors
-    /// As [`CodeBook::new`].
+    /// The same as [`CodeBook::new`].
     pub(crate) fn with_prefix(
         codes: &[String],
         prefix: usize,
@@ -90,8 +90,8 @@ impl CodeBook {
         self.other
     }
 
-    /// The code at a place; one past a chapter's last, which a model may give a little mass,
-    /// stands for another of its codes.
+    /// Returns the code at a place. A model may give a little mass to places past a chapter's last
+    /// code. Such a place stands for another code of the chapter.
     pub(crate) fn code(&self, chapter: u32, place: u32) -> Option<&str> {
         let codes = &self.chapters.get(chapter as usize)?.codes;
         codes

@@ -1,4 +1,4 @@
-//! Attributes: what one column of codes stands for.
+//! Attributes: the meaning of one column of codes.
 
 use rand::Rng;
 
@@ -11,23 +11,23 @@ pub enum Kind {
     Categorical {
         /// The categories, in the order of their codes.
         categories: Vec<String>,
-        /// The code that values outside the list may be given, where the holder asks for it.
+        /// The code for values outside the list, used if the holder asks for it.
         other: Option<u32>,
     },
-    /// A number in one of a few bins; code b stands for bin b.
+    /// A number in one of several bins; code b stands for bin b.
     Numeric(Binning),
-    /// A part of a value (its bin, its digit, its hour): code c stands for `labels[c]`, and what
-    /// the value is, [`crate::Schema::values`] works out from all parts together.
+    /// A part of a value (its bin, its digit, its hour). Code c stands for `labels[c]`.
+    /// [`crate::Schema::values`] combines all parts into the value.
     Part {
-        /// What the codes stand for, for people.
+        /// Meaning of each code, for people.
         labels: Vec<String>,
-        /// Whether the codes are in an order that says something, as bins are.
+        /// Whether the order of the codes is meaningful, as it is for bins.
         ordered: bool,
     },
 }
 
 impl Kind {
-    /// Number of values, nulls left out.
+    /// Number of values, without null.
     fn len(&self) -> usize {
         match self {
             Self::Categorical { categories, .. } => categories.len(),
@@ -37,8 +37,8 @@ impl Kind {
     }
 }
 
-/// One attribute of a [`crate::Schema`]: a column of codes, of which the table's own columns have
-/// one each, or several (see [`crate::Field`]).
+/// One attribute of a [`crate::Schema`]: a column of codes. A column of the table becomes one
+/// attribute, several, or none (see [`crate::Field`]).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Column {
     pub(crate) name: String,
@@ -52,7 +52,7 @@ impl Column {
         &self.name
     }
 
-    /// What the column holds.
+    /// What the column's codes stand for.
     pub fn kind(&self) -> &Kind {
         &self.kind
     }
@@ -62,12 +62,12 @@ impl Column {
         self.nullable
     }
 
-    /// Number of codes: categories or bins, and one more for nulls in a nullable column.
+    /// Number of codes: one for each category or bin, and one for null in a nullable column.
     pub fn size(&self) -> usize {
         self.kind.len() + usize::from(self.nullable)
     }
 
-    /// The code of a missing value, the last one, in a nullable column.
+    /// The code of a missing value: the last code of a nullable column.
     pub fn null_code(&self) -> Option<u32> {
         // At most MAX_CATEGORIES or MAX_BINS.
         self.nullable.then(|| self.kind.len() as u32)
@@ -82,8 +82,8 @@ impl Column {
         }
     }
 
-    /// The value `code` stands for, a number drawn from its bin (see [`Binning::sample`]), or a
-    /// part's label; `None` if there is no such code.
+    /// Decodes `code` to a category, a number drawn from its bin (see [`Binning::sample`]), or a
+    /// part's label. Returns `None` if the column has no such code.
     pub fn decode(&self, code: u32, rng: &mut (impl Rng + ?Sized)) -> Option<Value<'_>> {
         if self.null_code() == Some(code) {
             return Some(Value::Null);
@@ -100,8 +100,8 @@ impl Column {
         }
     }
 
-    /// What `code` stands for, in words for a person: a category, the limits of a bin (its
-    /// integers, in a column of integers), `(missing)`, or `(none)` if there is no such code.
+    /// Describes `code` for people: a category, the limits of a bin (its integers, in a column of
+    /// integers), `(missing)`, or `(none)` if the column has no such code.
     pub fn label(&self, code: u32) -> String {
         if self.null_code() == Some(code) {
             return "(missing)".to_owned();
@@ -121,7 +121,8 @@ impl Column {
             },
             Kind::Numeric(binning) => {
                 let (low, high) = binning.edges(code);
-                // Three digits past the width's first: exact for any limits a person would write.
+                // Three digits past the width's first: exact for any limits that a person would
+                // write.
                 let decimals = binning.decimals() as usize + 1;
                 format!("{} to {}", short(low, decimals), short(high, decimals))
             }
@@ -129,7 +130,7 @@ impl Column {
     }
 }
 
-/// `value` with at most `decimals` decimals and no zeros at the end of them.
+/// Formats `value` with at most `decimals` decimals and without zeros at their end.
 fn short(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$}");
     let text = text.trim_end_matches('0').trim_end_matches('.');

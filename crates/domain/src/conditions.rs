@@ -2,13 +2,13 @@
 
 use crate::{Field, Kind, Schema};
 
-/// Values named in an error, so that a slip can be mended.
+/// Number of values that an error lists, so that the user can correct a typing error.
 const VALUES_NAMED: u32 = 12;
 
-/// Why conditions cannot be met.
+/// Why conditions are rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConditionError {
-    /// A quote without its end.
+    /// A quote that is not closed.
     #[error("where: a quote is not closed")]
     Quote,
     /// Not `column=value`.
@@ -22,9 +22,9 @@ pub enum ConditionError {
     Value {
         /// The column.
         column: String,
-        /// The value asked for.
+        /// The requested value.
         value: String,
-        /// Values that it has.
+        /// Values that the column has.
         known: String,
     },
     /// Two values of one column.
@@ -32,9 +32,9 @@ pub enum ConditionError {
     Twice(String),
 }
 
-/// Reads conditions: attribute and code, in the order written. Conditions are separated by
-/// commas; one that has a comma itself is put in double quotes, with quotes in it doubled. A
-/// number stands for the bin it falls into, or its digit; nothing after the `=` stands for a missing value.
+/// Parses conditions into attributes and codes, in the order written. Commas separate conditions. A condition that
+/// contains a comma is put in double quotes, with quotes in it doubled. A number stands for the bin that it falls into,
+/// or for its digit. Nothing after the `=` stands for a missing value.
 ///
 /// # Errors
 /// See [`ConditionError`].
@@ -54,7 +54,7 @@ pub fn parse_conditions(text: &str, schema: &Schema) -> Result<Vec<(usize, u32)>
     Ok(conditions)
 }
 
-/// The fields of one line of comma-separated values (RFC 4180); none if it is empty.
+/// Splits one line of comma-separated values (RFC 4180) into fields. An empty line has none.
 fn fields(text: &str) -> Result<Vec<String>, ConditionError> {
     let mut fields = Vec::new();
     if text.is_empty() {
@@ -81,7 +81,7 @@ fn fields(text: &str) -> Result<Vec<String>, ConditionError> {
     Ok(fields)
 }
 
-/// The field and the value of a condition; both may have `=` in them.
+/// Splits a condition into field and value. Both may contain `=`.
 fn split<'a, 's>(
     text: &'a str,
     schema: &'s Schema,
@@ -99,7 +99,7 @@ fn split<'a, 's>(
     })
 }
 
-/// What a column has instead of a value that it has not.
+/// Builds the error for a value that a column does not have, with the values that it has.
 fn unknown(schema: &Schema, field: &Field, value: &str) -> ConditionError {
     let column = schema.columns().get(field.attributes().start);
     let known = column.map_or_else(String::new, |column| {
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_name_categories_numbers_bins_and_nothing() {
+    fn conditions_accept_categories_numbers_bins_and_missing_values() {
         let read = |text: &str| parse_conditions(text, &schema()).unwrap();
         assert_eq!(read(""), []);
         assert_eq!(read("race=Asian"), [(0, 0)]);
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_its_group_and_its_digit() {
+    fn condition_on_a_value_sets_its_group_and_digit() {
         let json = br#"{"name":"t","columns":[
             {"name":"age","kind":"number","integer":true,"min":0,"max":99,"bins":10,"digits":10},
             {"name":"day","kind":"date","format":"%d.%m.%Y","min":"2024-01-01","max":"2024-12-31",
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn slips_are_named() {
+    fn invalid_conditions_are_rejected_with_the_cause() {
         let refused = |text: &str| parse_conditions(text, &schema()).unwrap_err();
         assert_eq!(refused("\"race=Asian"), ConditionError::Quote);
         assert_eq!(refused("race"), ConditionError::Form("race".into()));

@@ -1,8 +1,8 @@
-//! What holds between the columns of every record, by public knowledge: part of the schema.
+//! Constraints between the columns of every record, from public knowledge. They are part of the schema.
 //!
-//! A table that breaks one is refused where it is read, and none is broken by a record that is drawn. Codes that
-//! leave no way to hold all of them are drawn anew ([`crate::Schema::allows`]), and values are drawn
-//! from what the codes leave open until they hold, or put where they do ([`hold()`]).
+//! Readers reject a table that breaks a constraint, and drawn records satisfy all of them. The sampler draws codes
+//! again if no values for them satisfy the constraints ([`crate::Schema::allows`]). Within the codes, values are drawn
+//! until they satisfy the constraints, or are set to values that do ([`hold()`]).
 
 mod hold;
 mod rules;
@@ -16,25 +16,26 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub(crate) use self::hold::hold;
 pub(crate) use self::rules::{Numbers, Rule, RuleSet, resolve};
 
-/// Something that holds in every record. A column is named as in the table; one without a value in a
-/// record constrains nothing there, but for [`Constraint::MissingTogether`].
+/// A relation that holds in every record. Columns have their names in the table. A column without a value in a record
+/// is not constrained there, except by [`Constraint::MissingTogether`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Constraint {
-    /// The first column's number is at most the second's: columns of kind `number` with as many decimals.
+    /// The first column's number is at most the second's. Both columns have kind `number` and the same number of
+    /// decimals.
     AtMost([String; 2]),
     /// The columns have values in the same records.
     MissingTogether([String; 2]),
     /// No record has all of these values.
     #[serde(deserialize_with = "each_once")]
     Never(BTreeMap<String, String>),
-    /// One column's number is the sum of the others': columns of kind `number` with as many decimals, each
-    /// in no other sum and in no `at_most`.
+    /// One column's number is the sum of the others'. All columns have kind `number` and the same number of decimals,
+    /// and belong to no other sum and to no `at_most`.
     Sum(Sum),
 }
 
-/// Reads values by column, and refuses a column that is named twice: a map alone would keep the last one's
-/// value, and the constraint would be another one than was written.
+/// Reads values by column, and rejects a column that is named twice. A plain map would keep the last value, and the
+/// constraint would differ from the written one.
 fn each_once<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
     struct EachOnce;
 
@@ -61,18 +62,18 @@ fn each_once<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Stri
     from.deserialize_map(EachOnce)
 }
 
-/// What [`Constraint::Sum`] is of.
+/// The columns of a [`Constraint::Sum`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sum {
-    /// The column that is the sum.
+    /// The column that holds the sum.
     pub total: String,
-    /// What it is the sum of: two columns or more.
+    /// The columns that are added: two or more.
     pub parts: Vec<String>,
 }
 
 impl Constraint {
-    /// The columns that it is about.
+    /// Returns the columns that the constraint is about.
     pub fn columns(&self) -> Vec<&str> {
         match self {
             Self::AtMost(two) | Self::MissingTogether(two) => two.iter().map(|c| &**c).collect(),

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-/// A number of things, as people write it: "1 field", "3 fields", "3 parties", "3 mixes".
+/// Formats a number of things for a message: "1 field", "3 fields", "3 parties", "3 mixes".
 pub fn counted<N: Copy + Display + PartialEq + From<u8>>(number: N, thing: &str) -> String {
     if number == N::from(1) {
         return format!("{number} {thing}");
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_are_counted_as_people_write_them() {
+    fn counted_uses_english_plurals() {
         for (number, thing, expected) in [
             (1, "party", "1 party"),
             (2, "party", "2 parties"),

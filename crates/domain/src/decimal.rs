@@ -1,24 +1,24 @@
-//! Numbers as whole steps of a decimal place, read and written as people write them.
+//! Numbers as multiples of a decimal place, read and written in their column's style.
 
 use std::fmt::{self, Display, Formatter};
 
 use crate::{MAX_MAGNITUDE, ordered::OrderedProblem};
 
-/// A number may have so many decimals.
+/// Maximum number of decimals of a number.
 pub const MAX_DECIMALS: u32 = 9;
 
 /// How a column's numbers are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DecimalStyle {
-    /// Decimals of a step, at most [`MAX_DECIMALS`].
+    /// Number of decimals of a step, at most [`MAX_DECIMALS`].
     pub(crate) decimals: u32,
-    /// Whether zeros at the end of the decimals are written.
+    /// Whether trailing zeros are written.
     pub(crate) trailing_zeros: bool,
-    /// Whether a comma stands before the decimals.
+    /// Whether the decimal mark is a comma.
     pub(crate) comma: bool,
 }
 
-/// A number of a column, written as the column's numbers are.
+/// A number of a column, displayed in the column's style.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decimal {
     step: i64,
@@ -26,14 +26,14 @@ pub struct Decimal {
 }
 
 impl Decimal {
-    /// Steps of the column's last decimal place.
+    /// The number as a count of the column's last decimal place.
     pub(crate) fn step(&self) -> i64 {
         self.step
     }
 
     /// The number itself.
     pub fn value(&self) -> f64 {
-        // Steps are below 2^53 and the power is exact: one rounding.
+        // Steps are below 2^53 and the power is exact, so the result is rounded once.
         self.step as f64 / self.style.scale()
     }
 }
@@ -44,28 +44,28 @@ impl DecimalStyle {
         10u64.pow(self.decimals.min(MAX_DECIMALS)) as f64
     }
 
-    /// The number written in `text`.
+    /// Parses the number in `text`.
     pub(crate) fn parse(self, text: &str) -> Option<f64> {
         if !self.comma {
             return parse_number(text);
         }
-        // A point would be one between thousands, or a number of another column.
+        // A point would separate thousands, or belong to a number in another style.
         if text.contains('.') {
             return None;
         }
         parse_number(&text.replacen(',', ".", 1))
     }
 
-    /// The step nearest to `value`; `None` past what steps can count.
+    /// Returns the step nearest to `value`, or `None` if it exceeds [`MAX_MAGNITUDE`].
     pub(crate) fn step(self, value: f64) -> Option<i64> {
         let step = (value * self.scale()).round();
         (step.abs() <= MAX_MAGNITUDE).then_some(step as i64)
     }
 
-    /// The step that is `value`.
+    /// Returns the step that equals `value`.
     ///
     /// # Errors
-    /// [`OrderedProblem::Step`] where there is none.
+    /// [`OrderedProblem::Step`] if no step does.
     pub(crate) fn exact_step(self, value: f64) -> Result<i64, OrderedProblem> {
         let step = self.step(value).ok_or(OrderedProblem::Step(value))?;
         let distance = (step as f64 / self.scale() - value).abs();
@@ -75,7 +75,7 @@ impl DecimalStyle {
         Ok(step)
     }
 
-    /// The number of a step.
+    /// Returns the number of a step.
     pub(crate) fn number(self, step: i64) -> Decimal {
         Decimal { step, style: self }
     }
@@ -102,7 +102,8 @@ impl Display for Decimal {
     }
 }
 
-/// A finite number, spaces around it allowed; not the words that Rust also takes for numbers.
+/// Parses a finite number, with optional spaces around it. Rejects the words that Rust also parses
+/// as numbers, such as `inf`.
 pub(crate) fn parse_number(text: &str) -> Option<f64> {
     text.trim()
         .parse::<f64>()
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_written_as_their_columns_are() {
+    fn numbers_follow_the_style_of_their_column() {
         let show = |step, style: DecimalStyle| style.number(step).to_string();
         assert_eq!(show(-1250, style(2, false, false)), "-12.5");
         assert_eq!(show(-1250, style(2, true, true)), "-12,50");
@@ -144,7 +145,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_step_returns_from_its_text(step in -1_000_000_000_000i64..1_000_000_000_000,
+        fn step_round_trips_through_text(step in -1_000_000_000_000i64..1_000_000_000_000,
                                         decimals in 0u32..=9, zeros: bool, comma: bool) {
             let style = style(decimals, zeros, comma);
             let text = style.number(step).to_string();

@@ -1,4 +1,4 @@
-//! How a table's file is written: its delimiter and its encoding, found in its first bytes.
+//! Detection of a file's delimiter and encoding from its first bytes.
 
 use std::{
     collections::VecDeque,
@@ -6,13 +6,13 @@ use std::{
     io::{self, Read},
 };
 
-/// The dialect is found in so many bytes at the beginning of a file.
+/// Number of bytes at the beginning of a file that detection inspects.
 pub const MAX_SNIFFED: usize = 1 << 16;
 
-/// Delimiters that are tried, the likelier first.
+/// Delimiters to try, the likelier first.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
-/// Lines that are looked at.
+/// Maximum number of lines to inspect.
 const MAX_LINES: usize = 64;
 
 /// How text is encoded.
@@ -21,11 +21,11 @@ pub enum Encoding {
     /// UTF-8, with or without a byte order mark.
     #[default]
     Utf8,
-    /// UTF-16, the lower byte first.
+    /// UTF-16, little-endian.
     Utf16Le,
-    /// UTF-16, the higher byte first.
+    /// UTF-16, big-endian.
     Utf16Be,
-    /// Windows-1252, as older programs in western Europe write; every byte is a character.
+    /// Windows-1252, which older programs in western Europe write. Every byte is a character.
     Windows1252,
 }
 
@@ -50,14 +50,14 @@ pub struct Dialect {
 }
 
 impl Dialect {
-    /// The dialect of a file that begins with `head`, at most [`MAX_SNIFFED`] bytes of it. Bytes
-    /// that are neither UTF-8 nor begin with a byte order mark are taken for Windows-1252; a file
-    /// of one column for one with commas.
+    /// Detects the dialect of a file from its beginning `head`, of which at most [`MAX_SNIFFED`]
+    /// bytes count. Bytes that are not UTF-8 and do not begin with a byte order mark are taken for
+    /// Windows-1252. A file of one column gets commas.
     pub fn detect(head: &[u8]) -> Self {
         let head = &head[..head.len().min(MAX_SNIFFED)];
         let encoding = encoding(head);
         let mut text = Vec::new();
-        // Reading from memory does not fail; a character cut off at the end is no harm.
+        // Reading from memory does not fail, and a character cut off at the end does no harm.
         let _ = Transcoder::new(head, encoding).read_to_end(&mut text);
         Self {
             delimiter: delimiter(&text, head.len() < MAX_SNIFFED),
@@ -72,7 +72,7 @@ fn encoding(head: &[u8]) -> Encoding {
         [0xfe, 0xff, ..] => Encoding::Utf16Be,
         _ => match std::str::from_utf8(head) {
             Ok(_) => Encoding::Utf8,
-            // A character cut off by the end of what is looked at.
+            // The inspected bytes end in the middle of a character.
             Err(error) if error.error_len().is_none() && head.len() == MAX_SNIFFED => {
                 Encoding::Utf8
             }
@@ -81,7 +81,7 @@ fn encoding(head: &[u8]) -> Encoding {
     }
 }
 
-/// The delimiter that as many lines as possible have as often as the first has.
+/// Returns the delimiter that the most lines contain as often as the first line does.
 fn delimiter(text: &[u8], whole: bool) -> u8 {
     let lines = lines(text, whole);
     let score = |delimiter: u8| {
@@ -107,7 +107,7 @@ fn delimiter(text: &[u8], whole: bool) -> u8 {
     best.0
 }
 
-/// The first records, without the last if it may be cut off.
+/// Returns the first records, without the last one if it may be incomplete.
 fn lines(text: &[u8], whole: bool) -> Vec<&[u8]> {
     let (mut lines, mut start, mut quoted) = (Vec::new(), 0, false);
     for (at, &byte) in text.iter().enumerate() {
@@ -126,19 +126,19 @@ fn lines(text: &[u8], whole: bool) -> Vec<&[u8]> {
     lines
 }
 
-/// Text of any encoding as UTF-8.
+/// A reader that converts text in any [`Encoding`] to UTF-8.
 pub struct Transcoder<R> {
     input: R,
     encoding: Encoding,
-    /// Bytes that were read and are not yet a character.
+    /// Bytes that do not yet form a character.
     rest: Vec<u8>,
-    /// UTF-8 that was not yet asked for.
+    /// UTF-8 that has not been read yet.
     ready: VecDeque<u8>,
     begun: bool,
 }
 
 impl<R: Read> Transcoder<R> {
-    /// `input`, which is encoded so, from its beginning.
+    /// Converts `input` from `encoding`, starting at its beginning.
     pub fn new(input: R, encoding: Encoding) -> Self {
         Self {
             input,
@@ -149,7 +149,7 @@ impl<R: Read> Transcoder<R> {
         }
     }
 
-    /// Makes more characters ready; `false` at the end.
+    /// Makes more characters ready. Returns `false` at the end.
     fn fill(&mut self) -> io::Result<bool> {
         let mut buffer = [0; 8192];
         let read = self.input.read(&mut buffer)?;
@@ -166,7 +166,7 @@ impl<R: Read> Transcoder<R> {
                 if big { unit.swap_bytes() } else { unit }
             })
             .collect();
-        // The first half of a pair waits for the second.
+        // The first half of a surrogate pair waits for the second.
         if read > 0
             && units
                 .last()
@@ -204,7 +204,7 @@ impl<R: Read> Read for Transcoder<R> {
     }
 }
 
-/// The character of a byte of Windows-1252, by the WHATWG's table.
+/// Returns the character of a Windows-1252 byte, by the WHATWG's table.
 fn windows_1252(byte: u8) -> char {
     const FROM_80: [char; 32] = [
         '\u{20ac}', '\u{81}', '\u{201a}', '\u{192}', '\u{201e}', '\u{2026}', '\u{2020}',
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn delimiters_are_those_that_every_line_has_as_often() {
+    fn delimiter_with_equal_count_in_every_line_is_detected() {
         let detect = |text: &str| Dialect::detect(text.as_bytes()).delimiter;
         assert_eq!(detect("a,b\n1,2\n"), b',');
         assert_eq!(detect("a;b\n1,5;2,5\n"), b';');
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn encodings_are_read_as_the_text_that_they_are() {
+    fn text_is_decoded_from_every_encoding() {
         let words = "a;b\nK\u{f6}ln;\u{20ac} 5\n";
         let wide = |swap: bool| -> Vec<u8> {
             let units = "\u{feff}".encode_utf16().chain(words.encode_utf16());
@@ -270,7 +270,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_text(bytes: Vec<u8>, first in 0usize..3) {
+        fn arbitrary_bytes_are_decoded(bytes: Vec<u8>, first in 0usize..3) {
             let mark: &[u8] = [&[][..], &[0xff, 0xfe], &[0xfe, 0xff]][first];
             let bytes = [mark, &bytes].concat();
             prop_assert!(!text(&bytes).is_empty() || bytes.len() <= 2);

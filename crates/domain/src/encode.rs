@@ -1,4 +1,4 @@
-//! From a field of a record to the codes of its attributes.
+//! Encodes a field of a record as the codes of its attributes.
 
 use std::collections::HashMap;
 
@@ -17,17 +17,17 @@ use crate::{
     raw::RawKeeper,
 };
 
-/// What is remembered of a record's fields so far, by field.
+/// Values of the current record, by field, that later fields and constraints need.
 #[derive(Debug, Default)]
 pub(crate) struct Moments {
-    /// Moments, which other fields may be relative to.
+    /// Moments, which later fields may be relative to.
     at: HashMap<usize, i64>,
-    /// Numbers, where constraints may be about them.
+    /// Numbers, if the schema has constraints.
     numbers: Option<Numbers>,
 }
 
 impl Moments {
-    /// What records of a schema need remembered.
+    /// Creates the store for records of a schema.
     pub(crate) fn of(schema: &Schema) -> Self {
         Self {
             at: HashMap::new(),
@@ -35,7 +35,7 @@ impl Moments {
         }
     }
 
-    /// Begins another record.
+    /// Starts another record.
     pub(crate) fn clear(&mut self) {
         self.at.clear();
         if let Some(numbers) = &mut self.numbers {
@@ -43,36 +43,36 @@ impl Moments {
         }
     }
 
-    /// The record's numbers, where constraints may be about them.
+    /// The record's numbers, if the schema has constraints.
     pub(crate) fn numbers(&self) -> Option<&Numbers> {
         self.numbers.as_ref()
     }
 }
 
-/// What turns the texts of one field into codes.
+/// Encodes the texts of one field.
 pub(crate) struct Encoder<'a> {
     field: &'a Field,
     /// Index of the field in the schema.
     index: usize,
     /// The field's columns of codes.
     columns: &'a [Column],
-    /// Where the field stands in the file.
+    /// Index of the field in the file.
     pub(crate) place: usize,
     options: &'a ReadOptions,
-    /// Of categories; empty for other kinds.
+    /// Codes of categories; empty for other kinds.
     codes: Codes<'a>,
     kept: Option<RawKeeper>,
 }
 
-/// Codes of categories by their bytes. Most tables have few of them, and short ones, that are found sooner by
-/// comparing words than by a hash.
+/// Codes of categories by their bytes. Most columns have few and short categories, and comparing words finds those
+/// faster than a hash.
 struct Codes<'a> {
     short: Vec<u64>,
     all: HashMap<&'a [u8], u32>,
 }
 
 impl<'a> Codes<'a> {
-    /// Categories are compared up to this number.
+    /// Up to this number, categories are compared one by one.
     const FEW: usize = 32;
 
     fn of(categories: &'a [String]) -> Self {
@@ -100,17 +100,17 @@ impl<'a> Codes<'a> {
     }
 }
 
-/// At most seven bytes as a word, which has their number too.
+/// Packs at most seven bytes into a word, together with their number.
 fn word(bytes: &[u8]) -> Option<u64> {
     let append = |word: u64, &byte: &u8| word << 8 | u64::from(byte);
     (bytes.len() < 8).then(|| bytes.iter().fold(bytes.len() as u64, append))
 }
 
-/// What a text was read as: its codes, each a coarse and a fine one, and its number if it has one. Every
-/// cell of a table is read so: nothing here is on the heap.
+/// The reading of a text: its codes, as a coarse and a fine one, and its number if it has one. Every cell of a table is
+/// read this way, so nothing here is on the heap.
 struct Read {
     place: (u32, u32),
-    /// Of a time of day, beside the day.
+    /// Codes of the time of day, next to those of the day.
     clock: Option<(u32, u32)>,
     number: Option<f64>,
 }
@@ -130,7 +130,7 @@ impl Read {
 }
 
 impl<'a> Encoder<'a> {
-    /// An encoder of a field that is read; `None` for one that has no attributes.
+    /// Creates the encoder of a field. Returns `None` if the field has no attributes.
     pub(crate) fn new(
         schema: &'a Schema,
         field: &'a Field,
@@ -163,16 +163,16 @@ impl<'a> Encoder<'a> {
         })
     }
 
-    /// The values that were kept, if they were.
+    /// Returns the original values, if they were kept.
     pub(crate) fn into_values(self) -> Option<RawColumn> {
         let name = self.field.name().to_owned();
         self.kept.map(|kept| kept.finish(name))
     }
 
-    /// Adds the codes of a text to `columns`, which are those of all attributes.
+    /// Adds the codes of a text to `columns`, which hold all attributes.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// The field does not allow the text.
     pub(crate) fn encode(
         &mut self,
         bytes: &[u8],
@@ -181,7 +181,7 @@ impl<'a> Encoder<'a> {
         adjusted: &mut [Adjusted],
     ) -> Result<(), CellProblem> {
         let attributes = self.field.attributes();
-        // Adjustments of a field are kept with its first attribute, which it has.
+        // Adjustments of a field are kept with its first attribute, which always exists.
         let noted = adjusted
             .get_mut(attributes.start)
             .ok_or(CellProblem::Missing)?;
@@ -208,7 +208,7 @@ impl<'a> Encoder<'a> {
             let Some(column) = self.columns.get(part.coarse - attributes.start) else {
                 continue;
             };
-            // Without a value every coarse column has its code for that: they are nullable.
+            // Every coarse column of a nullable field has a code for a missing value.
             let missing = (column.null_code().unwrap_or(0), 0);
             let (coarse, fine) = pairs.next().unwrap_or(missing);
             for (attribute, code) in [(Some(part.coarse), coarse), (part.fine, fine)] {
@@ -220,7 +220,7 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// What a text that is no category stands for; `None` if it is missing.
+    /// Reads a text that is not a category. Returns `None` if it is missing.
     fn read(
         &self,
         text: &str,
@@ -243,7 +243,7 @@ impl<'a> Encoder<'a> {
             Meaning::Time(time) => self.time(time, text, moments, noted)?,
             Meaning::Lapse(lapse) => {
                 let Some(&base) = moments.at.get(&lapse.base) else {
-                    // What it is relative to is missing.
+                    // The moment that it is relative to is missing.
                     read_moment(&lapse.format, text)?;
                     return self.missing(noted);
                 };
@@ -302,7 +302,7 @@ impl<'a> Encoder<'a> {
         let value = style
             .parse(text)
             .ok_or_else(|| CellProblem::NotANumber(cut(text)))?;
-        // A schema that says `decimals` has numbers rounded to them, none included.
+        // A schema that sets `decimals` rounds numbers to them, even to zero decimals.
         let rounds = self
             .field
             .form
@@ -326,7 +326,7 @@ impl<'a> Encoder<'a> {
         Ok(Read::place(place, Some(value)))
     }
 
-    /// The codes of a step, or where the holder asks for it, of the nearest limit.
+    /// Returns the codes of a step, or of the nearest limit if the holder asks for that.
     fn place(&self, ordered: &Ordered, step: i64, noted: &mut Adjusted) -> Option<(u32, u32)> {
         if let Some(place) = ordered.encode(step) {
             return Some(place);
@@ -408,10 +408,9 @@ impl<'a> Encoder<'a> {
 }
 
 impl Schema {
-    /// The codes of a field's attributes that a value stands for, as a person would write it: a
-    /// value of the table, a label of the field's first column, or nothing for a missing value.
-    /// Attributes that the value leaves open are not among them. `None` for what the field does
-    /// not have.
+    /// Returns the codes of a field's attributes for a value as a person would write it: a value of the table, a label
+    /// of the field's first column, or an empty text for a missing value. Attributes that the value leaves open are not
+    /// included. Returns `None` if the field does not have the value.
     pub fn codes_of(&self, field: &Field, text: &str) -> Option<Vec<(usize, u32)>> {
         let first = field.parts.first()?.coarse;
         let column = self.columns().get(first)?;

@@ -1,29 +1,29 @@
-//! What can go wrong between a file and a coded table.
+//! Errors of reading, coding and writing tables.
 
 use std::io;
 
 use crate::{SchemaProblem, counted};
 
-/// An error of this crate. Errors about cells quote the cell: they are for the holder of the
-/// table alone, and must not be logged or sent.
+/// An error of this crate. Errors about cells quote the cell: they are for the holder of the table
+/// only, and must not be logged or sent.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A schema is refused.
+    /// A schema is rejected.
     #[error("{file}: {problem}")]
     Schema {
         /// Name of the schema's file.
         file: String,
-        /// What is wrong.
+        /// The problem with the schema.
         #[source]
         problem: SchemaProblem,
     },
-    /// The header of a table is refused.
+    /// The header of a table is rejected.
     #[error("{file}: {problem}")]
     Header {
         /// Name of the table's file.
         file: String,
-        /// What is wrong.
+        /// The problem with the header.
         #[source]
         problem: HeaderProblem,
     },
@@ -44,7 +44,7 @@ pub enum Error {
         /// Fields of the header.
         expected: usize,
     },
-    /// A cell is refused.
+    /// A cell is rejected.
     #[error("{file}: row {row} (line {line}), column {column:?}: {problem}")]
     Cell {
         /// Name of the table's file.
@@ -55,7 +55,7 @@ pub enum Error {
         line: u64,
         /// Name of the column.
         column: String,
-        /// What is wrong.
+        /// The problem with the cell.
         #[source]
         problem: CellProblem,
     },
@@ -71,31 +71,31 @@ pub enum Error {
         /// The constraint, in words.
         constraint: String,
     },
-    /// The table has a header and nothing else.
+    /// The table has a header but no records.
     #[error("{file}: the table has no records")]
     Empty {
         /// Name of the table's file.
         file: String,
     },
-    /// More records than the reader may take.
+    /// The table has more records than the reader accepts.
     #[error("{file}: the table has more than {limit} records")]
     Records {
         /// Name of the table's file.
         file: String,
-        /// The bound.
+        /// The limit.
         limit: usize,
     },
-    /// A record longer than the reader may hold.
+    /// A record is longer than the reader accepts.
     #[error("{file}: the record after row {row} is longer than {limit} bytes (a quote left open?)")]
     Length {
         /// Name of the table's file.
         file: String,
-        /// Records read before.
+        /// Number of records read before it.
         row: u64,
-        /// The bound in bytes.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// A blank line in a table of one column: a missing value or nothing, who can tell.
+    /// A blank line in a table of one column, which may be a missing value or nothing.
     #[error("{file}: a blank line before row {row} (line {line}): write a missing value as \"\"")]
     Blank {
         /// Name of the table's file.
@@ -113,20 +113,20 @@ pub enum Error {
         /// The text.
         token: String,
     },
-    /// More records than there are different identifiers.
+    /// There are more records than different identifiers.
     #[error(
-        "column {column:?}: its pattern has {capacity} identifiers for {records} records: write \
-         longer ones"
+        "column {column:?}: its pattern has {capacity} identifiers for {records} records: use a \
+         longer pattern"
     )]
     Identifiers {
         /// Name of the column.
         column: String,
-        /// Different identifiers.
+        /// Number of different identifiers.
         capacity: u64,
-        /// Records to write.
+        /// Number of records to write.
         records: u64,
     },
-    /// Columns that were named do not exist.
+    /// The table lacks columns that the caller named.
     #[error("{file}: there is no column {}", quoted(.columns))]
     NoSuchColumns {
         /// Name of the table's file.
@@ -142,7 +142,7 @@ pub enum Error {
     Io {
         /// Name of the file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -153,7 +153,7 @@ fn quoted(names: &[String]) -> String {
 }
 
 impl Error {
-    /// An error that names the columns that a table lacks, if there are any.
+    /// Returns an error that names `columns`, unless there are none.
     pub(crate) fn no_such_columns<'a>(
         file: &str,
         columns: impl Iterator<Item = &'a String>,
@@ -169,20 +169,20 @@ impl Error {
     }
 }
 
-/// Why the header of a table is refused.
+/// Why the header of a table is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HeaderProblem {
-    /// There is nothing to read.
+    /// The file is empty.
     #[error("the file is empty: it has no header")]
     Absent,
     /// A column's name is not UTF-8.
     #[error("the name of column {0} is not UTF-8")]
     NotUtf8(usize),
-    /// Two columns of the same name.
+    /// Two columns have the same name.
     #[error("column {0:?} appears twice in the header")]
     Repeated(String),
-    /// A column of the schema is not there.
+    /// A column of the schema is missing from the header.
     #[error("the schema's column {0:?} is missing from the header")]
     Missing(String),
     /// A column that the schema does not have.
@@ -193,12 +193,12 @@ pub enum HeaderProblem {
     Columns {
         /// Columns of the header.
         found: usize,
-        /// The bound.
+        /// The limit.
         limit: usize,
     },
 }
 
-/// Why a cell is refused.
+/// Why a cell is rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CellProblem {
@@ -206,13 +206,13 @@ pub enum CellProblem {
     #[error("not UTF-8")]
     NotUtf8,
     /// A value is missing in a column that is not nullable.
-    #[error("the value is missing, and the schema does not say that the column is nullable")]
+    #[error("the value is missing, but the schema does not declare the column `nullable`")]
     Missing,
     /// Not a finite number.
     #[error("{0:?} is not a number")]
     NotANumber(String),
     /// A fraction in a column of integers.
-    #[error("{0:?} is not an integer, and the schema says that the column holds integers")]
+    #[error("{0:?} is not an integer, but the schema allows only integers in this column")]
     NotAnInteger(String),
     /// A number outside the schema's limits.
     #[error("{value:?} is outside the schema's range from {min} to {max}")]
@@ -225,7 +225,7 @@ pub enum CellProblem {
         max: f64,
     },
     /// Not a date or time of the column's format.
-    #[error("{value:?} is not a date or time written as {example:?} is")]
+    #[error("{value:?} is not a date or time in the format of {example:?}")]
     NotAMoment {
         /// The cell.
         value: String,
@@ -237,35 +237,35 @@ pub enum CellProblem {
     OutOfTime {
         /// The cell.
         value: String,
-        /// From the first moment of the first day to that of the last, in words.
+        /// The allowed range, from the first day to the last, in words.
         range: String,
     },
-    /// A moment too early or too late after the one that it is relative to.
+    /// A moment that is too early or too late after the moment that it is relative to.
     #[error(
-        "{value:?} is {units} units after the column that it is relative to, and the schema has \
+        "{value:?} is {units} units after the column that it is relative to, but the schema allows \
          {min} to {max}"
     )]
     OutOfLapse {
         /// The cell.
         value: String,
-        /// Units between the two.
+        /// Number of units between the two.
         units: i64,
-        /// The fewest.
+        /// The minimum.
         min: i64,
-        /// The most.
+        /// The maximum.
         max: i64,
     },
     /// A category that the schema does not have.
     #[error("{0:?} is not one of the schema's categories")]
     UnknownCategory(String),
-    /// A category that the schema does not have, and no category to put it into.
+    /// A category that the schema does not have, in a column without an `other` category.
     #[error(
         "{0:?} is not one of the schema's categories, and the schema declares no `other` category"
     )]
     NoOther(String),
 }
 
-/// Why codes do not make a table of a schema.
+/// Why codes do not form a table of a schema.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodesProblem {
@@ -288,37 +288,37 @@ pub enum CodesProblem {
         expected: usize,
     },
     /// A code outside the column's domain.
-    #[error("row {row}, column {column:?}: code {code} of a domain of {size} values")]
+    #[error("row {row}, column {column:?}: code {code} is outside the domain of {size} values")]
     Code {
         /// Record, counted from 1.
         row: usize,
         /// The column's name.
         column: String,
-        /// The code.
+        /// The rejected code.
         code: u32,
-        /// Values of the column.
+        /// Number of values of the column.
         size: usize,
     },
     /// A table without records.
     #[error("the table has no records")]
     Empty,
     /// An attribute that the table does not have.
-    #[error("there is no attribute {attribute} in a table of {attributes}")]
+    #[error("there is no attribute {attribute} in a table of {attributes} attributes")]
     Attribute {
-        /// The index asked for.
+        /// The requested index.
         attribute: usize,
-        /// Attributes of the table.
+        /// Number of attributes of the table.
         attributes: usize,
     },
     /// A marginal whose cells cannot be counted in memory.
     #[error("a marginal over attributes {0:?} has too many cells")]
     Cells(Vec<usize>),
     /// A row that the table does not have.
-    #[error("there is no row {row} in a table of {records}")]
+    #[error("there is no row {row} in a table of {records} records")]
     Row {
-        /// The record asked for, counted from 0.
+        /// The requested record, counted from 0.
         row: usize,
-        /// Records of the table.
+        /// Number of records of the table.
         records: usize,
     },
     /// One-hot columns that do not have exactly one 1 per record and attribute.

@@ -1,4 +1,4 @@
-//! Fields: the columns of a table as people have it, and the attributes that each becomes.
+//! Fields: the columns of a table as its holder has it, and the attributes that each becomes.
 
 use std::ops::Range;
 
@@ -14,24 +14,24 @@ use crate::{
     ordered::Ordered,
 };
 
-/// A column of a table as its holder has it. Most fields are one attribute; numbers with digits
-/// are two, a coarse one and a fine one that hangs on it; a datetime has up to four; identifiers
-/// and fields that are left out have none.
+/// A column of a table as its holder has it. Most fields are one attribute. A number with digits is
+/// two: a coarse attribute and a fine one that depends on it. A datetime is up to four. Identifiers
+/// and left-out fields have none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     pub(crate) name: String,
     pub(crate) nullable: bool,
     pub(crate) meaning: Meaning,
-    /// The attributes, consecutive ones.
+    /// The attributes, which are consecutive.
     pub(crate) attributes: Range<usize>,
-    /// The same, each coarse one with its digit.
+    /// The attributes again, each coarse one with its digit.
     pub(crate) parts: Vec<FieldPart>,
-    /// As it is written in the schema; `None` for a categorical or numeric field, whose attribute
-    /// says all.
+    /// The form in the schema; `None` for a categorical or numeric field, which its attribute
+    /// describes completely.
     pub(crate) form: Option<Box<ColumnForm>>,
 }
 
-/// A coarse attribute and the one that hangs on it.
+/// A coarse attribute and the fine one that depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldPart {
     pub(crate) coarse: usize,
@@ -41,7 +41,7 @@ pub(crate) struct FieldPart {
 /// What the codes of a field's attributes mean together.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Meaning {
-    /// The one attribute says it.
+    /// The field has one attribute, with the same meaning.
     Plain,
     Number(DecimalStyle, Ordered),
     Time(Time),
@@ -51,7 +51,7 @@ pub(crate) enum Meaning {
     LeftOut,
 }
 
-/// A date or datetime: its day, and where the unit is finer than that, its time of day.
+/// A date or datetime: its day and, if the unit is finer than a day, its time of day.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Time {
     pub(crate) format: TimeFormat,
@@ -61,22 +61,22 @@ pub(crate) struct Time {
     pub(crate) clock: Option<Ordered>,
 }
 
-/// A date or datetime relative to another field: how many units later it is.
+/// A date or datetime relative to another field: the number of units after it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Lapse {
     pub(crate) format: TimeFormat,
-    /// Index of the other field, which stands before this one.
+    /// Index of the other field, which comes before this one.
     pub(crate) base: usize,
     pub(crate) unit: Unit,
-    /// Whether this field is a date: then days of the calendar are counted.
+    /// Whether this field is a date, so that calendar days are counted.
     pub(crate) whole_days: bool,
     pub(crate) units: Ordered,
 }
 
-/// What the values of a field are, for those who write tables.
+/// Type of a field's values, for code that writes tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Texts, dates and identifiers among them.
+    /// Texts, including dates and identifiers.
     Text,
     /// Whole numbers.
     Integer,
@@ -84,15 +84,15 @@ pub enum Output {
     Number,
 }
 
-/// How many codes a part of a field has beside each code of its coarse attribute.
+/// The number of fine codes under each code of the coarse attribute, and their labels.
 pub(crate) struct Digits {
     pub(crate) parts: Vec<u32>,
     pub(crate) labels: Vec<String>,
 }
 
-/// A coarse attribute and what hangs on it, as a field resolves to them.
+/// A coarse attribute and its digit, as a field resolves to them.
 pub(crate) struct Resolved {
-    /// Ends the attribute's name: "" or " (time)".
+    /// Suffix of the attribute's name: "" or " (time)".
     pub(crate) suffix: &'static str,
     pub(crate) labels: Vec<String>,
     pub(crate) ordered: bool,
@@ -110,7 +110,7 @@ impl Field {
         self.nullable
     }
 
-    /// The attributes that its values become, none for what is left out or made anew.
+    /// The attributes that the values become; empty for left-out fields and identifiers.
     pub fn attributes(&self) -> Range<usize> {
         self.attributes.clone()
     }
@@ -120,12 +120,12 @@ impl Field {
         self.meaning != Meaning::LeftOut
     }
 
-    /// Whether the field is made anew on sampling.
+    /// Whether sampling generates new values for the field.
     pub fn is_identifier(&self) -> bool {
         matches!(self.meaning, Meaning::Identifier(_))
     }
 
-    /// How many different identifiers there are, if that is a bound.
+    /// Number of different identifiers, if it limits a table.
     pub fn capacity(&self) -> Option<u64> {
         match &self.meaning {
             Meaning::Identifier(pattern) => pattern.capacity(),
@@ -133,7 +133,7 @@ impl Field {
         }
     }
 
-    /// What its values are; `columns` are the schema's.
+    /// Returns the type of the field's values. `columns` are the schema's.
     pub fn output(&self, columns: &[Column]) -> Output {
         let plain = columns.get(self.attributes.start).map(Column::kind);
         match (&self.meaning, plain) {
@@ -147,8 +147,8 @@ impl Field {
 }
 
 impl Meaning {
-    /// The attributes of a field of this meaning; empty for a plain one, whose attribute is
-    /// built by itself.
+    /// Returns the attributes of a field with this meaning. A plain field has none here: its
+    /// attribute is built separately.
     pub(crate) fn resolve(&self) -> Vec<Resolved> {
         match self {
             Self::Plain | Self::Identifier(_) | Self::LeftOut => Vec::new(),
@@ -193,7 +193,7 @@ fn resolved(suffix: &'static str, ordered: &Ordered, show: impl Fn(i64) -> Strin
     }
 }
 
-/// The fine attribute, where any coarse code has more than one part.
+/// Returns the fine attribute, if any coarse code has more than one part.
 fn digits(parts: Vec<u32>) -> Option<Digits> {
     let most = parts.iter().copied().max().filter(|&most| most > 1)?;
     Some(Digits {
@@ -202,7 +202,7 @@ fn digits(parts: Vec<u32>) -> Option<Digits> {
     })
 }
 
-/// The codes of a field's parts in a record.
+/// Iterates over the codes of a field's parts in a record.
 struct Codes<'a> {
     columns: &'a [Column],
     code: &'a dyn Fn(usize) -> u32,
@@ -210,7 +210,8 @@ struct Codes<'a> {
 }
 
 impl Codes<'_> {
-    /// A coarse code and its fine one, 0 where there is none; `None` for a missing value.
+    /// Returns the next coarse code and its fine one (0 if it has none), or `None` for a missing
+    /// value.
     fn next(&mut self) -> Option<(u32, u32)> {
         let part = self.parts.next()?;
         let coarse = (self.code)(part.coarse);
@@ -219,7 +220,7 @@ impl Codes<'_> {
         (!missing).then_some((coarse, fine))
     }
 
-    /// A step drawn from the next part's codes.
+    /// Draws a step from the next part's codes.
     fn step(&mut self, ordered: &Ordered, rng: &mut (impl Rng + ?Sized)) -> Option<i64> {
         let (group, part) = self.next()?;
         Some(ordered.sample(group, part, rng))
@@ -233,8 +234,8 @@ pub(crate) struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    /// The values of record `number` (counted from 0) whose attributes have the codes `code`, one
-    /// for each field that is written.
+    /// Decodes record `number` (counted from 0), whose attributes have the codes `code`, into one
+    /// value for each written field.
     pub(crate) fn values(
         &self,
         code: &dyn Fn(usize) -> u32,
@@ -243,7 +244,7 @@ impl<'a> Decoder<'a> {
         values: &mut Vec<Value<'a>>,
     ) {
         values.clear();
-        // Moments of fields that others may be relative to.
+        // Moments of fields that other fields may be relative to.
         let mut moments: Vec<Option<i64>> = vec![None; self.fields.len()];
         for (index, field) in self.fields.iter().enumerate() {
             let start = field.attributes.start;
@@ -285,12 +286,12 @@ impl<'a> Decoder<'a> {
 }
 
 impl Time {
-    /// A moment of the codes, a multiple of the format's grain; `None` for a missing value.
+    /// Draws a moment from the codes, a multiple of the format's grain; `None` for a missing value.
     fn moment(&self, codes: &mut Codes<'_>, rng: &mut (impl Rng + ?Sized)) -> Option<i64> {
         let day = codes.step(&self.days, rng);
         let clock = self.clock.as_ref().map(|clock| {
             let minute = codes.step(clock, rng);
-            // A day without its time, which a model may give: any time will do.
+            // A model may give a day without a time of day. Then any time will do.
             60 * minute.unwrap_or_else(|| rng.random_range(0..DAY / 60))
         });
         let grain = self.format.grain();
@@ -304,7 +305,7 @@ impl Time {
 }
 
 impl Lapse {
-    /// So many units later than `base` as the codes say.
+    /// Draws a moment that is as many units later than `base` as the codes say.
     fn moment(
         &self,
         base: Option<i64>,
@@ -317,7 +318,8 @@ impl Lapse {
         if self.whole_days {
             return Some((base.div_euclid(DAY) + units) * DAY);
         }
-        // The multiples of the grain that are `units` whole units later, and less than one more.
+        // The multiples of the grain from `units` whole units later up to, but not including, one
+        // more.
         let grain = self.format.grain();
         let first = (base + units * unit).div_euclid(grain)
             + i64::from((base + units * unit).rem_euclid(grain) > 0);
@@ -325,7 +327,7 @@ impl Lapse {
         Some(rng.random_range(first..=last.max(first)) * grain)
     }
 
-    /// How many units `moment` is later than `base`.
+    /// Returns the number of units from `base` to `moment`.
     pub(crate) fn between(&self, base: i64, moment: i64) -> i64 {
         if self.whole_days {
             moment.div_euclid(DAY) - base.div_euclid(DAY)

@@ -7,21 +7,21 @@ use serde::{
     de::{Error as _, Visitor},
 };
 
-/// What a schema cost that was drafted privately from the records, as its holder says: nobody else
-/// can know.
+/// The cost of a schema that was drafted privately from the records, as its holder states it.
+/// Nobody else can verify it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// Epsilon of the draft.
     pub epsilon: f64,
-    /// Its delta.
+    /// Delta of the draft.
     pub delta: f64,
-    /// What it spent of rho-zCDP, as a count of 2^-80. It adds up with what is released later.
+    /// The rho-zCDP cost of the draft, as a count of 2^-80. It adds to the cost of later releases.
     #[serde(with = "count")]
     pub rho: u128,
 }
 
-/// A count as decimal text: JSON's numbers are not wide enough.
+/// Serializes a count as decimal text, because JSON's numbers are not wide enough.
 mod count {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -54,7 +54,7 @@ pub(crate) enum KindForm {
 }
 
 impl KindForm {
-    /// The kind in messages, as users write it.
+    /// The kind as users write it, for messages.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Categorical => "categorical",
@@ -68,12 +68,14 @@ impl KindForm {
         }
     }
 
-    /// Whether its column of codes says all of it, so that the field keeps no form.
+    /// Returns whether the column of codes describes the column completely, so that the field keeps
+    /// no form.
     pub(crate) fn is_plain(self) -> bool {
         matches!(self, Self::Categorical | Self::Numeric)
     }
 
-    /// The fields that a column of the kind may have, beside `name`, `kind` and `nullable`.
+    /// Returns the fields that a column of the kind may have, in addition to `name`, `kind` and
+    /// `nullable`.
     pub(crate) fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Categorical => &["categories", "other"],
@@ -107,7 +109,7 @@ impl KindForm {
     }
 }
 
-/// What a datetime column counts.
+/// The unit that a date or datetime column counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Unit {
@@ -191,7 +193,7 @@ impl<'de> Deserialize<'de> for Bound {
     }
 }
 
-/// A column. All kinds' fields are here, so that a field of the wrong kind can be refused with
+/// A column. It has the fields of all kinds, so that a field of the wrong kind can be rejected with
 /// the column's name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -242,13 +244,16 @@ pub(crate) struct ColumnForm {
     pub(crate) nullable: bool,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
 fn is_false(value: &bool) -> bool {
     !value
 }
 
 impl ColumnForm {
-    /// A column with nothing said about it yet.
+    /// Creates a column without any optional field.
     pub(crate) fn empty(name: String, kind: KindForm, nullable: bool) -> Self {
         Self {
             name,
@@ -277,7 +282,7 @@ impl ColumnForm {
         }
     }
 
-    /// The first field that a column of this kind does not have.
+    /// Returns the first field that a column of this kind must not have.
     pub(crate) fn surplus(&self) -> Option<&'static str> {
         let allowed = self.kind.fields();
         let present = [

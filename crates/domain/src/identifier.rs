@@ -1,28 +1,28 @@
-//! Identifiers, which are never read into ciphertexts and are made anew on sampling.
+//! Identifiers: they are never encrypted, and sampling generates new ones.
 
 use std::fmt::{self, Display, Formatter};
 
 use rand::Rng;
 
-/// A pattern may have so many characters in it, and its values so many.
+/// Maximum number of characters of a pattern, and of its values.
 const MAX_PATTERN: usize = 64;
 
-/// Why a pattern is refused.
+/// Why a pattern is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternProblem {
-    /// Not of the form.
+    /// The pattern does not have a valid form.
     #[error(
-        "`pattern` {0:?} is not understood: it may be `sequence`, `uuid`, or characters, sets of \
-         them such as [0-9A-F] and repetitions such as {{5}}, as in P[0-9]{{5}}"
+        "`pattern` {0:?} is not valid: use `sequence`, `uuid`, or characters with sets such as \
+         [0-9A-F] and repetitions such as {{5}}, as in P[0-9]{{5}}"
     )]
     Form(String),
-    /// Longer than any identifier.
+    /// The pattern is empty or too long.
     #[error("`pattern` must have from 1 to {MAX_PATTERN} characters, and so must its values")]
     Length,
 }
 
-/// How new identifiers are made.
+/// How to generate new identifiers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pattern {
     /// 1, 2, 3 and so on.
@@ -79,7 +79,7 @@ impl Pattern {
         Ok(Self::Sets(sets))
     }
 
-    /// How many different identifiers there are; `None` for more than anyone counts.
+    /// Returns the number of different identifiers, or `None` if it does not limit a table.
     pub(crate) fn capacity(&self) -> Option<u64> {
         match self {
             Self::Sequence | Self::Uuid => None,
@@ -90,7 +90,7 @@ impl Pattern {
         }
     }
 
-    /// The identifier of record `number`, counted from 0.
+    /// Returns the identifier of record `number`, counted from 0.
     pub(crate) fn value(&self, number: u64, rng: &mut (impl Rng + ?Sized)) -> Identifier<'_> {
         let number = match self {
             Self::Uuid => rng.random(),
@@ -103,7 +103,7 @@ impl Pattern {
     }
 }
 
-/// The characters of a set: single ones and ranges.
+/// Parses the characters of a set: single characters and ranges.
 fn set_of(text: &str) -> Option<Vec<char>> {
     let letters: Vec<char> = text.chars().collect();
     let mut set = Vec::new();
@@ -172,7 +172,7 @@ mod tests {
     use std::collections::HashSet;
 
     #[test]
-    fn identifiers_are_new_and_all_different() {
+    fn identifiers_follow_their_pattern_and_are_distinct() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let mut show = |text: &str, number| {
             let pattern = Pattern::parse(text).unwrap();
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn other_patterns_are_refused() {
+    fn invalid_patterns_are_rejected() {
         for wrong in ["[", "[]", "a{", "a{x}", "]", "[9-0]", "[aa]", "{2}", "[a-]"] {
             let parsed = Pattern::parse(wrong);
             assert!(

@@ -1,8 +1,8 @@
 //! Schemas, tables, binning, one-hot columns, cliques and workloads.
 //!
-//! A [`Schema`] is public and says which values each column may take; a [`Table`] holds records
-//! as codes into it. Nothing here touches files, threads or the clock: readers and writers are
-//! the caller's, so that the crate also builds for the browser.
+//! A [`Schema`] is the public description of a table: its columns and the values that each may
+//! take. A [`Table`] holds records as codes for these values. The crate uses no files, threads or
+//! clock: callers pass in readers and writers, so that it also builds for the browser.
 
 mod build;
 mod calendar;
@@ -74,7 +74,7 @@ pub use value::Value;
 pub use version::Version;
 pub use write::{WriteOptions, write_csv};
 
-/// The examples of the README, which are tests.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,20 +1,20 @@
-//! Numbers into bins, and bins back into numbers.
+//! Bins of numbers, and sampling of numbers from bins.
 
 use rand::Rng;
 
-/// A numeric column may have so many bins.
+/// Maximum number of bins of a numeric column.
 pub const MAX_BINS: u32 = 10_000;
 
-/// A limit of a numeric column may be so large, or its negative so small.
+/// Maximum magnitude of a limit of a numeric column.
 pub const MAX_MAGNITUDE: f64 = 1e15;
 
-/// A bin must be at least so wide.
+/// Minimum width of a bin.
 const MIN_WIDTH: f64 = 1e-15;
 
-/// A bin must be at least so wide as a share of the larger limit.
+/// Minimum width of a bin, as a share of the larger limit.
 const MIN_RELATIVE_WIDTH: f64 = 1e-9;
 
-/// Why limits and bins do not make a [`Binning`].
+/// Why limits and bins do not form a [`Binning`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BinningProblem {
@@ -32,13 +32,13 @@ pub enum BinningProblem {
     /// There are no bins, or more than [`MAX_BINS`].
     #[error("`bins` must be from 1 to {MAX_BINS}, not {0}")]
     Bins(u64),
-    /// Bins so narrow that numbers of this magnitude could not be told apart.
+    /// Bins are too narrow to tell numbers of this magnitude apart.
     #[error("bins of width {0} are too narrow for limits of this magnitude: use fewer bins")]
     Narrow(f64),
-    /// An integer column whose limits are not integers.
+    /// The limits of an integer column are not integers.
     #[error("`min` and `max` of an integer column must be integers")]
     FractionalLimit,
-    /// An integer column with a bin that no integer falls into.
+    /// An integer column has a bin that contains no integer.
     #[error("an integer column with {0} integers from `min` to `max` can have at most {0} bins")]
     EmptyBin(u64),
 }
@@ -46,9 +46,9 @@ pub enum BinningProblem {
 /// Equal-width bins over a closed range of numbers.
 ///
 /// A value v falls into bin floor((v - min) / (max - min) * bins); max falls into the last bin.
-/// On the way back a bin gives a number drawn uniformly from the multiples of 10^-decimals that
-/// fall into it. `decimals` is a public function of the limits and bins alone: 0 for an integer
-/// column, otherwise the fewest that leave at least a hundred numbers in a bin.
+/// Sampling a bin draws a number uniformly from the multiples of 10^-decimals in it. `decimals`
+/// depends only on the limits and bins, which are public. It is 0 for an integer column, otherwise
+/// the fewest decimals that leave at least a hundred numbers in a bin.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Binning {
     min: f64,
@@ -59,8 +59,8 @@ pub struct Binning {
 }
 
 impl Binning {
-    /// `bins` equal bins from `min` to `max`, both included; `integer` says that the column
-    /// holds integers only.
+    /// Creates `bins` equal bins from `min` to `max`, both included. With `integer`, the column
+    /// holds only integers.
     ///
     /// # Errors
     /// See [`BinningProblem`].
@@ -91,7 +91,8 @@ impl Binning {
         Ok(binning)
     }
 
-    /// What makes [`Binning::sample`] total: every bin holds a number of the grid.
+    /// Checks that every bin contains a number of the grid, so that [`Binning::sample`] never
+    /// fails.
     fn check_bins_hold_numbers(&self) -> Result<(), BinningProblem> {
         if self.integer && (self.min.fract() != 0.0 || self.max.fract() != 0.0) {
             return Err(BinningProblem::FractionalLimit);
@@ -127,7 +128,7 @@ impl Binning {
         self.integer
     }
 
-    /// Decimals of the numbers that [`Binning::sample`] gives.
+    /// Decimals of the numbers that [`Binning::sample`] returns.
     pub fn decimals(&self) -> u32 {
         self.decimals
     }
@@ -137,7 +138,7 @@ impl Binning {
         (self.max - self.min) / f64::from(self.bins)
     }
 
-    /// The bin of `value`, or `None` if it is outside the limits or not a number.
+    /// Returns the bin of `value`, or `None` if it is outside the limits or not a number.
     pub fn bin(&self, value: f64) -> Option<u32> {
         (value >= self.min && value <= self.max).then(|| {
             let bin = (value - self.min) / (self.max - self.min) * f64::from(self.bins);
@@ -145,12 +146,14 @@ impl Binning {
         })
     }
 
-    /// `value` moved to the nearest limit if it is outside; `None` if it is not a number.
+    /// Returns `value`, moved to the nearest limit if it is outside, or `None` if it is not a
+    /// number.
     pub fn clamp(&self, value: f64) -> Option<f64> {
         (!value.is_nan()).then(|| value.clamp(self.min, self.max))
     }
 
-    /// The limits of bin `bin`: the lower one included, the upper one only in the last bin.
+    /// Returns the limits of bin `bin`. The lower one is included, the upper one only in the last
+    /// bin.
     pub fn edges(&self, bin: u32) -> (f64, f64) {
         let edge = |index: u32| {
             if index >= self.bins {
@@ -162,23 +165,23 @@ impl Binning {
         (edge(bin), edge(bin.saturating_add(1)))
     }
 
-    /// The smallest and the largest number with [`Binning::decimals`] decimals in bin `bin`: of an
-    /// integer column, its integers. A bin past the last counts as the last.
+    /// Returns the smallest and the largest number with [`Binning::decimals`] decimals in bin
+    /// `bin`. For an integer column, these are integers. A bin past the last counts as the last.
     pub fn numbers(&self, bin: u32) -> (f64, f64) {
         let bin = bin.min(self.bins - 1);
         let (first, last) = (self.first_step(bin), self.last_step(bin));
         (self.value(first), self.value(last))
     }
 
-    /// A number drawn uniformly from those with [`Binning::decimals`] decimals in bin `bin`;
-    /// [`Binning::bin`] gives it back its bin. A bin past the last counts as the last.
+    /// Draws a number uniformly from those with [`Binning::decimals`] decimals in bin `bin`.
+    /// [`Binning::bin`] returns the same bin for it. A bin past the last counts as the last.
     pub fn sample(&self, bin: u32, rng: &mut (impl Rng + ?Sized)) -> f64 {
         let bin = bin.min(self.bins - 1);
         // The range is not empty: `new` checked every bin.
         self.value(rng.random_range(self.first_step(bin)..=self.last_step(bin)))
     }
 
-    /// The number `step` * 10^-decimals, correctly rounded: both parts are exact doubles.
+    /// Returns the number `step` * 10^-decimals, correctly rounded: both parts are exact doubles.
     fn value(&self, step: i64) -> f64 {
         step as f64 / self.scale()
     }
@@ -188,10 +191,10 @@ impl Binning {
         10u64.pow(self.decimals) as f64
     }
 
-    /// The smallest step whose number falls into `bin` or above.
+    /// Returns the smallest step whose number falls into `bin` or above.
     fn first_step(&self, bin: u32) -> i64 {
         let reaches = |step| self.bin(self.value(step)).is_some_and(|found| found >= bin);
-        // Edges are computed with another rounding than bins: begin below, settle by `bin`.
+        // Edges are rounded differently than bins: begin below the edge, and let `bin` decide.
         let mut step = (self.edges(bin).0 * self.scale()).ceil() as i64 - 2;
         for _ in 0..4 {
             if reaches(step) {
@@ -202,7 +205,7 @@ impl Binning {
         step
     }
 
-    /// The largest step whose number falls into `bin`, for a `bin` below [`Binning::bins`].
+    /// Returns the largest step whose number falls into `bin`, for a `bin` below [`Binning::bins`].
     fn last_step(&self, bin: u32) -> i64 {
         if bin + 1 < self.bins {
             return self.first_step(bin + 1) - 1;
@@ -218,7 +221,8 @@ impl Binning {
     }
 }
 
-/// The fewest decimals, at least 0, that leave a hundred numbers or more in a bin of `width`.
+/// Returns the fewest decimals, at least 0, that leave a hundred numbers or more in a bin of
+/// `width`.
 fn decimals_for(width: f64) -> u32 {
     // Widths are at least 1e-15, so this is at most 17.
     (2.0 - width.log10().floor()).clamp(0.0, 17.0) as u32
@@ -231,7 +235,7 @@ mod tests {
     use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
     #[test]
-    fn bins_follow_the_formula_and_max_is_in_the_last() {
+    fn bins_follow_the_formula_and_the_last_includes_max() {
         let glucose = Binning::new(0.0, 200.0, 10, false).unwrap();
         assert_eq!(glucose.bin(0.0), Some(0));
         assert_eq!(glucose.bin(19.9), Some(0));
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_bins_as_integers_gives_each_integer_its_bin() {
+    fn one_bin_per_integer_maps_each_integer_to_its_bin() {
         let binning = Binning::new(-3.0, 4.0, 8, true).unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         for bin in 0..8 {
@@ -259,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn decimals_are_read_off_the_width() {
+    fn decimals_depend_on_bin_width() {
         assert_eq!(Binning::new(0.0, 70.0, 10, false).unwrap().decimals(), 2);
         assert_eq!(Binning::new(0.0, 2.5, 10, false).unwrap().decimals(), 3);
         assert_eq!(Binning::new(0.0, 2000.0, 10, false).unwrap().decimals(), 0);
@@ -267,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn every_integer_of_a_bin_is_drawn_about_as_often() {
+    fn integers_of_a_bin_are_sampled_uniformly() {
         let binning = Binning::new(0.0, 18.0, 4, true).unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(2);
         let mut seen = [0u32; 19];
@@ -280,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_bins_are_refused() {
+    fn invalid_bins_are_rejected() {
         let refused = |min, max, bins, integer| Binning::new(min, max, bins, integer).unwrap_err();
         assert_eq!(refused(f64::NAN, 1.0, 1, false), BinningProblem::Limit);
         assert_eq!(refused(0.0, f64::INFINITY, 1, false), BinningProblem::Limit);
@@ -306,7 +310,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_number_from_a_bin_returns_to_it(
+        fn sampled_number_falls_into_its_bin(
             min in -1e6..1e6f64, width in 1e-3..1e6f64, bins in 1..200u64, seed: u64, integer: bool,
         ) {
             let (min, max) = if integer { (min.floor(), (min + width).ceil()) } else { (min, min + width) };
@@ -321,7 +325,7 @@ mod tests {
         }
 
         #[test]
-        fn any_numbers_are_accepted_or_refused(min: f64, max: f64, bins: u64, integer: bool, value: f64) {
+        fn only_numbers_within_limits_have_a_bin(min: f64, max: f64, bins: u64, integer: bool, value: f64) {
             if let Ok(binning) = Binning::new(min, max, bins % 300, integer) {
                 prop_assert_eq!(binning.bin(value).is_some(), value >= min && value <= max);
             }

@@ -1,14 +1,14 @@
-//! Tables as 0/1 columns, one per value of each attribute, and back.
+//! Conversion between tables and 0/1 columns, one for each value of each attribute.
 //!
-//! One-hot column c of a domain belongs to attribute a and category v where c is v plus the
-//! sizes of the attributes before a.
+//! One-hot column c belongs to attribute a and category v if c equals v plus the sizes of the
+//! attributes before a.
 
 use std::{ops::Range, sync::Arc};
 
 use crate::{CodesProblem, Domain, Schema, Table};
 
 impl Domain {
-    /// Index of the first one-hot column of each attribute, and [`Domain::columns`] at the end.
+    /// Returns the index of each attribute's first one-hot column, followed by [`Domain::columns`].
     pub fn one_hot_offsets(&self) -> Vec<usize> {
         let mut offsets = Vec::with_capacity(self.len() + 1);
         let mut offset = 0;
@@ -20,7 +20,8 @@ impl Domain {
         offsets
     }
 
-    /// Attribute and category of one-hot column `column`, or `None` past the last.
+    /// Returns the attribute and category of one-hot column `column`, or `None` past the last
+    /// column.
     pub fn one_hot_position(&self, column: usize) -> Option<(usize, u32)> {
         let mut category = column;
         for (attribute, &size) in self.sizes().iter().enumerate() {
@@ -34,8 +35,8 @@ impl Domain {
 }
 
 impl Table {
-    /// One-hot column of `category` of `attribute` over a range of records: 1 where the record
-    /// has the category, else 0.
+    /// Returns the one-hot column of `category` of `attribute` for a range of records: 1 for a
+    /// record of the category, otherwise 0.
     ///
     /// # Errors
     /// An attribute, category or record that the table does not have.
@@ -75,11 +76,11 @@ impl Table {
         Ok(codes.iter().map(move |&code| u64::from(code == category)))
     }
 
-    /// A table from all its one-hot columns, in the order of [`Domain::one_hot_position`].
+    /// Builds a table from all its one-hot columns, in the order of [`Domain::one_hot_position`].
     ///
     /// # Errors
-    /// Not as many columns as the domain has, columns of different lengths or empty, or a record
-    /// that does not have exactly one 1, among 0s, for an attribute.
+    /// A number of columns that differs from the domain's, columns of different lengths, no
+    /// records, or a record whose values for an attribute are not a single 1 among 0s.
     pub fn from_one_hot(
         schema: impl Into<Arc<Schema>>,
         columns: &[Vec<u64>],
@@ -103,7 +104,7 @@ impl Table {
     }
 }
 
-/// The codes of one attribute from its one-hot columns.
+/// Returns the codes of one attribute from its one-hot columns.
 fn group_codes(group: &[Vec<u64>], name: &str, records: usize) -> Result<Vec<u32>, CodesProblem> {
     let refuse = |row: usize| CodesProblem::OneHot {
         row: row + 1,

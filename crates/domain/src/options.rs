@@ -6,8 +6,7 @@ pub enum UnknownCategory {
     /// Refuse the table.
     #[default]
     Refuse,
-    /// Take it for the category that the schema declares as `other`; refuse the table if it
-    /// declares none.
+    /// Use the category that the schema declares as `other`. Refuse the table if the schema declares none.
     Other,
 }
 
@@ -17,7 +16,7 @@ pub enum OutOfRange {
     /// Refuse the table.
     #[default]
     Refuse,
-    /// Take it for the nearest limit.
+    /// Use the nearest limit.
     Clamp,
 }
 
@@ -48,7 +47,7 @@ pub struct ReadOptions {
     pub file: String,
     /// Byte between fields.
     pub delimiter: u8,
-    /// Fields that stand for a missing value, unless they are one of the column's categories.
+    /// Texts that stand for a missing value, except in a column that has the text as a category.
     pub missing: Vec<String>,
     /// What to do with unknown categories.
     pub unknown: UnknownCategory,
@@ -58,15 +57,15 @@ pub struct ReadOptions {
     pub unlisted: UnlistedColumn,
     /// What to do with records that break a constraint.
     pub broken: BrokenConstraint,
-    /// Most records.
+    /// Maximum number of records.
     pub max_records: usize,
-    /// Whether to keep the values as they are beside their codes, for a report.
+    /// Whether to keep the original values next to their codes, for a report.
     pub keep_values: bool,
 }
 
 impl ReadOptions {
-    /// Commas; only an empty field is missing; everything that the schema does not have is refused; at
-    /// most 2^22 records. `file` is named in errors.
+    /// Returns the strictest options: commas as delimiters, only an empty field is missing, everything that the schema
+    /// does not have is refused, at most 2^22 records. Errors name `file`.
     pub fn new(file: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -82,21 +81,20 @@ impl ReadOptions {
     }
 }
 
-/// Changes that reading made to a column, at the holder's request. Private: counts of
-/// records.
+/// Changes that reading made to a column at the holder's request. Private: these are counts of records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Adjusted {
-    /// Numbers taken for the nearest limit.
+    /// Numbers replaced by the nearest limit.
     pub clamped: u64,
-    /// Categories taken for `other`.
+    /// Categories replaced by `other`.
     pub other: u64,
-    /// Missing values, as they are.
+    /// Missing values, which stay missing.
     pub missing: u64,
-    /// Numbers with a fraction, as they are.
+    /// Numbers with a fraction, which are not changed.
     pub fractions: u64,
 }
 
-/// Whether `text` is one of the texts that stand for a missing value.
+/// Returns whether `text` is one of the texts that stand for a missing value.
 pub(crate) fn is_missing(text: &str, missing: &[String]) -> bool {
     missing.iter().any(|token| token == text)
 }

@@ -1,30 +1,30 @@
-//! Ordered values in groups, and groups in parts: what digits are made of.
+//! Ordered values in groups, and groups in parts: the basis of digits.
 //!
-//! A number, a date or a duration is a whole number of *steps* (a decimal place, a day, an hour).
-//! Its steps are put into groups, which are the codes of a coarse attribute, and each group's
-//! into parts, which are the codes of a fine one that hangs on it: c + f one-hot columns tell
-//! apart up to c * f values. A special value has a group of its own.
+//! A number, a date or a duration is a whole number of *steps* (a decimal place, a day, an hour). Steps form groups,
+//! which are the codes of a coarse attribute. The steps of a group form parts, which are the codes of a fine attribute
+//! that depends on the coarse one. In this way c + f one-hot columns distinguish up to c * f values. A special value
+//! has its own group.
 
 use rand::Rng;
 
-/// A group may have so many parts: the size of a fine attribute.
+/// Maximum number of parts of a group: the size of a fine attribute.
 pub const MAX_DIGITS: u32 = 1_024;
 
-/// A column may have so many parts in all.
+/// Maximum number of parts of a column.
 pub const MAX_PARTS: usize = 100_000;
 
-/// Why groups cannot be made.
+/// Why groups cannot be built.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OrderedProblem {
     /// Edges that do not ascend by at least one step each.
-    #[error("`edges` must be at least two and each must be larger than the one before")]
+    #[error("`edges` needs at least two values, and each must be larger than the one before")]
     Edges,
     /// Fewer than one bin, or more than there are steps.
     #[error("`bins` must be from 1 to {0}, the number of different values from `min` to `max`")]
     Bins(u64),
-    /// Neither or both ways to say where bins begin.
-    #[error("say where bins begin: either `edges`, or `min`, `max` and `bins`")]
+    /// No way, or more than one way, to define the bins.
+    #[error("define the bins by either `edges`, or `min`, `max` and `bins`")]
     Limits,
     /// `digits` out of range.
     #[error("`digits` must be from 1 to {MAX_DIGITS}, not {0}")]
@@ -35,11 +35,11 @@ pub enum OrderedProblem {
     /// The same special value twice.
     #[error("a special value appears twice")]
     RepeatedSpecial,
-    /// A bin all of whose values are special.
-    #[error("bin {0} has no value that is not special: leave it out")]
+    /// A bin that contains only special values.
+    #[error("bin {0} contains only special values: leave it out")]
     OnlySpecial(usize),
-    /// A number that is no multiple of the step, or too large.
-    #[error("{0} is not a value of this column: it has more decimals, or is too large")]
+    /// A number that is not a multiple of the step, or is too large.
+    #[error("{0} is not a value of this column: it has too many decimals or is too large")]
     Step(f64),
 }
 
@@ -50,7 +50,7 @@ pub(crate) type Span = (i64, i64);
 #[derive(Clone, Debug, PartialEq)]
 struct Group {
     special: bool,
-    /// Ascending and without gaps; at least one, each with a step that is not special.
+    /// Ascending; at least one, each with a step that is not special. Only special steps lie between parts.
     parts: Vec<Span>,
 }
 
@@ -65,7 +65,7 @@ impl Group {
 /// Steps in groups and parts.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Ordered {
-    /// In ascending order of their first steps, a special value before the bin it lies in.
+    /// In ascending order of their first steps. A special value comes before the bin that contains it.
     groups: Vec<Group>,
     /// Special steps with their groups, ascending.
     special: Vec<(i64, u32)>,
@@ -74,8 +74,8 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    /// Groups from special values and bins (ascending, without gaps), each bin in at most
-    /// `digits` parts of about as many steps.
+    /// Builds groups from special values and bins (ascending, without gaps). Each bin has at most `digits` parts with
+    /// about equal numbers of steps.
     ///
     /// # Errors
     /// See [`OrderedProblem`].
@@ -116,7 +116,7 @@ impl Ordered {
         })
     }
 
-    /// Parts of each group: the values that the fine attribute may have beside each coarse one.
+    /// Returns the number of parts of each group: the values that the fine attribute may have under each coarse value.
     pub(crate) fn parts(&self) -> impl Iterator<Item = u32> + '_ {
         self.groups.iter().map(|group| group.parts.len() as u32)
     }
@@ -128,7 +128,7 @@ impl Ordered {
         (first, last)
     }
 
-    /// The group and the part of a step; `None` outside of all.
+    /// Returns the group and the part of a step, or `None` if it is outside all groups.
     pub(crate) fn encode(&self, step: i64) -> Option<(u32, u32)> {
         if let Ok(index) = self.special.binary_search_by_key(&step, |&(step, _)| step) {
             return Some((self.special[index].1, 0));
@@ -136,22 +136,21 @@ impl Ordered {
         let after = self.bins.partition_point(|(span, _)| span.0 <= step);
         let &(span, code) = self.bins.get(after.checked_sub(1)?)?;
         let parts = &self.groups.get(code as usize)?.parts;
-        // A step between two parts would be special.
+        // A step between two parts is special, and was found above.
         let part = parts
             .partition_point(|part| part.0 <= step)
             .saturating_sub(1);
         (step <= span.1).then_some((code, part as u32))
     }
 
-    /// The nearest step that a bin has.
+    /// Returns the nearest step in a bin.
     pub(crate) fn clamp(&self, step: i64) -> i64 {
         let (first, last) = self.limits();
         step.clamp(first, last.max(first))
     }
 
-    /// A step drawn evenly from those of a part that are not special. A part that the group does
-    /// not have, which a model may give a little mass, stands for another of its parts; a group
-    /// past the last for the last.
+    /// Draws a step uniformly from those of a part that are not special. A model may give a little mass to parts and
+    /// groups that do not exist. Such a part stands for another part of its group, and such a group for the last one.
     pub(crate) fn sample(&self, group: u32, part: u32, rng: &mut (impl Rng + ?Sized)) -> i64 {
         let last = self.groups.len().saturating_sub(1);
         let Some(group) = self.groups.get((group as usize).min(last)) else {
@@ -171,8 +170,8 @@ impl Ordered {
         step
     }
 
-    /// First and last step of a group, or of one of its parts; of codes past the last as [`Self::sample`] has
-    /// them.
+    /// Returns the first and last step of a group, or of one of its parts. Codes past the last are treated as in
+    /// [`Self::sample`].
     pub(crate) fn span(&self, group: u32, part: Option<u32>) -> Span {
         let last = self.groups.len().saturating_sub(1);
         let Some(group) = self.groups.get((group as usize).min(last)) else {
@@ -184,7 +183,7 @@ impl Ordered {
         }
     }
 
-    /// What each group stands for: its first and last step, once for one step.
+    /// Returns the label of each group: its first and last step, or its only step.
     pub(crate) fn labels(&self, show: impl Fn(i64) -> String) -> Vec<String> {
         let label = |group: &Group| match group.span() {
             (first, last) if first == last => show(first),
@@ -201,7 +200,7 @@ fn alone(step: i64) -> Group {
     }
 }
 
-/// A bin in at most `digits` parts; parts of special values alone are left out.
+/// Cuts a bin into at most `digits` parts. Parts that contain only special values are left out.
 fn cut((first, last): Span, digits: u32, special: &[i64]) -> Vec<Span> {
     let steps = i128::from(last) - i128::from(first) + 1;
     let count = steps.clamp(0, digits.into());
@@ -218,7 +217,7 @@ fn cut((first, last): Span, digits: u32, special: &[i64]) -> Vec<Span> {
     parts
 }
 
-/// Bins from edges: each from its edge to before the next, the last to the last edge.
+/// Returns bins between edges. Each bin ends before the next edge; the last includes the last edge.
 ///
 /// # Errors
 /// [`OrderedProblem::Edges`].
@@ -236,7 +235,7 @@ pub(crate) fn bins_between(edges: &[i64]) -> Result<Vec<Span>, OrderedProblem> {
     Ok(bins)
 }
 
-/// `bins` bins of about as many steps from `min` to `max`, both included.
+/// Returns `bins` bins with about equal numbers of steps from `min` to `max`, both included.
 ///
 /// # Errors
 /// [`OrderedProblem::Edges`], [`OrderedProblem::Bins`].
@@ -259,7 +258,7 @@ mod tests {
     use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
     #[test]
-    fn special_values_stand_alone_and_are_never_drawn_from_bins() {
+    fn special_values_have_their_own_group_and_are_not_drawn_from_bins() {
         let ordered = Ordered::new(&[0, 999], &[(0, 9), (10, 19)], 4).unwrap();
         assert_eq!(ordered.parts().collect::<Vec<_>>(), [1, 4, 4, 1]);
         assert_eq!(ordered.encode(0), Some((0, 0)));
@@ -281,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_special_values_alone_is_no_part() {
+    fn parts_with_only_special_values_are_left_out() {
         let ordered = Ordered::new(&[3], &[(3, 5)], 3).unwrap();
         assert_eq!(ordered.parts().collect::<Vec<_>>(), [1, 2]);
         assert_eq!(ordered.encode(4), Some((1, 0)));
@@ -292,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_groups_is_refused() {
+    fn invalid_edges_bins_and_digits_are_rejected() {
         assert_eq!(bins_between(&[1]), Err(OrderedProblem::Edges));
         assert_eq!(bins_between(&[1, 1]), Err(OrderedProblem::Edges));
         assert_eq!(bins_between(&[1, 3, 6]), Ok(vec![(1, 2), (3, 6)]));
@@ -316,7 +315,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_step_drawn_from_a_part_returns_to_it(
+        fn sampled_step_encodes_to_its_part(
             mut edges in proptest::collection::btree_set(-200i64..200, 2..9),
             special in proptest::collection::btree_set(-220i64..220, 0..6),
             digits in 1u32..20, seed: u64,

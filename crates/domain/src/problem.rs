@@ -5,7 +5,7 @@ use crate::{
     limits::{MAX_CATEGORIES, MAX_COLUMNS, MAX_NAME_BYTES, MAX_ONE_HOT, MAX_SCHEMA_BYTES},
 };
 
-/// Why a schema is refused.
+/// Why a schema is rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SchemaProblem {
@@ -16,8 +16,8 @@ pub enum SchemaProblem {
     /// The file is larger than [`MAX_SCHEMA_BYTES`].
     #[error("a schema of {0} bytes is too large (at most {MAX_SCHEMA_BYTES})")]
     Bytes(usize),
-    /// A format that this program does not know.
-    #[error("`format` is {0}, and this program reads format 1")]
+    /// A format that this program does not read.
+    #[error("`format` is {0}, but this program reads only format 1")]
     Format(u64),
     /// The former key for the format.
     #[error("remove the key `version`: schemas have one format, and need no key for it")]
@@ -26,7 +26,7 @@ pub enum SchemaProblem {
     #[error("`claim` needs a positive `epsilon` and a `delta` between 0 and 1")]
     Claim,
     /// Every column is an identifier or left out.
-    #[error("no column is kept: every one is an identifier or left out")]
+    #[error("no column is kept: every column is an identifier or left out")]
     Nothing,
     /// No columns, or more than [`MAX_COLUMNS`].
     #[error("a schema must have from 1 to {MAX_COLUMNS} columns, not {0}")]
@@ -34,9 +34,9 @@ pub enum SchemaProblem {
     /// A name that is empty, too long, or has control characters.
     #[error("{what} {name:?} must have from 1 to {MAX_NAME_BYTES} bytes and no control characters")]
     Name {
-        /// What is named: the schema, a column.
+        /// Whose name it is: the schema's or a column's.
         what: &'static str,
-        /// The name refused, cut where it is long.
+        /// The rejected name, shortened if it is long.
         name: String,
     },
     /// Two columns of the same name.
@@ -50,18 +50,18 @@ pub enum SchemaProblem {
     Column {
         /// The column's name.
         column: String,
-        /// What is wrong.
+        /// The problem with the column.
         problem: ColumnProblem,
     },
     /// More constraints than [`crate::MAX_CONSTRAINTS`].
     #[error("a schema may have {most} constraints, not {0}", most = crate::MAX_CONSTRAINTS)]
     Constraints(usize),
-    /// A constraint that makes no sense in the schema.
+    /// A constraint that does not fit the schema's columns.
     #[error("constraint {constraint}: {problem}")]
     Constraint {
         /// The constraint, in words.
         constraint: String,
-        /// What is wrong with it.
+        /// The problem with the constraint.
         problem: &'static str,
     },
     /// More one-hot columns than [`MAX_ONE_HOT`].
@@ -77,16 +77,16 @@ pub enum SchemaProblem {
     },
 }
 
-/// Why a column is refused.
+/// Why a column is rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ColumnProblem {
-    /// A field that this kind of column needs is absent.
+    /// A field that this kind of column needs is missing.
     #[error("a {kind} column needs `{field}`")]
     Missing {
         /// The kind of the column.
         kind: &'static str,
-        /// The absent field.
+        /// The missing field.
         field: &'static str,
     },
     /// A field that this kind of column does not have.
@@ -100,7 +100,7 @@ pub enum ColumnProblem {
     /// A category that is empty, too long, or has control characters.
     #[error(
         "category {0:?} must have from 1 to {MAX_NAME_BYTES} bytes and no control characters (a \
-         missing value is not a category: say `nullable`)"
+         missing value is not a category: set `nullable`)"
     )]
     Category(String),
     /// The same category twice.
@@ -124,12 +124,12 @@ pub enum ColumnProblem {
     /// A pattern of identifiers that is not understood.
     #[error(transparent)]
     Pattern(#[from] PatternProblem),
-    /// A number where a date should be, or the other way round.
+    /// A number in place of a date, or a date in place of a number.
     #[error("`{field}` must be {expected}")]
     Bound {
-        /// The field.
+        /// The field of the form.
         field: &'static str,
-        /// What it should be.
+        /// The expected value.
         expected: &'static str,
     },
     /// More decimals than a number may have.
@@ -138,16 +138,16 @@ pub enum ColumnProblem {
     /// A unit finer than the format, or too coarse for a date.
     #[error("`unit` must be {0}")]
     Unit(&'static str),
-    /// The column that another is relative to.
+    /// `relative_to` does not name a suitable column.
     #[error(
-        "`relative_to` is {0:?}: it must be a date or datetime column that stands before this one \
-         and is not relative itself"
+        "`relative_to` is {0:?}, but it must name an earlier date or datetime column that is not \
+         itself relative to another"
     )]
     Base(String),
-    /// A column that may not be missing, relative to one that may.
-    #[error("it is relative to {0:?}, which may be missing: it must be `nullable` as well")]
+    /// A column that is not nullable, relative to one that is.
+    #[error("it is relative to {0:?}, which is `nullable`: make it `nullable` too")]
     MissingBase(String),
-    /// `prefix` of no use, or beside `chapters`.
+    /// `codes` without a valid `prefix`, or together with `chapters`.
     #[error("a code column needs either `codes` and `prefix` (from 1 to 64), or `chapters`")]
     Chapters,
     /// Too few or too many codes.

@@ -1,8 +1,8 @@
-//! Values of a table as they are, beside their codes: for reports to their holder.
+//! Original values of a table next to their codes, for reports to the table's holder.
 
 use std::collections::HashMap;
 
-/// The values of one field, by record. Private: the table itself.
+/// The original values of one field, by record. Private: this is the table itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RawColumn {
     /// The field's name.
@@ -11,21 +11,21 @@ pub struct RawColumn {
     pub values: RawValues,
 }
 
-/// Values as they are.
+/// Original values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RawValues {
-    /// Numbers, and moments in seconds; `None` where one is missing.
+    /// Numbers, with moments in seconds; `None` for a missing value.
     Numbers(Vec<Option<f64>>),
-    /// Texts as indices into `names`; `None` where one is missing.
+    /// Texts as indices into `names`; `None` for a missing value.
     Texts {
-        /// By record.
+        /// An index for each record.
         values: Vec<Option<u32>>,
         /// The texts, in the order in which they first appear.
         names: Vec<String>,
     },
 }
 
-/// Gathers the values of one field.
+/// Collects the original values of one field.
 pub(crate) enum RawKeeper {
     Numbers(Vec<Option<f64>>),
     Texts {
@@ -45,12 +45,12 @@ impl RawKeeper {
         }
     }
 
-    /// Takes in a value: the number it was read as, or its text.
+    /// Adds a value: the number that it was read as, or its text.
     pub(crate) fn push(&mut self, text: Option<&str>, number: Option<f64>) {
         match self {
             Self::Numbers(values) => values.push(number),
             Self::Texts { values, names } => values.push(text.map(|text| {
-                // A table has at most 2^22 records unless its reader wants more.
+                // A table has at most 2^22 records unless the caller raises the limit.
                 let next = names.len() as u32;
                 match names.get(text) {
                     Some(&known) => known,

@@ -1,4 +1,4 @@
-//! CSV into codes, strictly.
+//! Strict reading of CSV into codes.
 
 use std::{collections::HashMap, io::Read, sync::Arc};
 
@@ -11,29 +11,28 @@ use crate::{
     records::Records,
 };
 
-/// A table and what reading it changed or noticed.
+/// A table, with the changes and findings of reading it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableReading {
     /// The table.
     pub table: Table,
-    /// By attribute, what was changed or noticed: for a field of several, at the first.
+    /// Changes and counts by attribute. Those of a field with several attributes are at its first.
     pub adjusted: Vec<Adjusted>,
     /// Columns of the file that were left out.
     pub left_out: Vec<String>,
-    /// By constraint, how many records break it. Private: counts of records.
+    /// Number of records that break each constraint. Private: these are counts of records.
     pub broken: Vec<u64>,
-    /// By field, its values as they are, where [`ReadOptions::keep_values`] asked for them.
-    /// Private: the table itself.
+    /// Original values by field, if [`ReadOptions::keep_values`] is set. Private: this is the table itself.
     pub values: Vec<RawColumn>,
 }
 
-/// Reads a CSV table with a header, record by record. Columns may stand in any order. In each
-/// field a category is matched as it stands; numbers may have spaces around them.
+/// Reads a CSV table with a header, record by record. Columns may be in any order. Categories must match exactly;
+/// numbers may have spaces around them.
 ///
 /// # Errors
-/// A header that does not fit the schema, a ragged record, a cell that the schema does not
-/// have, no records or too many: with file, row (counted from 1, the header left out), line and
-/// column. Whatever reading `input` gives.
+/// A header that does not fit the schema, a record with more or fewer fields than the header, a cell that the schema
+/// does not allow, no records or too many, or a failed read of `input`. Errors name file, row (counted from 1, without
+/// the header), line and column.
 pub fn read_csv(
     schema: impl Into<Arc<Schema>>,
     input: impl Read,
@@ -64,28 +63,28 @@ pub fn read_csv(
     })
 }
 
-/// [`stream_csv`] hands over so many records at a time, and holds no more of them.
+/// Number of records that [`stream_csv`] holds and passes on at a time, at most.
 pub const STREAMED_RECORDS: usize = 4096;
 
-/// What streaming a table changed or noticed.
+/// Changes and findings of streaming a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Streaming {
-    /// How many records it has.
+    /// Number of records of the table.
     pub records: u64,
-    /// As [`TableReading::adjusted`].
+    /// The same as [`TableReading::adjusted`].
     pub adjusted: Vec<Adjusted>,
-    /// As [`TableReading::left_out`].
+    /// The same as [`TableReading::left_out`].
     pub left_out: Vec<String>,
-    /// As [`TableReading::broken`].
+    /// The same as [`TableReading::broken`].
     pub broken: Vec<u64>,
 }
 
-/// Reads a CSV table as [`read_csv`] does, in one pass and in memory that does not depend on its
-/// length: `take` is given the codes of at most [`STREAMED_RECORDS`] records at a time, one list an attribute,
-/// in the order of the file. Values are not kept.
+/// Reads a CSV table as [`read_csv`] does, in one pass and in memory that does not depend on the table's length. Passes
+/// the codes of at most [`STREAMED_RECORDS`] records at a time to `take`, one list per attribute, in the order of the
+/// file. Original values are not kept.
 ///
 /// # Errors
-/// As [`read_csv`], where `take` may have been given records before; what `take` returns.
+/// The errors of [`read_csv`], possibly after `take` has received records, and the errors of `take`.
 pub fn stream_csv<E: From<Error>>(
     schema: &Schema,
     input: impl Read,
@@ -151,7 +150,7 @@ impl<'a, R: Read> Rows<'a, R> {
         })
     }
 
-    /// Adds the codes of the next record to `columns`; false at the end.
+    /// Adds the codes of the next record to `columns`. Returns false at the end.
     fn advance(&mut self, columns: &mut [Vec<u32>]) -> Result<bool, Error> {
         if !self.records.advance()? {
             return Ok(false);
@@ -178,7 +177,7 @@ impl<'a, R: Read> Rows<'a, R> {
         Ok(true)
     }
 
-    /// Refuses or counts what the record that was just read breaks.
+    /// Rejects or counts the constraints that the last record breaks.
     fn hold_to_constraints(&mut self, columns: &[Vec<u32>]) -> Result<(), Error> {
         let Some(numbers) = self.moments.numbers() else {
             return Ok(());
@@ -190,11 +189,9 @@ impl<'a, R: Read> Rows<'a, R> {
         };
         for index in self.schema.broken(&code, numbers) {
             if self.options.broken == BrokenConstraint::Refuse {
-                // Of the schema's own.
                 let constraint = &self.schema.constraints()[index];
                 return Err(self.records.refuse_record(constraint));
             }
-            // One for each of them.
             self.broken[index] += 1;
         }
         Ok(())
@@ -210,7 +207,7 @@ impl<'a, R: Read> Rows<'a, R> {
     }
 }
 
-/// For each field of the schema, its place in the file; `None` for one that is not read.
+/// Returns the place of each field in the file, or `None` for a field that is not read.
 fn match_header<R: Read>(
     schema: &Schema,
     records: &Records<R>,
@@ -220,7 +217,7 @@ fn match_header<R: Read>(
     let position: HashMap<&str, usize> = (header.iter().map(String::as_str)).zip(0..).collect();
     let mut places = Vec::with_capacity(schema.fields().len());
     for field in schema.fields() {
-        // A synthetic table lacks what is left out, and may lack identifiers.
+        // A synthetic table lacks left-out fields and may lack identifiers.
         let read = !matches!(field.meaning, Meaning::LeftOut | Meaning::Identifier(_));
         match position.get(field.name()) {
             Some(&place) => places.push(read.then_some(place)),

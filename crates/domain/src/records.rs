@@ -1,4 +1,4 @@
-//! CSV records, in bounded memory and with their place in the file.
+//! Reads CSV records in bounded memory and tracks their place in the file.
 
 use std::{
     cell::Cell,
@@ -11,18 +11,18 @@ use csv::ByteRecord;
 
 use crate::{CellProblem, Constraint, Error, HeaderProblem, MAX_COLUMNS, names::cut};
 
-/// A record, the header included, may have so many bytes.
+/// Maximum size of a record, including the header, in bytes.
 pub const MAX_RECORD_BYTES: usize = 4 << 20;
 
-/// A header with more fields is refused before its names are looked at.
+/// A header with more fields is rejected before its names are checked.
 const MAX_HEADER_FIELDS: usize = 10 * MAX_COLUMNS;
 
-/// A reader that fails once its allowance is used up. Whoever shares the allowance renews it:
-/// here after every record, so that no record grows without bound.
+/// A reader that fails once its allowance is used up. The allowance is shared with [`Records`],
+/// which renews it after every record, so that no record grows without bound.
 struct Bounded<R> {
     input: R,
     allowance: Rc<Cell<usize>>,
-    /// Whether the input has said that it is at its end.
+    /// Whether the input has reached its end.
     ended: Rc<Cell<bool>>,
 }
 
@@ -51,12 +51,12 @@ pub(crate) struct Records<R> {
     ended: Rc<Cell<bool>>,
     header: Vec<String>,
     record: ByteRecord,
-    /// Records read.
+    /// Number of records read.
     row: u64,
     /// Line where the last record began.
     line: u64,
-    /// The reader's line count after a record, less the line after the record: 0 with LF line
-    /// ends, -1 (here 1) with CRLF, whose LF it counts with the next record.
+    /// The reader's line count after a record, less the line after the record: 0 with LF line ends,
+    /// -1 (stored as 1) with CRLF, whose LF the reader counts with the next record.
     lag: u64,
 }
 
@@ -130,7 +130,8 @@ impl<R: Read> Records<R> {
         &self.header
     }
 
-    /// Reads the next record, which has as many fields as the header; false at the end.
+    /// Reads the next record, which must have as many fields as the header. Returns false at the
+    /// end.
     pub(crate) fn advance(&mut self) -> Result<bool, Error> {
         let line_before = self.reader.position().line();
         if !self.read_record()? {
@@ -139,7 +140,7 @@ impl<R: Read> Records<R> {
         self.row += 1;
         let line_after = self.reader.position().line();
         let breaks = self.line_breaks();
-        // A record cut off by the end of the file has no line end of its own to count.
+        // A record that ends with the file has no line end to count.
         let (own, counted) = if self.ended.get() {
             (0, self.lag)
         } else {
@@ -167,7 +168,7 @@ impl<R: Read> Records<R> {
         Ok(true)
     }
 
-    /// Records read so far.
+    /// Number of records read so far.
     pub(crate) fn row(&self) -> u64 {
         self.row
     }

@@ -17,14 +17,17 @@ use crate::{
     schema_form::SchemaForm,
 };
 
-/// The format of schemas; a schema need not name it.
+/// The format of schemas. A schema need not name it.
 const FORMAT_VERSION: u64 = 1;
 
-/// The columns of a table, the attributes that they become and, if there is one, the target.
-/// Public: it must not depend on the records, unless they paid for it. Always valid once built.
+/// The columns of a table, the attributes that they become and, if there is one, the target. A schema is always valid
+/// once built.
 ///
-/// *Fields* are the columns as they stand in a table; *columns* are those of codes, one for each
-/// attribute of the domain. A categorical or numeric field is one column.
+/// A schema is public. It must not depend on the records, unless that was paid for with a privacy budget (see
+/// [`Claim`]).
+///
+/// *Fields* are the columns of the table. *Columns* are columns of codes, one for each attribute of the domain. A
+/// categorical or numeric field is one column.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "SchemaForm", into = "SchemaForm")]
 pub struct Schema {
@@ -36,7 +39,7 @@ pub struct Schema {
     domain: Domain,
     claim: Option<Claim>,
     pub(crate) constraints: Vec<Constraint>,
-    /// The same, by indices.
+    /// The constraints, resolved to indices.
     pub(crate) rules: Vec<Rule>,
 }
 
@@ -61,11 +64,11 @@ impl Schema {
         Self::try_from(form)
     }
 
-    /// The schema as indented JSON, with a newline at the end. [`Schema::from_json`] reads it
-    /// back equal.
+    /// Returns the schema as indented JSON, with a newline at the end. [`Schema::from_json`] reads it back as an equal
+    /// schema.
     pub fn to_json(&self) -> String {
         let mut json = serde_json::to_string_pretty(self)
-            // Fails only for maps with keys that are no strings, or a failing Serialize: neither.
+            // Fails only for maps with keys that are not strings, or a failing Serialize: neither occurs.
             .unwrap_or_default();
         json.push('\n');
         json
@@ -81,7 +84,7 @@ impl Schema {
         self.source.as_deref()
     }
 
-    /// The attribute of the target column: the coarse one, of a column with digits.
+    /// The attribute of the target column. For a column with digits, it is the coarse one.
     pub fn target(&self) -> Option<usize> {
         self.target
     }
@@ -91,20 +94,19 @@ impl Schema {
         &self.fields
     }
 
-    /// The columns of codes; their order is that of the attributes.
+    /// The columns of codes, in the order of the attributes.
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
-    /// The field that an attribute is of.
+    /// Returns the field that an attribute belongs to.
     pub fn field_of(&self, attribute: usize) -> Option<&Field> {
         let has = |field: &&Field| field.attributes().contains(&attribute);
         self.fields.iter().find(has)
     }
 
-    /// The values of record `number` (counted from 0) whose attributes have the codes that `code`
-    /// gives, one for each field that is written, in their order. What the codes leave open is
-    /// drawn from `rng`.
+    /// Decodes record `number` (counted from 0), whose attributes have the codes that `code` gives. Fills `values` with
+    /// one value for each written field, in order. Values that the codes leave open are drawn from `rng`.
     pub fn values<'a>(
         &'a self,
         code: &dyn Fn(usize) -> u32,
@@ -122,7 +124,7 @@ impl Schema {
         }
     }
 
-    /// What drafting it privately from the records cost, if it was drafted so.
+    /// The cost of drafting the schema privately from the records, if it was drafted that way.
     pub fn claim(&self) -> Option<Claim> {
         self.claim
     }
@@ -132,18 +134,18 @@ impl Schema {
         &self.domain
     }
 
-    /// The schema of some of the fields, in the order given: that of a holder who has these columns of
-    /// everybody's records. The target is kept where it is among them.
+    /// Returns the schema of some of the fields, in the order given, for a holder who has these columns of all records.
+    /// The target is kept if it is among them.
     ///
     /// # Errors
-    /// [`SchemaProblem`] for fields that are no table by themselves: none that is kept, one that is
-    /// relative to a field that is not among them.
+    /// [`SchemaProblem`] if the fields do not form a table: none of them becomes an attribute, or one is relative to a
+    /// field that is not among them.
     pub fn part(&self, fields: &[usize]) -> Result<Self, SchemaProblem> {
         let whole = SchemaForm::from(self.clone());
         let forms = fields.iter().filter_map(|&field| whole.columns.get(field));
         let columns: Vec<ColumnForm> = forms.cloned().collect();
         let kept = |name: &str| columns.iter().any(|column| column.name == name);
-        // What holds between columns of several holders, none of them can see to.
+        // No holder can check a constraint between columns of several holders.
         let all_kept = |constraint: &Constraint| constraint.columns().into_iter().all(kept);
         let constraints = whole.constraints.iter().filter(|c| all_kept(c));
         Self::try_from(SchemaForm {
@@ -154,11 +156,11 @@ impl Schema {
         })
     }
 
-    /// Whether some of the fields, in the order given, are a table by themselves, as
-    /// [`Schema::part`] says, without making it: in time that does not depend on their values.
+    /// Checks whether some of the fields, in the order given, form a table, as [`Schema::part`] does but without
+    /// building it. The time does not depend on the fields' values.
     ///
     /// # Errors
-    /// Those of [`Schema::part`].
+    /// The same as [`Schema::part`].
     pub fn check_part(&self, fields: &[usize]) -> Result<(), SchemaProblem> {
         if fields.is_empty() {
             return Err(SchemaProblem::Columns(0));
@@ -187,18 +189,17 @@ impl Schema {
         }
     }
 
-    /// What holds between columns of every record.
+    /// The constraints between columns that hold in every record.
     pub fn constraints(&self) -> &[Constraint] {
         &self.constraints
     }
 
-    /// Whether values that hold all constraints can be drawn for the record whose attributes have the codes
-    /// that `code` gives.
+    /// Returns whether a record with the codes that `code` gives can have values that satisfy all constraints.
     pub fn allows(&self, code: &dyn Fn(usize) -> u32) -> bool {
         self.rule_set().allows(code)
     }
 
-    /// The constraints that a record of a table breaks, by its codes and its numbers.
+    /// Returns the constraints that a record of a table breaks, given its codes and its numbers.
     pub(crate) fn broken(&self, code: &dyn Fn(usize) -> u32, numbers: &Numbers) -> Vec<usize> {
         self.rule_set().broken(code, numbers)
     }
@@ -211,13 +212,13 @@ impl Schema {
         }
     }
 
-    /// Index of the column of codes named `name`.
+    /// Returns the index of the column of codes named `name`.
     pub fn position(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
     }
 
-    /// SHA-256 of everything that gives codes their meaning: columns in order, their values, the
-    /// target, constraints. The table's name and source, and the cost of a draft, are left out. It binds
+    /// Returns the SHA-256 of everything that gives codes their meaning: the columns in order, their values, the target
+    /// and the constraints. It leaves out the table's name and source and the cost of a draft. The digest binds
     /// ciphertexts to a schema.
     pub fn digest(&self) -> [u8; 32] {
         let meaning = SchemaForm {
@@ -226,7 +227,7 @@ impl Schema {
             claim: None,
             ..SchemaForm::from(self.clone())
         };
-        // Fails only for maps with keys that are no strings: there are none.
+        // Fails only for maps with keys that are not strings: there are none.
         let json = serde_json::to_vec(&meaning).unwrap_or_default();
         Sha256::new()
             .chain_update(b"fhaim schema 1\0")
@@ -312,7 +313,7 @@ fn build(forms: Vec<ColumnForm>) -> Result<Built, SchemaProblem> {
             return Err(SchemaProblem::Column { column, problem });
         }
     }
-    // Attributes of one field may bear the name of another field: everyone finds columns by name.
+    // An attribute of one field may have the name of another field, but callers find columns by name.
     let mut columns = HashSet::new();
     let repeated = built
         .columns
@@ -370,7 +371,7 @@ impl From<Schema> for SchemaForm {
     }
 }
 
-/// The form of a categorical or numeric column.
+/// Returns the form of a categorical or numeric column.
 fn column_form(column: &Column) -> ColumnForm {
     let form = |kind| ColumnForm::empty(column.name.clone(), kind, column.nullable);
     match &column.kind {
@@ -386,7 +387,7 @@ fn column_form(column: &Column) -> ColumnForm {
             integer: binning.integer().then_some(true),
             ..form(KindForm::Numeric)
         },
-        // A part's field has its form.
+        // The field of a part keeps its own form, so this one is not used.
         Kind::Part { .. } => form(KindForm::LeftOut),
     }
 }

@@ -7,14 +7,14 @@ use crate::{
     form::{Claim, ColumnForm},
 };
 
-/// A schema.
+/// A schema as it stands in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SchemaForm {
-    /// 1 where it is absent.
+    /// Format 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) format: Option<u64>,
-    /// The former name of `format`, which is refused.
+    /// The former name of `format`. A schema that has it is rejected with an explanation.
     #[serde(default, skip_serializing)]
     pub(crate) version: Option<serde_json::Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,11 +6,11 @@ use rand::{Rng, seq::SliceRandom};
 
 use crate::{Clique, CodesProblem, Column, Domain, Schema};
 
-/// [`Table::counts`] builds marginals of so many cells: a gigabyte of counts.
+/// Maximum number of cells of a marginal that [`Table::counts`] builds: a gigabyte of counts.
 pub const MAX_COUNTED_CELLS: usize = 1 << 27;
 
-/// Records as codes, one list per attribute. At least one record; every code below its
-/// attribute's size.
+/// Records as codes, one list per attribute. A table has at least one record, and every code is below its attribute's
+/// size.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     schema: Arc<Schema>,
@@ -18,7 +18,7 @@ pub struct Table {
     columns: Vec<Vec<u32>>,
 }
 
-/// Records whose marginals can be had: a table, or what was counted of one while it was read.
+/// Records whose marginals are available: a table, or the counts taken while one was read.
 pub trait Counted {
     /// Number of values of each attribute.
     fn domain(&self) -> &Domain;
@@ -26,8 +26,8 @@ pub trait Counted {
     /// Number of records.
     fn records(&self) -> u64;
 
-    /// The marginal over `clique`, row-major in its attributes; nothing where it was not counted, or is
-    /// too large to be.
+    /// Returns the marginal over `clique`, row-major in its attributes, or `None` if it was not counted or is too
+    /// large.
     fn marginal(&self, clique: &Clique) -> Option<Vec<u64>>;
 }
 
@@ -46,10 +46,10 @@ impl Counted for Table {
 }
 
 impl Table {
-    /// A table from one list of codes per column of `schema`.
+    /// Builds a table from one list of codes per column of `schema`.
     ///
     /// # Errors
-    /// The lists are not as many as the columns, differ in length, are empty, or hold a code
+    /// The number of lists differs from the number of columns, the lists differ in length or are empty, or a code is
     /// outside its column's domain.
     pub fn new(
         schema: impl Into<Arc<Schema>>,
@@ -77,12 +77,12 @@ impl Table {
         })
     }
 
-    /// The schema the codes belong to.
+    /// The schema that the codes belong to.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// The same schema, to share with another table.
+    /// The schema, to share with another table.
     pub fn shared_schema(&self) -> Arc<Schema> {
         Arc::clone(&self.schema)
     }
@@ -110,7 +110,7 @@ impl Table {
         &self.columns
     }
 
-    /// The records at `rows` (counted from 0, in any order, repeats allowed) as a table.
+    /// Returns the records at `rows` (counted from 0, in any order, repeats allowed) as a table.
     ///
     /// # Errors
     /// A row that the table does not have, or no rows.
@@ -136,10 +136,10 @@ impl Table {
         })
     }
 
-    /// A random split: `first` records, and all the others. Rows keep their order.
+    /// Splits the table at random into `first` records and all others. Rows keep their order.
     ///
     /// # Errors
-    /// One of the two would be empty.
+    /// One of the two parts would be empty.
     pub fn split(
         &self,
         first: usize,
@@ -156,8 +156,8 @@ impl Table {
         Ok((self.select(&one)?, self.select(&two)?))
     }
 
-    /// The marginal over `clique`: records per cell, row-major in the clique's attributes. Over
-    /// no attributes it is the number of records.
+    /// Counts the marginal over `clique`: records per cell, row-major in the clique's attributes. Over no attributes,
+    /// the result is the number of records.
     ///
     /// # Errors
     /// An attribute that the table does not have, or more than [`MAX_COUNTED_CELLS`] cells.

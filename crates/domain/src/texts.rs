@@ -1,31 +1,33 @@
-//! A table as counts of its columns' texts: what a private draft looks at.
+//! Counts of the texts in each column: the input of a private draft.
 
 use std::{collections::BTreeMap, io::Read};
 
 use crate::{Error, HeaderProblem, MAX_COLUMNS, options::is_missing, records::Records};
 
-/// How often each text of a column occurs. Private: the column itself, but for its order.
+/// How often each text of a column occurs. Private: this is the column itself, except for the order
+/// of its records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TextCounts {
     /// The column's name.
     pub name: String,
-    /// Records with each text.
+    /// Number of records with each text.
     pub texts: BTreeMap<String, u64>,
-    /// Records without a value.
+    /// Number of records without a value.
     pub missing: u64,
 }
 
 impl TextCounts {
-    /// Records in all.
+    /// Returns the number of records.
     pub fn records(&self) -> u64 {
         self.missing + self.texts.values().sum::<u64>()
     }
 }
 
-/// Counts the texts of all columns but those left out.
+/// Counts the texts of all columns except `leave_out`.
 ///
 /// # Errors
-/// A broken CSV file, as in [`crate::read_csv`]; no column, or one to leave out that is not there.
+/// A broken CSV file, as in [`crate::read_csv`]; a name in `leave_out` that the table does not
+/// have; no column left, or more than [`MAX_COLUMNS`].
 pub fn count_texts(
     input: impl Read,
     file: &str,

@@ -1,10 +1,10 @@
-//! Values as they stand in a table.
+//! Decoded values of a table.
 
 use std::fmt::{self, Display, Formatter};
 
 use crate::{Decimal, Identifier, Moment};
 
-/// A value as it stands in a table, decoded.
+/// A decoded value, as it stands in a table.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {
     /// No value.
@@ -13,16 +13,16 @@ pub enum Value<'a> {
     Category(&'a str),
     /// A number of a `numeric` column.
     Number(f64),
-    /// A number of a `number` column, written as the column's numbers are.
+    /// A number of a `number` column, displayed in the column's number style.
     Decimal(Decimal),
-    /// A date or a time, written in the column's format.
+    /// A date or a time, displayed in the column's format.
     Moment(Moment<'a>),
-    /// A new identifier.
+    /// A newly generated identifier.
     Identifier(Identifier<'a>),
 }
 
 impl Value<'_> {
-    /// The number, of a column of numbers.
+    /// Returns the number, if the value belongs to a column of numbers.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(*number),

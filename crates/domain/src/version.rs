@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 
-/// The version of a JSON format, for a key such as `"version": 1`. It is written as the number `N`, and any
-/// other number is refused. A struct that has it needs no check of its own.
+/// The version of a JSON format, for a key such as `"version": 1`.
 ///
+/// It serializes as the number `N`. Deserialization rejects any other number, so a struct that contains it needs no
+/// separate check.
 /// ```
 /// use fhaim_domain::Version;
 ///

@@ -1,4 +1,4 @@
-//! Codes into CSV.
+//! Writing of codes as CSV.
 
 use std::io::Write;
 
@@ -13,16 +13,16 @@ pub struct WriteOptions {
     pub file: String,
     /// Byte between fields.
     pub delimiter: u8,
-    /// What stands for a missing value.
+    /// Text for a missing value.
     pub missing: String,
-    /// Records of the table that were written before these: identifiers go on from there.
+    /// Number of records of the table that were written before. Identifiers continue from there.
     pub before: u64,
-    /// Whether the names of columns come first.
+    /// Whether to write the names of the columns first.
     pub header: bool,
 }
 
 impl WriteOptions {
-    /// Commas, and nothing between them for a missing value. `file` is named in errors.
+    /// Returns commas as delimiters and an empty field for a missing value. Errors name `file`.
     pub fn new(file: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -34,13 +34,13 @@ impl WriteOptions {
     }
 }
 
-/// Writes a table as CSV; numbers are drawn from their bins with `rng` (see
-/// [`crate::Binning::sample`]). Read back with the same schema and delimiter and the same text
-/// for missing values, it gives the same codes.
+/// Writes a table as CSV. Numbers are drawn from their bins with `rng` (see
+/// [`crate::Binning::sample`]). Reading the output with the same schema, delimiter and text for
+/// missing values returns the same codes.
 ///
 /// # Errors
-/// The text for missing values is a value of a nullable column; whatever writing to `output`
-/// gives.
+/// The text for missing values is a value of a nullable column, a column has fewer identifiers than
+/// the table has records, or writing to `output` fails.
 pub fn write_csv(
     table: &Table,
     output: impl Write,
@@ -87,7 +87,7 @@ pub fn write_csv(
     })
 }
 
-/// Refuses a table with more records than one of its columns has identifiers.
+/// Rejects a table with more records than a column has identifiers.
 fn check_identifiers(schema: &Schema, records: u64) -> Result<(), Error> {
     for field in schema.fields() {
         if let Some(capacity) = field.capacity().filter(|&capacity| capacity < records) {
@@ -101,7 +101,7 @@ fn check_identifiers(schema: &Schema, records: u64) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a text for missing values that would be read back as a value.
+/// Rejects a text for missing values that would be read back as a value.
 fn check_missing_text(schema: &Schema, field: &Field, token: &str) -> Result<(), Error> {
     let kind = schema
         .columns()

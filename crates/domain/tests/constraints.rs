@@ -1,4 +1,4 @@
-//! What holds between columns: refused where a table breaks it, held where records are drawn.
+//! Constraints between columns: tables that break them are rejected, and drawn records satisfy them.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{
@@ -38,9 +38,9 @@ fn read(rows: &str, broken: BrokenConstraint) -> Result<TableReading, String> {
     read_csv(schema(CONSTRAINTS).unwrap(), text.as_bytes(), &options).map_err(|e| e.to_string())
 }
 
-/// A map would keep the second value of a column, and the constraint be another than was written.
+/// A map would keep the second value of a column, and the constraint would differ from the written one.
 #[test]
-fn a_column_is_named_once_in_what_never_is() {
+fn repeated_column_in_never_is_rejected() {
     for twice in [
         r#"{"never": {"sex": "m", "sex": "f"}}"#,
         r#"{"never": {"sex": "m", "ward": "birth", "sex": "m"}}"#,
@@ -55,7 +55,7 @@ fn a_column_is_named_once_in_what_never_is() {
 }
 
 #[test]
-fn a_record_that_breaks_a_constraint_is_refused_by_its_place() {
+fn broken_constraint_is_reported_with_its_row() {
     let good = "1,1,1,0.5,0.5,1.0,f,birth\n99,,0,1,2,,,\n5,7,100,9.9,10,19.9,m,heart\n";
     assert_eq!(read(good, BrokenConstraint::Refuse).unwrap().broken, [0; 5]);
     let wrong = [
@@ -86,7 +86,7 @@ fn a_record_that_breaks_a_constraint_is_refused_by_its_place() {
 }
 
 #[test]
-fn a_table_that_is_never_held_is_held_to_its_constraints_too() {
+fn streamed_table_is_checked_against_constraints() {
     let text =
         "low,high,top,in,out,all,sex,ward\n1,1,1,0.5,0.5,1.0,f,birth\n51,50,60,1,1,2,f,heart\n";
     let stream = |broken| -> Result<Streaming, Error> {
@@ -111,7 +111,7 @@ fn a_table_that_is_never_held_is_held_to_its_constraints_too() {
 }
 
 #[test]
-fn a_schema_with_constraints_is_written_as_it_was_read_and_bound_to_them() {
+fn constraints_round_trip_and_change_the_digest() {
     let with = schema(CONSTRAINTS).unwrap();
     let again = Schema::from_json("s.json", with.to_json().as_bytes()).unwrap();
     assert_eq!(again, with);
@@ -122,20 +122,23 @@ fn a_schema_with_constraints_is_written_as_it_was_read_and_bound_to_them() {
         with.digest(),
         schema(r#"{"at_most": ["low", "high"]}"#).unwrap().digest()
     );
-    // A holder of some columns sees to what is between those alone.
+    // A holder of some columns checks only the constraints between those.
     let part = with.part(&[0, 1, 6]).unwrap();
     assert_eq!(part.constraints(), &with.constraints()[..1]);
 }
 
 #[test]
-fn constraints_that_make_no_sense_are_refused_with_the_reason() {
+fn invalid_constraints_are_rejected_with_the_reason() {
     for (constraint, reason) in [
         (
             r#"{"at_most": ["low", "nobody"]}"#,
             "there is no such column",
         ),
         (r#"{"at_most": ["low", "sex"]}"#, "must be of kind `number`"),
-        (r#"{"at_most": ["low", "in"]}"#, "as many `decimals`"),
+        (
+            r#"{"at_most": ["low", "in"]}"#,
+            "the same number of `decimals`",
+        ),
         (r#"{"at_most": ["low", "low"]}"#, "names a column twice"),
         (
             r#"{"missing_together": ["sex", "sex"]}"#,
@@ -156,7 +159,7 @@ fn constraints_that_make_no_sense_are_refused_with_the_reason() {
         ),
         (
             r#"{"sum": {"total": "all", "parts": ["in", "out"]}}, {"at_most": ["in", "out"]}"#,
-            "in no other constraint of numbers",
+            "cannot be in another constraint of numbers",
         ),
         (r#"{"larger": ["low", "high"]}"#, "unknown variant"),
     ] {
@@ -165,8 +168,8 @@ fn constraints_that_make_no_sense_are_refused_with_the_reason() {
     }
 }
 
-/// Means of integer columns of which each record has a value from 0 to 49, drawn in `records` records that
-/// hold the constraints.
+/// Returns the means of integer columns over `records` records. Each record has values from 0 to 49 and satisfies the
+/// constraints.
 fn means(columns: usize, constraints: &[String], records: usize) -> Vec<f64> {
     let column = |n| {
         format!(r#"{{"name":"c{n}","kind":"number","integer":true,"min":0,"max":99,"bins":2}}"#)
@@ -191,9 +194,9 @@ fn means(columns: usize, constraints: &[String], records: usize) -> Vec<f64> {
     sums.iter().map(|sum| sum / records as f64).collect()
 }
 
-/// All numbers were drawn again where any rule did not hold, and soon all were put at their bins' edges.
+/// Drawing all numbers again for one broken rule would soon set all of them to their bins' edges.
 #[test]
-fn rules_that_share_no_column_leave_each_others_values_alone() {
+fn independent_rules_do_not_change_each_others_values() {
     let pair = |n: usize| format!(r#"{{"at_most":["c{}","c{}"]}}"#, 2 * n, 2 * n + 1);
     let pairs: Vec<String> = (0..10).map(pair).collect();
     let brute = |of: fn(i32, i32) -> i32| {
@@ -211,9 +214,9 @@ fn rules_that_share_no_column_leave_each_others_values_alone() {
     }
 }
 
-/// A chain that one draw in 720 holds stays spread over its bin.
+/// One draw in 720 satisfies this chain. Its values stay spread over the bin.
 #[test]
-fn a_long_chain_is_not_put_at_the_edge() {
+fn long_chain_of_rules_is_not_set_to_bin_edges() {
     let link = |n: usize| format!(r#"{{"at_most":["c{n}","c{}"]}}"#, n + 1);
     let chain: Vec<String> = (0..5).map(link).collect();
     let means = means(6, &chain, 2_000);
@@ -224,9 +227,9 @@ fn a_long_chain_is_not_put_at_the_edge() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever a model draws: what is allowed is written so that it reads back without a fault.
+    /// Allowed records are written so that they read back without an error, for any codes that a model draws.
     #[test]
-    fn every_record_that_is_allowed_holds_what_it_must(seed: u64) {
+    fn allowed_records_satisfy_all_constraints(seed: u64) {
         let schema = schema(CONSTRAINTS).unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let sizes = schema.domain().sizes().to_vec();
@@ -236,7 +239,7 @@ proptest! {
                 .iter()
                 .map(|&size| rng.random_range(0..size as u32))
                 .collect();
-            // A special value has one part alone: a digit that it lacks would read back as another.
+            // A special value has only one part: a digit that it lacks would read back as another one.
             for digit in schema.domain().digits() {
                 codes[digit.fine()] %= digit.parts()[codes[digit.coarse()] as usize];
             }
@@ -250,16 +253,16 @@ proptest! {
         write_csv(&table, &mut csv, &mut rng, &WriteOptions::new("o.csv")).unwrap();
         let again = read_csv(table.shared_schema(), &csv[..], &ReadOptions::new("o.csv"));
         let again = again.map_err(|error| TestCaseError::fail(error.to_string()))?;
-        // All but the digit of a total, which is the sum's, comes back as it was drawn.
+        // Everything reads back as it was drawn, except the digit of a total, which the sum determines.
         let names = table.schema().columns().iter().map(|column| column.name());
         for (attribute, name) in names.enumerate().filter(|(_, name)| !name.starts_with("all")) {
             prop_assert_eq!(again.table.column(attribute), table.column(attribute), "{}", name);
         }
     }
 
-    /// What is not allowed could not have held: no values of its codes do.
+    /// Codes that are not allowed have no values that satisfy the constraints.
     #[test]
-    fn what_is_refused_could_not_hold(seed: u64) {
+    fn disallowed_codes_have_no_valid_values(seed: u64) {
         let schema = schema(r#"{"at_most": ["low", "high"]}, {"at_most": ["high", "top"]}"#).unwrap();
         let free = self::schema("").unwrap();
         let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -1,4 +1,4 @@
-//! Tables from CSV and back, and what is refused on the way.
+//! Reading and writing of CSV, and its errors.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{self, Read};
@@ -37,7 +37,7 @@ fn read_with(csv: &[u8], options: &ReadOptions) -> Result<TableReading, String> 
 }
 
 #[test]
-fn fields_become_codes() {
+fn fields_are_encoded() {
     let reading = read(concat!(
         "age,town,dose\n",
         "0,\"A, B\",2.5\n",
@@ -77,7 +77,7 @@ fn column_order_line_ends_and_byte_order_mark_do_not_matter() {
 }
 
 #[test]
-fn a_refused_cell_is_named_by_row_line_and_column() {
+fn rejected_cell_is_reported_with_row_line_and_column() {
     let cases = [
         ("x,rest,1", "column \"age\": \"x\" is not a number"),
         ("NaN,rest,1", "column \"age\": \"NaN\" is not a number"),
@@ -104,7 +104,7 @@ fn a_refused_cell_is_named_by_row_line_and_column() {
 }
 
 #[test]
-fn lines_are_counted_through_breaks_blank_lines_and_carriage_returns() {
+fn line_numbers_count_breaks_blank_lines_and_carriage_returns() {
     let schema = json!({"name": "t", "columns": [
         {"name": "a", "kind": "categorical", "categories": ["x"]},
         {"name": "b", "kind": "categorical", "categories": ["y"]},
@@ -128,12 +128,12 @@ fn lines_are_counted_through_breaks_blank_lines_and_carriage_returns() {
 }
 
 #[test]
-fn a_last_record_without_a_line_end_is_counted_like_any_other() {
+fn last_record_without_line_end_has_the_right_line() {
     for (csv, place) in [
         ("age,town,dose\n1,rest,1\n1,pink,1", "row 2 (line 3)"),
         ("age,town,dose\r\n1,rest,1\r\n1,pink,1", "row 2 (line 3)"),
         ("age,town,dose\n\n1,pink,1", "row 1 (line 3)"),
-        // A quote left open swallows what follows.
+        // A quote left open takes in everything after it.
         ("age,town,dose\n\"1,rest,1\n2,rest,1\n", "row 1 (line 2)"),
     ] {
         let error = read(csv).unwrap_err();
@@ -159,7 +159,7 @@ fn a_last_record_without_a_line_end_is_counted_like_any_other() {
 }
 
 #[test]
-fn the_header_must_fit_the_schema() {
+fn header_must_fit_the_schema() {
     let cases = [
         ("", "t.csv: the file is empty"),
         ("\n\n", "t.csv: the file is empty"),
@@ -183,14 +183,14 @@ fn the_header_must_fit_the_schema() {
 }
 
 #[test]
-fn invalid_utf8_is_named() {
+fn invalid_utf8_is_reported_with_its_place() {
     let csv = b"age,town,dose\n1,\xc3\x28,1\n";
     let error = read_with(csv, &ReadOptions::new("t.csv")).unwrap_err();
     assert_eq!(error, "t.csv: row 1 (line 2), column \"town\": not UTF-8");
 }
 
 #[test]
-fn what_the_holder_asks_for_is_done_and_counted() {
+fn requested_adjustments_are_applied_and_counted() {
     let options = ReadOptions {
         missing: vec!["?".to_owned()],
         unknown: UnknownCategory::Other,
@@ -226,7 +226,7 @@ fn what_the_holder_asks_for_is_done_and_counted() {
 }
 
 #[test]
-fn a_category_comes_before_a_text_for_missing_values() {
+fn category_takes_precedence_over_missing_text() {
     let options = ReadOptions {
         missing: vec!["x".to_owned()],
         ..ReadOptions::new("t.csv")
@@ -236,7 +236,7 @@ fn a_category_comes_before_a_text_for_missing_values() {
 }
 
 #[test]
-fn a_blank_line_is_never_dropped_where_it_may_be_a_record() {
+fn blank_line_that_may_be_a_record_is_rejected() {
     for csv in ["a\nx\n\ny\n", "a\r\nx\r\n\r\ny\r\n"] {
         let error = read_csv(single(), csv.as_bytes(), &ReadOptions::new("t.csv")).unwrap_err();
         let error = error.to_string();
@@ -255,7 +255,7 @@ fn a_blank_line_is_never_dropped_where_it_may_be_a_record() {
 }
 
 #[test]
-fn records_are_bounded_in_number_and_length() {
+fn record_count_and_length_are_bounded() {
     let options = ReadOptions {
         max_records: 2,
         ..ReadOptions::new("t.csv")
@@ -263,7 +263,7 @@ fn records_are_bounded_in_number_and_length() {
     let error = read_with(b"age,town,dose\n1,rest,1\n1,rest,1\n1,rest,1\n", &options).unwrap_err();
     assert_eq!(error, "t.csv: the table has more than 2 records");
 
-    // An open quote would swallow the rest of the file, which here does not end.
+    // An open quote would take in the rest of the file, which has no end here.
     let endless = "age,town,dose\n1,rest,1\n1,\""
         .as_bytes()
         .chain(io::repeat(b'x'));
@@ -283,7 +283,7 @@ fn records_are_bounded_in_number_and_length() {
     ));
 }
 
-/// Gives some bytes, then fails.
+/// A reader that returns some bytes, then fails.
 struct Broken<'a>(&'a [u8]);
 
 impl Read for Broken<'_> {
@@ -296,7 +296,7 @@ impl Read for Broken<'_> {
 }
 
 #[test]
-fn a_failing_reader_is_an_error() {
+fn failing_reader_returns_its_error() {
     let input = Broken(b"age,town,dose\n1,rest,1\n");
     let error = read_csv(schema(), input, &ReadOptions::new("t.csv"))
         .unwrap_err()
@@ -308,7 +308,7 @@ fn a_failing_reader_is_an_error() {
 }
 
 #[test]
-fn written_tables_read_back_equal() {
+fn written_table_reads_back_equal() {
     let columns = vec![vec![0, 9, 4, 4], vec![0, 1, 2, 3], vec![0, 4, 5, 2]];
     let table = Table::new(schema(), columns).unwrap();
     let mut csv = Vec::new();
@@ -335,7 +335,7 @@ fn written_tables_read_back_equal() {
 }
 
 #[test]
-fn a_text_for_missing_values_must_not_be_a_value() {
+fn missing_text_that_is_a_value_is_rejected() {
     let table = Table::new(single(), vec![vec![0, 2]]).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     let options = WriteOptions {
@@ -363,7 +363,7 @@ fn codes_must_fit_the_schema() {
     let error = refused(vec![vec![0, 10], vec![0, 0], vec![0, 0]]);
     assert_eq!(
         error,
-        "row 2, column \"age\": code 10 of a domain of 10 values"
+        "row 2, column \"age\": code 10 is outside the domain of 10 values"
     );
 }
 
@@ -410,7 +410,7 @@ fn one_hot(table: &Table) -> Vec<Vec<u64>> {
 }
 
 #[test]
-fn damaged_one_hot_columns_are_refused() {
+fn damaged_one_hot_columns_are_rejected() {
     let table = Table::new(single(), vec![vec![0, 2, 1]]).unwrap();
     let columns = one_hot(&table);
     assert_eq!(columns, [[1, 0, 0], [0, 0, 1], [0, 1, 0]]);
@@ -450,7 +450,7 @@ fn damaged_one_hot_columns_are_refused() {
 }
 
 #[test]
-fn a_split_keeps_every_record_once() {
+fn split_keeps_every_record_once() {
     let codes: Vec<u32> = (0..50).map(|row| row % 3).collect();
     let table = Table::new(single(), vec![codes]).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(4);
@@ -476,7 +476,7 @@ fn a_split_keeps_every_record_once() {
 
 proptest! {
     #[test]
-    fn any_table_survives_csv_and_one_hot(
+    fn table_round_trips_through_csv_and_one_hot(
         rows in proptest::collection::vec((0u32..10, 0u32..4, 0u32..6), 1..80), seed: u64,
     ) {
         let mut columns = vec![Vec::new(); 3];
@@ -494,7 +494,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_read_or_refused(
+    fn arbitrary_bytes_do_not_panic(
         bytes in proptest::collection::vec(
             prop_oneof![Just(b','), Just(b'"'), Just(b'\n'), Just(b'\r'), Just(0), any::<u8>()], 0..300),
     ) {

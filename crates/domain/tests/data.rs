@@ -1,4 +1,4 @@
-//! The published tables, which FHAIM_DATA_DIR names the folder of.
+//! Reads the published tables from the folder that FHAIM_DATA_DIR names.
 #![allow(clippy::unwrap_used)]
 
 use std::{env, fs, path::PathBuf};
@@ -8,12 +8,12 @@ use fhaim_domain::{ReadOptions, Schema, check_schema, read_csv};
 fn data_dir() -> PathBuf {
     env::var_os("FHAIM_DATA_DIR")
         .map(PathBuf::from)
-        .expect("FHAIM_DATA_DIR names the folder of the published tables")
+        .expect("set FHAIM_DATA_DIR to the folder of the published tables")
 }
 
 #[test]
 #[ignore = "needs FHAIM_DATA_DIR"]
-fn tables_have_the_known_sizes() {
+fn published_tables_have_the_known_sizes() {
     let dir = data_dir();
     let tables = [
         ("breast-cancer", "breast-cancer", 286, 1_278),

@@ -1,4 +1,4 @@
-//! The export of a hospital, made by a script: drafted whole, read, and written as it was.
+//! A generated hospital export: it is drafted completely, read, and written in the same form.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashSet;
@@ -18,8 +18,8 @@ const WARDS: [&str; 4] = [
     "K\u{fc}nstliche Ern\u{e4}hrung",
 ];
 
-/// `records` stays: identifiers, two datetimes, a ward, an age with gaps, a weight with a decimal
-/// comma, a postcode, a diagnosis, free text.
+/// Returns `records` stays with identifiers, two datetimes, a ward, an age with gaps, a weight with
+/// a decimal comma, a postcode, a diagnosis, and free text.
 fn export(records: usize) -> String {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut csv = "fall;aufnahme;entlassung;station;alter;gewicht;plz;icd;notiz\n".to_owned();
@@ -28,7 +28,8 @@ fn export(records: usize) -> String {
         let (hour, minute) = (rng.random_range(0..24), rng.random_range(0..60));
         let stay = rng.random_range(1..=240);
         let (after, later) = (day * 24 + hour + stay, minute);
-        // Stays end within the month that has 40 days or more: dates are made by hand.
+        // Every month counts 28 days here. A stay of at most ten days ends in the same month or the
+        // next.
         let (out_month, out_day) = if after / 24 > 28 {
             (month + 1, after / 24 - 28)
         } else {
@@ -102,7 +103,7 @@ fn column<'a>(csv: &'a str, name: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn an_export_is_drafted_whole() {
+fn hospital_export_is_drafted_completely() {
     let draft = draft(&export(3_000));
     let json: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
     let kinds: Vec<(&str, &str)> = (json["columns"].as_array().unwrap().iter())
@@ -142,7 +143,7 @@ fn an_export_is_drafted_whole() {
     assert_eq!(of("alter")["nullable"], true);
     let reason = of("notiz")["reason"].as_str().unwrap();
     assert!(reason.contains("free text"), "{reason}");
-    // Everything that was drafted is said to the holder, column by column.
+    // Every column that the holder has to check has a note.
     let noted: HashSet<&str> = draft
         .notes
         .iter()
@@ -152,19 +153,19 @@ fn an_export_is_drafted_whole() {
 }
 
 #[test]
-fn what_is_written_looks_like_what_was_read() {
+fn written_table_has_the_form_of_the_original() {
     let csv = export(3_000);
     let schema = draft(&csv).schema;
     let real = read(schema.clone(), csv.as_bytes());
     let written = write(&real.table, 2);
     let again = read(schema.clone(), written.as_bytes());
     assert_eq!(again.table.columns(), real.table.columns());
-    // A column of free text is not there, and the others are in their order.
+    // The column of free text is left out, and the others keep their order.
     assert_eq!(
         written.lines().next().unwrap(),
         "fall;aufnahme;entlassung;station;alter;gewicht;plz;icd"
     );
-    // Identifiers are new and all different.
+    // Identifiers are new and distinct.
     let identifiers = column(&written, "fall");
     assert_eq!(identifiers.iter().collect::<HashSet<_>>().len(), 3_000);
     assert!(
@@ -172,7 +173,7 @@ fn what_is_written_looks_like_what_was_read() {
             .iter()
             .all(|id| id.len() == 6 && id.starts_with('P'))
     );
-    // Codes and categories are those of the record; ages too, since each has a digit of its own.
+    // Codes and categories are those of the record. So are ages, because each has its own digit.
     for name in ["station", "alter", "plz", "icd"] {
         assert_eq!(column(&written, name), column(&csv, name), "{name}");
     }
@@ -184,9 +185,9 @@ fn what_is_written_looks_like_what_was_read() {
     in_order(&schema, &written);
 }
 
-/// Codes drawn at random, as a bad model would: dates are in order all the same.
+/// Dates are in order even for random codes, such as those of a bad model.
 #[test]
-fn dates_are_in_order_whatever_the_codes_are() {
+fn dates_are_in_order_for_random_codes() {
     let csv = export(500);
     let schema = draft(&csv).schema;
     let mut rng = ChaCha8Rng::seed_from_u64(3);
@@ -219,7 +220,7 @@ fn in_order(schema: &Schema, written: &str) {
 }
 
 #[test]
-fn what_does_not_fit_is_named_with_its_place() {
+fn invalid_cells_are_reported_with_their_place() {
     let csv = export(300);
     let schema = draft(&csv).schema;
     let refused = |from: &str, to: &str| {

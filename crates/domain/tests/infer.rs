@@ -13,7 +13,7 @@ fn options() -> InferOptions {
     InferOptions::new("t.csv", "t")
 }
 
-/// A table with a column of each sort, 60 records.
+/// A table with a column of each kind and 60 records.
 fn example() -> String {
     let mut csv = "id,name,sex,zip,age,bmi,children,note\n".to_owned();
     for row in 0..60 {
@@ -29,7 +29,7 @@ fn example() -> String {
 }
 
 #[test]
-fn columns_are_drafted_by_what_they_hold() {
+fn columns_are_drafted_by_their_content() {
     let csv = example();
     let leave_out = vec!["name".to_owned(), "id".to_owned()];
     let options = InferOptions {
@@ -73,7 +73,7 @@ fn columns_are_drafted_by_what_they_hold() {
 }
 
 #[test]
-fn missing_columns_are_named_together() {
+fn missing_columns_are_reported_together() {
     let options = InferOptions {
         target: Some("b".to_owned()),
         leave_out: vec!["c".to_owned()],
@@ -84,7 +84,7 @@ fn missing_columns_are_named_together() {
 }
 
 #[test]
-fn a_row_number_is_drafted_as_identifier() {
+fn row_number_is_drafted_as_identifier() {
     let options = InferOptions {
         max_categories: 60,
         ..options()
@@ -96,7 +96,7 @@ fn a_row_number_is_drafted_as_identifier() {
 }
 
 #[test]
-fn broken_tables_are_refused() {
+fn invalid_tables_are_rejected() {
     for (csv, words) in [
         ("", "the file is empty"),
         ("a,b\n", "no records"),
@@ -116,7 +116,7 @@ fn broken_tables_are_refused() {
 
 proptest! {
     #[test]
-    fn a_draft_accepts_the_table_it_was_drafted_from(
+    fn draft_accepts_its_source_table(
         rows in proptest::collection::vec((-1e6..1e6f64, -500i32..500, 0u8..5), 1..60),
     ) {
         let mut csv = "x,y,z\n".to_owned();
@@ -128,15 +128,15 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_drafted_or_refused(bytes in proptest::collection::vec(
+    fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(
         prop_oneof![Just(b','), Just(b'\n'), Just(b'1'), Just(b'e'), Just(b'-'), any::<u8>()], 0..200)) {
         let _ = infer_schema(&bytes[..], &options());
     }
 }
 
-/// Red wines' alcohol is so: 9.4, 9.8, and a few quotients.
+/// The alcohol of red wines: 9.4, 9.8, and a few quotients.
 #[test]
-fn a_few_quotients_do_not_decide_how_all_numbers_are_written() {
+fn few_long_decimals_do_not_set_the_number_style() {
     let mut csv = "alcohol,sulfur\n".to_owned();
     for row in 0..400 {
         let sulfur = if row == 7 {
@@ -164,7 +164,7 @@ fn a_few_quotients_do_not_decide_how_all_numbers_are_written() {
         "{:?}",
         draft.notes
     );
-    // What was drafted reads what it was drafted from; the quotient is the value next to it.
+    // The draft reads its source table, and the quotient becomes the nearest value.
     let mut reading = ReadOptions::new("t.csv");
     reading.keep_values = true;
     let table = read_csv(draft.schema.clone(), csv.as_bytes(), &reading)
@@ -178,7 +178,7 @@ fn a_few_quotients_do_not_decide_how_all_numbers_are_written() {
             .unwrap()
     };
     assert_eq!(of("9.53333333333333"), of("9.5"));
-    // Where most have them, all decimals count.
+    // If most values have them, all decimals count.
     let many: String = (0..200)
         .map(|row| format!("{}\n", f64::from(row) / 7.0))
         .collect();

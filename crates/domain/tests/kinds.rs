@@ -1,4 +1,4 @@
-//! Kinds of columns: which are accepted, which are refused, and with which words.
+//! Kinds of columns: which are accepted, which are rejected, and with which messages.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{
@@ -47,7 +47,7 @@ fn all_kinds() -> Json {
 }
 
 #[test]
-fn fields_become_attributes_and_their_digits() {
+fn fields_become_attributes_and_digits() {
     let schema = parse(&all_kinds()).unwrap();
     let names: Vec<&str> = schema
         .columns()
@@ -69,7 +69,7 @@ fn fields_become_attributes_and_their_digits() {
             "old"
         ]
     );
-    // Two special values, four bins, a missing one; ten digits. Years of 365 or 366 days.
+    // Two special values, four bins and a missing value; ten digits. Years have 365 or 366 days.
     assert_eq!(schema.domain().sizes(), [7, 10, 10, 366, 3, 2, 24, 3, 2, 5]);
     let digits: Vec<(usize, usize)> = schema
         .domain()
@@ -94,7 +94,7 @@ fn fields_become_attributes_and_their_digits() {
 }
 
 #[test]
-fn values_return_from_their_codes() {
+fn values_round_trip_through_codes() {
     let schema = parse(&all_kinds()).unwrap();
     let csv = "note,gain,born,died,seen,icd,old,id\n\
                x,0,31.12.1999,2001-01-01,2020-03-01T07:59:59,A01,3,a\n\
@@ -132,7 +132,7 @@ fn values_return_from_their_codes() {
 }
 
 #[test]
-fn values_that_the_schema_lacks_are_refused_or_taken_for_others() {
+fn unknown_values_are_rejected_or_replaced() {
     let schema = parse(&all_kinds()).unwrap();
     let header = "note,gain,born,died,seen,icd,old,id\n";
     let error = read(
@@ -172,7 +172,7 @@ fn values_that_the_schema_lacks_are_refused_or_taken_for_others() {
 }
 
 #[test]
-fn what_is_wrong_in_a_column_is_named() {
+fn invalid_column_kinds_are_rejected_with_the_cause() {
     let number = |more: Json| {
         let mut column = json!({"name": "a", "kind": "number", "integer": true});
         column
@@ -267,7 +267,7 @@ fn what_is_wrong_in_a_column_is_named() {
         ),
         (
             json!({"name": "a", "kind": "identifier", "pattern": "["}),
-            "is not understood",
+            "is not valid",
         ),
         (
             json!({"name": "a", "kind": "left-out"}),
@@ -328,7 +328,7 @@ fn claim_is_read_strictly_and_is_not_part_of_the_digest() {
 }
 
 #[test]
-fn every_field_of_a_column_is_in_its_digest() {
+fn digest_covers_every_field_of_a_column() {
     let digest = |schema: &Json| parse(schema).unwrap().digest();
     let whole = digest(&all_kinds());
     for (column, field, value) in [

@@ -1,4 +1,4 @@
-//! Schemas: what is accepted, what is refused and in which words.
+//! Schemas: which are accepted, which are rejected, and with which messages.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{Column, Kind, MAX_SCHEMA_BYTES, Schema, Value, check_schema, pair_cells};
@@ -27,7 +27,7 @@ fn example() -> Json {
 }
 
 #[test]
-fn a_schema_reads_as_it_is_written() {
+fn schema_round_trips_through_json() {
     let schema = parse(&example()).unwrap();
     assert_eq!(schema.name(), "people");
     assert_eq!(schema.source(), Some("made up"));
@@ -49,7 +49,7 @@ fn a_schema_reads_as_it_is_written() {
 }
 
 #[test]
-fn bins_of_one_integer_are_labelled_by_it() {
+fn single_integer_bins_are_labelled_by_the_integer() {
     let grade = json!({"name": "g", "kind": "numeric", "min": -1, "max": 9, "bins": 11,
         "integer": true});
     let schema = with_column(&grade).unwrap();
@@ -84,7 +84,7 @@ fn codes_decode_to_values_and_labels() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn invalid_schemas_are_rejected_with_the_cause() {
     let mut cases = vec![
         (
             json!({"name": "t", "columns": []}),
@@ -114,7 +114,7 @@ fn what_is_wrong_is_named() {
 }
 
 #[test]
-fn what_is_wrong_in_a_column_is_named() {
+fn invalid_columns_are_rejected_with_the_cause() {
     let cases = [
         (
             json!({"name": "a", "kind": "categorical"}),
@@ -130,7 +130,7 @@ fn what_is_wrong_in_a_column_is_named() {
         ),
         (
             json!({"name": "a", "kind": "categorical", "categories": [""]}),
-            "say `nullable`",
+            "set `nullable`",
         ),
         (
             json!({"name": "a", "kind": "categorical", "categories": ["x\ny"]}),
@@ -190,7 +190,7 @@ fn what_is_wrong_in_a_column_is_named() {
 }
 
 #[test]
-fn size_is_bounded() {
+fn schema_size_is_bounded() {
     let wide = |bins: u32| -> Json {
         let column = |i| json!({"name": format!("c{i}"), "kind": "numeric", "min": 0, "max": 1, "bins": bins});
         json!({"name": "t", "columns": (0..20).map(column).collect::<Vec<_>>()})
@@ -221,7 +221,7 @@ fn repeated_fields_and_trailing_text_are_refused() {
 }
 
 #[test]
-fn the_digest_sees_what_gives_codes_their_meaning_and_nothing_else() {
+fn digest_covers_exactly_the_meaning_of_codes() {
     let digest = |schema: &Json| parse(schema).unwrap().digest();
     let base = digest(&example());
     let mut renamed = example();
@@ -246,7 +246,7 @@ fn the_digest_sees_what_gives_codes_their_meaning_and_nothing_else() {
 }
 
 #[test]
-fn cost_names_the_column_to_coarsen() {
+fn cost_suggests_the_column_to_coarsen() {
     let schema = parse(&json!({"name": "t", "columns": [
         {"name": "age", "kind": "numeric", "min": 0, "max": 100, "bins": 100},
         {"name": "sex", "kind": "categorical", "categories": ["f", "m"]},
@@ -285,12 +285,12 @@ fn cost_names_the_column_to_coarsen() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_accepted_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+    fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = Schema::from_json("s.json", &bytes);
     }
 
     #[test]
-    fn a_damaged_schema_is_accepted_or_refused(
+    fn damaged_schema_is_rejected_or_round_trips(
         position in 0usize..400, byte: u8, cut in 0usize..500,
     ) {
         let mut bytes = example().to_string().into_bytes();
@@ -305,7 +305,7 @@ proptest! {
     }
 
     #[test]
-    fn limits_survive_writing_exactly(min in -1e9..1e9f64, width in 1.0..1e9f64) {
+    fn limits_round_trip_exactly(min in -1e9..1e9f64, width in 1.0..1e9f64) {
         let column = json!({"name": "a", "kind": "numeric", "min": min, "max": min + width, "bins": 7});
         let schema = with_column(&column).unwrap();
         let again = Schema::from_json("s.json", schema.to_json().as_bytes()).unwrap();
@@ -320,9 +320,9 @@ proptest! {
     }
 }
 
-/// A holder of some columns has them as a table of their own, of the same codes.
+/// A holder of some columns has them as a separate table, with the same codes.
 #[test]
-fn a_part_of_a_schema_has_its_fields_as_they_were() {
+fn partial_schema_keeps_its_fields_unchanged() {
     let whole = parse(&example()).unwrap();
     let part = whole.part(&[1, 3]).unwrap();
     assert_eq!(part.domain().sizes(), [7, 3]);

@@ -1,4 +1,4 @@
-//! Tables that are read a few records at a time: the same records, and no more of them in memory.
+//! Streaming of tables: the same records as reading, in bounded memory.
 #![allow(clippy::unwrap_used)]
 
 use std::cell::Cell;
@@ -22,7 +22,7 @@ fn schema() -> Schema {
 
 fn row(number: usize) -> String {
     let town = ["A", "B", "rest", "", "elsewhere"][number % 5];
-    // Now and then beyond the limits, to be clamped.
+    // Some ages exceed the limits, to be clamped.
     format!("{},x{number},{}\n", town, number * 7 % 103)
 }
 
@@ -40,10 +40,10 @@ fn options() -> ReadOptions {
     }
 }
 
-/// The codes of all records, how many came at a time, and what was noticed.
+/// Codes of all records, number of records of each piece, and the summary.
 type Streamed = (Vec<Vec<u32>>, Vec<usize>, Streaming);
 
-/// All that was handed over, and how long each piece was.
+/// Streams a table and collects all codes and the length of each piece.
 fn stream(input: impl Read, options: &ReadOptions) -> Result<Streamed, Error> {
     let schema = schema();
     let mut whole = vec![Vec::new(); schema.columns().len()];
@@ -60,7 +60,7 @@ fn stream(input: impl Read, options: &ReadOptions) -> Result<Streamed, Error> {
 }
 
 #[test]
-fn a_streamed_table_is_the_table() {
+fn streamed_table_equals_read_table() {
     let most = STREAMED_RECORDS;
     for records in [1, most - 1, most, most + 1, 2 * most, 3 * most + 7] {
         let text = text(records);
@@ -75,7 +75,7 @@ fn a_streamed_table_is_the_table() {
     }
 }
 
-/// A file that is made as it is read, and says how much of it was.
+/// A file that is generated while it is read, and counts the bytes read.
 struct Made<'a> {
     records: usize,
     next: usize,
@@ -100,11 +100,11 @@ impl Read for Made<'_> {
     }
 }
 
-/// What was read and not yet handed over is a piece and a buffer at most, however long the table is:
-/// nothing else could be held of it.
+/// The bytes read but not yet passed on fit into one piece and one buffer, for a table of any
+/// length. The reader can hold nothing else of it.
 #[test]
 fn memory_does_not_depend_on_the_length_of_a_table() {
-    // What the CSV reader reads ahead, and more than any row takes.
+    // The read-ahead of the CSV reader, and more bytes than any row has.
     let (ahead, longest) = (8 << 10, 32);
     let most = STREAMED_RECORDS * longest + ahead;
     let bytes = Cell::new(0);
@@ -129,13 +129,13 @@ fn memory_does_not_depend_on_the_length_of_a_table() {
     assert_eq!(streaming.unwrap().records, records as u64);
     assert!(
         bytes.get() > 10 * most,
-        "the table is no longer than a piece"
+        "the table must be longer than a piece"
     );
     assert!(peak <= most, "{peak} bytes at once, of {}", bytes.get());
 }
 
 #[test]
-fn what_is_refused_names_the_same_place() {
+fn streaming_errors_equal_reading_errors() {
     let long = text(2 * STREAMED_RECORDS);
     let wrong = format!("{long}A,x,old\n");
     let ragged = format!("{long}A\n");
@@ -158,9 +158,9 @@ fn what_is_refused_names_the_same_place() {
     }
 }
 
-/// Whoever takes the records ends the reading by an error of its own.
+/// The callback can end the reading with its own error.
 #[test]
-fn whoever_takes_the_records_may_refuse_them() {
+fn callback_error_ends_streaming() {
     #[derive(Debug)]
     enum Refused {
         Read,

@@ -1,5 +1,5 @@
-//! How long a noise ladder takes to draw: nanoseconds a sample by level, and samples a second for
-//! a page at all levels.
+//! Measures the time to draw a noise ladder: nanoseconds per sample by level, and samples per
+//! second for a page with all levels.
 
 use std::time::Instant;
 
@@ -15,12 +15,12 @@ fn main() -> Result<(), fhaim_dp::Error> {
         let start = Instant::now();
         let sum: i64 = (0..count).map(|_| gaussian.sample(&mut rng)).sum();
         let nanoseconds = start.elapsed().as_nanos() / count;
-        println!("level {level:2}: {nanoseconds} ns a sample (sum {sum})");
+        println!("level {level:2}: {nanoseconds} ns per sample (sum {sum})");
     }
     let plan = LadderPlan::new(2 * PAGE, 1 << 48)?;
     let start = Instant::now();
     let ladder = Ladder::draw(plan, &mut rng);
     let rate = plan.samples() as f64 / start.elapsed().as_secs_f64();
-    println!("{ladder:?}: {rate:.0} samples a second");
+    println!("{ladder:?}: {rate:.0} samples per second");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Between (epsilon, delta)-differential privacy and zCDP's rho.
+//! Conversion between (epsilon, delta)-differential privacy and zCDP's rho.
 //!
 //! A rho-zCDP mechanism satisfies (epsilon, delta)-DP for every epsilon > 0 with
 //!
@@ -8,40 +8,40 @@
 //! ```
 //!
 //! (CKS20, Corollary 13: Canonne, Kamath and Steinke, The Discrete Gaussian for Differential
-//! Privacy, 2020). Any alpha gives a valid delta, so an inexact minimiser can only overstate it;
-//! what rounding in the evaluation itself could understate is covered by a margin on each result.
+//! Privacy, 2020). Any alpha gives a valid delta, so an inexact minimiser can only overstate it.
+//! Rounding in the evaluation could understate it; a margin on each result covers that.
 
 use crate::{Error, Rho};
 
-/// By what every result is moved to the safe side, relative: more than 10^3 times what evaluating
-/// [`log_delta`] in double precision (relative error below 10^-14) can cause in it.
+/// Relative margin by which every result is moved to the safe side: more than 10^3 times the error
+/// that evaluating [`log_delta`] in double precision (relative error below 10^-14) can cause.
 const MARGIN: f64 = 1e-11;
 
-/// The smallest epsilon accepted: below it, rho nears what [`Rho`] can resolve.
+/// Smallest accepted epsilon. Below it, rho comes near the resolution of [`Rho`].
 pub const MIN_EPSILON: f64 = 1e-9;
 
-/// The largest epsilon accepted: above it, nothing is private.
+/// Largest accepted epsilon. Above it there is no privacy.
 pub const MAX_EPSILON: f64 = 1e9;
 
-/// A bisection takes so many steps: enough to bring any bracket of doubles down to neighbours.
+/// Steps of a bisection: enough to reduce any bracket of doubles to neighbours.
 const STEPS: usize = 2100;
 
-/// The largest rho, rounded down, whose zCDP implies (epsilon, delta)-DP.
+/// Returns the largest rho, rounded down, for which rho-zCDP implies (epsilon, delta)-DP.
 ///
 /// # Errors
-/// [`Error::Epsilon`] unless epsilon lies in [`MIN_EPSILON`]..=[`MAX_EPSILON`],
-/// [`Error::Delta`] unless 0 < delta < 1.
+/// [`Error::Epsilon`] if epsilon is not in [`MIN_EPSILON`]..=[`MAX_EPSILON`], [`Error::Delta`]
+/// unless 0 < delta < 1.
 pub fn rho(epsilon: f64, delta: f64) -> Result<Rho, Error> {
     check_epsilon(epsilon)?;
     check_delta(delta)?;
-    // Above this end delta(rho, epsilon) is near 1; were the root beyond it all the same (delta
-    // itself near 1), the end is only a smaller rho than could be had.
+    // At this end delta(rho, epsilon) is near 1. If the root is beyond it anyway (for a delta near
+    // 1), the result is only smaller than the best rho.
     let high = epsilon - delta.ln() + 1.0;
     let root = bisect(0.0, high, |rho| log_delta(rho, epsilon) <= delta.ln());
     Rho::from_f64_down(root * (1.0 - MARGIN))
 }
 
-/// The smallest epsilon for which `rho`-zCDP implies (epsilon, delta)-DP.
+/// Returns the smallest epsilon for which `rho`-zCDP implies (epsilon, delta)-DP.
 ///
 /// # Errors
 /// [`Error::Delta`] unless 0 < delta < 1.
@@ -57,10 +57,10 @@ pub fn epsilon(rho: Rho, delta: f64) -> Result<f64, Error> {
     Ok(below.next_up() * (1.0 + MARGIN))
 }
 
-/// The smallest delta for which `rho`-zCDP implies (epsilon, delta)-DP; at most 1.
+/// Returns the smallest delta for which `rho`-zCDP implies (epsilon, delta)-DP, at most 1.
 ///
 /// # Errors
-/// [`Error::Epsilon`] unless epsilon lies in [`MIN_EPSILON`]..=[`MAX_EPSILON`].
+/// [`Error::Epsilon`] if epsilon is not in [`MIN_EPSILON`]..=[`MAX_EPSILON`].
 pub fn delta(rho: Rho, epsilon: f64) -> Result<f64, Error> {
     check_epsilon(epsilon)?;
     let delta = log_delta(rho.to_f64(), epsilon).exp();
@@ -83,14 +83,14 @@ fn check_delta(delta: f64) -> Result<(), Error> {
     }
 }
 
-/// ln delta(rho, epsilon), minimised over alpha = 1 + x.
+/// Returns ln delta(rho, epsilon), minimised over alpha = 1 + x.
 fn log_delta(rho: f64, epsilon: f64) -> f64 {
     if rho == 0.0 {
         return f64::NEG_INFINITY;
     }
-    // The logarithm's derivative in x, (2x + 1) rho - epsilon + ln(1 - 1/alpha), rises from
-    // minus infinity at 0. At the upper end it is positive: ln(1 - 1/alpha) >= -1/x > -1 there,
-    // and (2x + 1) rho > epsilon + 1. So it has one root between.
+    // The derivative of the logarithm in x, (2x + 1) rho - epsilon + ln(1 - 1/alpha), rises from
+    // minus infinity at 0. At the upper end it is positive, since ln(1 - 1/alpha) >= -1/x > -1 and
+    // (2x + 1) rho > epsilon + 1 there. So it has one root in between.
     let high = (epsilon + 1.0) / (2.0 * rho) + 2.0;
     let x = bisect(0.0, high, |x| {
         (2.0 * x + 1.0) * rho - epsilon + log_shrink(x) <= 0.0
@@ -99,13 +99,13 @@ fn log_delta(rho: f64, epsilon: f64) -> f64 {
     x * ((x + 1.0) * rho - epsilon + log_shrink(x)) - x.ln_1p()
 }
 
-/// ln(1 - 1/alpha) at alpha = 1 + x, without cancellation at either end.
+/// Returns ln(1 - 1/alpha) at alpha = 1 + x, without cancellation at either end.
 fn log_shrink(x: f64) -> f64 {
     -(1.0 / x).ln_1p()
 }
 
-/// The largest double found at which `holds` is true, given that it holds up to some point of
-/// the bracket and not after it.
+/// Returns the largest double found for which `holds` is true. `holds` must be true up to some
+/// point of the bracket and false after it.
 fn bisect(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..STEPS {
         let middle = low + (high - low) / 2.0;
@@ -125,8 +125,8 @@ fn bisect(mut low: f64, mut high: f64, holds: impl Fn(f64) -> bool) -> f64 {
 mod tests {
     use super::*;
 
-    /// CKS20's bound with alpha found by golden-section search over ln(alpha - 1), straight from
-    /// the formula: no derivative, no bisection.
+    /// CKS20's bound directly from the formula, with alpha found by golden-section search over
+    /// ln(alpha - 1). No derivative and no bisection.
     fn log_delta_by_search(rho: f64, epsilon: f64) -> f64 {
         let bound = |t: f64| {
             let alpha = 1.0 + t.exp();
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn better_than_the_simple_conversion() {
+    fn conversion_is_better_than_the_simple_one() {
         // Bun and Steinke 2016: epsilon = rho + 2 sqrt(rho ln(1/delta)).
         let log = -(1e-9f64).ln();
         let simple = ((log + 1.0).sqrt() - log.sqrt()).powi(2);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_parameters_are_named() {
+    fn invalid_parameters_are_rejected_by_name() {
         let nan = f64::NAN;
         for epsilon in [0.0, -1.0, nan, f64::INFINITY, 1e300, 1e-200] {
             let error = rho(epsilon, 1e-9).unwrap_err();

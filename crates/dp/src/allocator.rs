@@ -1,4 +1,4 @@
-//! Which positions of a noise ladder each release takes.
+//! Assigns positions of a noise ladder to releases.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,16 +7,16 @@ use crate::{Error, LadderPlan, PAGE};
 /// Consecutive positions within one page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// The page.
+    /// Number of the page.
     pub page: usize,
-    /// The first position in the page.
+    /// First position within the page.
     pub start: usize,
     /// Number of positions.
     pub len: usize,
 }
 
 impl Span {
-    /// The positions within the page.
+    /// Returns the positions within the page.
     pub fn range(&self) -> std::ops::Range<usize> {
         self.start..self.start + self.len
     }
@@ -24,9 +24,9 @@ impl Span {
 
 /// Gives each release its own positions.
 ///
-/// Releases take consecutive positions in the order of their numbers, and leave none unused. A position
-/// is never given twice: asking again for a number already served returns the same positions if the
-/// size is the same, and an error otherwise.
+/// Releases take consecutive positions in the order of their numbers, and leave none unused. No
+/// position is given to two releases. A repeated number gets the same positions if its size is the
+/// same, and an error otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "RawAllocator")]
 pub struct Allocator {
@@ -34,7 +34,7 @@ pub struct Allocator {
     served: Vec<Served>,
 }
 
-/// A release served, by ascending number and position.
+/// An allocated release. The list ascends by number and position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Served {
     number: u32,
@@ -51,7 +51,7 @@ struct RawAllocator {
 impl TryFrom<RawAllocator> for Allocator {
     type Error = Error;
 
-    /// Allocates everything again, so that stored state cannot hand a position out twice.
+    /// Repeats all allocations, so that stored state cannot give a position to two releases.
     fn try_from(raw: RawAllocator) -> Result<Self, Error> {
         let mut allocator = Self::new(raw.plan);
         for served in &raw.served {
@@ -67,7 +67,7 @@ impl TryFrom<RawAllocator> for Allocator {
 }
 
 impl Allocator {
-    /// All positions of `plan` free.
+    /// Creates an allocator with all positions of `plan` free.
     pub fn new(plan: LadderPlan) -> Self {
         Self {
             plan,
@@ -75,17 +75,17 @@ impl Allocator {
         }
     }
 
-    /// The ladder's size.
+    /// Returns the ladder's size.
     pub fn plan(&self) -> LadderPlan {
         self.plan
     }
 
-    /// Positions for release `number` of `cells` cells, in order of the cells.
+    /// Returns the positions of release `number` with `cells` cells, in the order of the cells.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if `number` was served with another size, [`Error::Order`] if a higher
-    /// number was served before, [`Error::LadderExhausted`] if too few positions are left. Then
-    /// nothing is used up.
+    /// [`Error::Conflict`] if `number` was allocated with another size, [`Error::Order`] if a
+    /// higher number was allocated before, [`Error::LadderExhausted`] if too few positions are
+    /// left. On an error nothing is allocated.
     pub fn allocate(&mut self, number: u32, cells: usize) -> Result<Vec<Span>, Error> {
         let known = self.served.binary_search_by_key(&number, |s| s.number);
         if let Some(served) = known.ok().and_then(|index| self.served.get(index)) {
@@ -120,7 +120,7 @@ impl Allocator {
     }
 }
 
-/// The `cells` positions from `first` on, cut at page edges.
+/// Returns `cells` positions from `first`, split at page boundaries.
 fn spans(first: usize, cells: usize) -> Vec<Span> {
     let end = first + cells;
     let mut spans = Vec::new();

@@ -1,8 +1,8 @@
 //! The exponential mechanism, drawn exactly.
 //!
-//! Scores are integers and the rate is a fraction, so that the probability of a candidate is exactly
-//! proportional to `exp(rate * score)`: whoever sees the choice sees a draw from the distribution
-//! that is paid for, and not one that doubles came near to.
+//! Scores are integers and the rate is a fraction, so the probability of a candidate is exactly
+//! proportional to `exp(rate * score)`. The choice is a draw from the distribution that is paid
+//! for, not from an approximation in doubles.
 
 use rand_core::RngCore;
 
@@ -12,21 +12,21 @@ use crate::{Error, Rho};
 /// Binary digits of epsilon after the point.
 const FRACTION_BITS: u32 = 32;
 
-/// The largest epsilon of one selection: 2^25, so that its square over 8 is below 2^48.
+/// Largest epsilon of one selection: 2^25, so that its square divided by 8 is below 2^48.
 pub const MAX_SELECTION_EPSILON: f64 = 33_554_432.0;
 
-/// The exponential mechanism at some epsilon, over integer scores of some sensitivity.
+/// The exponential mechanism with a given epsilon, for integer scores of a given sensitivity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selection {
     /// epsilon, as a count of 2^-32.
     epsilon: u64,
-    /// By how much one record may move a score.
+    /// Largest change of a score by one record.
     sensitivity: u64,
 }
 
 impl Selection {
-    /// A selection at `epsilon`, rounded down to a multiple of 2^-32, among scores that one record
-    /// moves by at most `sensitivity`.
+    /// Creates a selection at `epsilon`, rounded down to a multiple of 2^-32, among scores that one
+    /// record changes by at most `sensitivity`.
     ///
     /// # Errors
     /// [`Error::Epsilon`] unless 2^-32 <= epsilon <= [`MAX_SELECTION_EPSILON`];
@@ -48,12 +48,12 @@ impl Selection {
         })
     }
 
-    /// epsilon: what the rate really is, times twice the sensitivity.
+    /// Returns the epsilon after rounding: the actual rate times twice the sensitivity.
     pub fn epsilon(&self) -> f64 {
         self.epsilon as f64 / f64::from(2u32).powi(FRACTION_BITS as i32)
     }
 
-    /// What one selection costs: `epsilon^2 / 8` (Cesar and Rogers 2021), rounded up.
+    /// Returns the cost of one selection: `epsilon^2 / 8` (Cesar and Rogers 2021), rounded up.
     ///
     /// # Errors
     /// Never: epsilon is bounded.
@@ -62,21 +62,22 @@ impl Selection {
         Rho::ratio_up(square, 8 << (2 * FRACTION_BITS))
     }
 
-    /// The number of one of `scores`, with probability proportional to
-    /// `exp(epsilon * score / (2 * sensitivity))`, exactly if the generator's bits are uniform.
-    /// `None` where there is nothing to choose from.
+    /// Returns the index of one of `scores`, with probability proportional to `exp(epsilon * score
+    /// / (2 * sensitivity))`, exactly if the generator's bits are uniform. Returns `None` if there
+    /// are no scores.
     ///
-    /// A candidate is drawn uniformly and kept with probability `exp(-rate * (best - score))`: the
-    /// best one always is, so the expected number of tries is at most the number of candidates.
+    /// A candidate is drawn uniformly and kept with probability `exp(-rate * (best - score))`. The
+    /// best one is always kept, so the expected number of tries is at most the number of
+    /// candidates.
     pub fn choose<R: RngCore + ?Sized>(&self, scores: &[i64], rng: &mut R) -> Option<usize> {
         let best = scores.iter().copied().max()?;
         let denominator = self.sensitivity << (FRACTION_BITS + 1);
         loop {
             let index = uniform_below(scores.len() as u64, rng) as usize;
-            // The index is below the length.
+            // The index is always below the length.
             let score = scores.get(index).copied().unwrap_or(best);
             let behind = u128::from(best.abs_diff(score));
-            // Two numbers of 64 bits.
+            // The product of two 64-bit numbers fits into u128.
             if bernoulli_exp(behind * u128::from(self.epsilon), denominator, rng) {
                 return Some(index);
             }
@@ -117,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_costs_an_eighth_of_the_square_and_large_gaps_are_safe() {
+    fn selection_costs_an_eighth_of_the_square_and_extreme_scores_are_safe() {
         let selection = Selection::new(0.25, 3).unwrap();
         assert_eq!(selection.rho(), Rho::ratio_up(1, 128));
         assert_eq!(selection.epsilon(), 0.25);
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_rate_is_refused() {
+    fn invalid_epsilon_or_sensitivity_is_rejected() {
         for epsilon in [0.0, -1.0, 1e-13, 1e9, f64::NAN] {
             assert!(
                 matches!(Selection::new(epsilon, 1), Err(Error::Epsilon(..))),

@@ -1,12 +1,12 @@
-//! The one error type of this crate.
+//! The error type of this crate.
 
 use crate::number;
 
-/// What privacy arithmetic, the ledger or the noise ladder refuse.
+/// An error of the privacy arithmetic, the ledger or the noise ladder.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The privacy parameter epsilon is not a positive number of supported size.
+    /// The privacy parameter epsilon is not a positive number within the supported range.
     #[error("epsilon must be a positive number from 1e-9 to 1e9, not {}", number(*.0))]
     Epsilon(f64),
     /// The privacy parameter delta is not strictly between 0 and 1.
@@ -16,79 +16,79 @@ pub enum Error {
     #[error("rho must be a finite number of at least 0 and below 2^48, not {}", number(*.0))]
     Rho(f64),
     /// A rational has denominator zero, or its value does not fit [`crate::Rho`].
-    #[error("{0}/{1} is no privacy cost below 2^48")]
+    #[error("{0}/{1} is not a privacy cost below 2^48")]
     Ratio(u128, u128),
     /// A stored rho does not parse.
     #[error("a stored rho must be an integer count of 2^-80")]
     ParseRho,
-    /// A release asks for noise of variance zero.
-    #[error("release {0} asks for no noise at all")]
+    /// A release has noise of variance zero.
+    #[error("release {0} has noise of variance zero: every release needs noise")]
     NoNoise(u32),
-    /// A stored ledger does not hold together.
+    /// A stored ledger is inconsistent.
     #[error("the stored ledger spends more than its budget or repeats a release")]
     BrokenLedger,
-    /// A debit would take the ledger past its budget.
+    /// A debit would exceed the ledger's budget.
     #[error("release {number} costs rho = {cost}, but only {left} is left of the budget")]
     OverBudget {
-        /// The release refused.
+        /// Number of the refused release.
         number: u32,
-        /// What it costs in all (release, leak and gap).
+        /// Total cost of the release: Gaussian mechanism, leak and gap.
         cost: crate::Rho,
-        /// What the ledger has left.
+        /// Remaining budget of the ledger.
         left: crate::Rho,
     },
-    /// A release number was debited or allocated before, with other content.
+    /// A release number was already debited or allocated with other content.
     #[error("release {0} was made before with other content")]
     Conflict(u32),
-    /// A release number is below one already used.
+    /// A release number is below one that was already used.
     #[error("release {number} comes after release {last}: numbers must ascend")]
     Order {
-        /// The release refused.
+        /// The refused number.
         number: u32,
-        /// The highest number used so far.
+        /// Highest number used so far.
         last: u32,
     },
     /// The ladder has too few positions left.
     #[error("release {number} needs noise at {cells} positions, but the ladder has {left} left")]
     LadderExhausted {
-        /// The release refused.
+        /// Number of the refused release.
         number: u32,
-        /// Positions it asks for.
+        /// Positions that it needs.
         cells: usize,
-        /// Positions not used so far.
+        /// Unused positions.
         left: usize,
     },
-    /// Ladders that cannot be added: none at all, or of different sizes.
-    #[error("holders' noise ladders are added if they are of one size, and there is at least one")]
+    /// Ladders cannot be added: the list is empty, or they differ in size.
+    #[error("noise ladders can be added only if there is at least one and all have the same size")]
     LadderSum,
-    /// A ladder of no level, of too many, or of too many positions.
+    /// A ladder has no levels, too many levels, or too many positions.
     #[error("a noise ladder of {levels} levels and {positions} positions is not supported")]
     LadderSize {
-        /// Levels asked for.
+        /// Requested number of levels.
         levels: usize,
-        /// Positions asked for.
+        /// Requested number of positions.
         positions: usize,
     },
-    /// A variance is larger than the ladder's levels can sum to.
+    /// A variance is larger than the ladder's levels can add up to.
     #[error("a variance of {units} units is beyond a noise ladder of {levels} levels")]
     VarianceTooLarge {
-        /// The variance asked for, in units of sigma_b^2.
+        /// Requested variance, in units of sigma_b^2.
         units: u64,
-        /// The ladder's number of levels.
+        /// Number of levels of the ladder.
         levels: usize,
     },
     /// A page or position is outside the ladder.
     #[error("page {page} has no noise at positions up to {end}")]
     OutsideLadder {
-        /// The page asked for.
+        /// Requested page.
         page: usize,
-        /// One past the last position asked for.
+        /// One past the last requested position.
         end: usize,
     },
-    /// The operating system has no randomness to give.
+    /// The operating system's random generator failed.
     #[error("the operating system's random generator failed")]
     NoRandomness,
-    /// A scale the sampler does not support.
+    /// The sampler does not support the scale.
     #[error("a discrete Gaussian needs a scale from 1 to 2^27, not {0}")]
     Scale(u64),
 }

@@ -1,27 +1,28 @@
-//! How far a sum of discrete Gaussians is from one discrete Gaussian, as privacy cost.
+//! The distance between a sum of discrete Gaussians and one discrete Gaussian, as a privacy cost.
 //!
 //! KLS21 (Kairouz, Liu and Steinke, The Distributed Discrete Gaussian Mechanism for Federated
-//! Learning with Secure Aggregation, 2021), Theorem 9: for independent discrete Gaussians X, Y of
-//! variances s, t >= 1/4 and Z of variance s + t, the probabilities of X + Y and of Z differ at
-//! every integer by a factor of at most `exp(5 exp(-2 pi^2 / (1/s + 1/t)))`. Adding one summand
-//! after the other, the exponents add up (post-processing), which is their Corollary 12 for
-//! unequal variances.
+//! Learning with Secure Aggregation, 2021), Theorem 9: let X and Y be independent discrete
+//! Gaussians of variances s, t >= 1/4, and Z one of variance s + t. The probabilities of X + Y and
+//! of Z differ at every integer by a factor of at most `exp(5 exp(-2 pi^2 / (1/s + 1/t)))`. If
+//! summands are added one after the other, the exponents add up (post-processing): this is their
+//! Corollary 12 for unequal variances.
 //!
-//! A pure bound gamma on each of d cells is gamma^2 d / 2-zCDP either way; going from the true sum
-//! to the ideal noise, to the ideal noise of the neighbour and back composes as square roots add:
-//! `sqrt(2 rho) <= Delta / sigma + 2 gamma sqrt(d)` (their Proposition 14, third bound, where
-//! tau = 2 gamma).
+//! A pure bound gamma on each of d cells is gamma^2 d / 2-zCDP in both directions. The path from
+//! the true sum to the ideal noise, to the neighbour's ideal noise and back adds up in square
+//! roots: `sqrt(2 rho) <= Delta / sigma + 2 gamma sqrt(d)` (their Proposition 14, third bound,
+//! where tau = 2 gamma).
 
 use std::f64::consts::PI;
 
 use crate::{BASE_VARIANCE, Digits, Error, Rho};
 
-/// By what the result is multiplied, so that rounding in its evaluation cannot make it too small.
+/// Factor on the result, so that rounding in its evaluation cannot make it too small.
 const MARGIN: f64 = 1.0 + 1e-6;
 
-/// The bound gamma on |ln(P\[sum = y\] / P\[discrete Gaussian = y\])| for the sum of the ladder
-/// samples that `variance_units` is made of at each of `honest` holders, all y. Zero when it is a
-/// single sample, and where the bound is below the smallest double: at variances of some hundred.
+/// Returns the bound gamma on |ln(P\[sum = y\] / P\[discrete Gaussian = y\])| over all y, for the
+/// sum of the ladder samples that make up `variance_units` at each of `honest` holders. It is zero
+/// for a single sample, and also where the bound is below the smallest double, at variances of some
+/// hundred.
 pub fn log_ratio_bound(variance_units: u64, honest: u32) -> f64 {
     let mut sum = 0.0;
     let mut gamma = 0.0;
@@ -37,11 +38,11 @@ pub fn log_ratio_bound(variance_units: u64, honest: u32) -> f64 {
     gamma * MARGIN
 }
 
-/// What a release of `cells` numbers costs beyond Delta_2^2 / (2 sigma^2) because the noise of
-/// `honest` holders, sigma^2 = 4 honest `variance_units`, is a sum of ladder samples:
-/// `(Delta / sigma) tau sqrt(d) + tau^2 d / 2`, rounded up. A single sample
-/// costs nothing; a sum of samples costs 2^-80 at least, since its gap is positive even where it
-/// is too small for a double.
+/// Returns the cost of a release of `cells` numbers beyond Delta_2^2 / (2 sigma^2), which arises
+/// because the noise is a sum of ladder samples: `(Delta / sigma) tau sqrt(d) + tau^2 d / 2`,
+/// rounded up. The noise of `honest` holders has the variance sigma^2 = 4 honest `variance_units`.
+/// A single sample costs nothing. A sum of samples costs at least 2^-80, since its gap is positive
+/// even where it is too small for a double.
 ///
 /// # Errors
 /// [`Error::Rho`] if the cost does not fit.
@@ -67,7 +68,7 @@ pub fn gap_rho(
 mod tests {
     use super::*;
 
-    /// Probabilities of a discrete Gaussian at -reach..=reach.
+    /// Returns the probabilities of a discrete Gaussian at -reach..=reach.
     fn pmf(variance: f64, reach: i64) -> Vec<f64> {
         let mass = |y: i64| (-((y * y) as f64) / (2.0 * variance)).exp();
         let total: f64 = (-60 * reach..=60 * reach).map(mass).sum();
@@ -76,7 +77,7 @@ mod tests {
 
     /// The bound is stated for variances from 1/4, where the gap can be computed directly.
     #[test]
-    fn the_theorem_holds_where_the_gap_is_large_enough_to_measure() {
+    fn gap_bound_holds_where_it_can_be_measured() {
         for (s, t) in [(0.25, 0.25), (0.3, 0.5), (0.5, 0.5)] {
             let reach = 12;
             let (x, y, z) = (pmf(s, reach), pmf(t, reach), pmf(s + t, reach));
@@ -100,11 +101,11 @@ mod tests {
     }
 
     #[test]
-    fn single_samples_have_no_gap_and_sums_a_tiny_one() {
+    fn single_samples_have_no_gap_and_sums_a_small_one() {
         for level in 0..26 {
             assert_eq!(log_ratio_bound(1 << (2 * level), 1), 0.0);
         }
-        // Two base samples (variance 4 each) are the worst two: 5 exp(-4 pi^2).
+        // Two base samples (variance 4 each) are the worst case of two: 5 exp(-4 pi^2).
         let worst = log_ratio_bound(2, 1);
         assert!((worst / (5.0 * (-4.0 * PI * PI).exp()) - 1.0).abs() < 1e-5);
         for units in 3..5_000 {
@@ -115,9 +116,10 @@ mod tests {
         assert!(gap > Rho::ZERO && gap.to_f64() < 1e-13);
     }
 
-    /// One base sample at each of several holders is a sum as much as several of one holder's.
+    /// One base sample at each of several holders is as much of a sum as several samples of one
+    /// holder.
     #[test]
-    fn holders_samples_add_up_like_one_holders() {
+    fn samples_of_several_holders_have_the_gap_of_one_holders_samples() {
         for (units, honest) in [(1, 2), (1, 3), (4, 3), (2, 1)] {
             let together = units * u64::from(honest);
             let apart = log_ratio_bound(units, honest);
@@ -127,10 +129,10 @@ mod tests {
         assert_eq!(gap_rho(1, 16, 1, 2), Ok(Rho::LEAST));
     }
 
-    /// Two samples of variance 4 * 4^level each: the bound falls below every double from level 3
-    /// on, but it is never zero.
+    /// Two samples of variance 4 * 4^level each: from level 3 the bound is below every double, but
+    /// it is never zero.
     #[test]
-    fn a_gap_too_small_for_a_double_is_still_charged() {
+    fn gap_too_small_for_a_double_is_still_charged() {
         for level in 0..26 {
             let units = 2 << (2 * level);
             assert_eq!(

@@ -1,22 +1,22 @@
 //! Exact sampling from the discrete Gaussian, in integers of fixed width.
 //!
 //! CKS20 (Canonne, Kamath and Steinke, The Discrete Gaussian for Differential Privacy, 2020),
-//! Algorithms 1 to 3: only uniform integers and comparisons, so the samples follow the
+//! Algorithms 1 to 3. They use only uniform integers and comparisons, so the samples follow the
 //! distribution exactly if the generator's bits are uniform. Existing implementations of the same
-//! algorithms use integers of any size and take 10 to 27 us a sample; an upload needs 10^5 to
-//! 10^7 samples. Integer scales up to 2^27 let every quantity fit 64 or 128 bits.
+//! algorithms use integers of any size and take 10 to 27 us per sample, and an upload needs 10^5 to
+//! 10^7 samples. Integer scales up to 2^27 let every quantity fit into 64 or 128 bits.
 //!
-//! Sampling takes a time that depends on the sample. The record holder draws noise on its own
-//! machine while it uploads: a service sees when objects of 8192 samples arrive, each with an
-//! encryption in between. The flood is drawn by the computation entity when it seals. See
+//! The time of a sample depends on its value. The record holder draws noise on its own machine
+//! while it uploads: a service sees the arrival times of objects with 8192 samples each, with an
+//! encryption between them. The computation service draws the flood when it seals. See
 //! docs/THREAT-MODEL.md, "Attacks considered".
 
 use rand_core::RngCore;
 
 use crate::Error;
 
-/// The discrete Gaussian over the integers: probability of `y` proportional to
-/// `exp(-y^2 / (2 scale^2))`.
+/// The discrete Gaussian over the integers: the probability of `y` is proportional to `exp(-y^2 /
+/// (2 scale^2))`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DiscreteGaussian {
     scale: u64,
@@ -26,10 +26,10 @@ impl DiscreteGaussian {
     /// The largest scale.
     pub const MAX_SCALE: u64 = 1 << 27;
 
-    /// The distribution with scale (sigma) `scale`.
+    /// Returns the distribution with scale (sigma) `scale`.
     ///
     /// # Errors
-    /// [`Error::Scale`] unless `scale` lies in `1..=2^27`.
+    /// [`Error::Scale`] if `scale` is not in `1..=2^27`.
     pub fn new(scale: u64) -> Result<Self, Error> {
         if (1..=Self::MAX_SCALE).contains(&scale) {
             Ok(Self { scale })
@@ -38,12 +38,12 @@ impl DiscreteGaussian {
         }
     }
 
-    /// One sample (CKS20, Algorithm 3, with the Laplace scale t = sigma: its theorem holds for
-    /// every integer t >= 1, and at t = sigma all fractions have the denominator 2 sigma^2).
+    /// Draws a sample (CKS20, Algorithm 3, with the Laplace scale t = sigma). The theorem holds for
+    /// every integer t >= 1, and with t = sigma all fractions have the denominator 2 sigma^2.
     ///
-    /// A draw `y` from the discrete Laplace is kept with probability
-    /// `exp(-(|y| - sigma^2/t)^2 / (2 sigma^2))`. With |y| < 2^60 (see `discrete_laplace`) the
-    /// square is below 2^120, and 2 sigma^2 is at most 2^55.
+    /// A draw `y` from the discrete Laplace is kept with probability `exp(-(|y| - sigma^2/t)^2 / (2
+    /// sigma^2))`. With |y| < 2^60 (see `discrete_laplace`) the square is below 2^120, and 2
+    /// sigma^2 is at most 2^55.
     pub fn sample<R: RngCore + ?Sized>(&self, rng: &mut R) -> i64 {
         let twice_variance = 2 * self.scale * self.scale;
         loop {
@@ -56,13 +56,13 @@ impl DiscreteGaussian {
     }
 }
 
-/// A draw from the discrete Laplace with integer scale t, probability of `y` proportional to
-/// `exp(-|y| / t)` (CKS20, Algorithm 2 with s = 1).
+/// Draws from the discrete Laplace with integer scale t, where the probability of `y` is
+/// proportional to `exp(-|y| / t)` (CKS20, Algorithm 2 with s = 1).
 ///
-/// |y| = u + t v with u < t <= 2^27 and v a geometric count. For the bounds of
-/// [`DiscreteGaussian::sample`] v must stay below 2^32; a draw that reaches it starts again. That
-/// would take 2^32 successes of probability 1/e in a row: the distribution moves by less than
-/// exp(-2^32), and no generator's period is long enough to see it.
+/// |y| = u + t v with u < t <= 2^27 and v a geometric count. For the bounds of [`DiscreteGaussian::sample`] v must stay
+/// below 2^32, and a draw that reaches it is repeated. That needs 2^32 successes of probability 1/e
+/// in a row: the distribution changes by less than exp(-2^32), and no generator's period is long
+/// enough to show it.
 fn discrete_laplace<R: RngCore + ?Sized>(t: u64, rng: &mut R) -> i64 {
     loop {
         let u = uniform_below(t, rng);
@@ -73,7 +73,7 @@ fn discrete_laplace<R: RngCore + ?Sized>(t: u64, rng: &mut R) -> i64 {
         while v < u32::MAX && bernoulli_exp_fraction(1, 1, rng) {
             v += 1;
         }
-        // Below 2^27 + 2^27 * 2^32 < 2^60: the conversion to i64 is exact.
+        // Below 2^27 + 2^27 * 2^32 < 2^60, so the conversion to i64 is exact.
         let magnitude = (u + t * u64::from(v)) as i64;
         let negative = rng.next_u32() & 1 == 1;
         if v == u32::MAX || (negative && magnitude == 0) {
@@ -83,8 +83,8 @@ fn discrete_laplace<R: RngCore + ?Sized>(t: u64, rng: &mut R) -> i64 {
     }
 }
 
-/// A coin of bias `exp(-numerator/denominator)` (CKS20, Algorithm 1): one coin of bias 1/e for
-/// each whole unit of the exponent, and one for its fraction.
+/// Draws a coin of bias `exp(-numerator/denominator)` (CKS20, Algorithm 1): one coin of bias 1/e
+/// for each whole unit of the exponent, and one for its fraction.
 pub(crate) fn bernoulli_exp<R: RngCore + ?Sized>(
     numerator: u128,
     denominator: u64,
@@ -97,30 +97,30 @@ pub(crate) fn bernoulli_exp<R: RngCore + ?Sized>(
         }
         units -= 1;
     }
-    // A remainder is below its divisor, so it fits u64.
+    // A remainder is below its divisor, so it fits into u64.
     let fraction = (numerator % u128::from(denominator)) as u64;
     bernoulli_exp_fraction(fraction, denominator, rng)
 }
 
-/// A coin of bias `exp(-gamma)` for `gamma = numerator/denominator` at most 1 (CKS20,
-/// Algorithm 1): the parity of the first k at which a coin of bias `gamma/k` fails. That coin is
-/// two independent ones, of biases `gamma` and `1/k`, so no product can overflow.
+/// Draws a coin of bias `exp(-gamma)` for `gamma = numerator/denominator` at most 1 (CKS20,
+/// Algorithm 1): the parity of the first k at which a coin of bias `gamma/k` fails. That coin
+/// consists of two independent ones with biases `gamma` and `1/k`, so no product can overflow.
 fn bernoulli_exp_fraction<R: RngCore + ?Sized>(
     numerator: u64,
     denominator: u64,
     rng: &mut R,
 ) -> bool {
     let mut k = 1u64;
-    // k counts successes in a row of probability at most 1/k: it never nears 2^64.
+    // k counts successes in a row of probability at most 1/k, so it never comes near 2^64.
     while uniform_below(denominator, rng) < numerator && uniform_below(k, rng) == 0 {
         k += 1;
     }
     k % 2 == 1
 }
 
-/// A uniform integer in `0..bound` (`bound >= 1`): as many random bits as `bound - 1` has, drawn
-/// again until they are below `bound`. Exact, unlike a multiply-and-shift of one random word, or
-/// of two.
+/// Draws a uniform integer in `0..bound` (`bound >= 1`) from as many random bits as `bound - 1`
+/// has. Draws that are not below `bound` are repeated. This is exact, unlike a multiply-and-shift
+/// of one or two random words.
 pub fn uniform_below<R: RngCore + ?Sized>(bound: u64, rng: &mut R) -> u64 {
     let bits = u64::BITS - (bound - 1).leading_zeros();
     if bits == 0 {
@@ -143,7 +143,7 @@ pub fn uniform_below<R: RngCore + ?Sized>(bound: u64, rng: &mut R) -> u64 {
 mod tests {
     use super::*;
 
-    /// Yields `next`, `next` + 1, ... as words.
+    /// A generator that yields `next`, `next` + 1, ... as words.
     struct Counter {
         next: u64,
     }
@@ -163,8 +163,8 @@ mod tests {
         }
     }
 
-    /// Of all patterns of the bits that are looked at, each value comes from exactly one, and the
-    /// others are drawn again: so values are as uniform as the bits are.
+    /// Each value comes from exactly one pattern of the used bits, and the other patterns are drawn
+    /// again. So values are as uniform as the bits are.
     #[test]
     fn every_value_comes_from_one_pattern_of_bits() {
         let wide = [
@@ -175,7 +175,7 @@ mod tests {
         ];
         for bound in (2..700).chain(wide) {
             let patterns = u64::MAX >> (bound - 1).leading_zeros();
-            // The edges: the last values, the patterns that are none, and the first values again.
+            // The edges: the last values, the repeated patterns, and the first values again.
             let edge = 400.min(bound);
             let start = bound - edge;
             let mut rng = Counter { next: start };

@@ -1,7 +1,7 @@
-//! Keys that ladders are drawn from: whoever kept one draws the same noise again.
+//! Keys that ladders are drawn from, so that the noise can be drawn again.
 //!
-//! A holder that keeps its ladder's key can tell later whether a released integer is the exact
-//! statistic with just its noise. For as long as the key is kept, whoever has it can take that noise off.
+//! A holder that keeps its ladder's key can check later whether a released integer is the exact
+//! statistic plus its noise. While the key is kept, its owner can also subtract that noise.
 
 use hkdf::Hkdf;
 use rand_chacha::ChaCha20Rng;
@@ -13,8 +13,8 @@ use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
 use crate::{Error, LadderPlan, Span};
 
-/// The key of one ladder of one dataset, for one upload of one table: under two tables the same noise
-/// would show by what their counts differ.
+/// The key of one ladder of one dataset, for one upload of one table. With two tables, the same
+/// noise would reveal the difference of their counts.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct LadderKey {
     secret: [u8; 32],
@@ -29,14 +29,14 @@ impl std::fmt::Debug for LadderKey {
 }
 
 impl LadderKey {
-    /// A new key: `rng` is the operating system's generator, except in tests.
+    /// Draws a key. `rng` must be the operating system's generator, except in tests.
     pub fn random<R: CryptoRng + ?Sized>(dataset: [u8; 16], rng: &mut R) -> Self {
         let mut secret = Zeroizing::new([0; 32]);
         rng.fill_bytes(secret.as_mut());
         Self::from_bytes(dataset, &secret)
     }
 
-    /// The key with these bytes.
+    /// Returns the key with these bytes.
     pub fn from_bytes(dataset: [u8; 16], secret: &[u8; 32]) -> Self {
         Self {
             secret: *secret,
@@ -44,7 +44,7 @@ impl LadderKey {
         }
     }
 
-    /// The key's bytes, to be kept where nobody else can read them.
+    /// Returns the key's bytes. Keep them where only their owner can read them.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.secret
     }
@@ -61,8 +61,8 @@ impl LadderKey {
         derived
     }
 
-    /// What the vector at (`page`, `level`, `index`) is drawn with: ChaCha20, keyed by HKDF-SHA256 of
-    /// the key for dataset and place.
+    /// Returns the generator of the vector at (`page`, `level`, `index`): ChaCha20, keyed with
+    /// HKDF-SHA256 of the key for the dataset and the vector's place.
     fn generator(&self, page: usize, level: usize, index: usize) -> ChaCha20Rng {
         let place = [page, level, index].map(|n| (n as u64).to_le_bytes());
         let [page, level, index] = &place;
@@ -70,8 +70,8 @@ impl LadderKey {
         ChaCha20Rng::from_seed(*key)
     }
 
-    /// The vector at (`page`, `level`, `index`) of a ladder: [`crate::PAGE`] integers, zero at positions
-    /// beyond the plan, or `None` outside the ladder.
+    /// Returns the vector at (`page`, `level`, `index`) of a ladder: [`crate::PAGE`] integers, zero
+    /// at positions beyond the plan, or `None` outside the ladder.
     pub fn vector(
         &self,
         plan: &LadderPlan,
@@ -82,20 +82,20 @@ impl LadderKey {
         plan.draw_vector(page, level, index, &mut self.generator(page, level, index))
     }
 
-    /// A digest of a table under this key, by the SHA-256 of its content: it says nothing of the table
-    /// to whoever lacks the key.
+    /// Returns a digest of a table under this key, from the SHA-256 of its content. It reveals
+    /// nothing about the table without the key.
     pub fn table_digest(&self, content: &[u8; 32]) -> [u8; 32] {
         *self.derive(&[&self.dataset, b"table", content])
     }
 }
 
-/// The noise of a keyed ladder, drawn as it is asked for. It keeps the vectors of one page: releases
-/// go from page to page.
+/// The noise of a keyed ladder, drawn on demand. It caches the vectors of one page, since releases
+/// proceed page by page.
 pub struct KeyedLadder<'a> {
     key: &'a LadderKey,
     plan: LadderPlan,
     page: usize,
-    /// By level and index.
+    /// Vectors by level and index.
     vectors: BTreeMap<(usize, usize), Zeroizing<Vec<i64>>>,
 }
 
@@ -108,7 +108,7 @@ impl std::fmt::Debug for KeyedLadder<'_> {
 }
 
 impl<'a> KeyedLadder<'a> {
-    /// The ladder of a key, of the size that was uploaded.
+    /// Creates the ladder of a key with the uploaded size.
     pub fn new(key: &'a LadderKey, plan: LadderPlan) -> Self {
         Self {
             key,
@@ -118,10 +118,10 @@ impl<'a> KeyedLadder<'a> {
         }
     }
 
-    /// The noise of variance `4 * variance_units` for a release at `spans`, cell by cell.
+    /// Returns the noise of variance `4 * variance_units` for a release at `spans`, cell by cell.
     ///
     /// # Errors
-    /// As [`crate::Ladder::noise`].
+    /// Those of [`crate::Ladder::noise`].
     pub fn release_noise(
         &mut self,
         spans: &[Span],
@@ -146,7 +146,7 @@ impl<'a> KeyedLadder<'a> {
         Ok(cells)
     }
 
-    /// A vector of the page, drawn if it was not yet.
+    /// Returns a vector of the page, and draws it at the first call.
     fn vector(&mut self, level: usize, index: usize) -> Option<&[i64]> {
         let vector = match self.vectors.entry((level, index)) {
             Entry::Occupied(drawn) => drawn.into_mut(),
@@ -171,7 +171,8 @@ mod tests {
         LadderKey::from_bytes(DATASET, &[byte; 32])
     }
 
-    /// The noise of a release is the sum of the uploaded vectors that its digits take, across pages too.
+    /// The noise of a release is the sum of the uploaded vectors that its digits use, also across
+    /// pages.
     #[test]
     fn release_noise_is_the_sum_of_uploaded_vectors() {
         let plan = LadderPlan::new(2 * PAGE, 1 << 6).unwrap();
@@ -199,9 +200,9 @@ mod tests {
         assert!(matches!(large, Err(Error::VarianceTooLarge { .. })));
     }
 
-    /// No vector is another's, of this key, another key or another dataset.
+    /// All vectors differ: within a key, between keys and between datasets.
     #[test]
-    fn every_vector_has_a_generator_of_its_own() {
+    fn ladder_vectors_have_distinct_generators() {
         let first =
             |key: &LadderKey, (page, level, index)| key.generator(page, level, index).next_u64();
         let mut seen: Vec<u64> = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
@@ -216,7 +217,8 @@ mod tests {
         assert_ne!(key(1).table_digest(&[0; 32]), key(2).table_digest(&[0; 32]));
     }
 
-    /// `verify` draws the noise of an upload again from its key, so a key must always give the same noise.
+    /// `verify` draws the noise of an upload again from its key, so a key must always give the same
+    /// noise.
     #[test]
     fn noise_of_a_key_is_unchanged() {
         let plan = LadderPlan::new(PAGE, 1 << 6).unwrap();

@@ -1,11 +1,11 @@
-//! The noise ladder: noise that a holder draws and encrypts before anyone knows its scale.
+//! The noise ladder: noise that a holder draws and encrypts before its scale is known.
 //!
-//! At level j the ladder has three discrete Gaussian samples of scale `2 * 2^j` at every position, in two
-//! vectors: one sample, and the sum of two others. A release with noise variance `4 m` takes, at each of
-//! its positions, `d_j` samples of every level j, where `d_j` are the base-4 digits of m: their variances
-//! add up to `4 m`. Vectors lie in *pages* of [`PAGE`] positions; each vector of a page becomes one
-//! ciphertext. A position serves one release only. A release begins where the previous one ended, and
-//! may continue into the next page.
+//! At level j the ladder has three discrete Gaussian samples of scale `2 * 2^j` at every position,
+//! in two vectors: one sample, and the sum of two others. A release with noise variance `4 m`
+//! takes, at each of its positions, `d_j` samples of every level j, where `d_j` are the base-4
+//! digits of m. Their variances add up to `4 m`. Vectors consist of *pages* of [`PAGE`] positions,
+//! and each vector of a page becomes one ciphertext. Every position serves only one release. A
+//! release starts where the previous one ended, and may continue on the next page.
 
 use std::ops::Range;
 
@@ -19,10 +19,10 @@ use crate::{DiscreteGaussian, Error, Span};
 /// Positions in a page: the coefficients of one ciphertext.
 pub const PAGE: usize = 8192;
 
-/// The scale (sigma) of the samples of level 0.
+/// Scale (sigma) of the samples of level 0.
 pub const BASE_SCALE: u64 = 2;
 
-/// The variance of the samples of level 0, the unit that variances are counted in.
+/// Variance of the samples of level 0, which is the unit of variances.
 pub const BASE_VARIANCE: u64 = BASE_SCALE * BASE_SCALE;
 
 /// Samples of a position at each level: the largest base-4 digit.
@@ -31,13 +31,13 @@ pub const DIGIT_SAMPLES: usize = 3;
 /// Vectors of a page at each level.
 pub const LEVEL_VECTORS: usize = 2;
 
-/// Number of samples that each integer of a level's vector `index` is the sum of.
+/// Returns the number of samples in the sum that each integer of vector `index` of a level is.
 fn samples_of(index: usize) -> usize {
     1 + index
 }
 
-/// The vectors of a level, by index, that a digit of 1 to 3 takes. Together they are the sum of `digit`
-/// samples.
+/// Returns the indices of the vectors of a level that a digit of 1 to 3 uses. Their sum is a sum of
+/// `digit` samples.
 pub fn vectors_of_digit(digit: usize) -> Range<usize> {
     match digit {
         2 => 1..2,
@@ -45,19 +45,19 @@ pub fn vectors_of_digit(digit: usize) -> Range<usize> {
     }
 }
 
-/// Upper bound on the pages that a release of `cells` cells has positions in.
+/// Returns an upper bound on the number of pages in which a release of `cells` cells has positions.
 pub fn most_pages(cells: usize) -> usize {
     match cells {
         0 => 0,
-        // The first page may hold one cell only.
+        // The first page may have only one of its cells.
         1.. => cells.saturating_add(PAGE - 2) / PAGE + 1,
     }
 }
 
-/// A ladder has no more levels: the scale of the last is 2^27.
+/// Largest number of levels of a ladder. The scale of the last level is 2^27.
 pub const MAX_LEVELS: usize = 27;
 
-/// A ladder has no more positions: they lie in 2^17 pages, and take 11 million ciphertexts at all levels.
+/// Largest number of positions of a ladder: 2^17 pages, with 11 million ciphertexts at all levels.
 pub const MAX_POSITIONS: usize = 1 << 30;
 
 /// The base-4 digits of a variance, least significant first.
@@ -65,17 +65,17 @@ pub const MAX_POSITIONS: usize = 1 << 30;
 pub struct Digits(u64);
 
 impl Digits {
-    /// The digits of `variance_units`.
+    /// Returns the digits of `variance_units`.
     pub fn of(variance_units: u64) -> Self {
         Self(variance_units)
     }
 
-    /// Number of levels in use: one past the highest digit that is not zero.
+    /// Returns the number of levels in use: one past the highest nonzero digit.
     pub fn levels(self) -> usize {
         (u64::BITS - self.0.leading_zeros()).div_ceil(2) as usize
     }
 
-    /// The digits that are not zero, as (level, digit in `1..=3`).
+    /// Returns the nonzero digits, as (level, digit in `1..=3`).
     pub fn iter(self) -> impl Iterator<Item = (usize, usize)> {
         (0..self.levels())
             .map(move |level| (level, (self.0 >> (2 * level) & 3) as usize))
@@ -83,7 +83,7 @@ impl Digits {
     }
 }
 
-/// The size of a ladder: public, and fixed before any record is looked at.
+/// The size of a ladder. It is public, and fixed before any record is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "RawPlan")]
 pub struct LadderPlan {
@@ -107,20 +107,21 @@ impl TryFrom<RawPlan> for LadderPlan {
 }
 
 impl LadderPlan {
-    /// A ladder of `positions` positions for variances up to `largest_variance_units`. It lasts for
-    /// releases of as many cells in all, in any order: no release leaves a position unused.
+    /// Plans a ladder with `positions` positions for variances up to `largest_variance_units`. It
+    /// is enough for releases with this total number of cells in any order, since no release leaves
+    /// a position unused.
     ///
     /// # Errors
-    /// [`Error::LadderSize`] beyond [`MAX_POSITIONS`] positions or [`MAX_LEVELS`] levels.
+    /// [`Error::LadderSize`] for more than [`MAX_POSITIONS`] positions or [`MAX_LEVELS`] levels.
     pub fn new(positions: usize, largest_variance_units: u64) -> Result<Self, Error> {
         let levels = Digits::of(largest_variance_units).levels().max(1);
         Self::with_levels(positions, levels)
     }
 
-    /// A ladder of `positions` positions and `levels` levels.
+    /// Plans a ladder with `positions` positions and `levels` levels.
     ///
     /// # Errors
-    /// As [`LadderPlan::new`].
+    /// Those of [`LadderPlan::new`].
     pub fn with_levels(positions: usize, levels: usize) -> Result<Self, Error> {
         if (1..=MAX_LEVELS).contains(&levels) && positions <= MAX_POSITIONS {
             Ok(Self { positions, levels })
@@ -129,40 +130,40 @@ impl LadderPlan {
         }
     }
 
-    /// Positions over all pages; the last page may be used in part.
+    /// Returns the number of positions on all pages. The last page may be used only in part.
     pub fn positions(&self) -> usize {
         self.positions
     }
 
-    /// Number of levels.
+    /// Returns the number of levels.
     pub fn levels(&self) -> usize {
         self.levels
     }
 
-    /// Number of pages.
+    /// Returns the number of pages.
     pub fn pages(&self) -> usize {
         self.positions.div_ceil(PAGE)
     }
 
-    /// Number of sample vectors, which is the number of ciphertexts to upload.
+    /// Returns the number of sample vectors, which is the number of ciphertexts to upload.
     pub fn vectors(&self) -> usize {
         self.pages() * self.levels * LEVEL_VECTORS
     }
 
-    /// The number of a vector in row-major order of (`page`, `level`, `index`); nothing outside the
-    /// ladder.
+    /// Returns the number of a vector in row-major order of (`page`, `level`, `index`), or `None`
+    /// outside the ladder.
     pub fn vector(&self, page: usize, level: usize, index: usize) -> Option<usize> {
         let within = page < self.pages() && level < self.levels && index < LEVEL_VECTORS;
         within.then_some((page * self.levels + level) * LEVEL_VECTORS + index)
     }
 
-    /// Number of samples to draw: every position has three at each level.
+    /// Returns the number of samples to draw: three at each level of every position.
     pub fn samples(&self) -> usize {
         self.positions * self.levels * DIGIT_SAMPLES
     }
 
-    /// Draws the vector at (`page`, `level`, `index`) by itself: [`PAGE`] integers, zero at positions
-    /// beyond the plan, or `None` outside the ladder.
+    /// Draws the vector at (`page`, `level`, `index`) separately: [`PAGE`] integers, zero at
+    /// positions beyond the plan, or `None` outside the ladder.
     pub fn draw_vector<R: CryptoRng + ?Sized>(
         &self,
         page: usize,
@@ -177,8 +178,8 @@ impl LadderPlan {
         Some(samples)
     }
 
-    /// The noise of variance `4 * variance_units` at the positions of `span`; `add` adds a vector of the
-    /// span's page, by level and index, at those positions.
+    /// Returns the noise of variance `4 * variance_units` at the positions of `span`. `add` adds a
+    /// vector of the span's page, by level and index, at those positions.
     pub(crate) fn noise(
         &self,
         span: Span,
@@ -208,7 +209,7 @@ impl LadderPlan {
         Ok(noise)
     }
 
-    /// Positions of `page` that carry noise.
+    /// Returns the number of positions of `page` that carry noise.
     fn used(&self, page: usize) -> usize {
         self.positions
             .saturating_sub(page.saturating_mul(PAGE))
@@ -216,16 +217,18 @@ impl LadderPlan {
     }
 }
 
-/// The samples of a ladder: a secret of the holder who drew them, wiped from memory on drop.
+/// The samples of a ladder: a secret of the holder that drew them, wiped from memory when it is
+/// dropped.
 ///
-/// Each vector is drawn with a ChaCha20 generator of its own: one 32-byte key for the ladder, the
-/// vector's index as the stream. So vectors can be drawn in parallel, and a ladder is a function
-/// of the key alone. (The generators' own state is not wiped: `rand_chacha` has no way to.)
+/// Each vector is drawn with its own ChaCha20 generator, with one 32-byte key for the ladder and
+/// the vector's index as the stream. So vectors can be drawn in parallel, and a ladder is a
+/// function of only the key. The generators' own state is not wiped, since `rand_chacha` cannot do
+/// that.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct Ladder {
     #[zeroize(skip)]
     plan: LadderPlan,
-    /// Vectors of [`PAGE`] samples by (page, level, digit index), row-major.
+    /// Vectors of [`PAGE`] samples in row-major order of (page, level, index).
     samples: Vec<i64>,
 }
 
@@ -238,8 +241,8 @@ impl std::fmt::Debug for Ladder {
 }
 
 impl Ladder {
-    /// Draws all samples of `plan`, keyed by 32 bytes from `rng`: the operating system's
-    /// generator, except in tests.
+    /// Draws all samples of `plan`, keyed with 32 bytes from `rng`. `rng` must be the operating
+    /// system's generator, except in tests.
     pub fn draw<R: CryptoRng + ?Sized>(plan: LadderPlan, rng: &mut R) -> Self {
         let mut key = Zeroizing::new([0u8; 32]);
         rng.fill_bytes(key.as_mut());
@@ -248,10 +251,10 @@ impl Ladder {
         Self { plan, samples }
     }
 
-    /// The sum of several holders' ladders of one size, sample by sample; there must be one.
+    /// Returns the sum of several holders' ladders of the same size, sample by sample.
     ///
     /// # Errors
-    /// [`Error::LadderSum`] for none, and for ladders of different sizes.
+    /// [`Error::LadderSum`] if there are no ladders, or ladders of different sizes.
     pub fn sum(ladders: &[Self]) -> Result<Self, Error> {
         let (first, others) = ladders.split_first().ok_or(Error::LadderSum)?;
         let mut sum = Self {
@@ -263,29 +266,29 @@ impl Ladder {
                 return Err(Error::LadderSum);
             }
             for (sum, sample) in sum.samples.iter_mut().zip(&other.samples) {
-                // Samples are below 2^35: no number of holders comes near 64 bits.
+                // Samples are below 2^35, so no number of holders comes near 64 bits.
                 *sum = sum.saturating_add(*sample);
             }
         }
         Ok(sum)
     }
 
-    /// The ladder's size.
+    /// Returns the ladder's size.
     pub fn plan(&self) -> LadderPlan {
         self.plan
     }
 
-    /// The vector at (`page`, `level`, `index`), [`PAGE`] integers (zero at positions beyond the
-    /// plan), or `None` outside the ladder.
+    /// Returns the vector at (`page`, `level`, `index`): [`PAGE`] integers, zero at positions
+    /// beyond the plan, or `None` outside the ladder.
     pub fn vector(&self, page: usize, level: usize, index: usize) -> Option<&[i64]> {
         let vector = self.plan.vector(page, level, index)?;
         self.samples.get(vector * PAGE..(vector + 1) * PAGE)
     }
 
-    /// The noise of variance `4 * variance_units` for a release at `spans`, cell by cell.
+    /// Returns the noise of variance `4 * variance_units` for a release at `spans`, cell by cell.
     ///
     /// # Errors
-    /// As [`Ladder::noise`].
+    /// Those of [`Ladder::noise`].
     pub fn release_noise(
         &self,
         spans: &[Span],
@@ -298,11 +301,11 @@ impl Ladder {
         Ok(cells)
     }
 
-    /// The noise of variance `4 * variance_units` at the positions of `span`.
+    /// Returns the noise of variance `4 * variance_units` at the positions of `span`.
     ///
     /// # Errors
-    /// [`Error::OutsideLadder`] if the span is not within the plan, [`Error::VarianceTooLarge`]
-    /// if the variance takes more levels than there are.
+    /// [`Error::OutsideLadder`] if the span is not within the plan, [`Error::VarianceTooLarge`] if
+    /// the variance needs more levels than there are.
     pub fn noise(&self, span: Span, variance_units: u64) -> Result<Zeroizing<Vec<i64>>, Error> {
         self.plan.noise(span, variance_units, |level, index, sums| {
             let samples = self.vector(span.page, level, index)?.get(span.range())?;
@@ -314,7 +317,7 @@ impl Ladder {
     }
 }
 
-/// Fills every vector of the ladder, `PAGE` samples each.
+/// Fills every vector of the ladder with `PAGE` samples.
 fn fill_vectors(plan: LadderPlan, key: &[u8; 32], samples: &mut [i64]) {
     let fill = |(vector, samples): (usize, &mut [i64])| fill_vector(plan, key, vector, samples);
     #[cfg(feature = "rayon")]
@@ -326,7 +329,7 @@ fn fill_vectors(plan: LadderPlan, key: &[u8; 32], samples: &mut [i64]) {
     samples.chunks_mut(PAGE).enumerate().for_each(fill);
 }
 
-/// Draws vector number `vector` (row-major by page, level, digit index) with its own stream.
+/// Draws vector number `vector` (row-major by page, level, index) with its own stream.
 fn fill_vector(plan: LadderPlan, key: &[u8; 32], vector: usize, samples: &mut [i64]) {
     let (page, level) = (
         vector / LEVEL_VECTORS / plan.levels,
@@ -351,7 +354,7 @@ fn draw_samples<'a, R: CryptoRng + ?Sized>(
 ) {
     let gaussian = DiscreteGaussian::new(BASE_SCALE << level).expect("scale within 2^27");
     for sum in sums {
-        // Scales are at most 2^27, and there are at most 3 samples.
+        // The sum fits: scales are at most 2^27, and there are at most 3 samples.
         *sum = (0..samples).map(|_| gaussian.sample(rng)).sum();
     }
 }
@@ -367,14 +370,15 @@ mod tests {
             assert!(vectors.end <= LEVEL_VECTORS);
             assert_eq!(vectors.map(samples_of).sum::<usize>(), digit);
         }
-        // Each of a level's samples is in one vector: the vectors hold as many as the largest digit takes.
+        // Each of a level's samples is in one vector: together the vectors have the samples of the
+        // largest digit.
         let all: usize = (0..LEVEL_VECTORS).map(samples_of).sum();
         assert_eq!(all, DIGIT_SAMPLES);
     }
 
-    /// For every place in a page where a release may begin.
+    /// For every place in a page where a release may start.
     #[test]
-    fn most_pages_is_reached_and_never_exceeded() {
+    fn most_pages_is_a_tight_bound() {
         for cells in [1, 2, 3, PAGE - 1, PAGE, PAGE + 1, PAGE + 2, 3 * PAGE] {
             let pages = |first: usize| (first + cells - 1) / PAGE - first / PAGE + 1;
             let most = (0..PAGE).map(pages).max();

@@ -1,30 +1,32 @@
-//! The privacy ledger: what was released, what it cost, and what is left.
+//! The privacy ledger: the releases, their cost, and the remaining budget.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{BASE_VARIANCE, Error, Rho, gap_rho, most_pages};
 
-/// Every release is charged for so many sealed ciphertexts at least, however few it takes part in.
+/// Every release is charged for at least this number of sealed ciphertexts, even if it takes part
+/// in fewer.
 const MIN_CIPHERTEXTS: usize = 4;
 
-/// What the residual noise of sealed ciphertexts may tell their decryptor beside what is released.
+/// The privacy cost of the residual noise of sealed ciphertexts for their decryptor, in addition to
+/// the released numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Leak {
-    /// What one ciphertext may tell.
+    /// Cost of one ciphertext.
     pub ciphertext: Rho,
-    /// Ciphertexts of a page: one a plaintext modulus.
+    /// Ciphertexts of a page: one for each plaintext modulus.
     pub residues: usize,
 }
 
 impl Leak {
-    /// Releases in the clear tell nothing beside themselves.
+    /// No cost, for releases in the clear.
     pub const NONE: Self = Self {
         ciphertext: Rho::ZERO,
         residues: 1,
     };
 
-    /// What a release of so many cells is charged: for every ciphertext it may take part in, wherever
-    /// its positions lie ([`most_pages`]), and for four at least.
+    /// Returns the cost of a release with this number of cells. It counts every ciphertext that the
+    /// release may take part in, for any positions ([`most_pages`]), and at least four.
     ///
     /// # Errors
     /// [`Error::Rho`] at a cost of 2^48 or more.
@@ -37,23 +39,24 @@ impl Leak {
     }
 }
 
-/// What a release costs, by item.
+/// The cost of a release, by item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Price {
     /// The Gaussian mechanism: `Delta_2^2 / (2 sigma^2)`.
     pub gaussian: Rho,
-    /// The noise being a sum of ladder samples ([`gap_rho`]).
+    /// Cost of the noise being a sum of ladder samples ([`gap_rho`]).
     pub gap: Rho,
-    /// What the residual ciphertext noise may add (`rho_leak`).
+    /// Cost of the residual ciphertext noise (`rho_leak`).
     pub leak: Rho,
 }
 
 impl Price {
-    /// The price of `cells` integers which one record moves by at most `delta2_squared` (squared L2
-    /// norm) under noise of variance `4 variance_units` of each of `honest` holders, beside a leak.
+    /// Prices `cells` integers that one record changes by at most `delta2_squared` (squared L2
+    /// norm). Each of `honest` holders adds noise of variance `4 variance_units`. `leak` is the
+    /// cost of the ciphertexts.
     ///
     /// # Errors
-    /// [`Error::Ratio`] or [`Error::Rho`] at variance zero or a price of 2^48 or more.
+    /// [`Error::Ratio`] or [`Error::Rho`] for variance zero or a price of 2^48 or more.
     pub fn of(
         delta2_squared: u128,
         variance_units: u64,
@@ -68,33 +71,34 @@ impl Price {
         })
     }
 
-    /// The sum of all three costs, or `None` at 2^48.
+    /// Returns the sum of all three costs, or `None` if it reaches 2^48.
     pub fn total(&self) -> Option<Rho> {
         Rho::checked_sum([self.gaussian, self.gap, self.leak])
     }
 }
 
-/// A release about to be made.
+/// A release that is about to be made.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Debit {
     /// Number of the release within its job.
     pub number: u32,
-    /// What is released, for people.
+    /// Description of the release, for people.
     pub description: String,
-    /// Digest of what is to be decrypted: the same release repeated has the same.
+    /// Digest of the release to decrypt. A repetition has the same digest.
     #[serde(with = "hex_digest")]
     pub digest: [u8; 32],
-    /// Squared L2 norm by which one record can move the release.
+    /// Squared L2 norm by which one record can change the release.
     #[serde(with = "decimal")]
     pub delta2_squared: u128,
     /// Variance of every holder's noise in units of [`BASE_VARIANCE`].
     pub variance_units: u64,
-    /// Holders whose noise is relied upon; 1, which is not written, where there is one holder.
+    /// Number of holders whose noise the price relies on. 1 if there is one holder; 1 is not
+    /// serialized.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub honest: u32,
-    /// How many numbers are released.
+    /// Number of released integers.
     pub cells: u64,
-    /// What the residual ciphertext noise may add (`rho_leak`).
+    /// Cost of the residual ciphertext noise (`rho_leak`).
     pub leak: Rho,
 }
 
@@ -106,7 +110,7 @@ fn is_one(honest: &u32) -> bool {
     *honest == 1
 }
 
-/// A release made, and its cost.
+/// A release that was made, with its cost.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The release.
@@ -122,7 +126,7 @@ impl Entry {
     /// Prices a release.
     ///
     /// # Errors
-    /// [`Error::NoNoise`] at variance zero, [`Error::Ratio`] or [`Error::Rho`] at a cost of 2^48
+    /// [`Error::NoNoise`] for variance zero, [`Error::Ratio`] or [`Error::Rho`] for a cost of 2^48
     /// or more.
     pub fn price(debit: Debit) -> Result<Self, Error> {
         if debit.variance_units == 0 {
@@ -144,7 +148,7 @@ impl Entry {
         })
     }
 
-    /// Everything the release costs, or `None` at 2^48.
+    /// Returns the total cost of the release, or `None` if it reaches 2^48.
     pub fn cost(&self) -> Option<Rho> {
         let price = Price {
             gaussian: self.rho,
@@ -155,20 +159,21 @@ impl Entry {
     }
 }
 
-/// `Delta_2^2 / (2 sigma^2)` at noise variance `sigma^2 = 4 variance_units` of each of `honest`
-/// holders, rounded up (CKS20, Theorem 4: the discrete Gaussian costs what the continuous one
-/// does). Noise of other holders is added, but nobody relies on it.
+/// Returns `Delta_2^2 / (2 sigma^2)` for noise of variance `sigma^2 = 4 variance_units` from each
+/// of `honest` holders, rounded up (CKS20, Theorem 4: the discrete Gaussian has the cost of the
+/// continuous one). Other holders add noise too, but the price does not rely on it.
 ///
 /// # Errors
-/// [`Error::Ratio`] if `variance_units` or `honest` is zero or the cost 2^48 or more.
+/// [`Error::Ratio`] if `variance_units` or `honest` is zero or the cost is 2^48 or more.
 pub fn release_rho(delta2_squared: u128, variance_units: u64, honest: u32) -> Result<Rho, Error> {
     // At most 2^(3 + 64 + 32).
     let of_each = 2 * u128::from(BASE_VARIANCE) * u128::from(variance_units);
     Rho::ratio_up(delta2_squared, of_each * u128::from(honest))
 }
 
-/// The least variance of every holder's noise, in units, at which a release of sensitivity
-/// `delta2_squared` costs at most `budget` (without leak and gap), where `honest` are relied upon.
+/// Returns the smallest variance of every holder's noise, in units, for which a release of
+/// sensitivity `delta2_squared` costs at most `budget`, without leak and gap. The price relies on
+/// `honest` holders.
 ///
 /// # Errors
 /// [`Error::Ratio`] if no variance of 64 bits is large enough.
@@ -178,7 +183,7 @@ pub fn least_variance_units(delta2_squared: u128, budget: Rho, honest: u32) -> R
     if !affordable(&u64::MAX) {
         return Err(Error::Ratio(delta2_squared, u128::from(u64::MAX)));
     }
-    let (mut low, mut high) = (0u64, u64::MAX); // low is too little, high enough
+    let (mut low, mut high) = (0u64, u64::MAX); // low is too small, high is large enough
     while high - low > 1 {
         let middle = low + (high - low) / 2;
         if affordable(&middle) {
@@ -193,14 +198,14 @@ pub fn least_variance_units(delta2_squared: u128, budget: Rho, honest: u32) -> R
 /// Whether a debit was new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DebitOutcome {
-    /// It was taken off the budget.
+    /// The release was debited from the budget.
     Debited,
-    /// The same release was debited before: nothing was taken.
+    /// The same release was debited before, so nothing was debited.
     Repeated,
 }
 
-/// A budget and the releases debited from it. Data only: its keeper stores it durably before it
-/// acts on a debit.
+/// A budget and the releases debited from it. It is only data: its owner must store it durably
+/// before acting on a debit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "RawLedger")]
 pub struct Ledger {
@@ -217,7 +222,7 @@ struct RawLedger {
 impl TryFrom<RawLedger> for Ledger {
     type Error = Error;
 
-    /// Debits everything again, so that a stored ledger cannot be looser than its own rules.
+    /// Repeats all debits, so that a stored ledger cannot be looser than its own rules.
     fn try_from(raw: RawLedger) -> Result<Self, Error> {
         let mut ledger = Self::new(raw.budget);
         for entry in &raw.entries {
@@ -232,7 +237,7 @@ impl TryFrom<RawLedger> for Ledger {
 }
 
 impl Ledger {
-    /// A ledger with nothing spent.
+    /// Creates a ledger with nothing spent.
     pub fn new(budget: Rho) -> Self {
         Self {
             budget,
@@ -240,33 +245,33 @@ impl Ledger {
         }
     }
 
-    /// The whole budget.
+    /// Returns the whole budget.
     pub fn budget(&self) -> Rho {
         self.budget
     }
 
-    /// The releases, in the order they were debited.
+    /// Returns the releases, in the order in which they were debited.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The sum of all costs. At most the budget.
+    /// Returns the sum of all costs, which is at most the budget.
     pub fn spent(&self) -> Rho {
         let costs = self.entries.iter().filter_map(Entry::cost);
-        // Every debit was checked against the budget, so neither filter nor sum can drop any.
+        // Every debit was checked against the budget, so neither the filter nor the sum drops any.
         Rho::checked_sum(costs).unwrap_or(self.budget)
     }
 
-    /// What is left of the budget.
+    /// Returns the remaining budget.
     pub fn left(&self) -> Rho {
         self.budget.checked_sub(self.spent()).unwrap_or(Rho::ZERO)
     }
 
-    /// Takes a release off the budget. On an error the ledger is unchanged.
+    /// Debits a release from the budget. On an error the ledger is unchanged.
     ///
     /// # Errors
     /// [`Error::Conflict`] if its number was debited with other content, [`Error::OverBudget`] if
-    /// it costs more than is left, and what [`Entry::price`] refuses.
+    /// it costs more than is left, and the errors of [`Entry::price`].
     pub fn debit(&mut self, debit: Debit) -> Result<DebitOutcome, Error> {
         let number = debit.number;
         if let Some(entry) = self.entries.iter().find(|e| e.debit.number == number) {
@@ -299,7 +304,7 @@ pub mod hex_digest {
     /// Writes 64 digits.
     ///
     /// # Errors
-    /// What the serializer refuses.
+    /// Errors of the serializer.
     pub fn serialize<S: Serializer>(digest: &[u8; 32], serializer: S) -> Result<S::Ok, S::Error> {
         let text: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
         serializer.serialize_str(&text)
@@ -308,10 +313,11 @@ pub mod hex_digest {
     /// Reads 64 digits.
     ///
     /// # Errors
-    /// The text is anything else.
+    /// Any other text.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<[u8; 32], D::Error> {
         let text = String::deserialize(deserializer)?;
-        decode(text.as_bytes()).ok_or_else(|| D::Error::custom("a digest is 64 hex digits"))
+        decode(text.as_bytes())
+            .ok_or_else(|| D::Error::custom("a digest must have 64 lower-case hexadecimal digits"))
     }
 
     fn decode(text: &[u8]) -> Option<[u8; 32]> {
@@ -334,15 +340,14 @@ pub mod hex_digest {
     }
 }
 
-/// A 128-bit integer as decimal text: JSON numbers do not carry it.
-/// 128-bit integers as decimal text, which every reader of JSON keeps whole.
+/// Serializes 128-bit integers as decimal text, since JSON numbers cannot hold them.
 pub mod decimal {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
     /// Writes the integer.
     ///
     /// # Errors
-    /// What the serializer refuses.
+    /// Errors of the serializer.
     pub fn serialize<S: Serializer>(value: &u128, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(value)
     }
@@ -350,7 +355,7 @@ pub mod decimal {
     /// Reads the integer.
     ///
     /// # Errors
-    /// Text that is no integer of 128 bits.
+    /// Text that is not an integer of 128 bits.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map_err(D::Error::custom)
@@ -380,9 +385,10 @@ mod tests {
     }
 
     #[test]
-    fn debits_add_up_exactly_to_the_budget_and_no_further() {
+    fn debits_may_use_the_budget_exactly_but_not_exceed_it() {
         let mut ledger = Ledger::new(rho(3, 8));
-        // Variance 4 * 4: each costs 4 / 32 = 1/8, one ladder sample, no gap.
+        // Variance 4 * 4: each release costs 4 / 32 = 1/8, and has no gap since it uses one ladder
+        // sample.
         for number in 0..3 {
             assert_eq!(ledger.debit(debit(number, 4, 4)), Ok(DebitOutcome::Debited));
         }
@@ -394,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_is_free_and_other_content_refused() {
+    fn repeated_debit_is_free_and_other_content_is_rejected() {
         let mut ledger = Ledger::new(rho(1, 1));
         ledger.debit(debit(7, 2, 16)).unwrap();
         let before = ledger.clone();
@@ -418,10 +424,10 @@ mod tests {
         assert_eq!(Entry::price(debit(9, 4, 0)), Err(Error::NoNoise(9)));
     }
 
-    /// A release pays for each ciphertext that it may take part in: two pages under two plaintext moduli are
-    /// four, and three pages are six.
+    /// A release pays for each ciphertext that it may take part in: two pages under two plaintext
+    /// moduli are four ciphertexts, and three pages are six.
     #[test]
-    fn every_ciphertext_of_a_release_is_charged_and_four_at_least() {
+    fn every_ciphertext_of_a_release_is_charged_but_at_least_four() {
         let leak = |residues, cells| {
             let ciphertext = rho(1, 1 << 30);
             Leak {
@@ -439,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn least_variance_is_the_least() {
+    fn least_variance_is_affordable_and_minimal() {
         for delta2_squared in [1u128, 3, 100, 1 << 50] {
             let budget = rho(1, 1000);
             let units = least_variance_units(delta2_squared, budget, 1).unwrap();
@@ -453,9 +459,9 @@ mod tests {
         assert_eq!(least_variance_units(0, Rho::ZERO, 1), Ok(1));
     }
 
-    /// What h holders add is h times the variance, and h = 1 is written as it always was.
+    /// h holders add h times the variance. h = 1 is not serialized, as in earlier formats.
     #[test]
-    fn several_honest_holders_divide_the_price() {
+    fn price_is_divided_by_the_honest_holders() {
         let of = |honest, variance_units| {
             let debit = Debit {
                 honest,
@@ -478,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn stored_ledgers_are_checked() {
+    fn inconsistent_stored_ledgers_are_rejected() {
         let mut ledger = Ledger::new(rho(1, 4));
         ledger.debit(debit(1, 2, 16)).unwrap();
         ledger.debit(debit(2, 3, 17)).unwrap();
@@ -502,6 +508,9 @@ mod tests {
         assert_eq!(refused(value), broken);
         let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
         value["entries"][0]["digest"] = "zz".into();
-        assert_eq!(refused(value), "a digest is 64 hex digits");
+        assert_eq!(
+            refused(value),
+            "a digest must have 64 lower-case hexadecimal digits"
+        );
     }
 }

@@ -1,8 +1,8 @@
-//! Zero-concentrated differential privacy: accounting, exact samplers, the noise ladder.
+//! Zero-concentrated differential privacy: accounting, exact samplers and the noise ladder.
 //!
-//! Nothing here reads or writes anything but a key from the system's generator, and nothing
-//! between a count and its release is in floating point: noise is integers drawn by comparing integers, costs are exact fixed-point
-//! numbers rounded against the spender.
+//! The crate does no I/O, except that it reads keys from the operating system's generator. Nothing
+//! between a count and its release uses floating point: noise is drawn as integers by comparing
+//! integers, and costs are exact fixed-point numbers, rounded up.
 #![deny(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -42,7 +42,7 @@ pub use number::{number, rounded_up};
 pub use rho::Rho;
 pub use shares::NoiseShares;
 
-/// The examples of the README, which are tests.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

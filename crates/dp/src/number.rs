@@ -1,6 +1,6 @@
-//! Numbers in words.
+//! Numbers as text.
 
-/// A number as people write it: with an exponent where it would have many digits.
+/// Formats a number for people, with an exponent if it would otherwise have many digits.
 pub fn number(value: f64) -> String {
     match value.abs() {
         1e-5..1e16 => value.to_string(),
@@ -9,10 +9,10 @@ pub fn number(value: f64) -> String {
     }
 }
 
-/// A positive number, raised to the next of two digits; as it is if it is none.
+/// Rounds a positive number up to two significant digits. Returns other numbers unchanged.
 pub fn rounded_up(value: f64) -> f64 {
     let unit = 10f64.powf(value.log10().floor() - 1.0);
-    // Multiples of a unit are not exact, and their two digits are.
+    // Multiples of a unit are not exact, but their two digits are.
     let digits = format!("{:.1e}", (value / unit).ceil() * unit);
     digits
         .parse()
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_few_digits() {
+    fn numbers_are_shown_with_few_digits() {
         let shown = [
             0.0,
             1.0,
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_raised_to_two_digits() {
+    fn numbers_are_rounded_up_to_two_digits() {
         for (value, expected) in [
             (0.045_01, 0.046),
             (0.9951, 1.0),

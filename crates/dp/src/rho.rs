@@ -6,12 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// A zCDP parameter rho (Bun and Steinke 2016), exact: an integer count of 2^-80.
+/// A zCDP parameter rho (Bun and Steinke 2016) as an exact integer count of 2^-80.
 ///
-/// Every cost is rounded *up* to the next count when it is made and every budget *down*, so that
-/// sums, which are exact, bound the true total from above whatever the denominators. A count
-/// needs no more room after a thousand releases than after one; arithmetic is checked and stays
-/// below 2^48.
+/// Every cost is rounded *up* to the next count, and every budget *down*. Sums are exact, so they
+/// bound the true total from above for any denominators. A count takes the same space after a
+/// thousand releases as after one. Arithmetic is checked and stays below 2^48.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rho(u128);
 
@@ -19,22 +18,22 @@ impl Rho {
     /// No cost.
     pub const ZERO: Self = Self(0);
 
-    /// The least cost above none: one count.
+    /// The smallest positive cost: one count.
     pub const LEAST: Self = Self(1);
 
-    /// How many binary digits a count has after the point.
+    /// Number of binary digits after the point.
     pub const FRACTION_BITS: u32 = 80;
 
-    /// `numerator / denominator`, rounded up.
+    /// Returns `numerator / denominator`, rounded up.
     ///
     /// # Errors
-    /// [`Error::Ratio`] if the denominator is zero or above 2^127, or the value 2^48 or more.
+    /// [`Error::Ratio`] if the denominator is zero or above 2^127, or the value is 2^48 or more.
     pub fn ratio_up(numerator: u128, denominator: u128) -> Result<Self, Error> {
         let fault = Error::Ratio(numerator, denominator);
         if denominator == 0 || denominator > 1 << 127 {
             return Err(fault);
         }
-        // Long division: the remainder stays below the denominator, so doubling it fits u128.
+        // Long division: the remainder stays below the denominator, so doubling it fits into u128.
         let mut quotient = numerator / denominator;
         let mut remainder = numerator % denominator;
         if quotient >= 1 << (128 - Self::FRACTION_BITS) {
@@ -50,7 +49,7 @@ impl Rho {
         rounded.map(Self).ok_or(fault)
     }
 
-    /// `value` (exactly the number the double stands for), rounded up.
+    /// Returns `value` (exactly the number that the double represents), rounded up.
     ///
     /// # Errors
     /// [`Error::Rho`] if `value` is negative, not finite, or 2^48 or more.
@@ -58,7 +57,7 @@ impl Rho {
         Self::scale(value).map(|scaled| Self(scaled.ceil() as u128))
     }
 
-    /// `value` (exactly the number the double stands for), rounded down.
+    /// Returns `value` (exactly the number that the double represents), rounded down.
     ///
     /// # Errors
     /// [`Error::Rho`] if `value` is negative, not finite, or 2^48 or more.
@@ -66,7 +65,7 @@ impl Rho {
         Self::scale(value).map(|scaled| Self(scaled.floor() as u128))
     }
 
-    /// `value * 2^80`: a change of exponent alone, so without rounding.
+    /// Returns `value * 2^80`. Only the exponent changes, so there is no rounding.
     fn scale(value: f64) -> Result<f64, Error> {
         if !(0.0..281_474_976_710_656.0).contains(&value) {
             return Err(Error::Rho(value));
@@ -74,45 +73,45 @@ impl Rho {
         Ok(value * 2f64.powi(Self::FRACTION_BITS as i32))
     }
 
-    /// One of `parts` equal shares, rounded down; everything where `parts` is 0.
+    /// Returns one of `parts` equal shares, rounded down, or everything if `parts` is 0.
     pub fn share(self, parts: u32) -> Self {
         Self(self.0 / u128::from(parts.max(1)))
     }
 
-    /// The cost of a [`Rho::count`].
+    /// Returns the cost with this [`Rho::count`].
     pub fn from_count(count: u128) -> Self {
         Self(count)
     }
 
-    /// The cost times 2^80.
+    /// Returns the cost times 2^80.
     pub fn count(self) -> u128 {
         self.0
     }
 
-    /// The nearest double, for display and for planning.
+    /// Returns the nearest double, for display and planning.
     pub fn to_f64(self) -> f64 {
         self.0 as f64 / 2f64.powi(Self::FRACTION_BITS as i32)
     }
 
-    /// `self + other`, or `None` at 2^48.
+    /// Returns `self + other`, or `None` if it reaches 2^48.
     #[must_use]
     pub fn checked_add(self, other: Self) -> Option<Self> {
         self.0.checked_add(other.0).map(Self)
     }
 
-    /// `factor` times `self`, or `None` at 2^48.
+    /// Returns `factor` times `self`, or `None` if it reaches 2^48.
     #[must_use]
     pub fn checked_mul(self, factor: u64) -> Option<Self> {
         self.0.checked_mul(u128::from(factor)).map(Self)
     }
 
-    /// `self - other`, or `None` below zero.
+    /// Returns `self - other`, or `None` below zero.
     #[must_use]
     pub fn checked_sub(self, other: Self) -> Option<Self> {
         self.0.checked_sub(other.0).map(Self)
     }
 
-    /// The sum of `costs`, or `None` at 2^48.
+    /// Returns the sum of `costs`, or `None` if it reaches 2^48.
     pub fn checked_sum(costs: impl IntoIterator<Item = Self>) -> Option<Self> {
         costs
             .into_iter()
@@ -126,7 +125,7 @@ impl fmt::Display for Rho {
     }
 }
 
-/// As the decimal count of 2^-80 in a string: JSON numbers do not carry 128 bits.
+/// Serializes the decimal count of 2^-80 as a string, since JSON numbers cannot hold 128 bits.
 impl Serialize for Rho {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(&self.0)
@@ -153,7 +152,7 @@ mod tests {
         assert_eq!(Rho::ratio_up(0, 7).unwrap(), Rho::ZERO);
         for (numerator, denominator) in [(1u128, 3u128), (2, 3), (5, 7), (123_457, 1_000_003)] {
             let Rho(count) = Rho::ratio_up(numerator, denominator).unwrap();
-            // count = ceil(2^80 a / b) exactly when b count is within b above 2^80 a.
+            // count = ceil(2^80 a / b) exactly if b count exceeds 2^80 a by less than b.
             let excess = count * denominator - (numerator << 80);
             assert!(excess < denominator, "{numerator}/{denominator}");
         }
@@ -162,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_an_error() {
+    fn out_of_range_costs_are_rejected() {
         assert!(matches!(Rho::ratio_up(1, 0), Err(Error::Ratio(1, 0))));
         assert!(matches!(Rho::ratio_up(1 << 48, 1), Err(Error::Ratio(..))));
         assert!(Rho::ratio_up((1 << 48) - 1, 1).is_ok());
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn doubles_convert_exactly_or_one_count_apart() {
+    fn doubles_are_converted_exactly_or_rounded_by_one_count() {
         assert_eq!(Rho::from_f64_up(0.1), Rho::from_f64_down(0.1));
         let tiny = 2f64.powi(-81);
         assert_eq!(Rho::from_f64_up(tiny).unwrap(), Rho(1));
@@ -191,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn serialises_as_a_count() {
+    fn rho_is_serialised_as_a_decimal_count() {
         let rho = Rho::ratio_up(1, 3).unwrap();
         let text = serde_json::to_string(&rho).unwrap();
         assert_eq!(text, format!("\"{}\"", rho.0));

@@ -1,10 +1,10 @@
-//! Noise drawn by several parties together, so that none of them, and nobody who adds their numbers
-//! up, knows the noise of the sum.
+//! Noise that several parties draw together, so that neither a party nor the server that adds their
+//! numbers knows the noise of the sum.
 //!
-//! Of S parties F may tell each other, and whoever sees the sum, what they
-//! drew. Each party draws a discrete Gaussian of variance v / (S - F), so what the others leave has
-//! variance v at least: the price is that of noise of variance v, and the gap of S - F such samples
-//! (KLS21, Theorem 9, as in [`crate::gap_rho`]).
+//! Of S parties, F may share their draws with each other and with a server that sees the sum. Each
+//! party draws a discrete Gaussian of variance v / (S - F), so the noise of the other parties has
+//! variance at least v. The price is that of noise of variance v, plus the gap of S - F such
+//! samples (KLS21, Theorem 9, as in [`crate::gap_rho`]).
 
 use std::f64::consts::PI;
 
@@ -14,10 +14,10 @@ use zeroize::Zeroizing;
 use crate::ledger::release_rho;
 use crate::{BASE_SCALE, BASE_VARIANCE, Digits, DiscreteGaussian, Error, Rho};
 
-/// By what a gap is multiplied, so that rounding in its evaluation cannot make it too small.
+/// Factor on a gap, so that rounding in its evaluation cannot make it too small.
 const MARGIN: f64 = 1.0 + 1e-6;
 
-/// How noise of some variance is divided among parties.
+/// The division of noise of some variance among parties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoiseShares {
     variance_units: u64,
@@ -26,11 +26,11 @@ pub struct NoiseShares {
 }
 
 impl NoiseShares {
-    /// Noise of variance `4 variance_units` for S parties of whom less than a third collude:
-    /// F = ceil(S / 3) - 1.
+    /// Divides noise of variance `4 variance_units` among S parties of which less than a third
+    /// collude: F = ceil(S / 3) - 1.
     ///
     /// # Errors
-    /// [`Error::NoNoise`] for a variance of zero, or for no party.
+    /// [`Error::NoNoise`] for a variance of zero, or for no parties.
     pub fn new(variance_units: u64, parties: u32) -> Result<Self, Error> {
         Self::with_colluders(
             variance_units,
@@ -39,10 +39,11 @@ impl NoiseShares {
         )
     }
 
-    /// Noise of variance `4 variance_units` that any `parties - colluders` of the parties make.
+    /// Divides noise so that any `parties - colluders` of the parties make variance `4
+    /// variance_units`.
     ///
     /// # Errors
-    /// [`Error::NoNoise`] for a variance of zero, or where nobody is left who does not collude.
+    /// [`Error::NoNoise`] for a variance of zero, or if all parties collude.
     pub fn with_colluders(
         variance_units: u64,
         parties: u32,
@@ -58,27 +59,27 @@ impl NoiseShares {
         })
     }
 
-    /// F: how many of the parties may pool what they drew.
+    /// Returns F: the number of parties that may share their draws.
     pub fn colluders(&self) -> u32 {
         self.colluders
     }
 
-    /// Variance of one party's noise, in units of 4: v / (S - F), rounded up.
+    /// Returns the variance of one party's noise in units of 4: v / (S - F), rounded up.
     pub fn share_units(&self) -> u64 {
         let honest = u64::from(self.parties - self.colluders());
         self.variance_units.div_ceil(honest)
     }
 
-    /// Variance of the sum that all parties make, in units of 4: what a fit has to know.
+    /// Returns the variance of the sum of all parties' noise in units of 4, for a fit.
     pub fn sum_units(&self) -> u64 {
         self.share_units().saturating_mul(u64::from(self.parties))
     }
 
-    /// What `cells` integers cost that one record moves by at most `delta2_squared` (squared L2 norm):
-    /// the Gaussian mechanism at the variance asked for, and the gap.
+    /// Returns the cost of `cells` integers that one record changes by at most `delta2_squared`
+    /// (squared L2 norm): the Gaussian mechanism at the requested variance, and the gap.
     ///
     /// # Errors
-    /// A cost of 2^48 or more.
+    /// [`Error::Rho`] or [`Error::Ratio`] for a cost of 2^48 or more.
     pub fn price(&self, delta2_squared: u128, cells: u64) -> Result<Rho, Error> {
         let gaussian = release_rho(delta2_squared, self.variance_units, 1)?;
         let gap = self.gap(delta2_squared, cells)?;
@@ -87,8 +88,8 @@ impl NoiseShares {
             .ok_or(Error::Rho(gaussian.to_f64()))
     }
 
-    /// The gap alone: `(Delta / sigma) tau sqrt(d) + tau^2 d / 2`, rounded up; nothing where a single
-    /// sample makes all the noise.
+    /// Returns only the gap: `(Delta / sigma) tau sqrt(d) + tau^2 d / 2`, rounded up. It is zero if
+    /// a single sample makes all the noise.
     ///
     /// # Errors
     /// [`Error::Rho`] if it does not fit.
@@ -106,8 +107,8 @@ impl NoiseShares {
         Ok(gap.max(Rho::LEAST))
     }
 
-    /// Bound on |ln(P\[sum = y\] / P\[discrete Gaussian = y\])| over the samples of `honest` parties, one
-    /// added after the other.
+    /// Returns a bound on |ln(P\[sum = y\] / P\[discrete Gaussian = y\])| for the samples of
+    /// `honest` parties, added one after the other.
     fn log_ratio_bound(&self, honest: u32) -> f64 {
         let (mut sum, mut gamma) = (0.0, 0.0);
         for _ in 0..honest {
@@ -124,15 +125,16 @@ impl NoiseShares {
         gamma * MARGIN
     }
 
-    /// Whether a party can draw its noise.
+    /// Checks that a party can draw its noise.
     ///
     /// # Errors
-    /// [`Error::Scale`] for a variance past the samplers'.
+    /// [`Error::Scale`] for a variance beyond the samplers' range.
     pub fn check(&self) -> Result<(), Error> {
         self.samples().map(drop)
     }
 
-    /// The samples that make a party's noise on a cell: of each distribution how many.
+    /// Returns the distributions that make up a party's noise on a cell, with the number of samples
+    /// of each.
     fn samples(&self) -> Result<Vec<(DiscreteGaussian, usize)>, Error> {
         let digits = Digits::of(self.share_units());
         let sample = |(level, digit): (usize, usize)| {
@@ -144,10 +146,10 @@ impl NoiseShares {
         digits.iter().map(sample).collect()
     }
 
-    /// One party's noise on `cells` integers.
+    /// Draws one party's noise on `cells` integers.
     ///
     /// # Errors
-    /// [`Error::Scale`] for a variance past the samplers'.
+    /// [`Error::Scale`] for a variance beyond the samplers' range.
     pub fn draw<R: RngCore + ?Sized>(
         &self,
         cells: usize,
@@ -157,7 +159,8 @@ impl NoiseShares {
         for (gaussian, digit) in self.samples()? {
             for sum in noise.iter_mut() {
                 for _ in 0..digit {
-                    // Scales are at most 2^27, and there are at most 3 samples at each level.
+                    // The sum fits: scales are at most 2^27, and there are at most 3 samples at
+                    // each level.
                     *sum += gaussian.sample(rng);
                 }
             }
@@ -174,7 +177,7 @@ mod tests {
     use rand_core::SeedableRng;
 
     #[test]
-    fn those_who_do_not_collude_make_the_variance_asked_for() {
+    fn honest_parties_make_the_requested_variance() {
         for units in [1u64, 3, 16, 100, 281] {
             for parties in 1..=40u32 {
                 let shares = NoiseShares::new(units, parties).unwrap();
@@ -193,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_has_the_variance_it_says() {
+    fn sum_of_shares_has_the_stated_variance() {
         let shares = NoiseShares::new(37, 5).unwrap();
         let mut rng = ChaCha20Rng::seed_from_u64(9);
         let cells = 40_000;
@@ -205,13 +208,13 @@ mod tests {
         let mean = sum.iter().sum::<i64>() as f64 / cells as f64;
         let variance = sum.iter().map(|&s| (s * s) as f64).sum::<f64>() / cells as f64;
         let expected = 4.0 * shares.sum_units() as f64;
-        // Five deviations of each estimate.
+        // Five standard deviations of each estimate.
         assert!(mean.abs() < 5.0 * (expected / cells as f64).sqrt());
         assert!((variance / expected - 1.0).abs() < 5.0 * (2.0 / cells as f64).sqrt());
     }
 
     #[test]
-    fn sums_are_charged_a_gap_and_single_samples_none() {
+    fn sums_of_samples_are_charged_a_gap_but_single_samples_are_not() {
         let price = |units, parties| NoiseShares::new(units, parties).unwrap().price(1, 1000);
         assert_eq!(price(16, 1), Rho::ratio_up(1, 128));
         assert!(price(16, 2).unwrap() > Rho::ratio_up(1, 128).unwrap());

@@ -1,4 +1,4 @@
-//! The sampler against the distribution it claims, and against libprio's.
+//! Tests the sampler against its distribution and against libprio's sampler.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -12,7 +12,8 @@ fn draw(scale: u64, count: usize, seed: u64) -> Vec<i64> {
     (0..count).map(|_| gaussian.sample(&mut rng)).collect()
 }
 
-/// Probabilities at `-reach..=reach` by the definition, normalised over twelve scales and more.
+/// Returns the probabilities at `-reach..=reach` by definition, normalised over at least twelve
+/// scales.
 fn pmf(variance: f64, reach: i64) -> Vec<f64> {
     let mass = |y: i64| (-((y * y) as f64) / (2.0 * variance)).exp();
     let far = 3 * reach;
@@ -28,8 +29,8 @@ fn histogram(samples: &[i64], reach: i64) -> Vec<f64> {
     counts
 }
 
-/// The chi-square statistic in standard deviations from its mean (Wilson and Hilferty 1931),
-/// over cells that expect at least ten; the others are pooled.
+/// Returns the chi-square statistic in standard deviations from its mean (Wilson and Hilferty
+/// 1931), over cells with an expected count of at least ten. The other cells are pooled.
 fn chi_square_deviation(counts: &[f64], expected: &[f64]) -> f64 {
     let mut pooled = (0.0, 0.0);
     let mut cells: Vec<(f64, f64)> = Vec::new();
@@ -59,7 +60,7 @@ fn deviation_from(samples: &[i64], variance: f64) -> f64 {
 }
 
 #[test]
-fn chi_square_against_the_exact_probabilities() {
+fn samples_follow_the_exact_probabilities() {
     for scale in [1, 2, 3, 4, 7, 16, 100, 256] {
         let samples = draw(scale, 1_000_000, scale);
         let deviation = deviation_from(&samples, (scale * scale) as f64);
@@ -70,17 +71,17 @@ fn chi_square_against_the_exact_probabilities() {
     }
 }
 
-/// The same test must see a rounded continuous Gaussian, whose variance is 1/12 larger.
+/// The same test must detect a rounded continuous Gaussian, whose variance is 1/12 larger.
 #[test]
-fn chi_square_has_the_power_to_refuse() {
+fn chi_square_test_detects_a_rounded_continuous_gaussian() {
     let samples = draw(2, 1_000_000, 2);
     assert!(deviation_from(&samples, 4.0 + 1.0 / 12.0) > 10.0);
 }
 
-/// Variance and tails by the exact series, which at these scales differ visibly from those of a
+/// Variance and tails from the exact series. At these scales they differ visibly from those of a
 /// rounded continuous Gaussian (at scale 1, |y| >= 2 has probability .1171, not .1336).
 #[test]
-fn variance_and_tails_are_those_of_the_series() {
+fn variance_and_tails_agree_with_the_exact_series() {
     for scale in [1u64, 2, 5] {
         let count = 2_000_000;
         let samples = draw(scale, count, 100 + scale);
@@ -111,9 +112,9 @@ fn variance_and_tails_are_those_of_the_series() {
     }
 }
 
-/// First four moments at scales whose tables of probabilities would be too large.
+/// First four moments, at scales for which tables of probabilities would be too large.
 #[test]
-fn moments_at_large_scales() {
+fn moments_agree_at_large_scales() {
     for level in [10u32, 19, 26] {
         let scale = 2u64 << level;
         let count = 400_000;
@@ -133,7 +134,7 @@ fn moments_at_large_scales() {
             (moment(4) - 3.0).abs() < 4.0 * (96.0 / n).sqrt(),
             "kurtosis"
         );
-        // All bits in use: the low ones are as good as uniform at these scales.
+        // All bits are used: at these scales the low bits are practically uniform.
         let mut low = [0.0; 16];
         for y in &samples {
             low[y.rem_euclid(16) as usize] += 1.0;
@@ -146,9 +147,10 @@ fn moments_at_large_scales() {
     }
 }
 
-/// Two samples of one distribution: ours and libprio's implementation of the same algorithms.
+/// Two samples of one distribution: from this sampler and from libprio's implementation of the same
+/// algorithms.
 #[test]
-fn agrees_with_libprio() {
+fn samples_agree_with_libprio() {
     use prio::dp::{Rational, distributions::DiscreteGaussian as Libprio};
     use rand_prio::{SeedableRng as _, distr::Distribution as _, rngs::StdRng};
 
@@ -177,7 +179,7 @@ fn agrees_with_libprio() {
 }
 
 #[test]
-fn a_seed_fixes_the_samples() {
+fn samples_are_determined_by_the_seed() {
     assert_eq!(draw(1 << 20, 100, 5), draw(1 << 20, 100, 5));
     assert_ne!(draw(1 << 20, 100, 5), draw(1 << 20, 100, 6));
 }

@@ -1,4 +1,4 @@
-//! The noise ladder: its plan, who gets which positions, and what the noise is.
+//! Tests the noise ladder: its plan, the allocation of positions, and the noise.
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ fn ladder(plan: LadderPlan, seed: u64) -> Ladder {
     Ladder::draw(plan, &mut ChaCha20Rng::seed_from_u64(seed))
 }
 
-/// The positions of `spans`, over all pages.
+/// Returns the positions of `spans`, counted over all pages.
 fn positions(spans: &[Span]) -> Vec<usize> {
     spans
         .iter()
@@ -24,7 +24,7 @@ fn positions(spans: &[Span]) -> Vec<usize> {
 }
 
 #[test]
-fn digits_make_up_the_variance() {
+fn base_4_digits_add_up_to_the_variance() {
     for units in [0, 1, 2, 3, 4, 5, 63, 64, 1_000_003, u64::MAX] {
         let sum: u128 = Digits::of(units)
             .iter()
@@ -44,7 +44,7 @@ fn digits_make_up_the_variance() {
 }
 
 #[test]
-fn a_plan_is_bounded_and_survives_storage() {
+fn ladder_plan_survives_json_and_invalid_plans_are_rejected() {
     let plan = LadderPlan::new(10_000, 4u64.pow(5)).unwrap();
     assert_eq!((plan.pages(), plan.levels(), plan.vectors()), (2, 6, 24));
     assert_eq!(plan.samples(), 10_000 * 6 * 3);
@@ -78,7 +78,7 @@ fn a_plan_is_bounded_and_survives_storage() {
 }
 
 #[test]
-fn releases_follow_each_other_across_pages() {
+fn releases_take_consecutive_positions_across_pages() {
     let mut allocator = Allocator::new(LadderPlan::new(3 * PAGE, 1).unwrap());
     let mut at = |number, cells| allocator.allocate(number, cells);
     let span = |page, start, len| Span { page, start, len };
@@ -90,7 +90,7 @@ fn releases_follow_each_other_across_pages() {
     assert_eq!(
         at(1, PAGE - 5000 + 1808),
         Ok(across),
-        "a repeat gets the same"
+        "a repetition gets the same positions"
     );
     assert_eq!(at(3, 1), Err(Error::Conflict(3)));
     assert_eq!(at(2, 1), Err(Error::Order { number: 2, last: 3 }));
@@ -108,7 +108,7 @@ fn releases_follow_each_other_across_pages() {
     assert_eq!(
         at(4, left),
         Ok(vec![span(2, 1798, left)]),
-        "the refusal used nothing up"
+        "the refusal used no positions"
     );
     assert_eq!(
         at(5, 1),
@@ -121,7 +121,7 @@ fn releases_follow_each_other_across_pages() {
 }
 
 #[test]
-fn a_stored_allocator_cannot_be_made_to_repeat_positions() {
+fn forged_stored_allocator_is_rejected() {
     let mut allocator = Allocator::new(LadderPlan::new(100, 1).unwrap());
     allocator.allocate(1, 10).unwrap();
     allocator.allocate(2, 10).unwrap();
@@ -147,7 +147,7 @@ fn a_stored_allocator_cannot_be_made_to_repeat_positions() {
 
 proptest! {
     #[test]
-    fn no_position_is_given_twice_and_plans_last(
+    fn no_position_is_given_twice_and_plans_suffice(
         sizes in prop::collection::vec(prop_oneof![0..50usize, 2000..9000usize, 9000..30_000usize], 1..25),
     ) {
         let total = sizes.iter().sum();
@@ -205,7 +205,7 @@ fn noise_is_the_sum_of_the_digits_samples() {
 }
 
 #[test]
-fn noise_has_the_variance_asked_for() {
+fn noise_has_the_requested_variance() {
     let cells = 4 * PAGE;
     let ladder = ladder(LadderPlan::new(cells, 1 << 20).unwrap(), 2);
     let spans = Allocator::new(ladder.plan()).allocate(0, cells).unwrap();
@@ -221,7 +221,7 @@ fn noise_has_the_variance_asked_for() {
 }
 
 #[test]
-fn vectors_are_independent_seeded_and_empty_beyond_the_plan() {
+fn vectors_are_distinct_reproducible_and_zero_beyond_the_plan() {
     let plan = LadderPlan::new(PAGE + 5, 20).unwrap();
     let (first, again, other) = (ladder(plan, 3), ladder(plan, 3), ladder(plan, 4));
     let mut seen = HashSet::new();
@@ -232,7 +232,7 @@ fn vectors_are_independent_seeded_and_empty_beyond_the_plan() {
                 assert_eq!(vector.len(), PAGE);
                 assert_eq!(Some(vector), again.vector(page, level, index));
                 assert_ne!(Some(vector), other.vector(page, level, index));
-                assert!(seen.insert(vector.to_vec()), "two vectors alike");
+                assert!(seen.insert(vector.to_vec()), "two vectors are equal");
                 assert!(page == 0 || vector[5..].iter().all(|&sample| sample == 0));
             }
         }
@@ -241,7 +241,7 @@ fn vectors_are_independent_seeded_and_empty_beyond_the_plan() {
 }
 
 #[test]
-fn nothing_outside_the_ladder() {
+fn requests_outside_the_ladder_are_rejected() {
     let ladder = ladder(LadderPlan::new(10, 3).unwrap(), 5);
     assert!(ladder.vector(1, 0, 0).is_none());
     assert!(ladder.vector(0, 1, 0).is_none());

@@ -1,14 +1,14 @@
-//! What a draft may spend, and noise at a price.
+//! The privacy budget of a draft, and mechanisms at a given price.
 
 use fhaim_dp::{DiscreteGaussian, Rho, Selection, accounting};
 use rand_core::RngCore;
 
 use crate::Error;
 
-/// No draft is worth more.
+/// Largest rho for which [`enough`] suggests an epsilon.
 const MOST_RHO: f64 = 50.0;
 
-/// A budget: nothing is looked at that it has not paid for.
+/// A privacy budget that pays for every look at the records.
 #[derive(Clone, Debug)]
 pub struct DraftBudget {
     epsilon: f64,
@@ -17,10 +17,10 @@ pub struct DraftBudget {
 }
 
 impl DraftBudget {
-    /// A draft_budget of the rho that (epsilon, delta) is worth.
+    /// Returns the budget whose rho is worth (`epsilon`, `delta`).
     ///
     /// # Errors
-    /// [`Error::Privacy`] where either is out of range.
+    /// [`Error::Privacy`] if `epsilon` or `delta` is out of range.
     pub fn new(epsilon: f64, delta: f64) -> Result<Self, Error> {
         Ok(Self {
             epsilon,
@@ -29,10 +29,10 @@ impl DraftBudget {
         })
     }
 
-    /// One of `shares` equal parts of the budget, rounded down.
+    /// Returns one of `shares` equal parts of the budget, rounded down.
     ///
     /// # Errors
-    /// [`Error::TooLittle`] where that is nothing.
+    /// [`Error::TooLittle`] if the part is too small for any mechanism.
     pub fn share(&self, shares: u64) -> Result<Rho, Error> {
         let too_little = Error::TooLittle {
             epsilon: self.epsilon,
@@ -40,16 +40,17 @@ impl DraftBudget {
         };
         let divisor = u32::try_from(shares).unwrap_or(u32::MAX).max(1);
         let share = self.budget.share(divisor);
-        // Below 2^-60 no sampler here has the scale.
+        // The largest scale of the discrete Gaussian, 2^27, costs 2^-55. Columns spend quarters of
+        // their share.
         (share.to_f64() > 2f64.powi(-50))
             .then_some(share)
             .ok_or(too_little)
     }
 
-    /// Takes `cost` off the budget.
+    /// Takes `cost` from the budget.
     ///
     /// # Errors
-    /// [`Error::Overspent`] where it has less left.
+    /// [`Error::Overspent`] if less than `cost` is left.
     pub fn pay(&mut self, cost: Rho) -> Result<(), Error> {
         let spent = self.spent.checked_add(cost).ok_or(Error::Overspent)?;
         if spent > self.budget {
@@ -59,18 +60,18 @@ impl DraftBudget {
         Ok(())
     }
 
-    /// What was spent.
+    /// Returns the rho spent so far.
     pub fn spent(&self) -> Rho {
         self.spent
     }
 
-    /// What there was.
+    /// Returns the rho of the whole budget.
     pub fn budget(&self) -> Rho {
         self.budget
     }
 }
 
-/// Discrete Gaussian noise for counts of which one record moves one, by one.
+/// Discrete Gaussian noise for counts, of which one record changes a single one, by 1.
 #[derive(Clone, Copy, Debug)]
 pub struct CountNoise {
     scale: u64,
@@ -78,12 +79,12 @@ pub struct CountNoise {
 }
 
 impl CountNoise {
-    /// The least integer scale at which such counts cost at most `share`.
+    /// Returns the noise with the least integer scale whose cost is at most `share`.
     ///
     /// # Errors
-    /// [`Error::Privacy`] where no scale is large enough.
+    /// [`Error::Privacy`] if no scale is large enough.
     pub fn of(share: Rho) -> Result<Self, Error> {
-        // Next to the root; the loop makes up for what rounding took.
+        // The estimate is close to the root; the loop corrects its rounding.
         let mut scale = ((0.5 / share.to_f64()).sqrt() as u64).max(1);
         while cost(scale)? > share {
             scale += 1;
@@ -94,7 +95,7 @@ impl CountNoise {
         })
     }
 
-    /// What counts under this noise cost: 1 / (2 scale^2) (CKS20, Theorem 4), rounded up.
+    /// Returns the cost of counts with this noise: 1 / (2 scale^2) (CKS20, Theorem 4), rounded up.
     ///
     /// # Errors
     /// Never: the scale is at least 1.
@@ -102,12 +103,12 @@ impl CountNoise {
         cost(self.scale)
     }
 
-    /// The standard deviation.
+    /// Returns the standard deviation.
     pub fn scale(&self) -> u64 {
         self.scale
     }
 
-    /// A sample.
+    /// Draws a sample.
     pub fn sample(&self, rng: &mut (impl RngCore + ?Sized)) -> i64 {
         self.gaussian.sample(rng)
     }
@@ -118,47 +119,53 @@ fn cost(scale: u64) -> Result<Rho, Error> {
     Ok(Rho::ratio_up(1, 2 * scale * scale)?)
 }
 
-/// The exponential mechanism over scores that one record moves by one at most, for `share`.
+/// Returns the exponential mechanism that costs `share`, for scores that one record changes by at
+/// most 1.
 ///
 /// # Errors
-/// [`Error::Privacy`] where the share is too little for one.
+/// [`Error::Privacy`] if the share is too small for a selection.
 pub(crate) fn selection(share: Rho) -> Result<Selection, Error> {
-    // It is rounded down, so that its cost, rounded up, is no more than the share.
+    // Epsilon is rounded down so that its cost, which is rounded up, does not exceed the share.
     let epsilon = (8.0 * share.to_f64()).sqrt() * (1.0 - 1e-9);
     Ok(Selection::new(epsilon, 1)?)
 }
 
-/// By how many records a candidate has to be better than one before it to be preferred to it: so many
-/// that among equals the one before is chosen e^3 times as often, but no more than leave half of the
-/// records, by their released number, to tell the last of `places` from the first.
+/// Returns the number of records by which a candidate must beat the one before it to be preferred.
+///
+/// Among equal candidates, the first is then chosen e^3 times as often as the next. The number is
+/// limited so that half of the records, by their released number, outweigh the preference of the
+/// first of `places` over the last.
 pub(crate) fn preference(selection: &Selection, places: i64, records: i64) -> i64 {
     let wanted = (6.0 / selection.epsilon()).ceil() as i64;
     wanted.min(records / (2 * places.max(1))).max(1)
 }
 
-/// Half of the records make the right one of some dozens of candidates a thousand times as likely as each
-/// other, at an epsilon for a choice of this over the number of records.
+/// Returns the least product of a selection's epsilon and the number of records at which a choice
+/// is not a guess.
+///
+/// At this product, half of the records make the right one of some dozens of candidates a thousand
+/// times as likely as each other candidate.
 fn certain() -> f64 {
     4.0 * 1000f64.ln()
 }
 
-/// Whether a choice is little more than a guess, by the released number of records.
+/// Checks whether a choice is little more than a guess, given the released number of records.
 pub(crate) fn is_guess(selection: &Selection, records: i64) -> bool {
     selection.epsilon() * (records.max(0) as f64) < certain()
 }
 
-/// About the epsilon at which choices for an eighth of one of `shares` shares are no guesses, for a message;
-/// infinite where there seem to be no records.
+/// Estimates, for a message, the epsilon at which choices that cost an eighth of one of `shares`
+/// shares are not guesses. Returns infinity if there seem to be no records.
 ///
 /// # Errors
-/// [`Error::Privacy`] where delta is out of range.
+/// [`Error::Privacy`] if `delta` is out of range.
 pub(crate) fn enough(shares: u64, records: i64, delta: f64) -> Result<f64, Error> {
     let one = certain() / records.max(0) as f64;
     let rho = shares as f64 * one * one;
     if rho > MOST_RHO {
         return Ok(f64::INFINITY);
     }
-    // In parts of a million, rounded up.
+    // In millionths, rounded up.
     let rho = Rho::ratio_up((rho * 1e6).ceil() as u128, 1_000_000)?;
     Ok(accounting::epsilon(rho, delta)?)
 }

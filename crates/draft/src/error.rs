@@ -1,55 +1,59 @@
-//! The one error type of this crate.
+//! The error type of this crate.
 
 use fhaim_dp::Rho;
 
-/// Why nothing was drafted.
+/// The reason why a draft failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The table cannot be read, or makes no schema.
+    /// The table cannot be read, or does not result in a valid schema.
     #[error(transparent)]
     Table(#[from] fhaim_domain::Error),
-    /// A parameter of privacy is refused.
+    /// A privacy parameter is invalid.
     #[error(transparent)]
     Privacy(#[from] fhaim_dp::Error),
-    /// So little for each column that no mechanism has a scale for it.
+    /// Each column's share is too small for any mechanism.
     #[error(
-        "epsilon {epsilon} is too little for {shares} shares: leave columns out, or spend more"
+        "epsilon {epsilon} is too small for {shares} shares (one for each column and one for the number of \
+         records): leave columns out or use a larger epsilon"
     )]
     TooLittle {
-        /// Epsilon of the draft.
+        /// Epsilon of the whole draft.
         epsilon: f64,
-        /// Into how many parts it was to be divided.
+        /// The number of parts that the budget was to be divided into.
         shares: u64,
     },
-    /// Kinds and bounds of so few records would be guesses. The number of records was paid for.
+    /// Kinds and bounds would be guesses because there are too few records. The released number of
+    /// records was paid for.
     #[error(
-        "epsilon {epsilon} tells too little of about {records} records in {columns} columns: every kind and bound \
-         would be a guess; {}, leave columns out, or draft openly (without an epsilon) and confirm what it says. \
+        "epsilon {epsilon} is too small for {columns} columns of about {records} records: every kind and bound \
+         would be a guess. {}, leave columns out, or draft openly (without an epsilon) and confirm the result. \
          Counting the records cost rho {:.6}", with(*enough), spent.to_f64()
     )]
     Guess {
-        /// Epsilon of the draft.
+        /// Epsilon of the whole draft.
         epsilon: f64,
-        /// About how many records there are, as was released.
+        /// The released number of records, which is approximate.
         records: i64,
-        /// How many columns.
+        /// Number of columns.
         columns: usize,
-        /// About the epsilon that is enough.
+        /// An epsilon that is about large enough; infinite if there seem to be no records.
         enough: f64,
-        /// What was spent.
+        /// The rho spent so far.
         spent: Rho,
     },
-    /// More would have been spent than there is: a fault of this program.
-    #[error("the draft would have cost more than its epsilon: nothing was drafted")]
+    /// The draft would have exceeded its budget, which is a bug in this program.
+    #[error(
+        "the draft was stopped because it would have exceeded its budget: this is a bug, please report it"
+    )]
     Overspent,
 }
 
-/// What to spend, in words.
+/// Returns the first advice of [`Error::Guess`].
 fn with(enough: f64) -> String {
     if enough.is_finite() {
-        format!("spend about {enough:.1}")
+        format!("Use an epsilon of about {enough:.1}")
     } else {
-        "take a table of more records".to_owned()
+        "Use a table with more records".to_owned()
     }
 }

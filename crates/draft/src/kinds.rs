@@ -1,28 +1,28 @@
-//! What a column's texts are read as: a choice among public candidates.
+//! Chooses how to read a column's texts, among public candidates.
 
 use fhaim_domain::{TextCounts, TimeFormat, time_formats};
 use rand_core::RngCore;
 
 use crate::{Common, DraftBudget, Error, budget, count, numbers::Style};
 
-/// Decimals that are tried.
+/// The largest number of decimals that is tried.
 const MAX_TRIED_DECIMALS: u32 = 6;
 
-/// Text, which reads everything, has to be better than a number by so many preferences.
+/// Rank of reading a column as text. Every value can be read as text, so text is preferred last.
 const TEXT_RANK: i64 = 9;
 
-/// A way to read texts.
+/// A way to read the texts of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TextReading {
     /// Numbers.
     Number(Style),
     /// Dates, or dates with times of day.
     Time {
-        /// The format as a schema has it.
+        /// The format, written as in a schema.
         text: String,
-        /// Whether it has a time of day.
+        /// Whether the format has a time of day.
         clock: bool,
-        /// The same, to read with.
+        /// The parsed format.
         format: TimeFormat,
     },
     /// Categories.
@@ -30,7 +30,7 @@ pub enum TextReading {
 }
 
 impl TextReading {
-    /// Whether a text can be read so.
+    /// Checks whether `text` can be read this way.
     pub fn reads(&self, text: &str) -> bool {
         match self {
             Self::Number(style) => style.step(text).is_some(),
@@ -40,15 +40,16 @@ impl TextReading {
     }
 }
 
-/// All ways, each with how far behind the first choice it stands.
+/// Returns all readings, each with its rank: the number of places by which it stands behind the
+/// first choice.
 pub fn readings() -> Vec<(TextReading, i64)> {
     let mut all = Vec::new();
     for decimals in 0..=MAX_TRIED_DECIMALS {
         for comma in [false, true] {
             let style = Style { decimals, comma };
-            // Without decimals there is no mark.
+            // Without decimals there is no decimal mark.
             if decimals > 0 || !comma {
-                // Fewer decimals first: two places each, one from the third on.
+                // Fewer decimals are preferred: two places for each of the first two, then one.
                 all.push((
                     TextReading::Number(style),
                     i64::from(decimals.min(2) + decimals),
@@ -71,8 +72,8 @@ pub fn readings() -> Vec<(TextReading, i64)> {
     all
 }
 
-/// How far a format stands behind those that read fewer texts: without padding, with minutes and
-/// seconds, with the month first.
+/// Returns the rank of a time format. A format ranks behind those that accept fewer texts: without
+/// padding, with minutes and seconds, and with the month first.
 fn format_rank(format: &str) -> i64 {
     let month_first = format.find('m') < format.find('d') && format.contains('/');
     let wider = ["%-", "%M", "%S"].map(|part| format.contains(part));
@@ -80,8 +81,8 @@ fn format_rank(format: &str) -> i64 {
     2 * wider.map(i64::from).sum::<i64>()
 }
 
-/// By how many records each way reads the column, less `preference` for each place that it stands
-/// behind. One record moves each by at most one.
+/// Scores each reading: the number of records that it reads, less `preference` times its rank. One
+/// record changes each score by at most 1.
 pub fn scores(column: &TextCounts, readings: &[(TextReading, i64)], preference: i64) -> Vec<i64> {
     let read = |reading: &TextReading| {
         let texts = column.texts.iter();
@@ -94,7 +95,7 @@ pub fn scores(column: &TextCounts, readings: &[(TextReading, i64)], preference: 
         .collect()
 }
 
-/// Chooses a way to read a column, for a quarter of its share.
+/// Chooses the reading of a column, for a quarter of the column's share.
 pub(crate) fn choose(
     column: &TextCounts,
     common: &Common<'_>,

@@ -1,9 +1,12 @@
-//! Private drafting: a schema that its owner may publish, and what it cost.
+//! Private drafting: makes a schema that its owner may publish, and states its privacy cost.
 //!
-//! The records are looked at by three mechanisms alone, all of exact integers: a choice among
-//! public candidates ([`fhaim_dp::Selection`]), a histogram over public cells with discrete
-//! Gaussian noise, and the texts whose noisy counts pass a threshold. All else is made of their
-//! outcomes. docs/PRIVACY.md has the prices.
+//! Only three mechanisms read the records, and all of them use exact integers:
+//!
+//! * a choice among public candidates ([`fhaim_dp::Selection`]);
+//! * a histogram over public cells with discrete Gaussian noise;
+//! * the texts whose noisy counts pass a threshold.
+//!
+//! Everything else is computed from their outcomes. docs/PRIVACY.md lists the prices.
 #![deny(clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod budget;
@@ -28,38 +31,39 @@ pub use texts::threshold;
 
 use kinds::choose;
 
-/// The examples of the README, which are tests.
+/// Runs the README's examples as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// What to draft, and for how much.
+/// The table to draft a schema from, and the budget.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DraftOptions {
-    /// Name of the table's file, for errors.
+    /// Name of the table's file, for error messages.
     pub file: String,
     /// Name of the schema.
     pub name: String,
-    /// Name of the target column, if there is one.
+    /// Name of the target column, if any.
     pub target: Option<String>,
-    /// Byte between fields.
+    /// Byte that separates fields.
     pub delimiter: u8,
     /// Fields that stand for a missing value.
     pub missing: Vec<String>,
     /// Columns to leave out.
     pub leave_out: Vec<String>,
-    /// Most categories of a column of texts.
+    /// Largest number of categories of a text column.
     pub max_categories: usize,
-    /// Bins of a column of numbers or dates.
+    /// Number of bins of a column of numbers or dates.
     pub bins: u32,
     /// Epsilon of the draft.
     pub epsilon: f64,
-    /// Delta of the draft: half of it is for thresholds, half for turning rho into epsilon.
+    /// Delta of the draft. Half is spent on thresholds, half on converting rho to epsilon.
     pub delta: f64,
 }
 
 impl DraftOptions {
-    /// Commas; only an empty field is missing; up to 100 categories, 10 bins.
+    /// Returns options with defaults: commas, only an empty field is missing, at most 100
+    /// categories, 10 bins.
     pub fn new(file: impl Into<String>, name: impl Into<String>, epsilon: f64, delta: f64) -> Self {
         Self {
             file: file.into(),
@@ -76,40 +80,44 @@ impl DraftOptions {
     }
 }
 
-/// A schema that may be published.
+/// A schema that may be published, and its cost.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrivateDraft {
-    /// The schema, with its cost.
+    /// The schema, including the claim of its cost.
     pub schema: Schema,
-    /// What to look at, column by column.
+    /// A remark on each column for the owner's review.
     pub notes: Vec<Note>,
-    /// What was spent, of rho-zCDP.
+    /// The rho (zCDP) that the draft spent.
     pub spent: Rho,
-    /// What rho the options were worth.
+    /// The rho that epsilon and delta were worth.
     pub budget: Rho,
 }
 
-/// What is known to all columns.
+/// Values that all columns share.
 pub(crate) struct Common<'a> {
     pub(crate) options: &'a DraftOptions,
-    /// How many records there are, with noise.
+    /// The number of records, with noise.
     pub(crate) records: i64,
-    /// What a column may spend.
+    /// The rho that each column may spend.
     pub(crate) share: Rho,
-    /// A column's part of delta.
+    /// Each column's part of delta.
     pub(crate) delta: f64,
 }
 
-/// A column's form and a sentence on it.
+/// A column's JSON form, and a remark on it.
 pub(crate) type Drafted = (Map<String, Value>, String);
 
-/// Drafts a schema from a CSV table, one column at a time. Neighbouring tables differ in one
-/// record, added or removed; what comes out is ([`DraftOptions::epsilon`], [`DraftOptions::delta`])-private.
+/// Drafts a schema from a CSV table, one column at a time.
+///
+/// Neighbouring tables differ in one record, added or removed. The result is
+/// ([`DraftOptions::epsilon`], [`DraftOptions::delta`])-differentially private.
 ///
 /// # Errors
-/// A broken CSV file, no such column ([`Error::Table`]); parameters out of range ([`Error::Privacy`]); an
-/// epsilon too small for so many columns ([`Error::TooLittle`]) or for so few records, of which it has then
-/// paid for the number ([`Error::Guess`]).
+/// * [`Error::Table`] if the CSV file is broken or a named column does not exist.
+/// * [`Error::Privacy`] if a parameter is out of range.
+/// * [`Error::TooLittle`] if epsilon is too small for the number of columns.
+/// * [`Error::Guess`] if epsilon is too small for the number of records, which has then been paid
+///   for.
 pub fn draft(
     input: impl Read,
     options: &DraftOptions,
@@ -123,7 +131,7 @@ pub fn draft(
         &options.missing,
         &options.leave_out,
     )?;
-    // Every column has a share, and so has the number of records.
+    // One share for each column, and one for the number of records.
     let shares = columns.len() as u64 + 1;
     let share = draft_budget.share(shares)?;
     let noise = CountNoise::of(share)?;
@@ -162,7 +170,7 @@ pub fn draft(
     })
 }
 
-/// A number of records as a number that noise is added to.
+/// Converts a number of records to the integer type that noise is added to.
 pub(crate) fn count(records: u64) -> i64 {
     i64::try_from(records).unwrap_or(i64::MAX)
 }
@@ -184,7 +192,7 @@ fn draft_column(
         TextReading::Text => texts::form(column, common, draft_budget, rng)?,
     };
     form.insert("name".to_owned(), column.name.clone().into());
-    // Whether a value is missing anywhere is nothing that was paid for.
+    // The budget pays for no look at missing values, so every column is nullable.
     if form.get("kind") != Some(&Value::from("left-out")) {
         form.insert("nullable".to_owned(), true.into());
     }

@@ -1,4 +1,4 @@
-//! Numbers: their bounds among round ones, special values, and edges from a noisy histogram.
+//! Number columns: round bounds, special values, and edges from a noisy histogram.
 
 use fhaim_domain::TextCounts;
 use rand_core::RngCore;
@@ -6,36 +6,39 @@ use serde_json::{Map, Number, Value, json};
 
 use crate::{Common, CountNoise, DraftBudget, Drafted, Error, budget, count, texts};
 
-/// Bounds are 1, 2 or 5 times a power of ten of steps, up to this one.
+/// Bounds are 1, 2 or 5 times a power of ten of steps, up to this power.
 const MAX_POWER: u32 = 11;
 
-/// A value of so many percent of the records stands alone.
+/// Percentage of the records from which on a value is special and gets its own code.
 const SPECIAL_PERCENT: i64 = 5;
 
-/// So many values stand alone.
+/// Largest number of special values.
 const MAX_SPECIAL: usize = 8;
 
-/// The range is cut into so many even cells, and finer ones towards its lower end.
+/// The grid has this many even cells, and further finer ones towards the lower end of the range.
 const EVEN_CELLS: i64 = 32;
 const FINER_CELLS: u32 = 24;
 
-/// A bin has a digit for each value up to this width, and so many digits past it.
+/// Up to this width, a bin has a digit for each of its values; wider bins have [`EVEN_DIGITS`]
+/// digits.
 const MAX_RESOLVED: i64 = 64;
 const EVEN_DIGITS: i64 = 16;
 
 /// How a column's numbers are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
-    /// Digits after the mark; a step is one of the last.
+    /// Digits after the decimal mark. One step is one unit of the last digit.
     pub decimals: u32,
-    /// Whether the mark is a comma.
+    /// Whether the decimal mark is a comma.
     pub comma: bool,
 }
 
 impl Style {
-    /// The number of steps that a text stands for, exactly: a sign, digits, and no more decimals
-    /// than the style has. `None` for what is no such number, or past the largest bound. Padded
-    /// with zeros, as postal codes are, it is none.
+    /// Returns the exact number of steps that `text` stands for: a sign, digits, and no more
+    /// decimals than the style has.
+    ///
+    /// Returns `None` if the text is not such a number, is past the largest bound, or is padded
+    /// with zeros, as postal codes are.
     pub fn step(self, text: &str) -> Option<i64> {
         let text = text.trim();
         let (negative, digits) = match text.strip_prefix('-') {
@@ -58,12 +61,12 @@ impl Style {
         (step <= largest).then_some(if negative { -step } else { step })
     }
 
-    /// A step as a schema has it.
+    /// Converts a number of steps to a value of the schema.
     fn value(self, step: i64) -> Value {
         if self.decimals == 0 {
             return step.into();
         }
-        // Exact in a text, and the nearest double to it in JSON.
+        // The text is exact; JSON gets the nearest double.
         let scale = 10i64.pow(self.decimals);
         let sign = if step < 0 { "-" } else { "" };
         let (whole, rest) = (step.abs() / scale, step.abs() % scale);
@@ -74,7 +77,7 @@ impl Style {
     }
 }
 
-/// The round numbers that bounds are chosen from, ascending.
+/// Returns the candidate bounds, which are round numbers, in ascending order.
 pub fn bounds() -> Vec<i64> {
     let positive = (0..=MAX_POWER).flat_map(|power| [1, 2, 5].map(|m| m * 10i64.pow(power)));
     let positive: Vec<i64> = positive.collect();
@@ -85,11 +88,12 @@ pub fn bounds() -> Vec<i64> {
         .collect()
 }
 
-/// A bound that may be chosen, and how many places it stands behind the one that is preferred among equals.
+/// A candidate bound and its rank: the number of places by which it stands behind the bound
+/// preferred among equals.
 pub type Ranked = (i64, i64);
 
-/// Bounds, those that are nearest to zero first: a column may have either sign, and what its range is
-/// nobody knows.
+/// Ranks bounds by their distance from zero, nearest first, because a column may have either sign
+/// and nothing is known about its range.
 pub fn by_magnitude(bounds: &[i64]) -> Vec<Ranked> {
     let mut magnitudes: Vec<u64> = bounds.iter().map(|bound| bound.unsigned_abs()).collect();
     magnitudes.sort_unstable();
@@ -98,7 +102,7 @@ pub fn by_magnitude(bounds: &[i64]) -> Vec<Ranked> {
     bounds.iter().map(|&bound| (bound, rank(bound))).collect()
 }
 
-/// Steps with their records.
+/// Steps with their numbers of records.
 type Steps = [(i64, u64)];
 
 fn records(steps: &Steps, of: impl Fn(i64) -> bool) -> i64 {
@@ -106,9 +110,11 @@ fn records(steps: &Steps, of: impl Fn(i64) -> bool) -> i64 {
     count(kept.map(|&(_, records)| records).sum())
 }
 
-/// For each upper bound, the records above it, as a loss, and `preference` more for each place that it
-/// stands behind: of those that lose few the preferred one is the best. One record moves each by at most
-/// one.
+/// Scores each upper bound: the records above it count as a loss, and so does `preference` times
+/// its rank.
+///
+/// Among bounds that lose few records, the preferred bound scores best. One record changes each
+/// score by at most 1.
 pub fn upper_scores(steps: &Steps, bounds: &[Ranked], preference: i64) -> Vec<i64> {
     let loss = |bound: i64| records(steps, |step| step > bound);
     let scores = bounds.iter();
@@ -117,7 +123,7 @@ pub fn upper_scores(steps: &Steps, bounds: &[Ranked], preference: i64) -> Vec<i6
         .collect()
 }
 
-/// The same for lower bounds, with the records below.
+/// Scores each lower bound like [`upper_scores`], with the records below it as the loss.
 pub fn lower_scores(steps: &Steps, bounds: &[Ranked], preference: i64) -> Vec<i64> {
     let loss = |bound: i64| records(steps, |step| step < bound);
     let scores = bounds.iter();
@@ -126,8 +132,10 @@ pub fn lower_scores(steps: &Steps, bounds: &[Ranked], preference: i64) -> Vec<i6
         .collect()
 }
 
-/// A range that nearly all steps lie in, for a quarter of a share: its end by the ranks that it has, and
-/// then its begin, the nearest to the end that loses few.
+/// Chooses a range that contains nearly all steps, for a quarter of a share.
+///
+/// The upper bound is chosen first, by the given ranks. Among the bounds up to it, the lower bound
+/// prefers the nearest one that loses few records.
 pub(crate) fn range(
     steps: &Steps,
     upper: &[Ranked],
@@ -152,8 +160,8 @@ pub(crate) fn range(
     Ok((chosen(&lower, lower_scores)?, last))
 }
 
-/// Where the cells of a histogram begin, and one past the last step: even ones, and finer ones
-/// towards the lower end, where skewed values are.
+/// Returns the starts of a histogram's cells, followed by one past the last step. Even cells are
+/// complemented by finer ones towards the lower end, where skewed values lie.
 pub fn grid(first: i64, last: i64) -> Vec<i64> {
     let width = last - first + 1;
     let even = (0..=EVEN_CELLS)
@@ -166,7 +174,7 @@ pub fn grid(first: i64, last: i64) -> Vec<i64> {
     starts
 }
 
-/// Records by cell; one record moves one cell, by one.
+/// Counts records by cell, without special values. One record changes one cell, by 1.
 pub fn cells(steps: &Steps, grid: &[i64], special: &[i64]) -> Vec<i64> {
     let mut cells = vec![0i64; grid.len().saturating_sub(1)];
     for &(step, records) in steps {
@@ -179,8 +187,8 @@ pub fn cells(steps: &Steps, grid: &[i64], special: &[i64]) -> Vec<i64> {
     cells
 }
 
-/// Edges between which bins have about as many records of noisy `cells`: a function of what was
-/// released.
+/// Places edges so that the bins between them have about equal numbers of records, according to the
+/// noisy `cells`. Uses released values only.
 pub(crate) fn edges(cells: &[i64], grid: &[i64], bins: i64) -> Vec<i64> {
     let total: i64 = cells.iter().map(|&cell| cell.max(0)).sum();
     let (Some(&first), Some(&end)) = (grid.first(), grid.last()) else {
@@ -203,7 +211,7 @@ pub(crate) fn edges(cells: &[i64], grid: &[i64], bins: i64) -> Vec<i64> {
     edges
 }
 
-/// Numbers with special values, edges and digits.
+/// Drafts a number column with special values, edges and digits.
 pub(crate) fn form(
     column: &TextCounts,
     style: &Style,
@@ -229,7 +237,7 @@ pub(crate) fn form(
     }
     let bins = i64::from(common.options.bins.max(1));
     if last - first < bins {
-        // Every value has a bin of its own: none is special.
+        // Every value has its own bin, so none needs to be special.
         let (min, max) = (style.value(first), style.value(last));
         form.extend(fields(
             &json!({"min": min, "max": max, "bins": last - first + 1}),
@@ -248,7 +256,7 @@ pub(crate) fn form(
     let (low, high) = (style.value(first), style.value(last));
     Ok((
         form,
-        format!("numbers from {low} to {high}, which nearly all of its values are between"),
+        format!("numbers, nearly all of them from {low} to {high}"),
     ))
 }
 
@@ -256,7 +264,7 @@ pub(crate) fn fields(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// Values that many records have, of those that may be told, within the bounds.
+/// Returns the most frequent values, among the publishable ones within the bounds.
 fn special(
     known: &[(String, i64)],
     style: &Style,
@@ -271,7 +279,7 @@ fn special(
         .filter(|&(step, _)| (first..=last).contains(&step))
         .collect();
     heavy.sort_by_key(|&(step, records)| (std::cmp::Reverse(records), step));
-    // Two texts may be one number: 1 and 1.0.
+    // Two texts may be the same number, such as 1 and 1.0.
     let mut special: Vec<i64> = Vec::new();
     for (step, _) in heavy {
         if special.len() < MAX_SPECIAL && !special.contains(&step) {
@@ -282,7 +290,7 @@ fn special(
     special
 }
 
-/// The edges without those that would leave a bin nothing but special values.
+/// Removes edges that would leave a bin with nothing but special values.
 fn with_plain_values(edges: Vec<i64>, special: &[i64]) -> Vec<i64> {
     let mut kept: Vec<i64> = Vec::with_capacity(edges.len());
     let last = edges.last().copied();
@@ -294,7 +302,7 @@ fn with_plain_values(edges: Vec<i64>, special: &[i64]) -> Vec<i64> {
             (begin..end).any(|step| !special.contains(&step))
         };
         match begin {
-            // What is too narrow joins the bin before it, or the one after if there is none.
+            // A bin without plain values joins the bin after it; the last bin joins the one before it.
             Some(begin) if !plain(begin) && is_last && kept.len() > 1 => {
                 kept.pop();
                 kept.push(edge);

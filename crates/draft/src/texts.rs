@@ -1,4 +1,4 @@
-//! Texts that may be told: those of so many records that one more or less does not show.
+//! Text columns: publishes the texts that occur in enough records to hide any single record.
 
 use fhaim_domain::{MAX_NAME_BYTES, TextCounts};
 use rand_core::RngCore;
@@ -6,23 +6,23 @@ use serde_json::{Map, json};
 
 use crate::{Common, CountNoise, DraftBudget, Drafted, Error, count, numbers::fields};
 
-/// A column of texts is left out where those that may be told are of fewer records than this.
+/// A text column is left out if its publishable texts cover a smaller percentage of the records.
 const MIN_TOLD_PERCENT: i64 = 50;
 
-/// The least noisy count at which a text is told: a text of one record gets there with
-/// probability `delta` at most.
+/// Returns the least noisy count at which a text is published. A text that only one record has
+/// reaches it with probability at most `delta`.
 ///
-/// P(noise >= m) is at most that of the continuous Gaussian at m - 1 (CKS20, Proposition 25),
-/// which is at most exp(-(m - 1)^2 / (2 scale^2)) / 2; m is the threshold less one.
+/// P(noise >= m) is at most that of the continuous Gaussian at m - 1 (CKS20, Proposition 25), which
+/// is at most exp(-(m - 1)^2 / (2 scale^2)) / 2. Here m is the threshold less one.
 pub fn threshold(scale: u64, delta: f64) -> i64 {
     let log = (0.5 / delta).ln().max(0.0);
     let root = (2.0 * log).sqrt() * scale as f64;
-    // One more than the root rounded up: what doubles lose is far less than one.
+    // One more than the rounded-up root, because doubles lose far less than one.
     root.ceil() as i64 + 3
 }
 
-/// The texts above the threshold with their noisy counts, for a quarter of a share and the
-/// column's delta. One record moves the count of one text, by one.
+/// Returns the texts above the threshold with their noisy counts, for a quarter of a share and the
+/// column's delta. One record changes the count of one text, by 1.
 pub(crate) fn above_threshold(
     column: &TextCounts,
     common: &Common<'_>,
@@ -42,7 +42,7 @@ pub(crate) fn above_threshold(
     Ok(told)
 }
 
-/// Categories, with one for all that are not told.
+/// Drafts a text column: its publishable categories, and one for all other texts.
 pub(crate) fn form(
     column: &TextCounts,
     common: &Common<'_>,
@@ -56,7 +56,7 @@ pub(crate) fn form(
     told.truncate(common.options.max_categories.max(1));
     let records: i64 = told.iter().map(|(_, records)| *records).sum();
     if told.is_empty() || records.saturating_mul(100) < common.records * MIN_TOLD_PERCENT {
-        let reason = "most of its values are of too few records each to be told";
+        let reason = "most of its values occur in too few records to be published";
         let form = fields(&json!({"kind": "left-out", "reason": reason}));
         return Ok((form, format!("left out: {reason}")));
     }
@@ -75,6 +75,6 @@ pub(crate) fn form(
     let told = fhaim_domain::counted(told, "category");
     Ok((
         form,
-        format!("{told} of many records each; read the rest with --use-other, as {other:?}"),
+        format!("{told} found in many records each; read the rest as {other:?} with --use-other"),
     ))
 }

@@ -1,4 +1,4 @@
-//! Dates and times: whole years that nearly all of them are within.
+//! Date and time columns: whole years that contain nearly all values.
 
 use fhaim_domain::{TextCounts, TimeFormat};
 use rand_core::RngCore;
@@ -12,15 +12,15 @@ use crate::{
 /// Years that bounds are chosen from.
 const YEARS: std::ops::RangeInclusive<i64> = 1_900..=2_100;
 
-/// Seconds of a day.
+/// Seconds in a day.
 const DAY: i64 = 86_400;
 
-/// Digits of a day within a bin.
+/// Largest number of digits of a bin; a digit is a day or more.
 const MAX_DAYS: i64 = 100;
 
-/// The year of a day that is counted from 1970-01-01, in the Gregorian calendar.
+/// Returns the Gregorian year of a day counted from 1970-01-01.
 fn year(day: i64) -> i64 {
-    // 146,097 days are 400 years: the estimate is at most one too many or too few.
+    // 146,097 days are 400 years, so the estimate is off by at most one.
     let mut year = 1_970 + day.saturating_mul(400).div_euclid(146_097);
     while first_day(year) > day {
         year -= 1;
@@ -31,14 +31,14 @@ fn year(day: i64) -> i64 {
     year
 }
 
-/// The first day of a year, counted from 1970-01-01.
+/// Returns the first day of a year, counted from 1970-01-01.
 fn first_day(year: i64) -> i64 {
     let before = year - 1;
     let leap = before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400);
     365 * (year - 1_970) + leap - 477
 }
 
-/// A date or datetime of the format that was chosen.
+/// Drafts a date or datetime column of the chosen format.
 pub(crate) fn form(
     column: &TextCounts,
     (text, clock, format): (&str, bool, &TimeFormat),
@@ -49,7 +49,7 @@ pub(crate) fn form(
     let years: Vec<(i64, u64)> = (column.texts.iter())
         .filter_map(|(text, &records)| Some((year(format.read(text)?.div_euclid(DAY)), records)))
         .collect();
-    // The earliest last year, and the latest first one, that lose few.
+    // The earliest last year and the latest first year that lose few records.
     let upper: Vec<Ranked> = YEARS.zip(0..).collect();
     let (first, last) = range(&years, &upper, common, draft_budget, rng)?;
     let span = first_day(last + 1) - first_day(first);
@@ -65,7 +65,7 @@ pub(crate) fn form(
     }
     Ok((
         form,
-        format!("from {first} to {last}, the years of nearly all of its values"),
+        format!("nearly all of its values are in the years {first} to {last}"),
     ))
 }
 
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn years_begin_on_their_first_days() {
+    fn year_contains_its_first_to_last_day() {
         assert_eq!(first_day(1_970), 0);
         assert_eq!(first_day(2_000), 10_957);
         assert_eq!(first_day(2_001) - first_day(2_000), 366);

@@ -1,5 +1,5 @@
-//! Brute force over small tables: what a draft looks at moves by as little as it pays for, for
-//! every table and every record that may be added to it.
+//! Brute-force checks over small tables: adding any record to any of the tables changes scores and
+//! counts by no more than the draft pays for.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{Schema, TextCounts};
@@ -11,11 +11,11 @@ use fhaim_draft::{
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 use serde_json::Value;
 
-/// One text of each sort: a small and a large number, decimals of both marks, a date, a word.
+/// One text of each sort: a small and a large number, decimals with either mark, a date, a word.
 const TEXTS: [&str; 7] = ["0", "3", "700", "1.5", "2,25", "2024-01-31", "word"];
 
-/// Tables of up to four of [`TEXTS`] and a missing value, each with every neighbour of one more
-/// record.
+/// Returns all tables of up to four values, each one of [`TEXTS`] or missing, paired with each
+/// neighbour that has one more record.
 fn neighbours() -> Vec<(TextCounts, TextCounts)> {
     let mut tables = vec![TextCounts::default()];
     let mut begin = 0;
@@ -58,14 +58,14 @@ fn steps(table: &TextCounts) -> Vec<(i64, u64)> {
         .collect()
 }
 
-/// The largest difference of two lists of scores.
+/// Returns the largest absolute difference between two lists of scores.
 fn largest(one: &[i64], two: &[i64]) -> i64 {
     let differences = one.iter().zip(two).map(|(x, y)| (x - y).abs());
     differences.max().unwrap_or(0)
 }
 
 #[test]
-fn one_record_moves_every_score_and_one_cell_by_one_at_most() {
+fn one_more_record_changes_scores_and_a_single_cell_by_at_most_one() {
     let (readings, bounds, grid) = (readings(), by_magnitude(&bounds()), grid(-20, 1_000));
     let pairs = neighbours();
     assert!(pairs.len() > 2_000, "{}", pairs.len());
@@ -94,10 +94,10 @@ fn one_record_moves_every_score_and_one_cell_by_one_at_most() {
     assert!(moved > 1_000, "{moved}");
 }
 
-/// Exactly: the probability of each choice under neighbouring tables differs by a factor of
-/// e^epsilon at most.
+/// Computes probabilities without sampling: under neighbouring tables they differ by a factor of at
+/// most e^epsilon.
 #[test]
-fn choices_of_neighbours_are_within_the_bound() {
+fn choice_probabilities_of_neighbours_stay_within_epsilon() {
     let (readings, epsilon) = (readings(), 0.7);
     let selection = Selection::new(epsilon, 1).unwrap();
     let chances = |scores: &[i64]| {
@@ -121,9 +121,9 @@ fn choices_of_neighbours_are_within_the_bound() {
     assert!(worst <= epsilon + 1e-12 && worst > epsilon / 4.0, "{worst}");
 }
 
-/// The discrete Gaussian's tail, summed term by term.
+/// Sums the discrete Gaussian's tail term by term.
 #[test]
-fn a_text_of_one_record_passes_the_threshold_with_its_delta_at_most() {
+fn text_of_one_record_passes_the_threshold_with_probability_at_most_delta() {
     for scale in [1u64, 3, 20, 150] {
         for delta in [1e-2, 1e-6, 1e-12] {
             let weight = |y: i64| (-(y as f64).powi(2) / (2.0 * (scale * scale) as f64)).exp();
@@ -132,7 +132,7 @@ fn a_text_of_one_record_passes_the_threshold_with_its_delta_at_most() {
             let least = threshold(scale, delta);
             let tail: f64 = ((least - 1)..=reach).map(weight).sum::<f64>() / all;
             assert!(tail <= delta, "scale {scale}, delta {delta}: {tail}");
-            // And not for nothing: half the distance would not do.
+            // The threshold is not needlessly large: half of it would be too small.
             let half: f64 = (least / 2..=reach).map(weight).sum::<f64>() / all;
             assert!(half > delta || scale < 20, "scale {scale}, delta {delta}");
         }
@@ -140,7 +140,7 @@ fn a_text_of_one_record_passes_the_threshold_with_its_delta_at_most() {
 }
 
 #[test]
-fn what_is_spent_is_never_more_than_what_there_is() {
+fn draft_budget_rejects_spending_more_than_it_has() {
     for epsilon in [0.01, 0.1, 1.0, 10.0] {
         let draft_budget = DraftBudget::new(epsilon, 1e-9).unwrap();
         for shares in [1, 3, 15, 1_000] {
@@ -156,7 +156,8 @@ fn what_is_spent_is_never_more_than_what_there_is() {
     ));
 }
 
-/// 40,000 records: ages, pay with a spike at nothing, wards of which one is rare, names, dates.
+/// Returns a table of 40,000 records: ages, pay with a spike at 0, wards of which one is rare,
+/// names, dates.
 fn table() -> String {
     let mut csv = "age,pay,ward,name,since\n".to_owned();
     for i in 0..40_000u64 {
@@ -193,7 +194,7 @@ fn drafted(epsilon: f64, seed: u64) -> (Schema, Rho) {
 }
 
 #[test]
-fn a_draft_says_what_the_table_is_and_nothing_of_one_person() {
+fn draft_describes_the_columns_and_omits_rare_values() {
     for seed in 0..3 {
         let (schema, _) = drafted(1.0, seed);
         let json: Value = serde_json::from_str(&schema.to_json()).unwrap();
@@ -220,7 +221,7 @@ fn a_draft_says_what_the_table_is_and_nothing_of_one_person() {
         assert_eq!(of("since")["format"], "%d.%m.%Y");
         assert_eq!(of("since")["min"], "2010-01-01");
         assert_eq!(of("since")["max"], "2019-12-31");
-        // The nearest round bounds, or the next: those are chosen once in twenty times.
+        // The nearest round bounds or the next ones, which are chosen once in twenty times.
         let edges = of("age")["edges"].as_array().unwrap();
         assert!([20, 10].map(Value::from).contains(&edges[0]), "{json}");
         let last = edges.last().unwrap();
@@ -234,12 +235,12 @@ fn a_draft_says_what_the_table_is_and_nothing_of_one_person() {
 }
 
 #[test]
-fn the_same_generator_gives_the_same_draft() {
+fn draft_is_reproducible_from_the_same_generator() {
     assert_eq!(drafted(0.3, 7), drafted(0.3, 7));
 }
 
 #[test]
-fn what_cannot_be_drafted_is_refused() {
+fn invalid_tables_and_options_are_rejected() {
     let refused = |csv: &str, options: DraftOptions| {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         draft(csv.as_bytes(), &options, &mut rng)
@@ -249,17 +250,17 @@ fn what_cannot_be_drafted_is_refused() {
     let options = |epsilon, delta| DraftOptions::new("t.csv", "t", epsilon, delta);
     assert!(refused("a\n1\n", options(0.0, 1e-9)).contains("epsilon must"));
     assert!(refused("a\n1\n", options(1.0, 0.0)).contains("delta must"));
-    assert!(refused("a\n1\n", options(1e-9, 1e-9)).contains("too little"));
+    assert!(refused("a\n1\n", options(1e-9, 1e-9)).contains("too small"));
     let mut without = options(1.0, 1e-9);
     without.leave_out = vec!["b".to_owned()];
     assert!(refused("a\n1\n", without).contains("there is no column \"b\""));
     assert!(refused("a,b\n1\n", options(1.0, 1e-9)).contains("row 1"));
 }
 
-/// A small budget chose the farthest bounds there are: preferring each bound to the next outweighed all
-/// records.
+/// Guards against choosing the farthest bounds under a small budget, which happened when the
+/// preference of each bound over the next outweighed all records.
 #[test]
-fn a_small_budget_finds_the_order_of_magnitude() {
+fn small_budget_finds_bounds_of_the_right_magnitude() {
     let mut table = (0..14)
         .map(|n| format!("c{n}"))
         .collect::<Vec<_>>()
@@ -287,9 +288,9 @@ fn a_small_budget_finds_the_order_of_magnitude() {
     }
 }
 
-/// Where nothing can be told no form is made up: dates of a day of the year 1909, where ages were.
+/// Without the refusal, columns of ages would be drafted as dates of a day in 1909.
 #[test]
-fn a_draft_that_would_be_a_guess_is_refused_and_says_what_is_enough() {
+fn draft_with_too_small_epsilon_is_rejected_with_a_sufficient_one() {
     let rows = "1,2,3,4,5,6,7,8,9,10\n".repeat(300);
     let table = format!("a,b,c,d,e,f,g,h,i,j\n{rows}");
     let mut rng = ChaCha20Rng::seed_from_u64(4);

@@ -1,12 +1,13 @@
-//! How strongly columns depend on each other.
+//! Measures how strongly columns depend on each other.
 
 use fhaim_domain::Table;
 
 use crate::Error;
 
-/// Cramér's V of two columns (Cramér 1946, chapter 21): sqrt(chi^2 / (N (min(r, c) - 1))) for
-/// the r by c table of the values that occur, N records. 0 for independent columns and for a
-/// column with a single value, 1 where one column determines the other.
+/// Returns Cramér's V of two columns (Cramér 1946, chapter 21).
+///
+/// V is sqrt(chi^2 / (N (min(r, c) - 1))) for the r by c table of the values that occur in N records. It is 0 for
+/// independent columns and for a column with a single value, and 1 if one column determines the other.
 ///
 /// `counts` is row-major with `width` columns.
 pub fn cramers_v(counts: &[u64], width: usize) -> f64 {
@@ -36,11 +37,12 @@ pub fn cramers_v(counts: &[u64], width: usize) -> f64 {
     (phi_squared / (smaller - 1) as f64).clamp(0.0, 1.0).sqrt()
 }
 
-/// Cramér's V of all pairs of columns that are no digits, in their order: a symmetric matrix with
-/// ones on its diagonal.
+/// Returns Cramér's V of all pairs of columns as a symmetric matrix with ones on the diagonal.
+///
+/// The matrix has the columns in their order, without digits.
 ///
 /// # Errors
-/// A pair with too many cells to count.
+/// [`Error::Codes`] for a pair with too many cells to count.
 pub fn association_matrix(table: &Table) -> Result<Vec<Vec<f64>>, Error> {
     let attributes = table.domain().coarse_attributes();
     let place = |attribute: usize| attributes.partition_point(|&other| other < attribute);
@@ -61,15 +63,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn known_tables_give_known_values() {
+    fn cramers_v_of_known_tables_is_correct() {
         assert_eq!(cramers_v(&[10, 0, 0, 20], 2), 1.0);
         assert!(cramers_v(&[10, 20, 20, 40], 2) < 1e-7);
         assert_eq!(cramers_v(&[5, 7, 0, 0], 2), 0.0);
         assert_eq!(cramers_v(&[], 2), 0.0);
-        // 2x2: V = |ad - bc| / sqrt(product of the margins) = 200 / sqrt(30 * 30 * 40 * 20).
+        // 2x2: V = |ad - bc| / sqrt(product of the margins) = 300 / sqrt(30 * 30 * 40 * 20).
         let v = cramers_v(&[25, 5, 15, 15], 2);
         assert!((v - 300.0 / 720_000f64.sqrt()).abs() < 1e-12, "{v}");
-        // An empty row and column change nothing.
+        // An empty row and an empty column do not change the result.
         assert_eq!(cramers_v(&[25, 0, 5, 0, 0, 0, 15, 0, 15], 3), v);
     }
 }

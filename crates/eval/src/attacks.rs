@@ -1,55 +1,57 @@
-//! Attacks on membership: given a model, or what it drew, which records was it made from?
+//! Membership attacks: given a model or records drawn from it, which records was it made from?
 //!
-//! *White box*, *total variation* and *likelihood* go by a score of each record, which is larger for records that the
-//! model fits better: the log density of a model of marginals, a discriminator's score of a GAN. *Monte Carlo*
-//! (Hilprecht, Härterich and Bernau 2019) goes by records that were drawn, and needs no score: how many of them lie
-//! near a record. Every figure comes with what an attacker who guesses would get.
+//! *White box*, *total variation* and *likelihood* use a score for each record, which is larger for records that the
+//! model fits better. For a model of marginals it is the log density, for a GAN the discriminator's score. *Monte
+//! Carlo* (Hilprecht, Härterich and Bernau 2019) needs no score: it counts the drawn records near a record. Every
+//! result comes with the value that guessing would give.
 
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom};
 use serde::Serialize;
 
 use crate::{Error, prediction::auc};
 
-/// Bins of the histograms that total variation compares.
+/// Number of bins of the histograms that total variation compares.
 pub const TVD_BINS: usize = 50;
 
-/// What a figure would be without any leak, beside it.
+/// Result of an attack, with the result of guessing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Attack {
-    /// What was found.
+    /// Result of the attack.
     pub found: f64,
-    /// What guessing gives.
+    /// Result of guessing, without any leak.
     pub chance: f64,
 }
 
-/// Attacks that go by scores.
+/// Results of the attacks that use scores.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ScoreAttacks {
-    /// Share of members among as many best scored records as there are members (Hayes et al. 2019). Chance: their
-    /// share among all.
+    /// Share of members among the records with the best scores, as many as there are members (Hayes et al. 2019).
+    /// Chance: their share among all records.
     pub white_box: Attack,
-    /// Half the L1 distance of members' and others' histograms of scores. Chance: its mean where members are drawn
-    /// at random.
+    /// Half the L1 distance between the score histograms of members and other records. Chance: its mean over random
+    /// choices of the members.
     pub total_variation: Attack,
-    /// Chance that a member is scored above another record, ties counting half (Yeom et al. 2018 go by the mean).
+    /// Probability that a member scores above another record, with ties counted half (Yeom et al. 2018 use the mean).
     /// Chance: one half.
     pub likelihood: Attack,
-    /// Members, and others.
+    /// Number of members.
     pub members: usize,
-    /// Others.
+    /// Number of other records.
     pub others: usize,
 }
 
-/// Random divisions by which the chance of total variation is worked out.
+/// Number of random divisions that estimate the chance of total variation.
 const DIVISIONS: usize = 20;
 
-/// Attacks by the scores of members and of other records, each the larger, the better the model fits the record.
+/// Runs the attacks that use scores, given the scores of members and of other records.
+///
+/// A score is larger if the model fits the record better.
 ///
 /// # Errors
-/// [`Error::Attack`] for no members or no others, and for a score that is no number.
+/// [`Error::Attack`] if there are no members or no others, or if a score is NaN.
 pub fn score_attacks(members: &[f64], others: &[f64], seed: u64) -> Result<ScoreAttacks, Error> {
     if members.is_empty() || others.is_empty() {
-        return Err(Error::Attack("there must be members, and others"));
+        return Err(Error::Attack("it needs members and other records"));
     }
     let all: Vec<f64> = members.iter().chain(others).copied().collect();
     if all.iter().any(|score| score.is_nan()) {
@@ -69,7 +71,7 @@ pub fn score_attacks(members: &[f64], others: &[f64], seed: u64) -> Result<Score
             chance: chance_variation(&bins, &is_member, seed),
         },
         likelihood: Attack {
-            // There are members and others.
+            // This has a value, because there are members and others.
             found: likelihood.unwrap_or(0.5),
             chance: 0.5,
         },
@@ -78,8 +80,9 @@ pub fn score_attacks(members: &[f64], others: &[f64], seed: u64) -> Result<Score
     })
 }
 
-/// Share of members among the best scored, as many as there are members. Of records with the score of the last that
-/// is taken, members are expected in proportion.
+/// Returns the share of members among the records with the best scores, as many as there are members.
+///
+/// Records that tie with the last one count in proportion to the members among them.
 fn top_share(members: &[f64], others: &[f64]) -> f64 {
     let mut all: Vec<f64> = members.iter().chain(others).copied().collect();
     all.sort_by(|x, y| y.total_cmp(x));
@@ -92,12 +95,13 @@ fn top_share(members: &[f64], others: &[f64]) -> f64 {
     (above(members) + left * level(members) / tied) / members.len() as f64
 }
 
-/// Each score's bin: equal shares of all scores. (Histograms over equal widths, as they are usual for scores from 0
-/// to 1, would put unbounded scores into one bin.)
+/// Returns each score's bin. Bins hold equal shares of all scores.
+///
+/// Histograms with bins of equal width are usual for scores from 0 to 1, but would put unbounded scores into one bin.
 fn quantile_bins(scores: &[f64]) -> Vec<usize> {
     let mut sorted = scores.to_vec();
     sorted.sort_by(f64::total_cmp);
-    // The same score is always in the same bin.
+    // Equal scores must have the same bin.
     let bin = |score: &f64| {
         let below = sorted.partition_point(|s| s < score);
         below * TVD_BINS / sorted.len()
@@ -126,14 +130,14 @@ fn chance_variation(bins: &[usize], is_member: &[bool], seed: u64) -> f64 {
     sum / DIVISIONS as f64
 }
 
-/// How the Monte Carlo attack is made.
+/// Options of the Monte Carlo attack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MonteCarlo {
-    /// M: members, and as many others, of a try.
+    /// M, the number of members in a try, and of other records.
     pub records: usize,
-    /// Tries, at least one.
+    /// Number of tries, at least one.
     pub tries: usize,
-    /// Decides which records.
+    /// Seed for the choice of records.
     pub seed: u64,
 }
 
@@ -147,14 +151,18 @@ impl Default for MonteCarlo {
     }
 }
 
-/// The Monte Carlo attack: share of the tries in which at least half of the M records with the most drawn records
-/// near them are members; exactly half counts half, so that guessing wins every other try. A record's distance to
-/// a drawn one is the number of attributes in which they differ; near is what the median record has its nearest at.
+/// Runs the Monte Carlo attack and returns the share of successful tries.
 ///
-/// Records are columns of codes, one for each attribute.
+/// A try takes M members and M other records, and ranks them by the number of drawn records near them. It succeeds if
+/// more than half of the M top records are members. Exactly half counts as half a success, so that guessing succeeds in
+/// every second try. The distance of two records is the number of attributes in which they differ. A drawn record is
+/// near if it is at most as far away as the nearest drawn record of the median record.
+///
+/// Tables are given as columns of codes, one for each attribute.
 ///
 /// # Errors
-/// [`Error::Attack`] where members or others are fewer than M, nothing was drawn, or tables have other attributes.
+/// [`Error::Attack`] if there are fewer than M members or others, no drawn records, or tables with different
+/// attributes.
 pub fn monte_carlo(
     members: &[Vec<u32>],
     others: &[Vec<u32>],
@@ -162,21 +170,21 @@ pub fn monte_carlo(
     options: &MonteCarlo,
 ) -> Result<Attack, Error> {
     if [others, drawn].iter().any(|c| c.len() != members.len()) {
-        return Err(Error::Attack("the records are over other attributes"));
+        return Err(Error::Attack("the tables have different attributes"));
     }
     let [members, others, drawn] = [members, others, drawn].map(rows);
     try_records(&members, &others, &drawn, options, |x, y| unlike(x, y))
 }
 
-/// By the drawn record that is nearest to a record: the share of pairs of a member and another in which the
-/// member's is nearer, ties counting half, over at most `most` of each. Records and distances as in
-/// [`monte_carlo`], whose tries take the same records again and again where there are few, and then all say the
-/// same.
+/// Runs the attack by the nearest drawn record.
 ///
-/// Also how many members and others were taken.
+/// The result is the share of pairs of a member and another record in which the member's nearest drawn record is
+/// nearer, with ties counted half. It uses at most `most` members and `most` others, and also returns how many it used.
+/// Tables and distances are as in [`monte_carlo`]. With few records, the tries of that attack use the same records
+/// again and again and all have the same outcome; this attack does not have that problem.
 ///
 /// # Errors
-/// [`Error::Attack`] for no members, others or drawn records, and for tables of other attributes.
+/// [`Error::Attack`] if there are no members, others or drawn records, or if tables have different attributes.
 pub fn nearby(
     members: &[Vec<u32>],
     others: &[Vec<u32>],
@@ -184,7 +192,7 @@ pub fn nearby(
     (most, seed): (usize, u64),
 ) -> Result<(Attack, [usize; 2]), Error> {
     if [others, drawn].iter().any(|c| c.len() != members.len()) {
-        return Err(Error::Attack("the records are over other attributes"));
+        return Err(Error::Attack("the tables have different attributes"));
     }
     let [members, others, drawn] = [members, others, drawn].map(rows);
     let mut rng = StdRng::seed_from_u64(seed);
@@ -192,7 +200,7 @@ pub fn nearby(
     let taken = [members.len(), others.len()];
     if drawn.is_empty() || taken.contains(&0) {
         return Err(Error::Attack(
-            "there must be members, others and drawn records",
+            "it needs members, other records and drawn records",
         ));
     }
     let chosen = members.into_iter().chain(others);
@@ -206,25 +214,25 @@ pub fn nearby(
     Ok((Attack { found, chance: 0.5 }, taken))
 }
 
-/// In how many attributes two records differ.
+/// Returns the number of attributes in which two records differ.
 fn unlike(x: &[u32], y: &[u32]) -> f32 {
     let both = x.iter().zip(y);
     both.filter(|(x, y)| x != y).count() as f32
 }
 
-/// Vectors, one after the other.
+/// Vectors of the same width, stored one after the other.
 #[derive(Clone, Copy, Debug)]
 pub struct Vectors<'a> {
-    /// Values of a vector.
+    /// Number of values in a vector.
     pub width: usize,
-    /// All values.
+    /// The values of all vectors.
     pub values: &'a [f32],
 }
 
-/// As [`monte_carlo`], of vectors, by their Euclidean distance.
+/// Runs the attack of [`monte_carlo`] on vectors, with their Euclidean distance.
 ///
 /// # Errors
-/// [`Error::Attack`] where members or others are fewer than M, nothing was drawn, or vectors are not of one width.
+/// [`Error::Attack`] if there are fewer than M members or others, no drawn vectors, or vectors of different widths.
 pub fn monte_carlo_vectors(
     members: Vectors<'_>,
     others: Vectors<'_>,
@@ -235,11 +243,11 @@ pub fn monte_carlo_vectors(
     let whole =
         |v: &Vectors<'_>| v.width == width && width > 0 && v.values.len().is_multiple_of(width);
     if ![members, others, drawn].iter().all(whole) {
-        return Err(Error::Attack("the vectors are not of one width"));
+        return Err(Error::Attack("the vectors have different widths"));
     }
     let [members, others, drawn] =
         [members, others, drawn].map(|v| v.values.chunks_exact(width).collect::<Vec<_>>());
-    // The square is as near as the distance.
+    // The squared distance has the same order as the distance.
     let apart = |x: &&[f32], y: &&[f32]| {
         let both = x.iter().zip(*y);
         both.map(|(x, y)| (x - y) * (x - y)).sum::<f32>()
@@ -247,7 +255,7 @@ pub fn monte_carlo_vectors(
     try_records(&members, &others, &drawn, options, apart)
 }
 
-/// The tries of the Monte Carlo attack, over whatever has a distance.
+/// Runs the tries of the Monte Carlo attack on any records with a distance.
 fn try_records<T>(
     members: &[T],
     others: &[T],
@@ -258,7 +266,7 @@ fn try_records<T>(
     let m = options.records;
     if m == 0 || members.len() < m || others.len() < m || drawn.is_empty() || options.tries == 0 {
         return Err(Error::Attack(
-            "there must be a try, as many members and others as it takes, and drawn records",
+            "it needs at least one try, enough members and other records for a try, and drawn records",
         ));
     }
     let mut rng = StdRng::seed_from_u64(options.seed);
@@ -267,7 +275,7 @@ fn try_records<T>(
         let chosen = pick(members, m, &mut rng).into_iter();
         let chosen: Vec<&T> = chosen.chain(pick(others, m, &mut rng)).collect();
         let near = nearness(&chosen, drawn, &distance);
-        // Ties are broken at random: members come first in the list.
+        // Break ties at random, because the list starts with the members.
         let mut order: Vec<usize> = (0..chosen.len()).collect();
         order.shuffle(&mut rng);
         order.sort_by(|&x, &y| near[y].cmp(&near[x]));
@@ -296,7 +304,8 @@ fn pick<'a, T>(records: &'a [T], m: usize, rng: &mut impl Rng) -> Vec<&'a T> {
     picked.into_iter().map(|n| &records[n]).collect()
 }
 
-/// Of each record how many drawn ones are at most as far as the median record's nearest.
+/// Returns for each record the number of drawn records within the radius: the distance of the median record to its
+/// nearest drawn record.
 fn nearness<T>(chosen: &[&T], drawn: &[T], distance: impl Fn(&T, &T) -> f32) -> Vec<usize> {
     let distances =
         |record: &&T| -> Vec<f32> { drawn.iter().map(|d| distance(record, d)).collect() };
@@ -329,7 +338,7 @@ mod tests {
         assert!((none.likelihood.found - 0.5).abs() < 0.04, "{none:?}");
         let excess = none.total_variation.found - none.total_variation.chance;
         assert!(excess.abs() < 0.04, "{none:?}");
-        // The positive control: members' scores are two deviations higher.
+        // Positive control: members' scores are two standard deviations higher.
         let leaked = score_attacks(&normals(500, 2.0, &mut rng), &others, 0).unwrap();
         assert!(leaked.white_box.found > 0.5, "{leaked:?}");
         assert!(leaked.likelihood.found > 0.9, "{leaked:?}");
@@ -343,7 +352,7 @@ mod tests {
             (level.likelihood.found, level.total_variation.found),
             (0.5, 0.0)
         );
-        // Records that a model deems impossible have a score, too.
+        // Records that are impossible under the model also have a score.
         let impossible = [f64::NEG_INFINITY, 0.0];
         assert!(score_attacks(&[0.0, 1.0], &impossible, 0).is_ok());
         assert!(matches!(
@@ -369,7 +378,7 @@ mod tests {
             tries: 40,
             ..MonteCarlo::default()
         };
-        // The positive control: what was drawn are the members themselves.
+        // Positive control: the drawn records are the members themselves.
         let copied = monte_carlo(&members, &others, &members, &options).unwrap();
         assert_eq!((copied.found, copied.chance), (1.0, 0.5));
         let independent = monte_carlo(&members, &others, &fresh, &options).unwrap();
@@ -389,13 +398,13 @@ mod tests {
     }
 
     #[test]
-    fn monte_carlo_of_vectors_finds_what_is_near_members() {
+    fn monte_carlo_on_vectors_finds_vectors_near_members() {
         let mut rng = StdRng::seed_from_u64(3);
         let mut vectors = |records: usize| normals(6 * records, 0.0, &mut rng);
         let single = |values: Vec<f64>| values.into_iter().map(|x| x as f32).collect::<Vec<_>>();
         let (members, others) = (single(vectors(300)), single(vectors(300)));
         let fresh = single(vectors(3000));
-        // The positive control: each member, a little moved.
+        // Positive control: each member, slightly shifted.
         let near: Vec<f32> = members.iter().map(|x| x + 0.01).collect();
         let of = |values| Vectors { width: 6, values };
         let options = MonteCarlo {

@@ -1,25 +1,25 @@
 //! Gradient-boosted trees for a binary target.
 //!
-//! Friedman 2001 (TreeBoost with logistic loss): each tree is grown on the gradient g = p - y and the
-//! curvature h = p (1 - p) of the loss, splits maximise the gain G_l^2/H_l + G_r^2/H_r - G^2/H, and a leaf gives
-//! -G/H. Attributes are codes, so a split is a code and "at most it"; candidates are all codes, from
-//! histograms. Nothing is drawn: the same table gives the same trees.
+//! The algorithm is TreeBoost with logistic loss (Friedman 2001). Each tree is grown on the gradient g = p - y and the
+//! curvature h = p (1 - p) of the loss. Splits maximise the gain G_l^2/H_l + G_r^2/H_r - G^2/H, and a leaf's value is
+//! -G/H. Attributes are codes, so a split sends codes up to a limit to the left; every code is a candidate, evaluated
+//! from histograms. There is no randomness: the same table gives the same trees.
 
 use fhaim_domain::Table;
 
 use crate::Error;
 
-/// What is added to H: keeps leaves of few records small.
+/// Constant added to H, which keeps the values of leaves with few records small.
 const RIDGE: f64 = 1.0;
 
-/// How trees are grown.
+/// Options for growing trees.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BoostingOptions {
-    /// Trees.
+    /// Number of trees.
     pub trees: usize,
-    /// Splits between root and leaf.
+    /// Maximum number of splits between root and leaf.
     pub depth: usize,
-    /// By what each tree's leaves are multiplied.
+    /// Learning rate: the factor of each tree's leaf values.
     pub rate: f64,
 }
 
@@ -33,7 +33,7 @@ impl Default for BoostingOptions {
     }
 }
 
-/// Trees that tell how likely a record is of the positive class.
+/// Trees that predict the log-odds of a record's positive class.
 #[derive(Clone, Debug)]
 pub struct Boosted {
     start: f64,
@@ -55,7 +55,7 @@ enum Node {
     },
 }
 
-/// A node's records and where it stands.
+/// A node to be split, with its depth and records.
 struct Open {
     node: usize,
     depth: usize,
@@ -70,10 +70,10 @@ struct Split {
 }
 
 impl Boosted {
-    /// Trains on all attributes but `target`, whose code `positive` is the positive class.
+    /// Trains on all attributes except `target`, whose code `positive` is the positive class.
     ///
     /// # Errors
-    /// An attribute that the table does not have.
+    /// [`Error::Codes`] if the table does not have the attribute `target`.
     pub fn fit(
         table: &Table,
         target: usize,
@@ -106,8 +106,8 @@ impl Boosted {
         Ok(Self { start, trees })
     }
 
-    /// The log-odds of the positive class, by record. The table is over the schema of the one that
-    /// was trained on.
+    /// Returns the log-odds of the positive class for each record. The table must have the schema of the training
+    /// table.
     pub fn margins(&self, table: &Table) -> Vec<f64> {
         let value = |row| {
             let trees = self.trees.iter();
@@ -118,7 +118,7 @@ impl Boosted {
     }
 }
 
-/// Gradient and curvature of the logistic loss, by record.
+/// Returns gradient and curvature of the logistic loss for each record.
 fn slopes(margins: &[f64], labels: &[f64]) -> Vec<(f64, f64)> {
     let slope = |(margin, label): (&f64, &f64)| {
         let p = 1.0 / (1.0 + (-margin).exp());
@@ -194,7 +194,7 @@ fn sums(slopes: &[(f64, f64)], rows: &[u32]) -> (f64, f64) {
     })
 }
 
-/// The split of the largest gain, the first of several; none where no split gains.
+/// Returns the split with the largest gain (the first of several), or `None` if no split has a gain.
 fn best_split(
     table: &Table,
     features: &[usize],
@@ -237,8 +237,8 @@ mod tests {
     use super::*;
     use fhaim_domain::Schema;
 
-    /// Two columns of eight codes; the class is whether exactly one is below four: no single split
-    /// tells it, two do.
+    /// Returns two columns of eight codes, and a class that is the exclusive or of a threshold on each. Only two splits
+    /// together predict it.
     fn exclusive(records: u32) -> Table {
         let codes: Vec<String> = (0..8).map(|i| format!("\"{i}\"")).collect();
         let column = |name: &str, codes: &str| {
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn trees_learn_what_one_split_cannot() {
+    fn deep_trees_learn_an_exclusive_or() {
         assert_eq!(auc(&BoostingOptions::default()), 1.0);
         let stumps = BoostingOptions {
             depth: 1,
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_outside_the_table_is_refused() {
+    fn target_outside_the_table_is_rejected() {
         let options = BoostingOptions::default();
         assert!(matches!(
             Boosted::fit(&exclusive(16), 3, 1, &options),

@@ -1,27 +1,27 @@
-//! Whether synthetic records lie closer to the records they were made from than to others.
+//! Checks whether synthetic records are closer to the records that they were made from than to others.
 //!
-//! After Platzer and Reutterer 2021 (Holdout-based empirical assessment of mixed-type synthetic
-//! data, Frontiers in Big Data 4): the training and the held-out records come from the same
-//! population, so a synthetic table that copies nobody is as close to the one as to the other.
-//! A check of the whole chain, not a guarantee: that is differential privacy's.
+//! The method is from Platzer and Reutterer 2021 (Holdout-based empirical assessment of mixed-type synthetic data,
+//! Frontiers in Big Data 4). Training and held-out records are from the same population, so a synthetic table without
+//! copies is equally close to both. This checks the whole process, but only differential privacy is a guarantee.
 
 use fhaim_domain::Table;
 use rand::{Rng, seq::index};
 use serde::Serialize;
 
-/// So many records are compared: synthetic ones, and real ones on each side.
+/// Maximum number of synthetic records to compare.
 const MAX_SYNTHETIC: usize = 2_000;
+/// Maximum number of training records to compare, and of held-out records.
 const MAX_REAL: usize = 5_000;
 
-/// How close synthetic records are to real ones. Shares are from 0 to 1.
+/// Closeness of synthetic records to real ones. Shares are from 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Closeness {
-    /// Synthetic records compared.
+    /// Number of synthetic records compared.
     pub synthetic_records: usize,
-    /// Training records compared, and as many held-out ones.
+    /// Number of training records compared, and of held-out records.
     pub real_records: usize,
-    /// Share of synthetic records closer, in the number of columns that differ, to the nearest
-    /// training record than to the nearest held-out one; ties count half. One half is ideal.
+    /// Share of synthetic records that are closer to the nearest training record than to the nearest held-out record.
+    /// The distance is the number of columns that differ, and ties count half. One half is ideal.
     pub closer_to_training: f64,
     /// Share of synthetic records equal to one of the training records.
     pub equal_to_training: f64,
@@ -29,7 +29,7 @@ pub struct Closeness {
     pub equal_to_held_out: f64,
 }
 
-/// Compares random records of each table, equally many of both real ones.
+/// Compares random records of each table, the same number from both real tables.
 pub(crate) fn closeness(
     training: &Table,
     held_out: &Table,
@@ -62,7 +62,7 @@ pub(crate) fn closeness(
     }
 }
 
-/// Random records, each as its codes.
+/// Draws random records, each as its codes.
 fn draw(table: &Table, count: usize, rng: &mut (impl Rng + ?Sized)) -> Vec<Vec<u32>> {
     index::sample(rng, table.records(), count)
         .into_iter()
@@ -70,7 +70,7 @@ fn draw(table: &Table, count: usize, rng: &mut (impl Rng + ?Sized)) -> Vec<Vec<u
         .collect()
 }
 
-/// Columns in which `record` and the nearest of `others` differ.
+/// Returns the number of columns in which `record` and the nearest of `others` differ.
 fn nearest(record: &[u32], others: &[Vec<u32>]) -> usize {
     let differing = |other: &Vec<u32>| {
         record

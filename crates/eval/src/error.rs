@@ -1,44 +1,44 @@
-//! What can go wrong while a table is evaluated.
+//! The crate's error type.
 
 use fhaim_domain::CodesProblem;
 
-/// An error of this crate.
+/// An error of an evaluation.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Two tables whose codes do not mean the same.
+    /// Two tables have different schemas, so their codes cannot be compared.
     #[error("the {0} table was not read with the real table's schema")]
     Schema(&'static str),
-    /// A marginal that does not fit the domain.
+    /// A marginal's size does not match the domain.
     #[error(
         "the model's marginal over attributes {attributes:?} has {found} cells, not {expected}"
     )]
     Marginal {
-        /// The attributes.
+        /// The marginal's attributes.
         attributes: Vec<usize>,
-        /// Cells given.
+        /// Number of cells given.
         found: usize,
-        /// Cells of the domain.
+        /// Number of cells in the domain.
         expected: usize,
     },
-    /// A total that nothing can be divided by.
+    /// A model's total is not a positive number.
     #[error("the model's total must be positive, not {0}")]
     Total(f64),
-    /// Not one marginal for each set of the workload.
-    #[error("{found} marginals for a workload of {expected}")]
+    /// The number of marginals differs from the number of sets in the workload.
+    #[error("the workload has {expected} sets of columns, but the model has {found} marginals")]
     Workload {
-        /// Marginals given.
+        /// Number of marginals given.
         found: usize,
-        /// Sets of the workload.
+        /// Number of sets in the workload.
         expected: usize,
     },
-    /// A marginal or record that the table does not have.
+    /// The table does not have the attributes or records.
     #[error(transparent)]
     Codes(#[from] CodesProblem),
-    /// An attack that lacks what it goes by.
-    #[error("the attack cannot be made: {0}")]
+    /// An attack lacks its inputs.
+    #[error("the attack cannot run: {0}")]
     Attack(&'static str),
-    /// The optimiser of the logistic regression gave up.
-    #[error("logistic regression: {0}")]
+    /// The optimiser of the logistic regression failed.
+    #[error("the logistic regression cannot be fitted: {0}")]
     Optimiser(String),
 }

@@ -1,8 +1,8 @@
 //! Quality reports: how close a synthetic table is to the real one.
 //!
-//! [`evaluate`] compares two tables of one schema and gives a [`Report`], which serialises to
-//! JSON and, with [`html_page`], to one page that needs nothing else. A report holds exact
-//! statistics of the real records: it belongs to their holder.
+//! [`evaluate`] compares two tables of the same schema and returns a [`Report`]. It serialises to JSON, and
+//! [`html_page`] renders it as one self-contained page. A report contains exact statistics of the real records, so only
+//! their holder may see it.
 
 mod association;
 mod attacks;
@@ -37,7 +37,7 @@ pub use values::{Shares, ValueReport, ValueShares, compare_values};
 pub use verdict::{Copies, Finding, Reliance, Verdict, count_copies};
 pub use workload::{marginal_l1, model_workload_error, workload_error};
 
-/// The examples of the README, which are tests.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,57 +1,58 @@
-//! What membership attacks find of a synthetic table and the model behind it, for a report.
+//! Runs membership attacks on a synthetic table and its model, for a report.
 
 use fhaim_domain::Table;
 use serde::Serialize;
 
 use crate::{Attack, Error, MonteCarlo, ScoreAttacks, monte_carlo, nearby, score_attacks};
 
-/// So many synthetic records serve the attack that goes by them.
+/// Maximum number of synthetic records that the attacks use.
 const MAX_DRAWN: usize = 10_000;
 
-/// Members, and others, of each of its tries, and the tries.
+/// Number of members in each try of the Monte Carlo attack, and of other records.
 const RECORDS: usize = 100;
+/// Number of tries of the Monte Carlo attack.
 const TRIES: usize = 40;
 
-/// Members, and others, that are ranked by the synthetic record nearest to them.
+/// Maximum number of members that are ranked by their nearest synthetic record, and of other records.
 const RANKED: usize = 500;
 
-/// An attack that finds less than this beyond chance is not said to find anything,
+/// An attack must exceed chance by more than this difference to count as successful.
 const LEAST: f64 = 0.05;
-/// nor one within so many standard errors of chance.
+/// An attack must exceed chance by more than this number of standard errors to count as successful.
 const ERRORS: f64 = 3.0;
 
-/// Decides which records are attacked: public, so that a report can be made again.
+/// Seed for the choice of the attacked records. It is fixed, so that a report can be reproduced.
 const SEED: u64 = 0;
 
-/// What was found, and what could be.
+/// Results of membership attacks, and their bound under differential privacy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Membership {
-    /// Records that the synthetic table was made from.
+    /// Number of records that the synthetic table was made from.
     pub members: usize,
-    /// Records of the same population that it was not made from.
+    /// Number of records of the same population that it was not made from.
     pub others: usize,
-    /// By how likely the model finds a record; absent without a model that can tell.
+    /// Attacks with the likelihood of a record; absent without a model that has one.
     #[serde(flatten)]
     pub scores: Option<ScoreAttacks>,
-    /// By the nearest synthetic record: the share of pairs of a member and another that it puts in order.
+    /// Attack with the nearest synthetic record: the share of pairs of a member and another record in the right order.
     pub nearby: Attack,
-    /// The same in tries of a hundred records of each: of few records all tries are alike, and luck
-    /// decides all of them at once.
+    /// Attack in tries of a hundred members and others. With few records, all tries are alike and have the same outcome
+    /// by chance.
     pub monte_carlo: Attack,
-    /// Synthetic records that it goes by.
+    /// Number of synthetic records used.
     pub drawn: usize,
-    /// The most that the likelihood attack may find, in expectation, of a model of the epsilon and
-    /// delta that were named.
+    /// Largest expected result of the likelihood attack on a model with the given epsilon and delta.
     pub bound: Option<f64>,
-    /// Whether any attack finds more than luck explains.
+    /// Whether an attack finds more than chance explains.
     pub found: bool,
 }
 
-/// Attacks: by the synthetic records, and where `scores` has the log densities of members and of
-/// others, by these. `budget` is the model's epsilon and delta, where they are known.
+/// Attacks a synthetic table, and its model if `scores` has the log densities of members and others.
+///
+/// The tables are the members, the others and the synthetic table. `budget` is the model's epsilon and delta, if known.
 ///
 /// # Errors
-/// [`Error::Attack`] for scores that are not those of the records; [`Error::Schema`].
+/// [`Error::Attack`] if the numbers of scores and records differ, or an attack lacks its inputs.
 pub fn membership(
     [members, others, synthetic]: [&Table; 3],
     scores: Option<(&[f64], &[f64])>,
@@ -60,7 +61,7 @@ pub fn membership(
     let scores = scores.map(|(of_members, of_others)| score_attacks(of_members, of_others, SEED));
     let scores = scores.transpose()?;
     if scores.is_some_and(|s| (s.members, s.others) != (members.records(), others.records())) {
-        return Err(Error::Attack("every record needs a score"));
+        return Err(Error::Attack("it needs exactly one score for each record"));
     }
     let drawn = first(synthetic, MAX_DRAWN);
     let options = MonteCarlo {
@@ -88,24 +89,24 @@ pub fn membership(
     })
 }
 
-/// Columns of the first records.
+/// Returns the columns of the first records.
 fn first(table: &Table, most: usize) -> Vec<Vec<u32>> {
     let records = table.records().min(most);
     let columns = table.columns().iter();
     columns.map(|codes| codes[..records].to_vec()).collect()
 }
 
-/// Standard error of the share of pairs that are in order (Mann and Whitney 1947), of scores that
-/// say nothing.
+/// Returns the standard error of the share of pairs in the right order (Mann and Whitney 1947), for uninformative
+/// scores.
 fn rank_error(members: usize, others: usize) -> f64 {
     let (members, others) = (members as f64, others as f64);
     ((members + others + 1.0) / (12.0 * members * others)).sqrt()
 }
 
-/// The most that the chance of a member's being scored above another record can be, where both are
-/// drawn from one population. A table with the other record in the member's place differs in two
-/// records, one that goes and one that comes, and gives the same scores the other way round: with p the
-/// chance, p <= e^(2 epsilon) (1 - p) + (1 + e^epsilon) delta.
+/// Returns the largest possible probability that a member scores above another record of the same population.
+///
+/// Replacing the member by the other record changes two records (one removed, one added) and exchanges the roles of the
+/// two scores. With p the probability, p <= e^(2 epsilon) (1 - p) + (1 + e^epsilon) delta.
 fn bound(epsilon: f64, delta: f64) -> f64 {
     let twice = (2.0 * epsilon).exp();
     if twice.is_infinite() {
@@ -115,31 +116,31 @@ fn bound(epsilon: f64, delta: f64) -> f64 {
 }
 
 impl Membership {
-    /// What was found, in a sentence.
+    /// Describes the results in sentences.
     pub(crate) fn sentence(&self) -> String {
         let mut attacks = Vec::new();
         if let Some(scores) = &self.scores {
             let Attack { found, chance } = scores.likelihood;
             attacks.push(format!(
-                "{found:.2} by the model's likelihood where guessing gives {chance:.2}"
+                "{found:.2} with the model's likelihood (guessing gives {chance:.2})"
             ));
         }
         let Attack { found, chance } = self.nearby;
         attacks.push(format!(
-            "{found:.2} by the nearest record where guessing gives {chance:.2}"
+            "{found:.2} with the nearest record (guessing gives {chance:.2})"
         ));
         let attacks = attacks.join(", ");
         let bound = self.scores.and(self.bound);
         let bound = bound.map_or_else(String::new, |bound| {
-            format!(" Of likelihoods, differential privacy allows {bound:.2} at most.")
+            format!(" With likelihoods, differential privacy allows at most {bound:.2}.")
         });
         if self.found {
             format!(
-                "Membership attacks tell records that the table was made from: {attacks}. Whoever has it \
-                 can tell who was in the data.{bound}"
+                "Membership attacks recognise records that the table was made from: {attacks}. Anyone who \
+                 has the table can tell who was in the data.{bound}"
             )
         } else {
-            format!("Membership attacks find no more than luck does: {attacks}.{bound}")
+            format!("Membership attacks do no better than guessing: {attacks}.{bound}")
         }
     }
 }
@@ -151,9 +152,9 @@ mod tests {
     use rand::{Rng, SeedableRng, rngs::StdRng};
     use std::sync::Arc;
 
-    /// What is allowed is of likelihoods: it is not said where no model was attacked.
+    /// The bound holds for likelihoods, so the sentence must not mention it if no model was attacked.
     #[test]
-    fn the_bound_is_said_of_likelihoods_alone() {
+    fn bound_is_stated_only_with_likelihoods() {
         let guess = Attack {
             found: 0.5,
             chance: 0.5,
@@ -175,16 +176,16 @@ mod tests {
             bound: Some(0.88),
             found: false,
         };
-        let words = "Of likelihoods, differential privacy allows 0.88 at most.";
+        let words = "With likelihoods, differential privacy allows at most 0.88.";
         assert!(told.sentence().ends_with(words), "{}", told.sentence());
         told.scores = None;
         assert!(!told.sentence().contains("0.88"), "{}", told.sentence());
     }
 
-    /// Small tables whose synthetic ones were drawn without a look at them were said to leak, every
-    /// second one: all tries took the same records.
+    /// With small tables, all tries of the Monte Carlo attack use the same records. That attack by itself would report
+    /// a leak for every second synthetic table that is independent of the members.
     #[test]
-    fn harmless_small_tables_are_not_said_to_leak() {
+    fn independent_small_tables_are_not_reported_as_leaking() {
         let column =
             |n| format!(r#"{{"name":"c{n}","kind":"categorical","categories":["a","b","c","d"]}}"#);
         let columns: Vec<String> = (0..6).map(column).collect();
@@ -207,18 +208,18 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_is_a_half_without_budget_and_one_without_privacy() {
+    fn bound_is_half_for_epsilon_zero_and_one_without_privacy() {
         assert_eq!(bound(0.0, 0.0), 0.5);
         assert_eq!(bound(1e6, 1e-9), 1.0);
         assert_eq!(bound(1.0, 1.0), 1.0);
         let one = bound(1.0, 0.0);
         assert!((one - 1f64.exp().powi(2) / (1.0 + 1f64.exp().powi(2))).abs() < 1e-12);
-        // p of randomised response on which of two records is in: at the bound of the two steps.
+        // This is p of randomised response about which of two records is in the table.
         assert!(one > 1f64.exp() / (1.0 + 1f64.exp()));
     }
 
     #[test]
-    fn errors_of_ranks_are_those_of_the_textbook() {
+    fn rank_error_matches_mann_and_whitney() {
         // Mann and Whitney: the variance of U is m n (m + n + 1) / 12; the share is U / (m n).
         let (m, n) = (20.0f64, 30.0f64);
         let share = (m * n * (m + n + 1.0) / 12.0).sqrt() / (m * n);

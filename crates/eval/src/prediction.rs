@@ -1,5 +1,5 @@
-//! Train on synthetic records, test on real ones (Esteban, Hyland and Rätsch 2017), beside the
-//! same model trained on real records.
+//! Trains a model on synthetic records and tests it on real ones (Esteban, Hyland and Rätsch 2017), for comparison with
+//! the same model trained on real records.
 
 use fhaim_domain::Table;
 use serde::Serialize;
@@ -9,20 +9,19 @@ use crate::{
     regression::{Classifier, Features},
 };
 
-/// A target may have so many classes; more are bins of a number rather than classes.
+/// Maximum number of classes of a target. A target with more is rather a binned number.
 pub const MAX_CLASSES: usize = 20;
 
-/// How well a model predicts the test records' target. All from 0 to 1.
+/// Scores of a model's predictions for the test records' target, each from 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Scores {
-    /// Share of records whose class is predicted.
+    /// Share of records whose class is predicted correctly.
     pub accuracy: f64,
-    /// F1 of the positive class, 2 TP / (2 TP + FP + FN); the mean over classes where there are
-    /// more than two.
+    /// F1 of the positive class, 2 TP / (2 TP + FP + FN). With more than two classes, the mean over classes.
     pub f1: f64,
-    /// Area under the ROC curve of the positive class: the chance that a record of the class is
-    /// scored above one that is not (Hanley and McNeil 1982); the mean over classes where there
-    /// are more than two. Absent where the test records are all of one class.
+    /// Area under the ROC curve of the positive class: the probability that a record of the class scores above a record
+    /// of another class (Hanley and McNeil 1982). With more than two classes, the mean over classes. Absent if the test
+    /// records are all of one class.
     pub auc: Option<f64>,
 }
 
@@ -33,14 +32,14 @@ pub struct Prediction {
     pub target: String,
     /// Its classes.
     pub classes: Vec<String>,
-    /// The positive class, the last, where there are two.
+    /// The positive class (the second), if there are two classes.
     pub positive: Option<String>,
-    /// Records tested on: those whose target is not missing.
+    /// Number of test records, which are those with a target.
     pub test_records: usize,
-    /// Whether the test records are among those that the synthetic table was made from.
+    /// Whether the synthetic table was made from records that include the test records.
     pub test_records_were_seen: bool,
-    /// Share of the test records that are of the class most common among the real training
-    /// records: what a model must beat.
+    /// Share of the test records in the most common class of the real training records. A useful model has a higher
+    /// accuracy.
     pub baseline_accuracy: f64,
     /// Scores of the model trained on real records.
     pub real: Scores,
@@ -48,15 +47,15 @@ pub struct Prediction {
     pub synthetic: Scores,
 }
 
-/// What the target column says about prediction.
+/// The target of a prediction.
 pub(crate) enum Target {
-    /// Predict this column, of so many classes.
+    /// The column to predict, with its number of classes.
     Column { attribute: usize, classes: usize },
-    /// Nothing can be predicted, for this reason.
+    /// The reason for which nothing can be predicted.
     None(String),
 }
 
-/// The classes are the target's categories or bins; nulls are not one.
+/// Returns the target of a table. Its classes are the target column's categories or bins, without nulls.
 pub(crate) fn target_of(table: &Table) -> Target {
     let Some(attribute) = table.schema().target() else {
         return Target::None("The schema names no target column.".to_owned());
@@ -64,17 +63,17 @@ pub(crate) fn target_of(table: &Table) -> Target {
     let column = &table.schema().columns()[attribute];
     let classes = column.size() - usize::from(column.nullable());
     if table.schema().columns().len() < 2 {
-        return Target::None("There is no column beside the target.".to_owned());
+        return Target::None("The table has no column except the target.".to_owned());
     }
     if !(2..=MAX_CLASSES).contains(&classes) {
         return Target::None(format!(
-            "The target column has {classes} classes; from 2 to {MAX_CLASSES} can be predicted."
+            "The target column has {classes} classes; prediction needs 2 to {MAX_CLASSES}."
         ));
     }
     Target::Column { attribute, classes }
 }
 
-/// The records whose target is not missing; `None` if there are none.
+/// Returns the records with a target, or `None` if no record has one.
 fn with_target(table: &Table, attribute: usize, classes: usize) -> Option<Table> {
     let rows: Vec<usize> = (0..table.records())
         .filter(|&row| (table.column(attribute)[row] as usize) < classes)
@@ -82,11 +81,12 @@ fn with_target(table: &Table, attribute: usize, classes: usize) -> Option<Table>
     table.select(&rows).ok()
 }
 
-/// Trains on `real` and on `synthetic`, and tests on records that neither was made from. `None`
-/// where the schema names no target that can be predicted, or a table has no record with one.
+/// Trains on `real` and on `synthetic`, and tests on records that neither was made from.
+///
+/// Returns `None` if the schema has no target that can be predicted, or if a table has no record with a target.
 ///
 /// # Errors
-/// Tables of different schemas.
+/// [`Error::Optimiser`] if a model cannot be fitted.
 pub fn predict_held_out(
     real: &Table,
     synthetic: &Table,
@@ -100,8 +100,7 @@ pub fn predict_held_out(
     }
 }
 
-/// Trains on `real` and on `synthetic`, tests on `test`. `None` if one of them has no record with
-/// a target.
+/// Trains on `real` and on `synthetic`, and tests on `test`. Returns `None` if one of them has no record with a target.
 pub(crate) fn predict(
     [real, synthetic, test]: [&Table; 3],
     (attribute, classes): (usize, usize),
@@ -135,7 +134,7 @@ fn baseline(real: &Table, test: &Table, attribute: usize, classes: usize) -> f64
             .filter(|&&code| code == class)
             .count()
     };
-    // The first of the most common classes.
+    // Reversed, because `max_by_key` returns the last of equal classes, and the first is wanted.
     let common = (0..classes as u32)
         .rev()
         .max_by_key(|&class| count(real, class));
@@ -144,7 +143,7 @@ fn baseline(real: &Table, test: &Table, attribute: usize, classes: usize) -> f64
     })
 }
 
-/// One binary model for two classes, otherwise one for each class against the rest.
+/// Trains and tests one binary model for two classes, otherwise one model for each class against the rest.
 fn train_and_test(
     train: &Table,
     test: &Table,
@@ -169,7 +168,7 @@ fn train_and_test(
     Ok(measure(test.column(attribute), &scores))
 }
 
-/// Scores from the true classes and, by model, every record's log odds.
+/// Computes scores from the true classes and every record's log-odds under each model.
 fn measure(truth: &[u32], scores: &[Vec<f64>]) -> Scores {
     let predicted: Vec<u32> = (0..truth.len())
         .map(|row| predicted_class(scores, row))
@@ -225,8 +224,9 @@ fn f1(truth: &[u32], predicted: &[u32], class: u32) -> f64 {
     }
 }
 
-/// The area under the ROC curve by ranks, ties counted half; `None` without both classes.
-/// One entry of each list for each record.
+/// Returns the area under the ROC curve, computed from ranks with ties counted half.
+///
+/// Both lists have one entry for each record. Returns `None` if all records are of the same class.
 pub fn auc(positive: &[bool], scores: &[f64]) -> Option<f64> {
     let positives = positive.iter().filter(|&&class| class).count() as f64;
     let negatives = positive.len() as f64 - positives;
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn two_classes_are_measured_by_the_second() {
+    fn two_classes_are_scored_by_the_second() {
         // True positives 2, false positives 1, false negatives 1, true negatives 1.
         let scores = measure(&[1, 1, 1, 0, 0], &[vec![1.0, 2.0, -1.0, 0.5, -2.0]]);
         assert_eq!(scores.accuracy, 3.0 / 5.0);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn more_classes_are_measured_by_the_mean() {
+    fn more_classes_are_scored_by_the_mean() {
         let truth = [0, 1, 2, 2];
         let by_class = [
             vec![1.0, 0.0, 0.0, 0.5],

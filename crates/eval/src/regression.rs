@@ -1,5 +1,5 @@
-//! Logistic regression on one-hot features, which are never written out: a record's score is a
-//! sum of one weight per column.
+//! Logistic regression on one-hot features. The features are never materialised: a record's score is the sum of one
+//! weight per column.
 
 #[cfg(feature = "prediction")]
 mod loss;
@@ -10,7 +10,7 @@ use loss::minimise;
 
 use crate::Error;
 
-/// Where the one-hot weights of each feature column begin.
+/// Offsets of the one-hot weights of each feature column.
 #[derive(Clone, Debug)]
 pub(crate) struct Features {
     columns: Vec<(usize, usize)>,
@@ -18,7 +18,7 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// All columns but the target and digits, which say nothing without what they hang on.
+    /// Returns all columns except the target and digits. Digits have no meaning without their coarse attribute.
     pub(crate) fn without(table: &Table, target: usize) -> Self {
         let mut columns = Vec::new();
         let mut weights = 0;
@@ -31,7 +31,7 @@ impl Features {
         Self { columns, weights }
     }
 
-    /// Score of each record: the intercept, which is the last weight, and one weight a column.
+    /// Returns the score of each record: the intercept, which is the last weight, plus one weight per column.
     fn scores(&self, table: &Table, weights: &[f64]) -> Vec<f64> {
         let mut scores = vec![weights[self.weights]; table.records()];
         for &(attribute, offset) in &self.columns {
@@ -51,12 +51,13 @@ pub(crate) struct Classifier {
 }
 
 impl Classifier {
-    /// Fits from zero weights. Where the training records are all of one class the loss has no
-    /// minimum; the intercept is then the log odds with one record added to each class, and
-    /// nothing else is used.
+    /// Fits a classifier, starting with zero weights.
+    ///
+    /// If the training records are all of one class, the loss has no minimum. The classifier then consists of the
+    /// intercept only: the log-odds with one record added to each class.
     ///
     /// # Errors
-    /// The optimiser gave up.
+    /// [`Error::Optimiser`] if the optimiser fails.
     pub(crate) fn fit(
         table: &Table,
         features: &Features,
@@ -79,13 +80,13 @@ impl Classifier {
         })
     }
 
-    /// Log odds of the positive class, by record.
+    /// Returns the log-odds of the positive class for each record.
     pub(crate) fn scores(&self, table: &Table) -> Vec<f64> {
         self.features.scores(table, &self.weights)
     }
 }
 
-/// Without the optimiser nothing is fitted; a report says so instead of asking.
+/// Stands in for the optimiser in builds without it. Reports check the feature and do not call it.
 #[cfg(not(feature = "prediction"))]
 fn minimise(_: &Table, _: &Features, _: &[bool], _: Vec<f64>) -> Result<Vec<f64>, Error> {
     Err(Error::Optimiser("this build has no optimiser".to_owned()))
@@ -103,7 +104,7 @@ mod tests {
     use rand::{Rng, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    /// 400 records of three columns and a class that depends on the first two.
+    /// Returns 400 records of three columns and a class that depends on the first two.
     fn example() -> Table {
         let json = r#"{"name": "t", "target": "class", "columns": [
             {"name": "a", "kind": "numeric", "min": 0, "max": 5, "bins": 5},
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_those_of_linfa() {
+    fn weights_match_linfa() {
         let table = example();
         let features = Features::without(&table, 2);
         let positive: Vec<bool> = table.column(2).iter().map(|&code| code == 1).collect();
@@ -143,7 +144,7 @@ mod tests {
             .max_iterations(1000)
             .fit(&dataset)
             .unwrap();
-        // Linfa takes the first class that it meets for the positive one.
+        // Linfa uses the first class that it finds as the positive class.
         let sign = if reference.labels().pos.class {
             1.0
         } else {
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gradient_is_that_of_the_loss() {
+    fn gradient_matches_finite_differences() {
         let table = example();
         let features = Features::without(&table, 2);
         let positive: Vec<bool> = table.column(2).iter().map(|&code| code == 1).collect();
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn one_class_alone_gives_the_same_score_to_all() {
+    fn single_class_gives_all_records_the_same_score() {
         let table = example();
         let features = Features::without(&table, 2);
         let fitted = Classifier::fit(&table, &features, &vec![true; 400]).unwrap();

@@ -1,4 +1,4 @@
-//! Everything that is said about a synthetic table, as data.
+//! The data of a report about a synthetic table.
 
 use fhaim_domain::{Clique, Column, Constraint, Kind, RawColumn, Table, counted};
 use rand::Rng;
@@ -15,104 +15,105 @@ use crate::{
     workload::marginal_l1,
 };
 
-/// So many sets of three columns are evaluated; of more, evenly spaced ones.
+/// Maximum number of sets of three columns that are evaluated. If there are more, they are chosen at even distances.
 pub const MAX_TRIPLES: usize = 1_000;
 
-/// This share of the real records is set aside to test predictions on, where no others are given.
+/// Share of the real records on which predictions are tested if there are no held-out records.
 const TEST_SHARE: f64 = 0.2;
 
-/// Why a program without the optimiser has no predictions.
-const ELSEWHERE: &str = "No predictions are made here: `fhaim evaluate` makes them.";
+/// Reason for missing predictions in a program without the optimiser.
+const ELSEWHERE: &str = "This program makes no predictions; use `fhaim evaluate` for them.";
 
-/// What the holder must know about a report.
-pub const REPORT_STATEMENT: &str = "This report holds statistics of the real records, exactly. It \
-is not differentially private: keep it with the holder of the records.";
+/// Statement about privacy that every report contains.
+pub const REPORT_STATEMENT: &str = "This report contains exact statistics of the real records. It \
+is not differentially private: only the holder of the records may see it.";
 
-/// How close a synthetic table is to the real one. For the holder of the real table alone: see
-/// [`REPORT_STATEMENT`].
+/// Comparison of a synthetic table with the real one.
+///
+/// It is meant only for the holder of the real table; see [`REPORT_STATEMENT`].
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     /// [`REPORT_STATEMENT`].
     pub statement: &'static str,
     /// Name of the table.
     pub name: String,
-    /// SHA-256 of what gives the schema's codes their meaning, in hexadecimal.
+    /// Hexadecimal SHA-256 of the parts of the schema that give codes their meaning.
     pub schema_digest: String,
-    /// The version of the program that made the report.
+    /// Version of the program that made the report.
     pub version: &'static str,
-    /// What may be relied on, in words, the worst first.
+    /// Verdict in sentences, with the worst differences first.
     pub verdict: Verdict,
-    /// Real records compared with.
+    /// Number of real records.
     pub real_records: usize,
-    /// Synthetic records.
+    /// Number of synthetic records.
     pub synthetic_records: usize,
-    /// Records of the real population that the synthetic table was not made from, if given.
+    /// Number of records of the real population that the synthetic table was not made from, if given.
     pub held_out_records: Option<usize>,
-    /// By column of codes that is no digit.
+    /// Comparison of each column of codes, without digits.
     pub columns: Vec<ColumnReport>,
-    /// By column, value by value; empty until [`Report::add_values`].
+    /// Comparison of each column value by value; empty until [`Report::add_values`].
     pub values: Vec<ValueReport>,
-    /// Records copied, value by value; absent until [`Report::add_values`].
+    /// Copies of records, compared value by value; absent until [`Report::add_values`].
     pub copies: Option<Copies>,
     /// Workload errors over all sets of one, two and three columns.
     pub workloads: Vec<WorkloadReport>,
-    /// Total variation distance of every pair of columns, a symmetric matrix; its diagonal has
-    /// the columns' own.
+    /// Total variation distance of every pair of columns, as a symmetric matrix. The diagonal has the distances of
+    /// single columns.
     pub pair_total_variation: Vec<Vec<f64>>,
     /// Dependence between columns.
     pub association: Association,
     /// Prediction of the target.
     pub prediction: Option<Prediction>,
-    /// Why there is no prediction, in a sentence, where there is none.
+    /// Reason for a missing prediction, as a sentence.
     pub no_prediction: Option<String>,
-    /// Closeness to the real records, where held-out records were given.
+    /// Closeness to the real records, if held-out records were given.
     pub closeness: Option<Closeness>,
     /// The schema's constraints; empty until [`Report::add_constraints`].
     pub constraints: Vec<ConstraintReport>,
-    /// What membership attacks find; absent until [`Report::add_membership`].
+    /// Results of membership attacks; absent until [`Report::add_membership`].
     pub membership: Option<Membership>,
 }
 
-/// One constraint of the schema.
+/// How often records break one constraint of the schema.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ConstraintReport {
-    /// What it says.
+    /// Text of the constraint.
     pub text: String,
     /// Shares of the records that break it.
     pub broken: Shares,
 }
 
-/// One column of both tables.
+/// Comparison of one column in both tables.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ColumnReport {
-    /// Its name.
+    /// Name of the column.
     pub name: String,
-    /// Whether it is numeric, its values being bins.
+    /// Whether the column is numeric, with bins as values.
     pub numeric: bool,
-    /// What its values below are: categories, or so many bins.
+    /// Description of the values below: categories, or a number of bins.
     pub binning: String,
-    /// Half the L1 distance of the two distributions: from 0 to 1.
+    /// Half the L1 distance of the two distributions, from 0 to 1.
     pub total_variation: f64,
-    /// Its values, in words.
+    /// Names of the values.
     pub labels: Vec<String>,
-    /// Share of the real records, by value.
+    /// Share of the real records with each value.
     pub real: Vec<f64>,
-    /// Share of the synthetic records, by value.
+    /// Share of the synthetic records with each value.
     pub synthetic: Vec<f64>,
 }
 
-/// The error over all sets of so many columns.
+/// The error over all sets of a given number of columns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct WorkloadReport {
-    /// Columns in a set.
+    /// Number of columns in a set.
     pub order: usize,
-    /// Sets evaluated.
+    /// Number of evaluated sets.
     pub sets: usize,
-    /// Sets that there are.
+    /// Number of all sets.
     pub of: u64,
-    /// Mean L1 distance of the two tables' marginals, each divided by its records: from 0 to 2.
+    /// Mean L1 distance of the two tables' marginals, each divided by its number of records, from 0 to 2.
     pub mean_l1: f64,
-    /// The largest, and its columns.
+    /// The set with the largest distance.
     pub worst: Option<SetError>,
 }
 
@@ -121,30 +122,32 @@ pub struct WorkloadReport {
 pub struct SetError {
     /// Names of the columns.
     pub columns: Vec<String>,
-    /// L1 distance of the two tables' marginals, each divided by its records: from 0 to 2.
+    /// L1 distance of the two tables' marginals, each divided by its number of records, from 0 to 2.
     pub l1: f64,
 }
 
 /// Cramér's V of every pair of columns.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Association {
-    /// In the real table, a symmetric matrix.
+    /// Symmetric matrix of the real table.
     pub real: Vec<Vec<f64>>,
-    /// In the synthetic table.
+    /// Symmetric matrix of the synthetic table.
     pub synthetic: Vec<Vec<f64>>,
-    /// The mean, over pairs, of the absolute difference.
+    /// Mean absolute difference over all pairs.
     pub mean_absolute_difference: f64,
 }
 
-/// Compares `synthetic` with `real`, which it was made from. `held_out` are further real records
-/// that it was not made from: predictions are tested on them; without them, on a random fifth of
-/// `real` that the model trained on real records is not shown. `rng` draws that fifth.
+/// Compares `synthetic` with `real`, the table that it was made from.
 ///
-/// Time grows with records times pairs of columns.
+/// `held_out` are further real records that it was not made from; predictions are tested on them. Without them,
+/// predictions are tested on a random fifth of `real`, which is not used to train the model for real records. `rng`
+/// draws that fifth.
+///
+/// The running time grows with the number of records times the number of pairs of columns.
 ///
 /// # Errors
-/// Tables of different schemas, a pair of columns with too many cells to count, a logistic
-/// regression that cannot be fitted.
+/// [`Error::Schema`] for tables of different schemas; [`Error::Codes`] for a pair of columns with too many cells to
+/// count; [`Error::Optimiser`] if a logistic regression cannot be fitted.
 pub fn evaluate(
     real: &Table,
     synthetic: &Table,
@@ -191,16 +194,16 @@ pub fn evaluate(
 }
 
 impl Report {
-    /// Compares the tables value by value as well, as they were read with
-    /// [`fhaim_domain::ReadOptions::keep_values`], and gives the verdict anew.
+    /// Adds a comparison value by value, and updates the verdict. The values are those that
+    /// [`fhaim_domain::ReadOptions::keep_values`] keeps.
     pub fn add_values(&mut self, real: &[RawColumn], synthetic: &[RawColumn]) {
         self.values = compare_values(real, synthetic);
         self.copies = count_copies(real, synthetic);
         self.verdict = verdict(self);
     }
 
-    /// Adds how many records of each table break each constraint, as
-    /// [`fhaim_domain::TableReading::broken`] counts them, and gives the verdict anew.
+    /// Adds the number of records of each table that break each constraint, as counted in
+    /// [`fhaim_domain::TableReading::broken`], and updates the verdict.
     pub fn add_constraints(&mut self, constraints: &[Constraint], real: &[u64], synthetic: &[u64]) {
         let share = |broken: u64, of: usize| broken as f64 / of.max(1) as f64;
         let counts = real.iter().zip(synthetic);
@@ -218,14 +221,14 @@ impl Report {
         self.verdict = verdict(self);
     }
 
-    /// Adds what membership attacks found, and gives the verdict anew.
+    /// Adds the results of membership attacks, and updates the verdict.
     pub fn add_membership(&mut self, membership: Membership) {
         self.membership = Some(membership);
         self.verdict = verdict(self);
     }
 }
 
-/// What a column's codes are, in words.
+/// Describes a column's codes.
 fn binning(table: &Table, attribute: usize, column: &Column) -> String {
     let values = column.size() - usize::from(column.nullable());
     let digit = table
@@ -236,7 +239,9 @@ fn binning(table: &Table, attribute: usize, column: &Column) -> String {
     let most = digit.and_then(|digit| digit.parts().iter().copied().max());
     match (column.kind(), most) {
         (Kind::Categorical { .. }, _) => format!("{values} categories"),
-        (Kind::Numeric(_), _) => format!("{}, drawn evenly within", counted(values, "even bin")),
+        (Kind::Numeric(_), _) => {
+            format!("{}, sampled uniformly within", counted(values, "even bin"))
+        }
         (Kind::Part { .. }, Some(parts)) => {
             format!(
                 "{} of up to {}",
@@ -294,7 +299,7 @@ fn set_errors(real: &Table, synthetic: &Table, sets: Vec<Clique>) -> Result<SetE
         .collect()
 }
 
-/// L1 distances of all pairs, and total variation distances as a matrix.
+/// Returns the L1 distances of all pairs, and the matrix of total variation distances.
 fn pair_errors(real: &Table, synthetic: &Table) -> Result<(SetErrors, Vec<Vec<f64>>), Error> {
     let pairs = set_errors(real, synthetic, real.domain().pairs())?;
     let singles = set_errors(real, synthetic, real.domain().subsets(1).collect())?;
@@ -311,7 +316,7 @@ fn pair_errors(real: &Table, synthetic: &Table) -> Result<(SetErrors, Vec<Vec<f6
     Ok((pairs, matrix))
 }
 
-/// All sets of `size` columns, or if there are more than `most`, about as many, evenly spaced in
+/// Returns all sets of `size` columns. If there are more than `most`, returns at most `most` of them, evenly spaced in
 /// lexicographic order.
 fn spaced_subsets(table: &Table, size: usize, most: usize) -> Vec<Clique> {
     let step = binomial(table.domain().coarse_attributes().len(), size)
@@ -324,7 +329,7 @@ fn spaced_subsets(table: &Table, size: usize, most: usize) -> Vec<Clique> {
         .collect()
 }
 
-/// Number of sets of `size` out of `of` columns (at most 1,000 of them, and 3 in a set).
+/// Returns the number of sets of `size` columns among `of` columns (at most 3 among 1,000).
 fn binomial(of: usize, size: usize) -> u64 {
     (0..size as u64).fold(1, |sets, i| sets * (of as u64).saturating_sub(i) / (i + 1))
 }
@@ -369,7 +374,7 @@ fn association(real: &Table, synthetic: &Table) -> Result<Association, Error> {
             .map(|(one, two)| (one - two).abs())
             .sum::<f64>();
     }
-    // The diagonal adds nothing, every pair is there twice.
+    // The diagonal adds nothing, and the sum contains every pair twice.
     let twice_pairs = attributes * attributes.saturating_sub(1);
     let mean = if twice_pairs == 0 {
         0.0
@@ -383,7 +388,7 @@ fn association(real: &Table, synthetic: &Table) -> Result<Association, Error> {
     })
 }
 
-/// The prediction, or why there is none.
+/// Returns the prediction, or the reason why it is missing.
 fn prediction(
     real: &Table,
     synthetic: &Table,
@@ -408,5 +413,5 @@ fn prediction(
             predict([&train, synthetic, &test], target, true)?
         }
     };
-    Ok(found.ok_or_else(|| "A table has no record with a target.".to_owned()))
+    Ok(found.ok_or_else(|| "One of the tables has no record with a target.".to_owned()))
 }

@@ -1,32 +1,33 @@
-//! Two columns compared value by value, not bin by bin.
+//! Compares columns of two tables value by value, without bins.
 
 use std::collections::{BTreeMap, HashMap};
 
 use fhaim_domain::{RawColumn, RawValues};
 use serde::Serialize;
 
-/// A column of numbers with more different ones than this share of its records is taken for
-/// continuous: that single values differ then says nothing.
+/// Maximum share of distinct numbers among a column's records.
+///
+/// A column with more distinct numbers is treated as continuous, because differences of single values are meaningless.
 const MAX_DISCRETE_SHARE: f64 = 0.1;
 
-/// Values of fewer records in both tables together say nothing one by one.
+/// Values with fewer records in both tables together are not compared one by one.
 const MIN_RECORDS: f64 = 20.0;
 
-/// How close the values of one field are in both tables.
+/// Comparison of the values of one field in both tables.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ValueReport {
-    /// The field's name.
+    /// Name of the field.
     pub name: String,
-    /// Different values of the real column.
+    /// Number of distinct values in the real column.
     pub different: usize,
-    /// Half the L1 distance of the distributions of single values, those of few records taken
-    /// together, from 0 to 1; absent for numbers of which hardly any two are alike.
+    /// Half the L1 distance of the distributions of single values, from 0 to 1, with all rare values taken together.
+    /// Absent for continuous numbers.
     pub total_variation: Option<f64>,
-    /// Kolmogorov-Smirnov distance of numbers, from 0 to 1: the largest difference of the shares
-    /// of records below a number.
+    /// Kolmogorov-Smirnov distance of numbers, from 0 to 1: the largest difference of the shares of records below a
+    /// number.
     pub kolmogorov_smirnov: Option<f64>,
-    /// Wasserstein distance of numbers over the real column's range: by what share of it a
-    /// record's value has to move on average.
+    /// Wasserstein distance of numbers: the distance that a record's value has to move on average, as a share of the
+    /// real column's range.
     pub wasserstein: Option<f64>,
     /// Share of the records without a value.
     pub missing: Shares,
@@ -37,31 +38,33 @@ pub struct ValueReport {
 /// A share of the records of each table, from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Shares {
-    /// Of the real records.
+    /// Share of the real records.
     pub real: f64,
-    /// Of the synthetic records.
+    /// Share of the synthetic records.
     pub synthetic: f64,
 }
 
 impl Shares {
-    /// How far they are apart.
+    /// Returns the absolute difference of the two shares.
     pub fn distance(&self) -> f64 {
         (self.real - self.synthetic).abs()
     }
 }
 
-/// A value and how often it occurs.
+/// A value with its share in both tables.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ValueShares {
-    /// The value, as it is.
+    /// The value, as written in the table.
     pub value: String,
-    /// Its shares.
+    /// Shares of the records with the value.
     pub shares: Shares,
 }
 
 impl ValueReport {
-    /// The distance by which the column is judged, from 0 to 1: that of single values where they
-    /// say something, else that of numbers; and never less than what missing values differ by.
+    /// Returns the distance by which the column is judged, from 0 to 1.
+    ///
+    /// This is the distance of single values if there is one, and otherwise the Kolmogorov-Smirnov distance. It is at
+    /// least the difference of the shares of missing values.
     pub fn distance(&self) -> f64 {
         let values = self
             .total_variation
@@ -71,8 +74,7 @@ impl ValueReport {
     }
 }
 
-/// Compares the columns of two tables, those that both have. What is a moment in seconds counts
-/// as a number.
+/// Compares the columns that both tables have. Times in seconds count as numbers.
 pub fn compare_values(real: &[RawColumn], synthetic: &[RawColumn]) -> Vec<ValueReport> {
     let other = |name: &str| synthetic.iter().find(|column| column.name == name);
     real.iter()
@@ -103,7 +105,7 @@ fn compare(real: &RawColumn, synthetic: &RawColumn) -> ValueReport {
     let (often, rare): (Vec<&Option<Key>>, Vec<&Option<Key>>) =
         values.iter().copied().partition(often);
     let apart: f64 = often.iter().map(|value| pair(value).distance()).sum();
-    // Values of few records differ between any two tables: they count together.
+    // The shares of rare values differ between any two tables, so rare values count together.
     let together: f64 = rare
         .iter()
         .map(|value| pair(value).real - pair(value).synthetic)
@@ -136,7 +138,7 @@ fn compare(real: &RawColumn, synthetic: &RawColumn) -> ValueReport {
     }
 }
 
-/// A value: a number by its bits in ascending order, or a text.
+/// Sort key of a value: the bits of a number, changed so that they sort like the numbers, or a text.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Key {
     Number(u64),
@@ -145,7 +147,7 @@ enum Key {
 
 impl Key {
     fn number(value: f64) -> Self {
-        // The bits of negative numbers descend, those of others ascend after them.
+        // The bits of negative numbers descend. Adding zero turns -0 into 0.
         let bits = (value + 0.0).to_bits();
         let negative = bits >> 63 == 1;
         Self::Number(if negative { !bits } else { bits | (1 << 63) })
@@ -175,7 +177,7 @@ fn records(column: &RawColumn) -> usize {
     }
 }
 
-/// The share of each value, `None` being a missing one.
+/// Returns the share of each value. `None` stands for a missing value.
 fn shares(column: &RawColumn) -> Counted {
     let mut counts: HashMap<Option<Key>, u64> = HashMap::new();
     match &column.values {
@@ -203,7 +205,7 @@ fn shares(column: &RawColumn) -> Counted {
         .collect()
 }
 
-/// The numbers of a column, ascending; `None` for texts.
+/// Returns the numbers of a column in ascending order, or `None` for texts.
 fn numbers(column: &RawColumn) -> Option<Vec<f64>> {
     let RawValues::Numbers(values) = &column.values else {
         return None;
@@ -213,8 +215,9 @@ fn numbers(column: &RawColumn) -> Option<Vec<f64>> {
     Some(numbers)
 }
 
-/// Kolmogorov-Smirnov distance, and the Wasserstein distance over the range of `real`, of two
-/// ascending lists of at least one number.
+/// Returns the Kolmogorov-Smirnov distance, and the Wasserstein distance divided by the range of `real`.
+///
+/// Both lists are ascending and have at least one number.
 fn number_distances(real: &[f64], synthetic: &[f64]) -> (f64, f64) {
     let mut all: Vec<f64> = real.iter().chain(synthetic).copied().collect();
     all.sort_by(f64::total_cmp);
@@ -250,13 +253,13 @@ mod tests {
     }
 
     #[test]
-    fn distances_are_those_computed_by_hand() {
+    fn distances_match_hand_computed_values() {
         let (real, synthetic) = (
             column(&[0.0, 0.0, 0.0, 10.0]),
             column(&[0.0, 5.0, 10.0, f64::NAN]),
         );
         let report = compare(&real, &synthetic);
-        // Continuous would be more than a tenth: two of four values. Lists so short say little.
+        // Two distinct values in four records are more than a tenth, so the column counts as continuous.
         assert_eq!(report.total_variation, None);
         assert_eq!(
             report.missing,
@@ -275,13 +278,13 @@ mod tests {
             &long(&[0.0, 0.0, 0.0, 10.0]),
             &long(&[0.0, 5.0, 10.0, f64::NAN]),
         );
-        // 0: 3/4 and 1/4; 5: 0 and 1/4; missing: 0 and 1/4; 10 alike.
+        // Shares of 0: 3/4 and 1/4; of 5: 0 and 1/4; of missing values: 0 and 1/4; of 10: equal.
         assert_eq!(report.total_variation, Some(0.5));
         assert_eq!(report.furthest.unwrap().value, "0");
     }
 
     #[test]
-    fn numbers_keep_their_order_as_keys() {
+    fn keys_keep_the_order_of_numbers() {
         let numbers = [-7.5, -1.0, 0.0, 1e-9, 3.0, 1e12];
         let keys: Vec<Key> = numbers.iter().map(|&number| Key::number(number)).collect();
         assert!(keys.is_sorted());

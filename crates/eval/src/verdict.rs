@@ -1,4 +1,4 @@
-//! What a report says in words, the worst first.
+//! The verdict of a report in sentences, with the worst differences first.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,35 +7,36 @@ use serde::Serialize;
 
 use crate::{ConstraintReport, Report, ValueReport, membership::Membership};
 
-/// A column or pair nearer than this may be relied on; past the second it must not be.
+/// A column or pair with a smaller distance is reliable.
 const NEAR: f64 = 0.05;
+/// A column or pair with at least this distance is not reliable.
 const FAR: f64 = 0.1;
 
-/// A pair of columns has cells enough for sampling alone to move them: its limits are wider.
+/// Factor of the limits for a pair of columns: with more cells, the distance is larger from sampling only.
 const PAIR_FACTOR: f64 = 2.0;
 
-/// A change of dependence (Cramér's V) that is said.
+/// Minimum change of dependence (Cramér's V) that is reported.
 const DEPENDENCE: f64 = 0.2;
 
-/// Synthetic records that repeat a real one, beyond as many as real records repeat each other,
-/// are said from this share on.
+/// Copies are reported if their share among synthetic records exceeds the share of repeated real records by more than
+/// this.
 const COPIES: f64 = 0.05;
 
-/// So many findings are listed.
+/// Maximum number of findings.
 const MAX_FINDINGS: usize = 20;
 
-/// So many names stand in a sentence.
+/// Maximum number of names in a sentence.
 const MAX_NAMED: usize = 6;
 
-/// How far something is from the real table, on one scale everywhere.
+/// Reliability of a column or pair, judged by its distance from the real table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reliance {
-    /// It may be relied on.
+    /// Reliable.
     Good,
-    /// Only roughly.
+    /// Roughly reliable.
     Rough,
-    /// It must not be relied on.
+    /// Not reliable.
     Bad,
 }
 
@@ -51,29 +52,29 @@ impl Reliance {
     }
 }
 
-/// One thing that is not as in the real table.
+/// A difference between the synthetic and the real table.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
-    /// The columns that it is about.
+    /// The one or two columns that differ.
     pub columns: Vec<String>,
-    /// Total variation distance, or what stands for it, from 0 to 1.
+    /// Total variation distance or, for single values, [`ValueReport::distance`], from 0 to 1.
     pub distance: f64,
-    /// Whether they may be relied on.
+    /// Whether the columns are reliable.
     pub reliance: Reliance,
-    /// A sentence.
+    /// Description of the difference.
     pub text: String,
 }
 
-/// A report in words.
+/// A report in sentences.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Verdict {
-    /// What may be relied on, for what, in sentences.
+    /// Sentences about the reliable and unreliable parts of the table.
     pub sentences: Vec<String>,
-    /// What differs, the worst first.
+    /// Differences, the worst first.
     pub findings: Vec<Finding>,
 }
 
-/// Copies of real records among synthetic ones, beyond what real records repeat each other.
+/// How often synthetic records copy real records, and how often real records repeat each other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Copies {
     /// Share of the synthetic records that equal a real one, value by value.
@@ -82,7 +83,7 @@ pub struct Copies {
     pub real: f64,
 }
 
-/// Counts copies; `None` without columns.
+/// Counts copies. Returns `None` if the tables have no common columns or no records.
 pub fn count_copies(real: &[RawColumn], synthetic: &[RawColumn]) -> Option<Copies> {
     let named = |name: &str| synthetic.iter().find(|column| column.name == name);
     let both: Vec<(&RawColumn, &RawColumn)> = real
@@ -106,7 +107,7 @@ pub fn count_copies(real: &[RawColumn], synthetic: &[RawColumn]) -> Option<Copie
     })
 }
 
-/// Records as texts that are equal where all values are.
+/// Returns the records as texts, which are equal if all values are equal.
 fn rows(columns: &[&RawColumn]) -> Vec<String> {
     let records = |column: &&RawColumn| match &column.values {
         RawValues::Numbers(values) => values.len(),
@@ -127,7 +128,7 @@ fn rows(columns: &[&RawColumn]) -> Vec<String> {
     rows
 }
 
-/// The verdict on a report.
+/// Returns the verdict of a report.
 pub(crate) fn verdict(report: &Report) -> Verdict {
     let mut findings: Vec<Finding> = column_findings(report);
     let columns: Vec<Reliance> = findings.iter().map(|finding| finding.reliance).collect();
@@ -138,13 +139,13 @@ pub(crate) fn verdict(report: &Report) -> Verdict {
     let mut sentences = vec![count_sentence(
         &columns,
         "column",
-        "for counts and averages of it alone",
+        "for counts and averages",
     )];
     if !pair_reliance.is_empty() {
         sentences.push(count_sentence(
             &pair_reliance,
             "pair of columns",
-            "for tables of the two",
+            "for cross-tabulations",
         ));
     }
     findings.retain(|finding| finding.reliance != Reliance::Good);
@@ -200,12 +201,12 @@ fn count_sentence(all: &[Reliance], what: &str, for_what: &str) -> String {
         count(Reliance::Bad),
     );
     format!(
-        "Of {} {plural}, {good} may be relied on {for_what}, {rough} roughly, {bad} not at all.",
+        "Of {} {plural}, {good} can be used {for_what}, {rough} only roughly, and {bad} not at all.",
         all.len()
     )
 }
 
-/// One finding a column: by its values where they are known, else by its codes.
+/// Returns a finding for each column, by its values if they are known, otherwise by its codes.
 fn column_findings(report: &Report) -> Vec<Finding> {
     let values: HashMap<&str, &ValueReport> = report
         .values
@@ -256,13 +257,14 @@ fn value_text(value: &ValueReport) -> String {
         }
         None => {
             let distance = percent(value.kolmogorov_smirnov.unwrap_or(0.0));
-            format!("the share of records below some value of {name} is off by {distance}")
+            format!("the share of records below a value of {name} differs by up to {distance}")
         }
     }
 }
 
-/// One finding a pair of columns, judged beside what its two columns differ by themselves; and whether it
-/// tells more than these, without which one column that is off would fill the list with all its pairs.
+/// Returns a finding for each pair of columns, and whether it adds to the findings of its two columns.
+///
+/// Without that, a single column that differs would fill the list with all its pairs.
 fn pair_findings(report: &Report, columns: &[Finding]) -> Vec<(Finding, bool)> {
     let matrix = &report.pair_total_variation;
     let mut findings = Vec::new();
@@ -276,7 +278,7 @@ fn pair_findings(report: &Report, columns: &[Finding]) -> Vec<(Finding, bool)> {
                     .max(columns[a].reliance)
                     .max(columns[b].reliance),
                 text: format!(
-                    "records are shared out otherwise over {} and {}",
+                    "the joint distribution of {} and {} differs",
                     names[0], names[1]
                 ),
                 columns: names.to_vec(),
@@ -287,7 +289,7 @@ fn pair_findings(report: &Report, columns: &[Finding]) -> Vec<(Finding, bool)> {
     findings
 }
 
-/// A sentence where dependence between columns is gone or made up.
+/// Returns a sentence about dependence between columns, if it has changed much.
 fn lost_relations(report: &Report) -> Option<String> {
     let association = &report.association;
     let (mut lost, mut pairs) = (Vec::new(), 0);
@@ -304,23 +306,27 @@ fn lost_relations(report: &Report) -> Option<String> {
     let &(change, a, b) = lost.first()?;
     let gone = lost.iter().filter(|(change, ..)| *change < 0.0).count();
     let name = |index: usize| report.columns[index].name.as_str();
-    let what = if change < 0.0 { "lost" } else { "made up" };
+    let what = if change < 0.0 {
+        "too weak"
+    } else {
+        "too strong"
+    };
     let all = if gone * 2 > pairs && pairs > 0 {
-        "Relationships between columns are lost: do not use the table for them. "
+        "Most relationships between columns are lost: do not use the table to study them. "
     } else {
         ""
     };
     let (one, other) = (name(a), name(b));
     Some(format!(
-        "{all}Dependence is {what} between {one} and {other} (Cram\u{e9}r's V {:.2} of {:.2}); {} in all \
-         changed by {DEPENDENCE} or more.",
+        "{all}The dependence between {one} and {other} is {what} (Cram\u{e9}r's V {:.2} instead of {:.2}). The \
+         dependence of {} changed by {DEPENDENCE} or more.",
         association.synthetic[b][a],
         association.real[b][a],
         fhaim_domain::counted(lost.len(), "pair"),
     ))
 }
 
-/// A sentence on the schema's constraints, where it has some.
+/// Returns a sentence about the schema's constraints, if it has any.
 fn constraints_sentence(report: &Report) -> Option<String> {
     let share = |constraint: &&ConstraintReport| constraint.broken.synthetic;
     let worst = (report.constraints.iter()).max_by(|x, y| share(x).total_cmp(&share(y)))?;
@@ -331,7 +337,7 @@ fn constraints_sentence(report: &Report) -> Option<String> {
         ));
     }
     Some(format!(
-        "{} of the synthetic records break a constraint of the schema, {}; {} of the real ones do.",
+        "{} of the synthetic records break a constraint of the schema ({}), and {} of the real records.",
         percent(share(&worst)),
         worst.text,
         percent(worst.broken.real)
@@ -341,8 +347,8 @@ fn constraints_sentence(report: &Report) -> Option<String> {
 fn copies_sentence(copies: Copies) -> Option<String> {
     (copies.synthetic > copies.real + COPIES).then(|| {
         format!(
-            "{} of the synthetic records are copies of real ones, where {} of the real ones equal \
-             another: records seem to have been copied, and the table must not be passed on.",
+            "{} of the synthetic records are copies of real records, but only {} of the real records equal \
+             another real record: records seem to have been copied, so do not share the table.",
             percent(copies.synthetic),
             percent(copies.real)
         )

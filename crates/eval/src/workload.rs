@@ -1,18 +1,17 @@
 //! Distances between marginals, and their mean over a workload.
 //!
-//! The workload error of McKenna et al. 2022 (AIM): the mean, over the workload's
-//! attribute sets q, of ||M_q / N - M'_q / N'||_1 for the marginals M, M' and totals N, N' of two
-//! tables. It lies between 0 and 2; half of a term is the total variation distance of the two
-//! empirical distributions.
+//! The workload error (McKenna et al. 2022, AIM) is the mean, over the workload's attribute sets q, of
+//! ||M_q / N - M'_q / N'||_1 for the marginals M, M' and totals N, N' of two tables. It is between 0 and 2. Half of a
+//! term is the total variation distance of the two empirical distributions.
 
 use fhaim_domain::{Clique, CodesProblem, Table};
 
 use crate::Error;
 
-/// Up to so many cells a record, counting in an array is faster than sorting.
+/// Maximum number of cells per record for which counting in an array is faster than sorting.
 const DENSE_CELLS_PER_RECORD: u64 = 8;
 
-/// Number of the cell that each record falls into, row-major in the clique's attributes.
+/// Returns the index of each record's cell, row-major in the clique's attributes.
 fn cells_of(table: &Table, clique: &Clique) -> Vec<u64> {
     let mut cells = vec![0u64; table.records()];
     for &attribute in clique.attributes() {
@@ -24,7 +23,7 @@ fn cells_of(table: &Table, clique: &Clique) -> Vec<u64> {
     cells
 }
 
-/// Number of cells, which must fit 64 bits.
+/// Returns the number of cells, which must fit 64 bits.
 fn cell_count(table: &Table, clique: &Clique) -> Result<u64, CodesProblem> {
     let attributes = table.domain().len();
     clique
@@ -43,11 +42,12 @@ fn cell_count(table: &Table, clique: &Clique) -> Result<u64, CodesProblem> {
         })
 }
 
-/// ||M / N - M' / N'||_1 for the marginals of two tables of the same schema over `clique`:
-/// from 0 (the same distribution) to 2 (nothing in common). Exact up to one division.
+/// Returns ||M / N - M' / N'||_1 for the marginals of two tables of the same schema over `clique`.
+///
+/// The result is between 0 (the same distribution) and 2 (nothing in common), and exact up to one division.
 ///
 /// # Errors
-/// An attribute that the tables do not have, or more than 2^64 cells.
+/// [`Error::Codes`] for an attribute that the tables do not have, or for more than 2^64 cells.
 pub fn marginal_l1(one: &Table, two: &Table, clique: &Clique) -> Result<f64, Error> {
     let cells = cell_count(one, clique)?;
     let records = (one.records() + two.records()) as u64;
@@ -69,7 +69,7 @@ pub fn marginal_l1(one: &Table, two: &Table, clique: &Clique) -> Result<f64, Err
     Ok(difference as f64 / (total_one as f64 * total_two as f64))
 }
 
-/// Counts in both tables, by cell.
+/// Returns the counts in both tables for each cell.
 fn dense_counts(cells: usize, one: &[u64], two: &[u64]) -> Vec<(u64, u64)> {
     let mut counts = vec![(0, 0); cells];
     for &cell in one {
@@ -81,7 +81,7 @@ fn dense_counts(cells: usize, one: &[u64], two: &[u64]) -> Vec<(u64, u64)> {
     counts
 }
 
-/// Counts in both tables, for the cells that occur.
+/// Returns the counts in both tables for the cells that occur.
 fn sparse_counts(one: &[u64], two: &[u64]) -> Vec<(u64, u64)> {
     let mut tagged: Vec<(u64, bool)> = one.iter().map(|&cell| (cell, false)).collect();
     tagged.extend(two.iter().map(|&cell| (cell, true)));
@@ -95,7 +95,7 @@ fn sparse_counts(one: &[u64], two: &[u64]) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Mean of [`marginal_l1`] over `workload`; 0 for an empty one.
+/// Returns the mean of [`marginal_l1`] over `workload`; 0 for an empty workload.
 ///
 /// # Errors
 /// See [`marginal_l1`].
@@ -107,13 +107,13 @@ pub fn workload_error(one: &Table, two: &Table, workload: &[Clique]) -> Result<f
     Ok(mean(sum, workload.len()))
 }
 
-/// The same for a model instead of a second table: the mean over `workload` of
-/// ||M_q / N - marginal_q / total||_1, for marginals in the workload's order, each row-major in
-/// the clique's attributes, and the model's total.
+/// Returns the workload error of a model: the mean over `workload` of ||M_q / N - marginal_q / total||_1.
+///
+/// The marginals are in the workload's order, each row-major in the clique's attributes. `total` is the model's total.
 ///
 /// # Errors
-/// Not one marginal per set, a marginal of the wrong size, a total that is not positive, or an
-/// attribute that the table does not have.
+/// [`Error::Workload`] unless there is one marginal for each set; [`Error::Marginal`] for a marginal of the wrong size;
+/// [`Error::Total`] for a total that is not positive; [`Error::Codes`] for an attribute that the table does not have.
 pub fn model_workload_error(
     real: &Table,
     workload: &[Clique],
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counting_and_sorting_agree() {
+    fn dense_and_sparse_counts_agree() {
         let one = [0, 3, 3, 7, 1];
         let two = [3, 9, 9, 0];
         let mut dense = dense_counts(10, &one, &two);

@@ -1,4 +1,4 @@
-//! Reports on small tables, as data and as a page.
+//! Tests of reports on small tables, as data and as a page.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{Clique, Schema, Table};
@@ -21,7 +21,7 @@ fn schema(target: &str) -> Schema {
     Schema::from_json("s.json", schema.to_string().as_bytes()).unwrap()
 }
 
-/// Records where class follows age and grade follows class; `noise` of them at random.
+/// Returns records whose class depends on age and whose grade depends on class. The share `noise` of them is random.
 fn table(target: &str, records: usize, noise: f64, seed: u64) -> Table {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut columns = vec![Vec::new(); 4];
@@ -50,7 +50,7 @@ fn report(real: &Table, synthetic: &Table, held_out: Option<&Table>) -> Report {
 }
 
 #[test]
-fn distances_are_those_computed_by_hand() {
+fn workload_errors_match_hand_computed_values() {
     let json = r#"{"name": "t", "columns": [
         {"name": "a", "kind": "categorical", "categories": ["x", "y"]},
         {"name": "b", "kind": "categorical", "categories": ["x", "y"]}]}"#;
@@ -94,7 +94,7 @@ fn distances_are_those_computed_by_hand() {
 }
 
 #[test]
-fn a_table_equals_itself_in_every_respect() {
+fn identical_tables_have_no_differences() {
     let real = table("class", 300, 0.3, 1);
     let report = report(&real, &real, None);
     assert!(
@@ -120,7 +120,7 @@ fn a_table_equals_itself_in_every_respect() {
 }
 
 #[test]
-fn a_model_trained_on_the_same_law_predicts_as_well_and_on_noise_does_not() {
+fn model_trained_on_the_same_distribution_predicts_as_well_but_not_on_noise() {
     let (real, held_out) = (table("class", 2000, 0.2, 2), table("class", 1000, 0.2, 3));
     let good = report(&real, &table("class", 2000, 0.2, 4), Some(&held_out))
         .prediction
@@ -129,7 +129,7 @@ fn a_model_trained_on_the_same_law_predicts_as_well_and_on_noise_does_not() {
     assert!(!good.test_records_were_seen);
     assert!(
         good.test_records < 1000,
-        "records without a class are left out"
+        "records without a class are ignored"
     );
     assert!(good.real.accuracy > 0.85 && good.real.f1 > 0.85 && good.real.auc.unwrap() > 0.85);
     assert!((good.real.accuracy - good.synthetic.accuracy).abs() < 0.03);
@@ -151,13 +151,13 @@ fn more_than_two_classes_are_predicted() {
     assert_eq!(prediction.classes, ["1", "2", "3"]);
     assert_eq!(prediction.test_records, 300);
     assert!(prediction.test_records_were_seen);
-    // No rule does better than 0.8 here: three records in ten have any of three grades.
+    // No rule can do better than 0.8: three of ten records have one of three grades at random.
     assert!(prediction.real.accuracy > 0.72 && prediction.synthetic.accuracy > 0.72);
     assert!(prediction.real.auc.unwrap() > 0.7 && prediction.baseline_accuracy < 0.6);
 }
 
 #[test]
-fn where_nothing_can_be_predicted_the_reason_is_given() {
+fn missing_prediction_has_a_reason() {
     let json = r#"{"name": "t", "target": "a", "columns": [
         {"name": "a", "kind": "categorical", "categories": ["x", "y"], "nullable": true},
         {"name": "b", "kind": "categorical", "categories": ["x", "y"]}]}"#;
@@ -168,13 +168,16 @@ fn where_nothing_can_be_predicted_the_reason_is_given() {
         report.no_prediction.unwrap()
     };
     let nulls = Table::new(schema.clone(), vec![vec![2; 10], vec![0; 10]]).unwrap();
-    assert_eq!(reason(&nulls), "A table has no record with a target.");
+    assert_eq!(
+        reason(&nulls),
+        "One of the tables has no record with a target."
+    );
     let one = Table::new(schema, vec![vec![0], vec![0]]).unwrap();
     assert_eq!(reason(&one), "There are too few real records to test on.");
 }
 
 #[test]
-fn copies_are_closer_to_training_and_fresh_records_are_not() {
+fn copies_are_closer_to_training_records_but_fresh_records_are_not() {
     let (real, held_out) = (table("class", 1000, 0.5, 10), table("class", 1000, 0.5, 11));
     let copied = report(&real, &real, Some(&held_out)).closeness.unwrap();
     assert_eq!(copied.equal_to_training, 1.0);
@@ -187,7 +190,7 @@ fn copies_are_closer_to_training_and_fresh_records_are_not() {
 }
 
 #[test]
-fn tables_of_different_schemas_are_refused() {
+fn tables_of_different_schemas_are_rejected() {
     let (one, two) = (table("class", 20, 0.5, 1), table("grade", 20, 0.5, 1));
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let error = evaluate(&one, &two, None, &mut rng)
@@ -204,7 +207,7 @@ fn tables_of_different_schemas_are_refused() {
 }
 
 #[test]
-fn association_is_symmetric_and_sees_dependence() {
+fn association_matrix_is_symmetric_and_detects_dependence() {
     let matrix = association_matrix(&table("class", 2000, 0.1, 13)).unwrap();
     assert!(matrix[2][3] > 0.6 && matrix[1][2] < 0.1, "{matrix:?}");
     assert_eq!(matrix[3][2], matrix[2][3]);
@@ -212,7 +215,7 @@ fn association_is_symmetric_and_sees_dependence() {
 }
 
 #[test]
-fn the_report_serialises() {
+fn report_serialises_to_json() {
     let real = table("class", 100, 0.3, 14);
     let json = serde_json::to_value(report(&real, &real, Some(&real))).unwrap();
     assert_eq!(json["name"], "people & <others>");
@@ -228,7 +231,7 @@ fn the_report_serialises() {
     assert_eq!(json["no_prediction"], Json::Null);
 }
 
-/// Checks that every element is closed in order, and returns the names of elements used.
+/// Checks that every element is closed in order, and returns the names of all elements.
 fn elements(page: &str) -> Vec<String> {
     const VOID: [&str; 2] = ["meta", "!DOCTYPE"];
     let (mut open, mut used) = (Vec::new(), Vec::new());
@@ -249,7 +252,7 @@ fn elements(page: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_page_is_well_formed_escaped_and_loads_nothing() {
+fn page_is_well_formed_escaped_and_self_contained() {
     let (real, held_out) = (table("class", 300, 0.3, 15), table("class", 300, 0.3, 16));
     let report = report(&real, &table("class", 200, 0.6, 17), Some(&held_out));
     let fact = Fact {
@@ -280,7 +283,7 @@ fn the_page_is_well_formed_escaped_and_loads_nothing() {
 }
 
 #[test]
-fn tables_of_one_column_or_many_have_a_page() {
+fn tables_of_one_or_many_columns_have_a_page() {
     let column =
         |i| json!({"name": format!("c{i}"), "kind": "categorical", "categories": ["x", "y"]});
     for (count, triples) in [(1, 0), (2, 0), (3, 1), (60, 34_220)] {

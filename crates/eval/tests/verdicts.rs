@@ -1,4 +1,4 @@
-//! Tables that are wrong on purpose: each has to be told so, in words.
+//! Tests that the verdict describes deliberate errors in synthetic tables.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{ReadOptions, Schema, Table, TableReading, WriteOptions, read_csv, write_csv};
@@ -14,7 +14,7 @@ const SCHEMA: &str = r#"{"name": "people", "columns": [
     {"name": "job", "kind": "categorical", "categories": ["none", "some", "much"]},
     {"name": "sick", "kind": "categorical", "categories": ["no", "yes"]}]}"#;
 
-/// Records whose columns depend on each other.
+/// Returns records whose columns depend on each other.
 fn csv(records: usize, seed: u64) -> Vec<[String; 4]> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let record = |_| {
@@ -83,27 +83,29 @@ fn says(report: &Report, words: &str) -> bool {
 }
 
 #[test]
-fn another_draw_of_the_same_may_be_relied_on() {
+fn fresh_sample_of_the_same_distribution_is_reliable() {
     let report = report(&read(&csv(6_000, 1)), &read(&csv(6_000, 2)));
     assert!(
-        says(&report, "Of 4 columns, 4 may be relied on"),
+        says(&report, "Of 4 columns, 4 can be used"),
         "{:?}",
         report.verdict
     );
     assert!(
-        says(&report, "Of 6 pairs of columns, 6 may be relied on"),
+        says(&report, "Of 6 pairs of columns, 6 can be used"),
         "{:?}",
         report.verdict
     );
-    assert!(!says(&report, "lost") && !says(&report, "copies") && !says(&report, "Do not rely"));
+    for words in ["dependence", "copies", "Do not rely"] {
+        assert!(!says(&report, words), "{:?}", report.verdict);
+    }
     assert!(report.verdict.findings.is_empty());
 }
 
 #[test]
-fn a_spike_that_is_gone_is_told() {
+fn lost_spike_is_reported() {
     let real = csv(6_000, 1);
     let mut rng = ChaCha8Rng::seed_from_u64(4);
-    // Ten even bins would have 0 and what is near it together, and be none the wiser.
+    // Ten even bins would put 0 into one bin with its neighbours and hide the difference.
     let spread = real.iter().cloned().map(|mut record| {
         if record[0] == "0" {
             record[0] = rng.random_range(1..=500).to_string();
@@ -123,8 +125,8 @@ fn a_spike_that_is_gone_is_told() {
     );
     let first = &report.verdict.findings[0];
     assert!(first.reliance == Reliance::Bad && first.distance > 0.8);
-    // Its pairs are off by no more than itself, and are not told beside it.
-    assert!(says(&report, "Of 6 pairs of columns, 3 may be relied on"));
+    // Pairs with this column differ only as much as the column, so they are not reported as well.
+    assert!(says(&report, "Of 6 pairs of columns, 3 can be used"));
     assert_eq!(
         report.verdict.findings.len(),
         1,
@@ -134,9 +136,9 @@ fn a_spike_that_is_gone_is_told() {
 }
 
 #[test]
-fn values_drawn_evenly_in_their_bins_are_told() {
+fn values_drawn_evenly_within_their_bins_are_reported() {
     let real = read(&csv(6_000, 1));
-    // The codes are the real ones: every distance between bins is 0.
+    // The codes are those of the real table, so every distance between bins is 0.
     let old = SCHEMA
         .replace(r#""digits": 20"#, r#""digits": 1"#)
         .replace(r#""digits": 11,"#, "");
@@ -173,7 +175,7 @@ fn values_drawn_evenly_in_their_bins_are_told() {
 }
 
 #[test]
-fn shuffled_columns_are_told() {
+fn shuffled_columns_are_reported() {
     let real = csv(6_000, 1);
     let mut rng = ChaCha8Rng::seed_from_u64(4);
     let mut shuffled = real.clone();
@@ -187,30 +189,30 @@ fn shuffled_columns_are_told() {
     }
     let report = report(&read(&real), &read(&shuffled));
     assert!(
-        says(&report, "Of 4 columns, 4 may be relied on"),
+        says(&report, "Of 4 columns, 4 can be used"),
         "{:?}",
         report.verdict
     );
     assert!(
-        says(&report, "Relationships between columns are lost"),
+        says(&report, "Most relationships between columns are lost"),
         "{:?}",
         report.verdict
     );
     assert!(
-        says(&report, "shared out otherwise over hours and job"),
+        says(&report, "the joint distribution of hours and job differs"),
         "{:?}",
         report.verdict
     );
 }
 
 #[test]
-fn copied_records_are_told() {
+fn copied_records_are_reported() {
     let real = csv(6_000, 1);
     let unlike = |record: &&[String; 4]| record[0] != "0";
     let copies: Vec<[String; 4]> = real.iter().filter(unlike).cloned().collect();
     let report = report(&read(&copies), &read(&copies));
     assert!(
-        says(&report, "are copies of real ones"),
+        says(&report, "are copies of real records"),
         "{:?}",
         report.verdict
     );
@@ -219,7 +221,7 @@ fn copied_records_are_told() {
 }
 
 #[test]
-fn attacks_find_copied_records_and_nobody_in_another_draw() {
+fn attacks_find_copied_records_but_nothing_in_a_fresh_sample() {
     let [members, others, fresh] = [1, 2, 3].map(|seed| read(&csv(600, seed)).table);
     for (synthetic, found) in [(&members, true), (&fresh, false)] {
         let mut rng = ChaCha8Rng::seed_from_u64(9);
@@ -228,14 +230,14 @@ fn attacks_find_copied_records_and_nobody_in_another_draw() {
         assert_eq!(attacked.found, found, "{attacked:?}");
         report.add_membership(attacked);
         let words = if found {
-            "tell records"
+            "recognise records"
         } else {
-            "no more than luck"
+            "no better than guessing"
         };
         assert!(says(&report, words), "{:?}", report.verdict.sentences);
         assert!(html_page(&report, &[]).contains("<h2>Membership</h2>"));
     }
-    // A score for every record, and no fewer.
+    // Every record needs a score.
     let scores = (&[0.0][..], &[0.0][..]);
     assert!(matches!(
         membership([&members, &others, &fresh], Some(scores), None),
@@ -244,7 +246,7 @@ fn attacks_find_copied_records_and_nobody_in_another_draw() {
 }
 
 #[test]
-fn missing_values_that_are_gone_are_told() {
+fn lost_missing_values_are_reported() {
     let real = csv(6_000, 1);
     let full = real.iter().cloned().map(|mut record| {
         if record[1].is_empty() {

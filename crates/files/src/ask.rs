@@ -1,18 +1,18 @@
-//! Questions to whoever sits at the terminal.
+//! Questions to the user at the terminal.
 
 use std::io::{IsTerminal, stdin};
 
 use crate::Error;
 
-/// Whether somebody can be asked.
+/// Whether standard input is a terminal, so that a user can answer.
 pub fn can_ask() -> bool {
     stdin().is_terminal()
 }
 
-/// Asks a question that is answered by yes or no; anything but yes is no.
+/// Asks a yes-or-no question. Every answer other than yes counts as no.
 ///
 /// # Errors
-/// [`Error::Read`].
+/// [`Error::Read`] if the answer cannot be read.
 pub fn ask(question: &str) -> Result<bool, Error> {
     eprint!("{question} [y/N] ");
     let mut answer = String::new();

@@ -1,4 +1,4 @@
-//! Tables as they come: files of CSV or Parquet, pipes, text in memory.
+//! Input tables: CSV or Parquet files, pipes, and text in memory.
 
 use std::{
     ffi::OsString,
@@ -14,26 +14,27 @@ use zeroize::Zeroizing;
 
 use crate::{Error, FormatArguments, note, parquet};
 
-/// A table as it comes: a file, or text that a program which has linked the commands has in memory.
+/// An input table: a file, or text in the memory of a program that embeds the commands.
 #[derive(Clone)]
 pub enum Data {
-    /// A file.
+    /// A file or a pipe.
     File(PathBuf, Piped),
     /// Text in memory: UTF-8, with commas.
     Memory {
-        /// What messages call it.
+        /// Name of the table in messages.
         name: String,
-        /// The text, gone from memory with its last holder.
+        /// The text. It is erased from memory with its last reference.
         text: Arc<Zeroizing<Vec<u8>>>,
     },
 }
 
-/// What came out of a pipe, once it was read: a table is looked at before it is read, and may be read twice,
-/// and a pipe gives its bytes once.
+/// The content of a pipe after its first read.
+///
+/// A pipe gives its bytes only once, but a table's dialect is detected before it is read, and it may be read twice.
 pub type Piped = Arc<OnceLock<Arc<Zeroizing<Vec<u8>>>>>;
 
 impl Data {
-    /// Text in memory (UTF-8, with commas), under a name for messages.
+    /// Creates a table from text in memory (UTF-8, with commas) and a name for messages.
     pub fn in_memory(name: &str, text: Vec<u8>) -> Self {
         Self::Memory {
             name: name.to_owned(),
@@ -41,7 +42,7 @@ impl Data {
         }
     }
 
-    /// What messages call it.
+    /// Returns the table's name in messages.
     pub fn name(&self) -> String {
         match self {
             Self::File(path, _) => path.to_string_lossy().into_owned(),
@@ -49,7 +50,7 @@ impl Data {
         }
     }
 
-    /// Its file, if it is one.
+    /// Returns the path if the table is a file.
     pub fn file(&self) -> Option<&Path> {
         match self {
             Self::File(path, _) => Some(path),
@@ -57,7 +58,7 @@ impl Data {
         }
     }
 
-    /// Whether its text was written here: in UTF-8, with commas.
+    /// Whether fhaim produced the CSV text itself: in UTF-8, with commas.
     fn is_ours(&self) -> bool {
         match self {
             Self::File(path, _) => matches!(parquet_file(path), Ok(Some(_))),
@@ -65,7 +66,7 @@ impl Data {
         }
     }
 
-    /// Its bytes, from the first; those of the CSV that a Parquet file would be.
+    /// Opens the table at its first byte. A Parquet file is converted to CSV.
     ///
     /// # Errors
     /// [`Error::Read`]; [`Error::Content`] for a Parquet file that cannot be read.
@@ -81,7 +82,7 @@ impl Data {
         Ok(Box::new(MemoryReader { text, read: 0 }))
     }
 
-    /// What comes out of a pipe, or came out of it before.
+    /// Returns the content of a pipe, which the first call reads.
     fn piped(&self, path: &Path, piped: &Piped) -> Result<Arc<Zeroizing<Vec<u8>>>, Error> {
         if let Some(text) = piped.get() {
             return Ok(text.clone());
@@ -92,7 +93,7 @@ impl Data {
         Ok(piped.get_or_init(|| Arc::new(text)).clone())
     }
 
-    /// An error of reading it.
+    /// Converts an I/O error to an [`Error::Read`] with the table's name.
     pub fn fault(&self, source: io::Error) -> Error {
         Error::Read {
             path: self.name().into(),
@@ -131,17 +132,17 @@ impl From<&Data> for Data {
     }
 }
 
-/// Its name alone: records are in no message.
+/// Prints only the name, so that no message contains records.
 impl fmt::Debug for Data {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name())
     }
 }
 
-/// Reads a text that others hold as well.
+/// Reads a shared text.
 struct MemoryReader {
     text: Arc<Zeroizing<Vec<u8>>>,
-    /// Bytes that were read.
+    /// Number of bytes already read.
     read: usize,
 }
 
@@ -154,7 +155,7 @@ impl Read for MemoryReader {
     }
 }
 
-/// Refuses a pipe, for what is read twice.
+/// Rejects a pipe as an input that is read twice.
 ///
 /// # Errors
 /// [`Error::Pipe`].
@@ -165,18 +166,18 @@ pub fn refuse_pipe(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether there is something of this name that is neither a file nor a folder.
+/// Whether the path exists and is neither a file nor a folder.
 fn is_pipe(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// A Parquet file; nothing where the file is none.
+/// Opens a file if it is Parquet; returns `None` for any other file.
 fn parquet_file(path: &Path) -> Result<Option<File>, Error> {
     let refuse = |source| Error::Read {
         path: path.to_owned(),
         source,
     };
-    // A pipe is opened once alone.
+    // A pipe can be opened only once, so it must not be opened here.
     if !fs::metadata(path).map_err(refuse)?.is_file() {
         return Ok(None);
     }
@@ -188,7 +189,7 @@ fn parquet_file(path: &Path) -> Result<Option<File>, Error> {
 /// Opens a file for reading.
 ///
 /// # Errors
-/// [`Error::Read`], for a folder too.
+/// [`Error::Read`], also for a folder.
 pub fn open(path: &Path) -> Result<BufReader<File>, Error> {
     let refuse = |source| Error::Read {
         path: path.to_owned(),
@@ -201,8 +202,10 @@ pub fn open(path: &Path) -> Result<BufReader<File>, Error> {
     Ok(BufReader::new(file))
 }
 
-/// A table's text as UTF-8, and the byte between its fields: as asked for, or as its first lines
-/// have it. What is not usual is told ([`note`]).
+/// Returns a table's text as UTF-8, and its field delimiter: the one in `format`, or the one detected in the first
+/// lines.
+///
+/// If an unusual delimiter or encoding was detected, reports it with [`note`].
 ///
 /// # Errors
 /// As [`Data::open`].
@@ -220,7 +223,7 @@ pub fn text(data: impl Into<Data>, format: &FormatArguments) -> Result<(Box<dyn 
     if !asked && delimiter != b',' {
         let shown = char::from(delimiter).escape_default();
         note(format_args!(
-            "{name}: fields are separated by '{shown}' (--delimiter says otherwise)"
+            "{name}: detected the field delimiter '{shown}'; use --delimiter to set another"
         ));
     }
     if encoding != Encoding::Utf8 {
@@ -229,7 +232,7 @@ pub fn text(data: impl Into<Data>, format: &FormatArguments) -> Result<(Box<dyn 
     Ok((text, delimiter))
 }
 
-/// As [`text`], of a table that is told of at another time.
+/// Like [`text`], but returns the dialect instead of reporting it.
 ///
 /// # Errors
 /// As [`Data::open`].
@@ -244,7 +247,7 @@ pub fn dialect_text(
     Ok((Box::new(Transcoder::new(whole, dialect.encoding)), dialect))
 }
 
-/// The byte between the fields of a table: as asked for, or as its first lines have it.
+/// Returns a table's field delimiter: the one in `format`, or the one detected in the first lines.
 ///
 /// # Errors
 /// As [`Data::open`].
@@ -256,10 +259,10 @@ pub fn delimiter(data: impl Into<Data>, format: &FormatArguments) -> Result<u8, 
     }
 }
 
-/// The first bytes of a table, the dialect that they are in, and the rest.
+/// The first bytes of a table, their dialect, and a reader of the remaining bytes.
 type Sniffed = (Vec<u8>, Dialect, Box<dyn Read>);
 
-/// Looks at the first bytes of a table.
+/// Detects a table's dialect in its first bytes.
 fn sniff(data: &Data) -> Result<Sniffed, Error> {
     let mut rest = data.open()?;
     let mut head = Vec::new();
@@ -268,7 +271,7 @@ fn sniff(data: &Data) -> Result<Sniffed, Error> {
         .take(MAX_SNIFFED as u64)
         .read_to_end(&mut head);
     read.map_err(|source| data.fault(source))?;
-    // A look could take free text for another dialect.
+    // The dialect is known, and free text could mislead the detection.
     let dialect = if data.is_ours() {
         Dialect {
             delimiter: b',',

@@ -1,82 +1,82 @@
-//! The one error type of this crate.
+//! The crate's error type.
 
 use std::{io, path::PathBuf};
 
 use crate::shown_path;
 
-/// What cannot be read or written, or should not be.
+/// An input that cannot be read, or an output that cannot or must not be written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file that was named cannot be read.
+    /// A file cannot be read.
     #[error("{}: {source}", shown_path(.path))]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file that was named is not what it should be.
+    /// A file's content is invalid.
     #[error("{}: {problem}", shown_path(.path))]
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
-    /// What is read twice comes through a pipe.
-    #[error("{} gives its records once and not again: name a file, not a pipe", shown_path(.0))]
+    /// An input that is read twice is a pipe.
+    #[error("{} is a pipe, but this command reads it twice: name a file", shown_path(.0))]
     Pipe(PathBuf),
-    /// The system refuses.
+    /// A file cannot be written.
     #[error("{}: {source}", shown_path(.path))]
     Write {
-        /// The file, as it was named.
+        /// The file, as the user named it.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A result is to take the place of a folder.
+    /// An output path is a folder.
     #[error("{} is a folder: name a file in it", shown_path(.0))]
     Folder(PathBuf),
-    /// The folder of a result is not there.
-    #[error("{}: there is no folder {}: make it first", shown_path(.path), shown_path(.folder))]
+    /// The folder of an output does not exist.
+    #[error("{}: the folder {} does not exist: create it first", shown_path(.path), shown_path(.folder))]
     NoFolder {
-        /// The file, as it was named.
+        /// The file, as the user named it.
         path: PathBuf,
         /// Its folder.
         folder: PathBuf,
     },
-    /// An output is an input, or another output.
-    #[error("{} is named for two purposes", shown_path(.0))]
+    /// An output path is also an input or another output.
+    #[error("{} is named both as an output and as another file: choose a different output", shown_path(.0))]
     TwoPurposes(PathBuf),
-    /// An output would take the place of what is remembered of spending.
-    #[error("{}: what is remembered of earlier runs is there: name a file in another folder", shown_path(.0))]
+    /// An output would overwrite the usage history.
+    #[error("{}: this name is reserved for the history of earlier runs: name a file in another folder", shown_path(.0))]
     Remembered(PathBuf),
-    /// An output would be an input of the next run.
+    /// An output would become an input of the next run.
     #[error(
-        "{}: in {} the next run would take it for a party's table: name a file in another folder",
+        "{}: in the folder {}, the next run would read it as a party's table: name a file in another folder",
         shown_path(.path),
         shown_path(.parts)
     )]
     AmongParties {
-        /// The output, as it was named.
+        /// The output, as the user named it.
         path: PathBuf,
         /// The folder of the parties' tables.
         parts: PathBuf,
     },
-    /// There is no folder for what is remembered.
-    #[error("set FHAIM_CONFIG_DIR: there is no home folder")]
+    /// No folder for logins and the usage history can be determined.
+    #[error("there is no home folder: set FHAIM_CONFIG_DIR to a folder for fhaim's own files")]
     NoHome,
-    /// Whoever was asked said no.
-    #[error("nothing was done")]
+    /// The user answered no to a question.
+    #[error("cancelled: nothing was done")]
     Declined,
-    /// The operating system has no randomness to give.
+    /// The operating system cannot provide randomness.
     #[error("the operating system's random generator failed")]
     NoRandomness,
 }
 
 impl Error {
-    /// 2 if the request cannot be carried out as it stands, 1 if carrying it out failed.
+    /// Returns 2 for an invalid request, and 1 if carrying out a valid request failed.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Read { .. }

@@ -1,4 +1,4 @@
-//! What a holder's programs keep on this machine: a folder and files readable by their owner alone.
+//! Folders and files that fhaim's programs keep for a user, accessible only to their owner.
 
 use std::{
     fs::{File, TryLockError},
@@ -12,11 +12,12 @@ use crate::{
     target::{folder as folder_of, sync_folder},
 };
 
-/// How often a lock is asked for before it is said that it is waited for, and how long after each time.
+/// Number of attempts to take a lock before the program reports that it is waiting.
 const TRIES: u32 = 40;
+/// Pause between two attempts to take a lock.
 const BETWEEN_TRIES: Duration = Duration::from_millis(25);
 
-/// The folder of the login and of uploads under way.
+/// Returns the folder of the login and of unfinished uploads.
 ///
 /// # Errors
 /// [`Error::NoHome`].
@@ -27,8 +28,8 @@ pub fn folder() -> Result<PathBuf, Error> {
     folder.ok_or(Error::NoHome)
 }
 
-/// The folder of what is remembered for good, whoever signs in: that of the login unless
-/// FHAIM_MEMORY_DIR names another.
+/// Returns the folder of the usage history, which all accounts share: FHAIM_MEMORY_DIR, or by default the folder of the
+/// login.
 ///
 /// # Errors
 /// [`Error::NoHome`].
@@ -39,7 +40,7 @@ pub fn memory() -> Result<PathBuf, Error> {
     }
 }
 
-/// Whether a file, its folder written in one way alone, is one of those in which it is remembered what was spent.
+/// Whether a file belongs to the usage history. The folder in `path` must be canonical.
 pub fn remembers(path: &Path) -> bool {
     let named = path.file_name().and_then(|name| name.to_str());
     let in_memory = || {
@@ -49,13 +50,14 @@ pub fn remembers(path: &Path) -> bool {
     named.is_some_and(|name| name.starts_with("memory.")) && in_memory().unwrap_or(false)
 }
 
-/// The folder that a variable names. One that is empty names none: it is not the folder that a command happens to run in.
+/// Returns the folder in an environment variable. An empty variable counts as unset: it must not mean the current
+/// folder.
 fn of(variable: &str) -> Option<PathBuf> {
     let value = std::env::var_os(variable).filter(|value| !value.is_empty());
     value.map(PathBuf::from)
 }
 
-/// A folder, made for its owner alone if it is not there.
+/// Creates a folder that only its owner can access, unless it exists, and returns its path.
 ///
 /// # Errors
 /// [`Error::Write`].
@@ -71,7 +73,7 @@ pub fn made(path: PathBuf) -> Result<PathBuf, Error> {
     Ok(path)
 }
 
-/// A file's bytes, if it is there.
+/// Reads a file; returns `None` if it does not exist.
 ///
 /// # Errors
 /// [`Error::Read`].
@@ -86,7 +88,7 @@ pub fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     }
 }
 
-/// Writes a file for its owner alone, in the place of any that was there.
+/// Writes a file that only its owner can read, and replaces any existing file of that name.
 ///
 /// # Errors
 /// [`Error::Write`].
@@ -95,7 +97,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         path: path.to_owned(),
         source,
     };
-    // A temporary file is its owner's alone; renamed, the old content is gone at once or not at all.
+    // A temporary file is readable only by its owner, and renaming it replaces the old content atomically.
     let parent = folder_of(path);
     let mut file = tempfile::NamedTempFile::new_in(parent).map_err(refuse)?;
     file.write_all(bytes).map_err(refuse)?;
@@ -104,8 +106,9 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     sync_folder(parent).map_err(refuse)
 }
 
-/// Waits until no other program of this machine has a file's lock, and says so where that takes a while; it is free again
-/// when what is returned is dropped.
+/// Locks a file against other programs on this machine, and reports a long wait.
+///
+/// Dropping the returned file releases the lock.
 ///
 /// # Errors
 /// [`Error::Write`].
@@ -119,7 +122,7 @@ pub fn lock(path: &Path) -> Result<File, Error> {
             }
         }
         note(format_args!(
-            "another program has {}: waiting for it",
+            "waiting for another program to release {}",
             shown_path(path)
         ));
         file.lock().map(|()| file)
@@ -135,9 +138,8 @@ pub fn lock(path: &Path) -> Result<File, Error> {
 mod tests {
     use super::*;
 
-    /// Whoever waits for another program is told so.
     #[test]
-    fn a_lock_that_is_waited_for_is_named() {
+    fn waiting_for_a_lock_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("memory.lock");
         let (first, remarks) = crate::keeping(|| lock(&path).unwrap());
@@ -152,7 +154,7 @@ mod tests {
         assert_eq!(
             remarks,
             [format!(
-                "another program has {}: waiting for it",
+                "waiting for another program to release {}",
                 path.display()
             )]
         );

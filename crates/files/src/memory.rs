@@ -1,9 +1,9 @@
-//! What this machine remembers of the records that its programs have used.
+//! The usage history: which tables this machine's programs have used, and at what privacy cost.
 //!
-//! Two datasets over the same records, or two runs, add up, and no service can know that they are
-//! the same: only their holder can. A file is known again by its HMAC-SHA256 (RFC 2104) under a
-//! random key that never leaves this folder, so that what is kept tells nobody who lacks the key
-//! whether a guessed table was used. Nothing of this is ever sent.
+//! The costs of several datasets or runs over the same records add up. No service can know that two tables have the
+//! same records; only their holder can. The history identifies a file by its HMAC-SHA256 (RFC 2104) under a random key
+//! that never leaves this folder. Without the key, nobody can test whether a guessed table was used. The history is
+//! never sent anywhere.
 
 mod account;
 mod cost;
@@ -39,7 +39,7 @@ use crate::{
 
 const KEY_BYTES: usize = 32;
 
-/// What records were used for.
+/// The purpose of a use of records.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Use {
@@ -50,14 +50,14 @@ pub enum Use {
         /// Its generation service.
         server: String,
     },
-    /// A schema drafted privately.
+    /// A privately drafted schema.
     Draft {
-        /// The schema.
+        /// File of the schema.
         out: String,
     },
     /// A run in one process.
     Run {
-        /// The synthetic table.
+        /// File of the synthetic table.
         out: String,
     },
 }
@@ -74,7 +74,7 @@ struct Entry {
     cost: UseCost,
 }
 
-/// The file of all entries.
+/// Content of the history file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct FileForm {
@@ -85,7 +85,8 @@ struct FileForm {
 /// The version of [`FileForm`].
 const VERSION: u32 = 1;
 
-/// An entry in the file. Epsilon and delta are text, as a JSON number may be read one unit in its last place off.
+/// An entry as stored. Epsilon and delta are text, because a JSON number may be read back one unit in the last place
+/// off.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EntryForm {
@@ -138,7 +139,7 @@ impl From<Entry> for EntryForm {
             used_for: entry.used_for,
             program,
             unit,
-            // Digits that are read back as the same number.
+            // This format has enough digits to read back the same number.
             epsilon: format!("{epsilon:e}"),
             delta: format!("{delta:e}"),
             rho,
@@ -146,7 +147,7 @@ impl From<Entry> for EntryForm {
     }
 }
 
-/// The memory's folder, its key and what is in it, which no other program changes meanwhile.
+/// The history's folder, key and entries. The lock keeps other programs from changing them.
 struct Memory {
     folder: PathBuf,
     key: Zeroizing<Vec<u8>>,
@@ -154,25 +155,26 @@ struct Memory {
     lock: File,
 }
 
-/// Records that were looked up: a table's, or those of each party's table.
+/// Digests of looked-up records: those of one table, or of each party's table.
 pub struct KnownRecords {
     digests: Vec<RecordDigest>,
 }
 
-/// Tables that were looked up.
+/// Looked-up tables.
 struct Found {
     folder: PathBuf,
     digests: Vec<RecordDigest>,
-    /// What each was used for.
+    /// The earlier uses of each table.
     before: Vec<Vec<Entry>>,
 }
 
-/// Looks a file up before its records are used, at a cost of `next`: says what it was used for
-/// before, what that and `next` cost together, and asks whoever is there, unless `yes`. The use
-/// for dataset `same` does not count: it is the one that goes on.
+/// Looks up a table before its records are used at the cost `next`.
+///
+/// If the table was used before, reports the earlier uses and their total cost with `next`, and asks whether to
+/// continue unless `yes`. Uses for the dataset `same` are ignored: the caller resumes its upload.
 ///
 /// # Errors
-/// [`Error::Declined`].
+/// [`Error::Declined`] if the user answers no.
 pub fn look_up(
     data: impl Into<Data>,
     next: UseCost,
@@ -195,11 +197,12 @@ pub fn look_up(
     Ok(Some(found.records()))
 }
 
-/// As [`look_up`], of the tables of several parties, each at a cost of its own: one remark on all of them, in a line if
-/// it is to be `short`, and one question.
+/// Like [`look_up`], for the tables of several parties, each with its own cost.
+///
+/// Makes one remark about all tables, on one line if `short`, and asks one question.
 ///
 /// # Errors
-/// [`Error::Declined`].
+/// [`Error::Declined`] if the user answers no.
 pub fn look_up_parties(
     parties: &[(Data, UseCost)],
     delta: f64,
@@ -233,7 +236,7 @@ pub fn look_up_parties(
     Ok(Some(found.records()))
 }
 
-/// Asks whoever is there, unless they said yes.
+/// Asks a user at the terminal whether to use the records again, unless `yes`.
 fn agree(yes: bool) -> Result<(), Error> {
     if !yes && can_ask() && !ask("Use them again?")? {
         return Err(Error::Declined);
@@ -241,35 +244,35 @@ fn agree(yes: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Says which of some datasets, each with its rho, this machine does not remember, because another
-/// machine made them: it cannot tell over which records.
+/// Reports the datasets (with their rho) that are not in this machine's history.
+///
+/// Another machine created them, so their records are unknown here.
 pub fn tell_of_unknown(datasets: impl Iterator<Item = (Uuid, f64)>) {
     let Ok(memory) = Memory::open() else {
-        return; // the caller was told
+        return; // looking up the table has reported the error
     };
     let unknown = datasets.filter(|&(dataset, _)| !memory.knows(dataset));
     let unknown: Vec<String> = unknown
-        .map(|(dataset, rho)| format!("  dataset {dataset}: rho {rho:.6} in all its runs"))
+        .map(|(dataset, rho)| format!("  dataset {dataset}: rho {rho:.6} for all its runs"))
         .collect();
     if unknown.is_empty() {
         return;
     }
     note(format_args!(
-        "of {} with this schema it is not remembered here over which records; over these, what \
-         they cost adds up:\n{}",
+        "{} with this schema, created on another machine: if the records are the same as here, the \
+         privacy costs add up:\n{}",
         counted(unknown.len(), "other dataset"),
         unknown.join("\n")
     ));
 }
 
 impl Found {
-    /// Looks tables up; nothing, with a remark, where that cannot be done: the memory is a help, and without it everything
-    /// else works.
+    /// Looks up tables. If that fails, makes a remark and returns `None`: everything else works without the history.
     fn of<'a>(tables: impl IntoIterator<Item = &'a Data>, same: Option<Uuid>) -> Option<Self> {
         let found = Self::read(tables, same).map_err(|error| {
             note(format_args!(
-                "whether these records were used before is not known, and this use will not be remembered: {error}. Put the \
-                 file back from a copy, or move it away to begin anew"
+                "cannot tell whether these records were used before, and cannot record this use: {error}. Restore the file \
+                 from a backup, or move it away to start a new history"
             ));
         });
         found.ok()
@@ -285,7 +288,7 @@ impl Found {
             entries,
             lock,
         } = Memory::open()?;
-        // Other programs need not wait until all tables are read.
+        // Other programs need not wait while the tables are read.
         drop(lock);
         let digests = tables.into_iter().map(|table| digest(&key, table));
         let digests = digests.collect::<Result<Vec<_>, _>>()?;
@@ -312,13 +315,14 @@ impl Found {
 }
 
 impl KnownRecords {
-    /// Remembers what the records are used for, and what that costs.
+    /// Adds a use of the records and its cost to the history.
     pub fn remember(&self, used_for: &Use, cost: UseCost) {
         self.remember_each(used_for, [Some(cost)]);
     }
 
-    /// As [`KnownRecords::remember`], of parties' tables, in their order, each at its own cost, if it has one: all of them at
-    /// once, so that a program which is killed meanwhile remembers all or none.
+    /// Like [`KnownRecords::remember`], for parties' tables in their order, each at its own cost if it has one.
+    ///
+    /// Writes all entries at once, so that a killed program records either all of them or none.
     pub fn remember_each(&self, used_for: &Use, costs: impl IntoIterator<Item = Option<UseCost>>) {
         let uses = self.digests.iter().zip(costs);
         let entries = uses.filter_map(|(&records, cost)| {
@@ -331,14 +335,14 @@ impl KnownRecords {
         let remembered = Memory::open().and_then(|memory| memory.add(entries.collect()));
         if let Err(error) = remembered {
             note(format_args!(
-                "that these records were used is not remembered: {error}"
+                "cannot record this use of the records in the history: {error}"
             ));
         }
     }
 }
 
 impl Entry {
-    /// Whether it is that of a dataset.
+    /// Whether the entry belongs to this dataset.
     fn is_of(&self, dataset: Option<Uuid>) -> bool {
         matches!(self.used_for, Use::Dataset { id, .. } if Some(id) == dataset)
     }
@@ -370,7 +374,7 @@ impl Memory {
         for entry in new {
             let is_dataset = matches!(entry.used_for, Use::Dataset { .. });
             let is_known = |e: &Entry| e.records == entry.records && e.used_for == entry.used_for;
-            // A dataset is paid for once, however often its upload is gone on with.
+            // A dataset is paid for once, no matter how often its upload is resumed.
             if !(is_dataset && self.entries.iter().any(is_known)) {
                 self.entries.push(entry);
             }
@@ -389,21 +393,22 @@ impl Memory {
     }
 }
 
-/// The entries of a file.
+/// Parses the history file.
 fn decode(text: &[u8]) -> Result<Vec<Entry>, String> {
-    let form: FileForm = serde_json::from_slice(text)
-        .map_err(|error| format!("it is damaged, or another build of fhaim wrote it ({error})"))?;
+    let form: FileForm = serde_json::from_slice(text).map_err(|error| {
+        format!("it is damaged, or another version of fhaim wrote it ({error})")
+    })?;
     match form.version {
         VERSION => Ok(form.uses),
         other => Err(format!(
-            "it has version {other}, and this program reads {VERSION}"
+            "it has version {other}, but this program reads version {VERSION}"
         )),
     }
 }
 
-/// A table's digest under this machine's key.
+/// Returns a table's digest under this machine's key.
 fn digest(key: &[u8], data: &Data) -> Result<RecordDigest, Error> {
-    // Keys of any length are taken: this cannot fail.
+    // This cannot fail: HMAC accepts keys of any length.
     let mut mac = Hmac::<Sha256>::new_from_slice(key).map_err(|_| Error::NoRandomness)?;
     let mut text = data.open()?;
     let mut piece = Zeroizing::new(vec![0; 1 << 16]);
@@ -415,19 +420,19 @@ fn digest(key: &[u8], data: &Data) -> Result<RecordDigest, Error> {
     }
 }
 
-/// The key, made where there is none yet and nothing is remembered under one.
+/// Reads the key. If it does not exist and the history is empty, creates it.
 fn key(path: &Path, is_new: bool) -> Result<Zeroizing<Vec<u8>>, Error> {
     match home::read(path)?.map(Zeroizing::new) {
         Some(key) if key.len() == KEY_BYTES => return Ok(key),
         None if is_new => {}
         other => {
             let what = match other {
-                Some(_) => "it is not the key that it was",
-                None => "it is not there any more",
+                Some(_) => "the key has the wrong length",
+                None => "the key is missing",
             };
             let problem = format!(
-                "{what}, and without it no record is known again; put it back, or remove it and memory.json \
-                 to begin anew and know nothing of before"
+                "{what}, and without it no table can be recognised; restore it from a backup, or delete it and memory.json \
+                 to start a new history"
             );
             return Err(Error::Content {
                 path: path.to_owned(),

@@ -1,4 +1,4 @@
-//! What a program says of its results, where nobody takes it for one of them.
+//! Prints messages where they cannot be mixed with a result.
 
 use std::{
     io::{self, Write},
@@ -8,20 +8,20 @@ use std::{
 
 use crate::{Error, target::is_standard_output};
 
-/// Whether a result goes to standard output, of which a process has one.
+/// Whether a result is written to the process's standard output.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Notes that a result goes to a stream, if that is standard output.
+/// Records that a result is written to standard output, if `path` leads there.
 pub(crate) fn take(path: &Path) {
     if is_standard_output(path) {
         TAKEN.store(true, Ordering::Relaxed);
     }
 }
 
-/// Prints a text to standard output; to standard error where a result goes to standard output.
+/// Prints a text to standard output, or to standard error if a result is written to standard output.
 ///
 /// # Errors
-/// [`Error::Write`]: nobody reads it any more.
+/// [`Error::Write`] if the stream's reader has closed it.
 pub fn print(text: &str) -> Result<(), Error> {
     let (name, written) = match TAKEN.load(Ordering::Relaxed) {
         true => ("standard error", whole(io::stderr().lock(), text)),

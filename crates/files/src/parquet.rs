@@ -1,4 +1,4 @@
-//! Tables in Parquet files, as the CSV that they would be: UTF-8, commas, nothing where a value is missing.
+//! Converts Parquet tables to CSV: UTF-8, commas, and an empty field for a missing value.
 
 use std::{
     fs::File,
@@ -17,39 +17,39 @@ use zeroize::Zeroizing;
 
 use crate::Error;
 
-/// How such files begin.
+/// First bytes of a Parquet file.
 const MAGIC: &[u8] = b"PAR1";
 
 const DAY: i64 = 86_400;
 
-/// How the values of a column are written.
+/// How the values of a column are converted to text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
-    /// As they are.
+    /// Without conversion.
     Plain,
-    /// Days since 1970.
+    /// From days since 1970.
     Date,
-    /// So many to a second since 1970; a date alone where every one is a midnight.
+    /// From ticks since 1970, `per_second` of them in a second. A date without time if every value is `midnight`.
     Moment { per_second: i64, midnight: bool },
 }
 
-/// Whether a file begins as a Parquet file does. It is read from its first byte afterwards.
+/// Whether a file begins like a Parquet file. Rewinds it to the first byte.
 pub fn is_parquet(file: &mut File) -> io::Result<bool> {
     let mut head = Vec::new();
     file.by_ref()
         .take(MAGIC.len() as u64)
         .read_to_end(&mut head)?;
-    // A pipe cannot go back, and has nothing of a file whose directory is at its end.
+    // Pipes do not get here. They cannot rewind, and a Parquet file has its directory at the end.
     let is_parquet = head == MAGIC;
     file.seek(SeekFrom::Start(0))?;
     Ok(is_parquet)
 }
 
-/// A Parquet file's table as CSV, in memory.
+/// Returns the table of a Parquet file as CSV, in memory.
 ///
 /// # Errors
-/// [`Error::Content`] for a file that is broken, compressed otherwise than by Snappy, Zstandard, gzip or LZ4, or
-/// has columns of lists, records or bytes.
+/// [`Error::Content`] for a broken file, a compression other than Snappy, Zstandard, gzip or LZ4, or a column of lists,
+/// records or bytes.
 pub fn csv(path: &Path, file: File) -> Result<Zeroizing<Vec<u8>>, Error> {
     let content = |problem: String| Error::Content {
         path: path.to_owned(),
@@ -62,7 +62,7 @@ pub fn csv(path: &Path, file: File) -> Result<Zeroizing<Vec<u8>>, Error> {
     for column in columns.columns() {
         forms.push(form(column).ok_or_else(|| {
             content(format!(
-                "column {:?} holds {}, not a number, a text, a date or a truth value: leave it out of the file",
+                "column {:?} holds {}, but only numbers, texts, dates and booleans are supported: remove it from the file",
                 column.path().string(),
                 held(column)
             ))
@@ -90,7 +90,7 @@ pub fn csv(path: &Path, file: File) -> Result<Zeroizing<Vec<u8>>, Error> {
     Ok(text.into())
 }
 
-/// What is wrong with a file, and what to do where that is known.
+/// Describes the problem of a file and, where known, its solution.
 fn problem(error: &ParquetError) -> String {
     let text = error.to_string();
     if text.contains("Disabled feature at compile time") {
@@ -99,7 +99,7 @@ fn problem(error: &ParquetError) -> String {
     format!("this Parquet file cannot be read: {text}")
 }
 
-/// What a column holds that cannot be read, in words.
+/// Describes the content of an unsupported column.
 fn held(column: &ColumnDescriptor) -> String {
     if column.max_rep_level() > 0 || column.path().parts().len() > 1 {
         return "lists or records".to_owned();
@@ -110,7 +110,7 @@ fn held(column: &ColumnDescriptor) -> String {
     }
 }
 
-/// How a column is written; nothing for what no column of a table is.
+/// Returns how a column is converted to text, or `None` if its type is not supported.
 fn form(column: &ColumnDescriptor) -> Option<Form> {
     use ConvertedType as C;
     if column.max_rep_level() > 0 || column.path().parts().len() > 1 {
@@ -128,7 +128,7 @@ fn form(column: &ColumnDescriptor) -> Option<Form> {
         (Physical::INT64, C::TIMESTAMP_MILLIS) => moment(1_000),
         (Physical::INT64, C::TIMESTAMP_MICROS) => moment(1_000_000),
         (Physical::INT64, C::NONE) if is_nanos(column) => moment(1_000_000_000),
-        // The library reads these in milliseconds.
+        // The library converts these to milliseconds.
         (Physical::INT96, _) => moment(1_000),
         (
             Physical::INT32,
@@ -154,7 +154,7 @@ fn is_nanos(column: &ColumnDescriptor) -> bool {
     )
 }
 
-/// Notes which columns have a time of day.
+/// Clears `midnight` for columns with a time of day.
 fn look(row: &Row, forms: &mut [Form]) {
     for ((_, field), form) in row.get_column_iter().zip(forms) {
         if let (
@@ -185,7 +185,7 @@ fn text(field: &Field, form: Form) -> String {
         (Field::Str(text), _) => text.clone(),
         (Field::Double(number), _) if number.is_nan() => String::new(),
         (Field::Float(number), _) if number.is_nan() => String::new(),
-        // Whole numbers among others without a fraction: a column of integers with gaps is one of these.
+        // Prints whole numbers without a fraction: integer columns with missing values are often stored as floats.
         (Field::Double(number), _) => number.to_string(),
         (Field::Float(number), _) => number.to_string(),
         (Field::Date(days), _) => date(i64::from(*days)),
@@ -217,7 +217,7 @@ fn moment(seconds: i64, midnight: bool) -> String {
     )
 }
 
-/// A day since 1970 in the Gregorian calendar.
+/// Formats a number of days since 1970 as a Gregorian date.
 fn date(days: i64) -> String {
     let (year, month, day) = fhaim_domain::date_from_days(days);
     format!("{year:04}-{month:02}-{day:02}")
@@ -236,7 +236,7 @@ mod tests {
 
     const DAYS: i64 = 19_723; // 2024-01-01
 
-    /// A file of this message, whose columns `fill` writes one by one.
+    /// Writes a Parquet file with this message type; `fill` writes its columns one by one.
     fn write(
         message: &str,
         fill: impl FnOnce(&mut SerializedFileWriter<File>),
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_reads_as_its_csv() {
+    fn table_is_converted_to_csv() {
         let message = "message t {
             optional int32 age; required double weight; optional binary ward (UTF8);
             required int32 born (DATE); required int64 seen (TIMESTAMP(MICROS,true));
@@ -311,7 +311,7 @@ mod tests {
         );
     }
 
-    /// A file of `tests/parquet`.
+    /// Converts a file of `tests/parquet`.
     fn kept(name: &str) -> Result<String, String> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parquet");
         let path = folder.join(format!("{name}.parquet"));
@@ -321,9 +321,9 @@ mod tests {
         Ok(String::from_utf8(text.to_vec()).unwrap())
     }
 
-    /// One table, as pyarrow and polars write it.
+    /// The same table, as pyarrow and polars write it.
     #[test]
-    fn files_of_other_programs_read_alike_whatever_compressed_them() {
+    fn files_of_other_programs_are_read_with_every_compression() {
         let row = |row: i64| {
             let age = match row % 7 {
                 3 => String::new(),
@@ -345,9 +345,9 @@ mod tests {
         assert!(refused.contains(way_out), "{refused}");
     }
 
-    /// The older of two ways to frame LZ4, which pyarrow no longer writes.
+    /// This is the older of two LZ4 framings; pyarrow no longer writes it.
     #[test]
-    fn the_older_lz4_is_read() {
+    fn older_lz4_framing_is_read() {
         let message = "message t { required int64 id; }";
         let file = write_by(Compression::LZ4, message, |writer| {
             let mut group = writer.next_row_group().unwrap();
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_refused_with_its_column() {
+    fn unsupported_column_is_rejected_with_its_type() {
         for (column, words) in [
             ("repeated int32 visits;", "lists or records"),
             (
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_file_is_refused() {
+    fn broken_file_is_rejected() {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(b"PAR1 and then nothing of the kind")
             .unwrap();

@@ -1,4 +1,4 @@
-//! The tables of many parties: the files of a folder.
+//! The tables of many parties, as files in a folder.
 
 use std::{
     ffi::OsStr,
@@ -11,11 +11,11 @@ use crate::{
     target::folder,
 };
 
-/// The tables of a folder, CSV and Parquet, by name. Of other files it is said that they are left out.
+/// Returns the CSV and Parquet files of a folder, sorted by name. Reports that it ignores other files.
 ///
 /// # Errors
-/// [`Error::Read`]; [`Error::Content`] for a folder without a table, or which a command was killed in while it wrote;
-/// [`Error::Pipe`] for a pipe among them.
+/// [`Error::Read`]; [`Error::Content`] for a folder without a table, or with the unfinished file of a killed command;
+/// [`Error::Pipe`] if one of the files is a pipe.
 pub fn part_files(parts: &Path) -> Result<Vec<PathBuf>, Error> {
     let refuse = |source| Error::Read {
         path: parts.to_owned(),
@@ -26,8 +26,8 @@ pub fn part_files(parts: &Path) -> Result<Vec<PathBuf>, Error> {
         let path = entry.map_err(refuse)?.path();
         match path.file_name().and_then(OsStr::to_str) {
             Some(name) if name.starts_with(UNFINISHED) => {
-                let problem = "a command was killed while it wrote into this folder: where that was `fhaim-lab federate split`, \
-                               make the tables anew in an empty one, else remove this file";
+                let problem = "a command was killed while it wrote to this folder: if it was `fhaim-lab federate split`, \
+                               run it again with an empty folder, otherwise delete this file";
                 return Err(Error::Content {
                     path,
                     problem: problem.to_owned(),
@@ -42,7 +42,7 @@ pub fn part_files(parts: &Path) -> Result<Vec<PathBuf>, Error> {
     if let [first, ..] = others.as_slice() {
         let name = first.file_name().unwrap_or_default().to_string_lossy();
         note(format_args!(
-            "in {} {} by name no CSV and no Parquet, and left out, {} for one",
+            "in {} {} ignored, for example {}: only files that end in .csv or .parquet are read, and no hidden files",
             shown_path(parts),
             counted_are(others.len()),
             shown(&name)
@@ -52,19 +52,20 @@ pub fn part_files(parts: &Path) -> Result<Vec<PathBuf>, Error> {
     if files.is_empty() {
         return Err(Error::Content {
             path: parts.to_owned(),
-            problem: "there is no table in it: `fhaim-lab federate split` makes some".to_owned(),
+            problem: "the folder contains no table: create some with `fhaim-lab federate split`"
+                .to_owned(),
         });
     }
     Ok(files)
 }
 
-/// Refuses outputs that the next run would take for a party's table.
+/// Rejects outputs that the next run would read as a party's table.
 ///
 /// # Errors
 /// [`Error::AmongParties`].
 pub fn check_apart(parts: &Path, outputs: &[&Path]) -> Result<(), Error> {
     let Ok(parts) = parts.canonicalize() else {
-        return Ok(()); // nothing is in a folder that is not there
+        return Ok(()); // a folder that does not exist contains no output
     };
     let is_among = |output: &&&Path| {
         let place = place(output);
@@ -79,7 +80,7 @@ pub fn check_apart(parts: &Path, outputs: &[&Path]) -> Result<(), Error> {
     }
 }
 
-/// Whether a file is a party's table, by its name; a hidden one is none.
+/// Whether a file is a party's table, judged by its name. Hidden files are not.
 fn is_part(path: &Path) -> bool {
     let is_hidden = |name: &OsStr| name.as_encoded_bytes().starts_with(b".");
     let is_table = |extension: &OsStr| {

@@ -1,4 +1,4 @@
-//! Outputs that are something else as well.
+//! Rejects an output path that is also an input or another output.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use crate::{
     target::{folder, followed},
 };
 
-/// Refuses outputs that would overwrite an input, each other, or what is remembered of spending.
+/// Rejects outputs that would overwrite an input, each other, or the usage history.
 ///
 /// # Errors
-/// [`Error::TwoPurposes`] or [`Error::Remembered`], with the name of the output.
+/// [`Error::TwoPurposes`] or [`Error::Remembered`], with the path of the output.
 pub fn check_distinct(inputs: &[&Path], outputs: &[&Path]) -> Result<(), Error> {
     let mut taken: Vec<PathBuf> = inputs.iter().map(|input| place(input)).collect();
     for output in outputs {
@@ -26,7 +26,7 @@ pub fn check_distinct(inputs: &[&Path], outputs: &[&Path]) -> Result<(), Error> 
     Ok(())
 }
 
-/// Where a name leads, written in one way alone: also where there is no file yet.
+/// Returns the canonical path of a file, with all links followed. The file need not exist.
 pub fn place(path: &Path) -> PathBuf {
     let path = followed(path).unwrap_or_else(|_| path.to_owned());
     match (folder(&path).canonicalize(), path.file_name()) {
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_for_two_purposes_is_refused_however_it_is_written() {
+    fn conflicting_paths_are_rejected_in_any_spelling() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         std::fs::write(at("table.csv"), "records").unwrap();
@@ -56,7 +56,7 @@ mod tests {
             (&table, at("parts/../table.csv")),
             #[cfg(unix)]
             (&table, at("link.csv")),
-            // Neither is there yet.
+            // These files do not exist yet.
             (&new, at("./new.csv")),
             (&new, at("parts/../new.csv")),
         ] {

@@ -1,5 +1,5 @@
-//! Where the work stands, on standard error: a bar with rate and time left on a terminal, a line
-//! at the end of each phase elsewhere. A program that has linked the commands listens instead.
+//! Progress on standard error: a bar with rate and remaining time on a terminal, otherwise a line at the end of each
+//! phase. A program that embeds the commands receives progress through a [`Listener`] instead.
 
 use std::{
     fmt,
@@ -20,16 +20,16 @@ enum Mode {
     Quiet,
 }
 
-/// Hears where the work stands, on whichever thread does it, and may end it there.
+/// Receives progress on the thread that does the work, and can stop the work.
 pub trait Listener: Send + Sync {
-    /// `done` of `total` units of a phase are done; neither is counted where there is no total.
+    /// Receives that `done` of `total` units of a phase are done. A phase without a total counts no units.
     fn hear(&self, phase: &str, done: u64, total: Option<u64>);
 
-    /// Whether nobody wants the result any more.
+    /// Whether the work should stop because its result is no longer wanted.
     fn is_stopped(&self) -> bool;
 }
 
-/// Why the stack of work that nobody wants any more is unwound.
+/// Panic payload that unwinds the stack of stopped work.
 #[derive(Debug)]
 pub struct Stopped;
 
@@ -47,14 +47,14 @@ impl fmt::Debug for Progress {
     }
 }
 
-/// What a phase counts.
+/// Template of a phase with a known number of units.
 const COUNTED: &str = "{msg:24} [{bar:30}] {pos}/{len} {unit} {per_sec} {eta} left";
 
-/// What a phase of unknown length shows.
+/// Template of a phase of unknown length.
 const UNCOUNTED: &str = "{msg:24} {spinner} {elapsed}";
 
 impl Progress {
-    /// Bars on a terminal, lines elsewhere, nothing if `quiet`.
+    /// Shows bars on a terminal, lines elsewhere, and nothing if `quiet`.
     pub fn new(quiet: bool) -> Self {
         let mode = match (quiet, std::io::stderr().is_terminal()) {
             (true, _) => Mode::Quiet,
@@ -67,7 +67,7 @@ impl Progress {
         }
     }
 
-    /// Shows nothing; somebody listens.
+    /// Shows nothing and reports to a listener.
     pub fn told_to(listener: Arc<dyn Listener>) -> Self {
         Self {
             mode: Mode::Quiet,
@@ -87,7 +87,7 @@ impl Progress {
         self.start(name.into(), bar, Some(total), &template, unit)
     }
 
-    /// Starts a phase whose length is not known.
+    /// Starts a phase of unknown length.
     pub fn uncounted(&self, name: impl Into<String>) -> PhaseProgress {
         let bar = ProgressBar::new_spinner();
         self.start(name.into(), bar, None, UNCOUNTED, "")
@@ -98,7 +98,7 @@ impl Progress {
         self.mode == Mode::Quiet
     }
 
-    /// One line, before the phase it is about.
+    /// Prints one line; call it before the phase that the line is about.
     pub fn say(&self, text: &str) {
         if self.mode != Mode::Quiet {
             eprintln!("{text}");
@@ -114,7 +114,7 @@ impl Progress {
         unit: &'static str,
     ) -> PhaseProgress {
         if self.mode == Mode::Bars {
-            // A template that does not parse would show the default bar instead.
+            // An invalid template keeps the default bar.
             if let Ok(style) = ProgressStyle::with_template(template) {
                 bar.set_style(style.progress_chars("=> "));
             }
@@ -137,7 +137,7 @@ impl Progress {
     }
 }
 
-/// A phase under way; dropped unfinished, it disappears from the terminal.
+/// A phase in progress. If it is dropped before it is finished, it disappears from the terminal.
 pub struct PhaseProgress {
     mode: Mode,
     name: String,
@@ -149,15 +149,16 @@ pub struct PhaseProgress {
 }
 
 impl PhaseProgress {
-    /// `units` are done in all.
+    /// Reports the number of units done so far.
     pub fn reach(&self, units: u64) {
         self.bar.set_position(units);
         self.tell(units);
     }
 
-    /// Tells whoever listens. Where they want no more, the work's stack is unwound from here, as
-    /// by a panic that nobody reports: all that was drawn or read is dropped, and erased, on the
-    /// way to whoever started the work, and waits for it.
+    /// Reports to the listener, and unwinds the stack if the listener wants the work to stop.
+    ///
+    /// Unwinding works like a panic without a message. It drops, and erases, all values that were drawn or read, up to
+    /// the caller that started the work and waits for it.
     fn tell(&self, units: u64) {
         let Some(listener) = &self.listener else {
             return;
@@ -168,12 +169,12 @@ impl PhaseProgress {
         listener.hear(&self.name, units, self.total);
     }
 
-    /// Seconds since the start.
+    /// Returns the seconds since the phase started.
     pub fn seconds(&self) -> f64 {
         self.start.elapsed().as_secs_f64()
     }
 
-    /// Ends the phase and says how long it took.
+    /// Ends the phase, prints a summary line and returns the phase's duration in seconds.
     pub fn finish(self) -> f64 {
         let seconds = self.seconds();
         self.tell(self.total.unwrap_or_default());
@@ -194,16 +195,16 @@ impl Drop for PhaseProgress {
     }
 }
 
-/// One line on a finished phase: how long, how much, how fast.
+/// Describes a finished phase in one line: amount, duration and speed.
 fn summary(name: &str, units: u64, unit: &str, seconds: f64) -> String {
     if unit.is_empty() || units == 0 {
         return format!("{name}: {seconds:.2} s");
     }
     let rate = units as f64 / seconds.max(1e-9);
-    // Units are named in the plural.
+    // `unit` is a plural.
     let one = unit.strip_suffix('s').unwrap_or(unit);
     let speed = match rate {
-        ..1.0 => format!("{:.1} s a {one}", rate.recip()),
+        ..1.0 => format!("{:.1} s per {one}", rate.recip()),
         ..10.0 => format!("{rate:.1} {unit}/s"),
         _ => format!("{rate:.0} {unit}/s"),
     };
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finished_phase_is_one_line() {
+    fn finished_phase_is_summarised_in_one_line() {
         assert_eq!(summary("fit", 0, "", 1.234), "fit: 1.23 s");
         assert_eq!(
             summary("tensor", 300, "tiles", 1.5),
@@ -233,11 +234,11 @@ mod tests {
         );
         assert_eq!(
             summary("rounds", 10, "rounds", 312.0),
-            "rounds: 10 rounds in 312.00 s (31.2 s a round)"
+            "rounds: 10 rounds in 312.00 s (31.2 s per round)"
         );
         assert_eq!(
             summary("fit", 1, "rounds", 2.0),
-            "fit: 1 round in 2.00 s (2.0 s a round)"
+            "fit: 1 round in 2.00 s (2.0 s per round)"
         );
     }
 }

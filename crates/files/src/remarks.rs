@@ -1,14 +1,14 @@
-//! What a command has to say beside its results: on standard error, or kept for a program that has
-//! linked the commands and tells its user in its own way.
+//! Remarks of a command: printed to standard error, or collected for a program that embeds the commands and shows them
+//! in its own way.
 
 use std::{borrow::Cow, cell::RefCell, fmt::Display, path::Path};
 
 thread_local! {
-    /// The remarks of this thread's work, where somebody keeps them.
+    /// The remarks of this thread's work while [`keeping`] collects them.
     static KEPT: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
 }
 
-/// Tells whoever called something that they should know.
+/// Prints a remark to standard error, or adds it to those that [`keeping`] collects.
 pub fn note(text: impl Display) {
     KEPT.with_borrow_mut(|kept| match kept {
         Some(kept) => kept.push(text.to_string()),
@@ -16,8 +16,9 @@ pub fn note(text: impl Display) {
     });
 }
 
-/// A name as a terminal may show it: quoted, as columns are, where it has control characters or others that are more than
-/// letters to a terminal.
+/// Returns a name in a form that is safe to print on a terminal.
+///
+/// A name with control characters, or others that a terminal may interpret, is quoted and escaped, as column names are.
 pub fn shown(name: &str) -> Cow<'_, str> {
     match name.escape_debug().eq(name.chars()) {
         true => name.into(),
@@ -25,12 +26,12 @@ pub fn shown(name: &str) -> Cow<'_, str> {
     }
 }
 
-/// The name of a file, as [`shown`].
+/// Returns the name of a file in a form that is safe to print; see [`shown`].
 pub fn shown_path(path: &Path) -> String {
     shown(&path.to_string_lossy()).into_owned()
 }
 
-/// Does some work, and keeps what it has to say.
+/// Runs `work` and returns its result, with the remarks that it made.
 pub fn keeping<T>(work: impl FnOnce() -> T) -> (T, Vec<String>) {
     let before = KEPT.replace(Some(Vec::new()));
     let done = work();
@@ -42,18 +43,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_shown_without_what_a_terminal_would_obey() {
+    fn control_characters_in_names_are_escaped() {
         for plain in ["s.csv", "Süd, alt.csv", "/tmp/a b/表.csv"] {
             assert_eq!(shown(plain), plain);
         }
         assert_eq!(shown("a\u{1b}[2J\n.csv"), r#""a\u{1b}[2J\n.csv""#);
         assert_eq!(shown_path(Path::new("a\u{7}.csv")), r#""a\u{7}.csv""#);
-        // What comes after it would be read from the right.
+        // A right-to-left override would reverse the text after it.
         assert_eq!(shown("a\u{202e}vsc"), r#""a\u{202e}vsc""#);
     }
 
     #[test]
-    fn remarks_are_kept_for_whoever_asks_and_for_nobody_else() {
+    fn nested_collection_of_remarks_is_separate() {
         let (inner, outer) = keeping(|| {
             note("one");
             let inner = keeping(|| note("two"));

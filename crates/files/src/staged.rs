@@ -1,4 +1,4 @@
-//! Files that a program writes: whole or not at all.
+//! Output files that appear complete or not at all.
 
 use std::{
     collections::BTreeSet,
@@ -14,29 +14,30 @@ use crate::{
     target::{Target, folder, sync_folder, target},
 };
 
-/// A file being written, which comes to its name when it is whole, in the place of any file of that name. Dropped
-/// without [`StagedFile::commit`] it leaves nothing behind; nor does a program that is killed, where files can be without a
-/// name (on Linux, but for some network file systems).
+/// An output file that gets its name only when it is complete, and then replaces any file of that name.
 ///
-/// A link keeps being one: the file that it leads to is replaced. What is no file (a pipe, a device, standard output) is
-/// written to as it is, while it is made. A pipe is opened at its first byte, or at its end if there is none: two of them
-/// can be read one after the other, in the order in which they are written, if each has its end ([`StagedFile::end`]) before
-/// the next has its first byte.
+/// Dropping it without [`StagedFile::commit`] leaves nothing behind. A killed program leaves nothing behind either,
+/// where the system supports files without a name (Linux, except on some network file systems).
+///
+/// A symbolic link is kept, and the file that it leads to is replaced. A pipe, a device or standard output is written
+/// to directly. A pipe is opened at its first byte, or at its end if it is empty. Two pipes can therefore be read one
+/// after the other, in the order in which they are written, if each ends ([`StagedFile::end`]) before the first byte of
+/// the next.
 #[derive(Debug)]
 pub struct StagedFile {
     writer: BufWriter<Sink>,
     place: Place,
-    /// As it was named.
+    /// The path as the user named it.
     path: PathBuf,
 }
 
-/// What bytes are written to.
+/// The destination of written bytes.
 #[derive(Debug)]
 enum Sink {
     Open(File),
-    /// A pipe that nothing was written to: whoever opens it waits for a reader, who may wait for another result.
+    /// A pipe without any bytes yet. Opening it waits for its reader, which may wait for another result.
     Pipe(PathBuf),
-    /// A pipe that has its end.
+    /// A pipe that was ended.
     Ended,
 }
 
@@ -65,28 +66,30 @@ impl Write for Sink {
     }
 }
 
-/// Where the bytes are until they are all there.
+/// Where the bytes are until the file is complete.
 #[derive(Debug)]
 enum Place {
-    /// In a file without a name, in the folder of the file at this path.
+    /// In a file without a name, in the folder of this final path.
     Unnamed(PathBuf),
-    /// Under a temporary name in that folder.
+    /// In a file with a temporary name, in the folder of this final path.
     Temporary(TempPath, PathBuf),
-    /// Where they were to go.
+    /// At their destination.
     Gone,
-    /// In a pipe, which ends with the last of them.
+    /// In a pipe that closes after the last byte.
     Pipe,
 }
 
-/// A whole file under a temporary name, closed, and where it belongs; nothing where it is there already. Dropped it leaves
-/// nothing behind, but a program that is killed leaves the temporary name.
+/// A complete and closed file that still has a temporary name.
+///
+/// Dropping it leaves nothing behind, but a killed program leaves the temporary file.
 #[derive(Debug)]
 pub struct Whole {
+    /// Temporary name and final path; `None` if the content is already at its destination.
     place: Option<(TempPath, PathBuf)>,
     path: PathBuf,
 }
 
-/// Who may read a file: everyone whom the process's mask lets, or its owner alone.
+/// Who may read a file: everyone that the process's umask allows, or only the owner.
 #[derive(Clone, Copy)]
 enum Readers {
     Usual,
@@ -103,15 +106,15 @@ impl Readers {
 }
 
 impl StagedFile {
-    /// Starts a file: made before long work, it shows early that the folder cannot be written to.
+    /// Starts a file. Call it before long work, so that a folder without write access fails early.
     ///
     /// # Errors
-    /// [`Error::NoFolder`]; [`Error::Folder`]; [`Error::Write`] for whatever the system refuses.
+    /// [`Error::NoFolder`]; [`Error::Folder`]; [`Error::Write`] for any other error of the system.
     pub fn create(path: &Path) -> Result<Self, Error> {
         Self::start(path, Readers::Usual)
     }
 
-    /// As [`StagedFile::create`], a file that its owner alone may read.
+    /// Like [`StagedFile::create`], for a file that only its owner may read.
     ///
     /// # Errors
     /// As [`StagedFile::create`].
@@ -147,7 +150,7 @@ impl StagedFile {
             return Ok(Self::new(path, Sink::Open(file), Place::Unnamed(real)));
         }
         let made = temporary(readers).tempfile_in(folder);
-        // The system's own words would name the temporary file.
+        // The error's own text would name the temporary file.
         let made = made.map_err(|error| refuse(error.kind().into()))?;
         let (file, name) = made.into_parts();
         let file = Sink::Open(file);
@@ -165,23 +168,23 @@ impl StagedFile {
     /// Writes the whole content from memory.
     ///
     /// # Errors
-    /// [`Error::Write`]: the disk is full, or nobody reads the pipe any more.
+    /// [`Error::Write`], for example if the disk is full or the pipe's reader has closed it.
     pub fn write_bytes(&mut self, content: &[u8]) -> Result<(), Error> {
         let written = self.write_all(content);
         written.map_err(|source| self.refused(source))
     }
 
-    /// Another handle of the same file, for a writer that does not block. Whoever waits for a pipe's reader waits here.
+    /// Returns another handle of the same file, for a writer that must not block. Waits here for the reader of a pipe.
     ///
     /// # Errors
-    /// [`Error::Write`] where the process has too many files open.
+    /// [`Error::Write`] if the process has too many open files.
     pub fn handle(&mut self) -> Result<File, Error> {
         let file = self.writer.get_mut().file();
         let handle = file.and_then(|file| file.try_clone());
         handle.map_err(|source| self.refused(source))
     }
 
-    /// Says that nothing more is written: whoever reads a pipe gets its end, before other results are begun with.
+    /// Ends the output. The reader of a pipe gets its end now, before the program starts another result.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -193,7 +196,7 @@ impl StagedFile {
     fn close_pipe(&mut self) -> io::Result<()> {
         if matches!(self.place, Place::Pipe) {
             self.writer.flush()?;
-            // An empty one has a reader too, who waits for its end.
+            // An empty pipe also has a reader that waits for its end.
             self.writer.get_mut().file()?;
             *self.writer.get_mut() = Sink::Ended;
             self.place = Place::Gone;
@@ -201,7 +204,7 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Gives the file its final name, in the place of any file of that name.
+    /// Gives the file its final name, and replaces any file of that name.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -209,8 +212,9 @@ impl StagedFile {
         commit_all([self])
     }
 
-    /// Brings all bytes to the disk, under a temporary name, and closes the file: of thousands that come to their names
-    /// together no more than one need be open.
+    /// Flushes all bytes to disk under a temporary name, and closes the file.
+    ///
+    /// A program that commits thousands of files together needs only one open file at a time.
     ///
     /// # Errors
     /// [`Error::Write`].
@@ -235,7 +239,7 @@ impl StagedFile {
             Place::Unnamed(real) => {
                 let file = self.writer.get_mut().file()?;
                 file.sync_all()?;
-                // The mode is that of the file, which is there.
+                // The file exists already and keeps its mode.
                 let name =
                     temporary(Readers::Usual).make_in(folder(&real), |name| link(file, name))?;
                 Ok(Some((name.into_temp_path(), real)))
@@ -254,14 +258,14 @@ impl StagedFile {
 impl Drop for StagedFile {
     fn drop(&mut self) {
         let sink = self.writer.get_mut();
-        // What is given up is not flushed into a pipe, for whose reader it would wait.
+        // Flushing an abandoned result into a pipe would wait for its reader.
         if matches!(sink, Sink::Pipe(_)) {
             *sink = Sink::Ended;
         }
     }
 }
 
-/// Bytes go where they are until the file is whole.
+/// Writes to the staged content, not to the final path.
 impl Write for StagedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.writer.write(bytes)
@@ -273,7 +277,7 @@ impl Write for StagedFile {
 }
 
 impl Whole {
-    /// Its folder, where it has one whose names are now others.
+    /// Gives the file its final name. Returns the folder, whose names must then be flushed to disk, if it was renamed.
     fn rename(self) -> Result<Option<PathBuf>, Error> {
         let Some((name, real)) = self.place else {
             return Ok(None);
@@ -286,20 +290,22 @@ impl Whole {
     }
 }
 
-/// Gives all files their final names, when every one of them is whole and on the disk: before that none has it. A
-/// program that is killed between two renames leaves some of the files, each whole.
+/// Gives all files their final names after all of them are complete and on disk.
+///
+/// No file has its name before that. A program that is killed between two renames leaves some of the files, each
+/// complete.
 ///
 /// # Errors
-/// [`Error::Write`] for the first that cannot be written.
+/// [`Error::Write`] for the first file that cannot be written.
 pub fn commit_all(files: impl IntoIterator<Item = StagedFile>) -> Result<(), Error> {
     let whole = files.into_iter().map(StagedFile::finish);
     rename_all(whole.collect::<Result<Vec<_>, _>>()?)
 }
 
-/// As [`commit_all`], of files that are finished.
+/// Gives finished files their final names; see [`commit_all`].
 ///
 /// # Errors
-/// [`Error::Write`] for the first that cannot be renamed, or a folder whose names cannot be brought to the disk.
+/// [`Error::Write`] for the first file that cannot be renamed, or a folder whose names cannot be flushed to disk.
 pub fn rename_all(files: Vec<Whole>) -> Result<(), Error> {
     let renamed = files.into_iter().map(Whole::rename);
     let folders: Result<BTreeSet<Option<PathBuf>>, Error> = renamed.collect();
@@ -311,7 +317,7 @@ pub fn rename_all(files: Vec<Whole>) -> Result<(), Error> {
     })
 }
 
-/// What the names of files begin with that are not whole yet, where the system has no files without names.
+/// Prefix of the temporary names of incomplete files, on systems without unnamed files.
 pub(crate) const UNFINISHED: &str = ".fhaim-";
 
 fn temporary(readers: Readers) -> tempfile::Builder<'static, 'static> {
@@ -320,13 +326,15 @@ fn temporary(readers: Readers) -> tempfile::Builder<'static, 'static> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // The rights of any new file, less the process's mask.
+        // The process's umask still applies.
         builder.permissions(std::fs::Permissions::from_mode(readers.mode()));
     }
     builder
 }
 
-/// A file without a name, which is gone with the program however that ends; none where it could get no name later.
+/// Creates a file without a name, which disappears when the program ends, even if it is killed.
+///
+/// Returns `None` if the file could not get a name later.
 #[cfg(target_os = "linux")]
 fn unnamed(folder: &Path, readers: Readers) -> Option<File> {
     use rustix::fs::{Mode, OFlags, open};
@@ -342,14 +350,14 @@ fn unnamed(_: &Path, _: Readers) -> Option<File> {
     None
 }
 
-/// The name by which the process knows an open file.
+/// Returns the path by which the process can refer to an open file.
 #[cfg(target_os = "linux")]
 fn stream_of(file: &File) -> PathBuf {
     use std::os::fd::AsRawFd;
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// Gives a file without a name one that no other has.
+/// Gives a file without a name a name that no other file has.
 #[cfg(target_os = "linux")]
 fn link(file: &File, name: &Path) -> io::Result<()> {
     use rustix::fs::{AtFlags, CWD, linkat};

@@ -1,23 +1,23 @@
-//! How tables are read: what a user says of them, and what reading changed.
+//! Command-line options for reading tables, and remarks on changes made while reading.
 
 use clap::Args;
 use fhaim_domain::{
     Adjusted, OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn, counted,
 };
 
-/// How a table is written.
+/// Text format of a table.
 #[derive(Debug, Default, Args)]
 pub struct FormatArguments {
-    /// Character between fields [default: that of the first lines]
+    /// Field delimiter, such as ; or \t for a tab [default: detected from the first lines]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     pub delimiter: Option<u8>,
-    /// Field that stands for a missing value, beside the empty one (may be repeated)
+    /// Text that marks a missing value, in addition to an empty field (may be repeated)
     #[arg(long, value_name = "TEXT")]
     pub missing: Vec<String>,
 }
 
 impl FormatArguments {
-    /// All fields that stand for a missing value.
+    /// Returns all texts that mark a missing value.
     pub fn missing(&self) -> Vec<String> {
         let mut texts = vec![String::new()];
         texts.extend(self.missing.iter().cloned());
@@ -25,40 +25,42 @@ impl FormatArguments {
     }
 }
 
-/// What to do with values that a schema does not have.
+/// Handling of values and columns that are not in the schema.
 #[derive(Debug, Default, Args)]
 pub struct StrictnessArguments {
-    /// Take categories that the schema lacks for the one it declares as `other`
+    /// Replace categories that are not in the schema by the category that it declares as `other`
     #[arg(long)]
     pub use_other: bool,
-    /// Take numbers outside the schema's range for the nearest limit
+    /// Clip numbers outside the schema's range to the nearest limit
     #[arg(long)]
     pub clamp: bool,
-    /// Leave out columns that the schema lacks
+    /// Ignore columns that are not in the schema
     #[arg(long)]
     pub ignore_columns: bool,
 }
 
 impl StrictnessArguments {
-    /// Whether anything was asked for.
+    /// Whether any of the options is set.
     pub fn is_any(&self) -> bool {
         self.use_other || self.clamp || self.ignore_columns
     }
 }
 
-/// The byte between fields, as a flag has it.
+/// Parses the value of `--delimiter`.
 ///
 /// # Errors
-/// What is expected, where it is something else.
+/// A description of valid values.
 pub fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"\\t" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r') => Ok(*byte),
-        _ => Err("one ASCII character that is no quote or line end (\\t for a tab)".to_owned()),
+        _ => Err("use one ASCII character, but no quote or line break (\\t for a tab)".to_owned()),
     }
 }
 
-/// How a table of this name is read; its delimiter is that of its first lines, and not known here.
+/// Returns the options for reading a table of this name.
+///
+/// Does not set the delimiter: it may depend on the first lines of the table.
 pub fn read_options(
     name: String,
     format: &FormatArguments,
@@ -78,23 +80,23 @@ pub fn read_options(
     options
 }
 
-/// What reading a table changed, a line each, for its holder.
+/// Describes for the holder what reading a table changed, one line per change.
 pub fn remarks(schema: &Schema, left_out: &[String], adjusted: &[Adjusted]) -> Vec<String> {
     let left_out = left_out
         .iter()
-        .map(|column| format!("column {column:?} is not in the schema and was left out"));
+        .map(|column| format!("column {column:?} is not in the schema and was ignored"));
     let mut remarks: Vec<String> = left_out.collect();
     for (column, adjusted) in schema.columns().iter().zip(adjusted) {
         let name = column.name();
         if adjusted.clamped > 0 {
             let numbers = counted(adjusted.clamped, "number");
             remarks.push(format!(
-                "column {name:?}: {numbers} moved to the nearest limit"
+                "column {name:?}: {numbers} clipped to the nearest limit"
             ));
         }
         if adjusted.other > 0 {
             let values = counted(adjusted.other, "value");
-            remarks.push(format!("column {name:?}: {values} taken for `other`"));
+            remarks.push(format!("column {name:?}: {values} replaced by `other`"));
         }
     }
     remarks

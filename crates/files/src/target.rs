@@ -1,4 +1,4 @@
-//! Where the name of an output leads.
+//! Resolves the path of an output.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -6,21 +6,21 @@ use std::{
     path::{Path, PathBuf, is_separator},
 };
 
-/// As many links as Linux follows.
+/// Maximum number of symbolic links to follow, as in Linux.
 const MAX_LINKS: usize = 40;
 
-/// What a name stands for, at the end of all links.
+/// The target of an output path, after following all links.
 #[derive(Debug)]
 pub enum Target {
-    /// A file, or none yet: another can come to its place.
+    /// A file that can be replaced, or a path where no file exists yet.
     File(PathBuf),
-    /// A device, a stream that the process was given: nothing that may be replaced.
+    /// A device or an open stream of the process, which must not be replaced.
     Open(File),
-    /// A pipe with a name, not yet opened.
+    /// A named pipe, not yet opened.
     Pipe(PathBuf),
 }
 
-/// Follows links to a file, which may not be there yet.
+/// Resolves an output path. The file need not exist.
 pub fn target(path: &Path) -> io::Result<Target> {
     let path = followed(path)?;
     if let Some(stream) = stream(&path)? {
@@ -33,19 +33,19 @@ pub fn target(path: &Path) -> io::Result<Target> {
             let open = OpenOptions::new().write(true).open(&path)?;
             Ok(Target::Open(open))
         }
-        // No file has such a name.
+        // A path that ends in a separator is a folder.
         Err(_) if path.to_string_lossy().ends_with(is_separator) => {
             Err(io::ErrorKind::IsADirectory.into())
         }
-        // What else is wrong with it shows as soon as its folder is written to.
+        // Other problems show when the folder is written to.
         Ok(_) | Err(_) => Ok(Target::File(path)),
     }
 }
 
-/// What stands for standard output by custom. A file of that name is `./-`.
+/// Conventional name of standard output. A file of that name is `./-`.
 const DASH: &str = "-";
 
-/// The end of all links of a name; streams of the process are not looked behind.
+/// Follows all links of a path, up to an open stream of the process.
 pub fn followed(path: &Path) -> io::Result<PathBuf> {
     let mut path = match cfg!(unix) && path == Path::new(DASH) {
         true => PathBuf::from("/dev/stdout"),
@@ -57,16 +57,18 @@ pub fn followed(path: &Path) -> io::Result<PathBuf> {
         }
         match fs::read_link(&path) {
             Ok(next) => path = folder(&path).join(next),
-            // No link, or nothing at all.
+            // This is not a link, or does not exist.
             Err(_) => return Ok(path),
         }
     }
-    Err(io::Error::other("there are too many links"))
+    Err(io::Error::other("too many symbolic links"))
 }
 
-/// Brings the names in a folder to the disk, which a file's own bytes do not bring there: without it a loss of power
-/// can undo a rename. Folders that may be written to and not read, file systems that cannot do so, and systems that open
-/// no folders are left alone: the file is where it belongs.
+/// Flushes the names in a folder to disk.
+///
+/// Syncing a file does not flush its name, and without this a power loss can undo a rename. The function does nothing
+/// for folders without read access, on file systems without support, and on systems that cannot open folders: the file
+/// is in place anyway.
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     if let Ok(folder) = File::open(folder)
@@ -83,7 +85,7 @@ pub fn sync_folder(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The folder of a name.
+/// Returns the folder of a path; `.` if the path has none.
 pub fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if folder != Path::new("") => folder,
@@ -91,7 +93,7 @@ pub fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Whether a name is that of standard output, at the end of all links.
+/// Whether a path leads to standard output.
 pub fn is_standard_output(path: &Path) -> bool {
     followed(path).is_ok_and(|path| stream_number(&path) == Some(1))
 }
@@ -107,7 +109,7 @@ fn is_pipe(_: &fs::Metadata) -> bool {
     false
 }
 
-/// The number of a stream that the process has open, if the name is one's, as /dev/stdout leads to.
+/// Returns the file descriptor of an open stream of the process, if the path is one, such as the target of /dev/stdout.
 fn stream_number(path: &Path) -> Option<u32> {
     let number = path.file_name()?.to_str()?.parse().ok()?;
     let folder = folder(path).canonicalize().ok()?;
@@ -116,8 +118,7 @@ fn stream_number(path: &Path) -> Option<u32> {
     streams.iter().any(is_folder).then_some(number)
 }
 
-/// A stream that the process has open. Opened by its name a file would be written from its beginning, over what went
-/// there before.
+/// Duplicates an open stream of the process. Opening it by its name would overwrite a file from the beginning.
 #[cfg(unix)]
 fn stream(path: &Path) -> io::Result<Option<File>> {
     use std::os::fd::AsFd;

@@ -1,7 +1,7 @@
-//! What a batch spends its time on, one thread at a time: the tensor, key switches and packing, each
-//! beside a loop that does nothing else, in the first-level cache, as the limit.
+//! Time of the parts of a batch, on one thread: the tensor, key switches and packing. Each is compared with its
+//! limit, a loop in the first-level cache that does nothing else.
 
-#![allow(clippy::unwrap_used)] // a bench ends where its setting cannot be made
+#![allow(clippy::unwrap_used)] // a bench stops if its setup fails
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use fhaim_he::{
@@ -14,7 +14,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 use std::hint::black_box;
 
-/// Columns on each side: their products are 16 cells, a tile of leaves with one cell each.
+/// Number of columns on each side. Their products are 16 cells, a tile of leaves with one cell each.
 const SIDE: usize = 4;
 
 struct Fixture {
@@ -59,7 +59,7 @@ impl Fixture {
         context.with_switch_keys(&self.own).unwrap()
     }
 
-    /// The products of all left with all right columns, over and over, as one task.
+    /// Makes one task of the products of all left with all right columns, repeated to fill the cells.
     fn products(&self, cells: usize, side: usize) -> TileTask {
         let left: Vec<_> = (0..side).map(Combination::column).collect();
         let right: Vec<_> = (SIDE..SIDE + side).map(Combination::column).collect();
@@ -91,8 +91,8 @@ fn first_tile(
     tiles.next().unwrap().unwrap()
 }
 
-/// Sums of ciphertext products of a tile: leaves of one cell over four chunks, and leaves whose 16
-/// cells are put together from shifted columns.
+/// Sums of ciphertext products of a tile: leaves of one cell over four chunks, and leaves whose 16 cells are sums of
+/// shifted columns.
 fn tensor(c: &mut Criterion) {
     let mut group = c.benchmark_group("tensor");
     for (name, set, records) in [
@@ -167,8 +167,8 @@ fn contrasts(c: &mut Criterion) {
     group.finish();
 }
 
-/// A right form: one key switch of one polynomial and its division, which are 12 transforms at two
-/// ciphertext primes, of one digit or of two, and 20 at three.
+/// A right form: one key switch of one polynomial and its division. At two ciphertext primes that is 12 transforms,
+/// with one digit or two, and at three it is 20.
 fn key_switch(c: &mut Criterion) {
     let mut group = c.benchmark_group("key switch");
     for (name, set) in [
@@ -190,7 +190,7 @@ fn key_switch(c: &mut Criterion) {
     group.finish();
 }
 
-/// A tile packed: 8 merges of leaves, which relinearise, and 7 of what they give.
+/// Packing of a tile: 8 merges of leaves, which relinearise, and 7 merges of their results.
 fn packing(c: &mut Criterion) {
     let mut group = c.benchmark_group("packing");
     for (name, set) in [

@@ -11,7 +11,7 @@ use fhaim_he::{
 use rand::{CryptoRng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-/// Who has which disease, of 10,000 patients: the third and the fifth of them, and so on.
+/// Number of patients. Every third has one disease, and every fifth has another.
 const RECORDS: i64 = 10_000;
 
 fn main() -> Result<()> {
@@ -21,16 +21,16 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// The inner product of both columns, and the sum of the first.
+/// Returns the inner product of both columns, and the sum of the first.
 fn inner_product(rng: &mut impl CryptoRng) -> Result<(i128, i128)> {
-    // The key service draws the keys, and keeps the secret one.
+    // The key service draws the keys, and keeps the secret key.
     let params = Parameters::new(COMPACT)?;
     let secret = SecretKey::random(&params, rng)?;
     let public = secret.public_key(rng)?;
     let keys = secret.evaluation_keys(rng)?;
 
-    // The holder draws an upload key, and encrypts each column, a ciphertext for every 8192 records. Its switching keys
-    // bring results under the upload key to the key service's key.
+    // The holder draws an upload key, and encrypts each column: one ciphertext for every 8192 records. The holder's
+    // switching keys bring results under the upload key to the key service's key.
     let layout = Layout::for_records(RECORDS as usize)?;
     let upload_key = UploadKey::random(&params, rng)?;
     let switch_keys = upload_key.switch_keys(&public, Some(layout), rng)?;
@@ -72,9 +72,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_counts() {
+    fn inner_product_of_multiples_is_exact() {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
-        // Of 0, 1, ..., 9999, those that 15 divides, and those that 3 divides.
+        // Of 0, 1, ..., 9999: the multiples of 15, and the multiples of 3.
         assert_eq!(inner_product(&mut rng).unwrap(), (667, 3334));
     }
 }

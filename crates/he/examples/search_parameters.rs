@@ -1,10 +1,10 @@
-//! Finds the primes of every parameter set again, and says whether `params.rs` holds them.
+//! Searches the primes of every parameter set, and reports whether `params.rs` has the same primes.
 //!
-//! What the primes must satisfy, with n = 8192:
-//! - each ciphertext prime and the key-switching prime is 1 modulo 2n, for the transform;
-//! - together they have at most 216 bits: the guidelines of 2024 (Bossuat et al.) allow that for
-//!   128-bit security against classical attacks with a secret as wide as ours;
-//! - primes whose residues make one digit of a key switch ascend;
+//! The primes must satisfy these conditions, with n = 8192:
+//! - Each ciphertext prime and key-switching prime is 1 modulo 2n, for the transform.
+//! - Together they have at most 216 bits. The guidelines of 2024 (Bossuat et al.) allow this for 128-bit security
+//!   against classical attacks, with a secret as wide as ours.
+//! - Primes whose residues form one digit of a key switch are in ascending order.
 //! - q = -1 modulo each plaintext modulus, so that products need no correction factor.
 //!
 //! The search is deterministic: largest primes first.
@@ -15,12 +15,12 @@
 
 use fhaim_he::{COMPACT, DEGREE, ParameterSet, STANDARD, WIDE};
 
-/// Largest modulus in bits, the key-switching primes included.
+/// Largest size of the modulus in bits, including the key-switching primes.
 const SECURE_BITS: u32 = 216;
 
 const TWICE_DEGREE: u64 = 2 * DEGREE as u64;
 
-/// Primes of a set.
+/// The primes of a set.
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
     ciphertext: Vec<u64>,
@@ -76,12 +76,11 @@ fn print(name: &str, found: Option<&Found>, same: bool) {
     println!("    plaintext_moduli: {:?}", found.plaintext);
 }
 
-/// 2^24.15: with a q of 102 bits, floods of 45 bits and their tails stay below q / 2t for a larger t by
-/// hardly anything.
+/// 2^24.15. With a q of 102 bits, floods of 45 bits and their tails stay below q / 2t up to almost exactly this t.
 const COMPACT_BOUND: u64 = 18_615_486;
 
-/// One plaintext modulus, the largest prime below a bound. The first `free` ciphertext primes and
-/// the special one are the largest of `bits`; one more makes q = -1 modulo t.
+/// Finds primes for one plaintext modulus t, the largest prime below a bound. The first `free` ciphertext primes and
+/// the special one are the largest of `bits` bits, and one more ciphertext prime makes q = -1 modulo t.
 fn single(t_bound: u64, bits: u32, free: usize) -> Option<Found> {
     let t = (1..t_bound).rev().find(|&t| is_prime(t))?;
     let mut ciphertext = largest(bits, free + 1);
@@ -95,7 +94,7 @@ fn single(t_bound: u64, bits: u32, free: usize) -> Option<Found> {
     })
 }
 
-/// The same with one free ciphertext prime and two special ones: each two make one digit, and ascend.
+/// Finds primes with one free ciphertext prime and two special ones, so that one digit has two ascending primes.
 fn one_digit(t_bound: u64, bits: u32) -> Option<Found> {
     let t = (1..t_bound).rev().find(|&t| is_prime(t))?;
     let mut ciphertext = largest(bits, 3);
@@ -111,8 +110,8 @@ fn one_digit(t_bound: u64, bits: u32) -> Option<Found> {
     })
 }
 
-/// Two plaintext moduli: as [`single`], with the first closing prime for which q + 1 has a second
-/// prime factor of `t_bits`.
+/// Finds primes for two plaintext moduli: like [`single`], with the first closing prime for which q + 1 has a second
+/// prime factor of `t_bits` bits.
 fn double(t_bits: u32, bits: u32) -> Option<Found> {
     let t = (1..1u64 << t_bits).rev().find(|&t| is_prime(t))?;
     let factors = primes_of(t_bits);
@@ -130,7 +129,7 @@ fn double(t_bits: u32, bits: u32) -> Option<Found> {
     })
 }
 
-/// The largest primes of `bits` that are 1 modulo 2n.
+/// Returns the largest primes of `bits` bits that are 1 modulo 2n.
 fn largest(bits: u32, count: usize) -> Vec<u64> {
     let top = (1u64 << bits) + 1 - TWICE_DEGREE;
     (0..top / TWICE_DEGREE)
@@ -140,8 +139,8 @@ fn largest(bits: u32, count: usize) -> Vec<u64> {
         .collect()
 }
 
-/// Primes x of `bits`, descending, that are 1 modulo 2n with the product of `primes` and x -1
-/// modulo t.
+/// Returns primes x of `bits` bits, descending, that are 1 modulo 2n, and for which the product of `primes` and x is
+/// -1 modulo t.
 fn closing(primes: &[u64], special: &[u64], t: u64, bits: u32) -> impl Iterator<Item = u64> {
     // x = 1 + 2n y with y = (r - 1) / 2n modulo t, r = -1 / product.
     let inverse = |a: u64| power(a, t - 2, t);
@@ -157,7 +156,7 @@ fn closing(primes: &[u64], special: &[u64], t: u64, bits: u32) -> impl Iterator<
         .filter(move |x| is_prime(*x) && !taken.contains(x))
 }
 
-/// The product of `factors` modulo d.
+/// Returns the product of `factors` modulo d.
 fn modulo(factors: &[u64], d: u64) -> u64 {
     factors
         .iter()
@@ -180,8 +179,7 @@ fn power(mut base: u64, mut exponent: u64, m: u64) -> u64 {
     result
 }
 
-/// Miller-Rabin with the first twelve primes as bases: no error below 2^64 (Sorenson and Webster
-/// 2015).
+/// Miller-Rabin test with the first twelve primes as bases, which is exact below 2^64 (Sorenson and Webster 2015).
 fn is_prime(q: u64) -> bool {
     const BASES: [u64; 12] = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37];
     if q < 2 || BASES.iter().any(|&p| q.is_multiple_of(p)) {
@@ -199,7 +197,7 @@ fn is_prime(q: u64) -> bool {
     })
 }
 
-/// All primes of exactly `bits` bits, ascending (sieve of Eratosthenes).
+/// Returns all primes of exactly `bits` bits, ascending (sieve of Eratosthenes).
 fn primes_of(bits: u32) -> Vec<u64> {
     let end = 1usize << bits;
     let mut composite = vec![false; end];
@@ -221,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn params_holds_what_the_search_finds() {
+    fn search_finds_the_primes_of_the_parameter_sets() {
         assert_eq!(one_digit(COMPACT_BOUND, 51), Some(constants(&COMPACT)));
         assert_eq!(single(1 << 30, 51, 2), Some(constants(&STANDARD)));
         assert_eq!(double(26, 51), Some(constants(&WIDE)));

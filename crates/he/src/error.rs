@@ -1,15 +1,15 @@
-//! What can go wrong in this crate.
+//! The errors of this crate.
 
-/// An error of the encryption layer. None of them carries a secret or a table value.
+/// An error of the encryption layer. No variant carries a secret or a table value.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A parameter set broke one of its own rules.
+    /// A parameter set breaks one of its own rules.
     #[error("parameter set {id}: {reason}")]
     Parameters {
         /// Identifier of the set.
         id: u8,
-        /// The rule that does not hold.
+        /// The broken rule.
         reason: &'static str,
     },
     /// No parameter set is large enough for the workload.
@@ -19,15 +19,15 @@ pub enum Error {
         records: u64,
         /// Largest absolute value a release may take.
         largest: u128,
-        /// What would help.
+        /// What the caller can change.
         way_out: &'static str,
     },
-    /// Bytes that are not what the decoder expects.
+    /// Bytes that the decoder cannot read.
     #[error("malformed {what}: {reason}")]
     Malformed {
         /// The kind of object being decoded.
         what: &'static str,
-        /// The first rule the bytes break.
+        /// The first rule that the bytes break.
         reason: &'static str,
     },
     /// Two objects that do not belong together.
@@ -36,13 +36,13 @@ pub enum Error {
     /// A statistic, position or size outside what the layout allows.
     #[error("out of range: {0}")]
     OutOfRange(&'static str),
-    /// What is kept elsewhere could not be read, or is not what was put there: worth another try.
-    #[error("what is kept elsewhere could not be read: {0}")]
+    /// A stored object could not be read, or differs from the one that was stored. A retry may succeed.
+    #[error("a stored object could not be read, try again: {0}")]
     Unavailable(String),
-    /// The residual noise leaves too little room for exact decryption, or more of it than a flood hides.
+    /// The residual noise leaves too little room for exact decryption, or is larger than a flood can hide.
     #[error(
-        "too little noise budget left: the table's columns are too wide for its encryption parameters; make the dataset \
-         anew, or merge rare categories"
+        "too little noise budget left: the table's columns are too wide for its encryption parameters; merge rare \
+         categories, or create the dataset again with other parameters"
     )]
     NoiseBudget,
     /// The underlying scheme refused an operation.

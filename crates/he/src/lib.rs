@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `scheme` | rings, parameter sets, keys, ciphertexts and their noise |
 //! | `table` | encrypted columns of a table, and where records and cells are in polynomials |
-//! | `evaluate` | how a batch of statistics is computed: plan, tasks, tiles, packed pages |
+//! | `evaluate` | computation of a batch of statistics: plan, tasks, tiles, packed pages |
 //! | `release` | sealing a page before it leaves the computation service |
 //! | [`key_sharing`] | secret keys that are the sum of several services' shares |
-//! | `wire` | the bytes of all objects |
+//! | `wire` | encodings of all objects |
 
 #![warn(missing_debug_implementations)]
 #![cfg_attr(
@@ -20,7 +20,7 @@
     )
 )]
 
-/// Compiles and runs what the README shows.
+/// Compiles and runs the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,5 +1,5 @@
-//! However a batch is divided, wherever its tasks run and in whatever order their results come, its
-//! pages are the same, residue for residue; and what is damaged, lost or doubled on the way is noticed.
+//! The pages of a batch do not depend on how the batch is divided, on where its tasks run, or on the order of
+//! results, residue for residue. Damaged, lost and duplicated results are detected.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -26,7 +26,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// Columns of so many records.
+    /// Encrypts columns of the given number of records.
     fn new(set: ParameterSet, columns: usize, records: usize) -> Self {
         let mut rng = ChaCha20Rng::seed_from_u64(records as u64);
         let params = Parameters::new(set).unwrap();
@@ -65,7 +65,7 @@ impl Fixture {
         &self.params
     }
 
-    /// The pages of some cells under the last plaintext modulus.
+    /// Computes the pages of a batch under the last plaintext modulus.
     fn pages(&self, batch: &Batch, backend: Arc<dyn Backend>) -> Result<Vec<Option<Ciphertext>>> {
         let evaluator = Evaluator::new(&self.keys, self.table.layout());
         let evaluator = evaluator
@@ -82,7 +82,7 @@ impl Fixture {
         Ok(pages.collect())
     }
 
-    /// The tasks of a batch.
+    /// Returns the tasks of a batch.
     fn tasks(&self, batch: &Batch, memory: usize) -> Vec<TileTask> {
         let residue = self.params().residues() - 1;
         let context = self.context();
@@ -104,8 +104,8 @@ struct Batch {
 }
 
 impl Batch {
-    /// Products and sums of six columns: two full pieces of a page with a gap, a page without
-    /// cells, and one whose cells lie far apart.
+    /// Products and sums of six columns: a page of two full pieces with a gap, a page without cells, and a page
+    /// whose cells are far apart.
     fn new() -> Self {
         let left = vec![
             Combination(vec![(0, 2), (1, -3)]),
@@ -135,24 +135,24 @@ impl Batch {
     }
 }
 
-/// What goes wrong on the way.
+/// A failure between a task and its result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mishap {
     Nothing,
     /// One result does not arrive.
     Lost,
-    /// One arrives twice.
+    /// One result arrives twice.
     Doubled,
-    /// One is another tile's than was asked for.
+    /// One result belongs to another tile than the task's.
     Foreign,
 }
 
-/// Each task runs by itself, far away: it and its results travel as bytes, and arrive in any order.
+/// Runs each task as on another machine: tasks and results are encoded, and results arrive in random order.
 #[derive(Debug)]
 struct Elsewhere {
     params: Parameters,
     memory: usize,
-    /// Whether sums are added up and packed there too.
+    /// Whether this backend also adds up and packs sums.
     packs: bool,
     mishap: Mishap,
 }
@@ -172,14 +172,14 @@ impl Elsewhere {
             results.lock().unwrap().push(partial.to_bytes()?);
             Ok(())
         };
-        // As who has room for one record chunk at a time.
+        // Like a machine that has memory for one record chunk at a time.
         let bands = read.bands(&self.params, 0);
         assert_eq!(bands.len(), read.band().len());
         Threads::default().run(context, table, &bands, &take)?;
         Ok(results.into_inner().unwrap())
     }
 
-    /// The roots of all tiles.
+    /// Returns the roots of all tiles.
     fn packed(&self, context: &EvaluationContext<'_>, results: &[Vec<u8>]) -> Result<Vec<Vec<u8>>> {
         let mut sums: BTreeMap<TileId, TileSums> = BTreeMap::new();
         let mut roots = Vec::new();
@@ -228,7 +228,7 @@ impl Backend for Elsewhere {
             Mishap::Nothing => {}
             Mishap::Lost => drop(results.pop()),
             Mishap::Doubled => results.push(results[0].clone()),
-            // The number of its page follows header and tag.
+            // The page number follows header and tag.
             Mishap::Foreign => results[0] = with_checksum(&results[0], |body| body[1] ^= 1),
         }
         for bytes in results {
@@ -238,7 +238,7 @@ impl Backend for Elsewhere {
     }
 }
 
-/// An object with its body changed, and a checksum to match.
+/// Changes the body of an object, and corrects its length and checksum.
 fn with_checksum(bytes: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let (header, body) = bytes.split_at(HEADER);
     let (mut header, mut body) = (header.to_vec(), body.to_vec());
@@ -252,9 +252,9 @@ fn with_checksum(bytes: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 #[test]
-fn tasks_that_run_elsewhere_make_the_same_pages() {
+fn tasks_on_other_machines_give_the_same_pages() {
     let batch = Batch::new();
-    // Three chunks; a chunk with 16 slots a product; two plaintext moduli.
+    // Three chunks; one chunk with 16 slots for each product; two plaintext moduli.
     for (set, records) in [(STANDARD, 2 * 8192 + 5), (STANDARD, 300), (WIDE, 60)] {
         let fixture = Fixture::new(set, 6, records);
         let whole = fixture.pages(&batch, Arc::new(Threads::default())).unwrap();
@@ -280,12 +280,12 @@ fn tasks_that_run_elsewhere_make_the_same_pages() {
     }
 }
 
-/// A backend whose tasks are divided anew before they are sent away.
+/// A backend that divides tasks again before it sends them.
 #[derive(Debug)]
 struct Spread {
     elsewhere: Elsewhere,
     least: usize,
-    /// How many tasks were sent, and how many of those over all record chunks.
+    /// Number of tasks sent, and the number of those over all record chunks.
     sent: Mutex<(usize, usize)>,
 }
 
@@ -309,9 +309,9 @@ impl Backend for Spread {
     }
 }
 
-/// Four tiles over three record chunks: up to four tasks are over all of them, more are not.
+/// With four tiles over three record chunks, up to four tasks are over all chunks, and more tasks are not.
 #[test]
-fn tasks_that_are_divided_anew_make_the_same_pages() {
+fn tasks_that_are_divided_again_give_the_same_pages() {
     let batch = Batch::new();
     let fixture = Fixture::new(STANDARD, 6, 2 * 8192 + 5);
     let whole = fixture.pages(&batch, Arc::new(Threads::default())).unwrap();
@@ -346,7 +346,7 @@ fn tasks_that_are_divided_anew_make_the_same_pages() {
 }
 
 #[test]
-fn what_is_lost_doubled_or_foreign_is_refused() {
+fn lost_duplicated_and_foreign_results_are_rejected() {
     let batch = Batch::new();
     let fixture = Fixture::new(STANDARD, 6, 2 * 8192 + 5);
     for mishap in [Mishap::Lost, Mishap::Doubled, Mishap::Foreign] {
@@ -358,7 +358,7 @@ fn what_is_lost_doubled_or_foreign_is_refused() {
                 mishap,
             };
             let refused = fixture.pages(&batch, Arc::new(elsewhere)).err();
-            let refused = refused.expect("a page was made nevertheless");
+            let refused = refused.expect("a page was made although results were wrong");
             assert!(
                 matches!(refused, Error::Mismatch(_)),
                 "{mishap:?}: {refused}"
@@ -388,14 +388,15 @@ impl Backend for Idle {
 }
 
 #[test]
-fn a_page_that_nobody_computed_is_missed() {
+fn pages_without_results_are_rejected() {
     let fixture = Fixture::new(STANDARD, 6, 60);
     let missed = fixture.pages(&Batch::new(), Arc::new(Idle)).err();
     assert!(matches!(missed, Some(Error::Mismatch(_))), "{missed:?}");
 }
 
-/// What decodes is what was encoded: bytes that are cut, longer or changed are refused, or, where
-/// their checksum matches, mean something else that encodes to them again.
+/// Checks that a decoder only accepts bytes that it encodes to the same bytes again. Truncated, extended and flipped
+/// bytes are rejected. With a corrected checksum, changed bytes are rejected or have another valid meaning. Returns
+/// how many of the changes were accepted.
 fn survives_damage(
     bytes: &[u8],
     changes: usize,
@@ -422,7 +423,7 @@ fn survives_damage(
     let mut accepted = 0;
     for _ in 0..changes {
         let changed = with_checksum(bytes, |body| {
-            // Most of a body is residues or coefficients: half of the changes are among what leads.
+            // Most of a body is residues or coefficients, so half of the changes are at its beginning.
             let most = if rng.random() {
                 body.len()
             } else {
@@ -443,7 +444,7 @@ fn survives_damage(
 }
 
 #[test]
-fn tasks_and_results_are_read_strictly() {
+fn damaged_tasks_and_results_are_rejected() {
     let fixture = Fixture::new(STANDARD, 6, 8192 + 5);
     let params = fixture.params();
     let batch = Batch::new();
@@ -454,7 +455,7 @@ fn tasks_and_results_are_read_strictly() {
         let accepted = survives_damage(&bytes, 300, again);
         assert!((1..300).contains(&accepted), "{accepted} accepted");
     }
-    // A product alone, a sum alone; of both chunks, and of one.
+    // A single product and a single sum, over both chunks and over one.
     let context = fixture.context();
     for (cell, memory) in [(0, 0), (8, 0), (0, usize::MAX), (8, usize::MAX)] {
         let small = Batch {
@@ -477,9 +478,9 @@ fn tasks_and_results_are_read_strictly() {
     }
 }
 
-/// A task that names what there is not is refused by whoever runs it, whatever it names.
+/// The backend rejects a task that names columns or operands that do not exist.
 #[test]
-fn changed_tasks_do_no_harm() {
+fn changed_tasks_run_or_are_rejected() {
     let fixture = Fixture::new(STANDARD, 6, 300);
     let params = fixture.params();
     let context = fixture.context();

@@ -13,7 +13,7 @@ use rand_chacha::ChaCha20Rng;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// A key service's keys, and a sole holder's.
+/// A key service's keys and a sole holder's upload key.
 struct Keys {
     secret: SecretKey,
     public: PublicKey,
@@ -21,7 +21,7 @@ struct Keys {
     upload: UploadKey,
 }
 
-/// A table as its sole holder uploads it.
+/// A table as its sole holder uploads it, with its switching keys.
 struct Uploaded {
     table: EncryptedTable,
     own: UploadSwitchKeys,
@@ -84,7 +84,7 @@ fn encrypt(keys: &Keys, sizes: &[usize], columns: &[Vec<u32>], rng: &mut ChaCha2
     keys.upload(layout, encrypted, rng)
 }
 
-/// All pairs and all sums, compared with plaintext counts; returns the largest noise seen.
+/// Compares all pairs and all sums with plaintext counts. Returns the largest noise.
 fn check_all_pairs(
     keys: &Keys,
     sizes: &[usize],
@@ -168,7 +168,7 @@ fn random_table(sizes: &[usize], records: usize, rng: &mut ChaCha20Rng) -> Vec<V
         .collect()
 }
 
-/// One key set for all tests of this file.
+/// Returns the key set that the tests of this file share.
 fn shared_keys() -> &'static Keys {
     static KEYS: OnceLock<Keys> = OnceLock::new();
     KEYS.get_or_init(|| keys(STANDARD, &mut ChaCha20Rng::seed_from_u64(11)))
@@ -182,29 +182,29 @@ fn counts_are_exact(records: usize, sizes: &[usize], seed: u64) {
     eprintln!("{records} records, domains {sizes:?}: noise {noise} bits");
 }
 
-/// Numbers of records at which chunks and blocks begin and end.
+/// Numbers of records at the edges of chunks and blocks.
 const EDGES: [usize; 12] = [
     1, 63, 64, 65, 2048, 4095, 4096, 4097, 8191, 8192, 8193, 20_000,
 ];
 
 #[test]
-fn counts_are_exact_at_every_edge() {
+fn counts_at_the_edges_of_chunks_and_blocks_are_exact() {
     for (seed, records) in EDGES.into_iter().enumerate() {
         counts_are_exact(records, &[3, 2, 4], seed as u64);
     }
 }
 
 #[test]
-fn counts_are_exact_in_the_widest_shapes() {
+fn counts_of_wide_tables_are_exact() {
     counts_are_exact(20_000, &[40, 12], 1);
     counts_are_exact(300, &[40; 3], 2);
     counts_are_exact(60, &[4, 2, 9, 2, 3, 13, 2, 5, 2, 40, 3, 6], 3);
 }
 
-/// Leaves of the packing tree and ciphertexts encrypted: what a random table may cost.
+/// Largest number of leaves of the packing tree and encrypted ciphertexts for a random table.
 const MAX_WORK: usize = 150;
 
-/// Cuts the largest domain, then the last attribute, until the table is cheap enough.
+/// Cuts the largest domain, then removes the last attribute, until the table is cheap enough.
 fn affordable(records: usize, mut sizes: Vec<usize>) -> Vec<usize> {
     let layout = Layout::for_records(records).unwrap();
     let work = |sizes: &[usize]| {
@@ -247,11 +247,11 @@ proptest! {
     }
 }
 
-/// A table that notes what is read of it, and can fail to.
+/// A table that records how it is read, and that can fail to be read.
 #[derive(Debug)]
 struct Watched {
     table: EncryptedTable,
-    /// Of each read, the number of columns and that of chunks.
+    /// For each read, the numbers of columns and of chunks.
     reads: Mutex<Vec<(usize, usize)>>,
     fails: bool,
 }
@@ -288,10 +288,10 @@ impl Columns for Watched {
     }
 }
 
-/// However little memory there is for the chunks and the sums, the pages are the same, residue for
-/// residue, and no more chunks are read at once than the memory holds.
+/// With less memory for chunks and sums, the pages stay the same, residue for residue, and no more chunks are read at
+/// once than the memory holds.
 #[test]
-fn bands_of_record_chunks_make_the_same_pages() {
+fn division_into_bands_gives_the_same_pages() {
     let mut rng = ChaCha20Rng::seed_from_u64(11);
     let keys = keys(STANDARD, &mut rng);
     let records = 4 * 8192 + 5;
@@ -308,7 +308,7 @@ fn bands_of_record_chunks_make_the_same_pages() {
         reads: Mutex::default(),
         fails: false,
     };
-    // Contrasts on one side, columns on the other; sums and gaps among the products.
+    // Contrasts on one side and columns on the other, with sums and gaps among the products.
     let left = [
         Combination(vec![(0, 2), (1, -3)]),
         Combination::column(5),
@@ -345,7 +345,7 @@ fn bands_of_record_chunks_make_the_same_pages() {
     assert_eq!(reads(&table), [(8, 5)]);
 
     let ciphertext = STANDARD.memory_bytes();
-    // A chunk's columns, left and right factors: 8 + 2 + 2 ciphertexts, in half the memory.
+    // A chunk has 8 columns, 2 left and 2 right factors: 12 ciphertexts, in half of the memory.
     for (memory, chunks) in [(0, 1), (2 * 2 * 12 * ciphertext, 2)] {
         let banded = evaluate(&table, Some(memory)).unwrap();
         assert!(banded == whole, "other pages with {memory} bytes");
@@ -360,6 +360,6 @@ fn bands_of_record_chunks_make_the_same_pages() {
     let error = evaluate(&table, Some(0)).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "what is kept elsewhere could not be read: the disk is gone"
+        "a stored object could not be read, try again: the disk is gone"
     );
 }

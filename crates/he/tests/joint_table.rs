@@ -1,4 +1,4 @@
-//! Several holders' tables are computed on as if one holder had them all.
+//! Statistics of several holders' tables equal those of one holder with all data.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -40,7 +40,7 @@ impl Fixture {
         (0..columns).map(|_| column()).collect()
     }
 
-    /// Columns under the upload key of a holder, by its number.
+    /// Encrypts columns under the upload key of a holder, by its number.
     fn encrypt(&mut self, holder: usize, bits: &[Vec<i64>]) -> Arc<dyn Columns> {
         let layout = Layout::for_records(bits[0].len()).unwrap();
         let seed = self.secret.upload_seed(holder);
@@ -55,8 +55,8 @@ impl Fixture {
         Arc::new(table.unwrap())
     }
 
-    /// The products of all columns with the first, and their sums, are exact. However little memory there is, the pages
-    /// are the same.
+    /// Checks that the products of all columns with the first, and all sums, are exact, and that the page is the same
+    /// with little memory.
     fn check(&self, joint: &JointTable, bits: &[Vec<i64>]) {
         let page = self.page(joint, bits.len(), Threads::default());
         let (values, _) = self.secret.decrypt(std::slice::from_ref(&page)).unwrap();
@@ -73,7 +73,7 @@ impl Fixture {
         assert_eq!(self.page(joint, bits.len(), Threads::with_memory(1)), page);
     }
 
-    /// The page of the products of all columns with the first, and of their sums.
+    /// Computes the page of the products of all columns with the first, and of their sums.
     fn page(&self, joint: &JointTable, columns: usize, backend: Threads) -> Ciphertext {
         let all: Vec<_> = (0..columns).map(Combination::column).collect();
         let products = (0..columns).map(|left| Cell::Product { left, right: 0 });
@@ -89,7 +89,7 @@ impl Fixture {
     }
 }
 
-/// One below the other: the parts' records together are the table's.
+/// Concatenates the records of several parts.
 fn stacked(parts: &[Bits]) -> Bits {
     let column = |c: usize| parts.iter().flat_map(|part| part[c].clone()).collect();
     (0..parts[0].len()).map(column).collect()
@@ -104,7 +104,7 @@ fn rectangle(first_chunk: usize, columns: &[usize], table: &Arc<dyn Columns>) ->
 }
 
 #[test]
-fn statistics_of_several_holders_records_are_those_of_all_records() {
+fn statistics_of_several_holders_records_equal_those_of_all_records() {
     for (set, sizes) in [
         (STANDARD, &[30, 200, 65][..]),
         (COMPACT, &[30, 200, 65]),
@@ -129,7 +129,7 @@ fn statistics_of_several_holders_records_are_those_of_all_records() {
 }
 
 #[test]
-fn statistics_of_several_holders_columns_are_those_of_the_joined_table() {
+fn statistics_of_several_holders_columns_equal_those_of_the_joined_table() {
     for (set, records) in [(STANDARD, 100), (COMPACT, 100), (COMPACT, 8200)] {
         let mut fixture = fixture(set, RosterShape::Columns(2));
         let bits = fixture.bits(4, records);
@@ -141,7 +141,7 @@ fn statistics_of_several_holders_columns_are_those_of_the_joined_table() {
 }
 
 #[test]
-fn gaps_overlaps_and_unaligned_rows_are_refused() {
+fn gaps_overlaps_and_unaligned_rows_are_rejected() {
     let mut fixture = fixture(COMPACT, RosterShape::Columns(1));
     let mut table = |columns, records| {
         let bits = fixture.bits(columns, records);
@@ -182,9 +182,9 @@ fn gaps_overlaps_and_unaligned_rows_are_refused() {
     assert_eq!(joint.read(0, &[1, 0], 0..1).unwrap().len(), 2);
 }
 
-/// A task over several holders' chunks is read back, though no single table has its shape.
+/// A task over several holders' chunks round-trips, although no single holder's table has its shape.
 #[test]
-fn tasks_over_many_holders_chunks_survive_bytes() {
+fn tasks_over_several_holders_chunks_round_trip() {
     let mut fixture = fixture(COMPACT, RosterShape::Records(1));
     let bits = fixture.bits(1, 50);
     let table = fixture.encrypt(0, &bits);
@@ -207,9 +207,9 @@ fn tasks_over_many_holders_chunks_survive_bytes() {
     }
 }
 
-/// A table of columns under an upload key that the dataset does not have is refused before anything is computed.
+/// The table is rejected before anything is computed.
 #[test]
-fn columns_under_unknown_upload_keys_are_refused() {
+fn columns_under_unknown_upload_keys_are_rejected() {
     let mut fixture = fixture(COMPACT, RosterShape::Records(2));
     let bits = fixture.bits(1, 50);
     let table = fixture.encrypt(2, &bits);
@@ -225,9 +225,9 @@ fn columns_under_unknown_upload_keys_are_refused() {
     assert!(matches!(pages, Err(Error::Mismatch(_))));
 }
 
-/// Keys of every shape survive bytes, and a holder's seed gives the key that the switching keys name.
+/// A holder's seed also expands to the key that the switching keys name.
 #[test]
-fn roster_keys_survive_bytes() {
+fn roster_keys_round_trip() {
     for shape in [
         RosterShape::Counts(2),
         RosterShape::Records(2),

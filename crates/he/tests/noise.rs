@@ -1,5 +1,5 @@
-//! Noise estimates hold against measured noise at the largest sizes of every parameter set, and
-//! are not absurdly loose.
+//! Noise estimates agree with measured noise at the largest sizes of every parameter set: measured noise is neither
+//! larger nor much smaller.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -12,7 +12,7 @@ use fhaim_he::{
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 
-/// Deviations that no coefficient is allowed to pass.
+/// Number of deviations that no coefficient may exceed.
 const TAIL: f64 = 14.0;
 
 struct Keys {
@@ -22,7 +22,7 @@ struct Keys {
     upload: UploadKey,
 }
 
-/// A table as its sole holder uploads it.
+/// A table as its sole holder uploads it, with its switching keys.
 struct Uploaded {
     table: EncryptedTable,
     own: UploadSwitchKeys,
@@ -66,7 +66,7 @@ fn keys(set: ParameterSet, rng: &mut ChaCha20Rng) -> Keys {
     }
 }
 
-/// Columns of ones over so many records, whole chunks of them.
+/// Encrypts columns of ones over whole chunks of the given number of records.
 fn full_table(keys: &Keys, records: u64, columns: usize, rng: &mut ChaCha20Rng) -> Uploaded {
     let records = records as usize;
     let layout = Layout::for_records(records).unwrap();
@@ -80,11 +80,11 @@ fn full_table(keys: &Keys, records: u64, columns: usize, rng: &mut ChaCha20Rng) 
     keys.upload(layout, columns, rng)
 }
 
-/// A page under every plaintext modulus decrypts, and its measured noise fits the estimate: below
-/// the tail, and at most `slack` bits below one deviation. Returns the values.
+/// Checks that a page under every plaintext modulus decrypts, and that its measured noise agrees with the estimate:
+/// below the tail, and at most `slack` bits below one deviation. Returns the values.
 ///
-/// Cells have independent errors, so the largest of n is below 2^-slack deviations with a
-/// probability of about 2^(-slack n): few cells need much slack.
+/// Cells have independent errors, so the largest of n is below 2^-slack deviations with a probability of about
+/// 2^(-slack n). A few cells need a large slack.
 fn fits(keys: &Keys, pages: &[PackedPage], slack: f64, what: &str) -> Vec<i128> {
     let ciphertexts: Vec<_> = pages.iter().map(|p| p.ciphertext().clone()).collect();
     let (values, measured) = keys.secret.decrypt(&ciphertexts).unwrap();
@@ -105,8 +105,8 @@ fn fits(keys: &Keys, pages: &[PackedPage], slack: f64, what: &str) -> Vec<i128> 
     values.to_vec()
 }
 
-/// Every product of a left with a right combination, or every left combination's sum, at
-/// positions 0, 1, ... under every plaintext modulus.
+/// Packs every product of a left with a right combination, or every left combination's sum if there are no right
+/// ones, at positions 0, 1, ... under every plaintext modulus.
 fn pack(
     keys: &Keys,
     uploaded: &Uploaded,
@@ -137,14 +137,14 @@ fn pack(
         .collect()
 }
 
-/// Columns of a range, each times `weight`.
+/// Makes a combination of each column of a range, times `weight`.
 fn axis(columns: std::ops::Range<usize>, weight: i64) -> Vec<Combination> {
     columns.map(|c| Combination(vec![(c, weight)])).collect()
 }
 
-/// The largest contrast, 49 N, and a combination with the energy of a merge of 100 categories
-/// into 8 centred groups (7 on 12 columns, -1 on 88: 676), whose value wraps around modulo t where there
-/// is one t. `side` columns on either side make side^2 independent cells.
+/// Tests the largest contrast, 49 N, and a combination with the energy of a merge of 100 categories into 8 centred
+/// groups (7 on 12 columns, -1 on 88: 676), whose value wraps around modulo t in sets with a single t. `side` columns
+/// on each side make side^2 independent cells.
 fn largest_contrasts_fit(set: ParameterSet, records: u64, side: usize, slack: f64) {
     let mut rng = ChaCha20Rng::seed_from_u64(u64::from(set.id));
     let keys = keys(set, &mut rng);
@@ -170,27 +170,27 @@ fn largest_contrasts_fit(set: ParameterSet, records: u64, side: usize, slack: f6
 }
 
 #[test]
-fn the_largest_contrasts_fit_their_estimates() {
+fn noise_of_the_largest_contrasts_agrees_with_the_estimate() {
     // 49 N stays below half of the plaintext modulus.
     largest_contrasts_fit(COMPACT, 1 << 17, 3, 2.0);
 }
 
-/// 4 million records: one cell, and the same formula as above.
+/// 4 million records: one cell, and the same formula as for the compact set.
 #[test]
-fn the_largest_contrasts_of_the_standard_set_fit_their_estimates() {
+fn noise_of_the_largest_contrasts_under_the_standard_set_agrees_with_the_estimate() {
     largest_contrasts_fit(STANDARD, STANDARD.max_records, 1, 14.0);
 }
 
-/// Just past what the other sets hold, where a contrast is larger than the standard set's plaintext modulus: variances
-/// are proportional to the number of chunks, and 2^30 records would be 500,000 ciphertexts.
+/// Just above the limit of the other sets, a contrast is larger than the standard set's plaintext modulus. Variances
+/// are proportional to the number of chunks; 2^30 records would be 500,000 ciphertexts.
 #[test]
-fn contrasts_past_the_standard_sets_records_are_exact() {
+fn contrasts_beyond_the_standard_sets_records_are_exact() {
     let records = STANDARD.max_records + DEGREE as u64;
     largest_contrasts_fit(WIDE, records, 1, 14.0);
 }
 
 #[test]
-fn squared_scores_fit_their_estimates() {
+fn noise_of_squared_scores_agrees_with_the_estimate() {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     let keys = keys(WIDE, &mut rng);
     let table = full_table(&keys, WIDE.max_squared_records, 4, &mut rng);
@@ -210,14 +210,14 @@ fn squared_scores_fit_their_estimates() {
         })
         .collect();
     let values = fits(&keys, &pages, 10.0, "set 3: scores");
-    // ||M||^2 - 2 <M, target> with all four cells N.
+    // ||M||^2 - 2 <M, target>, where all four cells are N.
     let score = 4 * n * n - 2 * n * target.iter().sum::<i64>();
     assert_eq!(values[coefficient(0)], 1000 * i128::from(score));
 }
 
-/// A sealed page with every vector of the deepest ladder decrypts, and its noise is the flood's.
+/// A page that is sealed with every vector of the deepest ladder decrypts, and its noise is the flood's.
 #[test]
-fn sealing_with_a_whole_ladder_stays_within_the_budget() {
+fn noise_of_a_page_sealed_with_a_whole_ladder_stays_within_the_budget() {
     let mut rng = ChaCha20Rng::seed_from_u64(4);
     for set in [COMPACT, STANDARD, WIDE] {
         let keys = keys(set, &mut rng);
@@ -236,7 +236,7 @@ fn sealing_with_a_whole_ladder_stays_within_the_budget() {
             .collect();
         let (values, measured) = keys.secret.decrypt(&sealed).unwrap();
         assert_eq!(values[coefficient(0)], 64 - 81);
-        // The largest of 8192 coefficients lies between two and six deviations of 2^26 units.
+        // The largest of 8192 coefficients is between two and six deviations of 2^26 units.
         let flood = f64::from(set.flood_bits) + 26.0;
         eprintln!(
             "set {}: sealed {measured} bits, one deviation {flood}",

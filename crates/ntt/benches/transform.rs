@@ -1,12 +1,12 @@
-//! Transforms at primes in use.
+//! Times of transforms at primes that parameter sets use.
 
-#![allow(clippy::unwrap_used)] // a bench ends where its setting cannot be made
+#![allow(clippy::unwrap_used)] // a bench stops if its setup fails
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use fhaim_ntt::Transform;
 use std::hint::black_box;
 
-/// Coefficients of a polynomial.
+/// Number of coefficients of a polynomial.
 const DEGREE: usize = 8192;
 
 fn transforms(c: &mut Criterion) {

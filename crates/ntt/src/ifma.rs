@@ -1,8 +1,8 @@
-//! Vectors of eight words modulo a prime below 2^51, by AVX-512 IFMA.
+//! Vectors of eight words modulo a prime below 2^51, with AVX-512 IFMA.
 //!
-//! The instructions multiply the lowest 52 bits of each lane and add the lower or the upper 52 bits
-//! of the product to an accumulator. A sum of products is kept as two such accumulators, `low` and
-//! `high`: low + 2^52 high. Residues are those of the portable loops, bit for bit.
+//! The instructions multiply the lowest 52 bits of each lane, and add the lower or the upper 52 bits
+//! of the product to an accumulator. A sum of products is kept as two accumulators, `low` and
+//! `high`: low + 2^52 high. Residues are the same as those of the portable loops, bit for bit.
 
 use crate::modular::Modulus;
 use std::arch::x86_64::*;
@@ -13,11 +13,11 @@ pub(crate) type Words = [u64; 8];
 /// The lowest 52 bits.
 const MASK: u64 = (1 << 52) - 1;
 
-/// So many products may be added before `low` leaves its word.
+/// Number of products that may be added before `low` overflows its word.
 pub(crate) const MAX_PRODUCTS: usize = 1 << 12;
 
-/// Whether this processor has the vectors, and the prime is small enough for them: twice the prime
-/// must fit 52 bits.
+/// Returns whether this processor has the instructions and the prime is small enough: twice the prime
+/// must fit in 52 bits.
 #[inline]
 pub(crate) fn serves(q: u64) -> bool {
     q >> 51 == 0
@@ -28,14 +28,14 @@ pub(crate) fn serves(q: u64) -> bool {
 #[target_feature(enable = "avx512f")]
 #[inline]
 pub(crate) fn load(from: &Words) -> __m512i {
-    // SAFETY: the words are there to be read, and the instruction asks for no alignment.
+    // SAFETY: the reference guarantees that the words can be read, and the instruction needs no alignment.
     unsafe { _mm512_loadu_si512(std::ptr::from_ref(from).cast()) }
 }
 
 #[target_feature(enable = "avx512f")]
 #[inline]
 pub(crate) fn store(to: &mut Words, x: __m512i) {
-    // SAFETY: the words are there to be written, and the instruction asks for no alignment.
+    // SAFETY: the reference guarantees that the words can be written, and the instruction needs no alignment.
     unsafe { _mm512_storeu_si512(std::ptr::from_mut(to).cast(), x) }
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn splat(x: u64) -> __m512i {
     _mm512_set1_epi64(x.cast_signed())
 }
 
-/// A factor w below q in every lane's own, and floor(2^52 w / q).
+/// Factors w below q, one in each lane, and floor(2^52 w / q).
 #[derive(Clone, Copy)]
 pub(crate) struct Wide {
     pub(crate) w: __m512i,
@@ -70,7 +70,7 @@ impl Sum {
         }
     }
 
-    /// Adds x y, both below 2^52; at most [`MAX_PRODUCTS`].
+    /// Adds x y, both below 2^52. At most [`MAX_PRODUCTS`] products may be added.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn add(&mut self, x: __m512i, y: __m512i) {
@@ -79,7 +79,7 @@ impl Sum {
     }
 }
 
-/// The prime in all lanes, with what reductions need.
+/// The prime in all lanes, with constants for reductions.
 #[derive(Clone, Copy)]
 pub(crate) struct Prime {
     pub(crate) q: __m512i,
@@ -95,7 +95,7 @@ pub(crate) struct Prime {
 }
 
 impl Prime {
-    /// Of a prime that [`serves`] takes.
+    /// Computes the constants of a prime for which [`serves`] returns true.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn new(m: Modulus) -> Self {
@@ -110,12 +110,11 @@ impl Prime {
         }
     }
 
-    /// sum * 2^-64 mod q, for sums below 2^64 q: what [`Modulus::redc`] gives.
+    /// Returns sum * 2^-64 mod q, for sums below 2^64 q: the same as [`Modulus::redc`].
     ///
-    /// Two steps of Montgomery's, of 52 and of 12 bits. What is subtracted in each agrees with the
-    /// sum in the bits that are shifted out, so the differences of the upper parts are exact. The
-    /// first leaves a signed word above -q; the second (t - k q) / 2^12 with k below 2^12, which is
-    /// above -q again and below q.
+    /// There are two Montgomery steps, of 52 and of 12 bits. In each, the subtracted number agrees with the sum in
+    /// the bits that are shifted out, so the differences of the upper parts are exact. The first step leaves a signed
+    /// word above -q. The second leaves (t - k q) / 2^12 with k below 2^12, which is above -q and below q.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn redc(&self, sum: Sum) -> __m512i {
@@ -128,7 +127,7 @@ impl Prime {
         self.correct(_mm512_sub_epi64(_mm512_srai_epi64::<12>(t), subtract))
     }
 
-    /// x y 2^-64 mod q.
+    /// Returns x y 2^-64 mod q.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn mul(&self, x: __m512i, y: __m512i) -> __m512i {
@@ -137,36 +136,36 @@ impl Prime {
         self.redc(sum)
     }
 
-    /// x, above -q and below q as a signed word, plus q if it is negative: then the word without q
-    /// is the larger.
+    /// Adds q to x if it is negative, for x above -q and below q as a signed word. As an unsigned number, a negative
+    /// word is larger than its sum with q.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     fn correct(&self, x: __m512i) -> __m512i {
         _mm512_min_epu64(x, _mm512_add_epi64(x, self.q))
     }
 
-    /// x + y of residues.
+    /// Returns x + y of residues.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn add(&self, x: __m512i, y: __m512i) -> __m512i {
         self.reduce_once(_mm512_add_epi64(x, y))
     }
 
-    /// x - y of residues.
+    /// Returns x - y of residues.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn sub(&self, x: __m512i, y: __m512i) -> __m512i {
         self.correct(_mm512_sub_epi64(x, y))
     }
 
-    /// x modulo q, for x below 2 q.
+    /// Returns x modulo q, for x below 2 q.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn reduce_once(&self, x: __m512i) -> __m512i {
         _mm512_min_epu64(x, _mm512_sub_epi64(x, self.q))
     }
 
-    /// x w modulo q, below 2 q, for x below 2^52: Shoup's quotient is at most 1 too small.
+    /// Returns x w modulo q, below 2 q, for x below 2^52. Shoup's quotient is at most 1 too small.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn times(&self, x: __m512i, factor: Wide) -> __m512i {
@@ -177,14 +176,14 @@ impl Prime {
         _mm512_and_si512(rest, self.mask)
     }
 
-    /// One step of a transform: u + w v and u - w v, from words below 2 q to words below 2 q.
+    /// Computes one step of a transform: u + w v and u - w v, from words below 2 q to words below 2 q.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn split(&self, u: __m512i, v: __m512i, factor: Wide) -> [__m512i; 2] {
         self.sum_and_difference(u, self.times(v, factor))
     }
 
-    /// One step back: u + v and w (u - v), from words below 2 q to words below 2 q.
+    /// Computes one step of an inverse transform: u + v and w (u - v), from words below 2 q to words below 2 q.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn merge(&self, u: __m512i, v: __m512i, factor: Wide) -> [__m512i; 2] {
@@ -192,7 +191,7 @@ impl Prime {
         [sum, self.times(difference, factor)]
     }
 
-    /// The last step back: both halves times a factor, reduced.
+    /// Computes the last step of an inverse transform: each half times a factor, reduced.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     pub(crate) fn merge_last(&self, u: __m512i, v: __m512i, factors: [Wide; 2]) -> [__m512i; 2] {
@@ -203,8 +202,8 @@ impl Prime {
         ]
     }
 
-    /// u + v and u - v, from words below 2 q to words below 2 q: of a word and the same without or with
-    /// 2 q one is out of range, and as an unsigned number the larger.
+    /// Computes u + v and u - v, from words below 2 q to words below 2 q. For each result it has two candidates that
+    /// differ by 2 q. The one that is out of range is the larger as an unsigned number.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     fn sum_and_difference(&self, u: __m512i, v: __m512i) -> [__m512i; 2] {

@@ -1,8 +1,9 @@
-//! Loops over residues modulo one prime: what evaluations spend their time in beside transforms.
+//! Loops over residues modulo one prime, which together with transforms take most of an evaluation's time.
 //!
-//! Each has portable arithmetic of 128 bits, and vectors of AVX-512 IFMA where `ifma::serves` says so,
-//! with the same residues. This is the only place that chooses between them, beside [`Permutation`]. Slices that belong
-//! together have one length; what exceeds the shortest is left alone. Nothing branches on a value.
+//! Each has a portable version with 128-bit arithmetic, and a version with AVX-512 IFMA vectors for moduli that
+//! `ifma::serves`. Both compute the same residues. Only this module and [`Permutation`] choose between them. The
+//! slices of one call have the same length; elements beyond the shortest are not touched. Nothing branches on a
+//! value.
 
 #[cfg(target_arch = "x86_64")]
 mod ifma;
@@ -13,7 +14,7 @@ pub use permutation::Permutation;
 
 use crate::modular::Modulus;
 
-/// Returns what vectors make of it, if they serve the modulus and the length.
+/// Returns the result of the vector version, if vectors support the modulus and the length.
 macro_rules! by_vectors {
     ($modulus:expr, $length:expr, $call:ident($($argument:expr),* $(,)?)) => {
         #[cfg(target_arch = "x86_64")]
@@ -24,23 +25,23 @@ macro_rules! by_vectors {
     };
 }
 
-/// What becomes of a result.
+/// How a result is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultMode {
-    /// It replaces what was there.
+    /// The result replaces the previous value.
     Set,
-    /// It is added.
+    /// The result is added to the previous value.
     Add,
 }
 
-/// Has the processor bring words into its second-level cache while it does other work: what comes from
-/// memory in short pieces is not foreseen by it. Nothing follows from it but time.
+/// Makes the processor load words into its second-level cache while it does other work. The processor does not
+/// predict short pieces of memory by itself. Only the time changes, not the results.
 #[inline]
 pub fn prefetch(words: &[u64]) {
     #[cfg(target_arch = "x86_64")]
     for line in words.chunks(8) {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: nothing is read or written, and the address is that of a word that is there.
+        // SAFETY: nothing is read or written, and the address is that of an existing word.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr().cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -48,7 +49,7 @@ pub fn prefetch(words: &[u64]) {
 }
 
 impl Modulus {
-    /// 2^-64 times the sum over k of x_k y_k, place by place, added to residues.
+    /// Adds 2^-64 times the sum over k of x_k y_k to residues, element by element.
     ///
     /// # Panics
     /// For more products than [`Modulus::lazy_products`] or than 4096.
@@ -62,11 +63,11 @@ impl Modulus {
         portable::inner_product(self, x, y, ResultMode::Add, out);
     }
 
-    /// 2^-64 times the sums over k of x_k y_k and of x_k z_k, place by place: the first added to residues,
-    /// the second set or added.
+    /// Computes 2^-64 times the sums over k of x_k y_k and of x_k z_k, element by element. The first sum is added to
+    /// residues, and the second is set or added.
     ///
     /// # Panics
-    /// For more products than [`Modulus::lazy_products`] or than 4096, or other numbers of them.
+    /// For more products than [`Modulus::lazy_products`] or than 4096, and if the numbers of x, y and z differ.
     pub fn inner_products(
         self,
         x: &[&[u64]],
@@ -85,19 +86,19 @@ impl Modulus {
         portable::inner_products(self, x, [y, z], first, into, second);
     }
 
-    /// 2^-64 times the sum over terms (x0, x1, y0, y1) of (x0 y0, x0 y1 + x1 y0, x1 y1).
+    /// Computes 2^-64 times the sum over terms (x0, x1, y0, y1) of (x0 y0, x0 y1 + x1 y0, x1 y1).
     pub fn tensor<const N: usize>(self, terms: &[[&[u64; N]; 4]], out: &mut [[u64; N]; 3]) {
         by_vectors!(self, N, tensor(self, terms, out));
         portable::tensor(self, terms, out);
     }
 
-    /// 2^-64 times the sum over terms of a factor, a residue, times residues.
+    /// Computes 2^-64 times the sum over terms of a factor, which is a residue, times residues.
     pub fn combine(self, terms: &[(u64, &[u64])], out: &mut [u64]) {
         by_vectors!(self, out.len(), combine(self, terms, out));
         portable::combine(self, terms, out);
     }
 
-    /// Sums of residues, place by place.
+    /// Computes sums of residues, element by element.
     pub fn sum<'a>(self, parts: impl Iterator<Item = &'a [u64]>, out: &mut [u64]) {
         out.fill(0);
         let mut room = self.lazy_products();
@@ -112,13 +113,13 @@ impl Modulus {
         self.reduce_words(out);
     }
 
-    /// out += x, as words.
+    /// Computes out += x, as words.
     fn add_words(self, x: &[u64], out: &mut [u64]) {
         by_vectors!(self, out.len(), add_words(x, out));
         out.iter_mut().zip(x).for_each(|(sum, &x)| *sum += x);
     }
 
-    /// Words modulo the prime.
+    /// Reduces words modulo the prime.
     fn reduce_words(self, out: &mut [u64]) {
         by_vectors!(self, out.len(), reduce_words(self, out));
         let one = u128::from(self.mont(1));
@@ -126,7 +127,7 @@ impl Modulus {
             .for_each(|x| *x = self.redc(u128::from(*x) * one));
     }
 
-    /// out += x, of residues.
+    /// Computes out += x, of residues.
     pub fn add_assign(self, out: &mut [u64], x: &[u64]) {
         by_vectors!(self, out.len(), add_assign(self, out, x));
         out.iter_mut()
@@ -134,7 +135,7 @@ impl Modulus {
             .for_each(|(out, &x)| *out = self.add(*out, x));
     }
 
-    /// x becomes 2^-64 x factor.
+    /// Replaces x by 2^-64 x factor.
     pub fn scale(self, x: &mut [u64], factor: u64) {
         by_vectors!(self, x.len(), scale(self, x, factor));
         let factor = u128::from(factor);
@@ -142,13 +143,13 @@ impl Modulus {
             .for_each(|x| *x = self.redc(u128::from(*x) * factor));
     }
 
-    /// (u, v) becomes (u + x v, u - x v), x in Montgomery form.
+    /// Replaces (u, v) by (u + x v, u - x v), with x in Montgomery form.
     pub fn butterfly(self, u: &mut [u64], v: &mut [u64], x: &[u64]) {
         by_vectors!(self, u.len(), butterfly(self, u, v, x));
         portable::butterfly(self, u, v, x);
     }
 
-    /// 2^-64 (x - y) factor, set or added to residues.
+    /// Computes 2^-64 (x - y) factor, and sets residues to it or adds it.
     pub fn scaled_difference(
         self,
         [x, y]: [&[u64]; 2],
@@ -164,8 +165,8 @@ impl Modulus {
         portable::scaled_difference(self, [x, y], factor, into, out);
     }
 
-    /// Residues of a prime, as integers of least absolute value, modulo this one: both are within a
-    /// factor of two of each other.
+    /// Takes residues of another prime as integers of least absolute value, and reduces them modulo this prime. The
+    /// two primes must be within a factor of two of each other.
     pub fn centre(self, from: Self, residues: &[u64], out: &mut [u64]) {
         if from.value() >> 51 == 0 {
             by_vectors!(self, out.len(), centre(self, from, residues, out));
@@ -173,7 +174,7 @@ impl Modulus {
         portable::centre(self, from, residues, out);
     }
 
-    /// out becomes x + 2^-64 out factor, for words x below twice the prime.
+    /// Replaces out by x + 2^-64 out factor, for words x below twice the prime.
     pub fn multiply_add(self, x: &[u64], factor: u64, out: &mut [u64]) {
         by_vectors!(self, out.len(), multiply_add(self, x, factor, out));
         let factor = u128::from(factor);

@@ -1,4 +1,4 @@
-//! Number-theoretic transforms, and arithmetic modulo a prime of one word.
+//! Number-theoretic transforms, and arithmetic modulo a word-sized prime.
 
 #![warn(missing_debug_implementations)]
 #![cfg_attr(
@@ -11,7 +11,7 @@
     )
 )]
 
-/// Compiles and runs what the README shows.
+/// Compiles and runs the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

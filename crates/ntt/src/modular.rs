@@ -11,7 +11,7 @@ pub struct Modulus {
 }
 
 impl Modulus {
-    /// The modulus q.
+    /// Makes the modulus q.
     ///
     /// # Panics
     /// Unless q is odd, above 2 and below 2^62.
@@ -32,28 +32,28 @@ impl Modulus {
         }
     }
 
-    /// q.
+    /// Returns q.
     #[inline]
     pub const fn value(self) -> u64 {
         self.q
     }
 
-    /// q^-1 mod 2^64.
+    /// Returns q^-1 mod 2^64.
     #[cfg(target_arch = "x86_64")]
     #[inline]
     pub(crate) const fn inverse(self) -> u64 {
         self.inverse
     }
 
-    /// `difference`, above -q and below q as a signed integer, plus q if it is negative. Its sign
-    /// becomes a mask by a shift: from a comparison the compiler makes a branch, which on random
-    /// residues would be mispredicted every other time.
+    /// Adds q to `difference` if it is negative, for a signed integer above -q and below q. A shift turns the sign
+    /// into a mask. The compiler would turn a comparison into a branch, which is mispredicted half of the time on
+    /// random residues.
     #[inline(always)]
     const fn correct(self, difference: u64) -> u64 {
         difference.wrapping_add(self.q & (difference.cast_signed() >> 63).cast_unsigned())
     }
 
-    /// x * 2^-64 mod q, for x < q * 2^64 (Montgomery 1985).
+    /// Returns x * 2^-64 mod q, for x < q * 2^64 (Montgomery 1985).
     #[inline(always)]
     pub const fn redc(self, x: u128) -> u64 {
         let low = (x as u64).wrapping_mul(self.inverse);
@@ -61,51 +61,51 @@ impl Modulus {
         self.correct(((x >> 64) as u64).wrapping_sub(subtract))
     }
 
-    /// Products of residues whose sum stays below 2^64 q: what [`Modulus::redc`] reduces, and what
-    /// may be added between two [`Modulus::fold`]s.
+    /// Returns the number of products of residues whose sum stays below 2^64 q. [`Modulus::redc`] reduces such a sum,
+    /// and up to this number of products may be added between two [`Modulus::fold`]s.
     #[inline]
     pub const fn lazy_products(self) -> usize {
         (u64::MAX / self.q) as usize
     }
 
-    /// Brings x, below 2^65 q, below 2^64 q without changing it modulo q.
+    /// Reduces x, below 2^65 q, to an integer below 2^64 q without changing it modulo q.
     #[inline(always)]
     pub const fn fold(self, x: u128) -> u128 {
         let high = self.reduce_once((x >> 64) as u64);
         (high as u128) << 64 | x as u64 as u128
     }
 
-    /// x * 2^64 mod q, so that `redc(mont(x) * y)` is x * y mod q.
+    /// Returns x * 2^64 mod q, so that `redc(mont(x) * y)` is x * y mod q.
     #[inline]
     pub const fn mont(self, x: u64) -> u64 {
         self.redc(x as u128 * self.r2 as u128)
     }
 
-    /// a + b of two residues.
+    /// Returns a + b of two residues.
     #[inline(always)]
     pub const fn add(self, a: u64, b: u64) -> u64 {
         self.correct((a + b).wrapping_sub(self.q))
     }
 
-    /// a - b of two residues.
+    /// Returns a - b of two residues.
     #[inline(always)]
     pub const fn sub(self, a: u64, b: u64) -> u64 {
         self.correct(a.wrapping_sub(b))
     }
 
-    /// x modulo q, for x < 2 q.
+    /// Returns x modulo q, for x < 2 q.
     #[inline(always)]
     pub const fn reduce_once(self, x: u64) -> u64 {
         self.correct(x.wrapping_sub(self.q))
     }
 
-    /// Product of two residues in ordinary form.
+    /// Returns the product of two residues in ordinary form.
     #[inline]
     pub const fn mul(self, a: u64, b: u64) -> u64 {
         self.redc(self.mont(a) as u128 * b as u128)
     }
 
-    /// a^e mod q.
+    /// Returns a^e mod q.
     pub const fn pow(self, a: u64, mut e: u64) -> u64 {
         let mut base = a % self.q;
         let mut result = 1;
@@ -119,21 +119,21 @@ impl Modulus {
         result
     }
 
-    /// a^-1 mod q, for q prime and a not a multiple of it.
+    /// Returns a^-1 mod q, for a prime q and an a that is not a multiple of q.
     pub const fn inv(self, a: u64) -> u64 {
         self.pow(a, self.q - 2)
     }
 
-    /// The residue of an integer above -q and below q, without a branch.
+    /// Returns the residue of an integer above -q and below q, without a branch.
     #[inline(always)]
     pub const fn small(self, x: i64) -> u64 {
         self.correct(x.cast_unsigned())
     }
 
-    /// The residue of a signed integer.
+    /// Returns the residue of a signed integer.
     #[inline]
     pub const fn residue_of(self, x: i128) -> u64 {
-        // A remainder of 128 bits takes as long as a hundred additions.
+        // A 128-bit remainder takes as long as a hundred additions.
         if x > -(self.q as i128) && x < self.q as i128 {
             return self.small(x as i64);
         }
@@ -147,7 +147,7 @@ mod tests {
     use rand::{Rng, SeedableRng};
 
     #[test]
-    fn agrees_with_wide_remainders() {
+    fn modular_arithmetic_equals_wide_remainders() {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
         for q in [
             0x0fff_ffff_ffff_c001,

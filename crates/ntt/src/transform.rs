@@ -1,19 +1,19 @@
-//! Number-theoretic transforms: between the coefficients of a polynomial and its values at the odd
+//! Number-theoretic transforms between the coefficients of a polynomial and its values at the odd
 //! powers of a primitive 2n-th root of unity, modulo one prime.
 //!
-//! The transform is a tree of *nodes*, numbered like a heap from 1: node k splits its block of
-//! coefficients in two by the factor of number k, the power of the root whose exponent is k with its
-//! bits reversed; its halves are nodes 2k and 2k + 1. Values come out in bit-reversed order. Factors
-//! are multiplied by Shoup's method with quotients that stay lazy (Harvey, "Faster arithmetic for
-//! number-theoretic transforms", J. Symb. Comput. 2014); what comes out is reduced, so that every
-//! path gives the same residues. Nothing branches on a value: secrets are transformed too.
+//! The transform is a tree of *nodes*, numbered like a heap from 1. Node k splits its block of coefficients in two
+//! with factor number k, the power of the root whose exponent is k with its bits reversed. Its halves are nodes 2k
+//! and 2k + 1. Values are in bit-reversed order. Factors are multiplied with Shoup's method, with quotients that
+//! stay lazy (Harvey, "Faster arithmetic for number-theoretic transforms", J. Symb. Comput. 2014). Results are
+//! fully reduced, so that every path gives the same residues. Nothing branches on a value, because secrets are
+//! transformed too.
 //!
-//! Where the processor has AVX-512 IFMA and the prime is below 2^51, `ifma` does three levels of the
-//! tree in one pass; where it has AVX2 and the prime is below 2^60, `avx2` does two; elsewhere the
+//! If the processor has AVX-512 IFMA and the prime is below 2^51, `ifma` does three levels of the tree in one pass.
+//! If it has AVX2 and the prime is below 2^60, `avx2` does two. Otherwise the loops of this file do one.
 //! loops of this file do one.
 #![expect(
     clippy::indexing_slicing,
-    reason = "nodes are below the degree, as many as there are factors, and blocks are halves of \
+    reason = "nodes are below the degree, which is the number of factors, and blocks are halves of \
               arrays whose length was checked to be the degree"
 )]
 
@@ -25,7 +25,7 @@ mod root;
 
 use crate::modular::Modulus;
 
-/// Reverses the lowest `bits` bits of x, which has no others.
+/// Reverses the lowest `bits` bits of x, which must have no other bits.
 pub fn bit_reverse(x: usize, bits: u32) -> usize {
     if bits == 0 {
         0
@@ -34,7 +34,7 @@ pub fn bit_reverse(x: usize, bits: u32) -> usize {
     }
 }
 
-/// A factor w below q, and floor(2^64 w / q), by which a product with w is reduced.
+/// A factor w below q, and floor(2^64 w / q), which reduces products with w.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Factor {
     w: u64,
@@ -47,7 +47,7 @@ impl Factor {
         Self { w, shoup }
     }
 
-    /// x w modulo q, below 2 q, for any x.
+    /// Returns x w modulo q, below 2 q, for any x.
     #[inline(always)]
     fn times(self, x: u64, q: u64) -> u64 {
         let quotient = ((u128::from(x) * u128::from(self.shoup)) >> 64) as u64;
@@ -55,7 +55,7 @@ impl Factor {
     }
 }
 
-/// The instructions that a prime is transformed by on this processor, with factors as they take them.
+/// The instructions for transforms of a prime on this processor, with factors in their format.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug)]
 enum Vectors {
@@ -64,23 +64,23 @@ enum Vectors {
     None,
 }
 
-/// The tables of one prime.
+/// A transform with the tables of one prime.
 #[derive(Debug)]
 pub struct Transform {
     q: u64,
-    /// Of each node (0 is none).
+    /// The factor of each node. Index 0 is not a node.
     forward: Vec<Factor>,
-    /// Their inverses.
+    /// The inverses of the factors.
     inverse: Vec<Factor>,
-    /// n^-1, and that times the inverse of node 1.
+    /// n^-1, and n^-1 times the inverse of node 1.
     scale: [Factor; 2],
     #[cfg(target_arch = "x86_64")]
     vectors: Vectors,
 }
 
 impl Transform {
-    /// The transform of `degree` coefficients, a power of two of at least 2, modulo a prime below
-    /// 2^62; `None` where there is no root of unity for it. That q is prime is not checked.
+    /// Makes the transform of `degree` coefficients, a power of two of at least 2, modulo a prime below 2^62. Returns
+    /// `None` if there is no root of unity for it. Does not check that q is prime.
     pub fn new(degree: usize, q: u64) -> Option<Self> {
         if q.is_multiple_of(2) || q < 3 || q >> 62 != 0 {
             return None;
@@ -110,15 +110,15 @@ impl Transform {
         })
     }
 
-    /// Coefficients to values, in place; residues in and out are below the prime.
+    /// Transforms coefficients to values, in place. Input and output residues are below the prime.
     ///
     /// # Panics
-    /// Unless there are as many coefficients as the transform is of.
+    /// If the number of coefficients is not the transform's degree.
     pub fn forward(&self, values: &mut [u64]) {
         assert_eq!(values.len(), self.forward.len());
         #[cfg(target_arch = "x86_64")]
         match &self.vectors {
-            // SAFETY: there are such tables only where the processor has the features.
+            // SAFETY: such tables exist only if the processor has the features.
             Vectors::Ifma(tables) => return unsafe { ifma::forward(tables, values) },
             // SAFETY: as above.
             Vectors::Avx2(tables) => return unsafe { avx2::forward(self, tables, values) },
@@ -127,15 +127,15 @@ impl Transform {
         self.forward_portable(values);
     }
 
-    /// Values to coefficients, in place; residues in and out are below the prime.
+    /// Transforms values to coefficients, in place. Input and output residues are below the prime.
     ///
     /// # Panics
-    /// Unless there are as many values as the transform is of.
+    /// If the number of values is not the transform's degree.
     pub fn inverse(&self, values: &mut [u64]) {
         assert_eq!(values.len(), self.forward.len());
         #[cfg(target_arch = "x86_64")]
         match &self.vectors {
-            // SAFETY: there are such tables only where the processor has the features.
+            // SAFETY: such tables exist only if the processor has the features.
             Vectors::Ifma(tables) => return unsafe { ifma::inverse(tables, values) },
             // SAFETY: as above.
             Vectors::Avx2(tables) => return unsafe { avx2::inverse(self, tables, values) },
@@ -190,7 +190,7 @@ impl Transform {
     }
 }
 
-/// The fastest instructions there are.
+/// Returns the fastest instructions that are available.
 #[cfg(target_arch = "x86_64")]
 fn vectors(q: u64, forward: &[Factor], inverse: &[Factor], scale: [Factor; 2]) -> Vectors {
     if let Some(tables) = ifma::Tables::new(q, forward, inverse, scale) {
@@ -202,7 +202,7 @@ fn vectors(q: u64, forward: &[Factor], inverse: &[Factor], scale: [Factor; 2]) -
     }
 }
 
-/// x, below 2 m, without m if it is not below m.
+/// Returns x modulo m, for x below 2 m.
 #[inline(always)]
 fn below(x: u64, m: u64) -> u64 {
     x.min(x.wrapping_sub(m))
@@ -213,8 +213,7 @@ mod tests {
     use super::*;
     use rand::{Rng, SeedableRng};
 
-    /// The primes of the parameter sets that ciphertexts are stored under, of 60 and 54 bits, and one
-    /// of 62.
+    /// Primes of parameter sets that stored ciphertexts use, of 60 and 54 bits, and one of 62 bits.
     const PRIMES: [u64; 9] = [
         0x0fff_ffff_ffff_c001,
         0x0fff_f316_e37b_0001,
@@ -227,7 +226,7 @@ mod tests {
         0x3fff_ffff_ffff_0001,
     ];
 
-    /// The largest of 51 bits, which fill the vectors of 52, the smallest of them, and small ones.
+    /// The largest primes of 51 bits, which fill vectors of 52 bits, the smallest of 51 bits, and small primes.
     const SMALLER: [u64; 6] = [
         0x0007_ffff_fffe_0001,
         0x0007_ffff_fffc_c001,
@@ -237,7 +236,7 @@ mod tests {
         40961,
     ];
 
-    /// Values at the powers of the root whose exponents are 2 i + 1 for i with its bits reversed.
+    /// Computes values at the powers of the root with exponents 2 i' + 1, where i' is i with its bits reversed.
     fn slow(coefficients: &[u64], q: u64, root: u64) -> Vec<u64> {
         let m = Modulus::new(q);
         let bits = coefficients.len().trailing_zeros();
@@ -254,7 +253,7 @@ mod tests {
         (0..n).map(|_| rng.random_range(0..q)).collect()
     }
 
-    /// What is hardest to keep in range beside what is random.
+    /// Returns random inputs, and those that are hardest to keep in range.
     fn inputs(n: usize, q: u64) -> Vec<Vec<u64>> {
         let alternating = (0..n as u64).map(|i| (i % 2) * (q - 1)).collect();
         vec![
@@ -266,7 +265,7 @@ mod tests {
         ]
     }
 
-    /// Of all paths that this machine has, the portable one first.
+    /// Transforms with all paths that this machine has. The portable one is first.
     fn paths(transform: &Transform, input: &[u64], inverse: bool) -> Vec<Vec<u64>> {
         type Path<'a> = Box<dyn Fn(&mut [u64]) + 'a>;
         let mut paths: Vec<Path<'_>> = if inverse {
@@ -280,12 +279,12 @@ mod tests {
                 Box::new(|x| transform.forward(x)),
             ]
         };
-        // Hidden behind wider vectors where there are any.
+        // `Transform` does not use this path if wider vectors are available.
         #[cfg(target_arch = "x86_64")]
         if let Some(tables) = avx2::Tables::new(transform.q, &transform.forward, &transform.inverse)
         {
             paths.push(Box::new(move |x| {
-                // SAFETY: there are such tables only where the processor has the features.
+                // SAFETY: such tables exist only if the processor has the features.
                 unsafe {
                     if inverse {
                         avx2::inverse(transform, &tables, x);
@@ -304,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_those_of_the_definition() {
+    fn transform_values_equal_the_definition() {
         for q in PRIMES.into_iter().chain(SMALLER) {
             for bits in 1..=10 {
                 let n = 1 << bits;
@@ -323,17 +322,17 @@ mod tests {
         }
     }
 
-    /// Words in order, FNV-1a a word.
+    /// Hashes words in order: FNV-1a, one word at a time.
     fn digest(values: &[u64]) -> u64 {
         (values.iter()).fold(0xcbf2_9ce4_8422_2325, |hash: u64, value| {
             (hash ^ value).wrapping_mul(0x0100_0000_01b3)
         })
     }
 
-    /// What is stored was transformed by tfhe-ntt 0.6.1: roots and order have to stay the same. The
-    /// digests are of its values of each prime's inputs, in order.
+    /// Stored objects were transformed by tfhe-ntt 0.6.1, so roots and order must stay the same. The digests are of
+    /// tfhe-ntt's values of each prime's inputs, in order.
     #[test]
-    fn residues_are_those_of_stored_ciphertexts() {
+    fn residues_equal_those_of_stored_ciphertexts() {
         const DEGREE: usize = 8192;
         const DIGESTS: [u64; 9] = [
             0x4cee_c2c0_1ab2_fc4f,
@@ -356,7 +355,7 @@ mod tests {
         }
     }
 
-    /// The values, which all paths agree on, as they do on the way back.
+    /// Returns the values, and checks that all paths agree on them and on the way back.
     fn agreed(transform: &Transform, input: &[u64]) -> Vec<u64> {
         let q = transform.q;
         let values = paths(transform, input, false);
@@ -382,10 +381,10 @@ mod tests {
     }
 
     #[test]
-    fn a_prime_without_a_root_has_no_transform() {
+    fn primes_without_a_root_of_unity_are_rejected() {
         assert!(Transform::new(64, 0x0fff_ffff_ffff_c001).is_some());
         assert!(Transform::new(64, 67_108_859).is_none());
-        // 2^14 divides q - 1, and no more.
+        // 2^14 is the largest power of two that divides q - 1.
         assert!(Transform::new(1 << 14, 0x0fff_ffff_ffff_c001).is_none());
         for q in [0, 1, 2, 4, u64::MAX, 1 << 62] {
             assert!(Transform::new(64, q).is_none());

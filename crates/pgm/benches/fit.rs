@@ -1,4 +1,4 @@
-//! Times of planning and fitting: `cargo bench -p fhaim-pgm --bench fit`.
+//! Measures planning and fitting: `cargo bench -p fhaim-pgm --bench fit`.
 
 mod adult_like;
 
@@ -8,13 +8,13 @@ use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use fhaim_domain::Clique;
 use fhaim_pgm::{ModelGraph, Passes, model_cells};
 
-/// What steps pass over.
+/// Kinds of passes.
 const WAYS: [(&str, Passes); 2] = [
     ("tables", Passes::Tables),
     ("contractions", Passes::Contractions),
 ];
 
-/// The size of a model from its pairs, and the size with one pair more.
+/// Measures the computation of a model's size from its pairs, and of the size with one more pair.
 fn planning(criterion: &mut Criterion) {
     let domain = adult_like::domain();
     let pairs = domain.pairs();
@@ -34,7 +34,7 @@ fn planning(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A fit between two batches, of 100 steps, by the size of the model.
+/// Measures a fit between two batches, of 100 steps, for several model sizes.
 fn fitting(criterion: &mut Criterion) {
     let domain = adult_like::domain();
     let mut group = criterion.benchmark_group("fit, 100 steps");
@@ -51,7 +51,7 @@ fn fitting(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Models that exceed the caches: few steps, each of which passes over all of their cells.
+/// Measures models that exceed the caches, with few steps, each of which passes over all cells.
 fn large(criterion: &mut Criterion) {
     let domain = adult_like::domain();
     let mut group = criterion.benchmark_group("fit, 10 steps");

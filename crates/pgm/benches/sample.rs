@@ -1,4 +1,4 @@
-//! Times of what a fitted model is asked: `cargo bench -p fhaim-pgm --bench sample`.
+//! Measures queries of a fitted model: `cargo bench -p fhaim-pgm --bench sample`.
 
 mod adult_like;
 

@@ -1,22 +1,23 @@
-//! Passes over a node's tables, a slab of cells at a time, and over records.
+//! Passes over a node's tables in slabs of cells, and over records.
 //!
-//! The large tables of a model exceed every cache, so what is done to a cell is done while it is in
-//! the nearest one, and large tables are shared among threads. Each cell, and each sum, is computed
-//! as one thread would compute it in one go: how many threads there are, and where slabs end, changes
-//! no bit.
+//! The large tables of a model exceed every cache. All operations on a cell are therefore done
+//! while it is in the nearest cache, and large tables are shared among threads. Each cell, and each
+//! sum, is computed as a single thread would compute it in one go. Neither the number of threads
+//! nor the bounds of slabs change a bit.
 
 use crate::kernel;
 use crate::table::Embedding;
 
-/// So many cells are worked on at a time: with their factors they stay in the first-level cache.
+/// Number of cells that are processed at a time. With their factors they stay in the first-level
+/// cache.
 pub(crate) const SLAB: usize = 2048;
 
-/// Fewer cells, or records, are left to one thread.
+/// Smallest number of cells or records that is shared among threads.
 #[cfg(not(target_family = "wasm"))]
 const MIN_SHARED: usize = 1 << 16;
 
-/// Does `work` on all parts, on all threads where they have many `cells` together; whether all said
-/// yes.
+/// Calls `work` for all parts, on all threads if the parts have many `cells` together. Returns
+/// whether all calls returned `true`.
 pub(crate) fn all<T: Send>(
     parts: impl Iterator<Item = T>,
     #[cfg_attr(target_family = "wasm", expect(unused_variables))] cells: usize,
@@ -32,17 +33,17 @@ pub(crate) fn all<T: Send>(
     parts.fold(true, |all, part| work(part) & all)
 }
 
-/// How a table's weights come about.
+/// The inputs that a table's weights are computed from.
 #[derive(Debug)]
 pub(crate) struct Weights<'a> {
-    /// The largest of the logarithms that the table holds, if something flowed into it.
+    /// The largest of the logarithms in the table, if something flowed into it.
     pub top: Option<f64>,
-    /// The weights of the tables that it carries, and their places.
+    /// The weights of the tables that it carries, with their embeddings.
     pub carried: Vec<(&'a Embedding, &'a [f64])>,
 }
 
 impl Weights<'_> {
-    /// Turns what a table holds into its weights.
+    /// Turns the logarithms in a table into its weights.
     pub fn fill(&self, table: &mut [f64]) {
         let cells = table.len();
         let parts = table.chunks_mut(SLAB).enumerate();
@@ -52,7 +53,8 @@ impl Weights<'_> {
         });
     }
 
-    /// The same, with the sums of the table's blocks of `block` cells; whether all are above `least`.
+    /// As [`Weights::fill`], and sums the table's blocks of `block` cells. Returns whether all sums
+    /// are above `least`.
     pub fn fill_blocks(
         &self,
         table: &mut [f64],
@@ -112,7 +114,7 @@ impl Weights<'_> {
     }
 }
 
-/// Sums each block; whether all sums are above `least`.
+/// Sums each block. Returns whether all sums are above `least`.
 fn sum_blocks(slab: &[f64], block: usize, sums: &mut [f64], least: f64) -> bool {
     #[target_feature(enable = "avx2")]
     #[cfg(target_arch = "x86_64")]
@@ -193,7 +195,7 @@ fn scale_rows_portable(table: &mut [f64], row: usize, by: impl Iterator<Item = f
     }
 }
 
-/// Sets each of the tables that `large` carries to the sums of its cells.
+/// Sets each of the tables that `large` carries to sums of its cells.
 pub(crate) fn sum_onto_all<'a>(
     large: &[f64],
     carried: impl Iterator<Item = (&'a Embedding, &'a mut [f64])>,
@@ -234,10 +236,10 @@ mod tests {
         (0..count).map(|_| next()).collect()
     }
 
-    /// Tables with more cells than one thread is given, whose blocks are smaller and larger than a
-    /// slab, give the bits of plain loops.
+    /// Compares with plain loops, for tables that are shared among threads and for blocks smaller
+    /// and larger than a slab.
     #[test]
-    fn slabs_and_threads_change_no_bit() {
+    fn blocked_passes_and_threads_change_no_bit() {
         let sizes = [7, 11, 9, 13, 17];
         let axes: Vec<Axis> = (sizes.iter().enumerate())
             .map(|(rank, &size)| Axis { rank, size })

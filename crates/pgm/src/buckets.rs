@@ -1,16 +1,19 @@
-//! Bucket elimination: how marginals are computed without a table for every clique.
+//! Bucket elimination computes marginals without a table for every clique.
 //!
-//! Attributes are eliminated from the highest rank down. All factors that have the attribute
-//! (potentials of measured cliques, and messages) are in its bucket; what is summed out over the
-//! attribute is a message over the others (Dechter, "Bucket elimination", Artificial Intelligence
-//! 1999). The product of a bucket's factors has as many cells as a clique of the junction tree, so
-//! it is never written down: the factors are shared among two sides, whose products are smaller,
-//! and the message is a product of matrices with the attribute as the inner index. The shared
-//! attributes, which both sides have, index the matrices.
+//! Attributes are eliminated from the highest rank down. The bucket of an attribute has all factors
+//! with this attribute: potentials of measured cliques, and messages. Summing the attribute out
+//! results in a message over the other attributes (Dechter, "Bucket elimination", Artificial
+//! Intelligence 1999).
 //!
-//! A side may be large, too, where every two of its attributes are in a factor together. It is built up in levels,
-//! tables over ever more of its axes from the slowest on: a factor is multiplied into the first level
-//! that has all of its axes, and only those with the fastest axis are passed over the whole side.
+//! The product of a bucket's factors has as many cells as a clique of the junction tree, so it is
+//! never stored. Instead, the factors are divided between two sides, whose products are smaller.
+//! The message is a product of matrices with the attribute as the inner index. The attributes that
+//! both sides share index the matrices.
+//!
+//! A side may be large as well, if every two of its attributes are in a factor together. It is
+//! built up in levels: tables over ever more of its axes, from the slowest on. A factor is
+//! multiplied into the first level that has all of its axes. Only factors with the fastest axis
+//! need a pass over the whole side.
 
 use crate::FitWork;
 use crate::junction::JunctionTree;
@@ -18,7 +21,7 @@ use crate::layout::{Layout, Placement, padded};
 use crate::node_tables::union;
 use crate::table::{Axis, cells};
 
-/// Where the cells of a factor come from.
+/// The origin of a factor's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// The potential of a measured clique.
@@ -35,36 +38,36 @@ struct Factor {
 }
 
 impl Factor {
-    /// Its axes without the bucket's.
+    /// Returns the factor's axes without the bucket's.
     fn others(&self, attribute: Axis) -> Vec<Axis> {
         let others = self.layout.axes().filter(|axis| *axis != attribute);
         union(&others.collect::<Vec<_>>(), &[])
     }
 }
 
-/// A table over the slowest axes of a side: the product of the level before and of the factors that have all of
-/// their axes from here on.
+/// A table over the slowest axes of a side: the product of the previous level and of the factors
+/// that have all of their axes from this level on.
 #[derive(Clone, Debug)]
 pub(crate) struct Level {
     pub cells: usize,
-    /// The place of the level before; the first level has none.
+    /// The place of the previous level; `None` in the first level.
     pub before: Option<Placement>,
     pub factors: Vec<BucketShare>,
 }
 
-/// A factor's place in a level.
+/// The place of a factor in a level.
 #[derive(Clone, Debug)]
 pub(crate) struct BucketShare {
     pub source: Source,
     pub cells: usize,
-    /// Where cells that are contiguous in the level would be scattered in the factor, its axes are put in the
-    /// level's order first.
+    /// The reordering of the factor's axes to the level's order. It is needed if cells that are
+    /// contiguous in the level would be scattered in the factor.
     pub turn: Option<Placement>,
     pub place: Placement,
 }
 
 impl BucketShare {
-    /// The place of a factor in a level.
+    /// Returns the place of a factor in a level.
     fn new(level: &Layout, factor: &Factor) -> Self {
         let (turn, place) = match Placement::new(level, &factor.layout) {
             place if !place.is_scattered() => (None, place),
@@ -84,55 +87,55 @@ impl BucketShare {
         }
     }
 
-    /// Bytes of [`BucketShare::new`] and of what it is turned into, or a little more.
+    /// Returns an upper bound on the bytes of [`BucketShare::new`] and of the reordered factor.
     fn bytes(level: &Layout, factor: &Factor) -> usize {
         let turned = factor.layout.cells * (size_of::<f64>() + size_of::<(u32, u32)>());
         Placement::bytes(level, &factor.layout) + turned
     }
 }
 
-/// One side of a bucket: the product of some of its factors, which is the last level. A side without factors
-/// has no levels.
+/// One side of a bucket: the product of some of its factors, which is the last level. A side
+/// without factors has no levels.
 #[derive(Clone, Debug)]
 pub(crate) struct Side {
     pub levels: Vec<Level>,
 }
 
-/// A bucket: for each cell of the shared attributes, a matrix of either side with a row for each
-/// value of the bucket's attribute, and one of the message.
+/// A bucket. For each cell of the shared attributes it has a matrix of either side, with a row for
+/// each value of the bucket's attribute, and a matrix of the message.
 #[derive(Clone, Debug)]
 pub(crate) struct Bucket {
     /// Cells of the shared attributes.
     pub matrices: usize,
     /// Values of the attribute.
     pub inner: usize,
-    /// Rows of the message's matrices: the length of the left side's rows before they are filled up.
+    /// Rows of the message's matrices: the length of the left side's rows before padding.
     pub rows: usize,
-    /// Columns of the message's matrices: the length of the right side's rows before they are filled up.
+    /// Columns of the message's matrices: the length of the right side's rows before padding.
     pub columns: usize,
-    /// The side with the fewer attributes of its own.
+    /// The side with the fewer unshared attributes.
     pub left: Side,
-    /// The other.
+    /// The other side.
     pub right: Side,
 }
 
 impl Bucket {
-    /// Length of the left side's rows.
+    /// Returns the length of the left side's rows.
     pub fn left_row(&self) -> usize {
         padded(self.rows)
     }
 
-    /// Length of the rows of the right side and of the message.
+    /// Returns the length of the rows of the right side and of the message.
     pub fn right_row(&self) -> usize {
         padded(self.columns)
     }
 
-    /// Cells of the message.
+    /// Returns the number of cells of the message.
     pub fn message(&self) -> usize {
         self.matrices * self.rows * self.right_row()
     }
 
-    /// What calibrating it takes, both ways.
+    /// Returns the work of calibrating the bucket in both directions.
     pub fn work(&self) -> FitWork {
         let level = |level: &Level| {
             let others = level.factors.len() + usize::from(level.before.is_some());
@@ -141,7 +144,7 @@ impl Bucket {
         let sides = self.left.levels.iter().chain(&self.right.levels);
         let levels: usize = sides.map(level).sum();
         let whole = self.message() * self.inner;
-        // Without factors on its left the right side is summed, and then scaled.
+        // Without factors on the left, the right side is only summed and then scaled.
         let (passed, products) = match self.left.levels.is_empty() {
             true => (2 * whole, 0),
             false => (0, 3 * whole),
@@ -152,13 +155,13 @@ impl Bucket {
         }
     }
 
-    /// Whether nothing is left when its attribute is summed out.
+    /// Whether the message has a single cell, so that no other bucket depends on it.
     pub fn is_root(&self) -> bool {
         self.matrices * self.rows * self.columns == 1
     }
 }
 
-/// A bucket before it has memory.
+/// A bucket before its memory is allocated.
 #[derive(Clone, Debug)]
 struct FactorOutline {
     attribute: Axis,
@@ -170,7 +173,7 @@ struct FactorOutline {
 }
 
 impl FactorOutline {
-    /// Shares a bucket's factors among two sides.
+    /// Divides a bucket's factors between two sides.
     fn new(attribute: Axis, factors: Vec<Factor>) -> Self {
         let others: Vec<Vec<Axis>> = factors.iter().map(|f| f.others(attribute)).collect();
         let split = best_split(&others);
@@ -194,7 +197,7 @@ impl FactorOutline {
         let shared = fastest_last(shared, &others);
         let (rows, columns) = (without(&left, &right), without(&right, &left));
         let (rows, columns) = (fastest_last(rows, &others), fastest_last(columns, &others));
-        // Rows are passed over in vectors: the right side has the longer ones.
+        // Vectors pass over rows, so the right side gets the longer ones.
         let turned = cells(&rows) > cells(&columns);
         let (rows, columns) = if turned {
             (columns, rows)
@@ -218,13 +221,14 @@ impl FactorOutline {
         }
     }
 
-    /// The layouts of a side's levels with the factors of each; none where there are no factors.
+    /// Returns the layouts of a side's levels, each with its factors; empty without factors.
     fn levels<'f>(&self, inner: &[Axis], factors: &'f [Factor]) -> Vec<(Layout, Vec<&'f Factor>)> {
         let outer: Vec<Axis> = (self.shared.iter().copied())
             .chain([self.attribute])
             .collect();
         let axes: Vec<Axis> = outer.iter().chain(inner).copied().collect();
-        // So many of the axes, from the slowest on, has the level of each factor.
+        // The number of axes, from the slowest on, of the first level that has all axes of a
+        // factor.
         let needed = |factor: &&Factor| {
             let own: Vec<Axis> = factor.layout.axes().collect();
             let last = axes.iter().rposition(|axis| own.contains(axis));
@@ -236,7 +240,7 @@ impl FactorOutline {
             if own.is_empty() {
                 continue;
             }
-            // Some factor has a side's fastest axis, so that the whole side is the last level.
+            // Some factor has the side's fastest axis, so the last level is the whole side.
             let layout = match depth == axes.len() {
                 true => Layout::rows(&outer, inner),
                 false => Layout::plain(&axes[..depth]),
@@ -251,8 +255,8 @@ impl FactorOutline {
         Layout::rows(&outer, &self.columns)
     }
 
-    /// Bytes of both sides, of the message and of its marginal, and of all places; `None` if a
-    /// table's cells do not fit 32 bits.
+    /// Returns the bytes of both sides, of the message and its marginal, and of all places. Returns
+    /// `None` if the number of a table's cells does not fit 32 bits.
     fn bytes(&self) -> Option<usize> {
         let message = self.message().cells;
         u32::try_from(message).ok()?;
@@ -335,25 +339,25 @@ impl Plan {
         Self { outlines }
     }
 
-    /// Bytes that contracting takes, but for the potentials' weights.
+    /// Returns the bytes that contracting takes, without the potentials' weights.
     pub fn bytes(&self) -> Option<usize> {
         let mut outlines = self.outlines.iter();
         outlines.try_fold(0usize, |sum, outline| sum.checked_add(outline.bytes()?))
     }
 
-    /// The buckets, with all places.
+    /// Returns the buckets, with all places.
     pub fn buckets(&self) -> Vec<Bucket> {
         self.outlines.iter().map(FactorOutline::bucket).collect()
     }
 }
 
-/// A side's axes in such an order that few factors, given by their axes, have the fastest ones.
+/// Orders a side's axes so that few factors, given by their axes, have the fastest ones.
 fn fastest_last(mut axes: Vec<Axis>, factors: &[Vec<Axis>]) -> Vec<Axis> {
     let mut waiting: Vec<&Vec<Axis>> = factors.iter().collect();
     let mut ordered = Vec::with_capacity(axes.len());
     while !axes.is_empty() {
         let having = |axis: &Axis| waiting.iter().filter(|axes| axes.contains(axis)).count();
-        // With as many factors, the larger one makes for longer runs.
+        // Among axes with equally many factors, the larger one makes longer runs.
         let fastest = (0..axes.len())
             .min_by_key(|&i| (having(&axes[i]), usize::MAX - axes[i].size))
             .unwrap_or(0);
@@ -365,9 +369,11 @@ fn fastest_last(mut axes: Vec<Axis>, factors: &[Vec<Axis>]) -> Vec<Axis> {
     ordered
 }
 
-/// Which of a bucket's factors, given by their axes without the bucket's, are on the left side:
-/// such that passing over the sides costs least. No factor has both of two attributes, of which one is on
-/// the left and one on the right; where there are no such two, all are on the right.
+/// Chooses the factors, given by their axes without the bucket's, that go to the left side. The
+/// choice has the least cost of passing over the sides.
+///
+/// A split separates two attributes that no factor has together: one is on the left and one on the
+/// right. Without such a pair of attributes, all factors are on the right.
 fn best_split(factors: &[Vec<Axis>]) -> Vec<bool> {
     let all = factors
         .iter()
@@ -392,8 +398,8 @@ fn best_split(factors: &[Vec<Axis>]) -> Vec<bool> {
     best
 }
 
-/// The factors with `x` are on the left, those with `y` on the right, and each other, the largest
-/// first, where the side grows less.
+/// Splits factors: those with `x` go to the left, those with `y` to the right, and each other, the
+/// largest first, to the side that grows less.
 fn split_between(factors: &[Vec<Axis>], x: &Axis, y: &Axis) -> Vec<bool> {
     let mut split: Vec<bool> = factors.iter().map(|axes| axes.contains(x)).collect();
     let with = |axis: &Axis| {
@@ -417,7 +423,8 @@ fn split_between(factors: &[Vec<Axis>], x: &Axis, y: &Axis) -> Vec<bool> {
     split
 }
 
-/// Cells that are passed over to make both sides and to sum them onto their factors.
+/// Returns the number of cells that are passed over to compute both sides and to sum them onto
+/// their factors.
 fn cost(factors: &[Vec<Axis>], split: &[bool]) -> usize {
     let side = |on_left: bool| {
         let side = || {
@@ -446,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn no_side_has_all_attributes_where_two_are_in_no_factor_together() {
+    fn split_separates_attributes_that_no_factor_has_together() {
         let pairs = [axes(&[0]), axes(&[1]), axes(&[2]), axes(&[3]), axes(&[])];
         let split = best_split(&pairs);
         assert_eq!(split.iter().filter(|left| **left).count(), 2, "{split:?}");

@@ -1,4 +1,4 @@
-//! From potentials to marginals, in either of two ways.
+//! Calibration computes marginals from potentials, by tables or by contraction.
 
 use std::ops::Range;
 
@@ -10,7 +10,7 @@ use crate::resolution::Folding;
 use crate::table::Axis;
 use crate::{FitOptions, FitWork, Passes};
 
-/// What a plan for either way takes.
+/// The inputs of a calibration plan.
 #[derive(Debug)]
 pub(crate) struct Blueprint<'a> {
     pub tree: &'a JunctionTree,
@@ -25,7 +25,7 @@ impl Blueprint<'_> {
         Propagation::new(self.tree, self.sizes, self.axes)
     }
 
-    /// Place of each potential in the list of all.
+    /// Returns the range of each potential in the list of all potentials.
     fn ranges(&self) -> Vec<Range<usize>> {
         let mut end = 0;
         let range = |axes: &Vec<Axis>| {
@@ -37,7 +37,7 @@ impl Blueprint<'_> {
     }
 }
 
-/// How a fit calibrates.
+/// The method of a calibration.
 #[derive(Debug)]
 enum Way {
     Tables(Box<(Propagation, Beliefs)>),
@@ -57,12 +57,13 @@ impl Way {
 pub(crate) struct Calibration<'a> {
     blueprint: Blueprint<'a>,
     way: Way,
-    /// What was done so far.
+    /// The work done so far.
     pub work: FitWork,
 }
 
 impl<'a> Calibration<'a> {
-    /// The way that the options name, by tables if contracting would take more than `max_bytes`.
+    /// Returns a calibration of the kind that the options name. Uses tables if contracting would
+    /// take more than `options.max_bytes`.
     pub fn new(blueprint: Blueprint<'a>, options: &FitOptions) -> Self {
         let plan = match options.passes {
             Passes::Tables => None,
@@ -83,8 +84,8 @@ impl<'a> Calibration<'a> {
         }
     }
 
-    /// Calibrates: from log-potentials of the tree's cliques to marginals scaled to `total`. Once a contraction
-    /// came near to underflow, it is tables to the end.
+    /// Computes marginals scaled to `total` from log-potentials of the tree's cliques. Once a
+    /// contraction came near underflow, all later calibrations use tables.
     pub fn calibrate(&mut self, potentials: &[f64], total: f64, marginals: &mut [f64]) {
         if let Way::Contraction(contraction) = &mut self.way {
             self.work = self.work + contraction.work();
@@ -100,8 +101,8 @@ impl<'a> Calibration<'a> {
         }
     }
 
-    /// As [`Calibration::calibrate`], by way of a folding if there is one: from the potentials of the measured
-    /// cliques to their marginals.
+    /// As [`Calibration::calibrate`], from the potentials of the measured cliques to their
+    /// marginals. Applies a folding if there is one.
     pub fn calibrate_folded(
         &mut self,
         folding: Option<&mut Folding>,
@@ -117,7 +118,8 @@ impl<'a> Calibration<'a> {
         folding.unfold(potentials, marginals);
     }
 
-    /// The tables of the whole tree, calibrated to potentials that were calibrated last.
+    /// Returns the tables of the whole tree, calibrated to `potentials`, which must be those of the
+    /// last calibration.
     pub fn into_tables(
         self,
         folding: Option<&mut Folding>,
@@ -127,7 +129,7 @@ impl<'a> Calibration<'a> {
         if let Way::Tables(tables) = self.way {
             return *tables;
         }
-        // The contraction's memory is free before the tables take theirs.
+        // The contraction's memory is freed before the tables are allocated.
         let Self { blueprint, way, .. } = self;
         drop(way);
         let propagation = blueprint.propagation();
@@ -151,7 +153,8 @@ mod tests {
 
     const TOTAL: f64 = 1000.0;
 
-    /// A tree with potentials over cliques of up to four attributes, spread over `depth`.
+    /// A tree with random potentials between 0 and minus a depth, over cliques of up to four
+    /// attributes.
     struct Problem {
         domain: Domain,
         tree: JunctionTree,
@@ -196,7 +199,7 @@ mod tests {
             }
         }
 
-        /// The marginals, and whether they came by the way asked for.
+        /// Returns the marginals, and whether they were computed by the requested method.
         fn marginals(&self, passes: Passes) -> (Vec<f64>, bool) {
             let options = FitOptions {
                 passes,
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn contracting_gives_the_marginals_of_the_tables() {
+    fn contraction_and_tables_give_the_same_marginals() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         for _ in 0..300 {
             let problem = Problem::random(&mut rng, 5.0);
@@ -225,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_near_to_underflow_is_left_to_the_tables() {
+    fn contraction_near_underflow_falls_back_to_tables() {
         let mut rng = ChaCha8Rng::seed_from_u64(2);
         let mut left = 0;
         for _ in 0..100 {
@@ -241,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn contracting_beyond_the_cap_is_left_to_the_tables() {
+    fn contraction_beyond_the_cap_falls_back_to_tables() {
         let problem = Problem::random(&mut ChaCha8Rng::seed_from_u64(3), 1.0);
         let options = FitOptions {
             passes: Passes::Contractions,
@@ -252,9 +255,9 @@ mod tests {
         assert!(matches!(calibration.way, Way::Tables(_)));
     }
 
-    /// A fit ends with the tables of the potentials that it found.
+    /// A fit ends with the tables of its final potentials, for either method.
     #[test]
-    fn tables_at_the_end_are_those_of_the_potentials() {
+    fn final_tables_do_not_depend_on_the_method() {
         let mut rng = ChaCha8Rng::seed_from_u64(4);
         for _ in 0..50 {
             let problem = Problem::random(&mut rng, 5.0);

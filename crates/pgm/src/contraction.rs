@@ -1,14 +1,16 @@
-//! Calibration by contraction: from potentials to the marginals of their cliques, without a table for
-//! every clique (see [`crate::buckets`]).
+//! Calibration by contraction: computes the marginals of cliques from their potentials, without a
+//! table for every clique (see [`crate::buckets`]).
 //!
-//! On the way up, each side of a bucket is the product of its factors, level by level, and the message
-//! the product of the sides' matrices, scaled so that its largest cell is 1. On the way down, the message's
-//! marginal over the message is what the rest of the model says of its cells; multiplied by either
-//! side's matrix and summed, it turns the other side into a marginal, which is summed onto the
-//! factors and onto the level before.
+//! On the way up, each side of a bucket is the product of its factors, level by level. The message
+//! is the product of the sides' matrices, scaled so that its largest cell is 1.
 //!
-//! Cells of a message that are far from underflow have all their digits. Where some are not, the
-//! potentials are left to [`crate::propagation`], which has logarithms for that.
+//! On the way down, the message's marginal divided by the message is the factor that the rest of
+//! the model contributes to each cell. Multiplied by either side's matrix and summed, it turns the
+//! other side into a marginal. That marginal is summed onto the side's factors and onto the
+//! previous level.
+//!
+//! Cells of a message that are far from underflow have full precision. If some are not, the
+//! potentials are left to [`crate::propagation`], which works with logarithms.
 
 use std::ops::Range;
 
@@ -19,23 +21,23 @@ use crate::layout::Placement;
 use crate::messages::Message;
 use crate::{FitWork, kernel};
 
-/// So many cells of a level are worked on at a time: all that is done to them is done while they are in a near
-/// cache.
+/// Number of cells of a level that are processed at a time. All operations on them are done while
+/// they are in a near cache.
 const SLAB: usize = 1 << 13;
 
-/// A level of so many cells is shared among threads.
+/// Number of cells from which on a level is shared among threads.
 const SHARED: usize = 1 << 16;
 
 /// The memory of a level.
 #[derive(Clone, Debug)]
 struct LevelTables {
     table: Vec<f64>,
-    /// For each factor, its cells as the level wants them, if they are turned, and then its marginal.
+    /// For each factor: its reordered cells, if needed, and later its marginal.
     factors: Vec<Vec<f64>>,
 }
 
 impl LevelTables {
-    /// Zeroed memory for the levels of a side.
+    /// Returns zeroed memory for the levels of a side.
     fn of(side: &Side) -> Vec<Self> {
         let zeroed = |level: &Level| Self {
             table: vec![0.0; level.cells],
@@ -49,12 +51,12 @@ impl LevelTables {
     }
 }
 
-/// The product of a side's factors, if it has any.
+/// Returns the product of a side's factors, if it has any.
 fn product(levels: &[LevelTables]) -> Option<&[f64]> {
     levels.last().map(|level| &level.table[..])
 }
 
-/// As [`product`], to be changed.
+/// As [`product`], for modification.
 fn product_mut(levels: &mut [LevelTables]) -> Option<&mut [f64]> {
     levels.last_mut().map(|level| &mut level.table[..])
 }
@@ -72,16 +74,17 @@ struct Tables {
 pub(crate) struct Contraction {
     buckets: Vec<Bucket>,
     tables: Vec<Tables>,
-    /// Place of each potential in the list of all.
+    /// Range of each potential in the list of all potentials.
     potentials: Vec<Range<usize>>,
     /// The potentials' exponentials, each relative to the largest of its table.
     weights: Vec<f64>,
-    /// For messages on their way down.
+    /// Scratch memory for messages on their way down.
     scratch: Vec<f64>,
 }
 
 impl Contraction {
-    /// Allocates what the plan takes. The potentials are those it was made for.
+    /// Allocates the memory of a plan. `potentials` are the ranges of the potentials that the plan
+    /// was made for.
     pub fn new(plan: &Plan, potentials: Vec<Range<usize>>) -> Self {
         let buckets = plan.buckets();
         let tables = (buckets.iter())
@@ -100,13 +103,13 @@ impl Contraction {
         }
     }
 
-    /// What a calibration takes.
+    /// Returns the work of a calibration.
     pub fn work(&self) -> FitWork {
         self.buckets.iter().map(Bucket::work).sum()
     }
 
-    /// From log-potentials to the marginals of their cliques, scaled to `total`. False, with marginals
-    /// of no meaning, where a message comes near to underflow.
+    /// Computes the marginals of cliques from their log-potentials, scaled to `total`. Returns
+    /// `false`, with meaningless marginals, if a message comes near underflow.
     pub fn calibrate(&mut self, potentials: &[f64], total: f64, marginals: &mut [f64]) -> bool {
         exponentiate(&self.potentials, potentials, &mut self.weights);
         for (i, bucket) in self.buckets.iter().enumerate() {
@@ -143,7 +146,7 @@ impl Contraction {
                         Source::Message(i) => &mut earlier[i].message.marginal[..],
                     };
                     match &part.turn {
-                        // Every cell of the one is a cell of the other.
+                        // The reordering maps cells one to one.
                         Some(turn) => {
                             to.fill(0.0);
                             turn.sum(0, sums, to);
@@ -171,7 +174,7 @@ fn exponentiate_portable(places: &[Range<usize>], potentials: &[f64], weights: &
     }
 }
 
-/// Sets a side's levels. What fills rows up stays zero.
+/// Computes a side's levels. Padding stays zero.
 fn fill<'a>(side: &Side, levels: &mut [LevelTables], cells: &impl Fn(Source) -> &'a [f64]) {
     for (i, level) in side.levels.iter().enumerate() {
         let (earlier, rest) = levels.split_at_mut(i);
@@ -213,8 +216,8 @@ fn multiply_slab_portable(factors: &[(&Placement, &[f64])], start: usize, slab: 
     }
 }
 
-/// From a side's marginal to those of its factors, for which `take` is called, and to the levels before, whose
-/// products are no longer needed.
+/// Sums a side's marginal onto its factors, for which `take` is called, and onto the previous
+/// levels, whose products are no longer needed.
 fn hand_out(side: &Side, levels: &mut [LevelTables], mut take: impl FnMut(&BucketShare, &[f64])) {
     for (i, level) in side.levels.iter().enumerate().rev() {
         let (earlier, rest) = levels.split_at_mut(i);
@@ -233,8 +236,8 @@ fn hand_out(side: &Side, levels: &mut [LevelTables], mut take: impl FnMut(&Bucke
     }
 }
 
-/// Sets smaller tables to the sums of a table's cells: a table that is shared among threads is passed over by each for
-/// some of them, any other once for all.
+/// Sets smaller tables to sums of a table's cells. If the table is shared among threads, each
+/// thread passes over it for some of the smaller tables. Otherwise one pass serves all of them.
 fn sum_table(table: &[f64], sums: &mut [(&Placement, &mut [f64])]) {
     let together = if table.len() < SHARED { sums.len() } else { 1 };
     let parts = sums.chunks_mut(together.max(1));

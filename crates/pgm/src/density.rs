@@ -8,12 +8,12 @@ use crate::propagation::NodePlan;
 use crate::{Error, Model};
 
 impl Model {
-    /// ln p(x) of each record x, for records given as columns of categories, one column for each
-    /// attribute; minus infinity where the model deems a record impossible.
+    /// Returns ln p(x) of each record x, and minus infinity for a record that the model considers
+    /// impossible. Records are given as columns of categories, one column for each attribute.
     ///
-    /// p(x) is the product over the nodes of the junction tree of the node's share of what its
-    /// separator holds (Koller and Friedman 2009, section 10.1.3), times, for attributes that the
-    /// tree has in groups, the share of the category in its group.
+    /// p(x) is a product over the nodes of the junction tree: each node contributes its cell
+    /// divided by its separator's cell (Koller and Friedman 2009, section 10.1.3). For attributes
+    /// that the tree has in groups, the category's share of its group is another factor.
     ///
     /// # Errors
     /// [`Error::Columns`], [`Error::UnknownValue`].
@@ -44,7 +44,7 @@ impl Model {
         Ok(densities)
     }
 
-    /// The number of records of columns that are some over the domain.
+    /// Checks that the columns are records over the domain, and returns their number.
     fn check_columns(&self, columns: &[Vec<u32>]) -> Result<usize, Error> {
         let records = columns.first().map_or(0, Vec::len);
         if columns.len() != self.domain.len() || columns.iter().any(|c| c.len() != records) {
@@ -62,7 +62,7 @@ impl Model {
         Ok(records)
     }
 
-    /// The group of each category of each column: what the tree's tables are over.
+    /// Returns the group of each category of each column, which index the tree's tables.
     fn groups_of<'c>(&self, columns: &'c [Vec<u32>]) -> Vec<Cow<'c, [u32]>> {
         let grouped =
             |(attribute, column): (usize, &'c Vec<u32>)| match self.resolution.split(attribute) {
@@ -73,11 +73,11 @@ impl Model {
     }
 }
 
-/// What cells of a node have of their separators' cells, as logarithms.
+/// The cells of a node divided by their separators' cells, as logarithms.
 enum Shares<'a> {
-    /// Of every cell: there are no more of them than records.
+    /// Of every cell, if there are at most as many cells as records.
     All(Vec<f64>),
-    /// To be worked out from the node's cells and the separator's.
+    /// To be computed from the node's cells and the separator's, in this order.
     Asked(&'a [f64], &'a [f64]),
 }
 
@@ -93,7 +93,8 @@ impl<'a> Shares<'a> {
         Self::All(shares.map(|(part, whole)| log_share(part, whole)).collect())
     }
 
-    /// Adds to the density of each record its share, by its cells in the separator and in the node.
+    /// Adds each record's share to its density, given the record's cells in the separator and in
+    /// the node.
     fn add(&self, above: &[usize], cells: &[usize], densities: &mut [f64]) {
         match self {
             Self::All(shares) => {
@@ -110,14 +111,14 @@ impl<'a> Shares<'a> {
     }
 }
 
-/// The cells of some records, from `first` on, in a node's separator and in the node.
+/// Returns the cells of some records, from `first` on, in a node's separator and in the node.
 fn places(
     plan: &NodePlan,
     columns: &[&[u32]],
     first: usize,
     records: usize,
 ) -> (Vec<usize>, Vec<usize>) {
-    // Axis by axis: the loop over records is one over vectors.
+    // The outer loop is over axes, so that the loop over records is vectorized.
     let extend = |cells: &mut [usize], depths: Range<usize>| {
         for (axis, column) in plan.axes[depths.clone()].iter().zip(&columns[depths]) {
             for (cell, &value) in cells.iter_mut().zip(&column[first..]) {
@@ -132,7 +133,7 @@ fn places(
     (above, cells)
 }
 
-/// ln(part / whole), minus infinity where the part is nothing.
+/// Returns ln(part / whole), and minus infinity if the part is 0.
 fn log_share(part: f64, whole: f64) -> f64 {
     if part > 0.0 {
         (part / whole).ln()

@@ -1,44 +1,52 @@
 //! Mirror descent with entropy, accelerated by the memory of its steps.
 //!
 //! A mirror step subtracts a multiple of the loss's gradient (taken in the marginals) from the
-//! potentials (McKenna et al. 2019, Algorithm 1). By itself it takes thousands of steps. Since
-//! residuals are affine in the marginals, past steps tell how residuals respond to potentials:
+//! potentials (McKenna et al. 2019, Algorithm 1). Mirror steps without acceleration need thousands
+//! of steps.
+//!
+//! Residuals are affine in the marginals, so past steps show how residuals respond to potentials.
 //! Anderson's method (Walker and Ni, "Anderson acceleration for fixed-point iterations", SIAM J.
 //! Numer. Anal. 2011, the unconstrained form) first combines past steps so that the predicted
-//! residuals are least, then takes a step down the gradient that is still predicted there.
+//! residuals are least. It then takes a step down the gradient that is predicted there.
 //!
 //! A start far from the measurements is first brought close by proximal steps (`proximal`).
 //!
-//! Three steps are tried, and the first that lowers the loss is taken:
-//! 1. combined, with each value's share of the gradient divided by its own curvature: near Newton's
-//!    method where cells are large against their noise; tried rarely where it keeps failing;
+//! The search tries three steps, and takes the first that lowers the loss:
+//! 1. combined, with each value's share of the gradient divided by its own curvature. This is close
+//!    to Newton's method where cells are large compared to their noise. It is tried rarely if it
+//!    keeps failing;
 //! 2. combined, down the gradient as it is;
-//! 3. down the gradient alone, shortened until the loss falls by half of what is predicted.
+//! 3. down the gradient only, shortened until the loss falls by half of the predicted fall.
 
 use std::collections::VecDeque;
 
 use crate::problem::{Point, Problem};
 use crate::{Ending, Error, FitOptions, FitReport, kernel, proximal};
 
-/// What is added to the diagonal of the least-squares problem, relative to its largest entry.
+/// Relative amount, of the largest diagonal entry, that is added to the diagonal of the
+/// least-squares problem.
 const RIDGE: f64 = 1e-5;
 
 /// Number of accepted steps over which the fall of the loss decides whether to continue.
 const WINDOW: usize = 10;
 
-/// How far below the largest potential of its table a potential of a warm start may lie. An earlier fit drives a cell
-/// that its measurements say is empty towards zero; far enough down, its weight underflows and no search brings it back.
-/// Smaller depths lose more of what the warm start knows.
+/// Largest depth of a warm start's potential below the largest potential of its table.
+///
+/// An earlier fit drives the weight of a cell towards zero if its measurements say that the cell is
+/// empty. Far enough down, the weight underflows, and no search brings it back. Smaller depths lose
+/// more of the warm start's knowledge.
 const WARM_DEPTH: f64 = 20.0;
 
-/// Bytes that minimising takes beside calibration, with `cells` cells in the measured marginals:
-/// potentials, marginals, views and residuals of two points, what is combined, and the `memory` of past steps.
+/// Returns the bytes that minimising takes in addition to calibration, with `cells` cells in the
+/// measured marginals: potentials, marginals, views and residuals of two points, the combination,
+/// and the `memory` of past steps.
 pub(crate) fn bytes(cells: usize, memory: usize) -> Option<usize> {
     let tables = memory.checked_mul(2)?.checked_add(2 * 4 + 3)?;
     cells.checked_mul(tables.checked_mul(size_of::<f64>())?)
 }
 
-/// Minimises the loss from `start` on; returns the point found, which was calibrated last, and how the search went.
+/// Minimises the loss from `start` on. Returns the point found, which was calibrated last, and a
+/// report of the search.
 pub(crate) fn minimise(
     problem: &mut Problem<'_>,
     mut start: Vec<f64>,
@@ -52,7 +60,7 @@ pub(crate) fn minimise(
     }
     let enough = problem.noise_loss();
     if here.loss > enough {
-        // The rest of the steps is for the search below.
+        // The search below gets the rest of the steps.
         let limit = options.steps / 2;
         here = proximal::approach(problem, here, enough, options.memory, limit);
     }
@@ -68,12 +76,13 @@ pub(crate) fn minimise(
     Ok((here, report))
 }
 
-/// Accelerated mirror descent from `here` on, which was calibrated last, as it is at the end.
+/// Runs accelerated mirror descent from `here` on. Before and after the search, the last
+/// calibration is that of `here`.
 fn search(problem: &mut Problem<'_>, here: &mut Point, options: &FitOptions) -> Ending {
     let mut next = here.clone();
     let mut search = Search::new(problem, here, options.memory);
     let mut losses = VecDeque::from([here.loss]);
-    // One evaluation is kept back for the end.
+    // The last evaluation is reserved for the end.
     let limit = options.steps.saturating_sub(1);
     let ending = loop {
         if problem.evaluations >= limit {
@@ -101,7 +110,7 @@ fn search(problem: &mut Problem<'_>, here: &mut Point, options: &FitOptions) -> 
     ending
 }
 
-/// Whether noise accounts for the loss, and the last fall of the loss is small.
+/// Checks whether noise accounts for the loss, and the last fall of the loss is small.
 fn has_converged(problem: &Problem<'_>, before: f64, loss: f64, tolerance: f64) -> bool {
     let noise = problem.noise_loss();
     loss <= noise && before - loss <= tolerance * noise
@@ -124,18 +133,18 @@ struct Search {
     scaled: ScaledStep,
     /// Length of a mirror step.
     rate: f64,
-    /// Whether the last evaluation was of the point accepted last.
+    /// Whether the last evaluation was that of the last accepted point.
     at_accepted: bool,
-    /// Combined potentials and the residuals predicted there.
+    /// Combined potentials, and the residuals predicted there.
     combined: Vec<f64>,
     predicted: Vec<f64>,
     scratch: Vec<f64>,
 }
 
-/// When and how far to go along the scaled gradient.
+/// The schedule and the length of steps along the scaled gradient.
 struct ScaledStep {
     rate: f64,
-    /// Steps to sit out after a failure, doubled by each.
+    /// Number of steps to skip after a failure, doubled by each failure.
     pause: usize,
     left: usize,
 }
@@ -179,7 +188,7 @@ impl Search {
                 pause: 1,
                 left: 0,
             },
-            // No potential moves by more than about 1 at first.
+            // At first, no potential moves by more than about 1.
             rate: 1.0 / slope.max(curvature).max(f64::MIN_POSITIVE),
             at_accepted: true,
             combined: Vec::new(),
@@ -188,7 +197,8 @@ impl Search {
         }
     }
 
-    /// Sets `next` to a point with less loss; false if none was found in `limit` evaluations.
+    /// Sets `next` to a point with a lower loss. Returns `false` if none was found in `limit`
+    /// evaluations.
     fn step(
         &mut self,
         problem: &mut Problem<'_>,
@@ -227,14 +237,15 @@ impl Search {
         self.mirror_step(problem, here, next, limit)
     }
 
-    /// Evaluates `next`; whether it has less loss.
+    /// Evaluates `next`. Returns whether its loss is lower.
     fn try_at(&mut self, problem: &mut Problem<'_>, here: &Point, next: &mut Point) -> bool {
         problem.evaluate(next);
         self.at_accepted = next.loss < here.loss;
         self.at_accepted
     }
 
-    /// A plain mirror step, halved until the loss falls by at least half of the linear prediction.
+    /// Takes a plain mirror step, halved until the loss falls by at least half of the linear
+    /// prediction.
     fn mirror_step(
         &mut self,
         problem: &mut Problem<'_>,
@@ -249,7 +260,7 @@ impl Search {
                 .descend(&here.residuals, self.rate, &mut next.potentials);
             let unmoved = next.potentials == here.potentials;
             let lower = self.try_at(problem, here, next);
-            // The prediction is the gradient times the move: residuals are affine in marginals.
+            // Residuals are affine in marginals, so the prediction is the gradient times the move.
             let predicted = kernel::dot(&here.residuals, &here.residuals)
                 - kernel::dot(&here.residuals, &next.residuals);
             if lower && here.loss - next.loss >= 0.5 * predicted {
@@ -266,15 +277,15 @@ impl Search {
     }
 }
 
-/// The last steps: how potentials moved, and residuals with them.
+/// The last steps: the changes of potentials, and the resulting changes of residuals.
 #[derive(Default)]
 struct Memory {
-    /// So many are kept.
+    /// Largest number of steps that are kept.
     most: usize,
     moves: VecDeque<(Vec<f64>, Vec<f64>)>,
-    /// Inner products of the residuals' moves, one row for each.
+    /// Inner products of the residuals' changes, one row for each change.
     products: VecDeque<VecDeque<f64>>,
-    /// Inner products of the residuals' moves with the residuals after the last of them.
+    /// Inner products of the residuals' changes with the residuals after the last change.
     slopes: VecDeque<f64>,
 }
 
@@ -283,7 +294,7 @@ impl Memory {
         self.moves.is_empty()
     }
 
-    /// Remembers the step from `here` to `next`; the oldest makes room.
+    /// Stores the step from `here` to `next`, and drops the oldest step if the memory is full.
     fn push(&mut self, here: &Point, next: &Point) {
         let (mut potentials, mut residuals) = match self.moves.len() {
             n if n >= self.most => self.pop().unwrap_or_default(),
@@ -300,7 +311,8 @@ impl Memory {
             .iter()
             .map(|(_, r)| kernel::dot(r, new))
             .collect();
-        // The residuals have moved on by the new move: so have their products with older moves.
+        // The residuals have changed by the new step, and so have their products with older
+        // changes.
         self.slopes
             .iter_mut()
             .zip(&row)
@@ -321,7 +333,7 @@ impl Memory {
         self.moves.pop_front()
     }
 
-    /// Drops the older half, at least one.
+    /// Drops the older half of the steps, at least one.
     fn forget_half(&mut self) {
         for _ in 0..self.moves.len().div_ceil(2) {
             self.pop();
@@ -351,8 +363,8 @@ fn difference(a: &[f64], b: &[f64], to: &mut Vec<f64>) {
     to.extend(a.iter().zip(b).map(|(a, b)| a - b));
 }
 
-/// Solves (A + ridge I) x = b for a small positive semidefinite A by Cholesky's decomposition;
-/// zeros if it breaks down.
+/// Solves (A + ridge I) x = b for a small positive semidefinite A by a Cholesky decomposition.
+/// Returns zeros if the decomposition breaks down.
 fn solve_ridge(a: &VecDeque<VecDeque<f64>>, mut b: Vec<f64>) -> Vec<f64> {
     let n = b.len();
     let ridge = RIDGE * (0..n).map(|i| a[i][i]).fold(0.0, f64::max);
@@ -400,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_system_without_size_or_with_nan_gives_zeros() {
+    fn zero_and_nan_systems_give_zeros() {
         let nan: VecDeque<VecDeque<f64>> = [VecDeque::from([f64::NAN])].into();
         assert_eq!(solve_ridge(&nan, vec![1.0]), [0.0]);
         let zero: VecDeque<VecDeque<f64>> = [VecDeque::from([0.0])].into();

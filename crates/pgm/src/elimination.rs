@@ -1,4 +1,4 @@
-//! Marginals across cliques of the junction tree.
+//! Computes marginals across cliques of the junction tree.
 
 use fhaim_domain::Clique;
 
@@ -14,11 +14,11 @@ struct Factor {
 }
 
 impl Model {
-    /// The marginal over `query` (axes by rank) where no node has all of it.
+    /// Computes the marginal over `query` (axes by rank) if no single node has all of it.
     ///
-    /// From the leaves up, a node sends its parent the conditional distribution, given their
-    /// separator, of the queried attributes in or below it. The first node that has all of a
-    /// component's queried attributes in or below it ends the climb with a joint distribution.
+    /// From the leaves up, each node sends its parent the distribution of the queried attributes in
+    /// or below it, conditional on their separator. The first node that has all of a component's
+    /// queried attributes in or below it ends the climb with a joint distribution.
     pub(crate) fn eliminate(&self, query: &[Axis]) -> Result<Vec<f64>, Error> {
         let nodes = self.propagation.nodes();
         let wanted = self.queried_by_root(query);
@@ -46,8 +46,8 @@ impl Model {
         self.outer_product(query, &parts)
     }
 
-    /// The distribution of `known` at a node: joint (scaled to the total) where it is the top of
-    /// the climb, else conditional on its separator.
+    /// Returns the distribution of `known` at a node. At the top of the climb it is joint and
+    /// scaled to the total; otherwise it is conditional on the separator.
     fn combine(
         &self,
         node: usize,
@@ -88,7 +88,7 @@ impl Model {
         })
     }
 
-    /// The product of two factors, summed onto those of its axes that are still `needed`.
+    /// Returns the product of two factors, summed onto the `needed` ones of its axes.
     fn multiply(&self, a: &Factor, b: &Factor, needed: &[Axis]) -> Result<Factor, Error> {
         let all = union(&a.axes, &b.axes);
         let mut product = vec![0.0; self.affordable(&all)?];
@@ -101,7 +101,7 @@ impl Model {
         })
     }
 
-    /// The joint distribution of independent parts, each scaled to the total.
+    /// Returns the joint distribution of independent parts, each scaled to the total.
     fn outer_product(&self, query: &[Axis], parts: &[Factor]) -> Result<Vec<f64>, Error> {
         let mut product = vec![self.total; self.affordable(query)?];
         for part in parts {
@@ -111,7 +111,7 @@ impl Model {
         Ok(product)
     }
 
-    /// Cells of a table, if it is within the model's limit.
+    /// Returns the number of cells of a table, if it is within the model's limit.
     fn affordable(&self, axes: &[Axis]) -> Result<usize, Error> {
         let cells = (axes.iter()).try_fold(1usize, |n, axis| n.checked_mul(axis.size));
         self.check_cells(&self.clique(axes), cells)?;
@@ -131,7 +131,7 @@ impl Model {
         node
     }
 
-    /// For each root, the queried axes in its component.
+    /// Returns the queried axes in the component of each root.
     fn queried_by_root(&self, query: &[Axis]) -> Vec<Vec<Axis>> {
         let nodes = self.propagation.nodes();
         let mut wanted = vec![Vec::new(); nodes.len()];
@@ -143,7 +143,7 @@ impl Model {
     }
 }
 
-/// The axes in both, by rank.
+/// Returns the axes in both, by rank.
 fn intersection(a: &[Axis], b: &[Axis]) -> Vec<Axis> {
     a.iter().filter(|axis| b.contains(axis)).copied().collect()
 }

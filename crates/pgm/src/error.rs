@@ -1,12 +1,12 @@
-//! What can be wrong with a model's input.
+//! The errors of fits and models.
 
 use fhaim_domain::Clique;
 
-/// Why a model could not be fitted or asked.
+/// The reason why a model could not be fitted or queried.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An attribute of the domain has no value at all.
+    /// An attribute of the domain has no values.
     #[error("attribute {attribute} has no values")]
     EmptyAttribute {
         /// Index of the attribute.
@@ -15,7 +15,7 @@ pub enum Error {
     /// A clique names an attribute that the domain does not have.
     #[error("attribute {attribute} is not among the {attributes} attributes of the domain")]
     UnknownAttribute {
-        /// Index asked for.
+        /// Requested index.
         attribute: usize,
         /// Attributes in the domain.
         attributes: usize,
@@ -27,17 +27,17 @@ pub enum Error {
         measurement: usize,
         /// Attributes of its clique.
         expected: usize,
-        /// Views given.
+        /// Given views.
         found: usize,
     },
-    /// A merge does not give one group for each category, or leaves a group without any.
+    /// A merge does not have one group for each category, or a group has no category.
     #[error("measurement {measurement}: the groups of attribute {attribute} {problem}")]
     Groups {
         /// Position in the list of measurements.
         measurement: usize,
         /// Index of the attribute.
         attribute: usize,
-        /// What is wrong, as the end of a sentence.
+        /// The problem, as the end of a sentence.
         problem: &'static str,
     },
     /// A measurement does not have one value for each cell.
@@ -47,7 +47,7 @@ pub enum Error {
         measurement: usize,
         /// Cells of its merged table.
         expected: usize,
-        /// Values given.
+        /// Given values.
         found: usize,
     },
     /// A value is NaN or infinite.
@@ -63,34 +63,35 @@ pub enum Error {
     Sigma {
         /// Position in the list of measurements.
         measurement: usize,
-        /// The scale given.
+        /// The given scale.
         sigma: f64,
     },
-    /// The total given is not a positive finite number.
+    /// The given total is not a positive finite number.
     #[error("a total of {total} records is not a positive finite number")]
     Total {
-        /// The total given.
+        /// The given total.
         total: f64,
     },
-    /// No total was given and no measurement sees it.
-    #[error("no measurement sees the total number of records, and none was given")]
+    /// No total was given, and no measurement shows it.
+    #[error("the total number of records is unknown: no measurement shows it, and none was given")]
     UnknownTotal,
-    /// The loss at the start is not a finite number: its squares overflow.
+    /// The squares of the loss at the start overflow.
     #[error("values or the total are too large for their sigma: the loss overflows")]
     LossOverflow,
-    /// A fit ended too far from its measurements, and so did the second one from nothing.
+    /// A fit ended too far from its measurements, and so did its repetitions, which started from
+    /// nothing.
     #[error(
-        "the model does not fit the measurements: its loss is {loss:.0}, and noise accounts for about {:.0} \
-         ({values} measured values); it is furthest from attributes {attributes:?}",
+        "the model does not fit the measurements: its loss is {loss:.0}, but noise accounts for about {:.0} \
+         ({values} measured values); attributes {attributes:?} differ most",
         0.5 * *.values as f64
     )]
     Unexplained {
-        /// The loss at the end.
+        /// The final loss.
         loss: f64,
         /// Number of measured values.
         values: usize,
-        /// Attributes of the cliques that differ more from their measurements than noise accounts for, those that
-        /// differ most first.
+        /// Attributes of the cliques that differ more from their measurements than noise accounts
+        /// for, largest difference first.
         attributes: Vec<usize>,
     },
     /// An option is out of range.
@@ -99,54 +100,59 @@ pub enum Error {
         /// Name of the field.
         option: &'static str,
     },
-    /// A value that the attribute does not have.
+    /// The attribute does not have this value.
     #[error("attribute {attribute} has no value {value}")]
     UnknownValue {
         /// Index of the attribute.
         attribute: usize,
-        /// The value asked for.
+        /// The requested value.
         value: usize,
     },
-    /// Records that are not one column for each attribute, all of one length.
-    #[error("records need one column for each of the {attributes} attributes, all of one length")]
+    /// The records do not have one column for each attribute, or the columns have different
+    /// lengths.
+    #[error(
+        "records need one column for each of the {attributes} attributes, all of the same length"
+    )]
     Columns {
         /// Attributes of the domain.
         attributes: usize,
     },
-    /// A condition that next to no record meets.
-    #[error("the model has no records whose attribute {attribute} is {value}, given the others")]
+    /// Almost no record meets the condition.
+    #[error(
+        "no record of the model has value {value} in attribute {attribute} and meets the preceding conditions"
+    )]
     Impossible {
         /// Index of the attribute.
         attribute: usize,
-        /// The value asked for.
+        /// The requested value.
         value: usize,
     },
-    /// A table beside the tree that is none of a pair of the domain.
-    #[error("the table of attributes {:?} beside the model {problem}", .clique.attributes())]
+    /// The table of an extra pair does not fit the model.
+    #[error("the extra table of attributes {:?} {problem}", .clique.attributes())]
     Beside {
-        /// Its attributes.
+        /// The attributes of the table.
         clique: Clique,
-        /// What is wrong, as the end of a sentence.
+        /// The problem, as the end of a sentence.
         problem: &'static str,
     },
-    /// Bytes that are not a saved model.
+    /// The bytes are not a saved model.
     #[error("not a saved model: {0}")]
     Saved(&'static str),
-    /// A model would take more memory than allowed.
+    /// The model needs more memory than allowed.
     #[error(
-        "the model would take {} for a cap of {cap} bytes: its largest clique is attributes {:?} with {}",
+        "the model needs {}, but the cap is {cap} bytes; its largest clique has attributes {:?} and {}",
         size_or_more(*.bytes, "bytes"),
         .largest.attributes(),
         size_or_more(*.cells, "cells")
     )]
     TooLarge {
-        /// Bytes needed; `None` where the number does not fit a machine word.
+        /// Bytes needed; `None` if the number does not fit `usize`.
         bytes: Option<usize>,
         /// Bytes allowed.
         cap: usize,
         /// The clique with the most cells.
         largest: Clique,
-        /// Its cells; `None` where the number does not fit a machine word.
+        /// Its cells; `None` if the number does not fit `usize`.
         cells: Option<usize>,
     },
 }

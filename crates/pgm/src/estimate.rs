@@ -1,4 +1,4 @@
-//! Estimation: the marginals closest to the measurements.
+//! Estimation: finds the marginals closest to the measurements.
 
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -19,29 +19,36 @@ use crate::resolution::{Folding, Resolution, shares};
 use crate::table::cells;
 use crate::{Error, Measurement};
 
-/// A fit that ends too far from its measurements is repeated from nothing with this many times its steps.
+/// Factor on the steps of a fit that is repeated from nothing because the first one ended too far
+/// from its measurements.
 const RESTART_STEPS: usize = 10;
 
-/// Standard errors by which the total of such a repetition is above its estimate, one after the other. The loss counts the
-/// distance from the estimate. A total that noise has made too small leaves no room for the counts of other
-/// measurements, because counts are not negative.
+/// Standard errors that repetitions add to the estimated total, one after the other.
+///
+/// Noise may make the estimate too small. Because counts are not negative, a total that is too
+/// small leaves no room for the counts of other measurements. The loss includes the distance from
+/// the estimate.
 const RESTART_TOTALS: [f64; 4] = [0.0, 1.0, 2.0, 3.0];
 
-/// Fits a model to measurements: of all distributions over `domain`, scaled to the total, that
-/// factor over the junction tree of the measured cliques, one whose marginals minimise
-/// 0.5 * sum ||P(G(mu)) - y||^2 / sigma^2.
+/// Fits a model to measurements.
 ///
-/// With `warm_start` the search begins at that model's potentials of the cliques measured now: near its distribution,
-/// when measurements have only been added. A model over another domain is ignored.
+/// Among all distributions over `domain`, scaled to the total, that factor over the junction tree
+/// of the measured cliques, the model's marginals minimise 0.5 * sum ||P(G(mu)) - y||^2 / sigma^2.
 ///
-/// Noise accounts for a loss of about half of the number of measured values. A fit that ends with a loss above that
-/// number starts again from nothing, with ten times the steps; if that does not help, with totals up to three standard
-/// errors above the estimate.
+/// With `warm_start`, the search begins with that model's potentials of the cliques measured now.
+/// If measurements were only added, this start is close to the earlier distribution. A model over
+/// another domain is ignored.
+///
+/// Noise accounts for a loss of about half of the number of measured values. If a fit ends with a
+/// loss above that number, it starts again from nothing with ten times the steps. If this does not
+/// help, it tries totals up to three standard errors above the estimate.
 ///
 /// # Errors
-/// Measurements that do not fit the domain, values or scales that are not usable numbers, no way
-/// to tell the total, and a model that takes more than `max_bytes`. [`Error::Unexplained`] if every fit ends with a loss
-/// above the number of measured values.
+/// * the measurements do not fit the domain;
+/// * a value or scale is not a usable number;
+/// * the total is unknown;
+/// * the model takes more than `max_bytes`;
+/// * [`Error::Unexplained`]: every fit ended with a loss above the number of measured values.
 pub fn fit(
     domain: &Domain,
     measurements: &[Measurement],
@@ -84,7 +91,8 @@ pub fn fit(
     })
 }
 
-/// As [`fit`], without a second fit: the model may be far from its measurements.
+/// Fits a model like [`fit`], without repeating the fit. The model may be far from its
+/// measurements.
 ///
 /// # Errors
 /// As [`fit`], except for [`Error::Unexplained`].
@@ -100,13 +108,13 @@ pub fn fit_once(
     Ok(model)
 }
 
-/// A number of records, and by how much noise changes it.
+/// An estimated number of records.
 struct Total {
     count: f64,
     standard_error: f64,
 }
 
-/// The total that the options name, or its estimate.
+/// Returns the total of the options, or else its estimate.
 fn total_of(measurements: &[Measurement], options: &FitOptions) -> Result<Total, Error> {
     match options.total {
         Some(count) => Ok(Total {
@@ -117,8 +125,8 @@ fn total_of(measurements: &[Measurement], options: &FitOptions) -> Result<Total,
     }
 }
 
-/// A model with `total` records, fitted once, and the attributes of the cliques that differ more from their measurements
-/// than noise accounts for.
+/// Fits a model with `total` records once. Also returns the attributes of the cliques that differ
+/// more from their measurements than noise accounts for.
 fn attempt(
     domain: &Domain,
     measurements: &[Measurement],
@@ -185,7 +193,7 @@ fn attempt(
     Ok((model, furthest))
 }
 
-/// For attributes that are split, the share of each category in its group.
+/// Returns each category's share of its group, for attributes whose categories are grouped.
 pub(crate) fn category_shares(
     resolution: &Resolution,
     potentials: &Potentials,
@@ -198,9 +206,11 @@ pub(crate) fn category_shares(
         .collect()
 }
 
-/// Bytes that a model over `cliques` takes while it is fitted with the default memory of steps, or `None` if they do not fit
-/// `usize` or a clique names an attribute that the domain does not have. Slower than
-/// [`crate::model_cells`], which is for planning.
+/// Returns the bytes that a model over `cliques` takes during a fit with the default memory of
+/// steps. Returns `None` if the number does not fit `usize`, or a clique names an attribute that
+/// the domain does not have.
+///
+/// This is slower than [`crate::model_cells`], which is meant for planning.
 pub fn model_bytes(domain: &Domain, cliques: &[Clique]) -> Option<usize> {
     if cliques.iter().any(|c| check_clique(c, domain).is_err()) {
         return None;
@@ -227,7 +237,8 @@ fn tree_bytes(
     propagation::bytes(tree, domain.sizes(), &axes)?.checked_add(descent::bytes(measured, memory)?)
 }
 
-/// Checks a model against a cap, for a fit that remembers `memory` steps. The largest clique is what to coarsen, so the error names it.
+/// Checks a model against a cap, for a fit that remembers `memory` steps. The error names the
+/// largest clique, which should be coarsened.
 pub(crate) fn check_size(
     domain: &Domain,
     tree: &JunctionTree,
@@ -275,8 +286,9 @@ fn check(domain: &Domain, measurements: &[Measurement], options: &FitOptions) ->
     Ok(())
 }
 
-/// The inverse-variance estimate of the number of records, at least 1: the sum of the m cells of
-/// a measurement without centred axes has variance m sigma^2. `None` if there is none.
+/// Returns the inverse-variance estimate of the number of records, at least 1. The sum of the m
+/// cells of a measurement without centred axes has variance m sigma^2. Returns `None` if there is
+/// no such measurement.
 fn estimate_total(measurements: &[Measurement]) -> Option<Total> {
     let (mut weights, mut sum) = (0.0, 0.0);
     for measurement in measurements.iter().filter(|m| m.sees_total()) {
@@ -291,8 +303,8 @@ fn estimate_total(measurements: &[Measurement]) -> Option<Total> {
     })
 }
 
-/// An earlier model's potentials, each turned from its tree's order of rank and its groups to
-/// those of `tree`; zero for cliques that it has no potential of.
+/// Converts an earlier model's potentials from its rank order and groups to those of `tree`.
+/// Cliques without an earlier potential get zeros.
 fn warm_potentials(
     model: &Model,
     resolution: &Resolution,
@@ -307,7 +319,7 @@ fn warm_potentials(
         let now = &mut potentials[range.clone()];
         let attributes = clique.attributes();
         if attributes.len() == 1 {
-            // Categories, whatever the groups.
+            // A single attribute's table is over categories, so its groups do not matter.
             now.copy_from_slice(earlier);
             continue;
         }
@@ -330,8 +342,8 @@ fn warm_potentials(
     potentials
 }
 
-/// For each cell of a table over groups of `resolution`, the cell of the same table over an
-/// earlier model's groups that has a category of each of its groups. Both row-major over
+/// For each cell of a table over groups of `resolution`, returns the cell of the same table over an
+/// earlier model's groups that has a category of each of its groups. Both tables are row-major over
 /// `attributes`; `old_sizes` are those of the earlier table.
 fn earlier_cells(
     model: &Model,

@@ -1,8 +1,8 @@
-//! Pairs of attributes beside the junction tree.
+//! Extra pairs: pairs of attributes for which the junction tree has no room.
 //!
-//! A tree has room for few of the pairs of a table in which everything depends on everything. What is known of the
-//! others is kept as it is, a table for each pair: the pair's marginal is that table, and records are drawn so that
-//! they follow it (`sample`). Densities are those of the tree alone.
+//! If everything in a table depends on everything, a tree has room for only a few pairs. Each extra
+//! pair has its own table of expected counts. The table is the pair's marginal, and records are
+//! drawn so that they follow it (`sample`). Densities are those of the tree only.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -12,14 +12,15 @@ use fhaim_domain::{Clique, Domain};
 use crate::measurement::check_clique;
 use crate::{Error, Model};
 
-/// How far the sum of a table may be from the number of records, as a share of it.
+/// Largest relative difference of a table's sum from the number of records.
 const TOLERANCE: f64 = 1e-6;
 
-/// A condition multiplies what the tree says of another attribute's value by at most this, and divides it by at most
-/// this.
+/// Largest factor by which a condition multiplies or divides the tree's probability of another
+/// attribute's value.
 const MOST_TILT: f64 = 1e6;
 
-/// Expected counts of pairs, row-major over the categories of both attributes, by pair.
+/// Expected counts of pairs, by pair. Each table is row-major over the categories of both
+/// attributes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ExtraPairs(BTreeMap<Clique, Vec<f64>>);
 
@@ -35,7 +36,7 @@ impl ExtraPairs {
             check_clique(&clique, domain)?;
             let problem = problem_of(&clique, &counts, domain, total);
             let problem =
-                problem.or_else(|| beside.contains_key(&clique).then_some("is there twice"));
+                problem.or_else(|| beside.contains_key(&clique).then_some("appears twice"));
             if let Some(problem) = problem {
                 return Err(Error::Beside { clique, problem });
             }
@@ -44,12 +45,12 @@ impl ExtraPairs {
         Ok(Self(beside))
     }
 
-    /// The table of a clique, where it is one of the pairs.
+    /// Returns the table of a clique, if it is one of the pairs.
     pub fn of(&self, clique: &Clique) -> Option<&[f64]> {
         self.0.get(clique).map(Vec::as_slice)
     }
 
-    /// All tables, in ascending order of their pairs.
+    /// Returns all tables, in ascending order of their pairs.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Clique, &[f64])> {
         self.0
             .iter()
@@ -63,8 +64,8 @@ impl ExtraPairs {
             .sum()
     }
 
-    /// A pair's counts, a row for each value of `other` and a column for each of `attribute`; nothing of a pair that is
-    /// not here.
+    /// Returns a pair's counts, with a row for each value of `other` and a column for each value of
+    /// `attribute`. Returns `None` if the pair has no table here.
     pub fn rows_of(
         &self,
         domain: &Domain,
@@ -82,7 +83,7 @@ impl ExtraPairs {
     }
 }
 
-/// All pairs of a clique's attributes.
+/// Returns all pairs of a clique's attributes.
 fn pairs_of(clique: &Clique) -> impl Iterator<Item = Clique> {
     let attributes = clique.attributes();
     let seconds = |i: usize| attributes[i + 1..].iter();
@@ -90,7 +91,7 @@ fn pairs_of(clique: &Clique) -> impl Iterator<Item = Clique> {
         .flat_map(move |i| seconds(i).map(move |&b| Clique::new([attributes[i], b])))
 }
 
-/// What is wrong with a table, as the end of a sentence.
+/// Returns the problem of a table, if it has one, as the end of a sentence.
 fn problem_of(
     clique: &Clique,
     counts: &[f64],
@@ -98,27 +99,28 @@ fn problem_of(
     total: f64,
 ) -> Option<&'static str> {
     if clique.len() != 2 {
-        return Some("is not of two attributes");
+        return Some("does not have two attributes");
     }
     if domain.cells(clique) != Some(counts.len()) {
-        return Some("has another number of cells");
+        return Some("has the wrong number of cells");
     }
     if !counts
         .iter()
         .all(|count| *count >= 0.0 && count.is_finite())
     {
-        return Some("has counts that are none");
+        return Some("has negative or non-finite counts");
     }
     let sum: f64 = counts.iter().sum();
-    ((sum - total).abs() > TOLERANCE * total).then_some("does not sum to the number of records")
+    ((sum - total).abs() > TOLERANCE * total).then_some("does not add up to the number of records")
 }
 
 impl Model {
-    /// The model with these tables of pairs beside its tree: expected counts, row-major over the categories of both
-    /// attributes, which sum to [`Model::total`]. They take the place of those it had.
+    /// Returns the model with these tables as its extra pairs, in place of any earlier ones. The
+    /// tables are expected counts, row-major over the categories of both attributes, and add up to
+    /// [`Model::total`].
     ///
     /// # Errors
-    /// [`Error::Beside`] for a table that is none of a pair of the domain, or one of two of the same pair.
+    /// [`Error::Beside`] if a table is not that of a pair of the domain, or a pair appears twice.
     pub fn with_beside(
         mut self,
         tables: impl IntoIterator<Item = (Clique, Vec<f64>)>,
@@ -128,13 +130,13 @@ impl Model {
         Ok(self)
     }
 
-    /// The pairs beside the tree, ascending.
+    /// Returns the extra pairs, ascending.
     pub fn pairs_beside(&self) -> impl ExactSizeIterator<Item = &Clique> {
         self.extra_pairs.iter().map(|(clique, _)| clique)
     }
 
-    /// For every attribute whose pair with `attribute` is beside the tree, by how much the logarithms of its values'
-    /// chances differ from the tree's where `attribute` has `value`.
+    /// For each attribute that has an extra pair with `attribute`, returns the differences of its
+    /// values' log-probabilities from the tree's, given that `attribute` has `value`.
     pub(crate) fn tilts(
         &self,
         attribute: usize,
@@ -168,18 +170,21 @@ impl Model {
         Ok(tilts.collect())
     }
 
-    /// Expected counts of a pair that records are steered to, as [`ExtraPairs::rows_of`] has them: of those beside the tree, and
-    /// of those that the tree has a measurement of.
+    /// Returns the expected counts of a pair that sampled records should follow, in the form of
+    /// [`ExtraPairs::rows_of`]. Such pairs are the extra pairs, and the pairs that the tree has a
+    /// measurement of.
     pub(crate) fn known_rows(&self, other: usize, attribute: usize) -> Option<Vec<Vec<f64>>> {
         let rows_of = |tables: &ExtraPairs| tables.rows_of(&self.domain, other, attribute);
         rows_of(&self.extra_pairs).or_else(|| rows_of(self.measured()))
     }
 
-    /// The tables of the pairs that the tree has a measurement of, worked out when they are first asked for.
+    /// Returns the tables of the pairs that the tree has a measurement of, computed at the first
+    /// call.
     fn measured(&self) -> &ExtraPairs {
         self.measured.get_or_init(|| {
             let pairs = self.potentials.cliques.iter().flat_map(pairs_of);
-            // Within a clique of the tree each is a sum, which takes no more memory than that.
+            // Each pair is within a clique of the tree, so its table is a sum and takes no more
+            // memory than the clique.
             let tables = pairs.filter_map(|pair| {
                 let counts = self.marginal_of_tree(&pair).ok()?;
                 Some((pair, counts))

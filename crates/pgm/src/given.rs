@@ -1,4 +1,4 @@
-//! Models given what some attributes are.
+//! Conditions a model on values of attributes.
 
 use fhaim_domain::Clique;
 
@@ -6,25 +6,32 @@ use crate::extra_pairs::ExtraPairs;
 use crate::saved::Parts;
 use crate::{Error, Model};
 
-/// The log-potential of a value that is ruled out. It is finite, so that sums and differences of it are
-/// numbers; its exponential is zero beside that of any fitted potential.
+/// The log-potential of a value that is ruled out. It is finite, so that its sums and differences
+/// are numbers. Next to any fitted potential, its exponential is zero.
 const RULED_OUT: f64 = -1e300;
 
-/// A condition must leave at least this share of the records: below it the model has nothing to
-/// go by but rounding.
+/// The smallest share of the records that a condition must leave. Below it, the model's numbers are
+/// only rounding errors.
 const MIN_SHARE: f64 = 1e-12;
 
 impl Model {
-    /// The distribution of the records that have each attribute's value, scaled to the same
-    /// total: by evidence on the junction tree (Koller and Friedman 2009, section 10.3.3), exact of what the tree says.
-    /// Every record drawn from it meets all conditions. Where a condition's attribute has pairs beside the tree, the
-    /// others' values are as much more likely as those tables say, each by itself: where two of the others depend on
-    /// each other, both count. No table is beside the tree of what is returned, since what they say holds of all records
-    /// together. The order of conditions makes no difference but to rounding.
+    /// Returns the distribution of the records that have the given value of each attribute, scaled
+    /// to the same total.
+    ///
+    /// For the tree, this is exact evidence on the junction tree (Koller and Friedman 2009, section
+    /// 10.3.3). Every record drawn from the result meets all conditions.
+    ///
+    /// If the attribute of a condition has extra pairs, the probabilities of the other attributes'
+    /// values are multiplied by the ratios that those tables imply. Each table applies by itself:
+    /// if two of the other attributes depend on each other, both ratios count. The result has no
+    /// extra pairs, because their tables hold only for all records together.
+    ///
+    /// The order of conditions affects only rounding.
     ///
     /// # Errors
     /// [`Error::UnknownAttribute`], [`Error::UnknownValue`], and [`Error::Impossible`] for the
-    /// first condition that leaves less than 10^-12 of the records that meet those before it.
+    /// first condition that leaves less than 10^-12 of all records, together with the preceding
+    /// conditions.
     pub fn given(&self, conditions: &[(usize, u32)]) -> Result<Self, Error> {
         let mut model = self.clone();
         for &(attribute, value) in conditions {
@@ -33,7 +40,7 @@ impl Model {
         Ok(model)
     }
 
-    /// One more condition, with the tables beside the tree of the model without any.
+    /// Adds one condition, with the extra pairs of the model without conditions, `whole`.
     fn given_one(&self, whole: &Self, attribute: usize, value: usize) -> Result<Self, Error> {
         let clique = Clique::new([attribute]);
         let marginal = self.marginal(&clique)?;
@@ -48,7 +55,7 @@ impl Model {
         for (other, tilt) in whole.tilts(attribute, value)? {
             let potentials = potentials_of(&mut parts, other);
             for (potential, tilt) in potentials.iter_mut().zip(tilt) {
-                // What an earlier condition ruled out stays so.
+                // A value that an earlier condition ruled out stays ruled out.
                 *potential += tilt;
             }
         }
@@ -62,13 +69,13 @@ impl Model {
     }
 }
 
-/// The log-potentials of one attribute's values.
+/// Returns the log-potentials of one attribute's values.
 fn potentials_of(parts: &mut Parts, attribute: usize) -> &mut [f64] {
     let clique = Clique::new([attribute]);
     let place = match parts.cliques.binary_search(&clique) {
         Ok(place) => place,
         Err(place) => {
-            // One attribute alone joins nothing: the junction tree stays as it is.
+            // A single attribute joins nothing, so the junction tree stays as it is.
             parts.cliques.insert(place, clique);
             let none = vec![0.0; parts.domain.size(attribute)];
             parts.tables.insert(place, none);

@@ -1,11 +1,12 @@
 //! Junction trees by greedy elimination, and the size of a model before it is built.
 //!
-//! Attributes are eliminated one at a time; each forms a clique with the neighbours it still
-//! has, which are then joined to one another (Koller and Friedman 2009, section 9.4). Which goes
-//! next is chosen by weighted min-fill (the least sum, over the edges to be added, of the product
-//! of their ends' sizes) and, in a second attempt, by the fewest cells; the attempt whose maximal
-//! cliques have fewer cells in all is kept. Ties go to the smaller clique, then to the lower
-//! index, so that the tree is a function of the graph alone.
+//! Attributes are eliminated one at a time. Each forms a clique with its remaining neighbours,
+//! which are then joined to one another (Koller and Friedman 2009, section 9.4).
+//!
+//! Two rules choose the next attribute. Weighted min-fill minimises the sum, over the edges to be
+//! added, of the product of their ends' sizes. The other rule minimises the number of cells. The
+//! elimination whose maximal cliques have fewer cells in total is kept. Ties go to the smaller
+//! clique, then to the lower index, so that the tree depends only on the graph.
 
 mod counting;
 mod growing;
@@ -17,11 +18,11 @@ use fhaim_domain::{Clique, Domain};
 
 pub use self::growing::GrowingModel;
 
-/// Cells of the junction tree that a model over `cliques` needs, or `None` if they do not fit
-/// `usize` or a clique names an attribute that the domain does not have.
+/// Returns the number of cells of the junction tree for a model over `cliques`. Returns `None` if
+/// the number does not fit `usize`, or a clique names an attribute that the domain does not have.
 ///
-/// Every attribute counts, whether or not a clique holds it. For many questions about one
-/// growing model keep a [`ModelGraph`].
+/// Every attribute counts, including those without a clique. To ask many questions about a growing
+/// model, use a [`ModelGraph`].
 pub fn model_cells(domain: &Domain, cliques: &[Clique]) -> Option<usize> {
     let mut graph = ModelGraph::new(domain);
     for clique in cliques {
@@ -37,9 +38,11 @@ pub fn model_cells(domain: &Domain, cliques: &[Clique]) -> Option<usize> {
     graph.cells()
 }
 
-/// The graph of a model: attributes joined where a clique holds both. A planner keeps one and
-/// asks what adding a clique would cost; both answers take microseconds on a dozen attributes. For
-/// hundreds of such questions between two cliques keep a [`GrowingModel`].
+/// The graph of a model, in which two attributes are joined if a clique has both.
+///
+/// A planner keeps a graph and asks what adding a clique would cost. Each answer takes microseconds
+/// for a dozen attributes. To ask hundreds of such questions between two added cliques, use a
+/// [`GrowingModel`].
 #[derive(Clone, Debug)]
 pub struct ModelGraph {
     sizes: Vec<usize>,
@@ -47,7 +50,7 @@ pub struct ModelGraph {
 }
 
 impl ModelGraph {
-    /// A graph without edges.
+    /// Returns a graph without edges.
     pub fn new(domain: &Domain) -> Self {
         Self {
             sizes: domain.sizes().to_vec(),
@@ -55,32 +58,34 @@ impl ModelGraph {
         }
     }
 
-    /// A graph without edges over attributes of which no table tells two categories apart yet; see
-    /// [`ModelGraph::refine`].
+    /// Returns a graph without edges over attributes whose categories no table distinguishes yet;
+    /// see [`ModelGraph::refine`].
     pub fn unrefined(attributes: usize) -> Self {
         Self::new(&Domain::new(vec![1; attributes]))
     }
 
-    /// Counts `attribute` with at least `groups` values: a fitted model's tree is over the groups
-    /// that measurements of two or more attributes tell apart, however many categories there are.
+    /// Raises the number of values of `attribute` to at least `groups`. A fitted model's tree is
+    /// over the groups that measurements of two or more attributes distinguish, for any number of
+    /// categories.
     pub fn refine(&mut self, attribute: usize, groups: usize) {
         if let Some(size) = self.sizes.get_mut(attribute) {
             *size = groups.max(*size);
         }
     }
 
-    /// Values that an attribute is counted with; 0 if there is no such attribute.
+    /// Returns the number of values of an attribute; 0 if the attribute does not exist.
     pub fn size(&self, attribute: usize) -> usize {
         self.sizes.get(attribute).copied().unwrap_or(0)
     }
 
     /// Joins the attributes of `clique` to one another. Attributes that the domain does not have
-    /// are left out.
+    /// are ignored.
     pub fn add(&mut self, clique: &Clique) {
         self.adjacency.join_all(clique.attributes());
     }
 
-    /// Whether all attributes of `clique` are joined already, so that adding it costs nothing.
+    /// Checks whether all attributes of `clique` are already joined, so that adding it costs
+    /// nothing.
     pub fn contains(&self, clique: &Clique) -> bool {
         let attributes = clique.attributes();
         (attributes.iter().enumerate()).all(|(i, &a)| {
@@ -90,12 +95,13 @@ impl ModelGraph {
         })
     }
 
-    /// Cells of the junction tree, or `None` if they do not fit `usize`.
+    /// Returns the number of cells of the junction tree, or `None` if it does not fit `usize`.
     pub fn cells(&self) -> Option<usize> {
         best_elimination(&self.sizes, &self.adjacency).cells(&self.sizes)
     }
 
-    /// Cells of the junction tree were `clique` added, or `None` if they do not fit `usize`.
+    /// Returns the number of cells of the junction tree with `clique` added, or `None` if it does
+    /// not fit `usize`.
     pub fn cells_with(&self, clique: &Clique) -> Option<usize> {
         if self.contains(clique) {
             return self.cells();
@@ -105,7 +111,7 @@ impl ModelGraph {
         with.cells()
     }
 
-    /// The junction tree (a forest, where the graph is not connected).
+    /// Returns the junction tree. It is a forest if the graph is not connected.
     pub(crate) fn junction_tree(&self) -> JunctionTree {
         let elimination = best_elimination(&self.sizes, &self.adjacency);
         JunctionTree::new(&self.sizes, &elimination)
@@ -145,7 +151,7 @@ impl Adjacency {
         }
     }
 
-    /// Takes `a` out and joins its neighbours, given as a row of bits, to one another.
+    /// Removes `a` and joins its neighbours, given as a row of bits, to one another.
     fn eliminate(&mut self, a: usize, around: &[u64]) {
         for b in members(around) {
             let row = &mut self.rows[b * self.words..(b + 1) * self.words];
@@ -156,7 +162,7 @@ impl Adjacency {
     }
 }
 
-/// The set bits of a word, ascending.
+/// Returns the set bits of a word, ascending.
 fn bits(word: u64) -> impl Iterator<Item = usize> {
     let mut rest = word;
     std::iter::from_fn(move || {
@@ -168,35 +174,35 @@ fn bits(word: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The attributes of a row of bits, ascending.
+/// Returns the attributes of a row of bits, ascending.
 fn members(row: &[u64]) -> impl Iterator<Item = usize> + '_ {
     (row.iter().enumerate()).flat_map(|(w, &word)| bits(word).map(move |bit| w * 64 + bit))
 }
 
-/// Whether a row of bits has an attribute.
+/// Checks whether a row of bits has an attribute.
 fn is_member(row: &[u64], a: usize) -> bool {
     row[a / 64] >> (a % 64) & 1 == 1
 }
 
-/// Whether two rows of bits have two attributes in common.
+/// Checks whether two rows of bits have at least two attributes in common.
 fn shares_two(one: &[u64], other: &[u64]) -> bool {
     let common = one.iter().zip(other).map(|(x, y)| (x & y).count_ones());
     common.sum::<u32>() > 1
 }
 
-/// What is kept small when the next attribute is chosen.
+/// The cost that the choice of the next attribute minimises.
 #[derive(Clone, Copy)]
 enum Rule {
     WeightedFill,
     Cells,
 }
 
-/// What eliminating an attribute now would cost.
+/// The cost of eliminating an attribute now.
 #[derive(Clone, Copy)]
 struct Cost {
-    /// Sum of the products of sizes over the edges it would add.
+    /// Sum of the products of sizes over the edges that it would add.
     fill: f64,
-    /// Cells of the clique it would form.
+    /// Cells of the clique that it would form.
     cells: f64,
 }
 
@@ -209,7 +215,7 @@ impl Cost {
             cells *= size;
             let mut missing = 0.0;
             for (w, (&near, &joined)) in around.iter().zip(graph.row(u)).enumerate() {
-                // Of the pair (u, v) the higher index is counted, u itself is not.
+                // Each pair (u, v) is counted once, with v > u.
                 let above = match w.cmp(&(u / 64)) {
                     Ordering::Less => 0,
                     Ordering::Equal => u64::MAX << (u % 64) << 1,
@@ -232,14 +238,14 @@ impl Cost {
     }
 }
 
-/// An elimination order and, at each step, the neighbours still left.
+/// An elimination order with the remaining neighbours at each step.
 struct Elimination {
     order: Vec<usize>,
     /// One row of bits for each step.
     neighbours: Vec<u64>,
     words: usize,
-    /// The step whose clique is its own or, if some earlier clique holds it, the step of a
-    /// child that does: steps that share a maximal clique are chained to its first step.
+    /// The step itself if its clique is maximal. Otherwise, the first step of a chain of steps that
+    /// share a maximal clique.
     owner: Vec<usize>,
     /// The step of the neighbour that is eliminated first.
     parent: Vec<Option<usize>>,
@@ -250,7 +256,7 @@ impl Elimination {
         Self::of((0..sizes.len()).collect(), sizes, adjacency, rule)
     }
 
-    /// Eliminates these attributes alone, ascending, which have no neighbours but one another.
+    /// Eliminates only these attributes, given in ascending order, which have no other neighbours.
     fn of(mut left: Vec<usize>, sizes: &[usize], adjacency: &Adjacency, rule: Rule) -> Self {
         let mut graph = adjacency.clone();
         let all = 0..sizes.len();
@@ -263,8 +269,8 @@ impl Elimination {
             neighbours.extend_from_slice(graph.row(a));
             let around = &neighbours[start..];
             graph.eliminate(a, around);
-            // New edges change the fill of attributes further away that are joined to both ends; else only neighbours
-            // change.
+            // New edges change the fill of all attributes that are joined to both ends. Without new
+            // edges, only neighbours change.
             if costs[a].fill > 0.0 {
                 let changed =
                     |&&b: &&usize| is_member(around, b) || shares_two(graph.row(b), around);
@@ -279,9 +285,9 @@ impl Elimination {
         Self::chained(order, neighbours, adjacency.words)
     }
 
-    /// Finds the maximal cliques: that of step p is contained in an earlier one exactly if some
-    /// child's clique (a step whose first neighbour is p's attribute) has one attribute more
-    /// (Blair and Peyton 1993, section 4).
+    /// Finds the maximal cliques. The clique of step p is contained in an earlier one exactly if
+    /// the clique of some child (a step whose first neighbour is p's attribute) has one attribute
+    /// more (Blair and Peyton 1993, section 4).
     fn chained(order: Vec<usize>, neighbours: Vec<u64>, words: usize) -> Self {
         let mut step_of = vec![0; order.iter().max().map_or(0, |last| last + 1)];
         for (step, &a) in order.iter().enumerate() {
@@ -314,18 +320,18 @@ impl Elimination {
         members(&self.neighbours[step * self.words..(step + 1) * self.words])
     }
 
-    /// The steps that form maximal cliques.
+    /// Returns the steps that form maximal cliques.
     fn maximal(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.order.len()).filter(|&step| self.owner[step] == step)
     }
 
-    /// Cells of the clique formed at `step`.
+    /// Returns the number of cells of the clique formed at `step`.
     fn clique_cells(&self, step: usize, sizes: &[usize]) -> Option<usize> {
         self.neighbours(step)
             .try_fold(sizes[self.order[step]], |n, b| n.checked_mul(sizes[b]))
     }
 
-    /// The sum of the cells of the maximal cliques.
+    /// Returns the sum of the cells of the maximal cliques.
     fn cells(&self, sizes: &[usize]) -> Option<usize> {
         self.maximal().try_fold(0usize, |sum, step| {
             sum.checked_add(self.clique_cells(step, sizes)?)
@@ -333,7 +339,7 @@ impl Elimination {
     }
 }
 
-/// The better of the two rules' eliminations.
+/// Returns the better one of the two rules' eliminations.
 fn best_elimination(sizes: &[usize], adjacency: &Adjacency) -> Elimination {
     let fill = Elimination::run(sizes, adjacency, Rule::WeightedFill);
     let small = Elimination::run(sizes, adjacency, Rule::Cells);
@@ -353,25 +359,25 @@ fn cheapest(left: &[usize], costs: &[Cost], rule: Rule) -> Option<usize> {
 /// A clique of the junction tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Node {
-    /// Attributes by rank: first those shared with the parent, then the others.
+    /// Attributes by rank: first the shared ones of the parent, then the others.
     pub axes: Vec<usize>,
-    /// How many of the axes are shared with the parent.
+    /// Number of axes shared with the parent.
     pub separator: usize,
-    /// Position of the parent, which is lower than the node's own; `None` for a root.
+    /// Position of the parent, which is lower than the node's; `None` for a root.
     pub parent: Option<usize>,
 }
 
 impl Node {
-    /// The attributes as a set.
+    /// Returns the attributes as a set.
     pub fn clique(&self) -> Clique {
         Clique::new(self.axes.iter().copied())
     }
 }
 
-/// A junction tree over all attributes of a domain (a forest, where the graph is not connected).
+/// A junction tree over all attributes of a domain. It is a forest if the graph is not connected.
 ///
-/// Attributes are ranked so that in every node the separator's attributes come before the others:
-/// with tables in the order of rank, all cells that share a separator state are contiguous.
+/// Attributes are ranked so that in every node the separator's attributes come before the others.
+/// In tables in the order of rank, all cells that share a separator state are therefore contiguous.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JunctionTree {
     /// Parents before children.
@@ -383,8 +389,8 @@ pub(crate) struct JunctionTree {
 impl JunctionTree {
     fn new(sizes: &[usize], elimination: &Elimination) -> Self {
         let steps = elimination.order.len();
-        // The last step of a chain is the one whose parent lies in another clique. Going from
-        // late to early, parents come before children.
+        // The last step of a chain is the one whose parent lies in another clique. In the order
+        // from late to early steps, parents come before children.
         let mut node_of_owner = vec![None; steps];
         let mut tops = Vec::new();
         for step in (0..steps).rev() {
@@ -403,7 +409,7 @@ impl JunctionTree {
         let mut rank = vec![0; steps];
         let mut next_rank = 0..;
         for residual in &mut residuals {
-            // The largest attribute varies fastest: long contiguous rows.
+            // The largest attribute varies fastest, which makes long contiguous rows.
             residual.sort_by_key(|&a| (sizes[a], a));
             residual
                 .iter()

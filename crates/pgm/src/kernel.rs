@@ -1,11 +1,10 @@
 //! Loops over contiguous cells: the inner loops of belief propagation.
 //!
-//! They are written so that the compiler turns them into vector instructions, and without fused
-//! multiply-adds or sums whose order depends on the processor: a fit gives the same bits on every
-//! machine.
+//! The compiler turns these loops into vector instructions. They use no fused multiply-adds, and no
+//! sums whose order depends on the processor, so that a fit gives the same bits on every machine.
 
-/// Calls the first function where the processor has AVX2, which it is compiled for, else the
-/// second. Both must do the same.
+/// Calls the first function, which is compiled for AVX2, if the processor has AVX2, and otherwise
+/// the second. Both must give the same results.
 macro_rules! with_avx2 {
     ($wide:expr, $portable:expr) => {{
         #[cfg(target_arch = "x86_64")]
@@ -18,8 +17,8 @@ macro_rules! with_avx2 {
 }
 pub(crate) use with_avx2;
 
-/// A function that does what another does, which is inlined into it, with the widest vectors that the
-/// processor has; the results are the same bits.
+/// Defines a function that calls another one, inlined, with the widest vectors of the processor.
+/// The results have the same bits for all widths.
 macro_rules! widened {
     ($vis:vis $name:ident = $portable:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?) => {
         $vis fn $name($($argument: $type),*) $(-> $result)? {
@@ -51,22 +50,22 @@ macro_rules! widened {
 }
 pub(crate) use widened;
 
-/// A sum over a row keeps so many partial sums apart, so that it runs in vector registers.
+/// Number of partial sums of a sum over a row, so that it runs in vector registers.
 const LANES: usize = 8;
 
-/// Below this the exponential is zero: exp(-708) is the last normal number.
+/// Below this the exponential is zero; exp(-708) is the last normal number.
 const LOWEST: f64 = -708.0;
 
-/// Adding and subtracting 1.5 * 2^52 rounds to an integer, which the low bits then show.
+/// Adding and subtracting 1.5 * 2^52 rounds to an integer, which the low bits then contain.
 const ROUND: f64 = 6_755_399_441_055_744.0;
 
-/// exp(x) for x <= 0 to 14 digits; zero below -708.
+/// Returns exp(x) for x <= 0 to 14 digits; zero below -708.
 ///
-/// x = n ln 2 + r with |r| <= ln(2) / 2; exp(r) by its series to the 11th power, which leaves out
-/// less than 7e-15; 2^n by its exponent bits.
+/// x = n ln 2 + r with |r| <= ln(2) / 2. exp(r) is computed by its series to the 11th power, which
+/// leaves out less than 7e-15, and 2^n by its exponent bits.
 #[inline(always)]
 fn exp_nonpositive(x: f64) -> f64 {
-    // ln 2 in two parts, the first of which leaves n ln 2 exact.
+    // ln 2 in two parts. With the first, n ln 2 is exact.
     const LN_2_HIGH: f64 = 6.931_471_803_691_238e-1;
     const LN_2_LOW: f64 = 1.908_214_929_270_587_7e-10;
     let clamped = if x < LOWEST { LOWEST } else { x };
@@ -93,8 +92,10 @@ fn exp_nonpositive(x: f64) -> f64 {
     if x < LOWEST { 0.0 } else { series * power }
 }
 
-/// exp(x) for |x| <= 30 to 8 digits, exact at 0: as [`exp_nonpositive`], by the series to the 7th power, which leaves
-/// out less than 6e-9, in few steps that follow on each other.
+/// Returns exp(x) for |x| <= 30 to 8 digits, exact at 0.
+///
+/// Works like [`exp_nonpositive`], with the series to the 7th power, which leaves out less than
+/// 6e-9, and in a short chain of dependent steps.
 #[inline(always)]
 pub(crate) fn exp_of_few(x: f64) -> f64 {
     let shifted = x * std::f64::consts::LOG2_E + ROUND;
@@ -107,7 +108,7 @@ pub(crate) fn exp_of_few(x: f64) -> f64 {
     (low + r2 * r2 * high) * power
 }
 
-/// The sum of a row, in an order that does not depend on the machine.
+/// Returns the sum of a row, in an order that does not depend on the machine.
 #[inline(always)]
 pub(crate) fn sum(row: &[f64]) -> f64 {
     let mut lanes = [0.0; LANES];
@@ -121,7 +122,7 @@ pub(crate) fn sum(row: &[f64]) -> f64 {
     lanes.iter().sum::<f64>() + rest
 }
 
-/// The inner product of two rows, in an order that does not depend on the machine.
+/// Returns the inner product of two rows, in an order that does not depend on the machine.
 pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
     #[target_feature(enable = "avx2")]
     #[cfg(target_arch = "x86_64")]
@@ -145,7 +146,7 @@ pub(crate) fn dot_portable(a: &[f64], b: &[f64]) -> f64 {
     lanes.iter().sum::<f64>() + rest
 }
 
-/// The largest entry of a row without NaN (negative infinity if it is empty).
+/// Returns the largest entry of a row without NaN; negative infinity if the row is empty.
 #[inline(always)]
 pub(crate) fn max(row: &[f64]) -> f64 {
     let larger = |a: f64, b: f64| if b > a { b } else { a };
@@ -187,7 +188,7 @@ pub(crate) fn combine<'a>(
 
 #[inline(always)]
 fn combine_portable<'a>(to: &mut [f64], terms: &(impl Iterator<Item = (f64, &'a [f64])> + Clone)) {
-    // In pieces that stay in the nearest cache while all terms are added.
+    // Each piece stays in the nearest cache while all terms are added.
     const PIECE: usize = 1024;
     for (i, piece) in to.chunks_mut(PIECE).enumerate() {
         for (by, from) in terms.clone() {
@@ -199,8 +200,8 @@ fn combine_portable<'a>(to: &mut [f64], terms: &(impl Iterator<Item = (f64, &'a 
     }
 }
 
-/// Adds rows of one matrix to rows of another, both with `columns` columns: for every term
-/// (share, t, f), share times row f of `from` to row t of `to`.
+/// Adds rows of one matrix to rows of another, both with `columns` columns. For every term (share,
+/// t, f), adds share times row f of `from` to row t of `to`.
 pub(crate) fn add_rows(
     to: &mut [f64],
     from: &[f64],
@@ -238,14 +239,14 @@ fn add_rows_portable(
     }
 }
 
-/// Rows that are added up or added to begin anywhere, and are so many numbers long, or a multiple.
+/// Rows that are summed, or added to, may start anywhere. Their length is a multiple of this.
 pub(crate) const NARROW: usize = 4;
 
-/// Sets `sum` to the sums, in order, of the rows of its length that begin at `rows` in `from`. Its length is a
-/// multiple of [`NARROW`].
+/// Sets `sum` to the sum, in order, of the rows of its length that start at `rows` in `from`. Its
+/// length is a multiple of [`NARROW`].
 #[inline(always)]
 pub(crate) fn sum_rows(rows: &[usize], from: &[f64], sum: &mut [f64]) {
-    // As many numbers as stay in registers while all rows are added.
+    // As many numbers as fit into registers while all rows are added.
     let (wide, rest) = sum.as_chunks_mut::<{ 4 * NARROW }>();
     let (narrow, _) = rest.as_chunks_mut::<NARROW>();
     let past = wide.len() * 4 * NARROW;
@@ -257,7 +258,7 @@ pub(crate) fn sum_rows(rows: &[usize], from: &[f64], sum: &mut [f64]) {
     }
 }
 
-/// The sum of every so many-th row apart, so that not each addition waits for the one before.
+/// Sums every `APART`-th row separately, so that an addition does not wait for the one before.
 #[inline(always)]
 fn sum_of_rows<const WIDTH: usize, const APART: usize>(
     rows: &[usize],
@@ -292,7 +293,8 @@ fn add_row<const WIDTH: usize>(from: &[f64], begin: usize, sums: &mut [f64; WIDT
     }
 }
 
-/// Adds a row to each of the rows of its length that begin at `rows` in `to`. Its length is a multiple of [`NARROW`].
+/// Adds a row to each of the rows of its length that start at `rows` in `to`. Its length is a
+/// multiple of [`NARROW`].
 #[inline(always)]
 pub(crate) fn settle_rows(rows: &[usize], added: &[f64], to: &mut [f64]) {
     let (added, _) = added.as_chunks::<NARROW>();
@@ -324,7 +326,7 @@ pub(crate) fn shift(row: &mut [f64], by: f64) {
     }
 }
 
-/// Exponentiates numbers none of which is positive.
+/// Exponentiates numbers that are not positive.
 #[inline(always)]
 pub(crate) fn exponentiate_nonpositive(row: &mut [f64]) {
     for x in row {
@@ -345,7 +347,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_exponential_is_right_to_fourteen_digits() {
+    fn exponential_is_accurate_to_fourteen_digits() {
         for i in 0..200_000 {
             let x = -f64::from(i) * 0.003_539_7;
             let (got, expected) = (exp_nonpositive(x), x.exp());
@@ -365,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exponential_of_few_is_right_to_eight_digits() {
+    fn fast_exponential_is_right_to_eight_digits() {
         for i in -60_000..=60_000 {
             let x = f64::from(i) * 0.000_5;
             let (got, expected) = (exp_of_few(x), x.exp());
@@ -378,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_products_and_maxima_of_any_length() {
+    fn sums_products_and_maxima_are_right_for_any_length() {
         for length in 0..40 {
             let row: Vec<f64> = (0..length).map(|i| f64::from((i * 7) % 11)).collect();
             assert_eq!(sum(&row), row.iter().sum::<f64>());
@@ -389,10 +391,10 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_begin_anywhere_are_added_up_and_added_to() {
+    fn rows_at_any_offset_are_summed_and_added_to() {
         for length in (4..=40).step_by(NARROW) {
             let from: Vec<f64> = (0..3 * length + 7).map(|i| f64::from(i as u32)).collect();
-            // As many as are added side by side, and some more.
+            // More rows than are summed separately.
             let rows = [0, length + 3, 2 * length + 7, 3, 1, 0];
             let mut sum = vec![f64::NAN; length];
             sum_rows(&rows, &from, &mut sum);

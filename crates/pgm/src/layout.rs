@@ -1,12 +1,12 @@
-//! Tables with rows of whole vectors, and where their cells are in one another.
+//! Tables with rows of whole vectors, and the places of their cells in one another.
 
 use crate::kernel;
 use crate::table::{Axis, cells, with_short_runs};
 
-/// Rows of more than one cell are filled up with zeros to a multiple of so many.
+/// Rows of more than one cell are padded with zeros to a multiple of this.
 const WIDTH: usize = 4;
 
-/// The length of a row of `cells` cells, filled up.
+/// Returns the padded length of a row of `cells` cells.
 pub(crate) fn padded(cells: usize) -> usize {
     match cells {
         1 => 1,
@@ -14,21 +14,22 @@ pub(crate) fn padded(cells: usize) -> usize {
     }
 }
 
-/// The axes of a table from the slowest to the fastest, each with the distance of its neighbours.
+/// The axes of a table from the slowest to the fastest, each with its stride.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     axes: Vec<(Axis, usize)>,
-    /// Cells, those that fill rows up among them.
+    /// Number of cells, including padding.
     pub cells: usize,
 }
 
 impl Layout {
-    /// A row over the `inner` axes, filled up, for every cell of the `outer` ones.
+    /// Returns the layout with a padded row over the `inner` axes for every cell of the `outer`
+    /// ones.
     pub fn rows(outer: &[Axis], inner: &[Axis]) -> Self {
         Self::new(outer, inner, padded(cells(inner)))
     }
 
-    /// A table whose rows are not filled up.
+    /// Returns the layout of a table without padding.
     pub fn plain(axes: &[Axis]) -> Self {
         Self::new(&[], axes, cells(axes))
     }
@@ -44,7 +45,7 @@ impl Layout {
         }
     }
 
-    /// The axes, from the slowest to the fastest.
+    /// Returns the axes, from the slowest to the fastest.
     pub fn axes(&self) -> impl Iterator<Item = Axis> + '_ {
         self.axes.iter().map(|&(axis, _)| axis)
     }
@@ -55,10 +56,10 @@ impl Layout {
     }
 }
 
-/// Where the cells of a small table are in a large one that has all of its axes.
+/// The places of a small table's cells in a large table that has all of its axes.
 ///
-/// The large table is cut into runs of contiguous cells, along which the small table's cells are
-/// equally far apart (or the same, where the distance is 0).
+/// The large table is cut into runs of contiguous cells. Along a run, the small table's cells have
+/// equal distances, which may be 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Placement {
     run: usize,
@@ -68,7 +69,8 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// Runs and steps, and the axes outside of runs with both tables' strides.
+    /// Returns the run length, the step, and the sizes of the axes outside runs with both tables'
+    /// strides.
     fn outline(large: &Layout, small: &Layout) -> (usize, usize, Vec<(usize, usize, usize)>) {
         let mut outer: Vec<(usize, usize, usize)> = (large.axes.iter())
             .filter(|(axis, _)| axis.size > 1)
@@ -89,14 +91,14 @@ impl Placement {
         (run, step, outer)
     }
 
-    /// Bytes that [`Placement::new`] takes.
+    /// Returns the bytes that [`Placement::new`] takes.
     pub fn bytes(large: &Layout, small: &Layout) -> usize {
         let (_, _, outer) = Self::outline(large, small);
         let runs = outer.iter().map(|&(size, ..)| size);
         runs.fold(size_of::<(u32, u32)>(), usize::saturating_mul)
     }
 
-    /// The place of `small` in `large`; the cells of both fit 32 bits.
+    /// Returns the place of `small` in `large`. The number of cells of both must fit 32 bits.
     pub fn new(large: &Layout, small: &Layout) -> Self {
         let (run, step, outer) = Self::outline(large, small);
         let mut runs = vec![(0u32, 0u32)];
@@ -110,12 +112,12 @@ impl Placement {
         Self { run, step, runs }
     }
 
-    /// Whether runs meet cells of the small table that are neither the same nor contiguous.
+    /// Whether the small table's cells along a run are neither the same nor contiguous.
     pub fn is_scattered(&self) -> bool {
         self.step > 1
     }
 
-    /// Sets the large table's cells from `start` on to the small one's; those that fill rows up stay as they are.
+    /// Sets the large table's cells from `start` on to the small one's. Padding stays as it is.
     #[inline(always)]
     pub fn copy(&self, small: &[f64], start: usize, part: &mut [f64]) {
         self.spread(small, start, part, |_, y| y);
@@ -160,8 +162,8 @@ impl Placement {
         });
     }
 
-    /// A run by its first cell in the part and in the small table, and its length. These are loops, since calls of
-    /// closures are not always compiled for wide vectors.
+    /// Applies a run, given by its first cell in the part and in the small table, and its length.
+    /// It uses loops because calls of closures are not always compiled for wide vectors.
     #[inline(always)]
     fn spread_run(
         &self,
@@ -205,7 +207,7 @@ impl Placement {
         }
     }
 
-    /// The runs that have some of `length` cells of the large table from `start` on.
+    /// Returns the runs that overlap `length` cells of the large table from `start` on.
     #[inline(always)]
     fn cut(&self, start: usize, length: usize) -> Cut<'_> {
         let end = start + length;
@@ -233,8 +235,8 @@ impl Placement {
     }
 }
 
-/// Runs of which the first and the last may be cut short: those by their first cells in the part and in the small
-/// table, and their lengths.
+/// Runs, of which the first and the last may be cut short. These two are given by their first cells
+/// in the part and in the small table, and their lengths.
 struct Cut<'a> {
     head: Option<(usize, usize, usize)>,
     whole: &'a [(u32, u32)],
@@ -245,7 +247,8 @@ struct Cut<'a> {
 mod tests {
     use super::*;
 
-    /// Every subset of the axes of a table with rows that are filled up, in two orders, in parts of every length.
+    /// Covers every subset of the axes of a table with padded rows, in two orders, in parts of
+    /// every length.
     #[test]
     fn parts_are_spread_and_summed_by_their_cells() {
         let axes: Vec<Axis> = ([2, 3, 2, 5].into_iter().enumerate())
@@ -281,7 +284,7 @@ mod tests {
                 }
                 let mut wanted = vec![0.0; layout.cells];
                 for (cell, x) in places.iter().zip(&spread) {
-                    // Zero marks what fills rows up.
+                    // Zero marks padding.
                     match *cell {
                         0.0 => assert_eq!(*x, 1.0),
                         cell => {

@@ -4,7 +4,7 @@ use fhaim_domain::{Clique, Domain};
 
 use crate::Error;
 
-/// How one axis of a measured table is seen: first merged, then, if asked, centred.
+/// The view of one axis of a measured table: merged, and then optionally centred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AxisView {
     /// The group of each category, numbered from 0 without gaps; `None` keeps the categories.
@@ -14,7 +14,7 @@ pub struct AxisView {
 }
 
 impl AxisView {
-    /// Groups on the axis of an attribute with `size` values.
+    /// Returns the number of groups on the axis of an attribute with `size` values.
     pub fn size(&self, size: usize) -> usize {
         match &self.groups {
             None => size,
@@ -23,8 +23,9 @@ impl AxisView {
     }
 }
 
-/// A measurement y = P(G(mu)) + noise, with mu the marginal of `clique`, G the merge of every
-/// axis, P the projection that takes the mean out of every centred axis, and independent
+/// A measurement y = P(G(mu)) + noise of the marginal mu of `clique`.
+///
+/// G merges every axis, and P subtracts the mean along every centred axis. The noise is independent
 /// Gaussian noise of standard deviation `sigma` in every direction that P keeps.
 ///
 /// An empty clique with one value measures the number of records.
@@ -34,15 +35,15 @@ pub struct Measurement {
     pub clique: Clique,
     /// One view for each attribute of the clique, ascending.
     pub axes: Vec<AxisView>,
-    /// Cells of the merged table, row-major (the last axis varies fastest). What lies outside
-    /// the image of P is taken out before the fit.
+    /// Cells of the merged table, row-major (the last axis varies fastest). The part outside the
+    /// image of P is removed before the fit.
     pub values: Vec<f64>,
     /// Standard deviation of the noise, in records.
     pub sigma: f64,
 }
 
 impl Measurement {
-    /// A measurement of all cells of a marginal as they are.
+    /// Returns a measurement of all cells of a marginal as they are.
     pub fn cells(clique: Clique, values: Vec<f64>, sigma: f64) -> Self {
         Self {
             axes: vec![AxisView::default(); clique.len()],
@@ -52,12 +53,12 @@ impl Measurement {
         }
     }
 
-    /// Whether the cells sum to the number of records: no axis is centred.
+    /// Whether the cells add up to the number of records, because no axis is centred.
     pub fn sees_total(&self) -> bool {
         self.axes.iter().all(|axis| !axis.centred)
     }
 
-    /// The merged table's shape in `domain`.
+    /// Returns the shape of the merged table in `domain`.
     pub fn shape(&self, domain: &Domain) -> Vec<usize> {
         let attributes = self.clique.attributes();
         (attributes.iter().zip(&self.axes))
@@ -65,7 +66,7 @@ impl Measurement {
             .collect()
     }
 
-    /// Checks the measurement against the domain; `number` names it in errors.
+    /// Checks the measurement against the domain. `number` identifies it in errors.
     pub(crate) fn check(&self, number: usize, domain: &Domain) -> Result<(), Error> {
         check_clique(&self.clique, domain)?;
         if self.axes.len() != self.clique.len() {
@@ -116,7 +117,7 @@ impl Measurement {
     }
 }
 
-/// Every attribute of `clique` is one of `domain`.
+/// Checks that every attribute of `clique` is one of `domain`.
 pub(crate) fn check_clique(clique: &Clique, domain: &Domain) -> Result<(), Error> {
     match clique.attributes().last() {
         Some(&attribute) if attribute >= domain.len() => Err(Error::UnknownAttribute {
@@ -127,13 +128,14 @@ pub(crate) fn check_clique(clique: &Clique, domain: &Domain) -> Result<(), Error
     }
 }
 
-/// One group for each of `size` categories, and none without a category.
+/// Checks that there is one group for each of `size` categories, and that every group has a
+/// category.
 pub(crate) fn check_groups(groups: &[u32], size: usize) -> Result<(), &'static str> {
     if groups.len() != size {
-        return Err("are not one for each category");
+        return Err("must have one entry for each category");
     }
     if groups.iter().any(|&g| g as usize >= size) {
-        return Err("are more than the categories");
+        return Err("must not be more than the categories");
     }
     let count = groups.iter().max().map_or(0, |&g| g as usize + 1);
     let mut used = vec![false; count];
@@ -141,7 +143,7 @@ pub(crate) fn check_groups(groups: &[u32], size: usize) -> Result<(), &'static s
         used[g as usize] = true;
     }
     if used.contains(&false) {
-        return Err("leave a number out");
+        return Err("must be numbered without gaps");
     }
     Ok(())
 }
@@ -159,14 +161,14 @@ mod tests {
     }
 
     #[test]
-    fn a_table_of_the_right_shape_passes() {
+    fn table_of_the_right_shape_is_accepted() {
         assert_eq!(pair(vec![1.0; 6], 1.0).check(0, &domain()), Ok(()));
         let total = Measurement::cells(Clique::new([]), vec![5.0], 1.0);
         assert_eq!(total.check(0, &domain()), Ok(()));
     }
 
     #[test]
-    fn bad_values_and_scales_are_named() {
+    fn invalid_values_and_scales_are_rejected() {
         let check = |values, sigma| pair(values, sigma).check(4, &domain());
         assert_eq!(
             check(vec![1.0; 5], 1.0),
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_groups_are_named() {
+    fn invalid_groups_are_rejected() {
         let grouped = |groups: Vec<u32>, values: usize| {
             let mut measurement = pair(vec![0.0; values], 1.0);
             measurement.axes[1].groups = Some(groups);

@@ -1,7 +1,9 @@
-//! What buckets send up and get back: products of the matrices of their two sides.
+//! Messages of buckets, which are sent up and returned down: products of the matrices of a bucket's
+//! two sides.
 //!
-//! Large matrices are shared among threads by their rows, small ones whole. Every cell is one sum in the order of
-//! the inner index, whoever computes it: neither threads nor the width of vectors change a bit.
+//! Large matrices are shared among threads by their rows, small ones whole. Every cell is a single
+//! sum in the order of the inner index. Neither the number of threads nor the width of vectors
+//! therefore changes a bit.
 
 use crate::blocked;
 use crate::buckets::Bucket;
@@ -9,26 +11,26 @@ use crate::kernel::{self, widened};
 use crate::product::{self, Matrix};
 use crate::propagation::MIN_SUM;
 
-/// So many cells of messages are worked on by one thread at a time.
+/// Number of cells of messages that one thread processes at a time.
 const PART: usize = 1 << 14;
 
-/// A product of so many cells is itself shared among threads.
+/// Number of cells from which on a single product is shared among threads.
 const SHARED: usize = 1 << 16;
 
-/// Rows of a shared product that are one thread's at a time: a whole number of tiles.
+/// Number of rows of a shared product that a thread gets at a time. It is a whole number of tiles.
 const BAND: usize = 8;
 
-/// Columns of a matrix that are turned at a time.
+/// Number of columns of a matrix that are transposed at a time.
 const TURNED: usize = 64;
 
 /// The memory of a bucket's message.
 #[derive(Clone, Debug)]
 pub(crate) struct Message {
-    /// What is sent up.
+    /// The cells that are sent up.
     pub cells: Vec<f64>,
-    /// What the message was divided by, so that its largest cell is 1.
+    /// The divisor that makes the message's largest cell 1.
     scale: f64,
-    /// The marginal of the message's attributes, and then that over the message.
+    /// The marginal of the message's attributes, which is later divided by the message.
     pub marginal: Vec<f64>,
 }
 
@@ -46,7 +48,7 @@ struct Lengths {
     left: usize,
     right: usize,
     message: usize,
-    /// So many matrices are one thread's at a time.
+    /// Number of matrices that a thread gets at a time.
     many: usize,
     /// Whether one matrix is shared among threads.
     shared: bool,
@@ -67,7 +69,7 @@ impl Lengths {
 }
 
 impl Message {
-    /// Zeroed memory.
+    /// Returns zeroed memory.
     pub fn of(bucket: &Bucket) -> Self {
         Self {
             cells: vec![0.0; bucket.message()],
@@ -76,7 +78,8 @@ impl Message {
         }
     }
 
-    /// Sets what is sent up, from what the sides with factors hold; whether all of its cells are far from underflow.
+    /// Computes the message from the sides with factors. Returns whether all of its cells are far
+    /// from underflow.
     pub fn send_up(
         &mut self,
         bucket: &Bucket,
@@ -104,7 +107,7 @@ impl Message {
         sound
     }
 
-    /// Turns what both sides hold into marginals. `scratch` holds nothing that is needed later.
+    /// Turns both sides into marginals. `scratch` is overwritten.
     pub fn send_down(
         &mut self,
         bucket: &Bucket,
@@ -139,7 +142,8 @@ impl Message {
     }
 }
 
-/// Sets messages to products of the sides' matrices; whether all of their cells are far from underflow.
+/// Sets messages to products of the sides' matrices. Returns whether all of their cells are far
+/// from underflow.
 fn multiply_up(bucket: &Bucket, [left, right]: [&[f64]; 2], messages: &mut [f64]) -> bool {
     let of = Lengths::of(bucket);
     let lefts = left.chunks(of.many * of.left);
@@ -160,7 +164,8 @@ fn multiply_up(bucket: &Bucket, [left, right]: [&[f64]; 2], messages: &mut [f64]
     })
 }
 
-/// The messages of some matrices, or the rows of one matrix's from the `first` on.
+/// Computes the messages of some matrices, or the rows of a single matrix's message from `first`
+/// on.
 #[inline(always)]
 fn send_part_up_portable(
     bucket: &Bucket,
@@ -192,16 +197,16 @@ fn send_part_up_portable(
     sound
 }
 
-/// Whether all are far from underflow.
+/// Checks whether all numbers are far from underflow.
 #[inline(always)]
 fn all_above(row: &[f64]) -> bool {
     row.iter().fold(true, |sound, &x| sound & (x > MIN_SUM))
 }
 
-/// Pieces of a sum of rows that stay in a near cache while all rows are added.
+/// Number of cells of a sum of rows that stay in a near cache while all rows are added.
 const PIECE: usize = 1024;
 
-/// Sets a piece, from its place on, of the sum of the rows of a bucket's only side with factors.
+/// Computes a piece, from `start` on, of the sum of the rows of a bucket's only side with factors.
 #[inline(always)]
 fn sum_rows_portable(right: &[f64], row: usize, start: usize, sums: &mut [f64]) {
     sums.fill(0.0);
@@ -210,7 +215,7 @@ fn sum_rows_portable(right: &[f64], row: usize, start: usize, sums: &mut [f64]) 
     }
 }
 
-/// Divides a message by its largest cell, which it returns.
+/// Divides a message by its largest cell, and returns that cell.
 #[inline(always)]
 fn scale_to_one_portable(message: &mut [f64]) -> f64 {
     let largest = kernel::max(message);
@@ -218,7 +223,8 @@ fn scale_to_one_portable(message: &mut [f64]) -> f64 {
     largest
 }
 
-/// Turns both sides into marginals, given what the rest of the model says of the message's cells.
+/// Turns both sides into marginals, given the factors `ratios` that the rest of the model
+/// contributes to the message's cells.
 fn multiply_down(
     bucket: &Bucket,
     [left, right]: [&mut [f64]; 2],
@@ -271,7 +277,7 @@ fn turn_portable(ratio: &[f64], columns: usize, first: usize, to: &mut [f64], ro
     product::turn(ratio, columns, first, to, row);
 }
 
-/// Some matrices of both sides.
+/// Processes some matrices of both sides.
 #[inline(always)]
 fn send_part_down_portable(bucket: &Bucket, [lefts, rights]: [&mut [f64]; 2], ratios: &[f64]) {
     let of = Lengths::of(bucket);
@@ -292,7 +298,7 @@ fn send_part_down_portable(bucket: &Bucket, [lefts, rights]: [&mut [f64]; 2], ra
     }
 }
 
-/// Some rows of one matrix of both sides.
+/// Processes some rows of a single matrix of both sides.
 #[inline(always)]
 fn send_band_down_portable(
     bucket: &Bucket,
@@ -304,7 +310,8 @@ fn send_band_down_portable(
     settle(bucket, [left, right], ratio, turned, &mut for_left);
 }
 
-/// Multiplies each side's rows by the product of the other's with the ratio, or with the ratio turned.
+/// Multiplies each side's rows by the product of the other side's with the ratio, or with the
+/// transposed ratio.
 #[inline(always)]
 fn settle(
     bucket: &Bucket,
@@ -327,8 +334,8 @@ fn settle(
     multiply(left, for_left);
 }
 
-/// Divides marginals by messages as they were before they were scaled; what fills rows up, and is zero in both,
-/// stays zero.
+/// Divides marginals by messages as they were before scaling. Padding, which is zero in both, stays
+/// zero.
 #[inline(always)]
 fn divide_portable(marginals: &mut [f64], messages: &[f64], scale: f64) {
     for (x, &y) in marginals.iter_mut().zip(messages) {
@@ -358,7 +365,7 @@ mod tests {
         (0..count).map(|_| next()).collect()
     }
 
-    /// A bucket with many matrices, or one, whose sides' rows are filled up.
+    /// Returns a bucket with many matrices, or one, whose sides' rows are padded.
     fn bucket(matrices: usize, rows: usize, columns: usize) -> Bucket {
         let side = |row: usize| Side {
             levels: vec![Level {
@@ -379,7 +386,7 @@ mod tests {
 
     const INNER: usize = 13;
 
-    /// Numbers of a side's rows, of which so many cells are no filling.
+    /// Returns the rows of a side, of which `row` cells each are not padding.
     fn side(row: usize, matrices: usize) -> Vec<f64> {
         let mut cells = numbers(matrices * INNER * padded(row), row as u64);
         for row_cells in cells.chunks_exact_mut(padded(row)) {
@@ -388,7 +395,7 @@ mod tests {
         cells
     }
 
-    /// Each cell by plain loops: the message, and both sides after it came back.
+    /// Computes each cell by plain loops: the message, and both sides after its return.
     fn plain(bucket: &Bucket, left: &[f64], right: &[f64], ratios: &[f64]) -> [Vec<f64>; 3] {
         let (rows, columns) = (bucket.left_row(), bucket.right_row());
         let mut message = vec![0.0; bucket.message()];
@@ -424,7 +431,7 @@ mod tests {
         [message, new_left, new_right]
     }
 
-    /// What every width of vectors and every number of threads must give.
+    /// The results must not depend on the width of vectors or the number of threads.
     #[test]
     fn vectors_and_threads_change_no_bit() {
         let shapes = [
@@ -444,7 +451,7 @@ mod tests {
             let mut message = vec![f64::NAN; bucket.message()];
             assert!(multiply_up(&bucket, [&left, &right], &mut message));
             let (mut new_left, mut new_right) = (left.clone(), right.clone());
-            // What a bucket before left behind is not seen.
+            // Leftovers of an earlier bucket must not matter.
             let mut scratch = vec![f64::NAN; 10];
             multiply_down(
                 &bucket,

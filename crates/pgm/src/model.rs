@@ -19,7 +19,7 @@ pub struct Model {
     pub(crate) domain: Domain,
     /// The groups that the tree is over.
     pub(crate) resolution: Resolution,
-    /// For attributes that are split, the share of each category in its group.
+    /// Each category's share of its group, for attributes whose categories are grouped.
     pub(crate) shares: Vec<Option<Vec<f64>>>,
     pub(crate) tree: JunctionTree,
     pub(crate) propagation: Propagation,
@@ -27,27 +27,27 @@ pub struct Model {
     pub(crate) total: f64,
     pub(crate) potentials: Potentials,
     pub(crate) report: FitReport,
-    /// Pairs that the tree has no room for.
+    /// Pairs for which the tree has no room.
     pub(crate) extra_pairs: ExtraPairs,
-    /// Pairs that the tree has a measurement of, as [`ExtraPairs`] has the others; empty until somebody asks.
+    /// Tables of the pairs that the tree has a measurement of; empty until they are needed.
     pub(crate) measured: OnceLock<Arc<ExtraPairs>>,
-    /// Most bytes that a query may take.
+    /// Largest number of bytes that a query may take.
     pub(crate) max_bytes: usize,
 }
 
 /// Log-potentials of the measured cliques.
 #[derive(Clone, Debug)]
 pub(crate) struct Potentials {
-    /// Ascending.
+    /// The measured cliques, ascending.
     pub cliques: Vec<Clique>,
-    /// Place of each clique's table.
+    /// Range of each clique's table in `tables`.
     pub ranges: Vec<Range<usize>>,
-    /// Axes by rank, over groups; over categories for a single attribute.
+    /// The tables, with axes by rank, over groups; over categories for a single attribute.
     pub tables: Vec<f64>,
 }
 
 impl Potentials {
-    /// The table of a clique.
+    /// Returns the table of a clique.
     pub fn of(&self, clique: &Clique) -> Option<&[f64]> {
         let i = self.cliques.binary_search(clique).ok()?;
         Some(&self.tables[self.ranges[i].clone()])
@@ -55,22 +55,22 @@ impl Potentials {
 }
 
 impl Model {
-    /// The domain it was fitted over.
+    /// Returns the domain of the fit.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
 
-    /// Number of records: what every marginal sums to.
+    /// Returns the number of records, which is the sum of every marginal.
     pub fn total(&self) -> f64 {
         self.total
     }
 
-    /// The loss at the end of the fit.
+    /// Returns the final loss of the fit.
     pub fn loss(&self) -> f64 {
         self.report.loss
     }
 
-    /// How the fit went.
+    /// Returns the report of the fit.
     pub fn report(&self) -> FitReport {
         FitReport {
             cells: self.propagation.cells(),
@@ -78,27 +78,29 @@ impl Model {
         }
     }
 
-    /// The cliques of the junction tree, parents before children: marginals within one of them
-    /// are sums of its cells, others take elimination. The tree is over groups of categories where
-    /// no measurement of several attributes tells them apart.
+    /// Returns the cliques of the junction tree, parents before children. A marginal within one of
+    /// them is a sum of its cells; other marginals need an elimination. The tree is over groups of
+    /// categories if no measurement of several attributes distinguishes the categories.
     pub fn cliques(&self) -> impl Iterator<Item = Clique> + '_ {
         self.tree.nodes.iter().map(|node| node.clique())
     }
 
-    /// Bytes held.
+    /// Returns the model's size in bytes.
     pub fn bytes(&self) -> usize {
         let shares: usize = self.shares.iter().flatten().map(Vec::len).sum();
         let own = shares + self.potentials.tables.len();
         self.propagation.bytes() + own * size_of::<f64>() + self.extra_pairs.bytes()
     }
 
-    /// Expected counts over `clique`, row-major (the last attribute varies fastest); they sum to
-    /// the total. Of a pair beside the tree its table; within a clique of the tree this is a sum, across cliques an
-    /// elimination along the paths between them.
+    /// Returns the expected counts over `clique`, row-major (the last attribute varies fastest).
+    /// They add up to the total.
+    ///
+    /// The marginal of an extra pair is its table. Within a clique of the tree, a marginal is a
+    /// sum; across cliques, it is an elimination along the paths between them.
     ///
     /// # Errors
-    /// A clique with an attribute that the domain does not have, or an elimination that takes
-    /// more bytes than the fit was allowed.
+    /// The clique has an attribute that the domain does not have, or the elimination takes more
+    /// bytes than the fit was allowed.
     pub fn marginal(&self, clique: &Clique) -> Result<Vec<f64>, Error> {
         check_clique(clique, &self.domain)?;
         match self.extra_pairs.of(clique) {
@@ -107,7 +109,7 @@ impl Model {
         }
     }
 
-    /// [`Model::marginal`] of a clique of the domain, as the tree has it.
+    /// As [`Model::marginal`], for a clique of the domain, from the tree only.
     pub(crate) fn marginal_of_tree(&self, clique: &Clique) -> Result<Vec<f64>, Error> {
         let axes = ranked(clique, self.resolution.domain(), &self.tree);
         let table = match self.propagation.marginal(&self.beliefs, &axes) {
@@ -117,8 +119,8 @@ impl Model {
         self.expand(clique, &table)
     }
 
-    /// A table over groups with its axes by rank, turned into one over categories with its axes
-    /// by attribute.
+    /// Converts a table over groups with axes by rank to one over categories with axes by
+    /// attribute.
     pub(crate) fn expand(&self, clique: &Clique, table: &[f64]) -> Result<Vec<f64>, Error> {
         let attributes = clique.attributes();
         let mut marginal = self.by_attribute(clique, table);
@@ -137,7 +139,7 @@ impl Model {
         Ok(marginal)
     }
 
-    /// A table over groups (or one attribute) with its axes turned from the order of rank to that
+    /// Reorders the axes of a table over groups (or one attribute) from the order of rank to that
     /// of attributes.
     pub(crate) fn by_attribute(&self, clique: &Clique, table: &[f64]) -> Vec<f64> {
         let attributes = clique.attributes();
@@ -154,7 +156,7 @@ impl Model {
         turned
     }
 
-    /// Whether a table over `clique` is within the model's limit.
+    /// Checks that a table over `clique` is within the model's limit.
     pub(crate) fn check_cells(&self, clique: &Clique, cells: Option<usize>) -> Result<(), Error> {
         let bytes = cells.and_then(|cells| cells.checked_mul(size_of::<f64>()));
         if bytes.is_some_and(|bytes| bytes <= self.max_bytes) {

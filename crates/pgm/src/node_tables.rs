@@ -1,19 +1,20 @@
-//! Which tables a node of the junction tree has: its own, one for what flows through it, and such as
-//! spare passes over a larger one.
+//! The tables of a node of the junction tree: its own, one for everything that flows through it,
+//! and intermediate tables that save passes over a larger one.
 
 use crate::junction::JunctionTree;
 use crate::table::{Axis, cells, is_subset};
 
-/// What flows through a small table: up into it, and down out of it.
+/// The flow through a small table, up into it and down out of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// The potential of a measured clique; its marginal.
+    /// The potential of a measured clique, and its marginal.
     Potential(usize),
-    /// The message of a child node; the marginal of their separator.
+    /// The message of a child node, and the marginal of their separator.
     Message(usize),
 }
 
-/// A table of a node before it has memory: the node's own comes first, carriers before carried.
+/// A table of a node before its memory is allocated. The node's own table comes first, carriers
+/// before carried tables.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeTables {
     pub axes: Vec<Axis>,
@@ -22,8 +23,8 @@ pub(crate) struct NodeTables {
     pub flows: Vec<Flow>,
 }
 
-/// The tables of a node: its own, one for each distinct set of axes in `flows`, and such others
-/// as spare passes over their carrier.
+/// Returns the tables of a node: its own, one for each distinct set of axes in `flows`, and
+/// intermediate tables that save passes over their carrier.
 fn outline(own: Vec<Axis>, flows: Vec<(Vec<Axis>, Flow)>) -> Vec<NodeTables> {
     let mut tables = vec![NodeTables {
         axes: own,
@@ -47,7 +48,8 @@ fn outline(own: Vec<Axis>, flows: Vec<(Vec<Axis>, Flow)>) -> Vec<NodeTables> {
             flows: Vec::new(),
         });
     }
-    // Carriers before carried: a table with all axes of another has at least as many axes.
+    // Carriers come before carried tables, because a table with all axes of another has at least as
+    // many axes.
     tables[1..].sort_by_key(|table| std::cmp::Reverse(table.axes.len()));
     for i in 1..tables.len() {
         tables[i].carrier = Some(carrier(&tables, i));
@@ -55,7 +57,7 @@ fn outline(own: Vec<Axis>, flows: Vec<(Vec<Axis>, Flow)>) -> Vec<NodeTables> {
     tables
 }
 
-/// The smallest other table that has all axes of table `i`.
+/// Returns the smallest other table that has all axes of table `i`.
 fn carrier(tables: &[NodeTables], i: usize) -> usize {
     (0..tables.len())
         .filter(|&j| j != i && is_subset(&tables[i].axes, &tables[j].axes))
@@ -63,8 +65,8 @@ fn carrier(tables: &[NodeTables], i: usize) -> usize {
         .unwrap_or(0)
 }
 
-/// A set of axes that is worth a table of its own: m tables would be carried by it rather than by
-/// a larger one, and m - 1 passes over the larger cost more than m over the new one.
+/// Returns the axes of the most useful intermediate table. m tables would be carried by it instead
+/// of a larger one, and m - 1 passes over the larger one cost more than m over the new one.
 fn best_intermediate(tables: &[NodeTables]) -> Option<Vec<Axis>> {
     let carriers: Vec<usize> = (0..tables.len()).map(|i| carrier(tables, i)).collect();
     let mut best = (0, None);
@@ -94,7 +96,7 @@ fn best_intermediate(tables: &[NodeTables]) -> Option<Vec<Axis>> {
     best.1
 }
 
-/// The axes in either, by rank.
+/// Returns the axes in either, by rank.
 pub(crate) fn union(a: &[Axis], b: &[Axis]) -> Vec<Axis> {
     let mut all: Vec<Axis> = a.iter().chain(b).copied().collect();
     all.sort_unstable_by_key(|axis| axis.rank);
@@ -102,7 +104,7 @@ pub(crate) fn union(a: &[Axis], b: &[Axis]) -> Vec<Axis> {
     all
 }
 
-/// The tables of every node, with each clique at the smallest node that holds it.
+/// Returns the tables of every node, with each clique at the smallest node that has it.
 pub(crate) fn outlines(
     tree: &JunctionTree,
     sizes: &[usize],

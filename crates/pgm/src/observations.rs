@@ -10,31 +10,33 @@ use crate::resolution::Resolution;
 use crate::table::Axis;
 use crate::{AxisView, Measurement, kernel};
 
-/// Measurements grouped by clique, with their tables turned to the order of rank.
+/// Measurements grouped by clique, with their tables reordered to the order of rank.
 ///
 /// Lists of *cells* hold the marginals of all measured cliques one after another (over the tree's
-/// groups; over categories for a single attribute), lists of *values* the measured views of them.
+/// groups; over categories for a single attribute). Lists of *values* hold the measured views of
+/// them.
 #[derive(Clone, Debug)]
 pub(crate) struct Observations {
-    /// Measured cliques (the empty one left out), each once; ascending.
+    /// The distinct measured cliques without the empty one, ascending.
     pub cliques: Vec<Clique>,
-    /// Place of each clique's marginal among all cells.
+    /// Range of each clique's marginal among all cells.
     pub ranges: Vec<Range<usize>>,
     views: Vec<View>,
-    /// What the loss is more than half the squared norm of the residuals: no marginal changes it.
+    /// The part of the loss that no marginal changes: the loss minus half the squared norm of the
+    /// residuals.
     constant: f64,
 }
 
-/// One way of seeing a clique's marginal, with all that was measured so.
+/// A view of a clique's marginal, with all of its measurements.
 #[derive(Clone, Debug)]
 struct View {
-    /// Place of the marginal among all cells.
+    /// Range of the marginal among all cells.
     cells: Range<usize>,
-    /// Place of the view among all values.
+    /// Range of the view among all values.
     values: Range<usize>,
-    /// Merged cell of each cell; `None` keeps them.
+    /// Merged cell of each cell; `None` if no cells are merged.
     merged: Option<Vec<u32>>,
-    /// The merged shape, and which axes are centred.
+    /// The size of each merged axis, and whether it is centred.
     shape: Vec<(usize, bool)>,
     /// The mean of the measurements by inverse variance, centred.
     target: Vec<f64>,
@@ -43,7 +45,7 @@ struct View {
 }
 
 impl Observations {
-    /// Prepares checked measurements over `domain` of a model with `total` records.
+    /// Prepares checked measurements over `domain` for a model with `total` records.
     pub fn new(
         domain: &Domain,
         resolution: &Resolution,
@@ -83,7 +85,7 @@ impl Observations {
         observations
     }
 
-    /// Adds a view; views of one clique come one after another.
+    /// Adds a view. Views of the same clique are added one after another.
     fn push(
         &mut self,
         domain: &Domain,
@@ -103,18 +105,18 @@ impl Observations {
         self.constant += constant;
     }
 
-    /// Cells of all measured marginals together.
+    /// Returns the number of cells of all measured marginals.
     pub fn cells(&self) -> usize {
         self.ranges.last().map_or(0, |range| range.end)
     }
 
-    /// Values of all views together.
+    /// Returns the number of values of all views.
     pub fn values(&self) -> usize {
         self.views.last().map_or(0, |view| view.values.end)
     }
 
-    /// Sets `merged` to the merged marginals and `residuals` to what they, centred, differ from
-    /// the measurements, in units of sigma. Returns the loss.
+    /// Sets `merged` to the merged marginals. Sets `residuals` to their differences, once centred,
+    /// from the measurements, in units of sigma. Returns the loss.
     pub fn residuals(&self, marginals: &[f64], merged: &mut [f64], residuals: &mut [f64]) -> f64 {
         for view in &self.views {
             let merged = &mut merged[view.values.clone()];
@@ -138,8 +140,8 @@ impl Observations {
         }
     }
 
-    /// As [`Observations::descend`], each value's share divided by its curvature as if the values
-    /// were independent counts: merged / sigma^2, but no less than 1 / (`floor` sigma).
+    /// As [`Observations::descend`], with each value's share divided by its curvature as if the
+    /// values were independent counts: merged / sigma^2, and at least 1 / (`floor` sigma).
     pub fn descend_scaled(
         &self,
         residuals: &[f64],
@@ -160,8 +162,8 @@ impl Observations {
         }
     }
 
-    /// Divides each value by merged / sigma^2 + 1: the curvature of the dual of a proximal step, as if the values
-    /// were independent counts.
+    /// Divides each value by merged / sigma^2 + 1, the curvature of the dual of a proximal step as
+    /// if the values were independent counts.
     pub fn precondition(&self, merged: &[f64], values: &mut [f64]) {
         for view in &self.views {
             let values_of_view = &mut values[view.values.clone()];
@@ -172,8 +174,8 @@ impl Observations {
         }
     }
 
-    /// Attributes of the cliques that differ more from their measurements than noise accounts for, those that differ
-    /// most first.
+    /// Returns the attributes of the cliques that differ more from their measurements than noise
+    /// accounts for, largest difference first.
     pub fn furthest(&self, residuals: &[f64]) -> Vec<usize> {
         let mut excesses: Vec<(f64, &Clique)> = Vec::new();
         for (clique, cells) in self.cliques.iter().zip(&self.ranges) {
@@ -195,8 +197,8 @@ impl Observations {
         attributes
     }
 
-    /// The largest entry of the loss's gradient, in absolute value, and the largest curvature
-    /// merged / sigma^2.
+    /// Returns the largest entry of the loss's gradient, in absolute value, and the largest
+    /// curvature merged / sigma^2.
     pub fn steepest(&self, residuals: &[f64], merged: &[f64]) -> (f64, f64) {
         let (mut slope, mut curvature) = (0.0f64, 0.0f64);
         for view in &self.views {
@@ -211,8 +213,8 @@ impl Observations {
 }
 
 impl View {
-    /// The view that `group`, which is not empty, was measured in, and the share of the loss by
-    /// which its members differ from their mean.
+    /// Returns the view of the measurements in `group`, which is not empty, and the share of the
+    /// loss from their differences from their mean.
     fn new(
         domain: &Domain,
         tree: &JunctionTree,
@@ -289,14 +291,14 @@ impl View {
     }
 }
 
-/// A view's order among others of one clique.
+/// The sort key of a view's axis among views of the same clique.
 type AxisKey = (Option<Vec<u32>>, bool);
 
 fn axis_key(axis: &AxisView) -> AxisKey {
     (axis.groups.clone(), axis.centred)
 }
 
-/// Axes of `clique` by rank.
+/// Returns the axes of `clique` by rank.
 pub(crate) fn ranked(clique: &Clique, domain: &Domain, tree: &JunctionTree) -> Vec<Axis> {
     let mut axes: Vec<Axis> = (clique.attributes().iter())
         .map(|&a| Axis {
@@ -308,8 +310,8 @@ pub(crate) fn ranked(clique: &Clique, domain: &Domain, tree: &JunctionTree) -> V
     axes
 }
 
-/// For each cell of a table whose axes are in order of rank, the cell of the same table with its
-/// axes in order of `attributes` (ascending). `sizes` belong to `attributes`.
+/// For each cell of a table with axes in order of rank, returns the cell of the same table with
+/// axes in order of `attributes` (ascending). `sizes` are the sizes of `attributes`.
 pub(crate) fn ascending_cells(
     attributes: &[usize],
     sizes: &[usize],
@@ -327,7 +329,8 @@ pub(crate) fn ascending_cells(
     places
 }
 
-/// The merged cell of each cell, or `None` where no axis is merged; (size, view) for each axis.
+/// Returns the merged cell of each cell, or `None` if no axis is merged. Each axis is given by its
+/// size and view.
 fn merged_cells(axes: &[(usize, &AxisView)]) -> Option<Vec<u32>> {
     if axes.iter().all(|(_, view)| view.groups.is_none()) {
         return None;
@@ -346,7 +349,8 @@ fn merged_cells(axes: &[(usize, &AxisView)]) -> Option<Vec<u32>> {
     Some(places)
 }
 
-/// Takes the mean out along every centred axis of a table: (size, centred) for each axis.
+/// Subtracts the mean along every centred axis of a table. `shape` has (size, centred) for each
+/// axis.
 fn centre(shape: &[(usize, bool)], table: &mut [f64]) {
     let mut inner = table.len();
     for &(size, centred) in shape {

@@ -1,34 +1,35 @@
-//! How to fit, and how a fit went.
+//! Options and reports of fits.
 
 use std::iter::Sum;
 use std::ops::Add;
 
-/// What a step of a fit passes over. The models are the same but for rounding.
+/// The kind of passes of a fit's steps. Both kinds give the same models, except for rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Passes {
-    /// The tables of all cliques of the junction tree.
+    /// Passes over the tables of all cliques of the junction tree.
     #[default]
     Tables,
-    /// Products of smaller tables, which are many times faster where cliques are large.
+    /// Products of smaller tables, which are many times faster with large cliques.
     Contractions,
 }
 
-/// How to fit.
+/// The options of a fit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FitOptions {
-    /// At most this many calibrations of the junction tree.
+    /// Largest number of calibrations of the junction tree.
     pub steps: usize,
-    /// The fit ends when noise accounts for the loss, and the loss no longer falls by more than this share of what noise
-    /// accounts for.
+    /// The fit ends when noise accounts for the loss, and the loss falls by at most this share of
+    /// the loss that noise accounts for.
     pub tolerance: f64,
-    /// Number of records of the model; `None` estimates it by inverse variance from the
-    /// measurements that see it (at least 1).
+    /// Number of records of the model. `None` estimates it, at least 1, by inverse variance from
+    /// the measurements that show it.
     pub total: Option<f64>,
-    /// Most bytes that the model may take.
+    /// Largest number of bytes that the model may take.
     pub max_bytes: usize,
-    /// What each step passes over.
+    /// Kind of passes of each step.
     pub passes: Passes,
-    /// The search combines so many of its past steps (at least 1). With more, fewer are needed.
+    /// Number of past steps that the search combines (at least 1). With more of them, it needs
+    /// fewer steps.
     pub memory: usize,
 }
 
@@ -45,7 +46,7 @@ impl Default for FitOptions {
     }
 }
 
-/// Why a fit ended.
+/// The reason why a fit ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Ending {
     /// The loss no longer fell by more than the tolerance.
@@ -57,70 +58,73 @@ pub enum Ending {
     Stuck,
 }
 
-/// How a fit went.
+/// The result of a fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct FitReport {
-    /// 0.5 * sum over measurements of ||P(G(mu)) - y||^2 / sigma^2 at the end.
+    /// The final loss: 0.5 * sum over measurements of ||P(G(mu)) - y||^2 / sigma^2.
     pub loss: f64,
     /// Number of measured values. Their noise accounts for a loss of about half of it.
     pub values: usize,
-    /// Why the fit ended.
+    /// The reason why the fit ended.
     pub ending: Ending,
-    /// Calibrations made.
+    /// Number of calibrations.
     pub steps: usize,
-    /// Wall-clock seconds, planning included.
+    /// Wall-clock seconds, including planning.
     pub seconds: f64,
-    /// Cells of the junction tree's cliques, over groups where categories are not told apart.
+    /// Cells of the junction tree's cliques. Where no measurement distinguishes categories, cells
+    /// are over groups.
     pub cells: usize,
-    /// What the calibrations took together; nothing of a model that was read back.
+    /// The work of all calibrations; zero in a loaded model.
     pub work: FitWork,
-    /// The same of this fit and of all those whose models it, and they, began with.
+    /// Totals of this fit and of all earlier fits in its chain of warm starts.
     pub chain: Chain,
 }
 
 impl FitReport {
-    /// Whether noise can account for the loss: whether it is at most the number of measured values.
+    /// Checks whether noise can account for the loss, which is then at most the number of measured
+    /// values.
     pub fn is_explained(&self) -> bool {
         self.loss <= self.values as f64
     }
 
-    /// The loss that noise accounts for: half of the number of measured values.
+    /// Returns the loss that noise accounts for: half of the number of measured values.
     pub fn noise_loss(&self) -> f64 {
         0.5 * self.values as f64
     }
 
-    /// The loss over the number of measured values: about a half where noise accounts for it.
+    /// Returns the loss per measured value. It is about a half if noise accounts for the loss.
     pub fn loss_per_value(&self) -> f64 {
         self.loss / self.values.max(1) as f64
     }
 }
 
-/// What fits took, each of which began with the model of the one before.
+/// Totals of a chain of fits, each of which started with the model of the one before.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Chain {
-    /// How many there were.
+    /// Number of fits.
     pub fits: usize,
-    /// Their calibrations.
+    /// Number of calibrations.
     pub steps: usize,
-    /// Cells of their junction trees' cliques, each as often as it was calibrated,
+    /// Cells of the junction trees' cliques, counted once for each calibration.
     pub cells: u64,
-    /// and once for each fit.
+    /// Cells of the junction trees' cliques, counted once for each fit.
     pub tables: u64,
-    /// Their wall-clock seconds.
+    /// Wall-clock seconds.
     pub seconds: f64,
-    /// What their calibrations took.
+    /// The work of all calibrations.
     pub work: FitWork,
-    /// Fits that used all their steps.
+    /// Number of fits that used all their steps.
     pub out_of_steps: usize,
-    /// Fits whose loss is above their number of measured values. Each was followed by a fit from nothing,
-    /// which counts as another fit, unless [`fit_once`](crate::fit_once) made it.
+    /// Number of fits whose loss is above their number of measured values. After each of them,
+    /// [`fit`](crate::fit) starts again from nothing, which counts as another fit.
+    /// [`fit_once`](crate::fit_once) does not.
     pub unexplained: usize,
-    /// The largest loss per measured value of any of the fits.
+    /// The largest loss per measured value of any fit.
     pub worst_loss_per_value: f64,
 }
 
 impl Chain {
-    /// With one more fit.
+    /// Returns the totals with one more fit.
     pub(crate) fn and(self, fit: &FitReport) -> Self {
         Self {
             fits: self.fits + 1,
@@ -136,13 +140,13 @@ impl Chain {
     }
 }
 
-/// What calibrations pass over and multiply.
+/// The work of calibrations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FitWork {
-    /// Cells of tables, each counted once for every smaller table that it is multiplied with, summed onto or
-    /// scaled to.
+    /// Cells of tables, counted once for each smaller table that is multiplied into the table,
+    /// summed from it, or scaled to.
     pub cells: u64,
-    /// Products of two cells in products of matrices.
+    /// Multiplications of two cells in products of matrices.
     pub products: u64,
 }
 

@@ -1,4 +1,5 @@
-//! How fast this machine does what a fit consists of: the limits that fits are held against.
+//! Measures the speed of this machine at the operations of a fit, as a reference for the times of
+//! fits.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -10,22 +11,22 @@ use crate::layout::{Layout, Placement};
 use crate::product::{Matrix, multiply};
 use crate::table::{Axis, cells};
 
-/// The least of so many rounds counts: the rest were disturbed.
+/// Number of rounds. The fastest one counts, because the others were disturbed.
 const ROUNDS: usize = 50;
 
-/// Seconds of one thread.
+/// The times of single operations, in seconds on one thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Pace {
-    /// To multiply one cell by a smaller table's, in the nearest cache.
+    /// Multiplying one cell by a smaller table's, in the nearest cache.
     pub cached_cell: f64,
-    /// The same in tables that no cache holds.
+    /// The same in tables that exceed every cache.
     pub cell: f64,
-    /// For one of the products of a product of matrices, in the nearest cache.
+    /// One multiplication and addition of a product of matrices, in the nearest cache.
     pub product: f64,
 }
 
 impl Pace {
-    /// Measures it, in about a second.
+    /// Measures the times, in about a second.
     pub fn measure() -> Self {
         Self {
             cached_cell: cell(&[4, 16, 32], 64),
@@ -36,7 +37,7 @@ impl Pace {
     }
 }
 
-/// Seconds of the quickest round of some rounds.
+/// Returns the seconds of the fastest round.
 fn least(mut work: impl FnMut()) -> f64 {
     let mut round = || {
         let started = Instant::now();
@@ -46,8 +47,8 @@ fn least(mut work: impl FnMut()) -> f64 {
     (0..ROUNDS).map(|_| round()).fold(f64::INFINITY, f64::min)
 }
 
-/// A cell of a table of these sizes, copied from a factor over its last two axes and multiplied by another over
-/// its first and its last.
+/// Measures the time per cell of copying from a factor over the last two axes of a table, and
+/// multiplying by another factor over its first and last axis.
 fn cell(sizes: &[usize; 3], repeated: usize) -> f64 {
     let axes = [0, 1, 2].map(|rank| Axis {
         rank,
@@ -70,7 +71,7 @@ fn cell(sizes: &[usize; 3], repeated: usize) -> f64 {
     seconds / (factors.len() * large.cells * repeated) as f64
 }
 
-/// Rows and columns of a matrix whose products are timed.
+/// Rows and columns of the matrices of the measured product.
 const SIZE: usize = 32;
 
 widened!(multiply_matrices = multiply_matrices_portable(a: &[f64], b: &[f64], out: &mut [f64]));
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_takes_some_time() {
+    fn all_measured_times_are_positive() {
         let pace = Pace::measure();
         for seconds in [pace.cached_cell, pace.cell, pace.product] {
             assert!(seconds > 0.0 && seconds.is_finite(), "{pace:?}");

@@ -1,11 +1,13 @@
-//! The marginals of many pairs of attributes at once.
+//! Computes the marginals of many pairs of attributes at once.
 //!
-//! A pair within a clique is a sum of its cells. For the others work is shared: from the leaves
-//! up, every node gets the conditional distributions, given the state of its separator, of all
-//! attributes at or below it, side by side in one matrix. A pair is then settled where its paths
-//! meet: between an attribute of the node and those below a child, or between those below two
-//! children, by products of such matrices with marginals of the node's separators. No step looks
-//! at more states at once than a clique has, and every inner loop runs along a matrix row.
+//! A pair within a clique is a sum of the clique's cells. The other pairs share their work. From
+//! the leaves up, every node gets the conditional distributions, given the state of its separator,
+//! of all attributes at or below it, side by side in one matrix.
+//!
+//! A pair is then settled at the node where its paths meet. It joins an attribute of the node with
+//! one below a child, or two attributes below two children. Its marginal is a product of such
+//! matrices with marginals of the node's separators. No step processes more states at once than a
+//! clique has, and every inner loop runs along a matrix row.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +21,9 @@ use crate::table::{Axis, Embedding, cells};
 use crate::{Error, Model, kernel};
 
 impl Model {
-    /// The marginals over many cliques, in their order, as [`Model::marginal`] gives them. Pairs
-    /// share their work, so all pairs of a dozen attributes take milliseconds.
+    /// Returns the marginals over several cliques, in their order. They equal those of
+    /// [`Model::marginal`]. Pairs share their work, so all pairs of a dozen attributes take
+    /// milliseconds.
     ///
     /// # Errors
     /// As [`Model::marginal`].
@@ -32,13 +35,13 @@ impl Model {
         let mut of_tree = self.pair_marginals_of_tree(&others)?.into_iter();
         let tables = cliques.iter().map(|clique| {
             let beside = self.extra_pairs.of(clique).map(<[f64]>::to_vec);
-            // One for each of the others, in their order.
+            // `of_tree` has a marginal for each clique without an extra table, in their order.
             beside.or_else(|| of_tree.next()).unwrap_or_default()
         });
         Ok(tables.collect())
     }
 
-    /// [`Model::pair_marginals`] as the tree has them.
+    /// As [`Model::pair_marginals`], from the tree only.
     pub(crate) fn pair_marginals_of_tree(
         &self,
         cliques: &[Clique],
@@ -70,11 +73,11 @@ impl Model {
     }
 }
 
-/// Distributions of attributes side by side: a matrix with a row for each state of some separator
-/// and a column for each value of each attribute.
+/// Distributions of several attributes side by side: a matrix with a row for each state of some
+/// separator and a column for each value of each attribute.
 #[derive(Default)]
 struct Beside {
-    /// Attributes with their first columns.
+    /// The attributes with their first columns.
     axes: Vec<(Axis, usize)>,
     columns: usize,
     cells: Vec<f64>,
@@ -97,7 +100,7 @@ impl Beside {
 /// The pairs of attributes that no clique has both of.
 struct Across<'a> {
     model: &'a Model,
-    /// Their marginals by pair of ranks, the lower first; empty until found.
+    /// Marginals by pair of ranks, the lower first; empty until computed.
     wanted: BTreeMap<(usize, usize), Vec<f64>>,
 }
 
@@ -109,7 +112,7 @@ impl<'a> Across<'a> {
         }
     }
 
-    /// Finds all wanted marginals.
+    /// Computes all wanted marginals.
     fn run(&mut self) {
         if self.wanted.is_empty() {
             return;
@@ -148,7 +151,8 @@ impl<'a> Across<'a> {
         &plan.axes[..plan.separator]
     }
 
-    /// Conditional distributions of all attributes at or below a node given its separator.
+    /// Returns the conditional distributions of all attributes at or below a node, given its
+    /// separator.
     fn climb(&self, node: usize, below: &[(usize, Beside)]) -> Beside {
         let (plan, separator) = (self.plan(node), self.separator(node));
         let own = plan.axes[plan.separator..].iter().copied();
@@ -183,8 +187,8 @@ impl<'a> Across<'a> {
         result
     }
 
-    /// From distributions given the states of `from` to joint ones with the states of `to`, both
-    /// within a node: row t is the sum over f of P(t, f) times row f.
+    /// Converts distributions given the states of `from` to joint ones with the states of `to`,
+    /// both within a node. Row t of the result is the sum over f of P(t, f) times row f.
     fn transfer(&self, node: usize, to: &[Axis], from: &[Axis], beside: &Beside) -> Vec<f64> {
         let both = union(to, from);
         let joint = self.marginal(node, &both);
@@ -199,7 +203,7 @@ impl<'a> Across<'a> {
         result
     }
 
-    /// Pairs of a node's own attributes with those below a child.
+    /// Settles the pairs of a node's own attributes with those below a child.
     fn settle_own(&mut self, node: usize, child: usize, below: &Beside) {
         let plan = self.plan(node);
         for &axis in &plan.axes[plan.separator..] {
@@ -213,9 +217,9 @@ impl<'a> Across<'a> {
         }
     }
 
-    /// Pairs of attributes below one child with those below another.
+    /// Settles the pairs of attributes below one child with those below another.
     fn settle_children(&mut self, node: usize, first: (usize, &Beside), second: (usize, &Beside)) {
-        // The narrower matrix is the one to be moved.
+        // Moving the narrower matrix takes less time.
         let ((one, below), (other, beside)) = if first.1.columns <= second.1.columns {
             (first, second)
         } else {
@@ -231,7 +235,7 @@ impl<'a> Across<'a> {
         self.keep(&below.axes, &beside.axes, beside.columns, &table);
     }
 
-    /// Pairs of attributes in different components, which are independent.
+    /// Settles the pairs of attributes in different components, which are independent.
     fn settle_roots(&mut self, roots: &[Beside]) {
         for (i, first) in roots.iter().enumerate() {
             for second in &roots[i + 1..] {
@@ -244,7 +248,8 @@ impl<'a> Across<'a> {
         }
     }
 
-    /// Takes wanted marginals out of a matrix of many, turned so that the lower rank comes first.
+    /// Copies the wanted marginals from a matrix of many, transposed so that the lower rank comes
+    /// first.
     fn keep(
         &mut self,
         rows: &[(Axis, usize)],

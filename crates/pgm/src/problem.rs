@@ -1,15 +1,15 @@
-//! The problem that a fit solves: measurements, and the marginals that potentials give.
+//! The problem that a fit solves: a loss over the marginals of potentials.
 
 use crate::calibration::Calibration;
 use crate::observations::Observations;
 use crate::propagation::{Beliefs, Propagation};
 use crate::resolution::Folding;
 
-/// A loss over the marginals that potentials give.
+/// The loss of potentials' marginals, with the measurements and the calibration.
 pub(crate) struct Problem<'a> {
     pub calibration: Calibration<'a>,
     pub observations: Observations,
-    /// Where the tree's potentials are not the measured cliques'.
+    /// Converts between the potentials of the measured cliques and of the tree, if they differ.
     folding: Option<Folding>,
     total: f64,
     /// Number of measured values.
@@ -18,22 +18,22 @@ pub(crate) struct Problem<'a> {
     pub evaluations: usize,
 }
 
-/// Potentials, with the marginals and the loss that they give.
+/// Potentials with their marginals and loss.
 #[derive(Clone)]
 pub(crate) struct Point {
     pub potentials: Vec<f64>,
-    /// Marginals of the potentials' cliques, as many cells.
+    /// Marginals of the potentials' cliques. There are as many cells as potentials.
     pub marginals: Vec<f64>,
     /// The measured views, before centring.
     pub merged: Vec<f64>,
-    /// Their differences from the measurements in units of sigma.
+    /// Differences of the centred views from the measurements, in units of sigma.
     pub residuals: Vec<f64>,
     pub loss: f64,
 }
 
 impl<'a> Problem<'a> {
-    /// The potentials of `calibration` are those of the observations' cliques, in the same order,
-    /// by way of `folding` if there is one.
+    /// Returns a problem. The potentials of `calibration` must be those of the observations'
+    /// cliques, in the same order, or those that `folding` converts them to.
     pub fn new(
         calibration: Calibration<'a>,
         observations: Observations,
@@ -51,18 +51,18 @@ impl<'a> Problem<'a> {
         }
     }
 
-    /// The loss that noise accounts for: half of the number of measured values.
+    /// Returns the loss that noise accounts for: half of the number of measured values.
     pub fn noise_loss(&self) -> f64 {
         0.5 * self.values as f64
     }
 
-    /// The tables of the potentials that were evaluated last.
+    /// Returns the tables of `potentials`, which must be those of the last evaluation.
     pub fn into_tables(mut self, potentials: &[f64]) -> (Propagation, Beliefs) {
         let folding = self.folding.as_mut();
         (self.calibration).into_tables(folding, potentials, self.total)
     }
 
-    /// A point at these potentials, before it is evaluated.
+    /// Returns an unevaluated point.
     pub fn point(&self, potentials: Vec<f64>) -> Point {
         Point {
             marginals: vec![0.0; potentials.len()],

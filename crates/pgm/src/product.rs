@@ -1,22 +1,23 @@
 //! Products of small matrices, in an order that does not depend on the machine.
 //!
-//! Every entry of a product is one sum in the order of the inner index, without fused
-//! multiply-adds: vectors hold entries side by side, never parts of one sum, so that their width
-//! changes no bit.
+//! Every entry of a product is a single sum in the order of the inner index, without fused
+//! multiply-adds. Vectors hold separate entries, never parts of a sum, so that their width changes
+//! no bit.
 
 use crate::kernel;
 
-/// A product is computed in tiles of so many rows and columns, which stay in registers.
+/// Size of the tiles in which a product is computed, which stay in registers.
 const ROWS: usize = 4;
 const COLUMNS: usize = 8;
 
-/// So many columns of the right matrix are used up before the next ones: they stay in a near cache.
+/// Number of columns of the right matrix that are processed before the next ones, so that they stay
+/// in a near cache.
 const PANEL: usize = 64;
 
 /// Rows, inner index and columns of a product.
 pub(crate) type Shape = (usize, usize, usize);
 
-/// A matrix in memory: its cells, and the distances of rows and of columns.
+/// A matrix in memory: its cells, and the strides of rows and columns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matrix<'a> {
     pub cells: &'a [f64],
@@ -25,7 +26,7 @@ pub(crate) struct Matrix<'a> {
 }
 
 impl<'a> Matrix<'a> {
-    /// A matrix with rows of `row` cells.
+    /// Returns a matrix with rows of `row` cells.
     #[inline(always)]
     pub fn rows(cells: &'a [f64], row: usize) -> Self {
         Self {
@@ -36,8 +37,8 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// Sets `out` to the product of `a` with `b`, or multiplies each cell of `out` by the product's if `ONTO`. The rows
-/// of `out` and of `b` are as far apart as there are columns.
+/// Sets `out` to the product of `a` and `b`. With `ONTO`, multiplies each cell of `out` by the
+/// product's cell instead. The row strides of `out` and `b` equal the number of columns.
 #[inline(always)]
 pub(crate) fn multiply<const ONTO: bool>(
     (rows, inner, columns): Shape,
@@ -61,7 +62,7 @@ pub(crate) fn multiply<const ONTO: bool>(
     }
 }
 
-/// Some rows of a product, from column `start` to `end`.
+/// Computes some rows of a product, from column `start` to `end`.
 #[inline(always)]
 fn band<const ONTO: bool, const R: usize>(
     first: usize,
@@ -115,11 +116,13 @@ fn tile<const ONTO: bool, const R: usize, const C: usize>(
     }
 }
 
-/// So many rows are turned side by side: what is written of each column is a whole line of the cache.
+/// Number of rows that are transposed at a time, so that each write to a column fills a whole cache
+/// line.
 const LINE: usize = 8;
 
-/// The columns from the `first` on, as many as there are rows in `to`, of a matrix, whose rows are `columns` long: as rows
-/// of `row` cells (no fewer than it has rows), filled up with zeros.
+/// Transposes columns of a matrix, from the `first` on, one for each row of `to`. The rows of the
+/// matrix have `columns` cells. The rows of `to` have `row` cells, at least as many as the matrix
+/// has rows, and are padded with zeros.
 #[inline(always)]
 pub(crate) fn turn(from: &[f64], columns: usize, first: usize, to: &mut [f64], row: usize) {
     let rows = from.len() / columns;
@@ -134,7 +137,7 @@ pub(crate) fn turn(from: &[f64], columns: usize, first: usize, to: &mut [f64], r
     }
 }
 
-/// The product of a matrix, whose rows are as long as `b`, with a column.
+/// Computes the product of a matrix, whose rows have the length of `b`, and the column `b`.
 #[inline(always)]
 pub(crate) fn column(a: &[f64], b: &[f64], out: &mut [f64]) {
     for (out, row) in out.iter_mut().zip(a.chunks_exact(b.len())) {

@@ -1,19 +1,21 @@
 //! Belief propagation on a junction tree (calibration), planned once and run many times.
 //!
-//! Potentials are small log-tables over measured cliques; each is hosted by one node of the tree.
-//! A node's weights are the exponentials of the sums of its potentials and of its children's
-//! messages. On the way up, a node sums the weights of the cells that share a separator state
-//! (they are contiguous); the logarithms of the sums are its message. On the way down, each block
-//! is scaled to the parent's marginal of its separator state, and smaller marginals are summed.
+//! Potentials are small log-tables over measured cliques, each of which is hosted by one node of
+//! the tree. A node's weights are the exponentials of the sums of its potentials and of its
+//! children's messages.
 //!
-//! Only the small tables are exponentiated, each relative to its largest entry, and the node's
-//! weights are products of theirs. Where such a product may have lost digits to underflow (some
-//! block's sum is below 1e-200), the node is done again with sums of logarithms and a maximum for
-//! each block: a separator state that one side deems all but impossible keeps its digits, since
-//! the other side may be as sure of the opposite.
+//! On the way up, a node sums the weights of the cells that share a separator state, which are
+//! contiguous. The logarithms of the sums are its message. On the way down, each block is scaled to
+//! the parent's marginal of its separator state, and smaller marginals are summed.
+//!
+//! Only the small tables are exponentiated, each relative to its largest entry. The node's weights
+//! are products of these exponentials. Such a product may lose digits to underflow, if some block's
+//! sum is below 1e-200. The node is then computed again with sums of logarithms and a maximum for
+//! each block. This keeps the digits of a separator state that one side considers almost
+//! impossible, because the other side may be equally sure of the opposite.
 //!
 //! The small tables of a node form a tree: a table is carried by the node's own table or by a
-//! smaller one that has all its axes, so that a large table is passed over as rarely as possible.
+//! smaller one that has all its axes. This minimises the passes over large tables.
 
 use std::ops::Range;
 
@@ -24,11 +26,11 @@ use crate::resolution::Folding;
 use crate::table::{Axis, Embedding, cells, is_subset};
 use crate::{FitWork, kernel};
 
-/// Where the sum of a block of weights (each at most 1) is larger than this, none of the largest
-/// has underflowed.
+/// If the sum of a block of weights, each of which is at most 1, exceeds this, none of the largest
+/// weights has underflowed.
 pub(crate) const MIN_SUM: f64 = 1e-200;
 
-/// A table of a node with its place in the node's memory.
+/// A table of a node, with its range in the node's memory.
 #[derive(Clone, Debug)]
 struct SmallTable {
     axes: Vec<Axis>,
@@ -36,25 +38,25 @@ struct SmallTable {
     carrier: Range<usize>,
     embedding: Embedding,
     flows: Vec<Flow>,
-    /// Positions of the tables that it carries.
+    /// Indices of the tables that it carries.
     carried: Vec<usize>,
 }
 
-/// A node with everything that passing a message needs.
+/// A node, with everything needed to pass a message.
 #[derive(Clone, Debug)]
 pub(crate) struct NodePlan {
     pub axes: Vec<Axis>,
-    /// Leading axes shared with the parent.
+    /// Number of leading axes that are shared with the parent.
     pub separator: usize,
     pub parent: Option<usize>,
     cells: usize,
     /// Flows of the node's own table.
     flows: Vec<Flow>,
-    /// Positions of the small tables that the node's own carries.
+    /// Indices of the small tables that the node's own table carries.
     carried: Vec<usize>,
-    /// Carriers before carried.
+    /// Small tables, carriers before carried ones.
     tables: Vec<SmallTable>,
-    /// Cells of all tables.
+    /// Number of cells of all tables.
     memory: usize,
 }
 
@@ -67,7 +69,7 @@ impl NodePlan {
             memory += cells(&table.axes);
         }
         let range = |i: usize| starts[i]..starts[i] + cells(&outlines[i].axes);
-        // Small tables are numbered without the node's own.
+        // Indices of small tables do not count the node's own table.
         let carried = |by: usize| -> Vec<usize> {
             let by = Some(by);
             (1..outlines.len())
@@ -100,7 +102,8 @@ impl NodePlan {
         }
     }
 
-    /// Place, flows and carried tables of the node's own table (0) or of a small one (from 1).
+    /// Returns the range, the flows and the carried tables of the node's own table (0) or of a
+    /// small one (from 1).
     fn table(&self, i: usize) -> (Range<usize>, &[Flow], &[usize]) {
         match i.checked_sub(1) {
             None => (0..self.cells, &self.flows, &self.carried),
@@ -115,38 +118,38 @@ impl NodePlan {
         cells(&self.axes[..self.separator])
     }
 
-    /// Cells that share a separator state.
+    /// Returns the number of cells that share a separator state.
     pub fn block(&self) -> usize {
         cells(&self.axes[self.separator..])
     }
 }
 
-/// A calibration plan: the tree with all tables and their places in one another.
+/// A calibration plan: the tree with all tables and their embeddings.
 #[derive(Clone, Debug)]
 pub(crate) struct Propagation {
     nodes: Vec<NodePlan>,
-    /// Place of each potential in the list of all.
+    /// Range of each potential in the list of all potentials.
     potentials: Vec<Range<usize>>,
 }
 
-/// The memory of a calibration; after it, the marginals of all nodes.
+/// The memory of a calibration. After the calibration, it has the marginals of all nodes.
 #[derive(Clone, Debug)]
 pub(crate) struct Beliefs {
     /// For each node, its own table and then the small ones.
     tables: Vec<Vec<f64>>,
     /// For each node, the sums of its blocks on the way up.
     sums: Vec<Vec<f64>>,
-    /// For each node, the message to its parent; after calibration, the separator's marginal.
+    /// For each node, the message to its parent. After calibration, the separator's marginal.
     messages: Vec<Vec<f64>>,
 }
 
 impl Beliefs {
-    /// The marginal of a whole node.
+    /// Returns the marginal of a whole node.
     pub fn node(&self, plan: &NodePlan, node: usize) -> &[f64] {
         &self.tables[node][..plan.cells]
     }
 
-    /// The marginal of a node's separator; for a root, one cell with the total.
+    /// Returns the marginal of a node's separator; for a root, one cell with the total.
     pub fn separator(&self, node: usize) -> &[f64] {
         &self.messages[node]
     }
@@ -169,7 +172,7 @@ impl Propagation {
         Self { nodes, potentials }
     }
 
-    /// Zeroed memory for a calibration.
+    /// Returns zeroed memory for a calibration.
     pub fn beliefs(&self) -> Beliefs {
         let separators = || -> Vec<Vec<f64>> {
             (self.nodes.iter())
@@ -183,7 +186,7 @@ impl Propagation {
         }
     }
 
-    /// Bytes held by the plan and by its beliefs.
+    /// Returns the bytes of the plan and of its beliefs.
     pub fn bytes(&self) -> usize {
         let node = |plan: &NodePlan| {
             let offsets: usize = plan.tables.iter().map(|t| t.embedding.held_bytes()).sum();
@@ -192,12 +195,12 @@ impl Propagation {
         self.nodes.iter().map(node).sum()
     }
 
-    /// Cells of all nodes.
+    /// Returns the number of cells of all nodes.
     pub fn cells(&self) -> usize {
         self.nodes.iter().map(|plan| plan.cells).sum()
     }
 
-    /// What a calibration takes.
+    /// Returns the work of a calibration.
     pub fn work(&self) -> FitWork {
         let node = |plan: &NodePlan| -> usize {
             let tables = (0..=plan.tables.len()).map(|i| plan.table(i));
@@ -210,13 +213,13 @@ impl Propagation {
         }
     }
 
-    /// The nodes of the tree, parents before children.
+    /// Returns the nodes of the tree, parents before children.
     pub fn nodes(&self) -> &[NodePlan] {
         &self.nodes
     }
 
-    /// The marginal over `axes` by summing the smallest table that has them all, or `None` if no
-    /// node does.
+    /// Returns the marginal over `axes` by summing the smallest table that has them all, or `None`
+    /// if no node has them all.
     pub fn marginal(&self, beliefs: &Beliefs, axes: &[Axis]) -> Option<Vec<f64>> {
         let tables = (self.nodes.iter().zip(&beliefs.tables)).flat_map(|(plan, memory)| {
             let own = (plan.axes.as_slice(), &memory[..plan.cells]);
@@ -229,8 +232,8 @@ impl Propagation {
         Some(sum_onto(large, table, axes))
     }
 
-    /// Calibrates by way of a folding, if there is one: from log-potentials of the measured cliques
-    /// to their marginals.
+    /// Calibrates from log-potentials of the measured cliques to their marginals. Applies a folding
+    /// if there is one.
     pub fn calibrate_folded(
         &self,
         folding: Option<&mut Folding>,
@@ -247,7 +250,7 @@ impl Propagation {
         folding.unfold(potentials, marginals);
     }
 
-    /// Calibrates: from log-potentials to the marginals of a distribution scaled to `total`.
+    /// Calibrates from log-potentials to the marginals of a distribution scaled to `total`.
     pub fn calibrate(
         &self,
         potentials: &[f64],
@@ -261,7 +264,7 @@ impl Propagation {
         );
     }
 
-    /// [`Propagation::calibrate_portable`] with wider vectors; the results are the same bits.
+    /// [`Propagation::calibrate_portable`] with wider vectors; the results have the same bits.
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2")]
     fn calibrate_avx2(
@@ -295,7 +298,7 @@ impl Propagation {
         }
     }
 
-    /// Adds what flows up into a table to it.
+    /// Adds everything that flows up into a table.
     #[inline(always)]
     fn collect(
         &self,
@@ -312,8 +315,8 @@ impl Propagation {
         }
     }
 
-    /// Multiplies a node's weights, sums its blocks and sets its message. Returns whether all
-    /// sums are far from underflow.
+    /// Computes a node's weights, the sums of its blocks, and its message. Returns whether all sums
+    /// are far from underflow.
     #[inline(always)]
     fn send_up(&self, node: usize, potentials: &[f64], beliefs: &mut Beliefs) -> bool {
         let plan = &self.nodes[node];
@@ -326,7 +329,7 @@ impl Propagation {
         let mut log_scale = 0.0;
         let mut sound = true;
         for i in (0..=plan.tables.len()).rev() {
-            // From the last small table to the node's own, which comes first.
+            // The order is from the last small table to the node's own, which has index 0.
             let (range, flows, carried) = plan.table(i);
             let (own, smaller) = memory[range.start..].split_at_mut(range.len());
             let mut top = None;
@@ -366,7 +369,7 @@ impl Propagation {
         sound
     }
 
-    /// [`Propagation::send_up`] with sums of logarithms, each block relative to its largest.
+    /// [`Propagation::send_up`] with sums of logarithms, each block relative to its largest entry.
     #[inline(always)]
     fn send_up_in_logarithms(&self, node: usize, potentials: &[f64], beliefs: &mut Beliefs) {
         let plan = &self.nodes[node];
@@ -397,7 +400,7 @@ impl Propagation {
         }
     }
 
-    /// Scales a node's blocks to the separator's marginal and hands out its marginals.
+    /// Scales a node's blocks to the separator's marginal, and passes its marginals on.
     #[inline(always)]
     fn send_down(&self, node: usize, beliefs: &mut Beliefs, marginals: &mut [f64]) {
         let plan = &self.nodes[node];
@@ -409,7 +412,7 @@ impl Propagation {
         let memory = &mut tables[node];
         let own = &mut memory[..plan.cells];
         blocked::scale_blocks(own, plan.block(), &sums[node], &messages[node]);
-        // The node's own table and the small ones behind it.
+        // Slices of the node's own table and of the small ones behind it.
         let ends = plan.tables.iter().map(|table| table.range.len());
         let mut rest = &mut memory[..];
         let mut slices = Vec::with_capacity(plan.tables.len() + 1);
@@ -421,7 +424,7 @@ impl Propagation {
         for i in 0..slices.len() {
             let (carriers, others) = slices.split_at_mut(i + 1);
             let (_, _, carried) = plan.table(i);
-            // Carried tables are numbered without the node's own.
+            // Indices of carried tables do not count the node's own table.
             let tables = (i..).zip(others).filter(|(j, _)| carried.contains(j));
             let tables = tables.map(|(j, small)| (&plan.tables[j].embedding, &mut **small));
             blocked::sum_onto_all(carriers[i], tables);
@@ -442,8 +445,8 @@ impl Propagation {
     }
 }
 
-/// What conditional distributions are divided by; 0 for states that are all but impossible: the
-/// inverse of a number without all its digits may be infinite.
+/// Returns the factor that divides a conditional distribution by `share`. Returns 0 for states that
+/// are almost impossible, because the inverse of a number that has lost digits may be infinite.
 pub(crate) fn inverse(share: f64) -> f64 {
     if share > MIN_SUM { share.recip() } else { 0.0 }
 }
@@ -455,7 +458,7 @@ pub(crate) fn sum_onto(large: &[Axis], table: &[f64], small: &[Axis]) -> Vec<f64
     sums
 }
 
-/// Bytes that calibration over `tree` will take; every node's cells fit `usize`.
+/// Returns the bytes that calibration over `tree` will take. Every node's cells must fit `usize`.
 pub(crate) fn bytes(tree: &JunctionTree, sizes: &[usize], cliques: &[Vec<Axis>]) -> Option<usize> {
     let mut sum = 0usize;
     for tables in outlines(tree, sizes, cliques) {
@@ -479,7 +482,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_without_all_their_digits_are_not_divided_by() {
+    fn inverse_of_an_underflowed_share_is_zero() {
         assert_eq!(inverse(0.25), 4.0);
         for share in [0.0, f64::from_bits(1), 1e-310] {
             assert_eq!(inverse(share), 0.0);

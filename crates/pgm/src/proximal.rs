@@ -1,8 +1,10 @@
-//! Proximal steps with entropy: from a start that is far from the measurements to their neighbourhood.
+//! Proximal steps with entropy, which bring a start that is far from the measurements close to
+//! them.
 //!
-//! A step from a distribution q of N records minimises loss(p) + N KL(p || q) over p, approximately; the next step is
-//! taken from p (Censor and Zenios, "Proximal minimization algorithm with D-functions", J. Optim. Theory Appl. 1992). The
-//! entropy keeps p close to q where the measurements say little, and no cell of q is out of reach.
+//! A step from a distribution q of N records approximately minimises loss(p) + N KL(p || q) over p.
+//! The next step starts at p (Censor and Zenios, "Proximal minimization algorithm with
+//! D-functions", J. Optim. Theory Appl. 1992). The entropy keeps p close to q where the
+//! measurements tell little, and no cell of q is out of reach.
 //!
 //! The dual of a step is smooth and convex, with one variable lambda for each measured value. Let A map marginals to
 //! measured values in units of their noise. Then p has the potentials of q minus A' lambda, and the dual's gradient is
@@ -17,17 +19,18 @@ use crate::problem::{Point, Problem};
 /// A step ends once the dual's gradient is at most this share of the residuals, in length.
 const GRADIENT_SHARE: f64 = 0.5;
 
-/// The approach ends after a step that keeps more than this share of the loss: mirror descent is faster then.
+/// The approach ends after a step that keeps more than this share of the loss, because mirror
+/// descent is then faster.
 const KEPT_LOSS: f64 = 0.9;
 
-/// Largest difference between two changes of potentials of one table in an iteration. The quadratic model holds no
-/// further.
+/// Largest difference between two changes of potentials of the same table in an iteration. Beyond
+/// it, the quadratic model does not hold.
 const MAX_SPREAD: f64 = 3.0;
 
 /// An iteration is shortened while the dual's slope at its end is above this share of the slope at its start.
 const MAX_RISE: f64 = 0.5;
 
-/// Most lengths that an iteration is tried with.
+/// Largest number of lengths that an iteration tries.
 const MAX_TRIES: usize = 20;
 
 /// A point of the dual, with its primal point.
@@ -38,7 +41,7 @@ struct Dual {
 }
 
 impl Dual {
-    /// At the beginning of a step from `point`.
+    /// Returns the dual at the beginning of a step from `point`.
     fn new(point: Point) -> Self {
         Self {
             lambda: vec![0.0; point.residuals.len()],
@@ -47,7 +50,7 @@ impl Dual {
         }
     }
 
-    /// Whether the dual is minimal enough to end the step.
+    /// Checks whether the dual is close enough to its minimum to end the step.
     fn is_nearly_minimal(&self) -> bool {
         let residuals = &self.point.residuals;
         let most = GRADIENT_SHARE * GRADIENT_SHARE * kernel::dot(residuals, residuals);
@@ -55,18 +58,18 @@ impl Dual {
     }
 }
 
-/// A step under way.
+/// A step in progress.
 struct Step<'p, 'a> {
     problem: &'p mut Problem<'a>,
     /// Potentials of q.
     base: Vec<f64>,
     history: History,
-    /// Evaluations of the problem after which the step ends.
+    /// Number of evaluations of the problem after which the step ends.
     limit: usize,
 }
 
-/// Moves `here` until the loss is at most `enough` or falls slowly, or the problem has been evaluated `limit` times.
-/// Remembers `memory` iterations. The point returned was evaluated last.
+/// Moves `here` until the loss is at most `enough` or falls slowly, or the problem has been
+/// evaluated `limit` times. Remembers `memory` iterations. The returned point was evaluated last.
 pub(crate) fn approach(
     problem: &mut Problem<'_>,
     mut here: Point,
@@ -90,11 +93,11 @@ pub(crate) fn approach(
     here
 }
 
-/// No length of an iteration was short enough.
+/// The error of an iteration for which no length was short enough.
 struct Failed;
 
 impl Step<'_, '_> {
-    /// Takes the step from `here`; ends early where the loss is at most `enough`.
+    /// Takes the step from `here`. Ends early if the loss is at most `enough`.
     fn take(mut self, here: Point, enough: f64) -> Point {
         let mut here = Dual::new(here);
         while here.point.loss > enough
@@ -102,7 +105,7 @@ impl Step<'_, '_> {
             && self.problem.evaluations < self.limit
         {
             let Ok(next) = self.iterate(&here) else {
-                // The last evaluation was of a point that is not taken.
+                // The last evaluation was that of a rejected point.
                 self.problem.evaluate(&mut here.point);
                 break;
             };
@@ -125,10 +128,10 @@ impl Step<'_, '_> {
         }
     }
 
-    /// The next point along the direction of L-BFGS.
+    /// Returns the next point along the direction of L-BFGS.
     ///
-    /// The dual is convex, so it falls along the way as long as its slope is negative. The search looks only at
-    /// the slope, because the value of the dual would take another pass.
+    /// The dual is convex, so it falls along the way as long as its slope is negative. The search
+    /// computes only the slope, because the value of the dual would take another pass.
     fn iterate(&mut self, here: &Dual) -> Result<Dual, Failed> {
         let direction = self.direction(here);
         let slope = kernel::dot(&direction, &here.gradient);
@@ -143,14 +146,14 @@ impl Step<'_, '_> {
             if self.problem.evaluations >= self.limit {
                 break;
             }
-            // Where a line through both slopes is zero.
+            // The zero of the line through both slopes.
             let zero = slope.abs() / (slope.abs() + rise);
             length *= zero.clamp(0.1, 0.7);
         }
         Err(Failed)
     }
 
-    /// A direction in which the dual falls.
+    /// Returns a direction in which the dual falls.
     fn direction(&mut self, here: &Dual) -> Vec<f64> {
         let observations = &self.problem.observations;
         let precondition = |values: &mut [f64]| {
@@ -164,7 +167,8 @@ impl Step<'_, '_> {
         self.history.direction(&here.gradient, precondition)
     }
 
-    /// The largest difference between two changes of potentials of one table, along a whole iteration.
+    /// Returns the largest difference between two changes of potentials of the same table, along a
+    /// whole iteration.
     fn spread(&self, direction: &[f64]) -> f64 {
         let mut change = vec![0.0; self.base.len()];
         (self.problem.observations).descend(direction, 1.0, &mut change);
@@ -205,7 +209,8 @@ impl History {
         self.changes.clear();
     }
 
-    /// Remembers an iteration; the oldest makes room. Iterations without curvature are left out.
+    /// Stores an iteration, and drops the oldest one if the memory is full. Iterations without
+    /// curvature are skipped.
     fn push(&mut self, here: &Dual, next: &Dual) {
         let difference = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a - b).collect();
         let lambda: Vec<f64> = difference(&next.lambda, &here.lambda);
@@ -223,7 +228,8 @@ impl History {
         }
     }
 
-    /// Minus the approximate inverse Hessian times `gradient`; `precondition` applies the first matrix.
+    /// Returns minus the approximate inverse Hessian times `gradient`. `precondition` applies the
+    /// first matrix.
     fn direction(&self, gradient: &[f64], precondition: impl Fn(&mut [f64])) -> Vec<f64> {
         let mut direction: Vec<f64> = gradient.iter().map(|g| -g).collect();
         let mut shares = Vec::with_capacity(self.changes.len());

@@ -1,10 +1,10 @@
-//! Attributes at the resolution that measured tables look at them.
+//! Groups attributes' categories as finely as the measured tables distinguish them.
 //!
-//! Where every measured table of two or more attributes merges categories of an attribute, fitted
-//! potentials of such tables are constant within its groups. Then the junction tree is built over
-//! the groups: given its group, a category depends on nothing but the potential of its own
-//! attribute. The distribution is the same, and a clique has the product of the numbers of groups
-//! as cells, not that of the categories.
+//! If every measured table of two or more attributes merges some categories of an attribute, the
+//! fitted potentials of these tables are constant within the groups. The junction tree is then
+//! built over the groups: given its group, a category depends only on its attribute's potential.
+//! The distribution is the same, and the cells of a clique are the product of the numbers of groups
+//! instead of categories.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,15 +16,15 @@ use crate::{AxisView, Measurement};
 /// The groups of every attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolution {
-    /// Sizes of the attributes in groups; the categories of those that are not split.
+    /// Sizes of the attributes in groups; in categories for attributes that are not split.
     groups: Domain,
-    /// The group of each category, for attributes that are split.
+    /// The group of each category, for attributes that are split into groups.
     splits: Vec<Option<Vec<u32>>>,
 }
 
 impl Resolution {
-    /// The coarsest groups that tell apart what any measurement of two or more attributes does.
-    /// Attributes in none are not split.
+    /// Returns the coarsest groups that distinguish everything that any measurement of two or more
+    /// attributes distinguishes. Attributes without such a measurement are not split.
     pub fn new(domain: &Domain, measurements: &[Measurement]) -> Self {
         let splits = (0..domain.len())
             .map(|a| common_refinement(domain.size(a), &views(a, measurements)))
@@ -32,7 +32,7 @@ impl Resolution {
         Self::with_splits(domain, splits)
     }
 
-    /// The given groups of each attribute, numbered without gaps.
+    /// Returns the resolution with the given groups of each attribute, numbered without gaps.
     pub fn with_splits(domain: &Domain, splits: Vec<Option<Vec<u32>>>) -> Self {
         let sizes = (splits.iter().zip(domain.sizes())).map(|(split, &size)| match split {
             Some(groups) => groups.iter().max().map_or(0, |&g| g as usize + 1),
@@ -44,23 +44,23 @@ impl Resolution {
         }
     }
 
-    /// The domain of the junction tree.
+    /// Returns the domain of the junction tree.
     pub fn domain(&self) -> &Domain {
         &self.groups
     }
 
-    /// The group of each category; `None` if every category is a group.
+    /// Returns the group of each category; `None` if every category is a group.
     pub fn split(&self, attribute: usize) -> Option<&[u32]> {
         self.splits[attribute].as_deref()
     }
 
-    /// The group of each category, for attributes that are split.
+    /// Returns the group of each category, for attributes that are split.
     pub fn splits(&self) -> &[Option<Vec<u32>>] {
         &self.splits
     }
 
-    /// Cells of the potential over `clique`: one for each category of an attribute by itself,
-    /// else one for each combination of groups.
+    /// Returns the number of cells of the potential over `clique`: one for each category of a
+    /// single attribute, and otherwise one for each combination of groups.
     pub fn potential_cells(&self, domain: &Domain, clique: &Clique) -> Option<usize> {
         match clique.len() {
             1 => domain.cells(clique),
@@ -68,7 +68,7 @@ impl Resolution {
         }
     }
 
-    /// A category of each group.
+    /// Returns a category of each group.
     pub fn representatives(&self, attribute: usize) -> Vec<usize> {
         let mut categories: Vec<usize> = (0..self.groups.size(attribute)).collect();
         for (category, &group) in self.split(attribute).iter().copied().flatten().enumerate() {
@@ -77,7 +77,7 @@ impl Resolution {
         categories
     }
 
-    /// A measurement of two or more attributes as one of their groups.
+    /// Converts a measurement of two or more attributes to one of their groups.
     pub fn regroup(&self, measurement: &Measurement) -> Measurement {
         let attributes = measurement.clique.attributes();
         let axes = (attributes.iter().zip(&measurement.axes))
@@ -102,7 +102,7 @@ impl Resolution {
     }
 }
 
-/// The distinct ways in which measurements of two or more attributes see one of them.
+/// Returns the distinct views of one attribute in measurements of two or more attributes.
 fn views(attribute: usize, measurements: &[Measurement]) -> Vec<Option<&[u32]>> {
     let mut views: Vec<Option<&[u32]>> = (measurements.iter())
         .filter(|m| m.clique.len() > 1)
@@ -116,9 +116,9 @@ fn views(attribute: usize, measurements: &[Measurement]) -> Vec<Option<&[u32]>> 
     views
 }
 
-/// The group of each category if two categories are together wherever all views have them
-/// together; `None` if there is no view or that leaves every category alone. Groups are numbered
-/// by their first categories.
+/// Returns the group of each category. Two categories are in the same group if they are in all
+/// views. Groups are numbered by their first categories. Returns `None` if there is no view, or
+/// every category is a group.
 fn common_refinement(size: usize, views: &[Option<&[u32]>]) -> Option<Vec<u32>> {
     let views: Vec<&[u32]> = views.iter().copied().collect::<Option<_>>()?;
     if views.is_empty() {
@@ -135,16 +135,17 @@ fn common_refinement(size: usize, views: &[Option<&[u32]>]) -> Option<Vec<u32>> 
     (numbers.len() < size).then_some(groups)
 }
 
-/// Where a measured clique's potential is in a list of all, and what the tree sees of it.
+/// The range of a measured clique's potential among all of them, and its range among the tree's
+/// potentials.
 #[derive(Clone, Debug)]
 struct CellShare {
     measured: Range<usize>,
     tree: Range<usize>,
-    /// The group of each measured cell, for an attribute by itself that is split.
+    /// The group of each measured cell, for a single attribute that is split.
     split: Option<Vec<u32>>,
 }
 
-/// Potentials of measured cliques, turned into those of the tree and back into marginals.
+/// Converts potentials of measured cliques to those of the tree, and the tree's marginals back.
 #[derive(Clone, Debug)]
 pub(crate) struct Folding {
     parts: Vec<CellShare>,
@@ -155,8 +156,8 @@ pub(crate) struct Folding {
 }
 
 impl Folding {
-    /// A folding of potentials over `cliques`, one after another; `None` where the tree has them
-    /// as they are.
+    /// Returns a folding of potentials over `cliques`, one after another. Returns `None` if the
+    /// tree's potentials are the same.
     pub fn new(domain: &Domain, resolution: &Resolution, cliques: &[Clique]) -> Option<Self> {
         let (mut measured, mut tree) = (0, 0);
         let mut parts = Vec::with_capacity(cliques.len());
@@ -182,8 +183,8 @@ impl Folding {
         })
     }
 
-    /// Sets the tree's potentials: a group's is the logarithm of the sum of its categories'
-    /// exponentials.
+    /// Computes the tree's potentials. A group's potential is the logarithm of the sum of its
+    /// categories' exponentials.
     pub fn fold(&mut self, measured: &[f64]) {
         for part in &self.parts {
             let from = &measured[part.measured.clone()];
@@ -195,8 +196,9 @@ impl Folding {
         }
     }
 
-    /// Sets the marginals of the measured cliques from those of the tree: categories share their
-    /// group's in proportion to the exponentials of their `measured` potentials.
+    /// Computes the marginals of the measured cliques from those of the tree. A group's count is
+    /// divided among its categories in proportion to the exponentials of their `measured`
+    /// potentials.
     pub fn unfold(&self, measured: &[f64], marginals: &mut [f64]) {
         for part in &self.parts {
             let from = &self.marginals[part.tree.clone()];
@@ -215,14 +217,15 @@ impl Folding {
     }
 }
 
-/// Cells of a table over groups; within `usize`, since the tree has it in a node.
+/// Returns the number of cells of a table over groups. It fits `usize`, because a node of the tree
+/// has the table.
 fn table_cells(resolution: &Resolution, attributes: &[usize]) -> usize {
     let size = |&a: &usize| resolution.groups.size(a);
     attributes.iter().map(size).product()
 }
 
 fn fold(groups: &[u32], categories: &[f64], folded: &mut [f64]) {
-    // Relative to the largest of its own group, so that no group underflows.
+    // Relative to the largest value in the same group, so that no group underflows.
     folded.fill(f64::NEG_INFINITY);
     for (&group, &x) in groups.iter().zip(categories) {
         let largest = &mut folded[group as usize];
@@ -237,8 +240,8 @@ fn fold(groups: &[u32], categories: &[f64], folded: &mut [f64]) {
     }
 }
 
-/// The share of each category in its group, from the potentials of its attribute (`None` if it
-/// has no potential: equal shares).
+/// Returns the share of each category in its group, from the potentials of its attribute. Shares
+/// are equal without potentials.
 pub(crate) fn shares(groups: &[u32], potentials: Option<&[f64]>) -> Vec<f64> {
     let level = vec![0.0; groups.len()];
     let potentials = potentials.unwrap_or(&level);
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_as_fine_as_the_finest_views_together() {
+    fn groups_are_the_common_refinement_of_all_views() {
         let domain = Domain::new(vec![4, 4, 3, 5]);
         let measurements = [
             grouped([0, 1], [Some(vec![0, 0, 1, 1]), Some(vec![0, 1, 1, 1])]),
@@ -279,7 +282,7 @@ mod tests {
         let resolution = Resolution::new(&domain, &measurements);
         assert_eq!(resolution.split(0), Some(&[0, 0, 1, 1][..]));
         assert_eq!(resolution.split(1), Some(&[0, 1, 1, 2][..]));
-        // One keeps its categories, one is in no table of two attributes.
+        // Attribute 2 keeps its categories; attribute 3 is in no table of two attributes.
         assert_eq!((resolution.split(2), resolution.split(3)), (None, None));
         assert_eq!(resolution.domain().sizes(), [2, 3, 3, 5]);
         assert_eq!(resolution.representatives(1), [0, 2, 3]);
@@ -290,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn folded_sums_keep_groups_that_are_far_below_others() {
+    fn folding_keeps_groups_far_below_others() {
         let groups = [0, 1, 0, 1];
         let potentials = [0.0, -2000.0, 2.0f64.ln(), -2000.0];
         let mut folded = [0.0; 2];

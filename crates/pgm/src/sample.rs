@@ -1,4 +1,4 @@
-//! Synthetic records.
+//! Draws synthetic records.
 
 use std::ops::Range;
 
@@ -10,21 +10,25 @@ use crate::kernel;
 use crate::propagation::NodePlan;
 use crate::table::Axis;
 
-/// The farthest that a shortage counts, in records: keeps its exponential finite.
+/// Largest shortage that counts, in records. It keeps the exponential of a shortage finite.
 const FARTHEST: f64 = 30.0;
 
 impl Model {
-    /// Columns of `records` synthetic records, by attribute.
+    /// Draws `records` synthetic records, as one column for each attribute.
     ///
-    /// Attributes are drawn one after another, each from its conditional distribution given those
-    /// drawn before: from the roots of the junction tree down. Independent draws would add the
-    /// noise of a sample to every marginal. So a value's chances grow with what it is short of,
-    /// over the records so far that share a value of another attribute with this one, by a factor
-    /// of e for each record: a self-balancing walk (after Alweiss, Liu and Sawhney, "Discrepancy
-    /// minimization via a self-balancing walk", STOC 2021). All pairs of attributes come out
-    /// within a few records of their expectation, whether or not a clique has both; a single
-    /// record is an exact draw of the tree's. Of a pair beside the tree what is expected is its table instead: chances that have to be
-    /// other than the tree's for that make up for it within the first records.
+    /// Attributes are drawn one after another, from the roots of the junction tree down. Each is
+    /// drawn from its conditional distribution given the attributes drawn before.
+    ///
+    /// Independent draws would add the noise of a sample to every marginal, so the sampler balances
+    /// the values of an attribute. It compares expected and drawn counts among the earlier records
+    /// that share a value of another attribute with the current record. The probability of a value
+    /// grows by a factor of e for each record that it is short of. This is a self-balancing walk
+    /// (after Alweiss, Liu and Sawhney, "Discrepancy minimization via a self-balancing walk", STOC
+    /// 2021). All pairs of attributes are within a few records of their expectation, whether or not
+    /// a clique has both. A single record is an exact draw from the tree's distribution.
+    ///
+    /// For an extra pair, the expectation is its table. If its probabilities differ from the
+    /// tree's, the balancing corrects them within the first records.
     pub fn sample<R: Rng + ?Sized>(&self, records: usize, rng: &mut R) -> Vec<Vec<u32>> {
         let mut sampler = Sampler {
             model: self,
@@ -50,7 +54,7 @@ impl Model {
         sampler.columns
     }
 
-    /// The attribute of each rank.
+    /// Returns the attribute of each rank.
     pub(crate) fn attributes_by_rank(&self) -> Vec<usize> {
         let mut attributes: Vec<usize> = (0..self.tree.rank.len()).collect();
         attributes.sort_by_key(|&a| self.tree.rank[a]);
@@ -62,17 +66,21 @@ impl Model {
 struct Sampler<'a, R: ?Sized> {
     model: &'a Model,
     attribute_of: Vec<usize>,
-    /// Categories by attribute; empty where not drawn yet.
+    /// Categories by attribute; empty if not drawn yet.
     columns: Vec<Vec<u32>>,
-    /// Groups by attribute: what the tree's tables are over.
+    /// Groups by attribute, which index the tree's tables.
     groups: Vec<Vec<u32>>,
     records: usize,
     uniforms: Uniforms<'a, R>,
 }
 
-/// Balances the values of an attribute beside those of all columns drawn before, as its conditional distributions have
-/// it. Where pairs of it are beside the tree these would not keep the tree's: then it is steered to the tables of both,
-/// and pairs of which nothing is known follow from those. `place` is where the balance has a category.
+/// Balances the values of an attribute together with those of all columns drawn before, as in its
+/// conditional distributions.
+///
+/// If the attribute has extra pairs with drawn columns, balancing would not keep the tree's pairs.
+/// In this case, the values are steered to the tables of extra pairs and of the tree's measured
+/// pairs. Pairs without any table follow from those. `place` maps a category to its index in the
+/// balance.
 fn balance_beside<'a>(
     balance: &mut Balance<'a>,
     (model, columns): (&Model, &'a [Vec<u32>]),
@@ -100,7 +108,7 @@ fn balance_beside<'a>(
 }
 
 impl<R: Rng + ?Sized> Sampler<'_, R> {
-    /// Draws the attribute of a node's axis `depth` from the node's marginal over the axes up to
+    /// Draws the attribute of a node's axis `depth`, from the node's marginal over the axes up to
     /// it.
     fn draw(&mut self, plan: &NodePlan, depth: usize, table: &[f64]) {
         let (given, axis) = (&plan.axes[..depth], plan.axes[depth]);
@@ -110,7 +118,7 @@ impl<R: Rng + ?Sized> Sampler<'_, R> {
         let group = |category: usize| split.map_or(category, |split| split[category] as usize);
         let mut balance = Balance::new(axis.size);
         balance_beside(&mut balance, (self.model, &self.columns), attribute, group);
-        // A state of the axes given that comes up once or less has nothing to be balanced.
+        // A state of the given axes that occurs at most once has nothing to balance.
         let states = table.len() / axis.size;
         if states <= self.records {
             balance.beside(&rows, states);
@@ -123,7 +131,7 @@ impl<R: Rng + ?Sized> Sampler<'_, R> {
         self.groups[attribute] = groups;
     }
 
-    /// The state of some axes that each record is in.
+    /// Returns the state of some axes for each record.
     fn rows(&self, axes: &[Axis]) -> Vec<u32> {
         let mut rows = vec![0; self.records];
         for axis in axes {
@@ -134,12 +142,13 @@ impl<R: Rng + ?Sized> Sampler<'_, R> {
         rows
     }
 
-    /// Draws a category from each record's group: categories do not depend on anything else.
+    /// Draws a category from each record's group. Given the group, it does not depend on anything
+    /// else.
     fn draw_categories(&mut self, attribute: usize, split: &[u32], groups: &[u32]) -> Vec<u32> {
         let Some(shares) = &self.model.shares[attribute] else {
             return groups.to_vec();
         };
-        // Categories in order of their groups, so that a group's are side by side.
+        // Categories in order of their groups, so that those of a group are contiguous.
         let mut categories: Vec<u32> = (0..split.len() as u32).collect();
         categories.sort_by_key(|&category| split[category as usize]);
         let ordered: Vec<f64> = categories.iter().map(|&c| shares[c as usize]).collect();
@@ -163,33 +172,34 @@ impl<R: Rng + ?Sized> Sampler<'_, R> {
     }
 }
 
-/// A column whose pair with the attribute is beside the tree.
+/// A column whose pair with the attribute is steered to a table.
 struct Steered<'a> {
     column: &'a [u32],
-    /// Where the rows of its values begin.
+    /// Index of the first row of its values.
     first: usize,
-    /// For each of its values a row of weights of the attribute's values.
+    /// For each of its values, a row of weights of the attribute's values.
     wanted: Vec<f64>,
 }
 
-/// What each value of an attribute is short of so far: records expected less records drawn.
+/// The shortage of each value of an attribute so far: expected records minus drawn records.
 struct Balance<'a> {
-    /// Values of the attribute.
+    /// Number of values of the attribute.
     size: usize,
-    /// Numbers of a row, one for each value, and zeros up to a whole number of vectors.
+    /// Length of a row: one number for each value, padded with zeros to a whole number of vectors.
     stride: usize,
-    /// The columns drawn before, and where the rows of their values begin.
+    /// The balanced columns, with the indices of their values' first rows.
     others: Vec<(&'a [u32], usize)>,
-    /// The columns whose pair with this attribute is beside the tree.
+    /// The columns whose pairs are steered to tables.
     steered: Vec<Steered<'a>>,
-    /// A row for all records; then, for each other column, one for the records with each of its values.
+    /// A row for all records, and for each other column one for the records with each of its
+    /// values.
     short: Vec<f64>,
-    /// Chances of the values up to each, not normalised.
+    /// Cumulative probabilities of the values, not normalised.
     chances: Vec<f64>,
     expected: Vec<f64>,
-    /// What the record's rows change by.
+    /// The change of the record's rows.
     change: Vec<f64>,
-    /// Where the record's rows are.
+    /// The indices of the record's rows.
     rows: Vec<usize>,
 }
 
@@ -209,8 +219,8 @@ impl<'a> Balance<'a> {
         }
     }
 
-    /// Steers the values beside those of another column to expected counts of both: a row for each of the other's
-    /// values, in which category c counts for value `place(c)`.
+    /// Steers pairs with another column to their expected counts. `counts` has a row for each of
+    /// the other column's values, in which category c counts for value `place(c)`.
     fn steer(&mut self, column: &'a [u32], counts: &[Vec<f64>], place: impl Fn(usize) -> usize) {
         let first = self.short.len();
         let length = counts.len() * self.stride;
@@ -228,14 +238,14 @@ impl<'a> Balance<'a> {
         });
     }
 
-    /// Balances the values beside those of another column, which has so many.
+    /// Balances pairs with another column, which has `values` values.
     fn beside(&mut self, column: &'a [u32], values: usize) {
         self.others.push((column, self.short.len()));
         let end = self.short.len() + values * self.stride;
         self.short.resize(end, 0.0);
     }
 
-    /// Chooses a value for each record, from the row of `table` that it is in.
+    /// Chooses a value for each record, from the record's row of `table`.
     fn choose_all<R: Rng + ?Sized>(
         &mut self,
         rows: &[u32],
@@ -267,7 +277,8 @@ impl<'a> Balance<'a> {
         table: &[f64],
         uniforms: &mut Uniforms<'_, R>,
     ) -> Vec<u32> {
-        // A loop: what an iterator calls is compiled by itself, without the wider vectors.
+        // This is a loop because closures of iterators are compiled separately, without the wider
+        // vectors.
         let mut chosen = vec![0; rows.len()];
         for (record, (chosen, &row)) in chosen.iter_mut().zip(rows).enumerate() {
             let weights = &table[row as usize * self.size..][..self.size];
@@ -276,8 +287,7 @@ impl<'a> Balance<'a> {
         chosen
     }
 
-    /// Chooses one of the values from `start` on, whose expectations are in proportion to
-    /// `weights`.
+    /// Chooses one of the values from `start` on, whose expectations are proportional to `weights`.
     #[inline(always)]
     fn choose<R: Rng + ?Sized>(
         &mut self,
@@ -288,7 +298,8 @@ impl<'a> Balance<'a> {
     ) -> usize {
         let sum: f64 = weights.iter().sum();
         if weights.len() == 1 || sum <= 0.0 {
-            // What the model deems impossible can only come of underflow; any value will do.
+            // Values that the model considers impossible occur only after underflow, so any value
+            // will do.
             return start;
         }
         self.expect(start, weights, 1.0 / sum);
@@ -303,7 +314,7 @@ impl<'a> Balance<'a> {
         chosen
     }
 
-    /// Notes what is expected of a record. What is past the last value stays zero.
+    /// Stores the expectation of a record. Padding stays zero.
     #[inline(always)]
     fn expect(&mut self, start: usize, weights: &[f64], scale: f64) {
         if weights.len() < self.size {
@@ -317,7 +328,7 @@ impl<'a> Balance<'a> {
     /// Finds the record's rows.
     #[inline(always)]
     fn find_rows(&mut self, record: usize) {
-        // The first is that of all records.
+        // The first row is that of all records.
         self.rows
             .resize(1 + self.others.len() + self.steered.len(), 0);
         let others = self.others.iter().map(|&(column, first)| (column, first));
@@ -327,13 +338,14 @@ impl<'a> Balance<'a> {
         }
     }
 
-    /// Makes what is expected lean towards what the tables beside are short of. Other columns are then balanced around
-    /// what this comes to, and not around what the tree says: where a table brings a dependence, others follow from it.
+    /// Shifts the expectation towards the shortages of the steered pairs. Other columns are then
+    /// balanced around the shifted expectation instead of the tree's, so that dependences that
+    /// follow from a table are kept.
     #[inline(always)]
     fn lean(&mut self) {
         let steered = &self.rows[1 + self.others.len()..];
         kernel::sum_rows(steered, &self.short, &mut self.chances);
-        // What all values are short of alike favours none of them.
+        // A shortage that all values have in common favours none of them.
         let chances = self.chances.iter().zip(&self.expected);
         let possible = chances.filter(|(_, expected)| **expected > 0.0);
         let most = possible
@@ -344,17 +356,18 @@ impl<'a> Balance<'a> {
             *expected *= kernel::exp_of_few((short - most).clamp(-FARTHEST, FARTHEST));
             sum += *expected;
         }
-        // Not 0: the value that is most short keeps what was expected of it.
+        // The sum is not 0, because the value with the largest shortage keeps its expectation.
         let scale = 1.0 / sum;
         self.expected
             .iter_mut()
             .for_each(|expected| *expected *= scale);
     }
 
-    /// Draws a value by a number from 0 on and below 1, whose share of all chances it falls in.
+    /// Draws the value whose share of all probabilities contains `uniform`, a number from 0 up to
+    /// but not including 1.
     ///
-    /// A record waits for all that was settled for the one before, so what counts is how many steps follow on each
-    /// other: no branch depends on the value.
+    /// A record waits for the rows settled for the previous record, so the length of the chain of
+    /// dependent steps determines the time. No branch depends on the value.
     #[inline(always)]
     fn draw(&mut self, uniform: f64) -> usize {
         let mut before = 0.0;
@@ -380,12 +393,13 @@ impl<'a> Balance<'a> {
         if chosen < self.size {
             return chosen;
         }
-        // The product was rounded up to all chances together.
+        // Rounding made `left` equal to the sum of all probabilities.
         let last = self.expected.iter().rposition(|&expected| expected > 0.0);
         last.unwrap_or(0)
     }
 
-    /// Notes what was expected of the record among the values it could have, and what was drawn.
+    /// Adds the difference between the expectation and the drawn value to the record's rows.
+    /// `among` are the values that the record could have.
     #[inline(always)]
     fn settle(&mut self, record: usize, chosen: usize, among: Range<usize>) {
         let expected = self.expected.iter().enumerate();
@@ -399,7 +413,7 @@ impl<'a> Balance<'a> {
             let wanted = &wanted[among.clone()];
             let sum: f64 = wanted.iter().sum();
             if sum <= 0.0 {
-                // The table has no such record: nothing is wanted of its values.
+                // The table has no such record, so it gives its values no expectation.
                 continue;
             }
             let short = self.short[row..][among.clone()].iter_mut();
@@ -411,10 +425,10 @@ impl<'a> Balance<'a> {
     }
 }
 
-/// So many numbers are asked of a generator at a time.
+/// Number of random numbers that are drawn from the generator at a time.
 const AT_A_TIME: usize = 64;
 
-/// Numbers from 0 on and below 1, of 53 bits, drawn some at a time.
+/// Random numbers of 53 bits, from 0 up to but not including 1, which are drawn in batches.
 struct Uniforms<'a, R: ?Sized> {
     rng: &'a mut R,
     drawn: [[u8; 8]; AT_A_TIME],

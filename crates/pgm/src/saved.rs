@@ -1,18 +1,23 @@
-//! Models at rest: bytes that a model is made from again.
+//! Saves models to bytes, and loads them.
 //!
 //! A model's junction tree is a function of its cliques, and its marginals follow from its
-//! potentials, so neither is kept: a saved model is its domain with the groups that its tables are
-//! over, its total, and one table of potentials for each clique. Tables are row-major by attribute
-//! rather than by rank, so that they outlive a change of how trees are built.
+//! potentials, so neither is saved. A saved model consists of its domain with the groups of its
+//! tables, its total, and one table of potentials for each clique. Tables are row-major by
+//! attribute and not by rank, so that they remain valid if the construction of trees changes.
 //!
-//! Numbers are little-endian: the magic, the version (u32), total and loss (f64), steps and measured
-//! values (u64), the number of attributes and their sizes (u32 each); for each attribute, the group of
-//! each category (u32 each) after their number, or 0 where every category is a group; the number of
-//! cliques (u32); for each clique, in ascending order, its number of attributes and the attributes (u32
-//! each), then its potentials (f64): over categories where it is one attribute, else over groups. The
-//! pairs outside the tree follow: their number (u32), and in ascending order both attributes (u32 each)
-//! and the counts of each (f64), over categories.
-//! The same measurements give the same bytes, so the seconds that a fit took are not kept.
+//! All numbers are little-endian, in this order:
+//!
+//! 1. the magic, the version (u32), total and loss (f64), steps and measured values (u64);
+//! 2. the number of attributes and their sizes (u32 each);
+//! 3. for each attribute, the number of its categories and the group of each (u32 each), or 0 if
+//!    every category is a group;
+//! 4. the number of cliques (u32), and for each clique, in ascending order, its number of
+//!    attributes, the attributes (u32 each), and its potentials (f64): over categories for a single
+//!    attribute, otherwise over groups;
+//! 5. the number of extra pairs (u32), and for each pair, in ascending order, both attributes (u32
+//!    each) and its counts (f64), over categories.
+//!
+//! The seconds of the fit are not saved, so that the same measurements give the same bytes.
 
 use std::sync::OnceLock;
 
@@ -31,14 +36,14 @@ use crate::{Error, FitOptions, FitReport, Model};
 /// The version of the format.
 const VERSION: u32 = 1;
 
-/// What a model is made of.
+/// The data that a model is restored from.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Parts {
     pub domain: Domain,
     pub resolution: Resolution,
     pub total: f64,
     pub report: FitReport,
-    /// Ascending, none of them empty.
+    /// The cliques, ascending; none is empty.
     pub cliques: Vec<Clique>,
     /// Potentials of each clique, row-major by attribute.
     pub tables: Vec<Vec<f64>>,
@@ -46,10 +51,10 @@ pub(crate) struct Parts {
 }
 
 impl Model {
-    /// The bytes that a saved model begins with.
+    /// The first bytes of a saved model.
     pub const MAGIC: &[u8; 8] = b"fhaimpgm";
 
-    /// The model as bytes, for [`Model::load`].
+    /// Serializes the model for [`Model::load`].
     pub fn save(&self) -> Vec<u8> {
         let parts = self.parts();
         let mut bytes = [Self::MAGIC.as_slice(), &VERSION.to_le_bytes()].concat();
@@ -57,7 +62,7 @@ impl Model {
         bytes.extend(parts.report.loss.to_le_bytes());
         bytes.extend((parts.report.steps as u64).to_le_bytes());
         bytes.extend((parts.report.values as u64).to_le_bytes());
-        // Sizes and indices stay below 2^32: a fitted model's cells do.
+        // Sizes and indices are below 2^32, because the number of a fitted model's cells is.
         let count = |n: usize| (n as u32).to_le_bytes();
         bytes.extend(count(parts.domain.len()));
         bytes.extend(parts.domain.sizes().iter().flat_map(|&size| count(size)));
@@ -80,12 +85,13 @@ impl Model {
         bytes
     }
 
-    /// The model that [`Model::save`] wrote: its marginals and samples are the same, bit for bit,
-    /// and its report but for seconds and work.
+    /// Loads a model that [`Model::save`] wrote. Its marginals and samples are the same, bit for
+    /// bit, and so is its report, except for seconds and work.
+    ///
     /// Neither the model nor a query of it may take more than `max_bytes`.
     ///
     /// # Errors
-    /// Bytes that are not a whole saved model and nothing else; [`Error::TooLarge`].
+    /// [`Error::Saved`] if the bytes are not exactly one saved model; [`Error::TooLarge`].
     pub fn load(bytes: &[u8], max_bytes: usize) -> Result<Self, Error> {
         Self::assemble(read(bytes)?, max_bytes)
     }
@@ -110,7 +116,7 @@ impl Model {
         }
     }
 
-    /// A model from its parts, which fit one another.
+    /// Builds a model from its parts, which must fit one another.
     pub(crate) fn assemble(parts: Parts, max_bytes: usize) -> Result<Self, Error> {
         let (resolution, cliques) = (parts.resolution, parts.cliques);
         let groups = resolution.domain();
@@ -142,7 +148,7 @@ impl Model {
             &mut marginals,
         );
         if !marginals.iter().all(|x| x.is_finite()) {
-            return Err(Error::Saved("its potentials give no distribution"));
+            return Err(Error::Saved("its potentials do not give a distribution"));
         }
         let potentials = Potentials {
             cliques,
@@ -166,7 +172,7 @@ impl Model {
     }
 }
 
-/// A clique's potentials with their axes turned from the order of attributes to that of rank.
+/// Reorders the axes of a clique's potentials from the order of attributes to that of rank.
 fn by_rank(clique: &Clique, table: &[f64], groups: &Domain, tree: &JunctionTree) -> Vec<f64> {
     let attributes = clique.attributes();
     if attributes.len() == 1 {
@@ -181,14 +187,16 @@ fn by_rank(clique: &Clique, table: &[f64], groups: &Domain, tree: &JunctionTree)
 fn read(bytes: &[u8]) -> Result<Parts, Error> {
     let mut input = Input(bytes);
     if input.take()? != *Model::MAGIC {
-        return Err(Error::Saved("it does not begin as one"));
+        return Err(Error::Saved("it does not begin with the magic bytes"));
     }
     if input.u32()? != VERSION {
-        return Err(Error::Saved("this program does not know its version"));
+        return Err(Error::Saved("its version is unknown to this program"));
     }
     let total = input.f64()?;
     if !(total.is_normal() && total > 0.0) {
-        return Err(Error::Saved("its total is no number of records"));
+        return Err(Error::Saved(
+            "its total is not a positive number of records",
+        ));
     }
     let report = FitReport {
         loss: input.f64()?,
@@ -218,7 +226,7 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
     }
     let beside = input.beside(&domain, total)?;
     if !input.0.is_empty() {
-        return Err(Error::Saved("there are bytes after its end"));
+        return Err(Error::Saved("it has bytes after its end"));
     }
     Ok(Parts {
         beside,
@@ -231,10 +239,10 @@ fn read(bytes: &[u8]) -> Result<Parts, Error> {
     })
 }
 
-/// Bytes still to be read.
+/// The unread bytes.
 struct Input<'a>(&'a [u8]);
 
-const CUT_OFF: Error = Error::Saved("it is cut off");
+const CUT_OFF: Error = Error::Saved("it is truncated");
 
 impl Input<'_> {
     fn take<const N: usize>(&mut self) -> Result<[u8; N], Error> {
@@ -252,11 +260,11 @@ impl Input<'_> {
         if number.is_finite() {
             Ok(number)
         } else {
-            Err(Error::Saved("it has numbers that are not finite"))
+            Err(Error::Saved("it has a number that is not finite"))
         }
     }
 
-    /// A number of integers, and the integers.
+    /// Reads a number of integers, and the integers.
     fn list(&mut self) -> Result<Vec<usize>, Error> {
         let length = self.u32()? as usize;
         self.room_for(length, size_of::<u32>())?;
@@ -271,7 +279,8 @@ impl Input<'_> {
                 splits.push(None);
                 continue;
             }
-            check_groups(&groups, size).map_err(|_| Error::Saved("its groups do not fit"))?;
+            check_groups(&groups, size)
+                .map_err(|_| Error::Saved("its groups do not fit its attributes"))?;
             splits.push(Some(groups));
         }
         Ok(Resolution::with_splits(domain, splits))
@@ -291,16 +300,16 @@ impl Input<'_> {
             let sound = attributes[0] < attributes[1] && attributes[1] < domain.len();
             let clique = Clique::new(attributes);
             if !sound || tables.last().is_some_and(|(last, _)| *last >= clique) {
-                return Err(Error::Saved("its pairs beside the tree are not in order"));
+                return Err(Error::Saved("its extra pairs are not in order"));
             }
             let counts = self.table(domain.cells(&clique))?;
             tables.push((clique, counts));
         }
         ExtraPairs::new(domain, total, tables)
-            .map_err(|_| Error::Saved("a table beside the tree is none of its pair"))
+            .map_err(|_| Error::Saved("an extra table does not fit its pair"))
     }
 
-    /// Whether so many items can be there: nothing is allocated for those that cannot.
+    /// Checks that the input has room for a number of items, before memory is allocated for them.
     fn room_for(&self, items: usize, bytes: usize) -> Result<(), Error> {
         match items.checked_mul(bytes) {
             Some(needed) if needed <= self.0.len() => Ok(()),

@@ -1,4 +1,4 @@
-//! Tables inside tables: how a marginal sits in the cells of a larger table.
+//! Embeddings of small tables, such as marginals, in larger tables.
 
 use crate::kernel;
 
@@ -9,18 +9,18 @@ pub(crate) struct Axis {
     pub size: usize,
 }
 
-/// Cells of a table.
+/// Returns the number of cells of a table.
 pub(crate) fn cells(axes: &[Axis]) -> usize {
     axes.iter().map(|axis| axis.size).product()
 }
 
-/// Whether every axis of `small` is one of `large`.
+/// Checks whether every axis of `small` is one of `large`.
 pub(crate) fn is_subset(small: &[Axis], large: &[Axis]) -> bool {
     small.iter().all(|axis| large.contains(axis))
 }
 
-/// Does the same with the length of runs, which the compiler is told where runs are short: loops over them are then
-/// straight lines of vector instructions instead of calls.
+/// Runs a block with the length of runs, as a constant if runs are short. Loops over such runs are
+/// then compiled to straight vector instructions instead of calls.
 macro_rules! with_short_runs {
     ($length:expr, $run:ident => $body:block) => {
         with_short_runs!($length, $run => $body, 2 3 4 5 6 7 8 10 12 16)
@@ -38,22 +38,22 @@ macro_rules! with_short_runs {
 
 pub(crate) use with_short_runs;
 
-/// A small table's place in a large one that has all its axes, both sorted by rank.
+/// The embedding of a small table in a large one that has all its axes, both sorted by rank.
 ///
-/// The large table is cut into runs of equal length, of contiguous cells. Either the small table
-/// has all axes that vary within a run (a run meets as many of its cells, in order), or none (a
-/// run meets one cell).
+/// The large table is cut into runs of contiguous cells, of equal length. The small table has
+/// either all axes that vary within a run, so that a run meets as many of its cells, in order, or
+/// none of them, so that a run meets one cell.
 #[derive(Clone, Debug)]
 pub(crate) struct Embedding {
     run: usize,
-    /// Whether a run meets `run` cells of the small table, not one.
+    /// Whether a run meets `run` cells of the small table instead of one.
     kept: bool,
     /// For each run, the small table's first cell.
     offsets: Vec<u32>,
 }
 
 impl Embedding {
-    /// Length of the runs and whether their axes are kept.
+    /// Returns the length of the runs, and whether the small table has their axes.
     fn run(large: &[Axis], small: &[Axis]) -> (usize, bool) {
         let kept = large.last().is_none_or(|axis| small.contains(axis));
         let run = (large.iter().rev())
@@ -63,13 +63,14 @@ impl Embedding {
         (run, kept)
     }
 
-    /// Bytes that [`Embedding::new`] will take.
+    /// Returns the bytes that [`Embedding::new`] will take.
     pub fn bytes(large: &[Axis], small: &[Axis]) -> usize {
         let runs = cells(large) / Self::run(large, small).0.max(1);
         runs * size_of::<u32>()
     }
 
-    /// The place of `small`, a subset of `large`. The small table's cells fit 32 bits.
+    /// Returns the embedding of `small`, a subset of `large`. The small table's cells must fit 32
+    /// bits.
     pub fn new(large: &[Axis], small: &[Axis]) -> Self {
         let (run, kept) = Self::run(large, small);
         // Offsets by the outer axes, the last of which varies fastest.
@@ -88,12 +89,12 @@ impl Embedding {
         Self { run, kept, offsets }
     }
 
-    /// Bytes held.
+    /// Returns the size in bytes.
     pub fn held_bytes(&self) -> usize {
         size_of_val(self.offsets.as_slice())
     }
 
-    /// The small table's cell of every cell of the large one, in order.
+    /// Returns the small table's cell for every cell of the large one, in order.
     pub fn places(&self) -> impl Iterator<Item = usize> + '_ {
         let step = usize::from(self.kept);
         (self.offsets.iter())
@@ -138,7 +139,7 @@ impl Embedding {
         part: &mut [f64],
         apply: impl Fn(f64, f64) -> f64 + Copy,
     ) {
-        // The rest of a run that begins before.
+        // The rest of a run that begins before `start`.
         let (first, within) = (start / self.run, start % self.run);
         let rest = (self.run - within) % self.run;
         let (head, runs) = part.split_at_mut(rest.min(part.len()));
@@ -158,7 +159,7 @@ impl Embedding {
         }
     }
 
-    /// Part of a run, from its cell `within` on.
+    /// Applies part of a run, from its cell `within` on.
     #[inline(always)]
     fn spread_run(
         &self,
@@ -199,7 +200,8 @@ impl Embedding {
     }
 }
 
-/// How far apart neighbours along `axis` are in `table`; 0 if it does not have the axis.
+/// Returns the distance of neighbours along `axis` in `table`; 0 if the table does not have the
+/// axis.
 fn stride(table: &[Axis], axis: &Axis) -> usize {
     match table.iter().position(|other| other == axis) {
         Some(i) => cells(&table[i + 1..]),
@@ -217,7 +219,7 @@ mod tests {
             .collect()
     }
 
-    /// The small table's cell that each cell of the large one belongs to, by division.
+    /// Computes by division the small table's cell that each cell of the large one belongs to.
     fn slow_places(large: &[Axis], small: &[Axis]) -> Vec<usize> {
         (0..cells(large))
             .map(|cell| {
@@ -230,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn every_subset_of_four_axes_adds_and_sums_by_its_cells() {
+    fn embedding_of_every_subset_of_axes_matches_cells_by_division() {
         let large = axes(&[2, 3, 4, 3]);
         for subset in 0..16u32 {
             let small: Vec<Axis> = (large.iter().copied())

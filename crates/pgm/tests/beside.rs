@@ -1,4 +1,4 @@
-//! Pairs beside the tree: marginals, records, conditions, and models at rest.
+//! Checks extra pairs: marginals, records, conditions, and saved models.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{Clique, Domain};
@@ -12,8 +12,8 @@ fn pair(a: usize, b: usize) -> Clique {
     Clique::new([a, b])
 }
 
-/// Four attributes, of which the first two depend on each other; of the third's four categories what is measured with the last
-/// attribute tells two groups apart.
+/// Returns a model of four attributes. The first two depend on each other. The measurement of the
+/// last two distinguishes two groups of the third attribute's four categories.
 fn tree() -> Model {
     let domain = Domain::new(vec![2, 3, 4, 2]);
     let cells = |clique: Clique, values: &[f64]| Measurement::cells(clique, values.to_vec(), 1.0);
@@ -34,7 +34,7 @@ fn tree() -> Model {
     fit_once(&domain, &measurements, &FitOptions::default(), None).unwrap()
 }
 
-/// Attributes 1 and 2 as they never are in the tree: far from independent.
+/// A table of attributes 1 and 2 that differs from the tree's, in which they are independent.
 const TABLE: [f64; 12] = [
     3000.0, 300.0, 100.0, 100.0, 500.0, 1500.0, 400.0, 100.0, 500.0, 1200.0, 1500.0, 800.0,
 ];
@@ -56,7 +56,7 @@ fn distance(one: &[f64], other: &[f64]) -> f64 {
 }
 
 #[test]
-fn the_marginal_of_a_pair_beside_is_its_table_and_others_are_the_trees() {
+fn extra_pair_has_its_table_and_other_pairs_have_the_trees_marginals() {
     let (tree, both) = (tree(), both());
     assert_eq!(both.marginal(&pair(1, 2)).unwrap(), TABLE);
     let pairs = [pair(0, 1), pair(1, 2), pair(2, 3)];
@@ -70,11 +70,11 @@ fn the_marginal_of_a_pair_beside_is_its_table_and_others_are_the_trees() {
 }
 
 #[test]
-fn records_follow_the_tables_beside_to_a_few_and_keep_the_trees_pairs() {
+fn records_follow_extra_tables_closely_and_keep_the_trees_pairs() {
     let model = both();
     let columns = model.sample(10_000, &mut ChaCha8Rng::seed_from_u64(1));
-    let beside = counts(&columns, 1, 2, 4, 12);
-    assert!(distance(&beside, &TABLE) < 80.0, "{beside:?}");
+    let extra = counts(&columns, 1, 2, 4, 12);
+    assert!(distance(&extra, &TABLE) < 80.0, "{extra:?}");
     for (a, b, cells) in [(0, 1, 6), (2, 3, 8)] {
         let drawn = counts(&columns, a, b, model.domain().size(b), cells);
         let wanted = model.marginal(&pair(a, b)).unwrap();
@@ -83,7 +83,7 @@ fn records_follow_the_tables_beside_to_a_few_and_keep_the_trees_pairs() {
             "{a} {b}: {drawn:?} {wanted:?}"
         );
     }
-    // Of attributes 1 and 3 nothing is known but that both depend on 2: what is drawn follows from that.
+    // Attributes 1 and 3 have no table. Both depend on 2, which determines their joint counts.
     let share = |two: usize, three: usize| match (two < 2, three) {
         (true, 0) => 5.0 / 7.0,
         (true, _) => 2.0 / 7.0,
@@ -105,13 +105,13 @@ fn records_follow_the_tables_beside_to_a_few_and_keep_the_trees_pairs() {
 }
 
 #[test]
-fn a_condition_makes_values_as_likely_as_the_table_says() {
+fn condition_scales_probabilities_by_the_extra_table() {
     let given = both().given(&[(1, 0)]).unwrap();
     let counts = given.marginal(&Clique::new([2])).unwrap();
     let wanted: Vec<f64> = TABLE[..4].iter().map(|x| x * TOTAL / 3500.0).collect();
     assert!(distance(&counts, &wanted) < 1.0, "{counts:?} {wanted:?}");
     assert_eq!(given.pairs_beside().len(), 0);
-    // What one condition says is not lost behind another, and what it ruled out stays so.
+    // The effects of several conditions combine, in either order.
     for conditions in [[(1, 0), (0, 1)], [(0, 1), (1, 0)]] {
         let given = both().given(&conditions).unwrap();
         let counts = given.marginal(&Clique::new([2])).unwrap();
@@ -124,7 +124,7 @@ fn a_condition_makes_values_as_likely_as_the_table_says() {
 }
 
 #[test]
-fn saved_pairs_outside_the_tree_are_read_back() {
+fn saved_extra_pairs_are_restored() {
     let both = both();
     let bytes = both.save();
     let loaded = Model::load(&bytes, 1 << 20).unwrap();
@@ -159,13 +159,16 @@ fn saved_pairs_outside_the_tree_are_read_back() {
 }
 
 #[test]
-fn tables_that_are_none_of_a_pair_are_refused() {
+fn invalid_extra_tables_are_rejected() {
     let refused = |tables: Vec<(Clique, Vec<f64>)>| tree().with_beside(tables).unwrap_err();
     for (table, named) in [
         ((Clique::new([1]), vec![TOTAL / 3.0; 3]), "two attributes"),
         ((pair(1, 2), vec![TOTAL / 6.0; 6]), "number of cells"),
-        ((pair(1, 2), vec![f64::NAN; 12]), "counts that are none"),
-        ((pair(1, 2), vec![1.0; 12]), "does not sum"),
+        (
+            (pair(1, 2), vec![f64::NAN; 12]),
+            "negative or non-finite counts",
+        ),
+        ((pair(1, 2), vec![1.0; 12]), "does not add up"),
     ] {
         let error = refused(vec![table]);
         assert!(error.to_string().contains(named), "{error}");

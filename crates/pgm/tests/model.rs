@@ -1,4 +1,4 @@
-//! Fitted models against the joint distribution, cell by cell.
+//! Compares fitted models with the joint distribution, cell by cell.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{Clique, Domain};
@@ -27,7 +27,7 @@ impl<'a> Joint<'a> {
         cell / inner % self.domain.size(attribute)
     }
 
-    /// Row-major cell of the marginal over `clique`.
+    /// Returns the row-major cell of the marginal over `clique`.
     fn place(&self, cell: usize, clique: &Clique) -> usize {
         (clique.attributes().iter()).fold(0, |place, &a| {
             place * self.domain.size(a) + self.value(cell, a)
@@ -43,7 +43,7 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// The view of a marginal by the definition: P and G as sums over all coordinates.
+/// Computes the view of a marginal from its definition, with P and G as sums over all coordinates.
 fn view(domain: &Domain, measurement: &Measurement, marginal: &[f64]) -> Vec<f64> {
     let shape = measurement.shape(domain);
     let attributes = measurement.clique.attributes();
@@ -78,7 +78,7 @@ fn loss(domain: &Domain, measurements: &[Measurement], joint: &Joint) -> f64 {
     (measurements.iter())
         .map(|m| {
             let seen = view(domain, m, &joint.marginal(&m.clique));
-            // What was measured outside the image of P is not part of the loss.
+            // The part of the measurement outside the image of P is not part of the loss.
             let target = project(domain, m, &m.values);
             let squares = seen.iter().zip(&target).map(|(a, b)| (a - b).powi(2));
             0.5 * squares.sum::<f64>() / m.sigma.powi(2)
@@ -86,7 +86,7 @@ fn loss(domain: &Domain, measurements: &[Measurement], joint: &Joint) -> f64 {
         .sum()
 }
 
-/// Centres values that are merged already.
+/// Centres values that are already merged.
 fn project(domain: &Domain, measurement: &Measurement, values: &[f64]) -> Vec<f64> {
     let merged = Domain::new(measurement.shape(domain));
     let identity = Measurement {
@@ -110,7 +110,7 @@ fn random_domain(rng: &mut ChaCha8Rng) -> Domain {
 fn random_axis(rng: &mut ChaCha8Rng, size: usize) -> AxisView {
     let groups = rng.random_bool(0.4).then(|| {
         let k = rng.random_range(1..=size as u32);
-        // Every group once, then at random.
+        // Every group has a category; the other categories are in random groups.
         (0..size as u32)
             .map(|c| if c < k { c } else { rng.random_range(0..k) })
             .collect()
@@ -163,7 +163,7 @@ fn assert_close(a: &[f64], b: &[f64], within: f64) {
 }
 
 #[test]
-fn every_marginal_is_that_of_one_joint_distribution() {
+fn every_marginal_belongs_to_a_single_joint_distribution() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     for _ in 0..150 {
         let (domain, measurements) = random_problem(&mut rng);
@@ -187,10 +187,10 @@ fn every_marginal_is_that_of_one_joint_distribution() {
     }
 }
 
-/// Domains whose joint table is far too large to write down: trees with many nodes, where pairs
+/// Uses domains whose joint table is far too large to store: trees with many nodes, where pairs
 /// meet at any height, and several components.
 #[test]
-fn pairs_at_once_are_the_marginals_one_by_one() {
+fn pair_marginals_equal_single_marginals() {
     let mut rng = ChaCha8Rng::seed_from_u64(9);
     for attributes in [2, 8, 14, 30] {
         let domain = Domain::new((0..attributes).map(|_| rng.random_range(1..6)).collect());
@@ -204,7 +204,7 @@ fn pairs_at_once_are_the_marginals_one_by_one() {
             })
             .collect();
         let model = fit_once(&domain, &measurements, &exact(100), None).unwrap();
-        // In any order, some twice, and beside cliques of other sizes.
+        // In reverse order, some of them twice, together with cliques of other sizes.
         let mut asked: Vec<Clique> = pairs.iter().rev().cloned().collect();
         asked.extend([[0, 1], [0, 1]].map(Clique::new));
         asked.extend([Clique::new([]), Clique::new([1]), Clique::new(0..2)]);
@@ -221,7 +221,7 @@ fn pairs_at_once_are_the_marginals_one_by_one() {
 }
 
 #[test]
-fn densities_are_those_of_the_joint_distribution() {
+fn densities_equal_those_of_the_joint_distribution() {
     let mut rng = ChaCha8Rng::seed_from_u64(12);
     for _ in 0..40 {
         let (domain, measurements) = random_problem(&mut rng);
@@ -237,7 +237,7 @@ fn densities_are_those_of_the_joint_distribution() {
         }
         let sum: f64 = densities.iter().map(|density| density.exp()).sum();
         assert!((sum - 1.0).abs() < 1e-9, "{sum}");
-        // Of records with a value, by the definition of conditional probability.
+        // Conditional densities, by the definition of conditional probability.
         let share = model.marginal(&Clique::new([0])).unwrap()[0] / model.total();
         let Ok(given) = model.given(&[(0, 0)]) else {
             continue;
@@ -252,9 +252,9 @@ fn densities_are_those_of_the_joint_distribution() {
     }
 }
 
-/// Many records are looked up in tables of what a few are asked for one by one.
+/// With many records, densities are looked up in tables; with few, each is computed.
 #[test]
-fn a_density_does_not_depend_on_the_records_beside_it() {
+fn density_of_a_record_does_not_depend_on_other_records() {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     for _ in 0..50 {
         let (domain, measurements) = random_problem(&mut rng);
@@ -276,7 +276,7 @@ fn a_density_does_not_depend_on_the_records_beside_it() {
 }
 
 #[test]
-fn the_density_of_what_is_no_record_is_refused() {
+fn densities_of_invalid_records_are_rejected() {
     let domain = Domain::new(vec![2, 3]);
     let measured = [Measurement::cells(Clique::new([0]), vec![3.0, 5.0], 1.0)];
     let model = fit_once(&domain, &measured, &FitOptions::default(), None).unwrap();
@@ -292,7 +292,7 @@ fn the_density_of_what_is_no_record_is_refused() {
 }
 
 #[test]
-fn the_loss_is_as_defined_and_the_least() {
+fn loss_matches_its_definition_and_is_minimal() {
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     for _ in 0..150 {
         let (domain, measurements) = random_problem(&mut rng);
@@ -314,8 +314,9 @@ fn the_loss_is_as_defined_and_the_least() {
     }
 }
 
-/// How far the loss can be from the least over all distributions: by convexity, no more than the
-/// gradient times the joint table less the total times the gradient's smallest entry.
+/// Returns an upper bound on the distance of the loss from the least over all distributions. By
+/// convexity, it is the gradient times the joint table, minus the total times the gradient's
+/// smallest entry.
 fn optimality_gap(domain: &Domain, measurements: &[Measurement], joint: &Joint) -> f64 {
     let mut gradient = vec![0.0; joint.cells.len()];
     for m in measurements {
@@ -346,7 +347,7 @@ fn optimality_gap(domain: &Domain, measurements: &[Measurement], joint: &Joint) 
         - total * least
 }
 
-/// Replaces the values of a measurement by the view of one distribution, with noise.
+/// Replaces the values of a measurement by the view of a distribution, with noise.
 fn measure(rng: &mut ChaCha8Rng, joint: &Joint, measurement: &mut Measurement) {
     let seen = view(
         joint.domain,
@@ -358,7 +359,7 @@ fn measure(rng: &mut ChaCha8Rng, joint: &Joint, measurement: &mut Measurement) {
 }
 
 #[test]
-fn warm_start_ends_where_a_cold_one_does() {
+fn warm_start_and_cold_start_reach_the_same_loss() {
     let mut rng = ChaCha8Rng::seed_from_u64(3);
     for round in 0..400 {
         let (domain, mut measurements) = random_problem(&mut rng);
@@ -370,7 +371,7 @@ fn warm_start_ends_where_a_cold_one_does() {
         let before = &measurements[..measurements.len() - 3];
         let first = fit_once(&domain, before, &exact(200), None).unwrap();
         if round % 2 == 0 {
-            // The start is the distribution of measurements that are no longer there.
+            // The start is the distribution of measurements that have since been removed.
             measurements.remove(0);
         }
         let cold = fit_once(&domain, &measurements, &exact(3000), None).unwrap();
@@ -385,8 +386,8 @@ fn warm_start_ends_where_a_cold_one_does() {
     }
 }
 
-/// Models that grow by one pair a round, with ever less noise: a cell that early, noisier rounds
-/// drove to zero must come back when later ones see it.
+/// Models grow by one pair in each round, with ever less noise. A cell that early, noisy rounds
+/// drive to zero must recover when later rounds see it.
 #[test]
 fn models_that_grow_by_warm_starts_do_not_get_stuck() {
     let sizes = [2, 3, 6, 3, 2, 3, 2];
@@ -418,7 +419,7 @@ fn models_that_grow_by_warm_starts_do_not_get_stuck() {
             measurements.push(noisy(clique, sigma));
             warm = fit(&domain, &measurements, &options, Some(&warm)).unwrap();
             let cold = fit(&domain, &measurements, &options, None).unwrap();
-            // Within half of what noise accounts for.
+            // Within half of the loss that noise accounts for.
             let noise = 0.5 * warm.report().values as f64;
             assert!(
                 warm.loss() <= cold.loss() + 0.5 * noise,
@@ -430,7 +431,7 @@ fn models_that_grow_by_warm_starts_do_not_get_stuck() {
     }
 }
 
-/// A distribution with rare and frequent categories, not quite independent.
+/// Returns a distribution with rare and frequent categories, not quite independent.
 fn skewed_joint<'a>(rng: &mut ChaCha8Rng, domain: &'a Domain, total: f64) -> Joint<'a> {
     let shares: Vec<Vec<f64>> = (domain.sizes().iter())
         .map(|&size| {
@@ -456,10 +457,11 @@ fn skewed_joint<'a>(rng: &mut ChaCha8Rng, domain: &'a Domain, total: f64) -> Joi
 }
 
 #[test]
-fn a_warm_start_at_the_optimum_stays_there() {
+fn warm_start_at_the_optimum_stays_there() {
     let domain = Domain::new(vec![3, 4, 2]);
     let mut rng = ChaCha8Rng::seed_from_u64(4);
-    // Near the marginals of one distribution without rare cells, so that no potential is deep.
+    // The values are close to the marginals of a distribution without rare cells, so that no
+    // potential is deep.
     let joint: Vec<f64> = (0..24).map(|_| rng.random_range(4.0..6.0)).collect();
     let joint = Joint {
         domain: &domain,
@@ -487,7 +489,7 @@ fn a_warm_start_at_the_optimum_stays_there() {
 }
 
 #[test]
-fn the_total_is_the_inverse_variance_mean_of_what_sees_it() {
+fn total_is_the_inverse_variance_mean_of_the_measurements_that_show_it() {
     let domain = Domain::new(vec![2, 3]);
     let centred = AxisView {
         groups: None,
@@ -513,7 +515,7 @@ fn the_total_is_the_inverse_variance_mean_of_what_sees_it() {
 }
 
 #[test]
-fn nothing_measured_is_uniform() {
+fn fit_without_measurements_is_uniform() {
     let domain = Domain::new(vec![2, 3, 1]);
     let model = fit_once(&domain, &[], &exact(10), None).unwrap();
     let pair = model.marginal(&Clique::new([0, 1])).unwrap();
@@ -562,7 +564,7 @@ fn extreme_totals_and_scales_give_finite_models() {
 }
 
 #[test]
-fn states_that_are_all_but_impossible_leave_no_gap_in_marginals() {
+fn almost_impossible_states_leave_no_gap_in_marginals() {
     let domain = Domain::new(vec![2, 3, 2, 3]);
     let mut rng = ChaCha8Rng::seed_from_u64(12);
     for _ in 0..200 {
@@ -584,7 +586,7 @@ fn states_that_are_all_but_impossible_leave_no_gap_in_marginals() {
 }
 
 #[test]
-fn bad_input_is_refused_with_its_reason() {
+fn invalid_input_is_rejected_with_its_reason() {
     let domain = Domain::new(vec![2, 3]);
     let good = Measurement::cells(Clique::new([0]), vec![1.0, 2.0], 1.0);
     let refuse = |domain: &Domain, m: &Measurement, options: &FitOptions| {
@@ -637,7 +639,7 @@ fn bad_input_is_refused_with_its_reason() {
 }
 
 #[test]
-fn a_model_beyond_the_cap_is_refused_by_its_largest_clique() {
+fn model_beyond_the_cap_is_rejected_with_its_largest_clique() {
     let domain = Domain::new(vec![50, 60, 2, 70]);
     let wide = Measurement::cells(Clique::new([0, 1]), vec![1.0; 3000], 1.0);
     let options = FitOptions {
@@ -660,7 +662,7 @@ fn a_model_beyond_the_cap_is_refused_by_its_largest_clique() {
 }
 
 #[test]
-fn the_estimate_of_bytes_is_what_a_model_holds() {
+fn estimated_bytes_bound_the_size_of_a_model() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     for _ in 0..50 {
         let (domain, measurements) = random_problem(&mut rng);
@@ -674,7 +676,7 @@ fn the_estimate_of_bytes_is_what_a_model_holds() {
 }
 
 #[test]
-fn samples_follow_every_pair_to_a_few_records() {
+fn samples_reproduce_every_pair_within_a_few_records() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
     for _ in 0..40 {
         let (domain, measurements) = random_problem(&mut rng);
@@ -693,7 +695,8 @@ fn samples_follow_every_pair_to_a_few_records() {
             }
             let marginal = model.marginal(&clique).unwrap();
             for (count, x) in counts.iter().zip(&marginal) {
-                // Independent draws would be some 60 records off, and 3 times that now and then.
+                // Independent draws would typically be 60 records off, and sometimes three times
+                // that.
                 let off = count - x * records as f64 / 100.0;
                 assert!(off.abs() <= 15.0, "{clique:?}: {off}");
             }
@@ -701,9 +704,9 @@ fn samples_follow_every_pair_to_a_few_records() {
     }
 }
 
-/// Groups of an attribute that no table of several attributes tells apart are one in the tree.
+/// Categories that no table of several attributes distinguishes form a single group in the tree.
 #[test]
-fn a_tree_over_groups_is_the_same_model_in_fewer_cells() {
+fn tree_over_groups_gives_the_same_model_with_fewer_cells() {
     let domain = Domain::new(vec![12, 9, 8, 3]);
     let mut rng = ChaCha8Rng::seed_from_u64(10);
     let mut measurements: Vec<Measurement> = (0..4)
@@ -725,7 +728,7 @@ fn a_tree_over_groups_is_the_same_model_in_fewer_cells() {
         });
     }
     let coarse = fit_once(&domain, &measurements, &exact(500), None).unwrap();
-    // All but nothing is seen of these cells, but they are told apart.
+    // Measurements with huge noise tell almost nothing about these cells, but distinguish them.
     for pair in [[0, 1], [1, 2], [0, 2], [2, 3]] {
         let cells = domain.cells(&Clique::new(pair)).unwrap();
         measurements.push(Measurement::cells(Clique::new(pair), vec![0.0; cells], 1e8));
@@ -738,7 +741,7 @@ fn a_tree_over_groups_is_the_same_model_in_fewer_cells() {
 }
 
 #[test]
-fn warm_starts_go_from_coarse_to_fine_groups() {
+fn warm_start_converts_between_coarse_and_fine_groups() {
     let domain = Domain::new(vec![8, 6]);
     // Counts that grow along both attributes.
     let joint = Joint {
@@ -768,7 +771,7 @@ fn warm_starts_go_from_coarse_to_fine_groups() {
     let cold = fit_once(&domain, &both, &few, None).unwrap();
     let warm = fit_once(&domain, &both, &few, Some(&first)).unwrap();
     assert!(warm.loss() < cold.loss());
-    // And back: the start is then a model with groups that are not told apart any more.
+    // In the other direction, the start distinguishes groups that the measurements do not.
     let end = fit_once(&domain, &both, &exact(500), None).unwrap();
     let back = fit_once(&domain, &both[..1], &exact(500), Some(&end)).unwrap();
     assert!((back.loss() - first.loss()).abs() < 1e-6 * (1.0 + first.loss()));
@@ -782,7 +785,7 @@ fn few_records_are_drawn_without_bias() {
     let measurements = [Measurement::cells(clique, weights.clone(), 1.0)];
     let model = fit_once(&domain, &measurements, &exact(1000), None).unwrap();
     let mut rng = ChaCha8Rng::seed_from_u64(7);
-    // One record is an exact draw, and the pull of what is short evens out over some.
+    // A single record is an exact draw. Over more records, the effect of balancing averages out.
     for (records, rounds) in [(1, 60_000), (40, 1500)] {
         let mut counts = [0.0; 6];
         for _ in 0..rounds {
@@ -798,7 +801,7 @@ fn few_records_are_drawn_without_bias() {
 }
 
 #[test]
-fn same_seed_same_records() {
+fn sampling_with_the_same_seed_gives_the_same_records() {
     let domain = Domain::new(vec![3, 2, 4]);
     let mut rng = ChaCha8Rng::seed_from_u64(8);
     let measurements: Vec<Measurement> = (0..4)
@@ -810,7 +813,8 @@ fn same_seed_same_records() {
     assert_ne!(draw(1), draw(2));
 }
 
-/// A table in which one record in five has an amount, as counts of (claims, amount) with little noise.
+/// Returns a table in which one record in five has an amount, as counts of (claims, amount) with
+/// little noise.
 fn zero_inflated() -> (Domain, Vec<Measurement>, Vec<Measurement>) {
     let domain = Domain::new(vec![3, 12]);
     let mut rng = ChaCha8Rng::seed_from_u64(5);
@@ -840,7 +844,7 @@ fn zero_inflated() -> (Domain, Vec<Measurement>, Vec<Measurement>) {
 }
 
 #[test]
-fn values_that_a_warm_start_deems_impossible_come_back() {
+fn values_that_a_warm_start_considers_impossible_recover() {
     let (domain, zeros, measured) = zero_inflated();
     for passes in [Passes::Tables, Passes::Contractions] {
         let options = FitOptions {
@@ -889,7 +893,7 @@ fn fit_that_is_out_of_steps_starts_again_from_nothing() {
 #[test]
 fn fit_to_contradictory_measurements_ends_with_their_attributes() {
     let (domain, zeros, mut measured) = zero_inflated();
-    // The amounts are all zero, and one in five is not.
+    // One measurement says that all amounts are zero, the others that one in five is not.
     measured.extend(zeros);
     let once = fit_once(&domain, &measured, &exact(3000), None).unwrap();
     assert_ne!(once.report().ending, Ending::Converged);
@@ -913,7 +917,7 @@ fn fit_to_contradictory_measurements_ends_with_their_attributes() {
 
 /// Noise of two standard errors makes the total too small for the counts of every attribute.
 #[test]
-fn total_rises_where_noise_has_made_it_too_small() {
+fn too_small_total_is_raised() {
     let domain = Domain::new(vec![4; 20]);
     let centred = |attribute| Measurement {
         clique: Clique::new([attribute]),

@@ -1,4 +1,4 @@
-//! Agreement with the reference implementation's fits.
+//! Compares fits with those of the reference implementation.
 #![allow(clippy::unwrap_used)]
 
 mod common;

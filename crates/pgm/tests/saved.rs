@@ -1,4 +1,5 @@
-//! Saved models come back the same, damaged ones do not; conditions are met and exact.
+//! Checks that saved models are restored and damaged ones are rejected, and that conditions are
+//! exact and met by records.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{Clique, Domain};
@@ -8,8 +9,8 @@ use rand_chacha::ChaCha8Rng;
 
 const CAP: usize = 1 << 20;
 
-/// A model over a chain 0 - 1 - 2 - 3, in which two categories of 3 are one, and an attribute 4 by
-/// itself.
+/// Returns a model over a chain 0 - 1 - 2 - 3, in which two categories of 3 form a group, and an
+/// independent attribute 4.
 fn model() -> Model {
     let domain = Domain::new(vec![2, 3, 4, 3, 5]);
     let mut rng = ChaCha8Rng::seed_from_u64(7);
@@ -49,7 +50,7 @@ fn joint(model: &Model) -> Vec<f64> {
 }
 
 #[test]
-fn a_loaded_model_has_the_same_marginals_and_samples() {
+fn loaded_model_has_the_same_marginals_and_samples() {
     let model = model();
     let loaded = Model::load(&model.save(), CAP).unwrap();
     assert_eq!(loaded.total(), model.total());
@@ -63,7 +64,7 @@ fn a_loaded_model_has_the_same_marginals_and_samples() {
 }
 
 #[test]
-fn damaged_bytes_are_refused() {
+fn damaged_model_bytes_are_rejected() {
     let bytes = model().save();
     for length in 0..bytes.len() {
         assert!(
@@ -73,8 +74,8 @@ fn damaged_bytes_are_refused() {
     }
     let longer = [bytes.as_slice(), &[0]].concat();
     assert!(matches!(Model::load(&longer, CAP), Err(Error::Saved(_))));
-    // Every change of the head is one of magic, version or shape: the sizes, the groups of each
-    // attribute (three numbers of 3), the number of cliques.
+    // Every change of these bytes changes magic, version or shape: the sizes, the groups of each
+    // attribute (three numbers for attribute 3), and the number of cliques.
     let head = 8 + 4;
     let shape = head + 4 * 8..head + 4 * 8 + 4 + 5 * 4 + 5 * 4 + 3 * 4 + 4;
     for place in (0..head).chain(shape) {
@@ -92,14 +93,14 @@ fn damaged_bytes_are_refused() {
         assert!(matches!(refused, Err(Error::Saved(reason)) if reason.contains("version")));
     }
     let mut infinite = bytes.clone();
-    // The last potential, before the number of pairs outside the tree.
+    // The last potential comes before the number of extra pairs.
     let end = infinite.len() - 4;
     infinite[end - 8..end].copy_from_slice(&f64::INFINITY.to_le_bytes());
     assert!(matches!(Model::load(&infinite, CAP), Err(Error::Saved(_))));
 }
 
 #[test]
-fn any_damage_is_refused_or_gives_a_sound_model() {
+fn random_damage_is_rejected_or_gives_a_valid_model() {
     let bytes = model().save();
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     for _ in 0..3000 {
@@ -118,7 +119,7 @@ fn any_damage_is_refused_or_gives_a_sound_model() {
 }
 
 #[test]
-fn a_cap_holds() {
+fn loading_a_model_beyond_the_cap_is_rejected() {
     let bytes = model().save();
     assert!(matches!(
         Model::load(&bytes, 100),
@@ -163,7 +164,7 @@ fn conditions_on_several_attributes_are_exact_and_met_by_every_record() {
 }
 
 #[test]
-fn conditions_that_cannot_be_met_are_named() {
+fn unknown_and_impossible_conditions_are_rejected() {
     let model = model();
     assert_eq!(
         model.given(&[(5, 0)]).unwrap_err(),

@@ -1,4 +1,4 @@
-//! What every service opens before it answers: its database, its blobs, its keys.
+//! The resources that every service opens before it answers: database, blobs and keys.
 
 use fhaim_api::token::Service;
 use futures_util::future::BoxFuture;
@@ -16,40 +16,40 @@ use crate::server::Ready;
 use crate::store::{Step, Store};
 use crate::token::{Signer, Verifier};
 
-/// Database and blobs are written to at most so often to find out whether they can be.
+/// Shortest time between two checks whether database and blobs can be written to.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
-/// The other services are asked at most so often whether they answer.
+/// Shortest time between two checks whether the other services answer.
 const ASK_PEERS_EVERY: Duration = Duration::from_secs(5);
 
-/// What every service's handlers and workers share. Cheap to clone.
+/// The resources that a service's handlers and workers share. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Base {
-    /// Its database.
+    /// The database.
     pub store: Store,
-    /// Its blobs.
+    /// The blobs.
     pub blobs: Blobs,
-    /// Seals what must not rest in the open.
+    /// Seals values that must not be stored in plaintext.
     pub sealer: Arc<Sealer>,
-    /// Signs its tokens.
+    /// Signs the service's tokens.
     pub signer: Arc<Signer>,
-    /// Says who is asking.
+    /// Verifies callers' tokens.
     pub verifier: Arc<Verifier>,
-    /// A blob that no row names is deleted when it is so old: whoever wrote it is gone.
+    /// Age at which a blob that no row names is deleted. Its writer must be gone by then.
     pub orphan_age: Duration,
     peers: Arc<Peers>,
     http: reqwest::Client,
 }
 
-/// What a check found, and when.
+/// The result of a check, and its time.
 type Found = (Instant, Result<(), Failure>);
 
 impl Base {
-    /// Opens what a configuration names. Tokens are accepted from the service itself and from
-    /// those of its peers that `trusted` names.
+    /// Opens the database, the blobs and the keys that a configuration names. The service accepts its own tokens, and
+    /// those of the peers in `trusted`.
     ///
     /// # Errors
-    /// What cannot be opened.
+    /// The error of the first resource that cannot be opened.
     pub async fn open(
         service: Service,
         common: &Common,
@@ -75,20 +75,23 @@ impl Base {
         })
     }
 
-    /// A client of another service.
+    /// Returns a client of another service.
     ///
     /// # Errors
-    /// No address of it.
+    /// [`Failure::internal`] if the configuration has no address of that service.
     pub fn peer(&self, peer: Service) -> Result<PeerClient, Failure> {
         let address = self.peers.address(peer);
-        let address =
-            address.ok_or_else(|| Failure::internal(format!("peers: {peer} is missing")))?;
+        let address = address.ok_or_else(|| {
+            Failure::internal(format!(
+                "the configuration has no address of the {peer} service: add it to `peers`"
+            ))
+        })?;
         let (signer, http) = (self.signer.clone(), self.http.clone());
         Ok(PeerClient::new(peer, address, signer, http))
     }
 
-    /// Tells whether database and blobs can be written to. Anyone may ask, so what was found
-    /// stands for a second.
+    /// Returns a check that database and blobs can be written to. Anyone may call it, so a result is reused for a
+    /// second.
     pub fn readiness(&self) -> Ready {
         let (store, blobs) = (self.store.clone(), self.blobs.clone());
         now_and_then(CHECK_EVERY, move || {
@@ -105,8 +108,8 @@ impl Base {
         })
     }
 
-    /// Tells whether the other services answer at the addresses that this one knows, by clocks that
-    /// agree with its own, and which does not.
+    /// Returns a check that the other services answer at their configured addresses, and that their clocks agree with
+    /// this service's. The failure names a service that does not.
     pub fn peers_readiness(&self) -> Ready {
         let peers = self.peers.clone();
         now_and_then(ASK_PEERS_EVERY, move || {
@@ -116,7 +119,7 @@ impl Base {
     }
 }
 
-/// A check whose findings stand for a while.
+/// Returns a check that reuses its result for a while.
 fn now_and_then(
     every: Duration,
     check: impl Fn() -> BoxFuture<'static, Result<(), Failure>> + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Large objects: a folder on one machine, an S3 bucket beyond it.
+//! Large objects, in a folder on one machine or in an S3 bucket.
 
 use crate::config;
 use bytes::Bytes;
@@ -16,20 +16,20 @@ use std::time::{Duration, SystemTime};
 
 use crate::threads::blocking;
 
-/// What a check of the store writes: about as much as a small object.
+/// Number of bytes that a check of the store writes, about the size of a small object.
 const CHECK_BYTES: usize = 64 << 10;
 
-/// Why a blob was not stored or found.
+/// The reason why a blob was not stored or found.
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
-    /// An address that is neither a folder nor a bucket.
+    /// The address is neither a folder nor a bucket.
     #[error("blobs: {0}: write file:///path or s3://bucket/prefix")]
     Address(String),
-    /// The folder cannot be made.
+    /// The folder cannot be created.
     #[error("blobs: {0}")]
     Folder(#[from] std::io::Error),
-    /// There is no such blob.
-    #[error("there is no such blob")]
+    /// The blob does not exist.
+    #[error("the blob does not exist")]
     Absent,
     /// The store failed.
     #[error("blob store: {0}")]
@@ -37,7 +37,7 @@ pub enum BlobError {
 }
 
 impl BlobError {
-    /// Whether there is no room left.
+    /// Returns whether the disk is full.
     pub fn is_full(&self) -> bool {
         let mut next: Option<&(dyn std::error::Error + 'static)> = Some(self);
         while let Some(error) = next {
@@ -68,29 +68,29 @@ impl From<object_store::Error> for BlobError {
 #[derive(Clone, Debug)]
 pub struct Blobs {
     store: Arc<dyn ObjectStore>,
-    /// Where the blobs are files: their folder.
+    /// The folder of the blobs, if they are files.
     folder: Option<Arc<PathBuf>>,
 }
 
-/// A blob that is there.
+/// A stored blob.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Its name.
+    /// Name of the blob.
     pub name: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
-/// What a folder had in it at one moment.
+/// The contents of a folder at one moment.
 #[derive(Debug)]
 pub struct Contents {
     blobs: Vec<Path>,
-    /// Files that a blob was being written to.
+    /// Files to which a blob was being written.
     unfinished: Vec<PathBuf>,
 }
 
 impl Blobs {
-    /// The blobs of an object store.
+    /// Makes a blob store over an object store.
     pub fn over(store: impl ObjectStore) -> Self {
         Self {
             store: Arc::new(store),
@@ -98,10 +98,10 @@ impl Blobs {
         }
     }
 
-    /// Opens what a configuration names; makes the folder if need be.
+    /// Opens the blob store that a configuration names, and creates its folder if necessary.
     ///
     /// # Errors
-    /// An address that cannot be read, a folder that cannot be made.
+    /// [`BlobError`] if the address is invalid or the folder cannot be created.
     pub fn open(config: &config::Blobs) -> Result<Self, BlobError> {
         if let Some(folder) = config.url.strip_prefix("file://") {
             std::fs::create_dir_all(folder)?;
@@ -126,7 +126,7 @@ impl Blobs {
         Ok(Self::over(PrefixStore::new(bucket, prefix)))
     }
 
-    /// Stores a blob; one that is there already is replaced.
+    /// Stores a blob. Replaces an existing blob of the same name.
     ///
     /// # Errors
     /// A failure of the store.
@@ -135,7 +135,7 @@ impl Blobs {
         Ok(())
     }
 
-    /// A blob's bytes.
+    /// Reads a blob.
     ///
     /// # Errors
     /// [`BlobError::Absent`], or a failure of the store.
@@ -143,10 +143,10 @@ impl Blobs {
         Ok(self.store.get(&Path::from(name)).await?.bytes().await?)
     }
 
-    /// How many bytes a blob has, and these as they are read: never all of them in memory.
+    /// Returns the size of a blob, and a stream of its bytes, which are never all in memory.
     ///
     /// # Errors
-    /// [`BlobError::Absent`], or a failure of the store; the stream's own, where reading breaks off.
+    /// [`BlobError::Absent`], or a failure of the store. The stream yields an error if reading breaks off.
     pub async fn stream(
         &self,
         name: &str,
@@ -157,7 +157,7 @@ impl Blobs {
         Ok((bytes, pieces.boxed()))
     }
 
-    /// Deletes a blob; one that is not there is deleted already.
+    /// Deletes a blob. Succeeds if the blob does not exist.
     ///
     /// # Errors
     /// A failure of the store.
@@ -168,8 +168,8 @@ impl Blobs {
         }
     }
 
-    /// Deletes all blobs below a folder, also what was left of those that were being written when
-    /// their service was killed.
+    /// Deletes all blobs below a folder, and the files of blobs that were being written when their service was
+    /// killed.
     ///
     /// # Errors
     /// A failure of the store.
@@ -179,13 +179,13 @@ impl Blobs {
         let Some(root) = &self.folder else {
             return Ok(());
         };
-        // Of files that are being written the store says nothing.
+        // The store does not list files that are being written.
         let below = on_disk_at(root, &path);
         on_disk(move || remove_folder(&below)).await
     }
 
-    /// What is below a folder now, whole blobs and what is left of those that were being written, to be
-    /// deleted later: whatever comes after is not among it.
+    /// Lists the current contents of a folder, to be deleted later: complete blobs, and files of blobs that were
+    /// being written. Later additions are not part of it.
     ///
     /// # Errors
     /// A failure of the store.
@@ -210,7 +210,7 @@ impl Blobs {
         Ok(Contents { blobs, unfinished })
     }
 
-    /// Deletes what a folder had in it.
+    /// Deletes listed contents of a folder.
     ///
     /// # Errors
     /// A failure of the store.
@@ -229,8 +229,7 @@ impl Blobs {
         on_disk(remove).await
     }
 
-    /// Blobs below a folder, as they are listed. Whoever deletes the same folder meanwhile takes it away
-    /// under the listing.
+    /// Lists the blobs below a folder. Another deletion of the same folder may remove entries during the listing.
     fn below(&self, path: &Path) -> impl Stream<Item = Result<Path, object_store::Error>> {
         self.store.list(Some(path)).filter_map(|found| async {
             match found {
@@ -253,7 +252,7 @@ impl Blobs {
         Ok(deleted.await?)
     }
 
-    /// Blobs below a folder that are as old as `age`.
+    /// Lists the blobs below a folder that are at least as old as `age`.
     ///
     /// # Errors
     /// A failure of the store.
@@ -271,14 +270,14 @@ impl Blobs {
         Ok(found.into_iter().filter(old).map(listed).collect())
     }
 
-    /// Deletes what is left of blobs that were being written when their service was killed, and
-    /// that nobody has written to for as long as `age`. How many there were.
+    /// Deletes files of blobs that were being written when their service was killed, and that have not been written
+    /// to for `age`. Returns their number.
     ///
     /// # Errors
     /// A failure of the folder.
     pub async fn sweep(&self, age: Duration) -> Result<usize, BlobError> {
         let Some(root) = self.folder.clone() else {
-            return Ok(0); // S3 has no blob before it has all of it
+            return Ok(0); // S3 stores only complete blobs
         };
         on_disk(move || {
             let mut found = Vec::new();
@@ -291,14 +290,14 @@ impl Blobs {
         .await
     }
 
-    /// Bytes that are free, and all there are, on the disk of a folder.
+    /// Returns the free bytes and all bytes of the disk of the folder, if the blobs are files.
     pub fn room(&self) -> Option<(u64, u64)> {
         let disk = rustix::fs::statvfs(self.folder.as_deref()?).ok()?;
         let bytes = |blocks: u64| blocks.saturating_mul(disk.f_frsize);
         Some((bytes(disk.f_bavail), bytes(disk.f_blocks)))
     }
 
-    /// Whether the store can be written to: a full one answers and does no work.
+    /// Checks that the store can be written to. A full store still answers reads.
     ///
     /// # Errors
     /// A failure of the store.
@@ -308,23 +307,23 @@ impl Blobs {
     }
 }
 
-/// Where a folder of blobs is, below the folder of all.
+/// Returns the path of a folder of blobs below the root folder.
 fn on_disk_at(root: &std::path::Path, path: &Path) -> PathBuf {
     let parts = path.parts();
     parts.fold(root.to_owned(), |path, part| path.join(part.as_ref()))
 }
 
-/// Work on files, off the threads that answer.
+/// Does work on files outside the threads that answer requests.
 async fn on_disk<T: Send + 'static>(
     work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
 ) -> Result<T, BlobError> {
     let done = blocking(work).await;
-    let done = done.map_err(|_| std::io::Error::other("a thread ended before its work"))?;
+    let done = done.map_err(|_| std::io::Error::other("the thread panicked during the work"))?;
     Ok(done?)
 }
 
-/// Files below a folder that a blob was being written to, for longer ago than `age`: those end in
-/// `#` and a number until they are whole.
+/// Finds files below a folder to which a blob was being written, and that are older than `age`. Until a blob is
+/// complete, the name of its file ends in `#` and a number.
 fn unfinished(
     folder: &std::path::Path,
     age: Duration,
@@ -334,7 +333,7 @@ fn unfinished(
         let entry = entry?;
         let kind = entry.file_type()?;
         if kind.is_dir() {
-            // One that goes meanwhile has nothing left.
+            // A folder that is removed meanwhile has no files left.
             match unfinished(&entry.path(), age, found) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 done => done?,
@@ -364,12 +363,12 @@ fn unfinished(
     Ok(())
 }
 
-/// How often a folder is removed that somebody still writes to, and the pause in between.
+/// Number of attempts to remove a folder that is still being written to, and the pause between them.
 const REMOVALS: u32 = 20;
 const REMOVAL_PAUSE: Duration = Duration::from_millis(50);
 
-/// Removes a folder with everything in it. A worker that was stopped may be about to write one file
-/// more, which makes the folder one that is not empty: that is gone with the next try.
+/// Removes a folder with everything in it. A worker that was stopped may still write one more file, so that the
+/// folder is not empty when it is removed. The next attempt removes that file too.
 fn remove_folder(folder: &std::path::Path) -> std::io::Result<()> {
     let mut tries = 1..REMOVALS;
     loop {
@@ -391,7 +390,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_folder_keeps_and_forgets() {
+    async fn blobs_are_stored_read_and_deleted_by_folder() {
         let folder = tempfile::tempdir().unwrap();
         let config = config::Blobs {
             url: format!("file://{}/blobs", folder.path().display()),
@@ -418,9 +417,9 @@ mod tests {
         assert_eq!(blobs.get("b/column/1/2").await.unwrap(), "b/column/1/2");
     }
 
-    /// A service that starts goes on with a deletion that its caller asks for again.
+    /// A service that restarts continues a deletion that its caller also repeats.
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_folder_is_deleted_by_several_at_a_time() {
+    async fn folder_can_be_deleted_by_several_callers_at_once() {
         let folder = tempfile::tempdir().unwrap();
         let config = config::Blobs {
             url: format!("file://{}", folder.path().display()),
@@ -443,9 +442,9 @@ mod tests {
         assert!(!folder.path().join("a").exists());
     }
 
-    /// A service that is killed while it writes a blob leaves the file that it wrote to.
+    /// A service that is killed while it writes a blob leaves an unfinished file.
     #[tokio::test]
-    async fn unfinished_files_go() {
+    async fn unfinished_files_are_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let config = config::Blobs {
             url: format!("file://{}", folder.path().display()),
@@ -473,16 +472,16 @@ mod tests {
         blobs.get("c#1/whole").await.unwrap();
     }
 
-    /// A file that is written while the folder is removed would leave it behind.
+    /// A file that is written during the removal must not keep the folder.
     #[test]
-    fn a_folder_that_is_still_written_to_is_removed() {
+    fn folder_that_is_still_written_to_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let below = folder.path().join("below");
         let writer = {
             let below = below.clone();
             std::thread::spawn(move || {
                 for file in 0..3000 {
-                    // Once the folder is gone there is nothing to write to, as for a worker.
+                    // Fails when the folder is gone, as it does for a worker.
                     let _ = std::fs::create_dir_all(below.join("page"));
                     let _ = std::fs::write(below.join(format!("page/{file}")), [0; 64]);
                 }

@@ -1,8 +1,7 @@
 //! Configuration: a TOML file, and environment variables that override it.
 //!
-//! `FHAIM_COMPUTATION__DATABASE__URL=...` sets `url` of `[database]` for the computation service:
-//! the prefix names the program, two underscores step into a table. A field that the program does
-//! not know is an error, wherever it comes from.
+//! `FHAIM_COMPUTATION__DATABASE__URL=...` sets `url` of `[database]` for the computation service. The prefix names the
+//! program, and two underscores step into a table. An unknown field is an error, in the file and in variables.
 
 use fhaim_api::token::Service;
 use serde::{Deserialize, de::DeserializeOwned};
@@ -11,7 +10,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
-/// Why a configuration was not read.
+/// The reason why a configuration cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
@@ -19,7 +18,7 @@ pub enum ConfigError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// The file is not TOML.
@@ -27,51 +26,52 @@ pub enum ConfigError {
     Syntax {
         /// The file.
         path: PathBuf,
-        /// Where and why.
+        /// Position and reason.
         source: Box<toml::de::Error>,
     },
     /// A field is missing, unknown, or of the wrong kind.
     #[error("{place}: {}", source.message())]
     Fields {
-        /// The file and the program's variables.
+        /// The file and the prefix of the program's variables.
         place: String,
-        /// Which field and why.
+        /// Field and reason.
         source: Box<toml::de::Error>,
     },
-    /// A variable steps into a field that has no fields.
-    #[error("{0}: it names a field within a field that has none")]
+    /// A variable names a field of a value that is not a table.
+    #[error("{0}: the variable names a field of a value that is not a table")]
     Variable(String),
 }
 
-/// What every service needs.
+/// The configuration that every service needs.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Common {
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: SocketAddr,
     /// The database.
     pub database: Database,
-    /// Where blobs go: `file:///path` or `s3://bucket/prefix`.
+    /// The blob store: `file:///path` or `s3://bucket/prefix`.
     pub blobs: Blobs,
-    /// Secrets at rest.
+    /// The keys for secrets at rest.
     pub sealing: Sealing,
     /// Base addresses of the other services, such as `http://127.0.0.1:8082`.
     pub peers: BTreeMap<Service, String>,
     /// Logs.
     #[serde(default)]
     pub log: Log,
-    /// Tasks worked on at a time. Of two or more, one is never for an owner who has all others.
+    /// Number of tasks worked on at a time. With two or more, one worker is reserved so that a single owner cannot
+    /// occupy all of them.
     #[serde(default = "two")]
     pub workers: usize,
-    /// Seconds a worker has before another takes its work over, unless it renews.
+    /// Seconds after which another worker takes a task over, unless its worker renews the lease.
     #[serde(default = "thirty")]
     pub lease_seconds: u64,
-    /// Seconds after which a blob is deleted that nothing names: what a killed service left. Longer
-    /// than any request takes.
+    /// Seconds after which a blob without a row is deleted. A killed service leaves such blobs. Must be longer than
+    /// any request takes.
     #[serde(default = "an_hour")]
     pub orphan_seconds: u64,
-    /// Seconds after which an attempt at a task is broken off, to be begun again where it was
-    /// stored last: it hangs.
+    /// Seconds after which an attempt at a task is aborted because it hangs. The next attempt continues from the last
+    /// stored state.
     #[serde(default = "a_day")]
     pub attempt_seconds: u64,
 }
@@ -98,7 +98,7 @@ fn thirty() -> u64 {
 pub struct Database {
     /// `sqlite:///path/file.db` or `postgres://user:password@host/name`.
     pub url: String,
-    /// Most connections at a time.
+    /// Largest number of connections at a time.
     #[serde(default = "eight")]
     pub connections: u32,
 }
@@ -107,13 +107,13 @@ fn eight() -> u32 {
     8
 }
 
-/// Where blobs go.
+/// The blob store.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Blobs {
     /// `file:///path` or `s3://bucket/prefix`.
     pub url: String,
-    /// Address of an S3 server other than Amazon's. Credentials come from the usual variables
+    /// Address of an S3 server other than Amazon's. Credentials are read from the usual variables
     /// (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`).
     #[serde(default)]
     pub endpoint: Option<String>,
@@ -122,15 +122,15 @@ pub struct Blobs {
     pub region: Option<String>,
 }
 
-/// Where the sealing keys are: in a variable or a file, one a line, 64 hexadecimal digits each.
-/// The first seals; all open.
+/// The place of the sealing keys: a variable or a file with one key per line, 64 hexadecimal digits each. The first
+/// key seals, and all keys open.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sealing {
-    /// A file of keys.
+    /// File with the keys.
     #[serde(default)]
     pub file: Option<PathBuf>,
-    /// A variable that holds keys.
+    /// Environment variable with the keys.
     #[serde(default)]
     pub variable: Option<String>,
 }
@@ -139,19 +139,19 @@ pub struct Sealing {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Log {
-    /// One JSON object a line rather than text for people.
+    /// Whether to write one JSON object per line instead of text.
     #[serde(default)]
     pub json: bool,
-    /// What to log, as `tracing-subscriber` filters say it; `info` by default.
+    /// Filter in the syntax of `tracing-subscriber`; `info` by default.
     #[serde(default)]
     pub filter: Option<String>,
 }
 
-/// Reads a program's configuration from a file (if one is named) and the environment: a service's by the service's
-/// name.
+/// Reads a program's configuration from a file, if one is named, and from the environment. A service's program has
+/// the name of the service.
 ///
 /// # Errors
-/// What is wrong, with the file or the field.
+/// [`ConfigError`] with the file or the field.
 pub fn load<T: DeserializeOwned>(
     program: &'static str,
     file: Option<&Path>,
@@ -178,12 +178,12 @@ pub fn load<T: DeserializeOwned>(
     merge(program, &place, table, variables)
 }
 
-/// How the names of a program's variables begin.
+/// Returns the prefix of a program's variables.
 fn prefix(program: &str) -> String {
     format!("FHAIM_{}__", program.to_uppercase())
 }
 
-/// A table with what the variables override.
+/// Overrides a table with the variables, and deserializes it.
 fn merge<T: DeserializeOwned>(
     program: &str,
     place: &str,
@@ -216,7 +216,7 @@ fn set(table: &mut Table, path: &[String], text: &str) -> Option<()> {
     Some(())
 }
 
-/// Numbers and truth values as such, everything else as text.
+/// Parses numbers and truth values. Everything else is text.
 fn value(text: &str) -> Value {
     if let Ok(number) = text.parse() {
         return Value::Integer(number);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_fields_and_steps_into_values_are_errors() {
+    fn unknown_fields_and_fields_of_values_are_rejected() {
         let unknown = read(&[("FHAIM_COMPUTATION__WORKRES", "3")]).unwrap_err();
         assert!(unknown.to_string().contains("workres"), "{unknown}");
         let inside = read(&[("FHAIM_COMPUTATION__LISTEN__PORT", "3")]).unwrap_err();

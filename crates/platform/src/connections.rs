@@ -1,11 +1,12 @@
-//! Connections: so many at most, the longest idle let go for a new one, and an end by a deadline.
+//! Connections: a limit on their number, room for new ones, and a deadline at shutdown.
 //!
-//! Whoever opens connections and sends nothing, or half a request, must not keep others out. A
-//! request's head has to come within twenty seconds, and so has the next one's on a connection
-//! that is kept. A request's body has to get on (`receiving`). Where all places are taken, the
-//! connection that has been without a request for longest makes room, and where there is none, the one
-//! whose request has been coming in for longest, of whichever address has most of those. What is
-//! being answered is left alone, as long as it is taken in (`sending`).
+//! Clients that open connections and send nothing, or half a request, must not keep others out:
+//! - The head of a request must arrive within twenty seconds, also that of the next request on a kept connection.
+//! - The body of a request must make progress (`receiving`).
+//! - If all places are taken, the connection that has been idle for longest is closed. If none is idle, the server
+//!   closes the connection whose request has been arriving for longest, among those of the address that has most such
+//!   connections.
+//! - A request that is being answered is not interrupted, as long as the client reads the answer (`sending`).
 
 use axum::Router;
 use axum::body::Body;
@@ -31,27 +32,27 @@ use tower::ServiceExt;
 use crate::receiving::{Receiving, Watched};
 use crate::{sending, shutdown::Shutdown};
 
-/// A request's head must come so soon.
+/// Time within which the head of a request must arrive.
 const HEAD_WITHIN: Duration = Duration::from_secs(20);
 
-/// How long answers under way may take once a service is told to stop.
+/// Time that unfinished answers may take when a service is told to stop.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// How long nothing is accepted when the process has no file to spare for a connection.
+/// Pause of accepting when the process has no file descriptor left for a connection.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Files that a process needs beside its connections: database, blobs, peers, logs.
+/// Number of files that a process needs in addition to its connections: database, blobs, peers, logs.
 const OTHER_FILES: u64 = 200;
 
-/// Most connections whatever the system allows: each takes some memory.
+/// Largest number of connections, independent of the system's limit, because each takes some memory.
 const MAX_CONNECTIONS: u64 = 4000;
 
-/// How many connections may be open at a time: as many as the process may have files, but for
-/// those that it needs otherwise. The process' own limit is raised as far as it may be.
+/// Returns the number of connections that may be open at a time: the process's limit of open files, minus the files
+/// that it needs otherwise. Raises the process's own limit as far as possible.
 pub fn capacity() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    // Refused where it is at its most already.
+    // Fails if the limit is already at its maximum.
     let _ = setrlimit(
         Resource::Nofile,
         Rlimit {
@@ -63,13 +64,12 @@ pub fn capacity() -> usize {
     let connections = files
         .saturating_sub(OTHER_FILES)
         .clamp(OTHER_FILES / 4, MAX_CONNECTIONS);
-    tracing::info!(files, connections, "as many connections may be open");
+    tracing::info!(files, connections, "set the limit of open connections");
     usize::try_from(connections).unwrap_or(usize::MAX)
 }
 
-/// Answers until `shutdown` is raised, with at most `most` connections at a time; then lets what
-/// is under way end, for ten seconds at most. Handlers find the caller's address in
-/// [`ConnectInfo`].
+/// Answers until `shutdown` is raised, with at most `most` connections at a time. Then lets unfinished requests end,
+/// for at most ten seconds. Handlers find the caller's address in [`ConnectInfo`].
 pub async fn serve(listener: TcpListener, router: Router, most: usize, shutdown: Shutdown) {
     accept(listener, router, most, shutdown, GRACE).await;
 }
@@ -92,7 +92,7 @@ async fn accept(
         let (stream, address) = match accepted {
             Ok(accepted) => accepted,
             Err(error) => {
-                tracing::warn!(%error, "a connection cannot be accepted: more open files (ulimit -n) help");
+                tracing::warn!(%error, "cannot accept a connection: raise the limit of open files (ulimit -n)");
                 open.let_one_go();
                 tokio::time::sleep(PAUSE).await;
                 continue;
@@ -100,7 +100,7 @@ async fn accept(
         };
         if open.len() >= most && !open.let_one_go() {
             metrics::counter!("connections_refused_total").increment(1);
-            tracing::warn!(connections = most, "a connection is refused: all are busy");
+            tracing::warn!(connections = most, "refused a connection: all are busy");
             continue;
         }
         let place = open.enter(address.ip());
@@ -112,13 +112,13 @@ async fn accept(
     if tokio::time::timeout(grace, ended).await.is_err() {
         tracing::warn!(
             requests = answering.len(),
-            "stopping with requests under way"
+            "stopping before all requests are answered"
         );
         answering.shutdown().await;
     }
 }
 
-/// Answers the requests of a connection until it ends, is let go, or the service stops.
+/// Answers the requests of a connection until it ends, is closed to make room, or the service stops.
 async fn answer(
     stream: TcpStream,
     address: SocketAddr,
@@ -126,7 +126,7 @@ async fn answer(
     place: Place,
     shutdown: Shutdown,
 ) {
-    // Small answers wait for nothing.
+    // Sends small answers without delay.
     let _ = stream.set_nodelay(true);
     sending::limit(&stream);
     let standing = place.standing.clone();
@@ -144,7 +144,7 @@ async fn answer(
         .header_read_timeout(HEAD_WITHIN)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
-    // What goes wrong with a connection is its other end's affair.
+    // Errors of a connection concern only its client.
     tokio::select! {
         _ = connection.as_mut() => {}
         () = place.standing.let_go.notified() => {}
@@ -155,7 +155,7 @@ async fn answer(
     }
 }
 
-/// A request's body, whose connection is let go when nothing comes any more.
+/// Wraps a request's body, so that the connection is closed when no more bytes arrive.
 fn watched(body: Incoming, standing: &Arc<Standing>) -> Body {
     if body.is_end_stream() {
         return Body::new(body);
@@ -163,12 +163,12 @@ fn watched(body: Incoming, standing: &Arc<Standing>) -> Body {
     let receiving = standing.receiving.begin();
     let stalled = standing.clone();
     Body::new(Watched::new(body, receiving, move || {
-        tracing::info!(address = %stalled.address, "a connection is let go: its request does not come");
+        tracing::info!(address = %stalled.address, "closing a connection: its request does not arrive");
         stalled.let_go.notify_one();
     }))
 }
 
-/// Keeps a connection busy until its answer is sent.
+/// Keeps a connection busy until its answer has been sent.
 fn while_sent(response: Response, busy: Busy) -> Response {
     response.map(|body| {
         Body::new(body.map_frame(move |frame| {
@@ -178,13 +178,13 @@ fn while_sent(response: Response, busy: Busy) -> Response {
     })
 }
 
-/// How a connection stands.
+/// The state of a connection.
 #[derive(Debug)]
 struct Standing {
     address: IpAddr,
-    /// Requests that are being answered, and since when there are none.
+    /// Number of requests that are being answered, and the time since which there is none.
     state: Mutex<(usize, Instant)>,
-    /// Of a request whose body has not ended, since when it has been coming in.
+    /// The time since which a request's body has been arriving.
     receiving: Receiving,
     let_go: Notify,
 }
@@ -250,8 +250,8 @@ impl Open {
         }
     }
 
-    /// Lets the connection go that has been idle for longest, or else one whose request is still coming
-    /// in; whether there was one.
+    /// Closes the connection that has been idle for longest, or else one whose request is still arriving. Returns
+    /// whether there was one.
     fn let_one_go(&self) -> bool {
         let mut places = self.places();
         let number = longest_idle(&places).or_else(|| longest_receiving(&places));
@@ -268,7 +268,7 @@ impl Open {
 
 type Places = HashMap<u64, Arc<Standing>>;
 
-/// The connection that has been without a request for longest.
+/// Returns the connection that has been without a request for longest.
 fn longest_idle(places: &Places) -> Option<u64> {
     let idle = places
         .iter()
@@ -276,8 +276,8 @@ fn longest_idle(places: &Places) -> Option<u64> {
     idle.min().map(|(_, number)| number)
 }
 
-/// Of the address that sends most requests at a time, the connection on which one has been coming in
-/// for longest: whoever sends many in halves makes room for others, and not they for each other.
+/// Returns the connection on which a request has been arriving for longest, among those of the address with the most
+/// arriving requests. An address with many half-sent requests therefore makes room for others, and not the reverse.
 fn longest_receiving(places: &Places) -> Option<u64> {
     let mut of_address: HashMap<IpAddr, (usize, Option<(Instant, u64)>)> = HashMap::new();
     for (&number, standing) in places {
@@ -293,7 +293,7 @@ fn longest_receiving(places: &Places) -> Option<u64> {
         .map(|(_, number)| number)
 }
 
-/// A connection's place among the open ones, until it is dropped.
+/// The place of a connection among the open ones, until it is dropped.
 #[derive(Debug)]
 struct Place {
     open: Arc<Open>,
@@ -356,19 +356,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn idle_connections_make_room_for_those_that_ask() {
+    async fn idle_connections_make_room_for_new_ones() {
         let (address, _stopper, _serving) = started(8).await;
         let mut idle = Vec::new();
         for _ in 0..50 {
             idle.push(TcpStream::connect(address).await.unwrap());
             assert!(ask(address).await.unwrap().ends_with("well"));
         }
-        // The first of them was let go.
+        // The first connection was closed.
         let mut byte = [0];
         assert_eq!(idle[0].read(&mut byte).await.unwrap_or(0), 0);
     }
 
-    /// A request whose body has come halfway.
+    /// Opens a connection and sends a request with half of its body.
     async fn half_sent(address: SocketAddr) -> TcpStream {
         let mut half = TcpStream::connect(address).await.unwrap();
         let head = b"POST /body HTTP/1.1\r\nhost: a\r\ncontent-length: 4\r\n\r\nha";
@@ -376,9 +376,9 @@ mod tests {
         half
     }
 
-    /// Whoever sends half a request on every connection there is shut everybody else out.
+    /// A client with half a request on every connection must not shut others out.
     #[tokio::test]
-    async fn half_sent_requests_make_room_for_those_that_ask() {
+    async fn half_sent_requests_make_room_for_new_connections() {
         let (address, _stopper, _serving) = started(8).await;
         let mut half = Vec::new();
         for _ in 0..20 {
@@ -387,7 +387,7 @@ mod tests {
         for _ in 0..20 {
             assert!(ask(address).await.unwrap().ends_with("well"));
         }
-        // The first of them was let go, the last is waited for.
+        // The first connection was closed, and the server still waits for the last.
         let mut byte = [0];
         assert_eq!(half[0].read(&mut byte).await.unwrap_or(0), 0);
         let mut last = half.pop().unwrap();
@@ -397,9 +397,9 @@ mod tests {
         assert_eq!(&answer, b"HTTP/1.1 200");
     }
 
-    /// One address that sends many in halves does not cost another its one.
+    /// An address with many half-sent requests must not cost another address its only one.
     #[test]
-    fn who_has_most_half_sent_makes_room() {
+    fn address_with_most_half_sent_requests_makes_room() {
         let open = Arc::new(Open::default());
         let [eve, ana] = [1, 2].map(|last| IpAddr::from([10, 0, 0, last]));
         let enter = |address| {
@@ -414,10 +414,10 @@ mod tests {
         assert!(open.let_one_go());
         assert!(
             !open.places().contains_key(&eve[0].0.number),
-            "the first of the most"
+            "the oldest request of the address with the most"
         );
         assert!(open.places().contains_key(&ana.0.number));
-        // What has come is answered in peace.
+        // Complete requests are answered without interruption.
         for (_, _, under) in eve {
             drop(under);
         }
@@ -425,7 +425,7 @@ mod tests {
         assert!(!open.let_one_go());
     }
 
-    /// What a service says of connections while some code runs.
+    /// Collects the log lines of a service while some code runs.
     #[derive(Clone, Default)]
     struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -440,15 +440,15 @@ mod tests {
         }
     }
 
-    /// Where nobody can make room the caller is refused, and the log says why.
+    /// If no connection can make room, the caller is refused, and the log has the reason.
     #[tokio::test]
-    async fn a_refused_connection_is_in_the_log() {
+    async fn refused_connection_is_logged() {
         let log = Log::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt()
             .with_writer(move || writer.clone())
             .finish();
-        // On this thread, which all of the test runs on.
+        // All of the test runs on this thread.
         let _guard = tracing::subscriber::set_default(subscriber);
         let (address, _stopper, _serving) = started(2).await;
         let mut slow = Vec::new();
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn busy_connections_are_not_let_go() {
+    async fn busy_connections_are_not_closed() {
         let (address, _stopper, _serving) = started(2).await;
         let mut busy = TcpStream::connect(address).await.unwrap();
         let head =
@@ -489,7 +489,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_half_sent_request_does_not_keep_a_service_from_ending() {
+    async fn half_sent_request_does_not_delay_shutdown() {
         let (address, stopper, serving) = started(8).await;
         let _half = half_sent(address).await;
         assert!(ask(address).await.unwrap().ends_with("well"));

@@ -1,4 +1,4 @@
-//! Extractors whose refusals are problem documents.
+//! Extractors that reject requests with problem documents.
 
 use axum::body::Bytes;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
@@ -42,15 +42,15 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     }
 }
 
-/// A JSON body from anyone, signed in or not: short, and there soon, so that bodies half sent hold
-/// little for long.
+/// A JSON body from any caller, signed in or not. It must be short and arrive soon, so that half-sent bodies hold
+/// little memory, and not for long.
 #[derive(Clone, Copy, Debug)]
 pub struct Brief<T>(pub T);
 
-/// The longest of them, in bytes.
+/// Largest size of such a body in bytes.
 const BRIEF: usize = 16 << 10;
 
-/// They must be there so soon.
+/// Time within which such a body must arrive.
 const BRIEF_WITHIN: Duration = Duration::from_secs(10);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Brief<T> {
@@ -68,7 +68,12 @@ async fn brief<S: Send + Sync, T: DeserializeOwned>(
 ) -> Result<T, Failure> {
     DefaultBodyLimit::max(BRIEF).apply(&mut request);
     let body = tokio::time::timeout(within, Json::from_request(request, state)).await;
-    let late = |_| Failure::new(ProblemKind::Malformed, "the body did not come in time");
+    let late = |_| {
+        Failure::new(
+            ProblemKind::Malformed,
+            "the body did not arrive in time: send the request again",
+        )
+    };
     let Json(value) = body.map_err(late)??;
     Ok(value)
 }
@@ -113,11 +118,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     }
 }
 
-/// Receipts that a caller shows: one header each.
+/// The receipts that a caller shows, one in each header.
 #[derive(Clone, Debug)]
 pub struct ShownReceipts(pub Vec<Receipt>);
 
-/// Most receipts of one call: the caller's own, and one of each job of those it speaks for.
+/// Largest number of receipts of one call: the caller's own, and one of each job of the holders that it represents.
 const MAX_RECEIPTS: usize = 80;
 
 impl<S: Send + Sync> FromRequestParts<S> for ShownReceipts {
@@ -125,7 +130,8 @@ impl<S: Send + Sync> FromRequestParts<S> for ShownReceipts {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         let unreadable = || {
-            let detail = format!("{RECEIPT_HEADER}: not a receipt, or more than {MAX_RECEIPTS}");
+            let detail =
+                format!("{RECEIPT_HEADER}: not a receipt, or more than {MAX_RECEIPTS} receipts");
             Failure::new(ProblemKind::Invalid, detail)
         };
         let values = parts.headers.get_all(RECEIPT_HEADER).iter();
@@ -153,7 +159,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn brief_bodies_are_short_and_soon() {
+    async fn brief_bodies_must_be_short_and_arrive_soon() {
         assert_eq!(read(Body::from(r#""a""#)).await, Ok("a".to_owned()));
         let long = format!("{:?}", "a".repeat(BRIEF));
         assert_eq!(read(Body::from(long)).await, Err(ProblemKind::TooLarge));
@@ -163,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn too_many_bytes_are_a_problem_document() {
+    async fn bodies_over_the_limit_are_rejected_with_a_problem_document() {
         let mut request = post(Body::from("12345"));
         DefaultBodyLimit::max(4).apply(&mut request);
         let failure = Octets::from_request(request, &()).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! What handlers fail with: a problem document for the caller, the cause for the log.
+//! Errors of handlers: a problem document for the caller, and a cause for the log.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -13,19 +13,19 @@ use crate::seal::SealError;
 use crate::security::{self, Event};
 use crate::store::{self, OpenError, StoreError, Trouble};
 
-/// Seconds after which another try is worth it where nothing better is known.
+/// Default for the seconds after which a caller should try again.
 const TRY_AGAIN_AFTER: u64 = 5;
 
-/// A failure: what the caller is told, and what the log is.
+/// A failure: a problem for the caller, and a cause for the log.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What the caller is told.
+    /// The problem document that the caller gets.
     pub problem: Box<Problem>,
     cause: Option<String>,
 }
 
 impl Failure {
-    /// A failure of a kind, with what is wrong and the way out.
+    /// Makes a failure of a kind. `detail` says what is wrong and what to do.
     pub fn new(kind: ProblemKind, detail: impl Into<String>) -> Self {
         Self {
             problem: Box::new(Problem::new(kind).with_detail(detail)),
@@ -33,7 +33,7 @@ impl Failure {
         }
     }
 
-    /// A failure of a kind with nothing more to say.
+    /// Makes a failure of a kind without details.
     pub fn bare(kind: ProblemKind) -> Self {
         Self {
             problem: Box::new(Problem::new(kind)),
@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// A fault of the service: the cause goes to the log alone.
+    /// Makes an internal failure. Only the log gets the cause.
     pub fn internal(cause: impl std::fmt::Display) -> Self {
         Self {
             problem: Box::new(Problem::new(ProblemKind::Internal)),
@@ -49,44 +49,44 @@ impl Failure {
         }
     }
 
-    /// What may be there again soon is not there now: worth another try.
+    /// Makes a failure for something that is temporarily not available. The caller may try again.
     pub fn unavailable(detail: impl Into<String>) -> Self {
         let mut failure = Self::new(ProblemKind::Unavailable, detail);
         failure.problem.retry_after = Some(TRY_AGAIN_AFTER);
         failure
     }
 
-    /// What is on its way is not here yet, which is no fault of anyone's: worth another try soon.
+    /// Makes a failure for something that has not arrived yet, which is not a fault. The caller may try again soon.
     pub fn not_yet(detail: impl Into<String>) -> Self {
         Self::new(ProblemKind::Unavailable, detail)
     }
 
     fn full() -> Self {
-        let detail = "the service's disk is full: it goes on when its operator has made room";
+        let detail = "the service's disk is full: try again when its operator has made room";
         let mut failure = Self::new(ProblemKind::Full, detail);
         failure.problem.retry_after = Some(TRY_AGAIN_AFTER);
         failure
     }
 
-    /// With a cause for the log.
+    /// Adds a cause for the log.
     #[must_use]
     pub fn because(mut self, cause: impl std::fmt::Display) -> Self {
         self.cause = Some(cause.to_string());
         self
     }
 
-    /// There is no such thing, or it is someone else's: the two are not told apart.
+    /// Makes a failure for an object that does not exist or belongs to someone else. The caller cannot tell which.
     pub fn not_found() -> Self {
         Self::bare(ProblemKind::NotFound)
     }
 
-    /// The same, where it is someone else's: that goes to the security log.
+    /// Like [`Failure::not_found`], for an object that belongs to someone else: also writes to the security log.
     pub fn foreign(service: Service, account: Uuid, what: &'static str, id: Uuid) -> Self {
         security::log(service, Event::ForeignId { account, what, id });
         Self::not_found()
     }
 
-    /// Another service's problem, as it said it.
+    /// Passes on another service's problem.
     pub fn passed_on(problem: Box<Problem>) -> Self {
         Self {
             problem,
@@ -94,22 +94,23 @@ impl Failure {
         }
     }
 
-    /// The crypto service's only refusal of a release: the reason goes to the log alone.
+    /// Makes the crypto service's only refusal of a release. Only the log gets the reason.
     pub fn refused() -> Self {
         Self::bare(ProblemKind::Refused)
     }
 
-    /// The token does not allow it.
+    /// Makes a failure for a token that does not allow the request.
     pub fn forbidden() -> Self {
         Self::bare(ProblemKind::Forbidden)
     }
 
-    /// Someone else changed what this rested on, for the reason in the log: worth another try.
+    /// Makes a failure for a request whose basis was changed by someone else. The log gets the reason, and the caller
+    /// may try again.
     pub fn overtaken(cause: impl std::fmt::Display) -> Self {
         Self::bare(ProblemKind::Unavailable).because(cause)
     }
 
-    /// The kind.
+    /// Returns the kind of the problem.
     pub fn kind(&self) -> ProblemKind {
         self.problem.kind
     }
@@ -132,7 +133,7 @@ impl From<StoreError> for Failure {
         match store::trouble(&error) {
             Some(Trouble::Full) => Self::full().because(error),
             Some(Trouble::Passing) => {
-                Self::unavailable("the service's database does not work at the moment")
+                Self::unavailable("the service's database is temporarily not available")
                     .because(error)
             }
             None => Self::internal(error),
@@ -154,7 +155,7 @@ impl From<BlobError> for Failure {
         match error {
             BlobError::Store(_) if error.is_full() => Self::full().because(error),
             BlobError::Store(_) => {
-                Self::unavailable("the service's blob store does not work at the moment")
+                Self::unavailable("the service's blob store is temporarily not available")
                     .because(error)
             }
             BlobError::Address(_) | BlobError::Folder(_) | BlobError::Absent => {
@@ -177,7 +178,7 @@ impl From<PeerError> for Failure {
 }
 
 impl From<serde_json::Error> for Failure {
-    /// Of what the service wrote itself; a caller's JSON is read by `extract::Json`.
+    /// For JSON that the service wrote itself. `extract::Json` reads callers' JSON.
     fn from(error: serde_json::Error) -> Self {
         Self::internal(error)
     }

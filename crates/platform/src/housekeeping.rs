@@ -1,9 +1,8 @@
-//! What a service does now and then: it goes on with deletions that were broken off, and deletes
-//! what nobody names.
+//! Regular work of a service: it continues interrupted deletions, and deletes blobs that no row names.
 //!
-//! A row goes after the blobs that it names, so that a deletion that was broken off is found again.
-//! A blob comes before the row that names it, so that one whose service was killed in between is in
-//! nobody's way, and nobody's: when it is old enough, it goes.
+//! A row is deleted after the blobs that it names, so an interrupted deletion is found again. A blob is written
+//! before the row that names it. If the service is killed in between, the blob belongs to no row and disturbs
+//! nothing. It is deleted when it is old enough.
 
 use fhaim_api::keys::Receipt;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,28 +17,28 @@ use crate::security;
 use crate::shutdown::Shutdown;
 use crate::telemetry;
 
-/// Deletions that were broken off are gone on with, and signing keys rotated if due, so often.
+/// Time between two rounds that continue interrupted deletions, and rotate signing keys if due.
 const EVERY: Duration = Duration::from_secs(60);
 
-/// Gauges are set so often.
+/// Time between two updates of the gauges.
 const MEASURE_EVERY: Duration = Duration::from_secs(15);
 
 /// A counter's name and labels.
 pub type Counter = (&'static str, &'static [(&'static str, &'static str)]);
 
-/// What a service keeps in its blobs.
+/// The objects that a service stores in its blobs, and their maintenance.
 pub trait Housekeeping: Program {
-    /// The folder that all of its blobs are in.
+    /// The folder of all of the service's blobs.
     const FOLDER: &'static str;
 
-    /// Counters of its own, shown before there is anything to count.
+    /// The service's own counters, which are shown before there is anything to count.
     const COUNTERS: &'static [Counter] = &[];
 
-    /// The folders below it that the database names.
+    /// Returns the folders below [`Self::FOLDER`] that the database names.
     fn folders(&self) -> impl Future<Output = Result<BTreeSet<String>, Failure>> + Send;
 
-    /// Of blobs that are in one of these folders, those that the database does not name; none where
-    /// a folder's name stands for all that is in it.
+    /// Returns the blobs in one of these folders that the database does not name. The default is none, for folders
+    /// whose name stands for everything in them.
     fn unnamed(
         &self,
         _folder: &str,
@@ -48,38 +47,38 @@ pub trait Housekeeping: Program {
         std::future::ready(Ok(BTreeSet::new()))
     }
 
-    /// Goes on with deletions that were broken off, and forgets what has expired.
+    /// Continues interrupted deletions, and deletes expired rows.
     fn tidy(&self) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Its tasks, where it has any, and what one is called.
+    /// Returns the service's tasks, if it has any, with the name of one.
     fn queue(&self) -> Option<(&'static str, &Tasks)> {
         None
     }
 
-    /// Sets gauges of its own.
+    /// Sets the service's own gauges.
     fn measure(&self) -> impl Future<Output = Result<(), Failure>> + Send {
         std::future::ready(Ok(()))
     }
 }
 
-/// What a service keeps of a dataset, as far as it can be compared with what others keep.
+/// A dataset as one service holds it, as far as other services can compare it with theirs.
 #[derive(Clone, Debug)]
 pub struct Held {
     /// The dataset.
     pub dataset: Uuid,
-    /// Whether all of it is there.
+    /// Whether the dataset is complete.
     pub complete: bool,
     /// Receipts of the crypto service's ledger.
     pub receipts: Vec<Receipt>,
 }
 
-/// Blobs of a service that nothing names, of a certain age.
+/// Lists blobs of a service that no row names and that have at least a given age.
 ///
 /// # Errors
 /// A failure of the store or of the blobs.
 pub async fn orphans<S: Housekeeping>(state: &S, age: Duration) -> Result<Vec<Listed>, Failure> {
     let mut found = state.base().blobs.list(S::FOLDER, age).await?;
-    // Asked afterwards, so that what is named by now is spared.
+    // Read after the listing, so that blobs that have been named in the meantime are kept.
     let named = state.folders().await?;
     let mut below: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for blob in &found {
@@ -95,13 +94,13 @@ pub async fn orphans<S: Housekeeping>(state: &S, age: Duration) -> Result<Vec<Li
     Ok(found)
 }
 
-/// Which of these folders a blob is in, or in a folder below.
+/// Returns which of these folders a blob is in, directly or in a folder below it.
 fn folder_of<'a>(blob: &str, folders: &'a BTreeSet<String>) -> Option<&'a str> {
     let mut ends = blob.match_indices('/').map(|(end, _)| end);
     ends.find_map(|end| folders.get(blob.get(..end)?).map(String::as_str))
 }
 
-/// Keeps a service clean, and its gauges true, until `shutdown`.
+/// Keeps a service's blobs clean and its gauges current, until `shutdown`.
 pub async fn keep<S: Housekeeping>(state: &S, shutdown: &Shutdown) {
     security::announce(S::SERVICE);
     for (counter, labels) in S::COUNTERS {
@@ -110,14 +109,14 @@ pub async fn keep<S: Housekeeping>(state: &S, shutdown: &Shutdown) {
     tokio::join!(clean(state, shutdown), gauges(state, shutdown));
 }
 
-/// Sets gauges now and then: whoever collects them asks for them without a database's help.
+/// Sets gauges regularly, so that collecting them does not need the database.
 async fn gauges<S: Housekeeping>(state: &S, shutdown: &Shutdown) {
     let peers = state.base().peers_readiness();
     loop {
         if let Err(failure) = measure(state).await {
-            tracing::warn!(service = %S::SERVICE, %failure, "gauges are not set");
+            tracing::warn!(service = %S::SERVICE, %failure, "the gauges could not be set");
         }
-        // Which does not answer is in the gauge; a peer that is away is no fault of this service.
+        // The gauge shows which peer does not answer. An absent peer is not this service's fault.
         let _ = peers().await;
         tokio::select! {
             () = shutdown.raised() => return,
@@ -149,12 +148,12 @@ async fn clean<S: Housekeeping>(state: &S, shutdown: &Shutdown) {
     let mut swept: Option<tokio::time::Instant> = None;
     loop {
         if let Err(failure) = tidy(state).await {
-            tracing::error!(service = %S::SERVICE, %failure, "tidying failed");
+            tracing::error!(service = %S::SERVICE, %failure, "cleaning up failed");
         }
         if swept.is_none_or(|at| at.elapsed() >= age) {
             swept = Some(tokio::time::Instant::now());
             if let Err(failure) = sweep(state, age).await {
-                tracing::error!(service = %S::SERVICE, %failure, "sweeping failed");
+                tracing::error!(service = %S::SERVICE, %failure, "deleting unnamed blobs failed");
             }
         }
         tokio::select! {
@@ -171,7 +170,7 @@ async fn tidy<S: Housekeeping>(state: &S) -> Result<(), Failure> {
     Ok(base.store.forget_deleted_if_due().await?)
 }
 
-/// Deletes what nobody names.
+/// Deletes blobs that no row names.
 async fn sweep<S: Housekeeping>(state: &S, age: Duration) -> Result<(), Failure> {
     let blobs = &state.base().blobs;
     let unfinished = blobs.sweep(age).await?;
@@ -181,7 +180,7 @@ async fn sweep<S: Housekeeping>(state: &S, age: Duration) -> Result<(), Failure>
     }
     if unfinished + orphans.len() > 0 {
         let (service, orphans) = (S::SERVICE, orphans.len());
-        tracing::info!(%service, unfinished, orphans, "deleted blobs that nothing names");
+        tracing::info!(%service, unfinished, orphans, "deleted blobs that no row names");
     }
     Ok(())
 }
@@ -191,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_blob_is_in_a_folder_and_those_above_it() {
+    fn blobs_belong_to_their_folder_and_to_folders_above_it() {
         let named = BTreeSet::from(["keys/a/1".to_owned()]);
         for (blob, there) in [
             ("keys/a/1/public", true),

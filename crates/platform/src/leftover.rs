@@ -1,9 +1,8 @@
-//! What is left of a body when its answer is known.
+//! Reading the rest of a request's body before the answer is sent.
 //!
-//! A service that answers before it has read the whole body and then hangs up breaks the connection
-//! under a caller who is still sending: the caller learns of a broken pipe and never sees that its
-//! token had expired, or that its object was too large. So what is left is read and thrown away
-//! before the answer goes out, as far as bounds allow.
+//! If a service answers before it has read the whole body and then hangs up, the connection breaks while the caller
+//! is still sending. The caller sees a broken pipe, and never learns that its token had expired, or that its object
+//! was too large. The rest of the body is therefore read and discarded before the answer is sent, within bounds.
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
@@ -17,13 +16,13 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// The most that is read: more than any object of an upload has.
+/// Largest number of bytes that is read, more than any object of an upload has.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// It must be there so soon.
+/// Time within which the rest must arrive.
 const WITHIN: Duration = Duration::from_secs(2);
 
-/// A body that goes back to whoever lent it when its reader is done with it.
+/// A body that is returned to its lender when its reader has finished with it.
 struct Lent {
     body: Option<Body>,
     back: Option<oneshot::Sender<Body>>,
@@ -57,15 +56,15 @@ impl Drop for Lent {
         if let (Some(body), Some(back)) = (self.body.take(), self.back.take())
             && !body.is_end_stream()
         {
-            // Nobody waits for it where the call was given up.
+            // The receiver is gone if the call was abandoned.
             let _ = back.send(body);
         }
     }
 }
 
-/// Answers a request, and reads what its handler left of the body before the answer goes out.
+/// Answers a request, and reads the rest of the body that its handler left before the answer is sent.
 pub async fn read_out(request: Request, next: Next) -> Response {
-    // Such a caller sends nothing before it is told to.
+    // A caller with this header sends nothing before it is told to.
     let waits = request.headers().contains_key(EXPECT);
     let (back, mut returned) = oneshot::channel();
     let request = request.map(|body| {
@@ -78,13 +77,13 @@ pub async fn read_out(request: Request, next: Next) -> Response {
     if let Ok(body) = returned.try_recv()
         && !waits
     {
-        // What comes later than that is not waited for.
+        // Later bytes are not waited for.
         let _ = tokio::time::timeout(WITHIN, discard(body)).await;
     }
     response
 }
 
-/// Reads up to [`MAX_BYTES`].
+/// Reads and discards up to [`MAX_BYTES`].
 async fn discard(mut body: Body) {
     let mut left = MAX_BYTES;
     if body.size_hint().lower() > left {
@@ -108,9 +107,9 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
 
-    /// Without the layer the caller's second half meets a closed connection.
+    /// Without the layer, the connection is closed while the caller sends the second half.
     #[tokio::test]
-    async fn who_is_still_sending_gets_the_answer() {
+    async fn caller_that_is_still_sending_gets_the_answer() {
         let refuse = || async { StatusCode::UNAUTHORIZED };
         let routes = Router::new().route("/", post(refuse));
         let routes = routes.layer(axum::middleware::from_fn(read_out));
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bodies_that_never_end_are_not_read_for_ever() {
+    async fn endless_bodies_are_not_read_forever() {
         let endless = futures_util::stream::repeat_with(|| {
             Ok::<_, std::io::Error>(Bytes::from_static(&[0; 1 << 10]))
         });

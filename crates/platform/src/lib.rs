@@ -1,20 +1,20 @@
-//! What the three services share.
+//! The parts that the three services share.
 //!
 //! | module | for |
 //! |---|---|
-//! | [`base`] | what a service opens before it answers |
+//! | [`base`] | database, blobs and keys, which a service opens before it answers |
 //! | [`config`] | a TOML file, overridden by the environment |
-//! | [`token`] | signing keys and their rotation, tokens, who is asking |
+//! | [`token`] | signing keys and their rotation, tokens, callers |
 //! | [`store`], [`rows`] | SQLite and Postgres behind the same statements, columns as types |
-//! | [`blobs`] | a folder or an S3 bucket |
+//! | [`blobs`] | large objects in a folder or an S3 bucket |
 //! | [`seal`] | secrets at rest |
-//! | [`lease`], [`runner`] | long work that survives its worker, and how it is run |
-//! | [`housekeeping`] | what is deleted stays deleted |
-//! | [`threads`] | long work off the threads that answer |
-//! | [`failure`], [`extract`], [`leftover`] | problem documents for everything that goes wrong, and that they arrive |
+//! | [`lease`], [`runner`] | long work that continues if its worker is killed |
+//! | [`housekeeping`] | interrupted deletions, and blobs without a row |
+//! | [`threads`] | long work outside the threads that answer requests |
+//! | [`failure`], [`extract`], [`leftover`] | problem documents for all errors, and their delivery |
 //! | [`peer`] | calls from service to service |
-//! | [`peers`] | whether the others answer, and whether the clocks agree |
-//! | [`program`], [`server`] | a service as a program, and what is around its routes |
+//! | [`peers`] | checks that the other services answer and that the clocks agree |
+//! | [`program`], [`server`], [`connections`] | a service as a program, and the layers around its routes |
 //! | [`telemetry`], [`security`], [`shutdown`] | logs, metrics, stopping |
 
 pub mod base;
@@ -45,7 +45,7 @@ pub mod token;
 
 pub use failure::Failure;
 
-/// The examples of the README, which are tests.
+/// Compiles and runs the README's examples.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

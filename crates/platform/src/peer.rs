@@ -1,6 +1,6 @@
-//! Calls from service to service: signed, retried with backoff, with the caller's request id.
+//! Calls from service to service: signed, retried with back-off, and with the caller's request id.
 //!
-//! Every call is idempotent, so a lost answer is fetched again by the same call.
+//! Every call is idempotent, so a lost answer can be fetched by repeating the call.
 
 use fhaim_api::problem::Problem;
 use fhaim_api::token::Service;
@@ -14,42 +14,42 @@ use std::time::Duration;
 use crate::Failure;
 use crate::token::{FETCH_EVERY, Signer};
 
-/// A token for one try.
+/// Lifetime of a token, which is made for one try.
 const TOKEN_LIFETIME: Duration = Duration::from_secs(300);
 
 /// First and longest wait between tries.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
 
-/// A token that is refused is made anew for so long: longer than the peer may take to look for a
-/// key that it does not know.
+/// Time for which a refused call is repeated with new tokens: longer than the peer may take to look for a key that it
+/// does not know.
 const REFUSED_FOR: Duration = FETCH_EVERY.saturating_add(Duration::from_secs(1));
 
-/// Why a call had no good answer. [`PeerError::refusal`] tells what is final from what may pass.
+/// The reason why a call has no good answer. [`PeerError::refusal`] separates final answers from temporary ones.
 #[derive(Debug, thiserror::Error)]
 pub enum PeerError {
     /// The service answered with a problem.
     #[error("the {service} service: {problem}")]
     Problem {
-        /// Who answered.
+        /// The service that answered.
         service: Service,
-        /// With what.
+        /// The problem.
         problem: Box<Problem>,
     },
-    /// No answer, or none that can be read, after all tries.
+    /// There was no readable answer after all tries.
     #[error("the {service} service does not answer: {reason}")]
     Unreachable {
-        /// Who did not answer.
+        /// The service that did not answer.
         service: Service,
-        /// What the last try ended with.
+        /// The result of the last try.
         reason: String,
     },
-    /// A call cannot be signed.
+    /// The call cannot be signed.
     #[error("a call cannot be signed")]
     Unsigned,
 }
 
 impl PeerError {
-    /// Who was called, if it came to that.
+    /// Returns the service that was called, if a call was sent.
     pub fn service(&self) -> Option<Service> {
         match self {
             Self::Problem { service, .. } | Self::Unreachable { service, .. } => Some(*service),
@@ -57,9 +57,9 @@ impl PeerError {
         }
     }
 
-    /// The peer's refusal, if it is its last word: the same call would be refused again. Nothing
-    /// for what may pass: no answer, a fault or an outage of the peer, a token that it could not
-    /// check or whose time it does not believe.
+    /// Returns the peer's refusal if it is final, so that the same call would be refused again. Returns `None` for
+    /// temporary failures: no answer, a fault or an outage of the peer, or a token that the peer could not check or
+    /// whose time it does not accept.
     pub fn refusal(&self) -> Option<&Problem> {
         match self {
             Self::Problem { problem, .. } if is_final(problem.status) => Some(problem),
@@ -81,7 +81,7 @@ pub struct PeerClient {
     signer: Arc<Signer>,
     http: reqwest::Client,
     tries: u32,
-    /// What every call carries beside its token.
+    /// Headers of every call in addition to its token.
     headers: Vec<(&'static str, String)>,
 }
 
@@ -94,7 +94,7 @@ impl fmt::Debug for PeerClient {
 /// A body to send.
 #[derive(Clone, Debug)]
 pub enum Body {
-    /// None.
+    /// No body.
     Empty,
     /// JSON, already written.
     Json(Vec<u8>),
@@ -103,7 +103,7 @@ pub enum Body {
 }
 
 impl PeerClient {
-    /// A client of the service at a base address, which signs its calls with its own service's key.
+    /// Makes a client of the service at a base address. It signs its calls with its own service's key.
     pub fn new(peer: Service, base: &str, signer: Arc<Signer>, http: reqwest::Client) -> Self {
         Self {
             peer,
@@ -115,7 +115,7 @@ impl PeerClient {
         }
     }
 
-    /// A client that tries so often at most, where somebody waits for the answer.
+    /// Returns a client with at most the given number of tries, for calls whose caller waits for the answer.
     #[must_use]
     pub fn with_tries(&self, tries: u32) -> Self {
         Self {
@@ -124,7 +124,7 @@ impl PeerClient {
         }
     }
 
-    /// A client whose calls carry these headers too.
+    /// Returns a client whose calls also carry these headers.
     #[must_use]
     pub fn with_headers(&self, headers: Vec<(&'static str, String)>) -> Self {
         Self {
@@ -133,7 +133,7 @@ impl PeerClient {
         }
     }
 
-    /// A call whose answer is JSON.
+    /// Makes a call whose answer is JSON.
     ///
     /// # Errors
     /// See [`PeerError`].
@@ -147,7 +147,7 @@ impl PeerClient {
         serde_json::from_slice(&bytes).map_err(|error| self.unreachable(error))
     }
 
-    /// A call whose answer is bytes.
+    /// Makes a call whose answer is bytes.
     ///
     /// # Errors
     /// See [`PeerError`].
@@ -159,14 +159,14 @@ impl PeerClient {
     ) -> Result<bytes::Bytes, PeerError> {
         let (mut wait, longest) = BACKOFF;
         let mut waited = Duration::ZERO;
-        let mut last = self.unreachable("no try was made");
+        let mut last = self.unreachable("the call was not tried");
         for attempt in 0..self.tries {
             if attempt > 0 {
                 tokio::time::sleep(wait).await;
                 waited += wait;
                 wait = (wait * 2).min(longest);
             }
-            // Anew each time: the first may expire meanwhile, or be under a key that is.
+            // Signs again for each try: the token may have expired, or its key may have been replaced.
             let token = self.signer.service_token(self.peer, TOKEN_LIFETIME);
             let token = token.map_err(|_: Failure| PeerError::Unsigned)?;
             let response = match self.send(&method, path, &body, &token).await {
@@ -264,12 +264,12 @@ fn retry_after(response: &reqwest::Response) -> Option<u64> {
         .ok()
 }
 
-/// The HTTP client all calls share: TLS by rustls, no call longer than a minute.
+/// Makes the HTTP client that all calls share. It uses rustls, and no call takes longer than a minute.
 ///
 /// # Errors
-/// Where the system's certificates cannot be used.
+/// [`reqwest::Error`] if the system's certificates cannot be used.
 pub fn http_client() -> Result<reqwest::Client, reqwest::Error> {
-    // Fails only where a provider is installed already, which is what is wanted.
+    // Fails if a provider is already installed, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .connect_timeout(Duration::from_secs(5))

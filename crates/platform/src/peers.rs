@@ -1,8 +1,8 @@
-//! Whether the other services answer, and whether their clocks agree with this one's.
+//! Checks that the other services answer, and that their clocks agree with this service's.
 //!
-//! Tokens are good for a time, which the service that made one says and the one that it is shown
-//! to judges by its own clock. Every answer carries a `Date`, so clocks are compared wherever a
-//! service asks whether another is there: when it starts, and every few seconds from then on.
+//! The service that makes a token sets its times, and the service that verifies it judges them by its own clock.
+//! Every answer carries a `Date`, so a service compares clocks whenever it asks whether another one is there: at
+//! startup, and then every few seconds.
 
 use fhaim_api::token::Service;
 use reqwest::header::DATE;
@@ -16,30 +16,30 @@ use crate::Failure;
 use crate::clock::{self, Millis};
 use crate::token::MAX_SKEW;
 
-/// A service does not answer that takes longer than this.
+/// Time within which a service must answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// Clocks that differ by more are complained of, long before tokens are refused for it.
+/// Largest difference of clocks that is not reported. Tokens are only refused at a much larger one.
 const MAX_DRIFT: Millis = 60_000;
 
-/// A `Date` has whole seconds: the time that it stands for may be so much later.
+/// A `Date` has whole seconds. The true time may be later by up to this value.
 const RESOLUTION: Millis = 999;
 
-/// The other services, as one of them sees them.
+/// The other services, as seen by one service.
 #[derive(Debug)]
 pub struct Peers {
     here: Service,
     addresses: BTreeMap<Service, String>,
     http: reqwest::Client,
-    /// What was said last of each one's clock: whether it agrees.
+    /// For each service, whether its clock agreed when that was last logged.
     told: Mutex<BTreeMap<Service, bool>>,
 }
 
-/// What one of them answered: by how much its clock is ahead, where it says what time it is.
+/// By how much a service's clock is ahead, if its answer shows the time.
 type Ahead = Option<Millis>;
 
 impl Peers {
-    /// Those at these addresses, as `here` sees them.
+    /// Makes the set of the services at these addresses, as seen by `here`.
     pub fn new(here: Service, addresses: BTreeMap<Service, String>, http: reqwest::Client) -> Self {
         Self {
             here,
@@ -49,7 +49,7 @@ impl Peers {
         }
     }
 
-    /// Where one of them is.
+    /// Returns the address of a service.
     pub fn address(&self, peer: Service) -> Option<&str> {
         self.addresses.get(&peer).map(String::as_str)
     }
@@ -57,7 +57,8 @@ impl Peers {
     /// Asks all of them, and sets the gauges `peer_up` and `peer_clock_seconds`.
     ///
     /// # Errors
-    /// The first that does not answer, or whose clock is another, and what to do.
+    /// [`Failure::unavailable`] for the first service that does not answer or whose clock differs. It says what to
+    /// do.
     pub async fn check(&self) -> Result<(), Failure> {
         let mut wrong = None;
         for (&peer, base) in &self.addresses {
@@ -77,7 +78,7 @@ impl Peers {
         wrong.map_or(Ok(()), Err)
     }
 
-    /// Tells of a clock, in the log once for each time that this changes.
+    /// Judges a clock. Writes to the log only when the result changes.
     fn judge(&self, peer: Service, ahead: Millis) -> Result<(), Failure> {
         metrics::gauge!("peer_clock_seconds", "peer" => peer.as_str()).set(ahead as f64 / 1e3);
         let agrees = ahead.saturating_abs() <= MAX_DRIFT;
@@ -104,12 +105,12 @@ fn differs(here: Service, peer: Service, ahead: Millis) -> String {
     let seconds = ahead.saturating_abs() / 1000;
     let side = if ahead > 0 { "ahead of" } else { "behind" };
     format!(
-        "the {peer} service's clock is {seconds} s {side} the {here} service's: set whichever of \
-         the two is wrong; from {MAX_SKEW} s on they refuse each other's tokens"
+        "the {peer} service's clock is {seconds} s {side} the {here} service's: correct the wrong \
+         clock; at a difference of {MAX_SKEW} s the services refuse each other's tokens"
     )
 }
 
-/// Whether a service answers that it is well, and what its clock says.
+/// Asks a service whether it is healthy, and returns by how much its clock is ahead.
 async fn ask(http: &reqwest::Client, base: &str) -> Result<Ahead, String> {
     let address = format!("{}/healthz", base.trim_end_matches('/'));
     let before = clock::now();
@@ -124,8 +125,8 @@ async fn ask(http: &reqwest::Client, base: &str) -> Result<Ahead, String> {
     Ok(date.and_then(|date| ahead(date, before, after)))
 }
 
-/// By how much the clock that wrote a `Date` is ahead of this one, which said `before` when it asked
-/// and `after` when it was answered. What the two cannot tell apart is no difference.
+/// Returns by how much the clock that wrote a `Date` is ahead of this one, which showed `before` at the question and
+/// `after` at the answer. A difference below this precision counts as zero.
 fn ahead(date: &str, before: Millis, after: Millis) -> Ahead {
     let date = OffsetDateTime::parse(date, &Rfc2822).ok()?;
     let earliest = date.unix_timestamp().checked_mul(1000)?;
@@ -151,7 +152,7 @@ mod tests {
     const THEN: Millis = 784_111_777_000;
 
     #[test]
-    fn clocks_are_compared_as_far_as_a_date_tells() {
+    fn clock_differences_below_the_precision_of_a_date_count_as_zero() {
         let date = "Sun, 06 Nov 1994 08:49:37 GMT";
         for (before, after, found) in [
             (THEN, THEN, 0),
@@ -168,7 +169,7 @@ mod tests {
         }
     }
 
-    /// A service whose clock is so many seconds ahead; its address.
+    /// Starts a service whose clock is ahead by the given number of seconds. Returns its address.
     async fn service(ahead: i64) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_clock_that_is_wrong_is_told_of_with_both_services() {
+    async fn wrong_clock_is_reported_with_both_services() {
         let http = crate::peer::http_client().unwrap();
         for (off, says) in [
             (0, None),
@@ -194,7 +195,7 @@ mod tests {
         ] {
             let addresses = BTreeMap::from([(Service::Generation, service(off).await)]);
             let peers = Peers::new(Service::Crypto, addresses, http.clone());
-            // The second look tells the same, though the log has it once.
+            // The second check has the same result, but the log has it only once.
             for _ in 0..2 {
                 match (peers.check().await, says) {
                     (Ok(()), None) => {}
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn all_are_asked_where_the_first_is_away() {
+    async fn all_peers_are_checked_when_the_first_does_not_answer() {
         let http = crate::peer::http_client().unwrap();
         let addresses = BTreeMap::from([
             (Service::Generation, "http://127.0.0.1:9".to_owned()),

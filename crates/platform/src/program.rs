@@ -1,4 +1,4 @@
-//! A service as a program: its configuration, its log, its listener, the signals that stop it.
+//! A service as a program: its configuration, log and listener, and the signals that stop it.
 
 use crate::Failure;
 use crate::base::Base;
@@ -19,41 +19,42 @@ use tokio::task::JoinHandle;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-/// A service that can be run as a program: what its handlers and workers share. Cheap to clone.
+/// A service that can be run as a program. The type is the state that its handlers and workers share, and is cheap to
+/// clone.
 pub trait Program: Clone + Send + Sync + 'static {
-    /// Its configuration.
+    /// The configuration.
     type Config: DeserializeOwned;
-    /// What its handlers share: itself, but where two services have the same handlers.
+    /// The state of the handlers: `Self`, unless two services share their handlers.
     type Handlers: Clone + Send + Sync + 'static;
-    /// Which service it is.
+    /// The service.
     const SERVICE: Service;
-    /// Name of the program.
+    /// The program's name.
     const NAME: &'static str;
-    /// What it is for, in a line.
+    /// The program's purpose, in one line.
     const ABOUT: &'static str;
 
-    /// What every service's configuration has.
+    /// Returns the part of the configuration that every service has.
     fn common(config: &Self::Config) -> &Common;
 
-    /// What every service's state has.
+    /// Returns the part of the state that every service has.
     fn base(&self) -> &Base;
 
     /// Opens the database, the blobs and the keys that a configuration names.
     ///
     /// # Errors
-    /// What cannot be opened, or the missing address of another service.
+    /// [`Failure`] if a resource cannot be opened, or the address of another service is missing.
     fn open(config: &Self::Config) -> impl Future<Output = Result<Self, Failure>>;
 
-    /// What its handlers share.
+    /// Returns the state of the handlers.
     fn handlers(self) -> Self::Handlers;
 
-    /// Its routes, documented.
+    /// Returns the documented routes.
     fn routes() -> OpenApiRouter<Self::Handlers>;
 
-    /// Works, and rotates the token signing key when it is due, until `shutdown`.
+    /// Runs the service's work, and rotates the token signing key when it is due, until `shutdown`.
     fn work(self, shutdown: Shutdown) -> impl Future<Output = ()> + Send + 'static;
 
-    /// Its routes with everything around them.
+    /// Returns the routes with all layers around them.
     fn router(self) -> Router {
         let (ready, peers) = (self.base().readiness(), self.base().peers_readiness());
         let (routes, _) = Self::routes().split_for_parts();
@@ -65,33 +66,33 @@ pub trait Program: Clone + Send + Sync + 'static {
         )
     }
 
-    /// The OpenAPI document.
+    /// Returns the OpenAPI document.
     fn openapi() -> OpenApi {
         Self::routes().split_for_parts().1
     }
 }
 
-/// How long work under way may take once a service is told to stop: its lease passes it on.
+/// Time that unfinished work may take when a service is told to stop. Another worker then takes the lease over.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Why a service ended other than by being told to.
+/// The reason why a service ended without being told to.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// Its configuration.
+    /// The configuration cannot be read.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Nobody can listen at the address.
+    /// The service cannot listen on the address.
     #[error("{address}: {source}")]
     Listen {
-        /// Where it was to listen.
+        /// The address.
         address: String,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// There are no threads or signals to be had.
+    /// The system provides no threads or signals.
     #[error(transparent)]
     System(#[from] std::io::Error),
-    /// What the service could not open or do.
+    /// The service failed to open or do something.
     #[error(transparent)]
     Service(#[from] Failure),
 }
@@ -102,15 +103,15 @@ struct Arguments {
     /// Configuration file; variables such as FHAIM_CRYPTO__COMMON__LISTEN override it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Print the OpenAPI document and end
+    /// Print the OpenAPI document and exit
     #[arg(long)]
     openapi: bool,
-    /// Ask the service that runs with this configuration whether it is well, and end
+    /// Check whether the service that runs with this configuration is healthy, and exit
     #[arg(long)]
     ask_healthy: bool,
 }
 
-/// The whole program: arguments in, exit code out.
+/// Runs the whole program, from its arguments to its exit code.
 pub fn main<P: Program>() -> ExitCode {
     let command = Arguments::command().name(P::NAME).about(P::ABOUT);
     let arguments = match Arguments::from_arg_matches(&command.get_matches()) {
@@ -155,8 +156,8 @@ fn runtime() -> std::io::Result<Runtime> {
 /// Runs a service until it is told to stop.
 ///
 /// # Errors
-/// A configuration that cannot be read, an address that is taken, what the service needs and does
-/// not find.
+/// [`ProgramError`] for a configuration that cannot be read, an address that is taken, and resources that the service
+/// needs and cannot open.
 pub fn serve<P: Program>(file: Option<&Path>) -> Result<(), ProgramError> {
     let config: P::Config = config::load(P::SERVICE.as_str(), file)?;
     let common = P::common(&config);
@@ -175,11 +176,11 @@ pub fn serve<P: Program>(file: Option<&Path>) -> Result<(), ProgramError> {
     served
 }
 
-/// Leaves a runtime whose program is about to end. A batch or a fit may go on for long on a thread of
-/// its own, and nobody takes what it would give: its task was given back.
+/// Leaves a runtime whose program is about to end. A batch or a fit may continue for a long time on a separate
+/// thread. Its result is not used, because its task was given back.
 ///
-/// The runtime is never shut down: such a thread would panic at the next timer that it waits for, and the
-/// log would call a quiet stop a fault. All of it ends with the process.
+/// The runtime is never shut down: such a thread would panic at the next timer that it waits for, and the log would
+/// show a fault at a regular stop. Everything ends with the process.
 pub fn leave(runtime: Runtime) {
     std::mem::forget(runtime);
 }
@@ -196,7 +197,7 @@ async fn run<P: Program>(
     connections::serve(listener, state.clone().router(), most, shutdown).await;
     match tokio::time::timeout(GRACE, working).await {
         Ok(worked) => worked.map_err(Failure::internal)?,
-        Err(_) => tracing::warn!("stopping with work under way: it is taken up again"),
+        Err(_) => tracing::warn!("stopping before all work is done: a worker will continue it"),
     }
     state.base().store.close().await;
     Ok(())
@@ -218,7 +219,7 @@ pub async fn listen(address: &str) -> Result<TcpListener, ProgramError> {
 pub fn stop_when_told(stopper: Stopper) -> JoinHandle<()> {
     tokio::spawn(async move {
         if let Err(error) = shutdown::interrupted().await {
-            tracing::error!(%error, "there are no signals: stopping");
+            tracing::error!(%error, "cannot wait for signals: stopping");
         }
         stopper.stop();
     })

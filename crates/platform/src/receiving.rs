@@ -1,8 +1,7 @@
-//! A request's body on its way: since when it has been coming in, and whether it gets on.
+//! Supervision of a request's body while it arrives: since when, and whether it makes progress.
 //!
-//! A connection whose request is half sent is neither idle nor worked on. Nobody without a token, nor
-//! anyone with one, may hold a place by it for long: a body of which nothing comes, or next to nothing,
-//! is given up.
+//! A connection with a half-sent request is neither idle nor busy. No client, with or without a token, may hold a
+//! place with one for long. A body of which nothing arrives, or next to nothing, is therefore abandoned.
 
 use axum::BoxError;
 use axum::body::{Bytes, HttpBody};
@@ -13,16 +12,16 @@ use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::time::Sleep;
 
-/// Some of a body must come so soon.
+/// Time within which more bytes of a body must arrive.
 const MAX_SILENCE: Duration = Duration::from_secs(20);
 
-/// Waited for so long altogether, a body must have come at [`MIN_RATE`].
+/// Total waiting time after which a body must have arrived at [`MIN_RATE`].
 const MAX_SLOW: Duration = Duration::from_secs(30);
 
-/// Bytes a second: a tenth of what the slowest line sends that an upload would be sent over.
+/// Bytes per second: a tenth of the slowest line that an upload would use.
 const MIN_RATE: f64 = 1024.0;
 
-/// Since when a connection's request has been coming in. Cheap to clone.
+/// The time since which a connection's request has been arriving. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Receiving(Arc<Mutex<Option<Instant>>>);
 
@@ -31,19 +30,19 @@ impl Receiving {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Since when; nothing where all of it is there, or there is no request.
+    /// Returns that time, or `None` if the whole request has arrived or there is none.
     pub fn since(&self) -> Option<Instant> {
         *self.state()
     }
 
-    /// Begins with a request's body; over when the value is dropped.
+    /// Marks the beginning of a request's body. Its end is the drop of the returned value.
     pub fn begin(&self) -> Under {
         *self.state() = Some(Instant::now());
         Under(self.clone())
     }
 }
 
-/// A body that is coming in.
+/// A body that is arriving.
 #[derive(Debug)]
 pub struct Under(Receiving);
 
@@ -53,27 +52,27 @@ impl Drop for Under {
     }
 }
 
-/// Bounds on how slowly a body may come.
+/// Limits on how slowly a body may arrive.
 #[derive(Clone, Copy, Debug)]
 struct Pace {
     silence: Duration,
     slow: Duration,
 }
 
-/// A body that says when it does not get on, and then fails.
+/// A body that reports when it makes no progress, and then fails.
 pub struct Watched<B, F> {
     body: B,
     under: Option<Under>,
     stalled: F,
     pace: Pace,
-    /// Since when the next bytes have been waited for, and until when they are.
+    /// The time since which the next bytes have been waited for, and the timer that ends the wait.
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
     waited: Duration,
     bytes: u64,
 }
 
 impl<B, F: Fn()> Watched<B, F> {
-    /// A body, and what is called where it stalls.
+    /// Wraps a body. Calls `stalled` if the body stalls.
     pub fn new(body: B, under: Under, stalled: F) -> Self {
         let pace = Pace {
             silence: MAX_SILENCE,
@@ -90,18 +89,18 @@ impl<B, F: Fn()> Watched<B, F> {
         }
     }
 
-    /// Ends the wait for the bytes that came; whether they came too slowly.
+    /// Ends the wait for bytes that have arrived. Returns whether they arrived too slowly.
     fn came(&mut self, bytes: usize) -> bool {
         if let Some((since, _)) = self.waiting.take() {
             self.waited += since.elapsed();
         }
         self.bytes = self.bytes.saturating_add(bytes as u64);
-        // Time that a handler takes before it asks for more is its own.
+        // The time that a handler takes before it asks for more does not count.
         let seconds = self.waited.as_secs_f64();
         self.waited > self.pace.slow && (self.bytes as f64) < seconds * MIN_RATE
     }
 
-    /// Whether nothing has come for too long; whoever polls is woken when it will have been.
+    /// Returns whether nothing has arrived for too long. Otherwise the task is woken when that time is over.
     fn is_silent(&mut self, context: &mut Context<'_>) -> bool {
         let silence = self.pace.silence;
         let begin = || (Instant::now(), Box::pin(tokio::time::sleep(silence)));
@@ -168,8 +167,8 @@ mod tests {
         slow: Duration::from_millis(300),
     };
 
-    /// Reads a body of pieces with pauses before them; whether all came, how often it stalled, and
-    /// whether it still counts as coming in.
+    /// Reads a body of pieces with pauses before them. Returns whether all arrived, how often the body stalled, and
+    /// whether it still counted as arriving at the end.
     async fn read(pieces: Vec<(u64, usize)>) -> (bool, usize, bool) {
         let pieces = stream::iter(pieces).then(|(pause, bytes)| async move {
             tokio::time::sleep(Duration::from_millis(pause)).await;
@@ -198,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_does_not_get_on_is_given_up() {
+    async fn body_without_progress_is_abandoned() {
         assert_eq!(
             read(vec![(0, 10), (400, 10)]).await,
             (false, 1, true),
@@ -212,17 +211,17 @@ mod tests {
         assert_eq!(
             read(vec![(60, 4000); 10]).await,
             (true, 0, false),
-            "slow, but it comes"
+            "slow, but it arrives"
         );
         assert_eq!(read(vec![]).await, (true, 0, false), "empty");
     }
 
-    /// What a handler does before it reads on is not the sender's slowness.
+    /// The time that a handler takes between reads does not count as the sender's.
     #[tokio::test]
-    async fn a_handler_takes_its_time() {
+    async fn time_of_the_handler_does_not_count_as_stalling() {
         let body = Body::from_stream(stream::iter([(); 4].map(|()| Ok::<_, std::io::Error>("x"))));
         let receiving = Receiving::default();
-        let mut watched = Watched::new(body, receiving.begin(), || panic!("it did not stall"));
+        let mut watched = Watched::new(body, receiving.begin(), || panic!("the body stalled"));
         watched.pace = PACE;
         while let Some(frame) = watched.frame().await {
             assert!(frame.is_ok());

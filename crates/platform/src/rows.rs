@@ -1,6 +1,6 @@
-//! Columns of rows as the types they stand for, and these as columns hold them.
+//! Conversions between columns of rows and the types that they stand for.
 //!
-//! What cannot be read is damaged: an error of the store, and so a fault of the service.
+//! A column that cannot be read is damaged, which is an error of the store and so an internal error of the service.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -21,10 +21,10 @@ fn unwritten(source: impl Into<Box<dyn Error + Send + Sync>>) -> StoreError {
     StoreError::Encode(source.into())
 }
 
-/// A value that is written as text, such as an identifier or a digest.
+/// Reads a value that is stored as text, such as an identifier or a digest.
 ///
 /// # Errors
-/// Another column, or another text.
+/// [`StoreError`] if the column does not exist or cannot be parsed.
 pub fn parsed<T>(row: &Row, column: &str) -> Result<T, StoreError>
 where
     T: FromStr<Err: Into<Box<dyn Error + Send + Sync>>>,
@@ -33,10 +33,10 @@ where
     text.parse().map_err(|error| damaged(column, error))
 }
 
-/// As [`parsed`], if there is one.
+/// Reads an optional value that is stored as text.
 ///
 /// # Errors
-/// Another column, or another text.
+/// The same as for [`parsed`].
 pub fn some_parsed<T>(row: &Row, column: &str) -> Result<Option<T>, StoreError>
 where
     T: FromStr<Err: Into<Box<dyn Error + Send + Sync>>>,
@@ -46,38 +46,38 @@ where
     parsed.transpose()
 }
 
-/// A JSON value.
+/// Reads a JSON value.
 ///
 /// # Errors
-/// Another column, or another text.
+/// The same as for [`parsed`].
 pub fn json<T: DeserializeOwned>(row: &Row, column: &str) -> Result<T, StoreError> {
     let text: String = row.try_get(column)?;
     serde_json::from_str(&text).map_err(|error| damaged(column, error))
 }
 
-/// A JSON value, if there is one.
+/// Reads an optional JSON value.
 ///
 /// # Errors
-/// Another column, or another text.
+/// The same as for [`parsed`].
 pub fn some_json<T: DeserializeOwned>(row: &Row, column: &str) -> Result<Option<T>, StoreError> {
     let text: Option<String> = row.try_get(column)?;
     let read = text.as_deref().map(serde_json::from_str).transpose();
     read.map_err(|error| damaged(column, error))
 }
 
-/// The value that a column names: a unit variant without quotes, or a number written as text.
+/// Reads a value by its name in JSON: a unit variant without quotes, or a number written as text.
 ///
 /// # Errors
-/// Another column, or another name.
+/// The same as for [`parsed`].
 pub fn named<T: DeserializeOwned>(row: &Row, column: &str) -> Result<T, StoreError> {
     let name: String = row.try_get(column)?;
     serde_json::from_value(name.into()).map_err(|error| damaged(column, error))
 }
 
-/// A number that fits its type.
+/// Reads a number into a smaller type.
 ///
 /// # Errors
-/// Another column, or a number out of range.
+/// [`StoreError`] if the column does not exist or the number is out of range.
 pub fn number<T>(row: &Row, column: &str) -> Result<T, StoreError>
 where
     T: TryFrom<i64, Error: Into<Box<dyn Error + Send + Sync>>>,
@@ -86,31 +86,31 @@ where
     T::try_from(number).map_err(|error| damaged(column, error))
 }
 
-/// A number as a column holds it.
+/// Converts a number to a column's type.
 ///
 /// # Errors
-/// A number past 64 bits.
+/// [`StoreError`] for a number that does not fit in 64 bits.
 pub fn stored(
     number: impl TryInto<i64, Error: Into<Box<dyn Error + Send + Sync>>>,
 ) -> Result<i64, StoreError> {
     number.try_into().map_err(unwritten)
 }
 
-/// A value as JSON.
+/// Converts a value to JSON.
 ///
 /// # Errors
-/// A value that JSON cannot write.
+/// [`StoreError`] for a value that JSON cannot represent.
 pub fn to_json(value: &(impl Serialize + ?Sized)) -> Result<String, StoreError> {
     serde_json::to_string(value).map_err(unwritten)
 }
 
-/// A value as a column names it: a unit variant without quotes.
+/// Converts a unit variant to its name in JSON, without quotes.
 ///
 /// # Errors
-/// A value that is no name.
+/// [`StoreError`] for a value that is not a string in JSON.
 pub fn name(value: impl Serialize) -> Result<String, StoreError> {
     match serde_json::to_value(value).map_err(unwritten)? {
         serde_json::Value::String(name) => Ok(name),
-        other => Err(unwritten(format!("{other} is no name"))),
+        other => Err(unwritten(format!("{other} is not a string"))),
     }
 }

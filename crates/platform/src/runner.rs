@@ -1,7 +1,7 @@
-//! One way to run tasks: taken under a lease, tried with a deadline, put off with back-off, given
-//! up after a bound, given back at a stop.
+//! Runs tasks: takes them under a lease, aborts attempts after a deadline, postpones them with back-off, gives them
+//! up after a number of faults, and gives them back when the process stops.
 //!
-//! A service says what its work is ([`Work`]); everything that all work has in common is here.
+//! A service describes its work with [`Work`]. Everything that is common to all work is here.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -17,35 +17,35 @@ use crate::store::{StoreError, Tx};
 use crate::telemetry;
 use fhaim_api::problem::ProblemKind;
 
-/// How often an idle worker looks for what another process has queued.
+/// Time between two searches of an idle worker for tasks that another process has queued.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// A lease is renewed at least so often: it is lost to whoever ends a task, and its worker stops
-/// after so long at the latest.
+/// Longest time between two renewals of a lease. A worker whose task was ended notices after this time at the latest,
+/// and stops.
 const NOTICE_AFTER: Duration = Duration::from_secs(2);
 
-/// How attempts end.
+/// The possible ends of an attempt, as labels of a metric.
 const ENDS: [&str; 5] = ["done", "lost", "failed", "fault", "outage"];
 
-/// Why an attempt at a task ended before the task did.
+/// The reason why an attempt at a task ended before the task did.
 #[derive(Debug)]
 pub enum Stop {
-    /// The lease was lost, or the task was ended: it is not ours to touch.
+    /// The lease was lost, or the task was ended. This worker must not change the task.
     Lost,
-    /// The task cannot go on, for this reason.
+    /// The task cannot continue, for this reason.
     Failed(String),
-    /// Something is away that will be back: this is said of it.
+    /// Something is temporarily not available, as this text says.
     Outage(String),
-    /// A fault here, which may pass.
+    /// A fault of this service, which may be temporary.
     Fault(Failure),
 }
 
 impl From<Failure> for Stop {
-    /// A disk that is full or a store that is away passes, however often a task meets it.
+    /// A full disk and a missing store are temporary, however often a task meets them.
     fn from(failure: Failure) -> Self {
         if failure.kind() == ProblemKind::Unavailable {
             tracing::warn!(%failure, "a store is not available");
-            return Self::Outage("the service's own store is not available".to_owned());
+            return Self::Outage("the service's own store is temporarily not available".to_owned());
         }
         Self::Fault(failure)
     }
@@ -69,13 +69,14 @@ impl From<Lost> for Stop {
     }
 }
 
-/// How long tasks are put off, and when they are given up.
+/// How long tasks are postponed, and when they are given up.
 #[derive(Clone, Copy, Debug)]
 pub struct Policy {
-    /// The pause after a first outage, doubled by each that follows; after a fault, twice that.
+    /// The pause after the first outage, which doubles with each outage that follows. The pause after a fault is twice
+    /// as long.
     pub first_pause: Duration,
-    /// A task is given up after so many attempts in a row without a step: what is damaged does not
-    /// mend itself, and nobody would be told.
+    /// Number of consecutive attempts without a step after which a task is given up. A damaged task does not repair
+    /// itself, and without a limit nobody would notice it.
     pub max_faults: u32,
 }
 
@@ -88,23 +89,22 @@ impl Policy {
 
 /// Work that is done under leases.
 pub trait Work: Clone + Send + Sync + 'static {
-    /// What a task is called in the log.
+    /// The name of a task in the log.
     const TASK: &'static str;
-    /// How long tasks are put off, and when they are given up.
+    /// How long tasks are postponed, and when they are given up.
     const POLICY: Policy;
 
-    /// Where the tasks are.
+    /// Returns the table of tasks.
     fn tasks(&self) -> &Tasks;
 
-    /// Raised when a task was queued by this process.
+    /// Returns the notifier that is raised when this process queues a task.
     fn queued(&self) -> &Notify;
 
-    /// One attempt at a task, which goes on where the last one was stored and stores the task's
-    /// end. It may be dropped at any point. Its writes hold the lease ([`Tasks::hold`],
-    /// [`Tasks::step`]).
+    /// Makes one attempt at a task. It continues from the last stored state, and stores the task's end. It may be
+    /// dropped at any point. Its writes must hold the lease ([`Tasks::hold`], [`Tasks::step`]).
     fn attempt(&self, lease: &Lease) -> impl Future<Output = Result<(), Stop>> + Send;
 
-    /// Ends a task that cannot go on, in a transaction that holds its lease.
+    /// Ends a task that cannot continue, in a transaction that holds its lease.
     fn fail(
         &self,
         tx: &mut Tx,
@@ -112,10 +112,10 @@ pub trait Work: Clone + Send + Sync + 'static {
         reason: &str,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// What is said of a task that is given up after so many attempts.
+    /// Returns the reason for giving a task up after the given number of attempts.
     fn given_up(attempts: u32) -> String;
 
-    /// Tells of an outage, in the transaction that puts the task off.
+    /// Reports an outage, in the transaction that postpones the task.
     fn tell_outage(
         &self,
         _tx: &mut Tx,
@@ -126,11 +126,11 @@ pub trait Work: Clone + Send + Sync + 'static {
         async { Ok(()) }
     }
 
-    /// Called when a task was ended by [`Work::fail`].
+    /// Called after [`Work::fail`] has ended a task.
     fn failed(&self) {}
 }
 
-/// Runs tasks until `shutdown`, as many at a time as the configuration says.
+/// Runs tasks until `shutdown`, with the configured number of workers.
 pub async fn run<W: Work>(work: W, common: &Common, shutdown: Shutdown) {
     for end in ENDS {
         telemetry::announce("task_attempts_total", &[("task", W::TASK), ("end", end)]);
@@ -151,8 +151,8 @@ pub async fn run<W: Work>(work: W, common: &Common, shutdown: Shutdown) {
         if let Err(error) = ended
             && error.is_panic()
         {
-            // Its task's lease runs out; after as many attempts as the policy has, it is given up.
-            tracing::error!(%error, task = W::TASK, "a worker panicked: another begins");
+            // The lease of its task expires. After the policy's number of attempts, the task is given up.
+            tracing::error!(%error, task = W::TASK, "a worker panicked: starting another");
             workers.spawn(runner.clone().worker());
         }
     }
@@ -179,13 +179,13 @@ struct Runner<W> {
     deadline: Duration,
     /// Held while a task is taken, so that two workers do not both take the last place of an owner.
     taking: Arc<tokio::sync::Mutex<()>>,
-    /// Whose tasks the workers of this process have.
+    /// The owners of the tasks that this process's workers have.
     owners: Owners,
 }
 
 type Owners = Arc<Mutex<Vec<String>>>;
 
-/// An owner's place among those that are served; given up when dropped.
+/// An owner's place among those that are served. Dropping it gives the place up.
 struct Place {
     owner: String,
     owners: Owners,
@@ -204,7 +204,8 @@ fn lock(owners: &Owners) -> MutexGuard<'_, Vec<String>> {
     owners.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Owners who have all workers but one, where there are several: the last is for someone else.
+/// Returns the owners that have all workers except one, if there are several workers. The last worker is reserved for
+/// other owners.
 fn served(owners: &[String], workers: usize) -> Vec<String> {
     let mut served = owners.to_vec();
     served.sort();
@@ -225,7 +226,7 @@ impl<W: Work> Runner<W> {
                     continue;
                 }
                 Ok(None) => {}
-                Err(error) => tracing::error!(%error, task = W::TASK, "no task can be taken"),
+                Err(error) => tracing::error!(%error, task = W::TASK, "cannot take a task"),
             }
             tokio::select! {
                 () = self.shutdown.raised() => {}
@@ -247,7 +248,7 @@ impl<W: Work> Runner<W> {
         }))
     }
 
-    /// One attempt at a task, its lease renewed beside the work, and what follows from its end.
+    /// Makes one attempt at a task, renews its lease meanwhile, and handles the end of the attempt.
     async fn see_through(&self, lease: &Lease) {
         let (task, id, attempt) = (W::TASK, &lease.id, lease.attempt);
         tracing::info!(task, id, attempt, "taken");
@@ -268,14 +269,14 @@ impl<W: Work> Runner<W> {
                 return;
             }
             Err(Stop::Lost) => {
-                tracing::info!(task, id, "no longer ours");
+                tracing::info!(task, id, "the lease was lost");
                 return;
             }
             Err(stop) => stop,
         };
         if let Err(failure) = self.settle(lease, stop).await {
-            // The lease runs out, and another worker takes the task.
-            tracing::error!(task, id, %failure, "the end of an attempt was not stored");
+            // The lease expires, and another worker takes the task.
+            tracing::error!(task, id, %failure, "the end of an attempt could not be stored");
         }
     }
 
@@ -293,7 +294,7 @@ impl<W: Work> Runner<W> {
                 Ok(Ok(())) => {}
                 Ok(Err(Lost)) => return,
                 Err(error) => {
-                    tracing::warn!(%error, task = W::TASK, id = lease.id, "a lease was not renewed");
+                    tracing::warn!(%error, task = W::TASK, id = lease.id, "a lease could not be renewed");
                 }
             }
         }
@@ -302,16 +303,16 @@ impl<W: Work> Runner<W> {
     async fn give_back(&self, lease: &Lease) {
         if let Err(error) = self.work.tasks().give_back(lease).await {
             let (task, id) = (W::TASK, &lease.id);
-            tracing::warn!(%error, task, id, "not given back: its lease will run out");
+            tracing::warn!(%error, task, id, "a task could not be given back: its lease will expire");
         }
     }
 
-    /// Leaves a task in the state that the end of an attempt calls for.
+    /// Stores the state that follows from the end of an attempt.
     async fn settle(&self, lease: &Lease, stop: Stop) -> Result<(), Failure> {
         let (task, id, tasks) = (W::TASK, &lease.id, self.work.tasks());
         let mut tx = tasks.begin().await?;
         let Ok((faults, outages)) = tasks.counters(&mut tx, lease).await? else {
-            tracing::info!(task, id, "no longer ours");
+            tracing::info!(task, id, "the lease was lost");
             return Ok(());
         };
         let reason = match stop {
@@ -324,7 +325,7 @@ impl<W: Work> Runner<W> {
             Stop::Fault(failure) => {
                 let pause = W::POLICY.pause(faults);
                 let seconds = pause.as_secs_f64();
-                tracing::error!(task, id, %failure, seconds, "put off after a fault");
+                tracing::error!(task, id, %failure, seconds, "postponed after a fault");
                 let put_off = tasks.put_off(&mut tx, lease, Cause::Fault, pause).await?;
                 if put_off.is_ok() {
                     tx.commit().await?;
@@ -338,7 +339,7 @@ impl<W: Work> Runner<W> {
                     id,
                     reason,
                     seconds = pause.as_secs_f64(),
-                    "put off in an outage"
+                    "postponed because of an outage"
                 );
                 let put_off = tasks.put_off(&mut tx, lease, Cause::Outage, pause).await?;
                 if put_off.is_ok() {
@@ -365,7 +366,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_the_longest() {
+    fn pauses_double_up_to_the_maximum() {
         let policy = Policy {
             first_pause: Duration::from_millis(500),
             max_faults: 3,
@@ -378,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_never_has_every_worker() {
+    fn one_owner_never_occupies_every_worker() {
         let owners = |list: &[&str]| list.iter().map(|&o| o.to_owned()).collect::<Vec<_>>();
         for (held, workers, waits) in [
             (&["ana"][..], 1, &[][..]),

@@ -1,7 +1,7 @@
-//! Secrets at rest: XChaCha20-Poly1305 under keys that the database does not hold.
+//! Secrets at rest: XChaCha20-Poly1305 under keys that are not in the database.
 //!
-//! A sealed value is bound to a context (what it is and whose), so that one cannot be put in
-//! another's place. What sealing does not hide: that there is a value, and how long it is.
+//! A sealed value is bound to a context (its kind and its owner), so that it cannot take the place of another.
+//! Sealing does not hide that there is a value, and how long it is.
 
 use crate::config::Sealing;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
@@ -13,30 +13,30 @@ use zeroize::Zeroizing;
 const ID: usize = 8;
 const NONCE: usize = 24;
 
-/// Why something was not sealed or opened. Says nothing of the value.
+/// The reason why a value was not sealed or opened. It says nothing about the value.
 #[derive(Debug, thiserror::Error)]
 pub enum SealError {
-    /// Neither a file nor a variable, or both.
+    /// The configuration names neither a file nor a variable, or both.
     #[error("sealing: name either a file or a variable that holds the keys")]
     Source,
     /// The file cannot be read, or the variable is not set.
     #[error("sealing: {0}")]
     Unreadable(String),
-    /// A line that is no key.
+    /// A line is not a key.
     #[error("sealing: line {0} is not a key of 64 hexadecimal digits")]
     Key(usize),
-    /// No key at all.
-    #[error("sealing: there is no key")]
+    /// There is no key.
+    #[error("sealing: the file or variable has no key")]
     NoKey,
     /// The system has no randomness.
     #[error("sealing: the system has no randomness")]
     Randomness,
-    /// Sealed under a key that is not there, for another context, or damaged.
+    /// The value was sealed under an unknown key or for another context, or it is damaged.
     #[error("a sealed value cannot be opened: its key is missing, or it is damaged")]
     Unopened,
 }
 
-/// Seals under its first key, opens under all.
+/// Seals values under its first key, and opens values under all keys.
 pub struct Sealer {
     keys: Vec<([u8; ID], XChaCha20Poly1305)>,
 }
@@ -51,7 +51,7 @@ impl Sealer {
     /// Reads the keys that a configuration names.
     ///
     /// # Errors
-    /// Keys that cannot be read or are none.
+    /// [`SealError`] if the keys cannot be read, or if there is no valid key.
     pub fn from_config(config: &Sealing) -> Result<Self, SealError> {
         let text = match (&config.file, &config.variable) {
             (Some(file), None) => std::fs::read_to_string(file)
@@ -63,10 +63,10 @@ impl Sealer {
         Self::from_text(&Zeroizing::new(text))
     }
 
-    /// Keys from text: one a line, 64 hexadecimal digits each; `#` begins a comment.
+    /// Reads keys from text with one key per line, 64 hexadecimal digits each. `#` begins a comment.
     ///
     /// # Errors
-    /// A line that is no key, or no key at all.
+    /// [`SealError`] for a line that is not a key, and for a text without keys.
     pub fn from_text(text: &str) -> Result<Self, SealError> {
         let mut keys = Vec::new();
         for (number, line) in text.lines().enumerate() {
@@ -87,7 +87,7 @@ impl Sealer {
         Ok(Self { keys })
     }
 
-    /// A fresh key, as text for a file.
+    /// Makes a new key, as text for a file.
     ///
     /// # Errors
     /// [`SealError::Randomness`].
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_open_in_their_context_alone_and_undamaged() {
+    fn sealed_values_open_only_undamaged_and_in_their_context() {
         let first = Sealer::new_key().unwrap();
         let second = Sealer::new_key().unwrap();
         let old = Sealer::from_text(&first).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_are_none_are_named_by_line() {
+    fn invalid_keys_are_reported_with_their_line() {
         assert!(matches!(
             Sealer::from_text("\n# none\n"),
             Err(SealError::NoKey)

@@ -1,6 +1,5 @@
-//! The security log: one line for whatever somebody without the right to it tried, under the
-//! target `security`, and counted. It names accounts, addresses and identifiers, and never what was
-//! shown as a secret.
+//! The security log. It has one line for each unauthorised attempt, under the target `security`, and counts them. It
+//! names accounts, addresses and identifiers, and never the secrets that were shown.
 
 use std::net::IpAddr;
 use uuid::Uuid;
@@ -8,44 +7,45 @@ use uuid::Uuid;
 use crate::telemetry;
 use fhaim_api::token::Service;
 
-/// What was tried.
+/// The kinds of unauthorised attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Wrong credentials; the account is told if the address has one.
+    /// Wrong credentials. The account is logged if the address has one.
     SignInFailed {
-        /// From where.
+        /// The caller's address.
         address: IpAddr,
-        /// Whose address was given.
+        /// The account of the given e-mail address.
         account: Option<Uuid>,
     },
-    /// Too many tries at signing in or up.
+    /// Too many attempts to sign in or up.
     SignInLimited {
-        /// From where.
+        /// The caller's address.
         address: IpAddr,
     },
-    /// A token that is forged, expired, of an unknown issuer or for another service.
+    /// A token that is forged, expired, of an unknown issuer, or for another service.
     TokenRefused {
+        /// The reason of the refusal.
         /// Why.
         reason: &'static str,
     },
     /// A refresh token or an API key that is unknown, void, or used twice.
     KeyRefused {
-        /// Whose, where that is known.
+        /// The account, if it is known.
         account: Option<Uuid>,
     },
-    /// A thing that is someone else's.
+    /// An object that belongs to someone else.
     ForeignId {
-        /// Who asked.
+        /// The account that asked.
         account: Uuid,
-        /// What it is.
+        /// The kind of object.
         what: &'static str,
-        /// Which one.
+        /// The object's identifier.
         id: Uuid,
     },
 }
 
 impl Event {
-    /// Its name in the log, and as a label of `security_events_total`.
+    /// Returns the event's name in the log, which is also a label of `security_events_total`.
     pub fn name(&self) -> &'static str {
         match self {
             Self::SignInFailed { .. } => "sign-in-failed",
@@ -57,7 +57,7 @@ impl Event {
     }
 }
 
-/// Shows the counters of a service's events before there are any.
+/// Shows the counters of a service's events before any event occurs.
 pub fn announce(service: Service) {
     let at_accounts = ["sign-in-failed", "sign-in-limited", "key-refused"];
     let with_accounts = (service == Service::Generation).then_some(at_accounts);

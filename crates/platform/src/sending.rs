@@ -1,26 +1,26 @@
-//! Answers that nobody takes in: their connections are closed by the system after a while.
+//! Connections whose clients do not read their answers: the system closes them after a while.
 //!
-//! A caller that asks for much and reads nothing would else keep its place for good, without any right.
-//! Who reads a little now and then keeps it: what is sent has no pace that it must have.
+//! Otherwise a caller that asks for much and reads nothing would keep its place forever, without any right to it. A
+//! caller that reads a little now and then keeps its place, because there is no minimum rate for answers.
 
 use std::time::Duration;
 
 use tokio::net::TcpStream;
 
-/// What was sent, or waits to be, is taken in so soon.
+/// Time within which the client must acknowledge sent or waiting data.
 const TAKEN_WITHIN: Duration = if cfg!(test) {
     Duration::from_secs(1)
 } else {
     Duration::from_secs(120)
 };
 
-/// Has a connection closed once nothing that is sent on it was taken in for two minutes, where the
-/// system can do that (TCP_USER_TIMEOUT, which counts a window that stays shut too).
+/// Makes the system close a connection if the client has acknowledged nothing for two minutes, where the system
+/// supports this (TCP_USER_TIMEOUT, which also counts a window that stays closed).
 pub fn limit(stream: &TcpStream) {
     #[cfg(target_os = "linux")]
     {
         let milliseconds = TAKEN_WITHIN.as_millis() as u32;
-        // Without it a connection is as good as before.
+        // If this fails, the connection works without the limit.
         let _ = rustix::net::sockopt::set_tcp_user_timeout(stream, milliseconds);
     }
     #[cfg(not(target_os = "linux"))]
@@ -37,15 +37,14 @@ mod tests {
     async fn ask(address: std::net::SocketAddr, path: &str) -> std::io::Result<TcpStream> {
         let mut stream = TcpStream::connect(address).await?;
         let request = format!("GET {path} HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n");
-        // Where it is refused it may be closed already.
+        // A refused connection may be closed already.
         let _ = stream.write_all(request.as_bytes()).await;
         Ok(stream)
     }
 
-    /// Whoever asked for something large on every connection there is, and read none of it, shut
-    /// everybody else out.
+    /// A client that asks for large answers on every connection and reads nothing must not shut others out.
     #[tokio::test]
-    async fn who_reads_nothing_keeps_no_place() {
+    async fn caller_that_reads_nothing_loses_its_place() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let routes = Router::new()
@@ -64,7 +63,10 @@ mod tests {
                 break;
             }
         }
-        assert!(answer.ends_with("well"), "nobody is let in: {answer:?}");
+        assert!(
+            answer.ends_with("well"),
+            "the second caller was never answered: {answer:?}"
+        );
         drop(unread);
     }
 }

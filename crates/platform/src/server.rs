@@ -1,4 +1,4 @@
-//! Listening: request ids, logs, metrics, health, and an end without broken answers.
+//! The layers around a service's routes: request ids, logs, metrics, health checks, and the answer to panics.
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, MatchedPath, Request, State};
@@ -21,28 +21,28 @@ use uuid::Uuid;
 
 use crate::{Failure, leftover, telemetry};
 
-/// The header that follows a request from service to service.
+/// Header with the request id, which is passed on from service to service.
 pub const REQUEST_ID: &str = "x-request-id";
 
-/// The largest body that a route reads unless it says otherwise.
+/// Default of the largest request body that a route reads.
 pub const BODY_LIMIT: usize = 4 << 20;
 
-/// Routes of those who look after a service.
+/// Routes for monitoring a service.
 const PROBES: [&str; 4] = ["/healthz", "/readyz", "/readyz/peers", "/metrics"];
 
-/// A service that is well answers so soon.
+/// Time within which a healthy service answers.
 const HEALTHY_WITHIN: Duration = Duration::from_secs(2);
 
 tokio::task_local! {
     static CURRENT: HeaderValue;
 }
 
-/// The id of the request being answered.
+/// Returns the id of the request that is being answered.
 pub fn current_request_id() -> Option<HeaderValue> {
     CURRENT.try_with(Clone::clone).ok()
 }
 
-/// Runs work under a request id of its own, so that calls it makes can be followed.
+/// Runs work under a new request id, so that the calls it makes can be traced.
 pub async fn with_request_id<F: Future>(work: F) -> F::Output {
     let id = new_id();
     let span = tracing::info_span!("work", id = id.to_str().unwrap_or(""));
@@ -55,10 +55,10 @@ fn new_id() -> HeaderValue {
     HeaderValue::try_from(id).unwrap_or(HeaderValue::from_static("none"))
 }
 
-/// Tells whether a service can do its work.
+/// A check whether a service can do its work.
 pub type Ready = Arc<dyn Fn() -> BoxFuture<'static, Result<(), Failure>> + Send + Sync>;
 
-/// A service's routes with everything around them.
+/// Puts all layers around a service's routes, and adds the routes for monitoring.
 pub fn around(service: Service, routes: Router, ready: Ready, peers: Ready) -> Router {
     let health = Router::new()
         .route("/healthz", get(|| async { "ok\n" }))
@@ -88,8 +88,8 @@ async fn readyz(State(ready): State<Ready>) -> Result<&'static str, Failure> {
     }
 }
 
-/// Whether the services that this one calls or is called by answer. Apart from whether it is ready
-/// itself: services that waited for each other to be ready would never be.
+/// Checks whether the services that this one calls, or is called by, answer. This is separate from the service's own
+/// readiness: services that waited for each other to be ready would never be ready.
 async fn readyz_peers(State(peers): State<Ready>) -> Result<&'static str, Failure> {
     peers().await.map(|()| "ready\n")
 }
@@ -100,7 +100,7 @@ async fn metrics() -> Result<impl IntoResponse, Failure> {
     Ok(([text], handle.render()))
 }
 
-/// Gives the request an id, logs it, measures it, and puts the id on the answer.
+/// Gives the request an id, logs and measures it, and adds the id to the answer.
 async fn observe(State(service): State<Service>, request: Request, next: Next) -> Response {
     let started = Instant::now();
     let id = request.headers().get(REQUEST_ID);
@@ -117,11 +117,11 @@ async fn observe(State(service): State<Service>, request: Request, next: Next) -
     let status = response.status().as_u16();
     let seconds = started.elapsed().as_secs_f64();
     span.in_scope(|| match PROBES.contains(&&*route) {
-        // A line every few seconds, from whatever looks after the service, says nothing.
+        // Probes come every few seconds, and their lines have no information.
         true => tracing::debug!(status, seconds, "answered"),
         false => tracing::info!(status, seconds, "answered"),
     });
-    // Who may see a token sees more than anyone who may look into a cache should.
+    // A caller that may see a token may see more than the users of a cache.
     let headers = response.headers_mut();
     headers
         .entry(header::CACHE_CONTROL)
@@ -137,8 +137,8 @@ async fn observe(State(service): State<Service>, request: Request, next: Next) -
     response
 }
 
-/// A method as a metric's label: those that any route has by name, since every label that a caller
-/// can make up is kept for good.
+/// Returns the label of a method in metrics. Only methods that routes use have their own label, because every label
+/// is kept forever and callers can invent methods.
 fn method_label(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
@@ -150,16 +150,16 @@ fn method_label(method: &Method) -> &'static str {
     }
 }
 
-/// What we make ourselves: anything else a caller might put into our logs.
+/// Returns whether an id has the form of our own ids. Other values from callers must not enter our logs.
 fn is_id(id: &HeaderValue) -> bool {
     id.to_str().is_ok_and(|id| Uuid::try_parse(id).is_ok())
 }
 
-/// Asks a service on this machine whether it answers: for a container's health check, where
-/// nothing else can ask.
+/// Asks a service on this machine whether it is healthy. This is the health check of containers that have no other
+/// program for it.
 ///
 /// # Errors
-/// A connection that fails, or another answer than that it is well.
+/// An I/O error if the connection fails, or if the answer is not that the service is healthy.
 pub async fn ask_healthy(listens: SocketAddr) -> std::io::Result<()> {
     let address = match listens.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -179,7 +179,9 @@ pub async fn ask_healthy(listens: SocketAddr) -> std::io::Result<()> {
     if status == Some(b"200".as_slice()) {
         Ok(())
     } else {
-        Err(std::io::Error::other("it does not say that it is well"))
+        Err(std::io::Error::other(
+            "the service does not answer that it is healthy",
+        ))
     }
 }
 
@@ -190,7 +192,7 @@ mod tests {
     use tokio::net::TcpListener;
 
     #[test]
-    fn methods_that_callers_make_up_share_a_label() {
+    fn unknown_methods_share_a_label() {
         let label = |name: &str| method_label(&Method::from_bytes(name.as_bytes()).unwrap());
         assert_eq!(label("PUT"), "PUT");
         for made_up in ["X1", "PATCH", "TRACE", "GET2"] {
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_are_not_for_caches_unless_they_say_so() {
+    async fn answers_forbid_caching_by_default() {
         use axum::body::Body;
         use tower::ServiceExt;
         let kept = || async { ([(header::CACHE_CONTROL, "max-age=5")], "") };
@@ -224,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn health_is_asked_of_a_service_that_listens_everywhere() {
+    async fn health_check_reaches_a_service_that_listens_on_all_addresses() {
         let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let routes = around(
@@ -243,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_program_at_the_address_is_not_well() {
+    async fn another_program_at_the_address_is_not_healthy() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let other = tokio::spawn(async move {
@@ -254,7 +256,10 @@ mod tests {
             stream.write_all(b"HTTP/1.1 404 Not Found\r\n\r\n").await
         });
         let refused = ask_healthy(address).await.unwrap_err();
-        assert_eq!(refused.to_string(), "it does not say that it is well");
+        assert_eq!(
+            refused.to_string(),
+            "the service does not answer that it is healthy"
+        );
         other.await.unwrap().unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Long work on threads of its own, so that the threads that answer stay free.
+//! Long work on separate threads, so that the threads that answer requests stay free.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use crate::Failure;
 
-/// Does long work on a thread for it.
+/// Runs long work on a blocking thread.
 ///
 /// # Errors
-/// The work panicked.
+/// [`Failure::internal`] if the work panicked.
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Failure> {
@@ -19,20 +19,20 @@ pub async fn blocking<T: Send + 'static>(
         .map_err(Failure::internal)
 }
 
-/// Long work that anyone may ask for: some of it at a time, so that nobody stops the service.
+/// Limits long work that anyone may request: only a few run at a time, so that no caller can stop the service.
 #[derive(Debug)]
 pub struct Few(Arc<Semaphore>);
 
 impl Few {
-    /// So many at a time, at least one.
+    /// Makes a limit of `most` pieces of work at a time, and at least one.
     pub fn new(most: usize) -> Self {
         Self(Arc::new(Semaphore::new(most.max(1))))
     }
 
-    /// As [`blocking`], when its turn has come.
+    /// Like [`blocking`], after waiting for a turn.
     ///
     /// # Errors
-    /// The work panicked.
+    /// [`Failure::internal`] if the work panicked.
     pub async fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -43,8 +43,8 @@ impl Few {
     }
 }
 
-/// Work that keeps its place until it is done, whether or not anybody still waits for it: a caller who
-/// hangs up drops what waits, and a thread cannot be stopped.
+/// Makes work keep its place until it is done, even if no caller waits for it any more. A caller that hangs up drops
+/// its future, but a thread cannot be stopped.
 fn holding<T>(
     place: OwnedSemaphorePermit,
     work: impl FnOnce() -> T + Send + 'static,
@@ -55,17 +55,17 @@ fn holding<T>(
     }
 }
 
-/// [`Few`], of which no owner has more than one at a time: who asks for many waits for itself, and
-/// others wait for one of each owner's at most.
+/// [`Few`] with at most one piece of work per owner at a time. An owner that asks for many waits for its own work, and
+/// other owners wait for at most one piece of work of each owner.
 #[derive(Debug)]
 pub struct Shared {
     few: Few,
-    /// Whoever has work under way or waiting.
+    /// The owners with work that runs or waits.
     owners: Mutex<HashMap<Uuid, Weak<Semaphore>>>,
 }
 
 impl Shared {
-    /// So many at a time, at least one.
+    /// Makes a limit of `most` pieces of work at a time, and at least one.
     pub fn new(most: usize) -> Self {
         Self {
             few: Few::new(most),
@@ -73,10 +73,10 @@ impl Shared {
         }
     }
 
-    /// As [`Few::blocking`], when the owner's turn has come.
+    /// Like [`Few::blocking`], after waiting for the owner's turn.
     ///
     /// # Errors
-    /// The work panicked.
+    /// [`Failure::internal`] if the work panicked.
     pub async fn blocking<T: Send + 'static>(
         &self,
         owner: Uuid,
@@ -106,7 +106,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test]
-    async fn no_more_than_a_few_run_at_a_time() {
+    async fn amount_of_concurrent_work_is_limited() {
         let few = Few::new(2);
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let work = || {
@@ -122,9 +122,9 @@ mod tests {
         assert_eq!(most.load(Ordering::SeqCst), 2);
     }
 
-    /// Work went on past the bound where those who had asked for it hung up.
+    /// Work of callers that have hung up must count towards the limit.
     #[tokio::test]
-    async fn who_hangs_up_leaves_no_place_to_others() {
+    async fn work_of_callers_that_hang_up_counts_towards_the_limit() {
         let shared = Shared::new(2);
         let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         for caller in 0..12 {
@@ -141,9 +141,9 @@ mod tests {
         assert!(most.load(Ordering::SeqCst) <= 2, "{most:?} at a time");
     }
 
-    /// One account that asked for dozens of key sets kept others waiting for all of them.
+    /// An account that asks for dozens of key sets must not keep others waiting for all of them.
     #[tokio::test]
-    async fn who_asks_for_many_waits_for_itself() {
+    async fn owner_with_many_requests_does_not_delay_others() {
         let shared = Shared::new(2);
         let done = Arc::new(AtomicUsize::new(0));
         let (eve, ana) = (Uuid::from_u128(1), Uuid::from_u128(2));
@@ -161,12 +161,15 @@ mod tests {
         };
         let (many, before) = tokio::join!(many, one);
         assert!(many.iter().all(Result::is_ok));
-        assert!(before.unwrap() < 8, "it waited for the other's");
+        assert!(
+            before.unwrap() < 8,
+            "the second owner waited for the first one's work"
+        );
         assert!(shared.turn_of(ana).available_permits() == 1);
         assert_eq!(
             shared.owners.lock().unwrap().len(),
             1,
-            "who has nothing under way is kept"
+            "an owner without work is kept"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! A disk that is full refuses writes, says so, and does nothing worse: the service goes on by
-//! itself when there is room again.
+//! On a full disk, services refuse writes, report the problem, and damage nothing. They continue without a restart
+//! when there is room again.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -16,10 +16,10 @@ use fhaim_platform::store::{Store, StoreError};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Larger than the room that a test leaves.
+/// More bytes than a test leaves free.
 const LARGE: usize = 4 << 20;
 
-/// Writes something large in a transaction.
+/// Writes a large row in a transaction.
 async fn write(store: &Store, id: &str) -> Result<(), StoreError> {
     let mut tx = store.begin().await?;
     sqlx::query(
@@ -33,14 +33,14 @@ async fn write(store: &Store, id: &str) -> Result<(), StoreError> {
     tx.commit().await
 }
 
-/// What a caller is told must be that it is worth another try.
+/// Checks that a failure tells the caller to try again.
 fn assert_passing(failure: &Failure) {
     let kinds = [ProblemKind::Full, ProblemKind::Unavailable];
     assert!(kinds.contains(&failure.kind()), "{failure}");
     assert!(failure.problem.retry_after.is_some(), "{failure}");
 }
 
-/// One connection whose database may not grow.
+/// Opens a store with one connection, whose database must not grow.
 async fn one_full_connection(folder: &Path) -> Store {
     let mut config = sqlite(folder);
     config.connections = 1;
@@ -53,18 +53,18 @@ async fn one_full_connection(folder: &Path) -> Store {
 }
 
 #[tokio::test]
-async fn a_full_database_works_again_without_a_restart() {
+async fn full_database_works_again_without_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let store = one_full_connection(folder.path()).await;
     let full = write(&store, "a").await.unwrap_err();
     assert!(full.to_string().contains("full"), "{full}");
-    // The limit is of the connection: another has room.
+    // The limit belongs to the connection, so another one can write.
     write(&store, "b").await.unwrap();
     queue(&store, "c").await;
 }
 
 #[tokio::test]
-async fn a_full_database_is_worth_another_try() {
+async fn full_database_asks_callers_to_try_again() {
     let folder = tempfile::tempdir().unwrap();
     let store = one_full_connection(folder.path()).await;
     let full = write(&store, "a").await.unwrap_err();
@@ -77,9 +77,9 @@ async fn a_full_database_is_worth_another_try() {
     );
 }
 
-/// A database that answers and takes no writes is not ready.
+/// A database that answers reads but takes no writes is not ready.
 #[tokio::test]
-async fn readiness_writes_to_the_database() {
+async fn readiness_of_a_database_without_writes_fails() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = sqlite(folder.path());
     config.connections = 1;
@@ -92,9 +92,9 @@ async fn readiness_writes_to_the_database() {
     store.check().await.unwrap_err();
 }
 
-/// Anyone may ask: that must not keep the disk busy.
+/// Anyone may check readiness, so the checks must not keep the disk busy.
 #[tokio::test]
-async fn readiness_asked_often_writes_seldom() {
+async fn frequent_readiness_checks_write_rarely() {
     use sqlx::Row;
     let folder = tempfile::tempdir().unwrap();
     let config = in_folder(folder.path());
@@ -122,7 +122,10 @@ impl Small {
             .arg(folder)
             .output()
             .unwrap();
-        assert!(mounted.status.success(), "this user may mount file systems");
+        assert!(
+            mounted.status.success(),
+            "this user cannot mount file systems"
+        );
         Self(folder.to_owned())
     }
 
@@ -130,7 +133,7 @@ impl Small {
         self.0.join("ballast")
     }
 
-    /// Fills it to the last byte.
+    /// Fills the file system to the last byte.
     fn fill(&self) {
         let mut file = std::fs::File::create(self.ballast()).unwrap();
         let full = std::io::copy(&mut std::io::repeat(1), &mut file).unwrap_err();
@@ -151,7 +154,7 @@ impl Drop for Small {
 
 #[tokio::test]
 #[ignore = "needs mount"]
-async fn a_full_disk_is_said_and_got_over() {
+async fn full_disk_is_reported_and_works_again_with_room() {
     let folder = tempfile::tempdir().unwrap();
     let small = Small::mount(folder.path());
     let config = in_folder(folder.path());

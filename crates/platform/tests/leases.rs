@@ -1,4 +1,4 @@
-//! Who has a task does not hang on what anyone's clock says.
+//! The worker of a task does not depend on anyone's clock.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -11,7 +11,7 @@ use fhaim_platform::lease::{Lease, Lost, Tasks};
 use fhaim_platform::store::Store;
 use std::time::{Duration, Instant};
 
-/// What the clock of a worker's machine is off.
+/// Error of the clock of a worker's machine.
 const HOUR: i64 = 3_600_000;
 
 struct Table {
@@ -25,12 +25,12 @@ impl Table {
         }
     }
 
-    /// The table as another process sees it.
+    /// Returns the table as another process sees it.
     fn process(&self) -> Tasks {
         Tasks::new(self.store.clone(), "tasks", 1)
     }
 
-    /// Whatever a worker wrote by its clock, had that been off.
+    /// Changes what a worker wrote by its clock, as if the clock were wrong.
     async fn skew(&self, by: i64) {
         sqlx::query("UPDATE tasks SET lease_expires = lease_expires + $1")
             .bind(by)
@@ -40,7 +40,7 @@ impl Table {
     }
 }
 
-/// Looks for a task as an idle worker does, for so long at most.
+/// Looks for a task like an idle worker, for at most the given time.
 async fn look(tasks: &Tasks, patience: Duration) -> Option<Lease> {
     let started = Instant::now();
     while started.elapsed() < patience {
@@ -52,8 +52,8 @@ async fn look(tasks: &Tasks, patience: Duration) -> Option<Lease> {
     None
 }
 
-/// A task stays with a worker that renews it, and passes to another when the first is killed, whatever the first
-/// one's clock says.
+/// Checks that a task stays with a worker that renews its lease, and passes to another worker when the first is
+/// killed, independent of the first worker's clock.
 async fn check_task_has_one_worker(table: &Table, clock_error: i64) {
     queue(&table.store, "a").await;
     let (first, second) = (table.process(), table.process());

@@ -1,11 +1,11 @@
-//! The files below `migrations/`: one per set of tables, alike for both databases.
+//! Checks of the files below `migrations/`: both databases have the same tables.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// All migrations for a database, by the names of their files.
+/// Reads all migrations for a database, by file name.
 fn migrations(database: &str) -> BTreeMap<String, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations");
     let files = std::fs::read_dir(root.join(database)).unwrap();
@@ -30,7 +30,7 @@ fn both_databases_have_the_same_tables() {
             "platform.sql"
         ]
     );
-    // The two name only this type differently.
+    // Only this type has different names in the two databases.
     let of_postgres = |(name, text): (String, String)| (name, text.replace("BYTEA", "BLOB"));
     let postgres: BTreeMap<_, _> = migrations("postgres")
         .into_iter()

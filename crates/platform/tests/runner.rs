@@ -1,4 +1,4 @@
-//! Tasks run by the one runner: put off, given up, given back, shared by their owners.
+//! Tasks that the runner runs: postponed, given up, given back, and shared between owners.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// Work that does what the task's identifier says, and tells of every attempt.
+/// Work that does what the task's identifier says, and records every attempt.
 #[derive(Clone)]
 struct Tale {
     store: Store,
@@ -91,7 +91,7 @@ struct Process {
 }
 
 impl Process {
-    /// Runs tasks, each by its identifier and owner.
+    /// Runs tasks, which are given by identifier and owner.
     async fn start(tasks: &[(&str, &str)], change: impl FnOnce(&mut Common)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut common = in_folder(folder.path());
@@ -137,7 +137,7 @@ impl Process {
         panic!("{id} is {}, not {state}", self.state(id).await);
     }
 
-    /// Its folder, which has the store as long as it is kept.
+    /// Stops the process. Returns its folder, which keeps the store until it is dropped.
     async fn stop(self) -> TempDir {
         self.stopper.stop();
         self.running.await.unwrap();
@@ -146,15 +146,15 @@ impl Process {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tasks_end_as_their_attempts_say() {
+async fn tasks_end_according_to_their_attempts() {
     let tasks = ["done", "fault", "fail", "outage", "panic"].map(|id| (id, "ana"));
     let process = Process::start(&tasks, |_| {}).await;
     process.wait_for("done", "done").await;
     process.wait_for("fail", "failed: it cannot be").await;
     process.wait_for("fault", "failed: given up after 3").await;
-    // However long it lasts, an outage is not given up.
+    // An outage is never given up, however long it lasts.
     process.wait_for("outage", "done").await;
-    // A panic takes its worker with it, and another comes.
+    // A panic ends the worker, and another one starts.
     process.wait_for("panic", "failed: given up after 3").await;
     for (id, attempts) in [
         ("done", 1),
@@ -169,7 +169,7 @@ async fn tasks_end_as_their_attempts_say() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_attempt_that_hangs_is_broken_off() {
+async fn hanging_attempt_is_aborted() {
     let deadline = |common: &mut Common| common.attempt_seconds = 1;
     let process = Process::start(&[("hang", "ana")], deadline).await;
     process.wait_for("hang", "failed: given up after 3").await;
@@ -178,14 +178,14 @@ async fn an_attempt_that_hangs_is_broken_off() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_owners_long_tasks_do_not_hold_everyones() {
+async fn long_tasks_of_one_owner_do_not_block_others() {
     let tasks = [("hang-1", "ana"), ("hang-2", "ana"), ("done", "eve")];
     let two = |common: &mut Common| common.workers = 2;
     let process = Process::start(&tasks, two).await;
     process.wait_for("done", "done").await;
     assert_eq!(process.tale.attempts("hang-1"), 1);
     assert_eq!(process.tale.attempts("hang-2"), 0);
-    // Given back at a stop: whoever looks next takes it at once.
+    // A task that was given back at a stop can be taken at once.
     let (tasks, store) = (process.tale.tasks.clone(), process.tale.store.clone());
     let _folder = process.stop().await;
     let lease = tasks.take(&[]).await.unwrap().unwrap();

@@ -1,10 +1,10 @@
-//! Where things are in the services: statements in `store`, refusals in `problem`.
+//! Checks of the services' source files: SQL statements are only in `store`, refusals only in `problem`.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use std::path::{Path, PathBuf};
 
-/// The source files below a folder.
+/// Returns the source files below a folder.
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -18,7 +18,7 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Files of all services that have one of these words, and how many files there are.
+/// Returns the files of all services that contain one of these words, and the number of all files.
 fn with_words(words: &[&str]) -> (Vec<String>, usize) {
     let services = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../services");
     let mut found = Vec::new();
@@ -38,7 +38,7 @@ fn with_words(words: &[&str]) -> (Vec<String>, usize) {
 }
 
 #[test]
-fn statements_are_in_the_stores_alone() {
+fn statements_are_only_in_the_stores() {
     let (found, files) =
         with_words(&["sqlx", "SELECT ", "UPDATE ", "INSERT INTO ", "DELETE FROM "]);
     assert!(files > 30 && found.len() > 10, "{files} files, {found:?}");
@@ -47,7 +47,7 @@ fn statements_are_in_the_stores_alone() {
 }
 
 #[test]
-fn refusals_are_in_the_lists_of_problems_alone() {
+fn refusals_are_only_in_the_lists_of_problems() {
     let (mut found, _) = with_words(&["Failure::new(", "Failure::bare(", "Self::new(refusal"]);
     found.sort();
     let lists =

@@ -1,4 +1,4 @@
-//! A program that ends while it is at work.
+//! The end of a program that is still at work.
 
 use std::{
     sync::mpsc::{self, Sender},
@@ -8,25 +8,25 @@ use std::{
 
 use fhaim_platform::program;
 
-/// Says at its end whether its thread panicked.
+/// Reports at its drop whether its thread panicked.
 struct Watched(Sender<bool>);
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        // Nobody listens once the test is over.
+        // The receiver is gone when the test is over.
         let _ = self.0.send(thread::panicking());
     }
 }
 
 #[test]
-fn work_that_waits_after_the_end_does_not_panic() -> Result<(), Box<dyn std::error::Error>> {
+fn work_after_the_end_does_not_panic() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
     let (begun, begins) = mpsc::channel();
     let (ended, ends) = mpsc::channel();
     let handle = runtime.handle().clone();
-    // As a job does: long work on a thread of its own, which waits for a service now and then.
+    // Like a job: long work on a separate thread, which sometimes waits for a service.
     let worker = thread::spawn(move || {
         let _watched = Watched(ended);
         let _ = begun.send(());

@@ -1,4 +1,4 @@
-//! Tokens whose issuer is away, was never there, or has another clock; calls that they are for.
+//! Tokens whose issuer is away, unknown, or has a wrong clock, and the calls that carry them.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -28,7 +28,7 @@ use tempfile::TempDir;
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
-/// An issuer of tokens with one key, whatever its clock.
+/// An issuer of tokens with one key and any clock.
 struct Issuer {
     service: Service,
     key: SigningKey,
@@ -49,7 +49,7 @@ impl Issuer {
         .to_string()
     }
 
-    /// A token from and until so many seconds from now.
+    /// Makes a token that is valid between two times, in seconds from now.
     fn token_for(&self, kid: &str, from: i64, until: i64) -> String {
         let at = |seconds: i64| get_current_timestamp().checked_add_signed(seconds).unwrap();
         let claims = Claims {
@@ -77,7 +77,7 @@ impl Issuer {
     }
 }
 
-/// What a server answers with, and with which tokens it was asked.
+/// The answers of a server, and the tokens of the requests that it got.
 #[derive(Clone, Default)]
 struct Script {
     answers: Arc<Mutex<Vec<(u16, String)>>>,
@@ -85,7 +85,7 @@ struct Script {
 }
 
 impl Script {
-    /// Answers in order, the last one for ever.
+    /// Answers in order, and repeats the last answer.
     fn new(answers: &[(u16, String)]) -> Self {
         let script = Self::default();
         *script.answers.lock().unwrap() = answers.to_vec();
@@ -121,7 +121,7 @@ async fn answer(State(script): State<Script>, headers: HeaderMap) -> Response {
     (StatusCode::from_u16(status).unwrap(), body).into_response()
 }
 
-/// The crypto service, as far as it checks and makes tokens.
+/// The part of the crypto service that verifies and makes tokens.
 struct Crypto {
     signer: Arc<Signer>,
     verifier: Verifier,
@@ -151,14 +151,14 @@ impl Crypto {
     }
 }
 
-/// An address at which nobody listens.
+/// Returns an address on which nothing listens.
 async fn nowhere() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     listener.local_addr().unwrap()
 }
 
 #[tokio::test]
-async fn an_issuer_out_of_reach_is_an_outage_that_ends_by_itself() {
+async fn unreachable_issuer_is_an_outage_until_it_returns() {
     let issuer = Issuer::new(Service::Computation, 1);
     let address = nowhere().await;
     let crypto = Crypto::trusting(&[(Service::Computation, &format!("http://{address}"))]).await;
@@ -179,9 +179,9 @@ async fn an_issuer_out_of_reach_is_an_outage_that_ends_by_itself() {
     }
 }
 
-/// Whoever shows key ids that nobody has makes the service call nobody more often.
+/// A caller that shows unknown key ids does not make the service ask the issuer more often.
 #[tokio::test]
-async fn strange_key_ids_make_no_calls_of_their_own() {
+async fn unknown_key_ids_do_not_cause_more_calls() {
     let issuer = Issuer::new(Service::Computation, 1);
     for (status, kind) in [
         (200, ProblemKind::Unauthenticated),
@@ -206,7 +206,7 @@ async fn strange_key_ids_make_no_calls_of_their_own() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_a_token_is_its_own_fault_whoever_is_away() {
+async fn invalid_tokens_are_refused_while_another_issuer_is_away() {
     let issuer = Issuer::new(Service::Computation, 1);
     let script = Script::new(&[(200, issuer.keys())]);
     let computation = script.start().await;
@@ -228,15 +228,15 @@ async fn what_is_wrong_with_a_token_is_its_own_fault_whoever_is_away() {
         assert_eq!(problem.kind, ProblemKind::Unauthenticated, "{token}");
         assert_eq!(problem.detail, None);
     }
-    // Nor does the one that is away keep another's tokens out.
+    // An issuer that is away does not affect the tokens of others.
     let other = Issuer::new(Service::Generation, 3).token();
     assert_eq!(crypto.refusal(&other).await.kind, ProblemKind::Unavailable);
     crypto.verifier.verify(&issuer.token()).await.unwrap();
 }
 
-/// A token of five minutes, made by a clock that is off.
+/// Tokens of five minutes, made by a clock that differs.
 #[tokio::test]
-async fn clocks_may_differ_by_minutes_and_a_refusal_names_them() {
+async fn clock_differences_of_minutes_are_accepted_and_larger_ones_reported() {
     let issuer = Issuer::new(Service::Computation, 1);
     let script = Script::new(&[(200, issuer.keys())]);
     let crypto = Crypto::trusting(&[(Service::Computation, &script.start().await)]).await;
@@ -274,7 +274,7 @@ async fn call(script: &Script) -> Result<serde_json::Value, PeerError> {
 }
 
 #[tokio::test]
-async fn a_refused_token_is_made_anew() {
+async fn refused_token_is_replaced_by_a_new_one() {
     let refused = problem(ProblemKind::Unauthenticated, "unknown key");
     let script = Script::new(&[refused.clone(), refused, (200, "7".to_owned())]);
     assert_eq!(call(&script).await.unwrap(), 7);
@@ -282,11 +282,11 @@ async fn a_refused_token_is_made_anew() {
     assert_eq!(tokens.len(), 3);
     tokens.sort();
     tokens.dedup();
-    assert_eq!(tokens.len(), 3, "the same token again");
+    assert_eq!(tokens.len(), 3, "a token was sent twice");
 }
 
 #[tokio::test]
-async fn a_final_refusal_is_told_from_what_may_pass() {
+async fn final_refusals_are_separated_from_temporary_ones() {
     for (kind, is_final, most) in [
         (ProblemKind::Unauthenticated, false, 8),
         (ProblemKind::Internal, false, 1),
@@ -295,22 +295,22 @@ async fn a_final_refusal_is_told_from_what_may_pass() {
         (ProblemKind::Conflict, true, 1),
         (ProblemKind::Invalid, true, 1),
     ] {
-        let script = Script::new(&[problem(kind, "so it is")]);
+        let script = Script::new(&[problem(kind, "the reason")]);
         let error = call(&script).await.unwrap_err();
         let refusal = error.refusal().map(|problem| problem.kind);
         assert_eq!(refusal, is_final.then_some(kind));
-        assert!(error.to_string().contains("so it is"), "{error}");
+        assert!(error.to_string().contains("the reason"), "{error}");
         let asked = script.asked().len();
         assert!((1..=most).contains(&asked), "{kind:?}: {asked} tries");
     }
-    // Not even a problem document.
+    // The answer is not a problem document.
     let error = call(&Script::new(&[(404, "nginx".to_owned())])).await;
     assert!(error.unwrap_err().refusal().is_none());
 }
 
 #[tokio::test]
 #[ignore = "needs FHAIM_TEST_POSTGRES"]
-async fn replicas_that_start_together_have_one_key() {
+async fn replicas_that_start_together_share_one_key() {
     let database = postgres().await;
     let sealer = Arc::new(Sealer::from_text(&"ab".repeat(32)).unwrap());
     let store = Store::open(&database, &[]).await.unwrap();

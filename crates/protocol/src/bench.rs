@@ -1,4 +1,4 @@
-//! Measures Compute: every cell of every pair of attributes, under encryption.
+//! Measures the Compute phase: every cell of every pair of attributes, under encryption.
 
 use crate::Error;
 use fhaim_domain::{Clique, Table};
@@ -13,36 +13,37 @@ use rand::{CryptoRng, RngCore};
 use std::time::Instant;
 use zeroize::Zeroizing;
 
-/// What computing all pairs of a table took.
+/// Measurements of the computation of all pairs of a table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Compute {
-    /// Records of the table.
+    /// Number of records in the table.
     pub records: usize,
-    /// Cells of all pairs.
+    /// Number of cells of all pairs.
     pub cells: usize,
     /// Identifier of the parameter set.
     pub set: u8,
-    /// Seconds the holder took to draw its keys and to encrypt the columns.
+    /// Seconds in which the holder draws its keys and encrypts the columns.
     pub encrypt_seconds: f64,
-    /// Seconds it took to draw the halves of ciphertexts that are sent as seeds.
+    /// Seconds to expand the parts of ciphertexts that are sent as seeds.
     pub expand_seconds: f64,
-    /// Wall seconds of Compute: right forms, tensor, key switches, packing.
+    /// Wall-clock seconds of Compute: right forms, tensor, key switches, packing.
     pub seconds: f64,
-    /// Processor seconds of Compute, where the system tells: what a busy machine leaves alone.
+    /// Processor seconds of Compute, if the system reports them. Other load on the machine does not
+    /// affect them.
     pub cpu_seconds: Option<f64>,
     /// Counts, and seconds summed over threads.
     pub work: EvaluationWork,
     /// Bytes of the columns' ciphertexts and of the holder's keys.
     pub bytes_up: u64,
-    /// Bits between the largest noise and the size at which decryption errs.
+    /// Bits between the largest noise and the noise at which decryption fails.
     pub noise_bits_left: f64,
 }
 
-/// Encrypts `table` under a holder's own key, computes all its pairs, decrypts and compares every cell with
-/// its count.
+/// Encrypts `table` under a holder's own key, computes all its pairs, decrypts them, and compares
+/// every cell with its count.
 ///
 /// # Errors
-/// [`Error::Table`] where a cell differs; what the entities refuse.
+/// [`Error::Table`] if a cell differs; errors of the entities.
 pub fn compute<R: RngCore + CryptoRng>(
     table: &Table,
     set: ParameterSet,
@@ -98,10 +99,10 @@ pub fn compute<R: RngCore + CryptoRng>(
     })
 }
 
-/// Of each column, for each record chunk, its ciphertexts under all plaintext moduli, as they are sent.
+/// For each column and record chunk, the ciphertexts under all plaintext moduli, as they are sent.
 type Sent = Vec<Vec<Vec<SeededCiphertext>>>;
 
-/// Encrypts all columns, each record chunk with a generator of its own, so that threads do not share one.
+/// Encrypts all columns. Each record chunk has its own generator, so that threads do not share one.
 fn encrypt<R: RngCore + CryptoRng>(
     table: &Table,
     key: &UploadKey,
@@ -125,7 +126,7 @@ fn encrypt<R: RngCore + CryptoRng>(
     Ok(encrypted.chunks(each).map(<[_]>::to_vec).collect())
 }
 
-/// Both halves of every ciphertext.
+/// Expands the seeded part of every ciphertext.
 fn expand(
     params: &Parameters,
     columns: &[Vec<Vec<SeededCiphertext>>],
@@ -140,7 +141,7 @@ fn expand(
     map(columns.iter().collect(), expand).into_iter().collect()
 }
 
-/// Decrypts pages of cells, and compares them with counts; the largest noise, in bits.
+/// Decrypts pages of cells and compares them with counts. Returns the largest noise, in bits.
 fn check<'a>(
     secret: &SecretKey,
     pages: impl Iterator<Item = &'a PackedPage>,
@@ -163,17 +164,18 @@ fn check<'a>(
     Ok(noise)
 }
 
-/// Processor seconds of this process so far, on Linux.
+/// Returns the processor seconds of this process so far, on Linux.
 fn cpu_seconds() -> Option<f64> {
-    // The command's name, in brackets, may hold anything; user and system time follow it as the
-    // 12th and 13th number, in units of 1/100 s whatever the machine.
+    // The command's name, in parentheses, may contain anything. User and system time are the 12th
+    // and 13th field after it, in units of 1/100 s on every machine.
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     let mut ticks = || fields.next()?.parse::<f64>().ok();
     Some((ticks()? + ticks()?) / 100.0)
 }
 
-/// Cells of all pairs: for each category of the first attribute, all of the second's.
+/// Returns the cells of all pairs: for each category of the first attribute, all categories of the
+/// second.
 fn all_pairs(table: &Table) -> Vec<Cell> {
     let domain = table.domain();
     let offsets = domain.one_hot_offsets();

@@ -1,4 +1,4 @@
-//! The cells of a batch: which products of columns a statistic is, and on which page each is.
+//! The cells of a batch: the products of columns in each statistic, and the page of each cell.
 
 use crate::Error;
 use fhaim_domain::{Clique, Domain};
@@ -7,7 +7,7 @@ use fhaim_he::{Cell, Combination, PAGE};
 use fhaim_release::{Axis, ReleaseRequest, Statistic};
 use std::collections::{BTreeMap, HashMap};
 
-/// Column combinations of a batch, each held once.
+/// Column combinations of a batch, without repetitions.
 #[derive(Default)]
 pub(crate) struct Combinations {
     pub(crate) left: Vec<Combination>,
@@ -37,10 +37,10 @@ fn intern(
     })
 }
 
-/// Pages of cells, each at its position.
+/// Pages of cells, each cell with its position.
 pub(crate) type PlacedCells<C> = Vec<Vec<(usize, C)>>;
 
-/// The cells of a batch's statistics, by the ladder page that they are on.
+/// Groups the cells of a batch's statistics by their ladder page.
 pub(crate) fn by_page<C>(
     requests: &[ReleaseRequest],
     spans: &[Vec<Span>],
@@ -56,7 +56,8 @@ pub(crate) fn by_page<C>(
     Ok(pages.into_iter().unzip())
 }
 
-/// Each pair's cells from the start of a page on, and how many pages they take.
+/// Places the cells of each pair from the start of a page, and returns the number of pages of each
+/// pair.
 pub(crate) fn in_parts<C: Clone>(
     pairs: impl Iterator<Item = Result<Vec<C>, Error>>,
 ) -> Result<(Vec<usize>, PlacedCells<C>), Error> {
@@ -73,10 +74,10 @@ pub(crate) fn in_parts<C: Clone>(
     Ok((parts, placed))
 }
 
-/// The cells of a pair of attributes, in row-major order.
+/// Returns the cells of a pair of attributes, in row-major order.
 #[expect(
     clippy::indexing_slicing,
-    reason = "the pair's attributes are the domain's, which has an offset for each"
+    reason = "the pair's attributes are in the domain, which has an offset for each"
 )]
 pub(crate) fn pair_cells(domain: &Domain, pair: &Clique) -> Result<Vec<Cell>, Error> {
     let offsets = domain.one_hot_offsets();
@@ -96,10 +97,10 @@ pub(crate) fn pair_cells(domain: &Domain, pair: &Clique) -> Result<Vec<Cell>, Er
     Ok(cells.collect())
 }
 
-/// The cells of a linear statistic of the domain, in order.
+/// Returns the cells of a linear statistic, in order.
 #[expect(
     clippy::indexing_slicing,
-    reason = "a statistic is held against the domain, which has an offset for each attribute"
+    reason = "a statistic is checked against the domain, which has an offset for each attribute"
 )]
 pub(crate) fn statistic_cells(
     statistic: &Statistic,

@@ -1,10 +1,10 @@
 //! The strict binary form of a [`DecryptRequest`].
 //!
 //! Little-endian: the magic `FHAIMR`, a format version, the parameter set, dataset and job, the
-//! releases, the pages (ciphertexts in fhaim-he's own encoding), and the SHA-256 of all that,
-//! which catches accidents (authenticity is the transport's). Lists are preceded by their length,
-//! which is held against the bytes that are left before anything is allocated. Every request has
-//! one encoding: no byte may be left over, and what decodes encodes to the same bytes.
+//! releases, the pages (ciphertexts in fhaim-he's own encoding), and the SHA-256 of all that. The
+//! hash detects accidents; authenticity is up to the transport. Lists are preceded by their length,
+//! which is checked against the remaining bytes before anything is allocated. Every request has one
+//! encoding: no byte may be left over, and a decoded request encodes to the same bytes.
 
 use crate::Error;
 use crate::request::{DatasetId, DecryptRequest, JobId, PageSpan, SealedPage};
@@ -17,25 +17,25 @@ const MAGIC: &[u8; 6] = b"FHAIMR";
 const VERSION: u8 = 1;
 const DIGEST: usize = 32;
 
-/// How what carries a sealed page's values is written: ciphertexts under their [`Parameters`], but
-/// for simulations, which put clear values there.
+/// Encodes and decodes the values of sealed pages: ciphertexts under their [`Parameters`], or clear
+/// values in simulations.
 pub trait PageCodec {
-    /// What carries the values.
+    /// Type of a page's values.
     type Page;
 
-    /// Number of the parameter set: a request under another one is refused.
+    /// Number of the parameter set. Requests under another set are rejected.
     fn set(&self) -> u8;
 
-    /// Fewest bytes of a page's values.
+    /// Smallest number of bytes of a page's values.
     fn least_bytes(&self) -> usize;
 
-    /// Writes a page's values behind `out`.
+    /// Appends a page's values to `out`.
     fn write(&self, page: &Self::Page, out: &mut Vec<u8>);
 
-    /// Takes a page's values off the front of `bytes`.
+    /// Reads a page's values from the front of `bytes`.
     ///
     /// # Errors
-    /// Bytes that are none.
+    /// Invalid bytes.
     fn read(&self, bytes: &mut &[u8]) -> Result<Self::Page, Error>;
 }
 
@@ -68,7 +68,7 @@ impl PageCodec for Parameters {
     }
 }
 
-/// SHA-256 of the releases that a batch asks for: what tells batches of a job apart.
+/// Returns the SHA-256 of a batch's releases, which distinguishes the batches of a job.
 pub fn asked(releases: &[fhaim_release::ReleaseRequest]) -> [u8; 32] {
     let mut out = Writer::default();
     out.list(releases, Writer::release);
@@ -110,7 +110,7 @@ impl<C> DecryptRequest<C> {
             return Err(Error::Request("its checksum does not match"));
         }
         if input.take::<1>()? != [codec.set()] {
-            return Err(Error::Request("another parameter set"));
+            return Err(Error::Request("it is for another parameter set"));
         }
         let request = Self {
             dataset: DatasetId(input.take()?),
@@ -125,8 +125,8 @@ impl<C> DecryptRequest<C> {
     }
 }
 
-/// Lower bounds on the bytes of a part, and of a page without its values: the lengths of lists are
-/// held against them.
+/// Lower bounds on the bytes of a part, and of a page without its values. The lengths of lists are
+/// checked against them.
 const PART_BYTES: usize = 4 + 3 * 8;
 const PAGE_BYTES: usize = 8 + 8;
 
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_refused() {
+    fn damaged_requests_are_rejected() {
         let mut rng = ChaCha20Rng::seed_from_u64(2);
         let params = Parameters::new(COMPACT).unwrap();
         let bytes = request(&params, &mut rng).to_bytes(&params);
@@ -263,7 +263,7 @@ mod tests {
         ));
     }
 
-    /// Bytes damaged and sealed again: what an attacker who knows the format can send.
+    /// An attacker who knows the format can change bytes and recompute the checksum.
     #[test]
     fn forged_lengths_and_tags_neither_panic_nor_allocate() {
         let mut rng = ChaCha20Rng::seed_from_u64(3);
@@ -272,7 +272,7 @@ mod tests {
         let body = &bytes[..bytes.len() - DIGEST];
         let sealed = |body: &[u8]| [body, &Sha256::digest(body)].concat();
         let header = 6 + 2 + 2 * 16;
-        // The releases lie in the first kilobyte: their lengths are eight bytes each.
+        // The releases are in the first kilobyte. Their lengths have eight bytes each.
         for at in header..header + 900 {
             let mut forged = body.to_vec();
             forged[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());

@@ -1,9 +1,10 @@
-//! The computation entity: turns requests into sealed pages, on ciphertexts alone.
+//! The computation entity: computes sealed pages from requests, on ciphertexts only.
 //!
-//! [`Computation`] is what a service holds of a dataset in memory and can build again from stored
-//! bytes at any time. What must survive a crash is small: the dataset's [`SealingKey`] and for each
-//! job its [`Window`], which [`Computation::answer`] returns and does not keep. Even the windows
-//! can be had again from the crypto service, which keeps the ledger ([`Window::catch_up`]).
+//! [`Computation`] is a service's in-memory state of a dataset. A service can rebuild it from
+//! stored bytes at any time. The data that must survive a crash is small: the dataset's
+//! [`SealingKey`] and each job's [`Window`], which [`Computation::answer`] returns and does not
+//! keep. Even the windows can be recovered from the crypto service, which keeps the ledger
+//! ([`Window::catch_up`]).
 
 use crate::Error;
 use crate::cells::{Combinations, by_page, in_parts, pair_cells, statistic_cells};
@@ -27,17 +28,17 @@ use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A sealed batch and the run's window after it. Both must be durable, in one transaction and
-/// only if the window is still the one that was read, before the request is sent.
+/// A sealed batch and the run's window after it. Both must be durable before the request is sent:
+/// stored in one transaction, and only if the window is still the one that was read.
 #[derive(Clone, Debug)]
 pub struct SealedBatch {
-    /// For the crypto service.
+    /// The request for the crypto service.
     pub request: DecryptRequest,
-    /// What the run's next batch starts from.
+    /// Window at the start of the run's next batch.
     pub window: Window,
 }
 
-/// The service's view of one dataset. Batches are computed side by side: none locks out another.
+/// The service's view of one dataset. Batches are computed in parallel and do not block each other.
 #[derive(Debug)]
 pub struct Computation {
     dataset: DatasetId,
@@ -46,18 +47,18 @@ pub struct Computation {
     keys: EvaluationKeys,
     contents: Contents,
     ladder: EncryptedLadder,
-    /// Runs what batches compute from the columns.
+    /// Runs the batches' computations on columns.
     backend: Arc<dyn Backend>,
     squares: Squares,
     work: Mutex<EvaluationWork>,
 }
 
-/// What was uploaded beside the noise.
+/// The uploaded data, without the noise.
 #[derive(Debug)]
 enum Contents {
     /// One-hot columns, and a sole holder's switching keys.
     Records(Arc<dyn Columns>, Option<Arc<UploadSwitchKeys>>),
-    /// Tables of all pairs' counts, and what they pack like.
+    /// Tables of all pairs' counts, and the layout for packing them.
     Counts {
         tables: CountTables,
         counts: EncryptedCounts,
@@ -66,7 +67,7 @@ enum Contents {
 }
 
 impl Computation {
-    /// Takes an upload in.
+    /// Creates the view from an upload.
     pub fn new(
         dataset: DatasetId,
         domain: Domain,
@@ -78,10 +79,10 @@ impl Computation {
         Self::over(dataset, domain, public, keys, contents, upload.ladder)
     }
 
-    /// Takes contributions of counts in.
+    /// Creates the view from contributions of counts.
     ///
     /// # Errors
-    /// Never: a layout of counts has one of its cells.
+    /// Never: a layout of counts always has a packing.
     pub fn of_counts(
         dataset: DatasetId,
         public: PublicKey,
@@ -125,7 +126,7 @@ impl Computation {
         }
     }
 
-    /// The same, with another backend for what batches compute from the columns.
+    /// Returns the same view with another backend for the batches' computations on columns.
     pub fn with_backend(self, backend: Arc<dyn Backend>) -> Self {
         Self { backend, ..self }
     }
@@ -142,7 +143,7 @@ impl Computation {
         })
     }
 
-    /// Work done so far.
+    /// Returns the work done so far.
     pub fn work(&self) -> EvaluationWork {
         *self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -151,12 +152,12 @@ impl Computation {
         *self.work.lock().unwrap_or_else(PoisonError::into_inner) += work;
     }
 
-    /// Computes a batch of a run and seals it. The same batch again gives the same bytes.
+    /// Computes a batch of a run and seals it. A repeated batch gives the same bytes.
     ///
     /// # Errors
-    /// [`Error::Statistic`] for what the domain does not have; what [`Window::place`] refuses;
-    /// [`Error::Encryption`] where noise would not be hidden, or a window is outside the ladder; what
-    /// [`NoiseObjects::read`](crate::noise::NoiseObjects::read) returns.
+    /// [`Error::Statistic`] for statistics outside the domain; errors of [`Window::place`];
+    /// [`Error::Encryption`] if noise would not be hidden, or a window is outside the ladder;
+    /// errors of [`NoiseObjects::read`](crate::noise::NoiseObjects::read).
     pub fn answer(
         &self,
         window: &Window,
@@ -180,10 +181,10 @@ impl Computation {
         Ok(SealedBatch { request, window })
     }
 
-    /// Refuses a run whose positions are not all within the ladder.
+    /// Rejects a run whose positions are not all within the ladder.
     fn check_window(&self, window: &Window) -> Result<(), Error> {
         if window.dataset() != self.dataset {
-            return Err(Error::Request("another dataset"));
+            return Err(Error::Request("it belongs to another dataset"));
         }
         let (plan, ladder) = (window.plan(), self.ladder.plan());
         let first = plan.pages().saturating_mul(window.run() as usize);
@@ -205,7 +206,7 @@ impl Computation {
         request.statistic.check(&self.domain).map_err(refuse)
     }
 
-    /// The packed page of each ladder page the batch touches, under each plaintext modulus.
+    /// Computes the packed page of each ladder page in the batch, under each plaintext modulus.
     fn pages(
         &self,
         requests: &[ReleaseRequest],
@@ -260,7 +261,7 @@ impl Computation {
         Ok(pages)
     }
 
-    /// A batch of squared scores: one request, at the start of a page.
+    /// Computes a batch of squared scores: one request, at the start of a page.
     fn score_pages(
         &self,
         requests: &[ReleaseRequest],
@@ -269,7 +270,7 @@ impl Computation {
         let ([request], [spans]) = (requests, spans) else {
             return Err(Error::Statistic {
                 number: requests.first().map_or(0, |r| r.number),
-                reason: "squared scores must be a batch of their own".to_owned(),
+                reason: "squared scores must be the only release of their batch".to_owned(),
             });
         };
         let Statistic::SquaredScores(terms) = &request.statistic else {
@@ -307,18 +308,18 @@ impl Computation {
         Ok(pages)
     }
 
-    /// The marginals of pairs and their squares: Compute in the FHAIM paper's sense. Scores of
-    /// the same pairs then take plaintext products alone; scores of others compute them when they
-    /// are first asked for.
+    /// Computes the marginals of pairs and their squares: the Compute phase of the FHAIM paper.
+    /// Scores of these pairs then take only plaintext products. Scores of other pairs compute them
+    /// at their first request.
     ///
     /// # Errors
-    /// [`Error::Statistic`] for what is not a pair of the domain; [`Error::Encryption`] under
+    /// [`Error::Statistic`] for cliques other than pairs of the domain; [`Error::Encryption`] under
     /// parameters without room for squares.
     pub fn compute_squares(&self, pairs: &[Clique]) -> Result<(), Error> {
         self.squares_of(pairs).map(|_| ())
     }
 
-    /// The squares of pairs under every plaintext modulus, each computed once.
+    /// Returns the squares of pairs under every plaintext modulus, computing each only once.
     fn squares_of(&self, pairs: &[Clique]) -> Result<HashMap<Key, Parts>, Error> {
         let residues = 0..self.public.params().residues();
         let keys = residues.flat_map(|residue| pairs.iter().map(move |p| (p.clone(), residue)));
@@ -331,8 +332,8 @@ impl Computation {
         })
     }
 
-    /// The squares of pairs, as one batch for each plaintext modulus: a column that is in many
-    /// pairs is made a factor once.
+    /// Computes the squares of pairs, as one batch for each plaintext modulus, so that a column of
+    /// many pairs is prepared as a factor only once.
     fn square(&self, keys: &[Key], work: &mut EvaluationWork) -> Result<Vec<Parts>, Error> {
         let evaluator = self.evaluator()?;
         let mut squares = Vec::with_capacity(keys.len());
@@ -362,7 +363,7 @@ impl Computation {
         Ok(squares)
     }
 
-    /// The cells of pairs, a page after the other, and how many pages each pair has.
+    /// Computes the cells of pairs, page by page, and returns the number of pages of each pair.
     fn marginals(
         &self,
         evaluator: &Evaluator<'_>,
@@ -408,7 +409,8 @@ impl Computation {
         let sheets = placement.sheets(requests);
         let mut sealed = Vec::with_capacity(sheets.len());
         for (number, (page, sheet)) in sheets.iter().enumerate() {
-            // Sheets of a page follow each other: its vectors are read once, and given up for the next page's.
+            // Sheets of the same page are consecutive, so its vectors are read once and dropped
+            // before those of the next page.
             let vectors = match noise.take().filter(|vectors| vectors.page() == *page) {
                 Some(vectors) => vectors,
                 None => {
@@ -449,7 +451,7 @@ impl Computation {
     }
 }
 
-/// SHA-256 of a page and of the noise that is added to it.
+/// Returns the SHA-256 of a page and of the noise added to it.
 fn digest(page: &PackedPage, noise: &PageNoise) -> [u8; 32] {
     let mut hash = Sha256::new();
     page.ciphertext().digest_into(|bytes| hash.update(bytes));

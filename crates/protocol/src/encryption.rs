@@ -1,9 +1,10 @@
-//! The upload keys that holders encrypt under, and what that makes of their objects.
+//! The upload keys that holders encrypt with, and the resulting form of their objects.
 //!
-//! Every upload is under its own upload key, which the holder forgets when the upload is complete. The computation
-//! service brings it under the dataset's key with switching keys. A sole holder draws its upload key and uploads the
-//! switching keys. Several holders fetch their upload keys from the key services, which make the switching keys: a
-//! holder that made them could read the dataset's key (docs/THREAT-MODEL.md).
+//! Every upload is under its own upload key, which the holder forgets when the upload is complete.
+//! The computation service brings it under the dataset's key with switching keys. A sole holder
+//! draws its upload key and uploads the switching keys. Several holders fetch their upload keys
+//! from the key services, which make the switching keys: a holder that made them could read the
+//! dataset's key (docs/THREAT-MODEL.md).
 
 use crate::Error;
 use crate::object::Object;
@@ -16,18 +17,18 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Who makes the upload key of a holder, and its switching keys.
+/// The party that makes a holder's upload key and its switching keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encryption {
-    /// The holder: it is the only one.
+    /// The holder, which is the only one.
     OwnKey,
     /// The key services, for each holder of a roster.
     RosterKey,
 }
 
 impl Encryption {
-    /// The switching keys that a sole holder uploads; `get` is asked for the object.
+    /// Fetches the switching keys that a sole holder uploads, with `get`.
     pub(crate) fn keys(
         self,
         get: impl FnMut(Object) -> Result<Payload, Error>,
@@ -42,28 +43,28 @@ impl Encryption {
         self == Self::OwnKey
     }
 
-    /// The objects of an upload that encrypt nothing.
+    /// Returns the objects of an upload that do not encrypt data.
     pub(crate) fn objects(self) -> impl Iterator<Item = Object> + use<> {
         self.has_own_keys().then_some(Object::Keys).into_iter()
     }
 }
 
-/// What an upload's objects are, and of which sizes: public, as all of its plan.
+/// The form of an upload's objects, and their sizes. Public, as is all of its plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
-    /// Who makes the upload key.
+    /// The party that makes the upload key.
     pub encryption: Encryption,
-    /// How records lie, on which a sole holder's keys depend; nothing where there are counts.
+    /// Layout of the records, on which a sole holder's keys depend; absent for counts.
     pub layout: Option<Layout>,
 }
 
 impl Form {
-    /// Bytes of an object that is an encrypted polynomial.
+    /// Returns the size in bytes of an object that is an encrypted polynomial.
     pub fn polynomial_bytes(&self, set: &ParameterSet) -> usize {
         set.plaintext_moduli.len() * set.seeded_bytes()
     }
 
-    /// Bytes of an object.
+    /// Returns the size in bytes of an object.
     pub fn object_bytes(&self, params: &Parameters, object: Object) -> usize {
         match object {
             Object::Keys => UploadSwitchKeys::bytes(params, self.layout),
@@ -71,7 +72,7 @@ impl Form {
         }
     }
 
-    /// Bytes of so many encrypted polynomials, and of what is beside them.
+    /// Returns the size in bytes of this number of encrypted polynomials and of all other objects.
     pub fn bytes(&self, params: &Parameters, polynomials: usize) -> u64 {
         let each = self.polynomial_bytes(params.set()) as u64;
         let beside = self.encryption.objects();
@@ -83,8 +84,8 @@ impl Form {
     /// Decodes an object.
     ///
     /// # Errors
-    /// [`Error::Object`] for bytes of another length; [`Error::Encryption`] with the first rule that
-    /// they break.
+    /// [`Error::Object`] for bytes of the wrong length; [`Error::Encryption`] with the first rule
+    /// that they break.
     pub fn decode(
         &self,
         params: &Parameters,
@@ -104,7 +105,7 @@ impl Form {
     /// Decodes an object that is an encrypted polynomial.
     ///
     /// # Errors
-    /// As [`Form::decode`].
+    /// Those of [`Form::decode`].
     pub fn decode_polynomial(&self, params: &Parameters, bytes: &[u8]) -> Result<Payload, Error> {
         let set = params.set();
         if bytes.len() != self.polynomial_bytes(set) {
@@ -125,24 +126,24 @@ impl Form {
     }
 }
 
-/// A holder's key as text, its bytes in hexadecimal, to be kept or handed on where only text can be.
+/// Returns a holder's key as hexadecimal text, to be kept or passed on where only text is possible.
 pub fn key_to_text(key: &UploadKey) -> Zeroizing<String> {
     const DIGITS: &[char; 16] = &[
         '0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f',
     ];
     let bytes = key.to_bytes();
-    // Of its final size at once: a text that grows leaves copies behind.
+    // The final capacity at once: a growing text leaves copies of the key in memory.
     let mut text = Zeroizing::new(String::with_capacity(2 * bytes.len()));
     let halves = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
     text.extend(halves.filter_map(|half| DIGITS.get(usize::from(half))));
     text
 }
 
-/// The key that a text holds.
+/// Parses a key from its text.
 ///
 /// # Errors
-/// [`Error::Object`] for other text than [`key_to_text`] writes; [`Error::Encryption`] for bytes that are no
-/// key of these parameters. Neither quotes it.
+/// [`Error::Object`] for text that [`key_to_text`] does not write; [`Error::Encryption`] for bytes
+/// that are not a key of these parameters. Neither error quotes the text.
 pub fn key_from_text(params: &Parameters, text: &str) -> Result<UploadKey, Error> {
     let digit = |digit: &u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),
@@ -157,12 +158,12 @@ pub fn key_from_text(params: &Parameters, text: &str) -> Result<UploadKey, Error
             .map_while(|[high, low]| Some(digit(high)? << 4 | digit(low)?)),
     );
     if bytes.len() != pairs.len() || !rest.is_empty() {
-        return Err(Error::Object("a holder's key that is none"));
+        return Err(Error::Object("a holder's key is invalid"));
     }
     Ok(UploadKey::from_bytes(params, &bytes)?)
 }
 
-/// What a holder encrypts with: its upload key.
+/// The keys that a holder encrypts with.
 #[derive(Clone, Copy, Debug)]
 pub struct Encryptor<'a> {
     key: &'a UploadKey,
@@ -171,7 +172,7 @@ pub struct Encryptor<'a> {
 }
 
 impl<'a> Encryptor<'a> {
-    /// A sole holder's, with an upload key that it drew.
+    /// Creates the encryptor of a sole holder, with an upload key that it drew.
     pub fn sole(public: &'a PublicKey, key: &'a UploadKey) -> Self {
         Self {
             key,
@@ -179,17 +180,18 @@ impl<'a> Encryptor<'a> {
         }
     }
 
-    /// That of a holder of a roster, with the upload key that the key services made for it.
+    /// Creates the encryptor of a holder of a roster, with the upload key that the key services
+    /// made for it.
     pub fn of_roster(key: &'a UploadKey) -> Self {
         Self { key, public: None }
     }
 
-    /// The parameters of its ciphertexts.
+    /// Returns the parameters of the ciphertexts.
     pub fn params(&self) -> &'a Parameters {
         self.key.params()
     }
 
-    /// Who made the upload key.
+    /// Returns the party that made the upload key.
     pub fn encryption(&self) -> Encryption {
         match self.public {
             None => Encryption::RosterKey,
@@ -197,13 +199,13 @@ impl<'a> Encryptor<'a> {
         }
     }
 
-    /// Whether it encrypts as a plan says, and under one parameter set.
+    /// Whether it encrypts as the plan demands, with all keys under one parameter set.
     pub(crate) fn follows(&self, encryption: Encryption) -> bool {
         let same = |public: &PublicKey| self.key.params().set() == public.params().set();
         self.encryption() == encryption && self.public.is_none_or(same)
     }
 
-    /// Encrypts a polynomial, under each plaintext modulus.
+    /// Encrypts a polynomial under each plaintext modulus.
     pub(crate) fn encrypt<R: RngCore + CryptoRng>(
         &self,
         coefficients: &[i64],
@@ -212,7 +214,7 @@ impl<'a> Encryptor<'a> {
         Ok(Payload::Seeded(self.key.encrypt(coefficients, rng)?))
     }
 
-    /// A sole holder's switching keys: for records that lie so, or for counts.
+    /// Makes a sole holder's switching keys for records with this layout, or for counts.
     pub(crate) fn keys<R: RngCore + CryptoRng>(
         &self,
         layout: Option<Layout>,
@@ -224,17 +226,16 @@ impl<'a> Encryptor<'a> {
     }
 }
 
-/// Of an object that is not of its size.
+/// The error for an object of the wrong size.
 pub(crate) const OTHER_LENGTH: Error = Error::Object("truncated or too long");
 
-/// Of an object that an upload does not have.
+/// The error for an object that an upload does not have.
 pub(crate) const NO_SUCH_OBJECT: Error = Error::Object("the upload has no such object");
 
-/// Of an object under another key than the upload's keys were made with.
-pub(crate) const OTHER_KEY: Error =
-    Error::Object("it is under another key than the keys of its upload");
+/// The error for an object under another key than that of the upload's switching keys.
+pub(crate) const OTHER_KEY: Error = Error::Object("an object is under another key than its upload");
 
-/// What an object holds.
+/// The content of an object.
 #[derive(Clone, Debug)]
 pub enum Payload {
     /// One ciphertext for each plaintext modulus, in order, under the holder's upload key.
@@ -244,7 +245,7 @@ pub enum Payload {
 }
 
 impl Payload {
-    /// Encodes it: its parts, one after the other.
+    /// Encodes the parts of the object, one after the other.
     pub fn encode(&self, params: &Parameters) -> Vec<u8> {
         match self {
             Self::Seeded(all) => all.iter().flat_map(|c| c.to_bytes(params)).collect(),
@@ -252,7 +253,7 @@ impl Payload {
         }
     }
 
-    /// Whether it has only ciphertexts, all under this upload key.
+    /// Whether it has only ciphertexts, and all of them are under this upload key.
     pub fn is_under(&self, key: UploadKeyId) -> bool {
         match self {
             Self::Seeded(all) => all.iter().all(|ciphertext| ciphertext.key_id() == key),
@@ -260,35 +261,35 @@ impl Payload {
         }
     }
 
-    /// The ciphertexts, one a plaintext modulus.
+    /// Returns the ciphertexts, one for each plaintext modulus.
     ///
     /// # Errors
-    /// [`Error::Object`] where it has none.
+    /// [`Error::Object`] if the object has no ciphertexts.
     pub fn seeded(self) -> Result<Vec<SeededCiphertext>, Error> {
         match self {
             Self::Seeded(all) => Ok(all),
-            Self::Keys(_) => Err(Error::Object("it has keys instead of ciphertexts")),
+            Self::Keys(_) => Err(Error::Object("an object has keys instead of ciphertexts")),
         }
     }
 
-    /// The same, with what their seeds stand for.
+    /// Returns the ciphertexts with their seeds expanded.
     ///
     /// # Errors
-    /// As [`Payload::seeded`].
+    /// Those of [`Payload::seeded`].
     pub fn expanded(self, params: &Parameters) -> Result<Vec<UploadCiphertext>, Error> {
         let all = self.seeded()?.into_iter();
         let expanded = all.map(|seeded| seeded.expand(params));
         Ok(expanded.collect::<fhaim_he::Result<_>>()?)
     }
 
-    /// A sole holder's switching keys.
+    /// Returns a sole holder's switching keys.
     ///
     /// # Errors
-    /// [`Error::Object`] where it is something else.
+    /// [`Error::Object`] if the object is not switching keys.
     pub fn keys(self) -> Result<UploadSwitchKeys, Error> {
         match self {
             Self::Keys(keys) => Ok(*keys),
-            Self::Seeded(_) => Err(Error::Object("it has ciphertexts instead of keys")),
+            Self::Seeded(_) => Err(Error::Object("an object has ciphertexts instead of keys")),
         }
     }
 }

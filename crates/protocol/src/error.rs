@@ -1,130 +1,136 @@
-//! What can go wrong between the entities.
+//! Errors of the protocol layer.
 
 use crate::crypto::chain::Freeze;
 use fhaim_domain::counted;
 
-/// An error of the protocol layer. None carries a secret or a table value; the number of records is
-/// in [`Error::Records`], which is the holder's own.
+/// An error of the protocol layer. No variant carries a secret or a table value. [`Error::Records`]
+/// has the number of records, which only the holder sees.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The encryption layer failed.
     #[error(transparent)]
     Encryption(#[from] fhaim_he::Error),
-    /// The noise ladder or the ledger refused.
+    /// The noise ladder or the ledger refused the operation.
     #[error(transparent)]
     Privacy(#[from] fhaim_dp::Error),
-    /// A statistic, a job or a noise need that cannot be.
+    /// A statistic, job or noise need is invalid.
     #[error(transparent)]
     Release(#[from] fhaim_release::Error),
-    /// A job that cannot be gone on with.
+    /// A job cannot be continued.
     #[error(transparent)]
     Run(fhaim_release::Refusal),
     /// The mechanism refuses the terms.
     #[error(transparent)]
     Mechanism(fhaim_release::Refusal),
-    /// Terms that cannot be met.
+    /// The terms cannot be met.
     #[error("{0}")]
     Terms(String),
-    /// The table does not have what its schema promises.
+    /// The table does not match its schema.
     #[error("table: {0}")]
     Table(String),
-    /// A table with more records than its dataset was made for: its statistics could change by more
-    /// than is paid for.
+    /// The table has more records than the dataset's terms allow. Its statistics could then change
+    /// by more than the dataset's budget pays for.
     #[error(
-        "the table has {records} records, and the dataset is for at most {bound}: leave records \
+        "the table has {records} records, but the dataset allows at most {bound}: leave records \
          out, or make a dataset with a larger record bound"
     )]
     Records {
-        /// Records of the table.
+        /// Number of records in the table.
         records: u64,
-        /// The record bound of the terms.
+        /// Record bound of the terms.
         bound: u64,
     },
-    /// An object that is not of an upload.
+    /// An object does not belong to the upload, or its bytes are invalid.
     #[error("upload: {0}")]
     Object(&'static str),
-    /// What is kept elsewhere cannot be read, and will be when its store is back: worth any number of tries.
-    #[error("what is kept elsewhere cannot be read at the moment: {0}")]
+    /// Data in another store cannot be read at the moment. Retry until the store is available
+    /// again.
+    #[error("data in another store cannot be read at the moment: {0}")]
     Away(String),
-    /// A request for decryption that does not hold together.
+    /// A request for decryption is inconsistent.
     #[error("request: {0}")]
     Request(&'static str),
-    /// A statistic that is not of the dataset's domain.
+    /// A statistic does not fit the dataset's domain.
     #[error("release {number}: {reason}")]
     Statistic {
-        /// The release.
+        /// Number of the release.
         number: u32,
-        /// What is wrong with it.
+        /// Reason for the refusal.
         reason: String,
     },
-    /// Every run that the terms have was given to a job.
-    #[error("the dataset's budget is for {}, and none is left", counted(*.0, "run"))]
+    /// Every run that the terms allow has been given to a job.
+    #[error("the dataset's budget allows {}, and none is left", counted(*.0, "run"))]
     NoRunLeft(u32),
-    /// Holders that have not signed the terms and keys of their dataset.
+    /// Some holders have not signed the terms and keys of their dataset.
     #[error(
-        "no run begins before all holders have signed the terms and keys; missing: {}",
+        "a run can begin only when all holders have signed the terms and keys; still missing: {}",
         .0.join(", ")
     )]
     Unsigned(Vec<String>),
-    /// Holders that let no further run begin.
+    /// Some holders have withdrawn, so that no further run can begin.
     #[error(
-        "no further run begins: {} withdrew. Finished tables stay; the others can make a new dataset",
+        "no further run can begin: {} withdrew. Finished tables stay available; \
+         the other holders can make a new dataset",
         .0.join(", ")
     )]
     Withdrawn(Vec<String>),
-    /// A signature that is not the holder's, or that signs something else.
+    /// The signature was not made with the holder's key, or it covers other terms or keys.
     #[error(
         "the signature is not that of {0} under the terms and keys of this dataset: repeat the command \
          with the signing key whose fingerprint is in the roster"
     )]
     Signature(String),
-    /// Nothing is released of the dataset.
+    /// The dataset is frozen: nothing is released.
     #[error("{}", .0.detail())]
     Frozen(Freeze),
-    /// What a key service stored of a dataset, which breaks its own rules.
+    /// A key service's stored ledger breaks its own rules.
     #[error("the stored ledger: {0}")]
     Stored(String),
-    /// Something else was appended to the dataset's chain meanwhile: the same request can be made
-    /// again.
-    #[error("another request of the job was debited meanwhile")]
+    /// Another request was appended to the dataset's chain in the meantime. The caller can repeat
+    /// the request.
+    #[error("another request of the job was debited in the meantime")]
     Overtaken,
-    /// A run over another upload than the dataset's first.
-    #[error("the dataset's runs were begun over another upload")]
+    /// A run names another upload than the dataset's first run.
+    #[error("the dataset's earlier runs used another upload")]
     OtherUpload,
-    /// A dataset that needs no thawing.
+    /// The dataset is not frozen, so it cannot be thawed.
     #[error("the dataset is not frozen")]
     NotFrozen,
-    /// A dataset that cannot be thawed.
+    /// The dataset is frozen permanently.
     #[error("{}", .0.way_forward())]
     FrozenForGood(Freeze),
-    /// Key services of a split key that cannot be, or a message of theirs that must not be taken.
+    /// The key services of a shared key are invalid, or one of their messages is.
     #[error("key services: {0}")]
     Committee(&'static str),
-    /// A key service did what none does that follows the protocol.
-    #[error("key services: {name} {what}. If that stays so, make another key, with new shares")]
+    /// A key service deviated from the protocol.
+    #[error("key services: {name} {what}. If this happens again, make another key with new shares")]
     Deviation {
-        /// Its name in the committee.
+        /// Name of the service in the committee.
         name: String,
-        /// What it did.
+        /// What the service did, as a predicate of its name.
         what: &'static str,
     },
-    /// A message before its time: the same can be taken later.
-    #[error("key services: the message is for later; other messages are missing")]
+    /// A message arrived before the messages that it depends on. The caller can deliver it again
+    /// later.
+    #[error("key services: the message is too early: messages that it depends on are missing")]
     Early,
-    /// An upload key that cannot be fetched as the key services made it.
-    #[error("upload key: {0}. Ask again; if that stays so, ask the operators of the key services")]
+    /// The fetched upload key is not the one that the key services made.
+    #[error(
+        "upload key: {0}. Try again; if the error persists, contact the operators of the key services"
+    )]
     Seed(&'static str),
-    /// A batch that the second computation service has not computed: the same request can be made again.
+    /// The second computation service has not computed the batch yet. The caller can repeat the
+    /// request.
     #[error("the second computation service has not computed the batch yet")]
     Unwitnessed,
-    /// The crypto service's only refusal, whatever the reason: details go to its log alone.
+    /// The crypto service's only refusal, for any reason. The details go only to its log.
     #[error("the crypto service refused the release")]
     Refused,
 }
 
 impl Error {
-    /// [`Error::Stored`], for a reason.
+    /// Makes an [`Error::Stored`] from a reason.
     pub(crate) fn stored(reason: &dyn std::fmt::Display) -> Self {
         Self::Stored(reason.to_string())
     }

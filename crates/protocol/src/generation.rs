@@ -1,14 +1,16 @@
-//! The generation entity: a dataset's terms, and what is stored of a job, to a [`MechanismRun`] of it.
+//! The generation entity: makes a [`MechanismRun`] from a dataset's terms and the stored batches of
+//! a job.
 //!
-//! Whoever drives the run stores what it wants stored, has its batches released, and hands it the
-//! integers: a service with [`MechanismRun::decrypted`], what asks a [`fhaim_release::ReleaseSource`] with
-//! [`MechanismRun::answered`].
+//! The driver of the run stores its batches, has them released, and hands it the integers. A
+//! service does so with [`MechanismRun::decrypted`], a caller of a [`fhaim_release::ReleaseSource`]
+//! with [`MechanismRun::answered`].
 
 use crate::Error;
 use crate::terms::Terms;
 use fhaim_release::{Generator, MechanismRun, RunError, StoredBatch};
 
-/// A job of the mechanism that the terms name, with what is stored of it, in order.
+/// Starts or resumes a job of the mechanism that the terms name, from the batches stored for it, in
+/// order.
 ///
 /// # Errors
 /// Terms without a plan; a mechanism that the program does not know or that refuses the job;

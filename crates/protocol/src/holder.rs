@@ -1,4 +1,4 @@
-//! The data entity: encrypts a table and a ladder of noise, then goes offline.
+//! The data entity: encrypts a table and a ladder of noise, and can then go offline.
 
 use crate::Error;
 use crate::encryption::{Encryptor, NO_SUCH_OBJECT, Payload};
@@ -10,20 +10,20 @@ use fhaim_he::{PAGE, coefficient};
 use rand::{CryptoRng, RngCore};
 use zeroize::Zeroizing;
 
-/// Where a holder's noise comes from.
+/// The source of a holder's noise.
 #[derive(Clone, Copy, Debug)]
 pub enum HolderNoise<'a> {
-    /// Each vector is drawn when it is encrypted, and forgotten: an object encrypted again holds
-    /// other noise.
+    /// Each vector is drawn when it is encrypted, and forgotten. An object that is encrypted again
+    /// holds other noise.
     Fresh,
-    /// From a ladder drawn before.
+    /// From a ladder that was drawn before.
     Drawn(&'a Ladder),
-    /// Each vector is drawn from a key that is kept, when it is encrypted: an object encrypted again
-    /// holds the same noise, and whoever has the key can take it off.
+    /// Each vector is drawn from a kept key when it is encrypted. An object that is encrypted again
+    /// holds the same noise, and the key's owner can subtract it.
     Keyed(&'a LadderKey),
 }
 
-/// A table about to be encrypted.
+/// A table that is about to be encrypted.
 #[derive(Clone, Copy, Debug)]
 pub struct Holder<'a> {
     table: &'a Table,
@@ -32,7 +32,7 @@ pub struct Holder<'a> {
     plan: UploadPlan,
 }
 
-/// Refuses a table with more records than its dataset's terms allow.
+/// Rejects a table with more records than its dataset's terms allow.
 ///
 /// # Errors
 /// [`Error::Records`].
@@ -46,12 +46,13 @@ pub fn check_records(records: usize, record_bound: u64) -> Result<(), Error> {
 }
 
 impl<'a> Holder<'a> {
-    /// A holder who follows `plan`, of a dataset whose terms allow `record_bound` records.
+    /// Creates a holder that follows `plan`, for a dataset whose terms allow `record_bound`
+    /// records.
     ///
     /// # Errors
-    /// [`Error::Records`] for a table with more records: squared scores would change by more than
-    /// the terms pay for. [`Error::Object`] where the plan is not the table's, the ladder's or the
-    /// key's.
+    /// [`Error::Records`] for a table with more records: its squared scores could change by more
+    /// than the terms pay for. [`Error::Object`] if the plan does not fit the table, the ladder or
+    /// the key.
     pub fn new(
         table: &'a Table,
         record_bound: u64,
@@ -66,7 +67,7 @@ impl<'a> Holder<'a> {
             .under(plan.encryption);
         let other = matches!(noise, HolderNoise::Drawn(ladder) if ladder.plan() != plan.ladder);
         if other || plan != wanted || !encryptor.follows(plan.encryption) {
-            return Err(Error::Object("the plan is not this table's"));
+            return Err(Error::Object("the plan does not fit this table"));
         }
         Ok(Self {
             table,
@@ -76,13 +77,13 @@ impl<'a> Holder<'a> {
         })
     }
 
-    /// The public shape of the upload.
+    /// Returns the public shape of the upload.
     pub fn plan(&self) -> &UploadPlan {
         &self.plan
     }
 
-    /// Encrypts one object, with a generator of its own, keyed from `rng`: whatever `rng` is, it is
-    /// asked for one key an object.
+    /// Encrypts one object with its own generator, keyed from `rng`. It takes one key per object
+    /// from any `rng`.
     ///
     /// # Errors
     /// [`Error::Object`] for an object that the plan does not have.
@@ -106,7 +107,7 @@ impl<'a> Holder<'a> {
     /// Encrypts one object and encodes it.
     ///
     /// # Errors
-    /// As [`Holder::encrypt`].
+    /// Those of [`Holder::encrypt`].
     pub fn encode<R: RngCore + CryptoRng>(
         &self,
         object: Object,
@@ -158,7 +159,7 @@ pub(crate) fn encrypt_vector<R: RngCore + CryptoRng>(
     }
 }
 
-/// Encrypts a ladder vector: the sample of position p becomes coefficient [`coefficient`]`(p)`.
+/// Encrypts a ladder vector. The sample at position p becomes coefficient [`coefficient`]`(p)`.
 fn encrypt_noise<R: RngCore + CryptoRng>(
     encryptor: &Encryptor<'_>,
     samples: Option<&[i64]>,
@@ -175,17 +176,17 @@ fn encrypt_noise<R: RngCore + CryptoRng>(
     encryptor.encrypt(&coefficients, rng)
 }
 
-/// Encrypts everything in one go, on all cores; `progress` is told of every object done, out of
-/// [`UploadPlan::object_count`].
+/// Encrypts everything at once, on all cores. `progress` is called after each of the
+/// [`UploadPlan::object_count`] objects.
 ///
 /// # Errors
-/// What the encryption refuses.
+/// Errors of the encryption.
 pub fn encrypt<R: RngCore + CryptoRng>(
     holder: &Holder<'_>,
     rng: &mut R,
     progress: &(dyn Fn() + Sync),
 ) -> Result<ReceivedUpload, Error> {
-    // Every object has a generator of its own, so that threads do not share one.
+    // Each object has its own generator, so that threads do not share one.
     let objects: Vec<_> = holder.plan.objects().map(|o| (o, fork(rng))).collect();
     let encrypt = |(object, generator): &(Object, _)| {
         let encrypted = holder.draw(*object, &mut Clone::clone(generator));

@@ -1,9 +1,9 @@
-//! Several holders' uploads as one: what the computation service computes on.
+//! Joins several holders' uploads into one, on which the computation service computes.
 //!
-//! Holders of records have record chunks of their own over all columns; holders of columns have the
-//! columns of their attributes over all chunks. Every holder uploads a whole noise ladder of the
-//! common plan, and what a page takes of them is added when it is sealed: a release takes the sum of all
-//! holders' noise. Each upload is under its own upload key.
+//! Each holder of records has its own record chunks, with all columns. Each holder of columns has
+//! the columns of its attributes, in all chunks. Every holder uploads a whole noise ladder of the
+//! common plan. When a page is sealed, the noise of all holders at its positions is added, so that
+//! a release has the sum of it. Each upload is under its own upload key.
 
 use crate::Error;
 use crate::encryption::{Encryption, NO_SUCH_OBJECT, OTHER_KEY, Payload};
@@ -17,47 +17,47 @@ use fhaim_he::{
 use fhaim_release::Holders;
 use std::sync::Arc;
 
-/// One holder's upload without its noise: its shape, and its table wherever that is kept.
+/// One holder's upload without its noise: its shape, and its table in any store.
 #[derive(Clone, Debug)]
 pub struct UploadedPart {
     /// The public shape of this holder's objects.
     pub plan: UploadPlan,
-    /// Its one-hot columns.
+    /// The one-hot columns.
     pub table: Arc<dyn Columns>,
 }
 
 /// The switching keys that bring uploads under the dataset's key.
 #[derive(Clone, Debug)]
 pub enum SwitchKeys<'a> {
-    /// A sole holder's, which it uploaded.
+    /// Those of a sole holder, from its upload.
     Own(Arc<UploadSwitchKeys>),
-    /// Those of a roster, which the key services made.
+    /// Those of a roster, made by the key services.
     Roster(&'a RosterKeys),
 }
 
 impl<'a> SwitchKeys<'a> {
-    /// A sole holder's, from its upload; `get` is asked for the object.
+    /// Reads a sole holder's keys from its upload, with `get`.
     ///
     /// # Errors
-    /// What `get` returns; [`Error::Object`] for an object that is something else.
+    /// Errors of `get`; [`Error::Object`] for an object of another kind.
     pub fn own(get: impl FnMut(Object) -> Result<Payload, Error>) -> Result<Self, Error> {
         let keys = Encryption::OwnKey.keys(get)?;
         keys.map(Self::Own).ok_or(NO_SUCH_OBJECT)
     }
 
-    /// The switching keys of a dataset with `holders` holders, from its evaluation keys.
+    /// Returns the switching keys of a dataset with this roster, from its evaluation keys.
     ///
     /// # Errors
-    /// [`Error::Object`] where the evaluation keys are for other uploads than the terms have.
+    /// [`Error::Object`] if the evaluation keys are for uploads of another roster.
     pub fn of_roster(keys: &'a EvaluationKeys, shape: RosterShape) -> Result<Self, Error> {
         let roster = keys.roster().filter(|roster| roster.shape() == shape);
         roster.map(Self::Roster).ok_or(OTHER_ROSTER)
     }
 
-    /// Those of each holder, in the order of the roster.
+    /// Returns the keys of each holder, in the order of the roster.
     ///
     /// # Errors
-    /// [`Error::Object`] where there are others than `holders`.
+    /// [`Error::Object`] if the number of holders is not `holders`.
     pub(crate) fn of_each(&self, holders: usize) -> Result<Vec<Arc<UploadSwitchKeys>>, Error> {
         match self {
             Self::Own(keys) if holders == 1 => Ok(vec![keys.clone()]),
@@ -70,7 +70,7 @@ impl<'a> SwitchKeys<'a> {
         }
     }
 
-    /// A sole holder's, for the evaluator.
+    /// Returns a sole holder's keys, for the evaluator.
     fn into_own(self) -> Option<Arc<UploadSwitchKeys>> {
         match self {
             Self::Own(keys) => Some(keys),
@@ -79,28 +79,28 @@ impl<'a> SwitchKeys<'a> {
     }
 }
 
-/// Of keys and uploads that do not belong together.
+/// The error for keys and uploads that do not belong together.
 const OTHER_ROSTER: Error = Error::Object("the dataset's keys are for another roster");
 
-/// The records of all holders.
+/// The records of all holders, as one upload.
 #[derive(Clone, Debug)]
 pub struct JoinedUpload {
-    /// The public shape of the whole.
+    /// Public shape of the whole.
     pub plan: UploadPlan,
     /// The one-hot columns.
     pub table: Arc<dyn Columns>,
-    /// Noise for every release to come.
+    /// Noise for all future releases.
     pub ladder: EncryptedLadder,
-    /// A sole holder's switching keys. Those of a roster are among the evaluation keys.
+    /// A sole holder's switching keys. The keys of a roster are part of the evaluation keys.
     pub own: Option<Arc<UploadSwitchKeys>>,
 }
 
-/// Puts the contributions of all holders together, in the order of the roster. Noise stays where it is.
+/// Joins the contributions of all holders, in the order of the roster. The noise is not copied.
 ///
 /// # Errors
-/// [`Error::Object`] for another number of contributions than of holders, ladders of different
-/// sizes, a contribution under another upload key than its holder's, and keys for another roster;
-/// [`Error::Encryption`] for parts that leave a gap, overlap, or are of other rows than each other.
+/// [`Error::Object`] if the number of contributions is not the number of holders, if ladders differ
+/// in size, if a contribution is not under its holder's upload key, and for keys of another roster.
+/// [`Error::Encryption`] for parts that leave a gap, overlap, or have other rows than each other.
 pub fn join(
     domain: &Domain,
     holders: &Holders,
@@ -112,12 +112,12 @@ pub fn join(
     let count = plans.len();
     let first = *plans
         .first()
-        .ok_or(Error::Object("a dataset needs a holder"))?;
+        .ok_or(Error::Object("a dataset needs at least one holder"))?;
     if count != holders.count() as usize {
         return Err(Error::Object("the roster has another number of holders"));
     }
     if plans.iter().any(|plan| plan.ladder != first.ladder) {
-        return Err(Error::Object("a holder's noise is of another size"));
+        return Err(Error::Object("a holder's noise ladder has another size"));
     }
     let of_each = keys.of_each(count)?;
     for (part, keys) in contributions.iter().zip(&of_each) {
@@ -148,7 +148,7 @@ pub fn join(
     })
 }
 
-/// Where each holder's part is in the whole table.
+/// Returns the place of each holder's part in the whole table.
 fn rectangles(
     domain: &Domain,
     holders: &Holders,
@@ -158,7 +158,7 @@ fn rectangles(
     let mut rectangles = Vec::with_capacity(contributions.len());
     for (holder, part) in (0..).zip(contributions) {
         if part.plan.columns != part.table.count() || part.plan.layout != part.table.layout() {
-            return Err(Error::Object("the plan is not this table's"));
+            return Err(Error::Object("the plan does not fit this table"));
         }
         rectangles.push(Rectangle {
             first_chunk,
@@ -172,8 +172,8 @@ fn rectangles(
     Ok(rectangles)
 }
 
-/// The numbers of a holder's one-hot columns in the whole table, in the order in which it has them:
-/// that of its attributes in the dataset's schema.
+/// Returns the numbers of a holder's one-hot columns in the whole table, in the holder's order: the
+/// order of its attributes in the dataset's schema.
 pub fn columns_of(domain: &Domain, holders: &Holders, holder: u32) -> Vec<usize> {
     let all = 0..domain.columns();
     let Some(owners) = holders.owners() else {
@@ -186,10 +186,10 @@ pub fn columns_of(domain: &Domain, holders: &Holders, holder: u32) -> Vec<usize>
     all.filter(|column| own(column).is_some()).collect()
 }
 
-/// Puts uploads together that are in memory as a whole; `keys` are the dataset's.
+/// Joins uploads that are in memory as a whole. `keys` are the dataset's evaluation keys.
 ///
 /// # Errors
-/// As [`join`].
+/// Those of [`join`].
 pub fn join_uploads(
     domain: &Domain,
     holders: &Holders,

@@ -1,10 +1,11 @@
-//! What ciphertext noise tells of the records.
+//! The privacy cost of the noise in ciphertexts.
 
 use crate::Error;
 use fhaim_dp::Rho;
 use fhaim_he::LEAK_BITS;
 
-/// What the residual noise of one sealed ciphertext may tell: 2^-30 (`he::noise::check_page`).
+/// Returns the cost of the residual noise of one sealed ciphertext: 2^-30
+/// (`he::noise::check_page`).
 ///
 /// # Errors
 /// Never: the ratio is a constant within range.

@@ -1,4 +1,5 @@
-//! The four entities' protocol as state machines without I/O (docs/DESIGN.md sections 1, 4, 6).
+//! The protocol of the four entities as state machines without I/O (docs/DESIGN.md sections 1, 4,
+//! 6).
 //!
 //! | entity | module | holds | sends |
 //! |---|---|---|---|
@@ -7,10 +8,10 @@
 //! | crypto-service entity | [`crypto`] | the secret key, the ledger | keys; released integers |
 //! | generation entity | [`generation`] | released integers | requests, to computation |
 //!
-//! In one process the entities are values that call each other ([`local`]); services put HTTP and a
-//! database around the same values. Both sides of a release place it on the noise ladder by the
-//! same code, [`window`]. Nothing passes between them but [`upload`]'s objects, keys, and the
-//! [`request`]s for decryption with their answers.
+//! In one process the entities are values that call each other ([`local`]). Services put HTTP and a
+//! database around the same values. Both sides of a release place it on the noise ladder with the
+//! same code, [`window`]. The entities exchange only the objects of an [`upload`], keys, and
+//! decryption [`request`]s with their answers.
 #![deny(
     clippy::expect_used,
     clippy::indexing_slicing,
@@ -19,7 +20,7 @@
 )]
 
 pub mod align;
-#[expect(clippy::indexing_slicing, reason = "what measures may end its program")]
+#[expect(clippy::indexing_slicing, reason = "a benchmark may panic")]
 pub mod bench;
 mod cells;
 mod codec;
@@ -51,7 +52,7 @@ pub mod window;
 
 pub use error::Error;
 
-/// The examples of the README, which are tests.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! All entities in one process, as `fhaim run` has them.
+//! All entities in one process, as in `fhaim run`.
 
 use crate::Error;
 use crate::computation::{Computation, SealedBatch};
@@ -9,11 +9,11 @@ use crate::window::Window;
 use fhaim_domain::Clique;
 use fhaim_release::{ReleaseRequest, ReleaseSource, SourceError};
 
-/// Stands for the digest of the upload's manifest, since nothing is uploaded.
+/// Takes the place of the manifest's digest, since nothing is uploaded.
 const NO_MANIFEST: [u8; 32] = [0; 32];
 
-/// A source of releases that cannot be looked behind: requests go to the computation entity, its
-/// sealed pages to the crypto service, and the released integers come back.
+/// A source of releases that computes on encrypted data. Requests go to the computation service,
+/// its sealed pages go to the crypto service, and the released integers come back.
 #[derive(Debug)]
 pub struct EncryptedSource {
     computation: Computation,
@@ -24,17 +24,17 @@ pub struct EncryptedSource {
     pub seconds: Seconds,
 }
 
-/// Where an encrypted run's time goes.
+/// The time that an encrypted run takes, by entity.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Seconds {
-    /// Computation entity.
+    /// Seconds of the computation service.
     pub computation: f64,
-    /// Crypto service.
+    /// Seconds of the crypto service.
     pub crypto: f64,
 }
 
 impl EncryptedSource {
-    /// A source over both services, for one job, which takes the dataset's next run.
+    /// Creates a source over both services for one job, which takes the dataset's next run.
     ///
     /// # Errors
     /// [`Error::NoRunLeft`].
@@ -54,7 +54,7 @@ impl EncryptedSource {
         })
     }
 
-    /// Has the computation entity compute the squares of pairs ahead of their first scores.
+    /// Computes the squares of pairs in advance, before their first scores.
     ///
     /// # Errors
     /// As [`Computation::compute_squares`].
@@ -65,12 +65,12 @@ impl EncryptedSource {
         Ok(())
     }
 
-    /// The computation entity.
+    /// Returns the computation service.
     pub fn computation(&self) -> &Computation {
         &self.computation
     }
 
-    /// The crypto service.
+    /// Returns the crypto service.
     pub fn crypto(&self) -> &CryptoService {
         &self.crypto
     }

@@ -1,7 +1,7 @@
-//! A holder's noise under encryption, as the computation service adds it to pages.
+//! The encrypted noise of holders, as the computation service adds it to pages.
 //!
-//! A ladder has noise for whatever may be asked for, and a run asks for a part of it: its vectors stay where they
-//! are kept, and those of a page are read when the page is sealed.
+//! A ladder has noise for all possible requests, and a run needs only a part of it. So vectors stay
+//! in their store, and the vectors of a page are read when the page is sealed.
 
 use crate::Error;
 use crate::encryption::{NO_SUCH_OBJECT, OTHER_KEY, Payload};
@@ -14,13 +14,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
-/// Where the objects of all holders' ladders are kept: in memory, or wherever a service keeps uploads.
+/// A store of the objects of all holders' ladders: memory, or a service's store of uploads.
 pub trait NoiseObjects: fmt::Debug + Send + Sync {
-    /// These noise objects of a holder, by its number, in their order.
+    /// Reads noise objects of a holder, by its number, in the given order.
     ///
     /// # Errors
-    /// [`Error::Object`] for one that there is not; [`fhaim_he::Error::Unavailable`] for one that is not what was put
-    /// there, or cannot be read; [`Error::Away`] where that passes by itself.
+    /// [`Error::Object`] for an unknown object; [`fhaim_he::Error::Unavailable`] for an object that
+    /// was changed or cannot be read; [`Error::Away`] if the failure is temporary.
     fn read(&self, holder: usize, objects: &[Object]) -> Result<Vec<Payload>, Error>;
 }
 
@@ -41,10 +41,10 @@ pub struct UploadedLadder {
 }
 
 impl UploadedLadder {
-    /// `get` is asked for every noise object of the plan, in order.
+    /// Reads every noise object of the plan with `get`, in order.
     ///
     /// # Errors
-    /// What `get` returns; [`Error::Object`] for objects that lack a plaintext modulus.
+    /// Errors of `get`; [`Error::Object`] for objects that lack a plaintext modulus.
     pub fn from_objects(
         params: &Parameters,
         plan: LadderPlan,
@@ -60,13 +60,13 @@ impl UploadedLadder {
         Ok(Self { plan, objects })
     }
 
-    /// The ladder's public size.
+    /// Returns the public size of the ladder.
     pub fn plan(&self) -> LadderPlan {
         self.plan
     }
 }
 
-/// Ladders of uploads that are in memory, by the number of their holder.
+/// Ladders of uploads in memory, by the number of their holder.
 impl NoiseObjects for Vec<UploadedLadder> {
     fn read(&self, holder: usize, objects: &[Object]) -> Result<Vec<Payload>, Error> {
         let ladder = self.get(holder).ok_or(NO_SUCH_OBJECT)?;
@@ -74,7 +74,7 @@ impl NoiseObjects for Vec<UploadedLadder> {
     }
 }
 
-/// Noise under encryption: of each holder one ciphertext a ladder vector and plaintext modulus.
+/// Encrypted noise: for each holder, ladder vector and plaintext modulus one ciphertext.
 #[derive(Clone, Debug)]
 pub struct EncryptedLadder {
     plan: LadderPlan,
@@ -90,10 +90,11 @@ struct Digested {
     digest: [u8; 32],
 }
 
-/// Vectors of one page, by their number in the ladder; of each one ciphertext a plaintext modulus.
+/// Vectors of one page, by their number in the ladder, with one ciphertext for each plaintext
+/// modulus.
 type Vectors = BTreeMap<usize, Vec<Digested>>;
 
-/// Those vectors of a page that some variances are made of, of each holder.
+/// The vectors of a page, for each holder, that make up noise of some variances.
 #[derive(Debug)]
 pub(crate) struct PageVectors<'a> {
     params: &'a Parameters,
@@ -105,15 +106,15 @@ pub(crate) struct PageVectors<'a> {
 /// The noise of a variance on a page, under one plaintext modulus.
 #[derive(Debug)]
 pub(crate) struct PageNoise {
-    /// What is to be added.
+    /// The ciphertext to add.
     pub(crate) ciphertext: Ciphertext,
-    /// Of every vector that it is made of.
+    /// Digests of all vectors in the sum.
     pub(crate) digests: Vec<[u8; 32]>,
 }
 
 impl EncryptedLadder {
-    /// The ladders of holders whose upload keys have these switching keys, kept somewhere. Objects are held against
-    /// what they should be when they are read.
+    /// Creates the ladders of holders whose upload keys have these switching keys. Objects are
+    /// checked when they are read.
     pub fn new(
         plan: LadderPlan,
         keys: Vec<Arc<UploadSwitchKeys>>,
@@ -126,21 +127,22 @@ impl EncryptedLadder {
         }
     }
 
-    /// The ladder's public size.
+    /// Returns the public size of the ladder.
     pub fn plan(&self) -> LadderPlan {
         self.plan
     }
 
-    /// Number of holders whose noise it is.
+    /// Returns the number of holders that contribute noise.
     pub(crate) fn holders(&self) -> usize {
         self.keys.len()
     }
 
-    /// Reads what noise of these variances on a page is made of.
+    /// Reads the vectors that make up noise of these variances on a page.
     ///
     /// # Errors
-    /// [`Error::Encryption`] for noise beyond the ladder; as [`NoiseObjects::read`]; [`Error::Object`] for objects
-    /// that lack a plaintext modulus, or are under another key than their holder's.
+    /// [`Error::Encryption`] for noise beyond the ladder; errors of [`NoiseObjects::read`];
+    /// [`Error::Object`] for objects that lack a plaintext modulus, or are not under their holder's
+    /// key.
     pub(crate) fn page<'a>(
         &self,
         params: &'a Parameters,
@@ -179,13 +181,14 @@ impl EncryptedLadder {
 }
 
 impl PageVectors<'_> {
-    /// Of which page they are.
+    /// Returns the page's number.
     pub(crate) fn page(&self) -> usize {
         self.page
     }
 
-    /// The noise of a variance, one of those that these were read for, under plaintext modulus number `residue`. A
-    /// holder's vectors are added up under its upload key, which takes one key switch a holder.
+    /// Returns the noise of one of the variances that the vectors were read for, under plaintext
+    /// modulus number `residue`. A holder's vectors are added under its upload key, so that each
+    /// holder costs one key switch.
     ///
     /// # Errors
     /// [`Error::Encryption`] for another variance.
@@ -209,7 +212,7 @@ impl PageVectors<'_> {
     }
 }
 
-/// The vectors of a page, by level and index, that noise of a variance is made of.
+/// Returns level and index of the vectors that make up noise of a variance.
 fn places(units: u64) -> impl Iterator<Item = (usize, usize)> {
     let of_digit = |(level, digit)| {
         let indices = vectors_of_digit(digit);
@@ -227,7 +230,8 @@ fn expanded(params: &Parameters, seeded: SeededCiphertext) -> Result<Digested, E
     })
 }
 
-/// Refuses an object that lacks a plaintext modulus, or is under another key than these switching keys are for.
+/// Rejects an object that lacks a plaintext modulus, or whose key does not fit these switching
+/// keys.
 fn check(
     params: &Parameters,
     keys: Option<&UploadSwitchKeys>,
@@ -244,7 +248,7 @@ fn check(
     match residues.eq(0..params.residues()) {
         true => Ok(()),
         false => Err(Error::Object(
-            "one ciphertext a plaintext modulus, in order",
+            "an object needs one ciphertext for each plaintext modulus, in order",
         )),
     }
 }
@@ -256,7 +260,7 @@ mod tests {
     use rand::SeedableRng;
     use std::sync::Mutex;
 
-    /// Objects in memory, and which of them were asked for.
+    /// Objects in memory, with a record of the reads.
     #[derive(Debug)]
     struct Watched {
         objects: HashMap<(usize, Object), Payload>,
@@ -279,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_page_those_vectors_are_read_that_its_variances_are_made_of() {
+    fn only_vectors_of_the_requested_variances_are_read() {
         let params = Parameters::new(COMPACT).unwrap();
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(4);
         let secret = SecretKey::random(&params, &mut rng).unwrap();
@@ -298,7 +302,8 @@ mod tests {
             read: Mutex::default(),
         });
         let ladder = EncryptedLadder::new(plan(), vec![keys], watched.clone());
-        // Digits 3, 0, 1 and, of the other variance, 1: the third level's second vector is in neither.
+        // Digits 3, 0, 1 for one variance and 1 for the other: neither needs the second vector of
+        // the third level.
         let vectors = ladder.page(&params, 1, [19, 1]).unwrap();
         let read = watched.read.lock().unwrap().clone();
         assert_eq!(read, values.map(|(object, _)| object));
@@ -311,7 +316,7 @@ mod tests {
             vectors.noise(2 << 4, 0),
             Err(Error::Encryption(..))
         ));
-        // What is not there, and what no ladder of this size has.
+        // A missing object, and a page beyond the ladder.
         assert!(matches!(
             ladder.page(&params, 0, [1]),
             Err(Error::Object(..))
@@ -323,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_under_another_key_than_the_ladders_is_refused_when_it_is_read() {
+    fn ladder_objects_under_another_key_are_rejected_on_read() {
         let params = Parameters::new(COMPACT).unwrap();
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(5);
         let secret = SecretKey::random(&params, &mut rng).unwrap();

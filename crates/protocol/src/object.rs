@@ -5,11 +5,12 @@ use fhaim_dp::{LEVEL_VECTORS, LadderPlan};
 use serde::{Deserialize, Serialize};
 use std::{fmt, str::FromStr};
 
-/// One object: a polynomial, encrypted once under each plaintext modulus, or a holder's keys.
+/// An object of an upload: a polynomial, encrypted once under each plaintext modulus, or a sole
+/// holder's switching keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Object {
-    /// The keys that come with a holder's own, for the computation service.
+    /// The switching keys of a sole holder's upload key, for the computation service.
     Keys,
     /// One record chunk of a one-hot column.
     Column {
@@ -18,7 +19,7 @@ pub enum Object {
         /// Number of the record chunk.
         chunk: usize,
     },
-    /// The counts of some pairs of attributes.
+    /// Counts of some pairs of attributes.
     Counts {
         /// Number of the ciphertext.
         number: usize,
@@ -29,14 +30,15 @@ pub enum Object {
         page: usize,
         /// Level of the ladder.
         level: usize,
-        /// Which of the level's vectors: of three in a loose ladder, of two in a dense one.
+        /// Index of the vector within the level: 0 or 1.
+        /// dense one.
         index: usize,
     },
 }
 
 impl Object {
-    /// The object's name, such as `column/12/3` (column, chunk), `counts/3`, `noise/0/4/1` (page,
-    /// level, index) or `keys`. [`str::parse`] reads it back.
+    /// Returns the object's name, such as `column/12/3` (column, chunk), `counts/3`, `noise/0/4/1`
+    /// (page, level, index) or `keys`. [`str::parse`] reads it back.
     pub fn name(&self) -> String {
         self.to_string()
     }
@@ -70,7 +72,7 @@ impl TryFrom<String> for Object {
 impl FromStr for Object {
     type Err = Error;
 
-    /// Reads a name, strictly: every object has one name.
+    /// Parses a name strictly: every object has exactly one name.
     fn from_str(name: &str) -> Result<Self, Error> {
         let mut parts = name.split('/');
         let kind = parts.next();
@@ -80,18 +82,18 @@ impl FromStr for Object {
             (Some("column"), &[column, chunk]) => Self::Column { column, chunk },
             (Some("counts"), &[number]) => Self::Counts { number },
             (Some("noise"), &[page, level, index]) => Self::Noise { page, level, index },
-            _ => return Err(Error::Object("not a name of an object")),
+            _ => return Err(Error::Object("not an object name")),
         };
-        // Also refuses signs, leading zeros and what follows a part that is no number.
+        // Also rejects signs, leading zeros, and anything after a part that is not a number.
         if object.to_string() == name {
             Ok(object)
         } else {
-            Err(Error::Object("not a name of an object"))
+            Err(Error::Object("not an object name"))
         }
     }
 }
 
-/// The objects of a noise ladder, in row-major order of (page, level, index).
+/// Returns the objects of a noise ladder, in row-major order of (page, level, index).
 pub(crate) fn noise_objects(ladder: LadderPlan) -> impl Iterator<Item = Object> + use<> {
     let levels = ladder.levels();
     let vector = move |page, level| (0..LEVEL_VECTORS).map(move |index| (page, level, index));

@@ -1,7 +1,8 @@
-//! One holder's part of a dataset: what it encrypts, and the objects that it uploads.
+//! One holder's part of a dataset: the data that it encrypts, and the objects that it uploads.
 //!
-//! Holder and computation service work a part's objects out from the terms, the holder's number in
-//! the roster and the [`Layout`] of its records. Terms without a roster have one holder, number 0.
+//! Holder and computation service both compute a part's objects from the terms, the holder's number
+//! in the roster and the [`Layout`] of its records. Terms without a roster have one holder, number
+//! 0.
 
 use crate::Error;
 use crate::counts::pair_counts::PairCounts;
@@ -16,7 +17,7 @@ use fhaim_dp::LadderPlan;
 use fhaim_he::{Layout, Parameters};
 use rand::{CryptoRng, RngCore};
 
-/// The public shape of what one holder uploads.
+/// The public shape of one holder's upload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartPlan {
     /// One-hot columns of its records.
@@ -26,7 +27,7 @@ pub enum PartPlan {
 }
 
 impl PartPlan {
-    /// All objects, in the order of the upload.
+    /// Returns all objects, in the order of the upload.
     pub fn objects(&self) -> Vec<Object> {
         match self {
             Self::Records(plan) => plan.objects().collect(),
@@ -34,7 +35,7 @@ impl PartPlan {
         }
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     pub fn object_count(&self) -> usize {
         match self {
             Self::Records(plan) => plan.object_count(),
@@ -42,7 +43,7 @@ impl PartPlan {
         }
     }
 
-    /// Size of the noise ladder, for all runs.
+    /// Returns the size of the noise ladder of all runs.
     pub fn ladder(&self) -> LadderPlan {
         match self {
             Self::Records(plan) => plan.ladder,
@@ -50,7 +51,7 @@ impl PartPlan {
         }
     }
 
-    /// What its objects are.
+    /// Returns the form of the objects.
     pub fn form(&self) -> Form {
         match self {
             Self::Records(plan) => plan.form(),
@@ -58,7 +59,7 @@ impl PartPlan {
         }
     }
 
-    /// Bytes of all objects.
+    /// Returns the size in bytes of all objects.
     pub fn bytes(&self, params: &Parameters) -> u64 {
         let polynomials = match self {
             Self::Records(plan) => plan.polynomials(),
@@ -67,7 +68,7 @@ impl PartPlan {
         self.form().bytes(params, polynomials)
     }
 
-    /// Whether the object is one of the plan's.
+    /// Whether the plan has this object.
     pub fn contains(&self, object: Object) -> bool {
         match self {
             Self::Records(plan) => plan.contains(object),
@@ -78,7 +79,7 @@ impl PartPlan {
     /// Decodes an object.
     ///
     /// # Errors
-    /// [`Error::Object`] for an object that the plan does not have, or of another size;
+    /// [`Error::Object`] for an object that the plan does not have, or that has another size;
     /// [`Error::Encryption`] with the first rule that its bytes break.
     pub fn decode(
         &self,
@@ -94,13 +95,13 @@ impl PartPlan {
 }
 
 impl Terms {
-    /// How many holders upload a part.
+    /// Returns the number of holders that upload a part.
     pub fn part_count(&self) -> usize {
         let roster = self.roster.as_ref();
         roster.map_or(1, |roster| roster.holders.len())
     }
 
-    /// The number of an account in the roster.
+    /// Returns the number of an account in the roster.
     pub fn part_of(&self, account: &str) -> Option<u32> {
         let holders = self.roster.iter().flat_map(|roster| &roster.holders);
         let mut holders = (0..).zip(holders);
@@ -108,10 +109,10 @@ impl Terms {
         found.map(|(number, _)| number)
     }
 
-    /// The schema of a holder's part of the table, and the most records that it may have.
+    /// Returns the schema of a holder's part of the table, and the most records that it may have.
     ///
     /// # Errors
-    /// [`Error::Terms`] for a holder that the roster does not have.
+    /// [`Error::Terms`] for a holder that is not in the roster.
     pub fn part_schema(&self, holder: u32) -> Result<(Schema, u64), Error> {
         match &self.roster {
             Some(roster) => {
@@ -127,12 +128,13 @@ impl Terms {
         }
     }
 
-    /// What a holder uploads; `layout` is that of its records, and absent where it uploads counts.
+    /// Plans the upload of a holder. `layout` is the layout of its records, and absent if it
+    /// uploads counts.
     ///
     /// # Errors
-    /// [`Error::Terms`] for a holder that the roster does not have, terms without a plan, and a layout
-    /// that is missing, of no use, or of more records than the holder may have: they would be
-    /// more sensitive than what is charged for them.
+    /// [`Error::Terms`] for a holder that is not in the roster, for terms without a plan, and for a
+    /// layout that is missing, unexpected, or for more records than the holder may have. Such
+    /// records would be more sensitive than the price assumes.
     pub fn part_plan(&self, holder: u32, layout: Option<Layout>) -> Result<PartPlan, Error> {
         let (schema, bound) = self.part_schema(holder)?;
         let outline = self.plan_core()?;
@@ -144,9 +146,11 @@ impl Terms {
                 Ok(PartPlan::Counts(plan.under(self.encryption())))
             }
             (ContributionKind::Counts, Some(_)) => {
-                refuse("counts have none: leave it out".to_owned())
+                refuse("an upload of counts has no layout: leave the field out".to_owned())
             }
-            (ContributionKind::Records, None) => refuse("an upload of records has one".to_owned()),
+            (ContributionKind::Records, None) => {
+                refuse("an upload of records needs a layout".to_owned())
+            }
             (ContributionKind::Records, Some(layout)) if layout.min_records() as u64 > bound => {
                 refuse(format!(
                     "{} chunks of stride {} have at least {} records, more than the record bound \
@@ -167,7 +171,7 @@ impl Terms {
     }
 }
 
-/// What a holder encrypts.
+/// The data that a holder encrypts.
 #[derive(Debug)]
 pub enum Content<'a> {
     /// Its records.
@@ -176,21 +180,21 @@ pub enum Content<'a> {
     Counts(&'a PairCounts),
 }
 
-/// A holder's part about to be encrypted, an object at a time.
+/// A holder's part that is about to be encrypted, one object at a time.
 #[derive(Clone, Copy, Debug)]
 pub enum PartHolder<'a> {
-    /// Of records.
+    /// A part with records.
     Records(Holder<'a>),
-    /// Of counts.
+    /// A part with counts.
     Counts(CountsHolder<'a>),
 }
 
 impl<'a> PartHolder<'a> {
-    /// A holder who follows `plan`, of a part of at most `record_bound` records.
+    /// Creates a holder that follows `plan`, for a part of at most `record_bound` records.
     ///
     /// # Errors
-    /// [`Error::Records`] beyond the bound; [`Error::Object`] where the plan is not the content's, the
-    /// ladder's or the key's.
+    /// [`Error::Records`] if there are more records; [`Error::Object`] if the plan does not fit the
+    /// content, the ladder or the key.
     pub fn new(
         content: &Content<'a>,
         record_bound: u64,
@@ -209,11 +213,11 @@ impl<'a> PartHolder<'a> {
                 let holder = CountsHolder::new(pair_counts, noise, encryptor, plan)?;
                 Ok(Self::Counts(holder))
             }
-            _ => Err(Error::Object("the plan is not this table's")),
+            _ => Err(Error::Object("the plan does not fit this table")),
         }
     }
 
-    /// Encrypts one object, with a generator of its own, keyed from `rng`, and encodes it.
+    /// Encrypts one object with its own generator, keyed from `rng`, and encodes it.
     ///
     /// # Errors
     /// [`Error::Object`] for an object that the plan does not have.

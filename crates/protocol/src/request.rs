@@ -1,4 +1,5 @@
-//! What the computation entity sends the crypto service: sealed pages and the releases they answer.
+//! The computation service's requests to the crypto service: sealed pages and the releases that
+//! they answer.
 
 pub use crate::codec::{PageCodec, asked};
 use fhaim_dp::Span;
@@ -6,18 +7,18 @@ use fhaim_he::Ciphertext;
 use fhaim_release::ReleaseRequest;
 use serde::{Deserialize, Serialize};
 
-/// Names a dataset: its key set, its upload, its budget.
+/// Identifies a dataset: its key set, its upload and its budget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct DatasetId(pub [u8; 16]);
 
-/// Names a job: one run of a mechanism over a dataset. Release numbers count within a job.
+/// Identifies a job: one run of a mechanism over a dataset. Release numbers count within a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct JobId(pub [u8; 16]);
 
-/// Positions of a page that belong to one release.
+/// The positions of a page that belong to one release.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageSpan {
-    /// The release.
+    /// Number of the release.
     pub number: u32,
     /// Its positions, in the order of its cells.
     pub span: Span,
@@ -25,26 +26,26 @@ pub struct PageSpan {
 
 /// A sealed page: noise of one variance on the parts' positions, uniform values elsewhere.
 ///
-/// What carries the values is `C`: ciphertexts, but for simulations, which put clear values there.
+/// `C` is the type of the values: ciphertexts, or clear values in simulations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SealedPage<C = Vec<Ciphertext>> {
-    /// One ciphertext a plaintext modulus.
+    /// One ciphertext for each plaintext modulus.
     pub ciphertexts: C,
     /// Noise variance of every part, in the ladder's units.
     pub variance_units: u64,
-    /// Which releases the page answers, ascending.
+    /// The releases that the page answers, ascending.
     pub parts: Vec<PageSpan>,
 }
 
 /// A batch of releases of one job, to be debited and decrypted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecryptRequest<C = Vec<Ciphertext>> {
-    /// The dataset whose key and ledger are meant.
+    /// The dataset of the key and the ledger.
     pub dataset: DatasetId,
-    /// The job that the releases' numbers belong to.
+    /// The job of the release numbers.
     pub job: JobId,
-    /// The releases, in the order asked.
+    /// The releases, in the order of the batch.
     pub releases: Vec<ReleaseRequest>,
-    /// The pages that carry them.
+    /// The pages that carry the releases.
     pub pages: Vec<SealedPage<C>>,
 }

@@ -1,11 +1,12 @@
-//! Several holders of one dataset: who they are, which part each has, and that all agree.
+//! The holders of a dataset that has several: who they are, which part each has, and that all of
+//! them agree.
 //!
-//! The roster is a part of the terms, and public. Each holder signs, with a key that its own program
-//! made, what it agrees to: the terms as they are stored, roster included, and the keys that the key
-//! service made under them. The key service begins no run, and so decrypts nothing, until all have
-//! signed; signatures are acts of the dataset's chain ([`crate::crypto::history`]). Holders compare the
-//! [fingerprints](Member::fingerprint) of their keys outside of the system: whoever issues accounts
-//! could otherwise sign for them.
+//! The roster is part of the terms, and public. Each holder signs with a key that its own program
+//! made. It signs the stored terms, including the roster, and the keys that the key service made
+//! under them. The key service begins no run, and so decrypts nothing, until all have signed.
+//! Signatures are acts of the dataset's chain ([`crate::crypto::history`]). Holders compare the
+//! [fingerprints](Member::fingerprint) of their keys outside of the system: otherwise the service
+//! that issues accounts could sign in their place.
 
 use crate::Error;
 use crate::counts::CountTables;
@@ -22,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use zeroize::Zeroizing;
 
-/// How the table is divided.
+/// How the table is divided among the holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Partition {
@@ -32,32 +33,32 @@ pub enum Partition {
     Columns,
 }
 
-/// The most bytes of an account's name.
+/// Most bytes of an account's name.
 const MAX_ACCOUNT_BYTES: usize = 320;
 
 /// One holder of a roster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Member {
-    /// Its account, by which it signs in.
+    /// Name of the account that it signs in with.
     pub account: String,
-    /// The names of its columns as they stand in a table, where holders have columns.
+    /// Names of its columns as in the table, if holders have columns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub columns: Vec<String>,
-    /// It has at most so many records.
+    /// Most records that it may have.
     pub record_bound: u64,
-    /// The public half of the key that it signs with.
+    /// Public key of its signatures.
     #[serde(with = "hex_digest")]
     pub key: [u8; 32],
 }
 
 impl Member {
-    /// What people compare of its key.
+    /// Returns the fingerprint of its key, for people to compare.
     pub fn fingerprint(&self) -> String {
         fingerprint(&self.key)
     }
 
-    /// Whether `signature` is the member's under a message.
+    /// Checks that the member's key signed `message`.
     pub(crate) fn verify_message(
         &self,
         message: &[u8],
@@ -69,7 +70,8 @@ impl Member {
         verified.map_err(|_| Error::Signature(self.account.clone()))
     }
 
-    /// The schema's fields that it has, in the schema's order; `numbers` are those of all fields.
+    /// Returns the schema's fields that the member has, in the schema's order. `numbers` maps the
+    /// names of all fields to their numbers.
     fn fields(&self, numbers: &HashMap<&str, usize>) -> Result<Vec<usize>, Error> {
         let number = |name: &String| {
             let account = &self.account;
@@ -83,25 +85,26 @@ impl Member {
     }
 }
 
-/// The holders of a dataset, in the order in which their parts are put together.
+/// The holders of a dataset, in the order in which their parts are joined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Roster {
     /// How the table is divided.
     pub partition: Partition,
-    /// h: on how many holders' noise everyone relies. 1: nobody needs to trust another's noise. All
-    /// of them: releases protect against services and readers, and not against other holders, since
-    /// each can subtract its own noise.
+    /// h: the number of holders whose noise everyone relies on. With 1, no holder has to trust
+    /// another's noise. With all holders, releases protect against services and readers but not
+    /// against other holders, since each holder can subtract its own noise.
     pub honest: u32,
     /// The holders.
     pub holders: Vec<Member>,
 }
 
 impl Roster {
-    /// What prices depend on, for a table of this schema and at most `record_bound` records.
+    /// Checks the roster for a table with this schema and at most `record_bound` records. Returns
+    /// the holders as prices depend on them.
     ///
     /// # Errors
-    /// [`Error::Terms`], naming the holder and the field.
+    /// [`Error::Terms`] with the holder and the field.
     pub fn check(&self, schema: &Schema, record_bound: u64) -> Result<Holders, Error> {
         let count = u32::try_from(self.holders.len()).unwrap_or(u32::MAX);
         if self.holders.is_empty() || count > MAX_HOLDERS {
@@ -128,21 +131,23 @@ impl Roster {
         }
         let others = self.holders.iter().take(number);
         if others.clone().any(|other| other.account == *account) {
-            return of("account: an earlier holder has it; a party is one holder");
+            return of("account: an earlier holder has the same; list each party once");
         }
         if others.clone().any(|other| other.key == member.key) {
-            return of("key: an earlier holder has it; each holder's program makes its own");
+            return of(
+                "key: an earlier holder has the same; each holder's program makes its own key",
+            );
         }
         let key = VerifyingKey::from_bytes(&member.key);
         if !key.is_ok_and(|key| !key.is_weak()) {
-            return of("key: it is no public key of Ed25519");
+            return of("key: it is not an Ed25519 public key");
         }
         if member.record_bound == 0 {
             return of("record_bound: it must be at least 1");
         }
         match self.partition {
             Partition::Records if !member.columns.is_empty() => {
-                of("columns: holders of records have all of them; leave the field out")
+                of("columns: holders of records have all columns; leave the field out")
             }
             _ => Ok(()),
         }
@@ -157,19 +162,19 @@ impl Roster {
             ),
             Partition::Columns => (
                 bounds.max().unwrap_or(0),
-                "holders of columns have the same records, at most",
+                "the holders' largest record bound is",
             ),
         };
         if allowed > record_bound {
             return Err(refuse(&format!(
-                "{rule} {allowed}, and the dataset's is {record_bound}: raise record_bound to that"
+                "{rule} {allowed}, but the dataset's is {record_bound}: raise record_bound to {allowed}"
             )));
         }
         Ok(())
     }
 
-    /// The holder of each of the schema's attributes: that of its field. This is worked out with
-    /// every answer, so each holder's columns are looked at, and no schema is made of them.
+    /// Returns the holder of each of the schema's attributes: the holder of the attribute's field.
+    /// Every answer needs this, so it only reads each holder's columns and makes no schema of them.
     fn owners(&self, schema: &Schema) -> Result<Vec<u32>, Error> {
         let numbers = numbers(schema);
         let mut of_fields = vec![None; schema.fields().len()];
@@ -189,7 +194,7 @@ impl Roster {
         for (field, owner) in schema.fields().iter().zip(of_fields) {
             match owner {
                 Some(owner) => owners.extend(field.attributes().map(|_| owner)),
-                // Nobody encrypts an identifier, or what is left out.
+                // Identifiers and left-out columns are not encrypted.
                 None if field.attributes().is_empty() => {}
                 None => {
                     let name = field.name();
@@ -204,11 +209,11 @@ impl Roster {
         Ok(owners)
     }
 
-    /// The schema of one holder's part: the whole one of a holder of records.
+    /// Returns the schema of one holder's part. A holder of records has the whole schema.
     ///
     /// # Errors
-    /// [`Error::Terms`] for a holder that the roster does not have, and for columns that are no table
-    /// by themselves.
+    /// [`Error::Terms`] for a holder that is not in the roster, and for columns that do not form a
+    /// table by themselves.
     pub fn part(&self, schema: &Schema, number: usize) -> Result<Schema, Error> {
         let member = self.holders.get(number);
         let member = member.ok_or_else(|| refuse(&format!("there is no holder {}", number + 1)))?;
@@ -220,7 +225,7 @@ impl Roster {
     }
 }
 
-/// The numbers of a schema's fields, by their names.
+/// Returns the numbers of a schema's fields by their names.
 fn numbers(schema: &Schema) -> HashMap<&str, usize> {
     schema.fields().iter().map(Field::name).zip(0..).collect()
 }
@@ -228,7 +233,7 @@ fn numbers(schema: &Schema) -> HashMap<&str, usize> {
 fn no_table(number: usize, problem: &SchemaProblem) -> Error {
     let number = number + 1;
     refuse(&format!(
-        "holder {number}: its columns must be a table of their own: {problem}"
+        "holder {number}: its columns must form a table by themselves: {problem}"
     ))
 }
 
@@ -236,24 +241,24 @@ fn refuse(what: &str) -> Error {
     Error::Terms(format!("roster: {what}"))
 }
 
-/// What a holder uploads beside its noise.
+/// Data that a holder uploads in addition to its noise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContributionKind {
-    /// One-hot records, as the FHAIM paper has it: whatever is asked for later can be computed.
+    /// One-hot records, as in the FHAIM paper. All statistics can be computed later.
     #[default]
     Records,
-    /// The counts of all pairs of columns, of a holder who has all columns: megabytes for any number of
-    /// records, of which no party sees even the order of magnitude; statistics of three columns
-    /// cannot be asked for later.
+    /// Counts of all pairs of columns, from a holder with all columns. An upload has megabytes for
+    /// any number of records, and no party sees even the order of magnitude of that number.
+    /// Statistics of three columns cannot be computed later.
     Counts,
 }
 
 impl ContributionKind {
-    /// Whichever is smaller for a holder of `records` records of all columns.
+    /// Returns the kind with the smaller upload for a holder of `records` records with all columns.
     ///
     /// # Errors
-    /// [`Error::Encryption`] for more records than any table has, and none.
+    /// [`Error::Encryption`] for zero records, and for more than a table can have.
     pub fn smaller(domain: &Domain, records: usize) -> Result<Self, Error> {
         let one_hot = domain.columns() * Layout::for_records(records)?.chunks();
         match CountTables::new(domain) {
@@ -267,12 +272,12 @@ impl ContributionKind {
     }
 }
 
-/// What every holder signs. Digests are over bytes as they are stored.
+/// The agreement that every holder signs. Digests are over the stored bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Agreement {
     /// The dataset.
     pub dataset: DatasetId,
-    /// Digest of the terms, the roster included.
+    /// Digest of the terms, including the roster.
     pub terms: [u8; 32],
     /// Digest of the public key.
     pub public_key: [u8; 32],
@@ -281,7 +286,8 @@ pub struct Agreement {
 }
 
 impl Agreement {
-    /// The bytes that are signed, for a program whose keys are kept by others, as a browser's are.
+    /// Returns the bytes to sign, for a program that cannot read its own key, such as a page in a
+    /// browser.
     pub fn message(&self) -> Vec<u8> {
         let parts: [&[u8]; 5] = [
             b"fhaim agreement 1",
@@ -293,16 +299,16 @@ impl Agreement {
         parts.concat()
     }
 
-    /// Whether `signature` is the member's under this agreement.
+    /// Checks that the member signed this agreement.
     ///
     /// # Errors
-    /// [`Error::Signature`], naming the account.
+    /// [`Error::Signature`] with the account.
     pub fn verify(&self, member: &Member, signature: &MemberSignature) -> Result<(), Error> {
         member.verify_message(&self.message(), signature)
     }
 }
 
-/// A holder's signature of an [`Agreement`]; as text, 128 hexadecimal digits.
+/// A holder's signature of an [`Agreement`]. As text it has 128 hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct MemberSignature(pub [u8; 64]);
@@ -320,7 +326,7 @@ impl From<MemberSignature> for String {
 impl TryFrom<String> for MemberSignature {
     type Error = &'static str;
 
-    /// Reads 128 digits in lower case, and nothing else.
+    /// Parses exactly 128 lower-case digits.
     fn try_from(text: String) -> Result<Self, Self::Error> {
         let wrong = "a signature has 128 hexadecimal digits in lower case";
         let mut bytes = [0; 64];
@@ -342,10 +348,10 @@ impl TryFrom<String> for MemberSignature {
 pub type HolderSigningKey = SigningKeyOf<HolderRole>;
 
 impl HolderSigningKey {
-    /// What this holder and the one with this public key have in common, and nobody else: the
-    /// Diffie-Hellman product of the two keys, on the curve that X25519 is on.
+    /// Returns a secret that only this holder and the holder of the public key `other` can compute:
+    /// the Diffie-Hellman product of the two keys on the curve of X25519.
     pub(crate) fn shared(&self, other: &[u8; 32]) -> Result<Zeroizing<[u8; 32]>, Error> {
-        let refuse = || Error::Signature("a holder's key in the roster is none".to_owned());
+        let refuse = || Error::Signature("a holder whose key in the roster is invalid".to_owned());
         let other = VerifyingKey::from_bytes(other).map_err(|_| refuse())?;
         if other.is_weak() {
             return Err(refuse());
@@ -397,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_roster_says_who_has_what() {
+    fn roster_check_assigns_attributes_to_holders() {
         let records = roster(Partition::Records, &[&[], &[], &[]]);
         let holders = records.check(&schema(), 303).unwrap();
         assert_eq!(
@@ -418,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_rosters_are_refused_by_field() {
+    fn invalid_rosters_are_rejected_with_the_field() {
         let refused = |roster: &Roster, bound, word: &str| {
             let error = roster.check(&schema(), bound).unwrap_err().to_string();
             assert!(error.contains(word), "{error}");
@@ -441,7 +447,7 @@ mod tests {
         refused(
             &roster(Partition::Columns, &[&["a", "b", "c"], &[]]),
             300,
-            "holder 2: its columns must be a table",
+            "holder 2: its columns must form a table",
         );
         let change = |change: &dyn Fn(&mut Roster)| {
             let mut changed = records.clone();
@@ -469,9 +475,9 @@ mod tests {
         );
     }
 
-    /// A column that becomes two attributes is one holder's, and nobody has an identifier.
+    /// A column of two attributes belongs to one holder, and identifiers belong to none.
     #[test]
-    fn columns_are_those_of_a_table() {
+    fn columns_with_two_attributes_belong_to_one_holder() {
         let json = r#"{"name":"t","target":"b","columns":[
             {"name":"n","kind":"identifier","pattern":"[0-9]{6}"},
             {"name":"a","kind":"number","decimals":0,"min":0,"max":100,"bins":4,"digits":5},
@@ -494,9 +500,9 @@ mod tests {
         assert!(matches!(columns.part(&schema, 2), Err(Error::Terms(..))));
     }
 
-    /// A signature is for one dataset, one set of terms and one set of keys, each to the bit.
+    /// A signature covers one dataset, one set of terms and one set of keys, to the bit.
     #[test]
-    fn a_signature_is_for_every_bit_that_it_is_over() {
+    fn signature_of_a_changed_agreement_is_rejected() {
         let roster = roster(Partition::Records, &[&[], &[]]);
         let agreement = Agreement {
             dataset: DatasetId([1; 16]),
@@ -534,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn signatures_are_read_strictly() {
+    fn malformed_signature_texts_are_rejected() {
         let signature = MemberSignature([0xab; 64]);
         let json = serde_json::to_string(&signature).unwrap();
         assert_eq!(

@@ -1,8 +1,9 @@
-//! The randomness of sealing: a function of a stored key and of what is sealed.
+//! The randomness of sealing, as a function of a stored key and of the sealed content.
 //!
-//! A batch that is sealed twice, since a computation service was killed or set back to an older
-//! copy of its store, gives the same bytes. A second sealing with other randomness would show the
-//! decryptor two ciphertexts of one noise; what the ledger charges for residual noise covers one.
+//! A batch may be sealed twice, if a computation service was killed or was restored from an older
+//! copy of its store. Both times it gives the same bytes. A second sealing with other randomness
+//! would show the decryptor two ciphertexts of the same noise, but the ledger charges the residual
+//! noise of only one.
 
 use fhaim_dp::Span;
 use hkdf::Hkdf;
@@ -13,8 +14,8 @@ use zeroize::{Zeroize, Zeroizing};
 
 use crate::request::{DatasetId, JobId};
 
-/// What a dataset's pages are sealed with. Whoever has it can strip masks from pages: it stays
-/// with the computation entity, and never reaches who decrypts.
+/// The key that a dataset's pages are sealed with. Its owner can strip masks from pages, so it
+/// stays with the computation service and never reaches the decryptor.
 #[derive(Clone)]
 pub struct SealingKey(Zeroizing<[u8; 32]>);
 
@@ -24,49 +25,50 @@ impl std::fmt::Debug for SealingKey {
     }
 }
 
-/// What one ciphertext's randomness is bound to.
+/// The context that the randomness of one ciphertext is bound to.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
     /// The dataset.
     pub dataset: DatasetId,
     /// The job.
     pub job: JobId,
-    /// Its run.
+    /// Number of the job's run.
     pub run: u32,
     /// Number of the batch's first release.
     pub first: u32,
     /// Statements of all releases in the batch.
     pub statements: &'a [[u8; 32]],
-    /// Where the page's parts are.
+    /// Positions of the page's parts.
     pub spans: &'a [Span],
     /// Noise variance of every part, in the ladder's units.
     pub variance_units: u64,
-    /// Which plaintext modulus.
+    /// Number of the plaintext modulus.
     pub residue: usize,
-    /// Digest of the page's ciphertext and of the noise that is added to it.
+    /// Digest of the page's ciphertext and of the noise added to it.
     pub ciphertexts: [u8; 32],
 }
 
 impl SealingKey {
-    /// A fresh key.
+    /// Draws a key.
     pub fn random<R: RngCore + CryptoRng>(rng: &mut R) -> Self {
         let mut key = Zeroizing::new([0; 32]);
         rng.fill_bytes(key.as_mut());
         Self(key)
     }
 
-    /// The key with these bytes, if they are as many as a key has.
+    /// Returns the key with these bytes, or `None` if their number is wrong.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         Some(Self(Zeroizing::new(bytes.try_into().ok()?)))
     }
 
-    /// The key's bytes, to be stored sealed.
+    /// Returns the key's bytes. They must be sealed before they are stored.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
-    /// What the crypto service is told of an upload: a function of the digest of its manifest that
-    /// says nothing of it to whoever lacks the key, and is the same for the same upload.
+    /// Returns the commitment to an upload that the crypto service receives. It is a function of
+    /// the key and of the manifest's digest: equal for the same upload, and without information for
+    /// a party that lacks the key.
     #[expect(
         clippy::expect_used,
         reason = "32 bytes are one block of the 255 that expansion is limited to"
@@ -79,7 +81,8 @@ impl SealingKey {
         commitment
     }
 
-    /// The generator for one ciphertext: ChaCha20 under HKDF-SHA256 (RFC 5869) of the context.
+    /// Returns the generator for one ciphertext: ChaCha20 seeded by HKDF-SHA256 (RFC 5869) of the
+    /// context.
     #[expect(
         clippy::expect_used,
         reason = "32 bytes are one block of the 255 that expansion is limited to"
@@ -120,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_that_is_sealed_decides_about_the_generator() {
+    fn generator_depends_on_every_field_of_the_context() {
         let key = SealingKey::from_bytes(&[3; 32]).unwrap();
         let span = Span {
             page: 2,

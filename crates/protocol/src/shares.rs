@@ -1,11 +1,12 @@
-//! What holders of records tell each other to check a release: nothing but its sum.
+//! Masked sums with which holders of records check a release, and which reveal nothing but the sum.
 //!
-//! A release is the sum of all holders' exact statistics and noises. Each holder works its own summand
-//! out, adds a mask for every other holder, and hands the sum on: of two holders the one with the lower
-//! number adds what the other subtracts, modulo 2^64, so all masks vanish from the sum of all, and from
-//! no smaller one (Bonawitz et al. 2017, without drop-outs). Masks are drawn by a key that only the two
-//! have (Diffie-Hellman of their keys in the roster, which all have signed), bound to the release's
-//! statement: dataset, job, run, positions and request. The sum is what was released, if all is well.
+//! A release is the sum of all holders' exact statistics and noises. Each holder computes its own
+//! summand and adds one mask for every other holder. Of two holders the one with the lower number
+//! adds the mask and the other one subtracts it, modulo 2^64. So all masks cancel in the sum of all
+//! holders, and in no smaller sum (Bonawitz et al. 2017, without drop-outs). Masks are drawn with a
+//! key that only the two holders have (Diffie-Hellman of their keys in the roster, which all have
+//! signed), bound to the release's statement: dataset, job, run, positions and request. If all is
+//! well, the sum is the release.
 
 use crate::Error;
 use crate::roster::{HolderSigningKey, Member};
@@ -15,11 +16,11 @@ use rand_chacha::ChaCha20Rng;
 use sha2::Sha256;
 use zeroize::Zeroizing;
 
-/// What one holder masks its summands with.
+/// The masks that one holder adds to its summands.
 #[derive(Debug)]
 pub struct Masks {
     number: u32,
-    /// By the other holder's number.
+    /// Keys by the other holder's number.
     keys: Vec<(u32, PairKey)>,
 }
 
@@ -32,14 +33,15 @@ impl std::fmt::Debug for PairKey {
 }
 
 impl Masks {
-    /// The masks of holder `number` of a roster.
+    /// Derives the masks of holder `number` of a roster.
     ///
     /// # Errors
-    /// [`Error::Signature`] where the roster has another key for it, or one that is none.
+    /// [`Error::Signature`] if the roster has another key for this holder, or an invalid one for
+    /// another.
     pub fn new(number: u32, members: &[Member], key: &HolderSigningKey) -> Result<Self, Error> {
         let own = members.get(number as usize).map(|member| member.key);
         if own != Some(key.public()) {
-            let reason = "the roster has another key for this holder than this machine";
+            let reason = "this holder, for whom the roster has another key than this machine";
             return Err(Error::Signature(reason.to_owned()));
         }
         let others = (0..).zip(members).filter(|(other, _)| *other != number);
@@ -50,7 +52,7 @@ impl Masks {
         })
     }
 
-    /// The summands of the release with this statement, masked.
+    /// Masks the summands of the release with this statement.
     pub fn mask(&self, statement: &[u8; 32], summands: &[i64]) -> Vec<u64> {
         let mut masked: Vec<u64> = summands.iter().map(|n| n.cast_unsigned()).collect();
         for (other, key) in &self.keys {
@@ -81,8 +83,8 @@ impl PairKey {
     }
 }
 
-/// The sum of all holders' masked summands, one of each: what should have been released. Nothing where
-/// they are of different lengths.
+/// Adds the masked summands of all holders. The sum should be the release. Returns `None` if their
+/// lengths differ.
 pub fn unmask(shares: &[&[u64]]) -> Option<Vec<i64>> {
     let (first, others) = shares.split_first()?;
     let mut sums = first.to_vec();
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_vanish_from_the_sum_of_all_and_from_no_smaller_one() {
+    fn masks_cancel_only_in_the_sum_of_all_holders() {
         let (keys, members) = setting();
         let summands = [[5, -7, i64::MAX / 4], [0, 1, -3], [2, 3, 4]];
         let masks: Vec<_> = (0..)
@@ -136,7 +138,7 @@ mod tests {
         };
         assert_eq!(of(&[0, 1, 2]), [7, -3, i64::MAX / 4 + 1]);
         assert_eq!(masked(1), shares);
-        // Neither alone nor in pairs, and of two statements no difference.
+        // No single share and no pair reveals its sum, and masks of two statements differ.
         for (number, own) in summands.iter().enumerate() {
             assert!(
                 of(&[number])
@@ -159,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_rosters_key_masks() {
+    fn masks_need_the_keys_of_the_roster() {
         let (keys, mut members) = setting();
         assert!(matches!(
             Masks::new(1, &members, &keys[0]),
@@ -169,7 +171,7 @@ mod tests {
             Masks::new(3, &members, &keys[0]),
             Err(Error::Signature(..))
         ));
-        // The neutral element, with which every product is the same.
+        // The neutral element, for which every product is the same.
         members[2].key = [0; 32];
         members[2].key[0] = 1;
         assert!(matches!(

@@ -7,7 +7,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use zeroize::Zeroizing;
 
-/// A role that signs, and so has a type of key of its own.
+/// A role that signs, with its own type of key.
 pub trait Role {
     /// The name of the key's type.
     const KEY: &'static str;
@@ -52,17 +52,17 @@ impl<R: Role> SigningKeyOf<R> {
         Self::from_bytes(&bytes)
     }
 
-    /// The key with this secret.
+    /// Returns the key with this secret.
     pub fn from_bytes(bytes: &[u8; 32]) -> Self {
         Self(SigningKey::from_bytes(bytes), PhantomData)
     }
 
-    /// The secret. Keep it sealed, or where nobody else reads it.
+    /// Returns the secret. Keep it sealed, or where only its owner can read it.
     pub fn to_bytes(&self) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(self.0.to_bytes())
     }
 
-    /// The public key.
+    /// Returns the public key.
     pub fn public(&self) -> [u8; 32] {
         self.0.verifying_key().to_bytes()
     }
@@ -76,7 +76,8 @@ impl<R: Role> SigningKeyOf<R> {
     }
 }
 
-/// What people compare of a public key: eight groups of four hexadecimal digits.
+/// Returns the fingerprint of a public key, for people to compare: eight groups of four hexadecimal
+/// digits.
 pub fn fingerprint(key: &[u8; 32]) -> String {
     let digest: [u8; 32] = Sha256::digest(key).into();
     let pairs = digest.as_chunks::<2>().0.iter().take(8);

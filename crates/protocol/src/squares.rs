@@ -1,7 +1,7 @@
-//! Squares of marginals that a dataset's batches share.
+//! A cache of squared marginals that a dataset's batches share.
 //!
-//! Batches run side by side, and two may ask for the same squares at once. Whoever comes first
-//! computes them, with nothing locked meanwhile; the others wait for those alone.
+//! Batches run in parallel, and two may need the same squares at the same time. The first one
+//! computes them without holding a lock. The other one waits only for the squares that it needs.
 
 use crate::Error;
 use fhaim_domain::Clique;
@@ -15,7 +15,7 @@ pub(crate) type Key = (Clique, usize);
 /// A pair's cells with their square, in parts of a page.
 pub(crate) type Parts = Arc<[SquaredScore]>;
 
-/// Squares by pair and plaintext modulus; `None` while someone computes them.
+/// Squares by pair and plaintext modulus; `None` while a batch computes them.
 #[derive(Debug, Default)]
 pub(crate) struct Squares {
     known: Mutex<HashMap<Key, Option<Parts>>>,
@@ -23,11 +23,11 @@ pub(crate) struct Squares {
 }
 
 impl Squares {
-    /// The squares of `keys`. Those that nobody has computed, or is computing, are `compute`d here:
-    /// it gives one for each key, in order.
+    /// Returns the squares of `keys`. Squares that are neither known nor being computed are
+    /// computed here: `compute` returns one for each key, in order.
     ///
     /// # Errors
-    /// Whatever `compute` refuses.
+    /// Errors of `compute`.
     pub(crate) fn get(
         &self,
         keys: &[Key],
@@ -49,7 +49,7 @@ impl Squares {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes over the keys that are not there yet.
+    /// Claims the keys that nobody has computed or claimed.
     fn claim(&self, keys: &[Key]) -> Claim<'_> {
         let mut known = self.lock();
         let mut claimed = Vec::new();
@@ -65,8 +65,8 @@ impl Squares {
         }
     }
 
-    /// Waits until nobody computes any of the keys; nothing if one of them was not computed after
-    /// all.
+    /// Waits until no batch computes any of the keys. Returns `None` if one of them was not
+    /// computed in the end.
     fn wait(&self, keys: &[Key]) -> Option<HashMap<Key, Parts>> {
         let under_way = |known: &mut HashMap<Key, Option<Parts>>| {
             keys.iter().any(|key| matches!(known.get(key), Some(None)))
@@ -81,7 +81,7 @@ impl Squares {
     }
 }
 
-/// Keys that a batch computes. Those that it did not come to are free again when this is dropped.
+/// Keys that a batch computes. Dropping the claim frees the keys that were not computed.
 struct Claim<'a> {
     squares: &'a Squares,
     keys: Vec<Key>,
@@ -121,10 +121,10 @@ mod tests {
         Ok(keys.iter().map(|_| Parts::from([])).collect())
     }
 
-    /// Two batches hold each other's squares at the same time: each computes its own, and nothing
-    /// twice.
+    /// Two batches wait for each other's squares at the same time. Each computes its own, and none
+    /// is computed twice.
     #[test]
-    fn batches_share_what_they_compute() {
+    fn batches_share_computed_squares() {
         let squares = Squares::default();
         let computed = AtomicUsize::new(0);
         let both = std::sync::Barrier::new(2);
@@ -136,7 +136,7 @@ mod tests {
             });
             assert_eq!(found.unwrap().len(), keys.len());
         };
-        // Each has one that the other does not ask for, so both compute, and one that both want.
+        // Each batch has one key of its own, so that both compute, and one key that both need.
         std::thread::scope(|scope| {
             scope.spawn(|| batch(vec![key(0, 1), key(0, 2)]));
             scope.spawn(|| batch(vec![key(0, 3), key(0, 2)]));
@@ -146,9 +146,9 @@ mod tests {
         assert_eq!(found.unwrap().len(), 1);
     }
 
-    /// What a batch failed to compute, another one does, if it waited for it or comes later.
+    /// If a batch fails to compute a square, another batch that waits or comes later computes it.
     #[test]
-    fn a_failure_leaves_the_rest_to_others() {
+    fn failed_squares_are_computed_by_another_batch() {
         let squares = Squares::default();
         let claimed = std::sync::Barrier::new(2);
         std::thread::scope(|scope| {

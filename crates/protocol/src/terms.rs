@@ -1,13 +1,15 @@
-//! What a holder fixes when a dataset's key is made, and what follows from it for everyone.
+//! The terms that a holder fixes when a dataset's key is made, and the plan that follows from them.
 //!
-//! All of it is public. Holder, crypto service and computation service work a [`Plan`] out from
-//! the same [`Terms`], so that none has to take another's word for the budget. What the mechanism
-//! needs of noise and encryption is part of the terms: those who know mechanisms (the holder's
-//! program, the generation service) work it out and hold it against what they are given; the others
-//! take it as a number, since it cannot weaken what is promised of a record.
+//! All of it is public. Holder, crypto service and computation service each compute the [`Plan`]
+//! from the same [`Terms`], so that none has to trust another's statement of the budget. The terms
+//! also include the noise and encryption that the mechanism needs. The holder's program and the
+//! generation service know mechanisms: they compute this need and compare it with the one that they
+//! receive. The other services accept it as a number, since it cannot weaken the protection of a
+//! record.
 //!
-//! Terms are *complete* when they name what their mechanism needs and the parameter set ([`Terms::complete`]). Only
-//! complete terms have a plan. They name the set because [`ParameterSet::choose`] may choose another one later.
+//! Terms are *complete* when they name their mechanism's need and the parameter set
+//! ([`Terms::complete`]). Only complete terms have a plan. They name the set because a later
+//! version of [`ParameterSet::choose`] may choose another one.
 
 mod parties;
 
@@ -25,77 +27,80 @@ use fhaim_release::{
 };
 use serde::{Deserialize, Serialize};
 
-/// A released value must have room for so many standard deviations of noise: beyond them lies less
-/// than 2^-128.
+/// Standard deviations of noise for which a released value must have room. The tail beyond them has
+/// probability below 2^-128.
 const NOISE_REACH: f64 = 14.0;
 
-/// Stripping the masks of all sealed ciphertexts may fail with delta over this (docs/THREAT-MODEL.md).
+/// The masks of all sealed ciphertexts together may be stripped with probability at most delta
+/// divided by this number (docs/THREAT-MODEL.md).
 const STRIP_SHARE: f64 = 8.0;
 
-/// Upper bound on the runs that a dataset can be planned for.
+/// Largest number of runs of a dataset.
 pub const MAX_RUNS: u32 = 64;
 
-/// Upper bounds on the attributes and the one-hot columns of a schema.
+/// Largest numbers of attributes and of one-hot columns of a schema.
 const MAX_ATTRIBUTES: usize = 1000;
 const MAX_COLUMNS: usize = 50_000;
 
-/// The version of the terms' JSON.
+/// Version of the terms' JSON.
 pub const TERMS_VERSION: u8 = 1;
 
-/// The most bytes that one of several key services receives at once while they make a key: the messages of all.
+/// Most bytes that one of several key services receives at once while they make a key: the messages
+/// of all services.
 pub const MAX_GENERATION_BYTES: usize = 255 << 20;
 
-/// The most bytes of the evaluation keys of a dataset. In memory they take 2.5 times as much.
+/// Most bytes of a dataset's evaluation keys. In memory they take 2.5 times as much.
 pub const MAX_KEY_BYTES: usize = 512 << 20;
 
-/// The mechanism of terms that name none.
+/// Mechanism of terms that do not name one.
 const DEFAULT_MECHANISM: &str = "staged";
 
-/// What the holder decides.
+/// The holder's decisions about a dataset.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Terms {
-    /// The version of their JSON. Terms without the key have version 1.
+    /// Version of the JSON. Terms without this field have version 1.
     #[serde(default)]
     pub version: Version<TERMS_VERSION>,
-    /// The table's public description.
+    /// Public description of the table.
     pub schema: Schema,
-    /// The whole privacy budget of the dataset.
+    /// Epsilon of the dataset's whole privacy budget.
     pub epsilon: f64,
-    /// Its delta.
+    /// Delta of the dataset's whole privacy budget.
     pub delta: f64,
-    /// How synthetic tables will be made.
+    /// Name of the mechanism that makes the synthetic tables.
     pub mechanism: String,
-    /// N: the table has at most so many records.
+    /// N: the most records that the table may have.
     pub record_bound: u64,
-    /// Runs the budget is shared by, equally.
+    /// Number of runs that share the budget equally.
     pub runs: u32,
-    /// Most bytes a model's junction tree may take.
+    /// Most bytes that a model's junction tree may take.
     pub model_bytes: usize,
     /// Weight of the workload's pairs with the schema's target attribute, if it has one.
     pub target_weight: u32,
-    /// What a run of the mechanism needs; absent until [`Terms::complete`] has filled it in.
+    /// The noise and encryption that a run of the mechanism needs. Absent until [`Terms::complete`]
+    /// fills it in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub need: Option<Need>,
-    /// The mechanism's options, if not all of them are to be the default. Those that are left out
-    /// have their default, until [`Terms::resolve`] has filled them in.
+    /// Options of the mechanism; absent if all have their defaults. Options that are left out have
+    /// their default until [`Terms::resolve`] fills them in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub options: Option<Options>,
-    /// The holders, where there are several.
+    /// The holders, if there are several.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub roster: Option<Roster>,
-    /// What each holder uploads beside its noise.
+    /// Data that each holder uploads in addition to its noise.
     #[serde(skip_serializing_if = "ContributionKind::is_records", default)]
     pub contribution: ContributionKind,
-    /// Whether a second computation service computes every batch as well, and nothing is decrypted that
-    /// the two do not agree on. Which it is, the services' operators say.
+    /// Whether a second computation service computes every batch too. Only batches on which the two
+    /// agree are decrypted. The operators of the services decide which service it is.
     #[serde(skip_serializing_if = "is_alone", default)]
     pub witness: bool,
-    /// The services that share the secret key, each of which must have debited a batch before it is decrypted;
-    /// none where one service has the whole key. The first is the one that assigns runs and adds up shares.
+    /// The services that share the secret key. Each must debit a batch before it is decrypted.
+    /// Empty if one service has the whole key. The first one assigns runs and adds up the shares.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
     pub key_services: Vec<KeyService>,
-    /// Number of the parameter set; absent until [`Terms::complete`] has filled it in.
+    /// Number of the parameter set. Absent until [`Terms::complete`] fills it in.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub parameter_set: Option<u8>,
 }
@@ -108,47 +113,48 @@ fn is_alone(witness: &bool) -> bool {
     !witness
 }
 
-/// What follows from [`Terms`].
+/// The consequences of [`Terms`] for all parties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// What every service checks requests against.
+    /// The part that every service checks requests against.
     pub core: PlanCore,
-    /// What a mechanism is told of a run. Its `rho` is one run's share of the budget.
+    /// The mechanism's input for a run. Its `rho` is one run's share of the budget.
     pub job: MechanismJob,
 }
 
-/// The part of a plan that services check a dataset's requests against. It is computed without the mechanism.
+/// The part of a plan that services check a dataset's requests against. Computing it needs no
+/// mechanism.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanCore {
     /// Encryption parameters.
     pub set: ParameterSet,
-    /// The dataset's budget.
+    /// Budget of the dataset.
     pub budget: Rho,
-    /// One run's share of the budget.
+    /// Budget of one run.
     pub run_budget: Rho,
-    /// Runs the budget is shared by.
+    /// Number of runs that share the budget.
     pub runs: u32,
-    /// Noise of one run.
+    /// Noise ladder of one run.
     pub run_ladder: LadderPlan,
     /// Sizes of the table's attributes.
     pub domain: Domain,
-    /// N: the table has at most so many records.
+    /// N: the most records that the table may have.
     pub record_bound: u64,
-    /// Who holds it, and on whose noise prices rely.
+    /// The holders, and on how many holders' noise prices rely.
     pub holders: Holders,
-    /// The roster's holders, all of whom have to sign.
+    /// The roster's holders, all of whom must sign.
     pub members: Vec<Member>,
-    /// Whether a second computation service must have computed a batch before it is decrypted.
+    /// Whether a second computation service must compute a batch before it is decrypted.
     pub witness: bool,
-    /// The services that share the secret key; none where one has the whole.
+    /// The services that share the secret key; empty if one service has the whole key.
     pub key_services: Vec<KeyService>,
-    /// Who makes the holders' upload keys.
+    /// The party that makes the holders' upload keys.
     pub encryption: Encryption,
 }
 
 impl Terms {
-    /// Terms of one run of the default mechanism, with the default model cap and no weights: the meaning of
-    /// JSON that leaves every optional key out.
+    /// Creates terms for one run of the default mechanism, with the default model cap and no
+    /// weights. JSON that leaves out every optional field has the same meaning.
     pub fn new(schema: Schema, epsilon: f64, delta: f64, record_bound: u64) -> Self {
         Self {
             version: Version,
@@ -170,7 +176,7 @@ impl Terms {
         }
     }
 
-    /// The mechanism that they name, with its options.
+    /// Returns the name of the mechanism, with its options.
     pub fn choice(&self) -> Choice<'_> {
         Choice {
             mechanism: &self.mechanism,
@@ -178,24 +184,24 @@ impl Terms {
         }
     }
 
-    /// The terms with all options of their mechanism, if they have any: what is left out is filled
-    /// in, so that the terms mean the same if a later release has other defaults.
+    /// Fills in the defaults of all options that the terms leave out, if the terms have options.
+    /// The terms then keep their meaning if a later release has other defaults.
     ///
     /// # Errors
-    /// A mechanism or an option that the catalogue does not know, by its name; a value that the
-    /// option cannot have.
+    /// A mechanism or an option that the catalogue does not know, by name; an invalid value of an
+    /// option.
     pub fn resolve(mut self, catalogue: &dyn Catalogue) -> Result<Self, Error> {
         let options = catalogue.options(self.choice()).map_err(Error::Mechanism)?;
         self.options = self.options.map(|_| options);
         Ok(self)
     }
 
-    /// The terms with what their mechanism needs, and [resolved](Terms::resolve); where they have it, it is held against what
-    /// `catalogue` says.
+    /// [Resolves](Terms::resolve) the terms and fills in the need of their mechanism and the
+    /// parameter set. If the terms name a need, it must be the one that `catalogue` computes.
     ///
     /// # Errors
-    /// A mechanism that the catalogue does not know or that refuses the job, another need than the
-    /// mechanism has, and what [`Terms::plan`] refuses beside the need.
+    /// A mechanism that the catalogue does not know or that refuses the job; a need that is not the
+    /// mechanism's; the errors of [`Terms::plan`], except those about the need.
     pub fn complete(self, catalogue: &dyn Catalogue) -> Result<Self, Error> {
         let mut terms = self.resolve(catalogue)?;
         let squares = catalogue.squares(terms.choice());
@@ -204,8 +210,8 @@ impl Terms {
         let need = need.map_err(Error::Mechanism)?;
         if terms.need.is_some_and(|named| named != need) {
             return Err(Error::Terms(format!(
-                "need: {} needs other noise than these terms say: leave the field out to have it \
-                 filled in",
+                "need: {} does not need the noise that these terms name: leave the field out to have \
+                 it filled in",
                 terms.mechanism
             )));
         }
@@ -217,8 +223,8 @@ impl Terms {
         Ok(terms)
     }
 
-    /// The terms as their holder chose them, without what was filled in; but options stay
-    /// [resolved](Terms::resolve).
+    /// Returns the terms as their holder chose them, without the fields that were filled in.
+    /// Options stay [resolved](Terms::resolve).
     #[must_use]
     pub fn choices(&self) -> Self {
         Self {
@@ -228,10 +234,11 @@ impl Terms {
         }
     }
 
-    /// The plan, the same wherever it is worked out.
+    /// Computes the plan. The result is the same on every machine.
     ///
     /// # Errors
-    /// As [`Terms::job`]; terms that are not complete; a parameter set that does not exist or is too small.
+    /// Those of [`Terms::job`]; terms that are not complete; a parameter set that does not exist or
+    /// is too small.
     pub fn plan(&self) -> Result<Plan, Error> {
         let need = self.named_need()?;
         let job = self.job(need.squares)?;
@@ -241,11 +248,12 @@ impl Terms {
         })
     }
 
-    /// The part of the plan that needs no mechanism. Terms that were planned before have one.
+    /// Computes the part of the plan that needs no mechanism. It exists for all terms that have had
+    /// a plan.
     ///
     /// # Errors
-    /// A budget that is not positive, no runs or too many; terms that are not complete; squared scores of two or more
-    /// holders; a parameter set that does not exist or is too small.
+    /// A budget that is not positive; no runs or too many; terms that are not complete; squared
+    /// scores of two or more holders; a parameter set that does not exist or is too small.
     pub fn plan_core(&self) -> Result<PlanCore, Error> {
         self.check_numbers()?;
         let budget = accounting::rho(self.epsilon, self.delta)?;
@@ -269,14 +277,16 @@ impl Terms {
         })
     }
 
-    /// The parameter set that they name, and the noise of one run.
+    /// Returns the parameter set that the terms name, and the noise ladder of one run.
     fn set(&self, need: &Need, holders: &Holders) -> Result<(ParameterSet, LadderPlan), Error> {
         let refuse = |reason: &str| Error::Terms(format!("parameter_set: {reason}"));
         let id = self.parameter_set.ok_or_else(|| {
-            refuse("these terms name none: leave out need as well to have both filled in")
+            refuse(
+                "not named in these terms: leave the field `need` out too to have both filled in",
+            )
         })?;
         let set = ParameterSet::by_id(id).ok_or_else(|| {
-            refuse("there is no such set: leave the field out to have one chosen")
+            refuse("no set has this number: leave the field out to have one chosen")
         })?;
         if !set.meets(&self.demand(need, holders)?) {
             return Err(refuse(
@@ -287,8 +297,9 @@ impl Terms {
         Ok((set, need.ladder.plan()?))
     }
 
-    /// Refuses rosters with more switching keys than the services hold in memory at once: the computation service all
-    /// keys, and several key services the messages of all while they make them.
+    /// Rejects rosters with more switching keys than the services can hold in memory at once. The
+    /// computation service holds all keys. Several key services each hold the messages of all of
+    /// them while they make the keys.
     fn check_key_bytes(&self, set: ParameterSet) -> Result<(), Error> {
         let services = self.shares();
         let Some(shape) = self.roster_shape() else {
@@ -312,12 +323,12 @@ impl Terms {
         };
         Err(Error::Terms(format!(
             "roster: {made_by} can make the keys of at most {most} such holders, and the roster has {}: \
-             take fewer holders{or_services}, or have the holders upload counts",
+             use fewer holders{or_services}, or let the holders upload counts",
             shape.holders()
         )))
     }
 
-    /// What the terms ask of their parameter set.
+    /// Returns the demand of the terms on their parameter set.
     fn demand(&self, need: &Need, holders: &Holders) -> Result<Demand, Error> {
         let ladder = ladder_of_all(self.runs, need.ladder.plan()?)?;
         let residues = ParameterSet::residues(self.record_bound, need.squares);
@@ -334,7 +345,7 @@ impl Terms {
         })
     }
 
-    /// Who makes the holders' upload keys.
+    /// Returns the party that makes the holders' upload keys.
     pub fn encryption(&self) -> Encryption {
         match self.roster {
             None => Encryption::OwnKey,
@@ -342,7 +353,7 @@ impl Terms {
         }
     }
 
-    /// The layout of all record chunks, where every holder has as many records as it may have.
+    /// Returns the layout of all record chunks if every holder has as many records as it may have.
     fn layout(&self) -> Result<Layout, Error> {
         let of = |records: u64| {
             let records = usize::try_from(records.max(1)).unwrap_or(usize::MAX);
@@ -360,7 +371,8 @@ impl Terms {
         Ok(Layout::of_many(chunks, stride.unwrap_or(whole.stride()))?)
     }
 
-    /// What the key services make upload keys for, where there is a roster.
+    /// Returns the shape of the roster for which the key services make upload keys, if there is a
+    /// roster.
     pub fn roster_shape(&self) -> Option<RosterShape> {
         let roster = self.roster.as_ref()?;
         let holders = roster.holders.len();
@@ -371,7 +383,7 @@ impl Terms {
         })
     }
 
-    /// How many services have a share of the secret key.
+    /// Returns the number of services that have a share of the secret key.
     fn shares(&self) -> usize {
         self.key_services.len().max(1)
     }
@@ -379,18 +391,19 @@ impl Terms {
     fn named_need(&self) -> Result<Need, Error> {
         self.need.ok_or_else(|| {
             Error::Terms(
-                "need: these terms do not say what noise their mechanism needs: complete them first"
+                "need: these terms do not name the noise that their mechanism needs: complete them first"
                     .to_owned(),
             )
         })
     }
 
-    /// What every run is about, at one run's share of the budget, for a mechanism that releases
-    /// squared scores or not.
+    /// Returns the mechanism's job of every run, with one run's share of the budget. `squares` is
+    /// whether the mechanism releases squared scores.
     ///
     /// # Errors
-    /// Squared scores of two or more holders, a budget that is not positive, no runs or too many, a record bound or weight of zero, a domain or
-    /// model cap that no mechanism can do with, a roster or a contribution that is none of the schema's.
+    /// Squared scores of two or more holders; a budget that is not positive; no runs or too many; a
+    /// record bound or weight of zero; a domain or model cap that suits no mechanism; a roster or a
+    /// contribution that does not fit the schema.
     pub fn job(&self, squares: bool) -> Result<MechanismJob, Error> {
         self.check_numbers()?;
         self.check_squares(squares)?;
@@ -431,7 +444,7 @@ impl Terms {
         Ok(())
     }
 
-    /// Refuses services that cannot share a key, and a mechanism that no shared key serves.
+    /// Rejects services that cannot share a key, and mechanisms that do not work with a shared key.
     fn check_key_services(&self) -> Result<(), Error> {
         if self.key_services.is_empty() {
             return Ok(());
@@ -439,7 +452,7 @@ impl Terms {
         check_services(&self.key_services)?;
         match self.need {
             Some(need) if need.squares => Err(Error::Terms(format!(
-                "key_services: {} releases squared scores, whose noise under a shared key is too large: take \
+                "key_services: {} releases squared scores, whose noise under a shared key is too large: use \
                  another mechanism, or one key service",
                 self.mechanism
             ))),
@@ -447,7 +460,7 @@ impl Terms {
         }
     }
 
-    /// Refuses a mechanism that releases squared scores for a roster of two or more holders: see
+    /// Rejects a mechanism that releases squared scores if the roster has two or more holders: see
     /// [`Statistic::check_holders`](fhaim_release::Statistic::check_holders).
     fn check_squares(&self, squares: bool) -> Result<(), Error> {
         let roster = self.roster.as_ref();
@@ -461,13 +474,13 @@ impl Terms {
         )))
     }
 
-    /// Refuses what would keep a service busy before it is known to be possible.
+    /// Rejects schemas that would keep a service busy before it knows whether they are possible.
     fn check_size(&self) -> Result<(), Error> {
         let domain = self.schema.domain();
         if domain.len() > MAX_ATTRIBUTES || domain.columns() > MAX_COLUMNS {
             return Err(Error::Terms(format!(
-                "the schema has {} attributes and {} categories in all: at most {MAX_ATTRIBUTES} \
-                 and {MAX_COLUMNS} can be planned for; leave columns out or use fewer bins",
+                "the schema has {} attributes and {} categories in total, and a dataset can have at most \
+                 {MAX_ATTRIBUTES} and {MAX_COLUMNS}: leave columns out or use fewer bins",
                 domain.len(),
                 domain.columns()
             )));
@@ -477,36 +490,37 @@ impl Terms {
 }
 
 impl Plan {
-    /// The parameters, with their tables.
+    /// Returns the encryption parameters, with their tables.
     ///
     /// # Errors
-    /// What their validation refuses.
+    /// Parameters that do not pass validation.
     pub fn parameters(&self) -> Result<Parameters, Error> {
         parameters(self.core.set, &self.core.key_services)
     }
 
-    /// Noise of all runs: run r uses the pages from `r * run_ladder.pages()` on.
+    /// Returns the noise ladder of all runs. Run r uses `run_ladder.pages()` pages from page `r *
+    /// run_ladder.pages()`.
     ///
     /// # Errors
-    /// More positions than a ladder has.
+    /// More positions than a ladder can have.
     pub fn ladder(&self) -> Result<LadderPlan, Error> {
         ladder_of_all(self.core.runs, self.core.run_ladder)
     }
 }
 
 impl PlanCore {
-    /// The parameters, with their tables.
+    /// Returns the encryption parameters, with their tables.
     ///
     /// # Errors
-    /// What their validation refuses.
+    /// Parameters that do not pass validation.
     pub fn parameters(&self) -> Result<Parameters, Error> {
         parameters(self.set, &self.key_services)
     }
 
-    /// Noise of all runs.
+    /// Returns the noise ladder of all runs.
     ///
     /// # Errors
-    /// More positions than a ladder has.
+    /// More positions than a ladder can have.
     pub fn ladder(&self) -> Result<LadderPlan, Error> {
         ladder_of_all(self.runs, self.run_ladder)
     }
@@ -520,7 +534,7 @@ fn ladder_of_all(runs: u32, of_one: LadderPlan) -> Result<LadderPlan, Error> {
     Ok(LadderPlan::with_levels(positions, of_one.levels())?)
 }
 
-/// What releases are charged for the residual noise of their ciphertexts.
+/// Returns the charge on releases for the residual noise of their ciphertexts.
 ///
 /// # Errors
 /// Never: see [`ciphertext_leak`].
@@ -531,17 +545,18 @@ fn leak(record_bound: u64, squares: bool) -> Result<Leak, Error> {
     })
 }
 
-/// Upper bound on the absolute value of what a run releases, the noise of all holders included.
+/// Upper bound on the absolute values that a run releases, including the noise of all holders.
 fn largest_value(need: &Need, holders: &Holders) -> u128 {
     let variance = holders.fit_variance(need.ladder.largest_variance_units);
     let noise = (NOISE_REACH * (variance as f64).sqrt()).ceil() as u128;
     need.largest_cell.saturating_add(noise)
 }
 
-/// Parameters and noise for one run over at most `record_bound` records of a domain, decrypted by one service.
+/// Returns parameters and noise ladder for one run over at most `record_bound` records of a domain,
+/// decrypted by one service.
 ///
 /// # Errors
-/// Values too large for every parameter set; a ladder past its limits.
+/// Values too large for every parameter set; a ladder beyond its limits.
 pub fn encryption(
     domain: &Domain,
     record_bound: u64,
@@ -561,9 +576,9 @@ pub fn encryption(
     Ok((ParameterSet::choose(&demand)?, need.ladder.plan()?))
 }
 
-/// The largest squared norm of a combination of columns of which products are released: a contrast of as many groups as
-/// contrasts have, all but one of them of a single category, with the groups less one on the columns of that one and -1 on
-/// the others.
+/// Largest squared norm of a combination of columns in released products. It is that of a contrast
+/// with as many groups as contrasts may have, all but one of which have one category. The columns
+/// of those groups have the number of groups less one as coefficient, all others have -1.
 fn largest_energy(domain: &Domain) -> u64 {
     let widest = domain.sizes().iter().copied().max().unwrap_or(1).max(1) as u64;
     let others = widest.min(MAX_CENTRED as u64) - 1;
@@ -571,7 +586,7 @@ fn largest_energy(domain: &Domain) -> u64 {
     contrast.max(widest)
 }
 
-/// The parameters of a set, with their tables, for a key that these services share.
+/// Returns the parameters of a set, with their tables, for a key that these services share.
 fn parameters(set: ParameterSet, key_services: &[KeyService]) -> Result<Parameters, Error> {
     let params = Parameters::shared(set)?;
     match key_services.len() {

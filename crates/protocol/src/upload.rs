@@ -1,8 +1,10 @@
-//! What a holder sends the computation service: named objects, each encrypted and stored by itself.
+//! The objects that a holder sends to the computation service. Each is encrypted and stored
+//! separately.
 //!
-//! An upload is planned from public numbers alone, so both sides know its objects beforehand.
-//! Objects are independent of each other: they can be made in any order, by several workers, and
-//! sent again after a break. All that lie under a holder's own key must lie under the same one.
+//! The plan of an upload follows from public numbers only, so both sides know its objects
+//! beforehand. Objects are independent of each other: several workers can make them in any order,
+//! and send them again after an interruption. All objects of a holder must be under the same upload
+//! key.
 
 use crate::Error;
 use crate::encryption::{Encryption, Form, NO_SUCH_OBJECT, OTHER_LENGTH, Payload};
@@ -23,18 +25,18 @@ use std::sync::Arc;
 pub struct UploadPlan {
     /// Number of one-hot columns.
     pub columns: usize,
-    /// Record chunks, and the positions a chunk's records take.
+    /// The record chunks, and the positions that a chunk's records take.
     pub layout: Layout,
     /// Size of the noise ladder.
     pub ladder: LadderPlan,
-    /// Ciphertexts of an object: plaintext moduli of the parameter set.
+    /// Number of ciphertexts in an object: the plaintext moduli of the parameter set.
     pub residues: usize,
-    /// Who makes the upload key.
+    /// The party that makes the upload key.
     pub encryption: Encryption,
 }
 
 impl UploadPlan {
-    /// The plan for a sole holder's table of the given domain and number of records.
+    /// Plans the upload of a sole holder's table with this domain and number of records.
     ///
     /// # Errors
     /// A table without records.
@@ -53,13 +55,13 @@ impl UploadPlan {
         })
     }
 
-    /// The same upload under a key that others make.
+    /// Returns the same plan for an upload key with another maker.
     #[must_use]
     pub fn under(self, encryption: Encryption) -> Self {
         Self { encryption, ..self }
     }
 
-    /// What its objects are.
+    /// Returns the form of the objects.
     pub fn form(&self) -> Form {
         Form {
             encryption: self.encryption,
@@ -70,7 +72,7 @@ impl UploadPlan {
     /// Decodes an object.
     ///
     /// # Errors
-    /// [`Error::Object`] for an object that the plan does not have, or of another size;
+    /// [`Error::Object`] for an object that the plan does not have, or that has another size;
     /// [`Error::Encryption`] with the first rule that its bytes break.
     pub fn decode(
         &self,
@@ -87,45 +89,45 @@ impl UploadPlan {
         self.form().decode(params, object, bytes)
     }
 
-    /// All objects: a sole holder's switching keys, columns in row-major order of (column, chunk), then
-    /// noise in that of (page, level, index).
+    /// Returns all objects: a sole holder's switching keys, then columns in row-major order of
+    /// (column, chunk), then noise in row-major order of (page, level, index).
     pub fn objects(&self) -> impl Iterator<Item = Object> + use<> {
         let keys = self.encryption.objects();
         keys.chain(self.column_objects())
             .chain(self.noise_objects())
     }
 
-    /// The columns' objects, in row-major order of (column, chunk).
+    /// Returns the objects of the columns, in row-major order of (column, chunk).
     pub fn column_objects(&self) -> impl Iterator<Item = Object> + use<> {
         let chunks = self.layout.chunks();
         (0..self.columns)
             .flat_map(move |column| (0..chunks).map(move |chunk| Object::Column { column, chunk }))
     }
 
-    /// The noise ladder's objects, in row-major order of (page, level, index).
+    /// Returns the objects of the noise ladder, in row-major order of (page, level, index).
     pub fn noise_objects(&self) -> impl Iterator<Item = Object> + use<> {
         noise_objects(self.ladder)
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     pub fn object_count(&self) -> usize {
         let keys = self.encryption.objects().count();
         self.polynomials().saturating_add(keys)
     }
 
-    /// Number of objects that are encrypted polynomials.
+    /// Returns the number of objects that are encrypted polynomials.
     pub fn polynomials(&self) -> usize {
         self.columns
             .saturating_mul(self.layout.chunks())
             .saturating_add(self.ladder.vectors())
     }
 
-    /// Number of ciphertexts in all objects.
+    /// Returns the number of ciphertexts in all objects.
     pub fn ciphertext_count(&self) -> usize {
         self.polynomials().saturating_mul(self.residues)
     }
 
-    /// Whether the object is one of the plan's.
+    /// Whether the plan has this object.
     pub fn contains(&self, object: Object) -> bool {
         match object {
             Object::Column { column, chunk } => {
@@ -140,25 +142,25 @@ impl UploadPlan {
     }
 }
 
-/// Everything a holder uploads, as the computation service holds it.
+/// Everything that a holder uploads, as the computation service has it.
 #[derive(Clone, Debug)]
 pub struct ReceivedUpload {
     /// The public shape.
     pub plan: UploadPlan,
-    /// One-hot columns, in memory or wherever the service keeps them.
+    /// The one-hot columns, in memory or in the service's store.
     pub table: Arc<dyn Columns>,
-    /// Noise for every release to come.
+    /// Noise for all future releases.
     pub ladder: UploadedLadder,
-    /// The switching keys of a sole holder.
+    /// The switching keys of a sole holder's upload key.
     pub keys: Option<Arc<UploadSwitchKeys>>,
 }
 
 impl ReceivedUpload {
-    /// Puts an upload together in memory; `get` is asked for every object of the plan, in order.
+    /// Assembles an upload in memory. `get` returns each object of the plan and is called in order.
     ///
     /// # Errors
-    /// What `get` returns; [`Error::Encryption`] for objects that lack a plaintext modulus, or lie under
-    /// different keys.
+    /// Errors of `get`; [`Error::Encryption`] for objects that lack a plaintext modulus or are
+    /// under different keys.
     pub fn from_objects(
         params: &Parameters,
         plan: UploadPlan,
@@ -178,10 +180,10 @@ impl ReceivedUpload {
     }
 }
 
-/// A table in memory from its objects, in the order of [`UploadPlan::column_objects`].
+/// Assembles a table in memory from its objects, in the order of [`UploadPlan::column_objects`].
 ///
 /// # Errors
-/// [`Error::Encryption`] for objects that lack a plaintext modulus, or lie under different keys.
+/// [`Error::Encryption`] for objects that lack a plaintext modulus or are under different keys.
 pub fn table(
     params: &Parameters,
     plan: UploadPlan,
@@ -194,11 +196,11 @@ pub fn table(
     Ok(EncryptedTable::new(params, plan.layout, columns)?)
 }
 
-/// Record chunks under plaintext modulus number `residue`, from their objects.
+/// Returns record chunks under plaintext modulus number `residue`, from their objects.
 ///
 /// # Errors
-/// [`Error::Object`] for objects without that modulus, or that hold something else;
-/// [`Error::Encryption`] for some that lie under different keys.
+/// [`Error::Object`] for objects that lack this modulus or are not ciphertexts;
+/// [`Error::Encryption`] for ciphertexts under different keys.
 pub fn record_chunks(
     params: &Parameters,
     objects: Vec<Payload>,
@@ -213,7 +215,7 @@ pub fn record_chunks(
     Ok(Chunks::of_holder(seeded)?)
 }
 
-/// What is in each object, the chunks of a column together.
+/// Opens the objects and groups the chunks of each column.
 fn by_column<C>(
     plan: UploadPlan,
     objects: Vec<Payload>,
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_named_once_and_counted() {
+    fn every_object_has_a_unique_name_and_is_counted() {
         let plan = plan();
         let objects: Vec<Object> = plan.objects().collect();
         let polynomials = 5 * 2 + 2 * 4 * LEVEL_VECTORS;
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_refused() {
+    fn malformed_object_names_are_rejected() {
         for name in [
             "",
             "column",
@@ -297,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_survive_json_and_impossible_ones_do_not() {
+    fn plans_survive_json_and_invalid_ones_are_rejected() {
         let json = serde_json::to_string(&plan()).unwrap();
         assert_eq!(serde_json::from_str::<UploadPlan>(&json).unwrap(), plan());
         for (from, to, words) in [
@@ -317,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_decoded_strictly() {
+    fn malformed_objects_are_rejected() {
         let params = Parameters::new(WIDE).unwrap();
         let mut rng = rand_chacha::ChaCha20Rng::from_seed([1; 32]);
         let key = fhaim_he::UploadKey::random(&params, &mut rng).unwrap();
@@ -364,7 +366,7 @@ mod tests {
         ));
     }
 
-    /// The format of ciphertexts whose two polynomials are both sent, as those under the dataset's public key.
+    /// Ciphertexts under the dataset's public key send both their polynomials, and have no seed.
     #[test]
     fn ciphertexts_without_a_seed_are_refused() {
         let params = Parameters::new(COMPACT).unwrap();
@@ -383,7 +385,7 @@ mod tests {
                 refused,
                 Err(Error::Object("truncated or too long"))
             ));
-            // Of the right length, it is of another kind.
+            // The prefix has the right length, but is still of another kind.
             let refused = plan.decode(&params, object, &whole[..length]);
             assert!(matches!(
                 refused,

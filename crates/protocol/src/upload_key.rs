@@ -1,9 +1,10 @@
-//! How a holder of a roster fetches its upload key.
+//! The protocol by which a holder of a roster fetches its upload key.
 //!
-//! Each key service keeps one seed for each holder. The holder signs a request with the key that the roster names, and
-//! each service answers with its seed, encrypted to a one-time key of the request (HPKE, RFC 9180: X25519, HKDF-SHA256,
-//! ChaCha20-Poly1305). So the seeds may pass through other services. An access token is not enough: the generation
-//! service issues tokens, and the computation service has the ciphertexts.
+//! Each key service keeps one seed for each holder. The holder signs a request with the key that
+//! the roster names. Each service answers with its seed, encrypted to a one-time key of the request
+//! (HPKE, RFC 9180: X25519, HKDF-SHA256, ChaCha20-Poly1305). So the seeds may pass through other
+//! services. An access token is not enough: the generation service issues tokens, and the
+//! computation service has the ciphertexts.
 
 use crate::Error;
 use crate::request::DatasetId;
@@ -17,27 +18,27 @@ use hpke::{
 };
 use zeroize::Zeroizing;
 
-/// Bytes of the encapsulated key, which the encrypted seed follows.
+/// Bytes of the encapsulated key, which precedes the encrypted seed.
 const ENCAPSULATED: usize = 32;
 
 /// Bytes of a sealed seed: encapsulated key, seed, authentication tag.
 pub const SEALED_SEED: usize = ENCAPSULATED + 32 + 16;
 
-/// What a holder asks each key service for.
+/// A holder's request to each key service for its seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeedRequest {
     /// The dataset.
     pub dataset: DatasetId,
     /// The holder's number in the roster.
     pub holder: u32,
-    /// Digest of the evaluation keys: the seeds are of these keys.
+    /// Digest of the evaluation keys that the seeds belong to.
     pub evaluation_keys: [u8; 32],
-    /// The public half of a key for only this request.
+    /// Public key of a key pair that is used for this request only.
     pub one_time_key: [u8; 32],
 }
 
 impl SeedRequest {
-    /// The bytes that are signed.
+    /// Returns the bytes that are signed.
     fn message(&self) -> Vec<u8> {
         let parts: [&[u8]; 5] = [
             b"fhaim upload key request 1",
@@ -54,15 +55,16 @@ impl SeedRequest {
         key.sign_message(&self.message())
     }
 
-    /// Whether `signature` is the member's under this request.
+    /// Checks that the member signed this request.
     ///
     /// # Errors
-    /// [`Error::Signature`], naming the account.
+    /// [`Error::Signature`] with the account.
     pub fn verify(&self, member: &Member, signature: &MemberSignature) -> Result<(), Error> {
         member.verify_message(&self.message(), signature)
     }
 
-    /// What binds a sealed seed to the request and to the number of the key service.
+    /// Returns the HPKE info that binds a sealed seed to the request and to the number of the key
+    /// service.
     fn info(&self, service: usize) -> Vec<u8> {
         let number = (service as u64).to_le_bytes();
         [&self.message()[..], &number].concat()
@@ -73,7 +75,7 @@ impl SeedRequest {
     /// # Errors
     /// [`Error::Seed`] for an invalid one-time key.
     pub fn seal(&self, service: usize, seed: &[u8; 32]) -> Result<Vec<u8>, Error> {
-        let refused = |_| Error::Seed("the one-time key of the request is not a key of X25519");
+        let refused = |_| Error::Seed("the one-time key of the request is not an X25519 key");
         let recipient = <X25519HkdfSha256 as Kem>::PublicKey::from_bytes(&self.one_time_key);
         let (encapsulated, sealed) =
             single_shot_seal::<ChaCha20Poly1305, HkdfSha256, X25519HkdfSha256>(
@@ -88,7 +90,7 @@ impl SeedRequest {
     }
 }
 
-/// The secret half of a request's one-time key.
+/// The secret key of a request's one-time key pair.
 pub struct OneTimeKey {
     secret: <X25519HkdfSha256 as Kem>::PrivateKey,
     public: [u8; 32],
@@ -112,7 +114,7 @@ impl OneTimeKey {
         }
     }
 
-    /// What a request carries of it.
+    /// Returns the public key, which goes into the request.
     pub fn public(&self) -> [u8; 32] {
         self.public
     }
@@ -127,7 +129,7 @@ impl OneTimeKey {
         service: usize,
         sealed: &[u8],
     ) -> Result<Zeroizing<[u8; 32]>, Error> {
-        const REFUSED: Error = Error::Seed("a key service's answer is not for this request");
+        const REFUSED: Error = Error::Seed("a key service's answer belongs to another request");
         let refused = |_| REFUSED;
         let (encapsulated, sealed) = sealed.split_at_checked(ENCAPSULATED).ok_or(REFUSED)?;
         let encapsulated = <X25519HkdfSha256 as Kem>::EncappedKey::from_bytes(encapsulated);
@@ -147,17 +149,17 @@ impl OneTimeKey {
     }
 }
 
-/// The upload key that the seeds of all key services, in the order of the terms, expand to. The computation service
-/// refuses objects under another key than the key services named.
+/// Returns the upload key that the seeds of all key services expand to, in the order of the terms.
+/// The computation service rejects objects under any other key.
 ///
 /// # Errors
-/// [`Error::Seed`] for another number of seeds than there are key services.
+/// [`Error::Seed`] if the number of seeds is not the number of key services.
 pub fn upload_key(
     params: &Parameters,
     seeds: Vec<Zeroizing<[u8; 32]>>,
 ) -> Result<fhaim_he::UploadKey, Error> {
     if seeds.len() != params.shares() {
-        return Err(Error::Seed("there is not one seed from each key service"));
+        return Err(Error::Seed("some key services' seeds are missing"));
     }
     Ok(fhaim_he::UploadKey::from_seeds(params, seeds)?)
 }

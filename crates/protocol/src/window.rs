@@ -1,9 +1,9 @@
-//! A run's window on its dataset's noise ladder, and which positions its releases take.
+//! A run's window on its dataset's noise ladder, and the positions that its releases take.
 //!
-//! Whoever keeps the ledger assigns runs and so windows; within one, releases are numbered from 0
-//! without a gap, and each takes the positions that [`fhaim_dp::Allocator`] gives it. The
-//! computation entity places what it seals, the crypto service places what it is asked to decrypt,
-//! by the same code, and neither takes the other's word for it.
+//! The service that keeps the ledger assigns runs and so windows. Within a window, releases are
+//! numbered from 0 without a gap, and each takes the positions that [`fhaim_dp::Allocator`] gives
+//! it. The computation service places the releases that it seals, and the crypto service those that
+//! it is asked to decrypt. Both use the same code, and neither trusts the other's positions.
 
 use crate::Error;
 use crate::request::{DatasetId, JobId, PageSpan};
@@ -14,18 +14,19 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
-/// A release that was placed: what decides the positions of those behind it, and what it was.
+/// A release that was placed: its size, which determines the positions of later releases, and its
+/// statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Placed {
-    /// Its cells.
+    /// Number of its cells.
     pub cells: usize,
-    /// See [`Window::place`].
+    /// Statement of the release: see [`Window::place`].
     #[serde(with = "hex_digest")]
     pub statement: [u8; 32],
 }
 
-/// One run of a dataset: whose it is, where its window is, and what has been placed in it.
+/// One run of a dataset: its job, its window, and the releases placed in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Window {
@@ -39,27 +40,28 @@ pub struct Window {
 /// A batch with its positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
-    /// Each release, placed.
+    /// The releases, placed.
     pub placed: Vec<Placed>,
     /// Positions of the dataset's ladder for each release, in order of its cells.
     pub spans: Vec<Vec<Span>>,
-    /// Whether all of it was placed before; else none of it was.
+    /// Whether all of the batch was placed before. Otherwise none of it was.
     pub repeated: bool,
 }
 
-/// The releases that one sealed page answers: those with positions in a ladder page whose noise
-/// has the same variance.
+/// The releases that one sealed page answers: those with positions in a ladder page whose noise has
+/// the same variance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sheet {
     /// Noise variance of every part, in the ladder's units.
     pub variance_units: u64,
-    /// Which releases it answers, ascending.
+    /// The releases that the page answers, ascending.
     pub parts: Vec<PageSpan>,
 }
 
 impl Window {
-    /// The window of a dataset's run number `run`, with nothing placed: every run needs `plan`,
-    /// and takes the ladder's pages from `run * plan.pages()` on.
+    /// Creates the window of run number `run`, with no releases placed. Every run uses a ladder of
+    /// size `plan`, and takes `plan.pages()` pages of the dataset's ladder from page `run *
+    /// plan.pages()`.
     pub fn new(dataset: DatasetId, job: JobId, run: u32, plan: LadderPlan) -> Self {
         Self {
             dataset,
@@ -70,42 +72,45 @@ impl Window {
         }
     }
 
-    /// The dataset.
+    /// Returns the dataset.
     pub fn dataset(&self) -> DatasetId {
         self.dataset
     }
 
-    /// The job whose run it is.
+    /// Returns the job whose run it is.
     pub fn job(&self) -> JobId {
         self.job
     }
 
-    /// The run's number.
+    /// Returns the run's number.
     pub fn run(&self) -> u32 {
         self.run
     }
 
-    /// Noise of one run.
+    /// Returns the noise ladder of one run.
     pub fn plan(&self) -> LadderPlan {
         self.plan
     }
 
-    /// The releases placed so far, by number.
+    /// Returns the releases placed so far, by number.
     pub fn placed(&self) -> &[Placed] {
         &self.placed
     }
 
-    /// Where a batch goes: behind what was placed, or exactly where it was placed before.
+    /// Places a batch after the earlier releases, or exactly where it was placed before.
     ///
-    /// A release's *statement* is the SHA-256 of dataset, job, run, release and positions: two
-    /// requests with one statement ask for the same integers.
+    /// A release's *statement* is the SHA-256 of dataset, job, run, release and positions. Two
+    /// requests with the same statement ask for the same integers.
     ///
     /// # Errors
-    /// [`Error::Request`] for a batch whose numbers have gaps, or that is placed in part;
-    /// [`Error::Privacy`] for a number that was placed with other content, a variance that the
-    /// run's noise cannot make, and positions beyond the window.
+    /// [`Error::Request`] for a batch whose numbers have gaps, or of which only a part was placed
+    /// before; [`Error::Privacy`] for a number that was placed with other content, a variance that
+    /// the run's noise cannot make, and positions beyond the window.
     pub fn place(&self, requests: &[ReleaseRequest]) -> Result<Placement, Error> {
-        let first = requests.first().ok_or(Error::Request("no release"))?.number as usize;
+        let first = requests
+            .first()
+            .ok_or(Error::Request("it has no releases"))?
+            .number as usize;
         let end = first + requests.len();
         if !(first..end).eq(requests.iter().map(|r| r.number as usize)) {
             return Err(Error::Request("release numbers are not consecutive"));
@@ -151,7 +156,7 @@ impl Window {
         Ok(())
     }
 
-    /// Positions within the window as positions of the dataset's ladder.
+    /// Converts positions within the window to positions of the dataset's ladder.
     fn shift(&self, mut spans: Vec<Span>) -> Vec<Span> {
         let first_page = self.plan.pages().saturating_mul(self.run as usize);
         for span in &mut spans {
@@ -175,19 +180,20 @@ impl Window {
         hash.finalize().into()
     }
 
-    /// Takes a placement in; one that is a repetition changes nothing.
+    /// Records a placement. A repetition changes nothing.
     pub fn take(&mut self, placement: &Placement) {
         if !placement.repeated {
             self.placed.extend_from_slice(&placement.placed);
         }
     }
 
-    /// Catches up with what the keeper of the ledger has released of the run: this window may be
-    /// an older copy, or be ahead by what was sealed and not yet released.
+    /// Adds the run's releases that the keeper of the ledger knows and this window lacks. This
+    /// window may be an older copy, or may be ahead by batches that were sealed but not yet
+    /// released.
     ///
     /// # Errors
-    /// [`Error::Privacy`] where the two differ in a release that both have: then one of them is
-    /// not of this run's past.
+    /// [`Error::Privacy`] if the two differ in a release that both have. Then one of them is not
+    /// from this run's past.
     pub fn catch_up(&mut self, released: &[Placed]) -> Result<(), Error> {
         for (number, (own, other)) in (0..).zip(self.placed.iter().zip(released)) {
             if own != other {
@@ -202,7 +208,7 @@ impl Window {
 }
 
 impl Placement {
-    /// The sealed pages that a batch takes, in order of ladder page and variance.
+    /// Returns the sealed pages of a batch, in order of ladder page and variance.
     pub fn sheets(&self, requests: &[ReleaseRequest]) -> Vec<(usize, Sheet)> {
         let mut sheets: BTreeMap<(usize, u64), Vec<PageSpan>> = BTreeMap::new();
         for (request, spans) in requests.iter().zip(&self.spans) {

@@ -1,5 +1,5 @@
-//! Alignments of two and three parties: the common rows in one order, whatever order messages take,
-//! and nothing else in what is sent.
+//! Tests alignments of two and three parties. All parties find the common rows in one order, for
+//! any order of messages, and messages reveal nothing else.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -27,13 +27,14 @@ fn party(parties: usize, me: usize, names: &[u32], seed: u64) -> (Party, Outgoin
     Party::new(DATASET, SESSION, [parties, me], &keys(names), &mut rng).unwrap()
 }
 
-/// A message as it was delivered.
+/// A message that was delivered.
 struct Delivered {
     to: usize,
     message: Message,
 }
 
-/// Delivers everything in an order drawn from a seed, some of it twice. All that was sent.
+/// Delivers everything in an order drawn from a seed, and some messages twice. Returns all sent
+/// messages.
 fn run(lists: &[Vec<u32>], seed: u64) -> (Vec<Aligned>, Vec<Outgoing>) {
     let (aligned, sent, _) = deliver(lists, seed);
     (aligned, sent)
@@ -70,8 +71,8 @@ fn deliver(lists: &[Vec<u32>], seed: u64) -> (Vec<Aligned>, Vec<Outgoing>, Vec<D
     (aligned.collect(), sent, delivered)
 }
 
-/// A party that could tell places of lists apart by the order of its rows would know which of its rows another party
-/// has: every party gets every list under all exponents.
+/// If the order of its rows affected a list, a party could tell which of its rows another party
+/// has, since every party sees every list under all exponents.
 #[test]
 fn messages_do_not_depend_on_the_order_of_rows() {
     let lists = [vec![1, 2, 3, 4], vec![1, 2, 5], vec![1, 3, 6]];
@@ -84,7 +85,8 @@ fn messages_do_not_depend_on_the_order_of_rows() {
     assert_eq!(bytes(&lists), bytes(&turned));
 }
 
-/// Values under only a party's own exponent, which it recognises, are of rows that all parties have.
+/// A party recognises a value only under its own exponent. It sees such values only for rows that
+/// all parties have.
 #[test]
 fn party_of_three_recognises_only_rows_that_all_have() {
     let lists = [vec![1, 2, 3, 4], vec![1, 2, 5], vec![1, 3, 6]];
@@ -147,7 +149,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn any_sets_are_aligned(
+    fn random_sets_are_aligned(
         lists in prop::collection::vec(prop::collection::btree_set(0u32..12, 1..9), 2..=3),
         seed: u64,
     ) {
@@ -155,9 +157,9 @@ proptest! {
         check(&lists, seed);
     }
 
-    /// Whatever bytes come, a party does not panic, and what decodes encodes to the same bytes.
+    /// A party does not panic on any bytes, and a decoded message encodes to the same bytes.
     #[test]
-    fn any_bytes_are_refused_or_read_whole(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
+    fn random_bytes_are_rejected_or_round_trip(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
         if let Ok(message) = Message::from_bytes(&bytes) {
             prop_assert_eq!(message.to_bytes(), bytes);
         }
@@ -165,7 +167,7 @@ proptest! {
 }
 
 #[test]
-fn keys_are_compared_without_case_and_space() {
+fn join_keys_ignore_case_and_space() {
     assert_eq!(
         normalised(&[" Ada  Lovelace "]),
         normalised(&["ada lovelace"])
@@ -175,7 +177,7 @@ fn keys_are_compared_without_case_and_space() {
 }
 
 #[test]
-fn keys_that_are_missing_or_repeated_are_named_by_row() {
+fn missing_and_repeated_join_keys_are_reported_by_row() {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let mut new = |of, keys: &[Zeroizing<Vec<u8>>]| {
         Party::new(DATASET, SESSION, of, keys, &mut rng)
@@ -197,10 +199,10 @@ fn keys_that_are_missing_or_repeated_are_named_by_row() {
     }
 }
 
-/// The same table under another exponent, another session or another dataset is another list, and no
-/// list has a key's own hash in it.
+/// The same table gives another list under another exponent, session or dataset, and no list
+/// contains a key's own hash.
 #[test]
-fn nothing_that_is_sent_can_be_compared_with_anything_else() {
+fn lists_of_the_same_table_differ_between_alignments() {
     let lists = [vec![1, 2, 3], vec![2, 3, 4], vec![3, 4, 5]];
     let values = |seed| {
         let (_, sent) = run(&lists, seed);
@@ -224,7 +226,7 @@ fn nothing_that_is_sent_can_be_compared_with_anything_else() {
 }
 
 #[test]
-fn what_is_not_the_protocols_is_refused_and_changes_nothing() {
+fn messages_outside_the_protocol_are_rejected_without_effect() {
     let (mut one, first) = party(2, 0, &[1, 2], 1);
     let (mut two, second) = party(2, 1, &[2, 3], 2);
     let message = Message::from_bytes(&second.bytes).unwrap();
@@ -256,12 +258,12 @@ fn what_is_not_the_protocols_is_refused_and_changes_nothing() {
         one.receive(1, &[&second.bytes[..], &[0]].concat()),
         Err(AlignError::Message(..))
     ));
-    // Another list after the first, and a list of its own that came back shorter.
+    // A different second list, and the party's own list coming back shorter.
     one.receive(1, &second.bytes).unwrap();
     let (_, other) = party(2, 1, &[2, 3], 3);
     assert_eq!(
         one.receive(1, &other.bytes),
-        Err(AlignError::Message("differs from before"))
+        Err(AlignError::Message("differs from an earlier one"))
     );
     let back = two.receive(0, &first.bytes).unwrap().remove(0);
     let mut short = Message::from_bytes(&back.bytes).unwrap();
@@ -272,7 +274,7 @@ fn what_is_not_the_protocols_is_refused_and_changes_nothing() {
     ));
     one.receive(1, &back.bytes).unwrap();
     assert!(one.aligned().is_none());
-    // Common rows that this party does not have, or a wrong number of them.
+    // Common rows that this party does not have, and a wrong number of them.
     let whole = one.receive(1, &second.bytes).unwrap();
     two.receive(0, &whole[0].bytes).unwrap();
     let common = two.receive(0, &first.bytes).unwrap().remove(1);
@@ -297,7 +299,7 @@ fn what_is_not_the_protocols_is_refused_and_changes_nothing() {
     assert_eq!(one.aligned().unwrap().rows, [1]);
 }
 
-/// How long large lists take; `FHAIM_ALIGN_KEYS` says how many keys each party has.
+/// Measures the time for large lists. `FHAIM_ALIGN_KEYS` is the number of keys of each party.
 #[test]
 fn large_lists_are_aligned() {
     let keys = std::env::var("FHAIM_ALIGN_KEYS")

@@ -1,4 +1,5 @@
-//! Batches of one dataset are computed at the same time, and each as if it were alone.
+//! Tests that batches of one dataset are computed at the same time, with the results of separate
+//! computations.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -27,15 +28,15 @@ use std::time::Duration;
 
 const DATASET: DatasetId = DatasetId([7; 16]);
 
-/// How long a read waits for its company before it gives up. Nothing waits so long unless batches
-/// wait for each other.
+/// Time that a read waits for the other batches before it fails. It elapses only if batches wait
+/// for each other.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A table whose columns are only read while as many batches read as are expected.
+/// A table whose columns can be read only once the expected number of batches read.
 #[derive(Debug)]
 struct Gated {
     table: Arc<dyn Columns>,
-    /// Reads that must still begin before any goes on.
+    /// Reads that must still begin before the first one continues.
     missing: Mutex<usize>,
     opened: Condvar,
 }
@@ -76,8 +77,8 @@ impl Columns for Gated {
     }
 }
 
-/// A dataset whose columns are read when so many batches read at once, and the windows of as many
-/// jobs.
+/// A dataset whose columns can be read once `jobs` batches read at the same time, and the windows
+/// of as many jobs.
 fn dataset(jobs: usize) -> (Computation, Vec<Window>) {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     let json = r#"{"name":"t","columns":[
@@ -136,7 +137,7 @@ fn dataset(jobs: usize) -> (Computation, Vec<Window>) {
     )
 }
 
-/// What each window's batch is answered with, all at the same time.
+/// Computes each window's batch, all at the same time.
 fn answers(computation: &Computation, batches: &[(Window, ReleaseRequest)]) -> Vec<SealedBatch> {
     let key = SealingKey::from_bytes(&[6; 32]).unwrap();
     std::thread::scope(|scope| {
@@ -167,13 +168,13 @@ fn check(statistics: Vec<Statistic>) {
         .collect();
     let together = answers(&computation, &batches);
     for (batch, answer) in batches.iter().zip(&together) {
-        // The gate is open now.
+        // All reads succeed from now on.
         let alone = answers(&computation, std::slice::from_ref(batch));
         assert!(alone[0].request.to_bytes(&params) == answer.request.to_bytes(&params));
     }
 }
 
-/// With a lock over the dataset the first batch would wait for the second to read.
+/// With a lock on the dataset, the first batch would wait forever for the second one to read.
 #[test]
 fn batches_of_one_dataset_are_computed_at_the_same_time() {
     check(vec![
@@ -183,8 +184,8 @@ fn batches_of_one_dataset_are_computed_at_the_same_time() {
     ]);
 }
 
-/// Squared scores, whose squares are kept: those that only one batch asks for are computed side by
-/// side, and one batch waits for those that both ask for.
+/// Squares of scores are cached. Two batches compute the squares that only they need in parallel,
+/// and one waits for the squares that both need.
 #[test]
 fn squares_of_one_dataset_are_computed_at_the_same_time() {
     let term = |a: usize, b: usize, cells: i64| SquaredTerm {

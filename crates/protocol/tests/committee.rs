@@ -1,5 +1,6 @@
-//! Releases under a key that two or three services share equal counts plus the holder's noise, integer
-//! for integer; nobody debits or shares what one of them refuses; and what n - 1 of them have.
+//! Tests releases under a key that two or three services share: they equal counts plus the holder's
+//! noise, integer for integer. If one service refuses a batch, no service debits or shares it.
+//! Fewer than all services cannot read a page.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -57,7 +58,7 @@ fn table(records: usize, rng: &mut ChaCha20Rng) -> Table {
     Table::new(Arc::new(schema), columns).unwrap()
 }
 
-/// Makes a key, each message going to everyone in turn.
+/// Makes a key and passes each message to all services in turn.
 fn services(
     set: ParameterSet,
     count: usize,
@@ -126,14 +127,14 @@ fn setting(set: ParameterSet, count: usize) -> Setting {
     setting_with(set, count, Roster::None, false)
 }
 
-/// Who uploads the table.
+/// The holders that upload the table.
 #[derive(Clone, Copy, Debug)]
 enum Roster {
     /// A sole holder.
     None,
     /// Two holders of records.
     Records,
-    /// Two holders of columns, of which the second has the middle one.
+    /// Two holders of columns. The second one has the middle column.
     Columns,
 }
 
@@ -170,7 +171,7 @@ impl Roster {
     }
 }
 
-/// With other rosters, and under terms with a second computation service.
+/// Makes a setting with a roster, or with a second computation service in the terms.
 fn setting_with(set: ParameterSet, count: usize, roster: Roster, witness: bool) -> Setting {
     let mut rng = ChaCha20Rng::seed_from_u64(9);
     let table = table(200, &mut rng);
@@ -249,7 +250,7 @@ impl Setting {
         sealed.unwrap().request
     }
 
-    /// All judge and hear each other.
+    /// All services judge the batch and receive each other's promises.
     fn promise(&mut self, request: &DecryptRequest) {
         let verdicts = self
             .services
@@ -284,7 +285,8 @@ impl Setting {
         answers
     }
 
-    /// What a service's ledger and chain are: equal ones are unchanged ones.
+    /// Returns the size of each service's ledger and chain. Equal values mean that they did not
+    /// change.
     fn ledgers(&self) -> Vec<(usize, u64)> {
         let of = |service: &InMemoryKeyService| {
             let run_record = service.record().run_record(JOB);
@@ -372,9 +374,10 @@ fn squared_scores_under_split_keys_are_refused() {
     }
 }
 
-/// Only the first assigns runs, and the others give a job no other run than they would themselves.
+/// Only the first service assigns runs, and the others accept only the run that they would assign
+/// themselves.
 #[test]
-fn runs_are_assigned_by_the_first_and_checked_by_the_others() {
+fn runs_are_assigned_by_the_first_service_and_checked_by_the_others() {
     let mut setting = setting(STANDARD, 2);
     let jobs = [JOB, JobId([2; 16]), JobId([3; 16])];
     let [first, second] = &mut setting.services[..] else {
@@ -398,7 +401,7 @@ fn runs_are_assigned_by_the_first_and_checked_by_the_others() {
         first.record().standing().tip(),
         second.record().standing().tip()
     );
-    // A first service that was set back gives the first run to another job.
+    // A first service that was set back to an older copy gives the first run to another job.
     let plan = setting.ladder.plan();
     let empty = SharedDatasetState::new(rules(&setting.table, plan, STANDARD), 2);
     first.restore(empty);
@@ -406,10 +409,10 @@ fn runs_are_assigned_by_the_first_and_checked_by_the_others() {
     assert!(matches!(second.follow(&swapped), Err(Error::Committee(_))));
 }
 
-/// Nobody debits before all have promised one request: not where one refuses, not where the
-/// computation service shows each another request, and not on the word of the others alone.
+/// No service debits before all have promised the same request: not if one refuses, not if the
+/// computation service shows each another request, and not because all others have promised.
 #[test]
-fn nobody_debits_what_one_refuses() {
+fn batch_refused_by_one_service_is_debited_by_none() {
     let mut setting = setting(STANDARD, 3);
     setting.begin(JOB);
     let (request, other) = (setting.seal(&contrasts()), {
@@ -417,7 +420,7 @@ fn nobody_debits_what_one_refuses() {
         other[0].variance_units += 1;
         setting.seal(&other)
     });
-    // The third has frozen the dataset, the others have not heard of it.
+    // The third service has frozen the dataset, and the others do not know it.
     setting.services[2].freeze().unwrap();
     let before = setting.ledgers();
     let refused = setting.services[2].judge(&request, None);
@@ -431,7 +434,7 @@ fn nobody_debits_what_one_refuses() {
         assert!(matches!(refused, Err(Error::Early)), "{refused:?}");
     }
     assert_eq!(setting.ledgers(), before);
-    // What was promised binds: the same releases are not promised under another request.
+    // A promise is binding: the service does not promise the same releases for another request.
     let refused = setting.services[0].judge(&other, None);
     assert!(matches!(refused, Err(Error::Request(_))), "{refused:?}");
     assert_eq!(
@@ -439,7 +442,7 @@ fn nobody_debits_what_one_refuses() {
         verdicts[0]
     );
 
-    // One who is shown another request promises that, and the promises do not add up.
+    // A service that is shown another request promises that one, and no request has all promises.
     let mut setting = self::setting(STANDARD, 3);
     setting.begin(JOB);
     let before = setting.ledgers();
@@ -457,10 +460,10 @@ fn nobody_debits_what_one_refuses() {
     assert_eq!(setting.ledgers(), before);
 }
 
-/// A repetition is the same bytes, and debited once; a service that was set back shares nothing else
-/// as long as one was not.
+/// A repetition gives the same bytes and is debited once. A service that was set back to an older
+/// copy shares nothing else as long as another service was not.
 #[test]
-fn a_repetition_sends_the_same_share() {
+fn repeated_request_gets_the_same_share() {
     let mut setting = setting(STANDARD, 2);
     setting.begin(JOB);
     let older = setting.services[0].record().clone();
@@ -480,11 +483,12 @@ fn a_repetition_sends_the_same_share() {
         let refused = service.judge(&other, None);
         assert!(matches!(refused, Err(Error::Privacy(..))), "{refused:?}");
     }
-    // Killed between promise and debit: it goes on from there.
+    // A service that was killed between promise and debit continues from the promise.
     setting.services[0].restore(promised);
     assert_eq!(setting.shares(&request), shares);
     assert_eq!(setting.ledgers(), ledgers);
-    // Set back to before its promise, it promises another request, alone.
+    // A service that was set back to before its promise promises another request, but no other
+    // service does.
     setting.services[0].restore(older);
     let verdict = setting.services[0].judge(&other, None).unwrap();
     assert!(matches!(
@@ -499,10 +503,10 @@ fn a_repetition_sends_the_same_share() {
     assert!(matches!(refused, Err(Error::Early)), "{refused:?}");
 }
 
-/// All but one of the services, with all they have stored, do not read a page that a computation service
-/// planted: an upload's column, which no ledger pays for.
+/// All services but one, with all their stored data, cannot read a page that a computation service
+/// planted: a column of an upload, which no ledger pays for.
 #[test]
-fn all_but_one_cannot_read_a_planted_page() {
+fn planted_page_is_unreadable_without_every_share() {
     let mut setting = setting(STANDARD, 3);
     setting.begin(JOB);
     let column: Vec<i64> = (0..DEGREE as i64).map(|i| i % 2).collect();
@@ -532,7 +536,8 @@ fn all_but_one_cannot_read_a_planted_page() {
             assert!(matches!(refused, Err(fhaim_he::Error::NoiseBudget)));
         }
     }
-    // Through the services: two who would release anything do not bring the third to it.
+    // Through the services: two services that would release anything cannot make the third one
+    // share.
     let mut request = setting.seal(&contrasts());
     request.pages[0].ciphertexts = planted;
     let before = setting.ledgers();
@@ -545,11 +550,11 @@ fn all_but_one_cannot_read_a_planted_page() {
     assert_eq!(setting.ledgers(), before);
 }
 
-/// A page of a deviating computation service's own making, as the one that shows a share
-/// (`a_chosen_second_half_shows_the_share` in `he`): where a second service must have computed the same,
-/// no share of it leaves, and nothing is debited.
+/// A deviating computation service plants a page of its own, such as the one that reveals a share
+/// (`chosen_second_half_reveals_the_share` in `he`). If a second service must have computed the
+/// same page, no key service shares or debits it.
 #[test]
-fn a_page_that_a_second_service_did_not_compute_is_shared_by_none() {
+fn page_that_the_second_service_did_not_compute_is_not_shared() {
     let mut setting = setting_with(STANDARD, 2, Roster::None, true);
     setting.begin(JOB);
     let honest = setting.seal(&contrasts());
@@ -580,7 +585,7 @@ fn a_page_that_a_second_service_did_not_compute_is_shared_by_none() {
     }
     assert_eq!(entries(&setting), 0);
 
-    // What both computed is promised, and shared once all have.
+    // A page that both computed is promised, and shared once all services have promised.
     let mut setting = setting_with(STANDARD, 2, Roster::None, true);
     setting.begin(JOB);
     let honest = setting.seal(&contrasts());
@@ -596,17 +601,17 @@ fn a_page_that_a_second_service_did_not_compute_is_shared_by_none() {
     assert!(entries(&setting) > 0);
 }
 
-/// Whether a page could be decrypted is an answer about the key. The first that could not is the last:
-/// nothing is read behind it, and services that were told judge and share nothing more.
+/// Whether a page can be decrypted is an answer about the key. The first page that cannot is the
+/// last one: nothing more is read, and services that are informed judge and share nothing more.
 #[test]
-fn the_noise_of_pages_answers_one_question() {
+fn first_undecryptable_page_ends_all_reading() {
     let mut setting = setting(STANDARD, 2);
     setting.begin(JOB);
     let mut rng = ChaCha20Rng::seed_from_u64(4);
-    // Under another key, so that its noise is as large as can be.
+    // Under another key, so that its noise is as large as possible.
     let other = SecretKey::random(&Parameters::shared(STANDARD).unwrap(), &mut rng).unwrap();
     let other = other.public_key(&mut rng).unwrap();
-    // Of 19 cells: one alone would be within the bound every fifth time.
+    // With 19 cells. A single cell would be within the bound once in five times.
     let (first, second) = (contrasts(), requests(3, vec![Statistic::Total], 8));
     let mut planted = setting.seal(&first);
     planted.pages[0].ciphertexts = other.encrypt(&[1], &mut rng).unwrap();
@@ -616,7 +621,7 @@ fn the_noise_of_pages_answers_one_question() {
     let refused = setting.reader.read(&first, &opened, &shares);
     let frozen = |error: &Error| matches!(error, Error::Frozen(Freeze::Noise));
     assert!(refused.is_err_and(|error| frozen(&error)) && setting.reader.is_frozen());
-    // The services see no noise: before they are told, they share what follows.
+    // The services see no noise. Before they are informed, they still share the next request.
     let honest = setting.seal(&second);
     setting.promise(&honest);
     let shares = setting.shares(&honest);
@@ -635,10 +640,10 @@ fn the_noise_of_pages_answers_one_question() {
     }
 }
 
-/// Shares of another request, of another number of pages, of one service twice, or cut and extended,
-/// are refused, and freeze nothing.
+/// Shares for another request, for another number of pages, of one service twice, or truncated or
+/// extended are rejected, and do not freeze the dataset.
 #[test]
-fn shares_are_read_strictly() {
+fn malformed_or_unrelated_shares_are_rejected() {
     let mut setting = setting(STANDARD, 2);
     setting.begin(JOB);
     let [first, second] = [0..1, 1..3].map(|part| contrasts()[part].to_vec());

@@ -1,5 +1,6 @@
-//! Several holders' releases are those of their tables together with the sum of their noise, integer
-//! for integer, by records and by columns; and what they cost relies on some holders' noise alone.
+//! Tests that releases of several holders equal those of their joined tables with the sum of their
+//! noise, integer for integer, by records and by columns. Their price relies on the noise of only
+//! the honest holders.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -56,7 +57,7 @@ fn table(sizes: &[usize], records: usize, rng: &mut ChaCha20Rng) -> Table {
     Table::new(schema(sizes, &names), columns).unwrap()
 }
 
-/// The rows of a table in parts of these sizes, or its columns as they are owned.
+/// Splits a table into parts with these numbers of rows, or into its columns by owner.
 fn parts(table: &Table, holders: &Holders, rows: &[usize]) -> Vec<Table> {
     let Some(owners) = holders.owners() else {
         let mut first = 0;
@@ -128,7 +129,7 @@ fn setting(set: ParameterSet, holders: &Holders, rows: &[usize], plan: LadderPla
     }
 }
 
-/// The roster of holders who upload records or columns.
+/// The shape of a roster of holders who upload records or columns.
 fn roster_shape(holders: &Holders) -> RosterShape {
     let count = holders.count() as usize;
     match holders.owners() {
@@ -168,7 +169,7 @@ fn requests(statistics: Vec<Statistic>, variance_units: u64) -> Vec<ReleaseReque
     (0..).zip(statistics).map(request).collect()
 }
 
-/// Squared scores of two pairs, with the noise that their sensitivity asks for.
+/// Squared scores of two pairs, with the noise that their sensitivity needs.
 fn scores() -> Vec<ReleaseRequest> {
     let term = |a, b, cells: usize| SquaredTerm {
         clique: fhaim_domain::Clique::new([a, b]),
@@ -208,7 +209,7 @@ fn check(mut setting: Setting, requests: &[ReleaseRequest], honest: u32) {
     }
 }
 
-/// Releases that go on into the next page of the ladder: ten thousand cells and some.
+/// Releases that continue on the next page of the ladder: more than ten thousand cells.
 fn many() -> Vec<ReleaseRequest> {
     let product = Statistic::Product(Axis::identity(2, 5), Axis::identity(3, 4));
     let mut statistics = vec![Statistic::Total, Statistic::OneWay(Axis::identity(2, 5))];
@@ -219,7 +220,7 @@ fn many() -> Vec<ReleaseRequest> {
 fn two_page_plan() -> LadderPlan {
     let cells = many().iter().map(|request| request.statistic.cells()).sum();
     let plan = LadderPlan::new(cells, 1 << 12).unwrap();
-    // One of them has positions in both pages.
+    // One of them has positions on both pages.
     let mut allocator = Allocator::new(plan);
     let spans = many().into_iter().map(|request| {
         let cells = request.statistic.cells();
@@ -246,9 +247,9 @@ fn ladder_plan() -> LadderPlan {
     LadderPlan::new(500, 1 << 30).unwrap()
 }
 
-/// Three holders of different numbers of records, below and above one chunk, and one alone.
+/// Three holders with different numbers of records, below and above one chunk, and a single holder.
 #[test]
-fn holders_of_records_release_what_their_pooled_table_would() {
+fn releases_of_holders_of_records_equal_those_of_the_pooled_table() {
     for (set, rows, honest) in [
         (COMPACT, &[30, 700, 65][..], 1),
         (COMPACT, &[9000, 40, 200], 2),
@@ -263,7 +264,7 @@ fn holders_of_records_release_what_their_pooled_table_would() {
 }
 
 #[test]
-fn holders_of_columns_release_what_their_joined_table_would() {
+fn releases_of_holders_of_columns_equal_those_of_the_joined_table() {
     for (set, owners, records) in [
         (COMPACT, [0, 1, 2, 2], 300),
         (COMPACT, [2, 0, 1, 0], 9000),
@@ -276,8 +277,8 @@ fn holders_of_columns_release_what_their_joined_table_would() {
     }
 }
 
-/// Squared scores of a roster contain products of two holders' counts: a holder with forged counts would read the
-/// other's. Without keys for them, the computation service cannot compute them.
+/// Squared scores of a roster contain products of two holders' counts, so a holder with forged
+/// counts could read the other's. The computation service has no keys to compute them.
 #[test]
 fn squared_scores_of_several_holders_are_refused() {
     let rows = [60, 100];
@@ -294,10 +295,10 @@ fn squared_scores_of_several_holders_are_refused() {
     }
 }
 
-/// A whole run of the default mechanism: the model is that of the run in the clear, and the
+/// In a whole run of the default mechanism the model equals that of the run in the clear. The
 /// holders' program, the key service and the plan agree on every price.
 #[test]
-fn a_run_of_several_holders_is_that_of_the_pooled_table() {
+fn run_of_several_holders_equals_the_run_of_the_pooled_table() {
     for holders in [by_records(3, 2), by_columns(&[0, 1, 2, 0])] {
         let mechanism: MechanismName = "staged".parse().unwrap();
         let rho = Rho::from_f64_down(0.5).unwrap();
@@ -328,7 +329,7 @@ fn a_run_of_several_holders_is_that_of_the_pooled_table() {
     }
 }
 
-/// Uploads of two holders and the dataset's keys.
+/// Uploads of two holders, and the dataset's keys.
 struct Uploads {
     secret: fhaim_he::SecretKey,
     keys: Vec<UploadKey>,
@@ -350,7 +351,7 @@ impl Uploads {
         }
     }
 
-    /// The table under the upload key of holder number `key`.
+    /// Uploads the table under the upload key of holder number `key`.
     fn upload(&mut self, key: usize, plan: LadderPlan) -> ReceivedUpload {
         let ladder = Ladder::draw(plan, &mut self.rng);
         upload(&self.whole, &ladder, &self.keys[key], &mut self.rng)
@@ -370,9 +371,9 @@ impl Uploads {
     }
 }
 
-/// Parts that are not those of the roster are refused before anything is computed.
+/// Parts that do not fit the roster are rejected before anything is computed.
 #[test]
-fn parts_that_do_not_make_a_table_are_refused() {
+fn parts_that_do_not_form_a_table_are_rejected() {
     let mut uploads = Uploads::new();
     let [one, two] = [0, 1].map(|key| uploads.upload(key, ladder_plan()));
     let other = uploads.upload(1, LadderPlan::new(500, 1 << 20).unwrap());
@@ -391,8 +392,8 @@ fn parts_that_do_not_make_a_table_are_refused() {
     assert!(refused.to_string().contains("other columns"), "{refused}");
 }
 
-/// Each holder's objects are under its own upload key: under another's, a holder could send a copy of that
-/// holder, or be taken for it.
+/// Each holder's objects are under its own upload key. Under another holder's key, a holder could
+/// send a copy of that holder's objects, or pass for that holder.
 #[test]
 fn uploads_under_another_holders_key_are_refused() {
     let mut uploads = Uploads::new();
@@ -410,7 +411,7 @@ fn uploads_under_another_holders_key_are_refused() {
         };
         assert!(refused.contains("another key"), "{refused}");
     }
-    // Without the roster's keys, and with those of another roster.
+    // Without the roster's keys, and with the keys of another roster.
     let sent = [one, two];
     for shape in [None, Some(RosterShape::Records(3))] {
         let refused = uploads.join(&records, shape, &sent);
@@ -421,10 +422,10 @@ fn uploads_under_another_holders_key_are_refused() {
     }
 }
 
-/// The same statistics from encrypted counts, of one holder and of three, exactly; and a table may be
+/// Encrypted counts give exactly the same statistics, for one holder and for three. A table may be
 /// counted in pieces.
 #[test]
-fn counts_release_what_the_pooled_table_would() {
+fn releases_from_counts_equal_those_of_the_pooled_table() {
     for (set, rows) in [
         (COMPACT, &[9000][..]),
         (COMPACT, &[30, 700, 65]),
@@ -437,9 +438,9 @@ fn counts_release_what_the_pooled_table_would() {
     }
 }
 
-/// The same from counts under an upload key that a sole holder drew.
+/// The same, for counts under an upload key that a sole holder drew.
 #[test]
-fn counts_of_a_sole_holder_release_what_its_table_would() {
+fn releases_from_counts_of_a_sole_holder_equal_those_of_its_table() {
     let one = Holders::one();
     for (set, ladder, batches) in [
         (COMPACT, ladder_plan(), contrasts()),
@@ -452,10 +453,10 @@ fn counts_of_a_sole_holder_release_what_its_table_would() {
     }
 }
 
-/// Of a hundred columns, all pairs' tables in a quarter of the ciphertexts: pairs far apart, a column by itself and
-/// the total, of one holder and of two.
+/// With a hundred columns, the tables of all pairs take a quarter of the ciphertexts. Checks pairs
+/// far apart, a single column and the total, for one holder and for two.
 #[test]
-fn counts_of_a_wide_table_lie_close_together_and_release_the_same() {
+fn dense_counts_of_a_wide_table_release_the_same() {
     let sizes = [4; 100];
     let domain = fhaim_domain::Domain::new(sizes.to_vec());
     let tables = CountTables::new(&domain).unwrap();
@@ -533,7 +534,7 @@ fn counted_of(
         .iter()
         .map(|_| Ladder::draw(plan.ladder, &mut rng))
         .collect();
-    // What each sends, as bytes.
+    // The bytes that each holder sends.
     let mut stored = HashMap::new();
     for (number, (part, ladder)) in parts.iter().zip(&ladders).enumerate() {
         let mut pair_counts = PairCounts::new(plan.tables.clone(), BOUND);
@@ -581,7 +582,7 @@ fn counted_of(
 }
 
 #[test]
-fn pair_counts_count_what_its_terms_allow() {
+fn pair_counts_equal_the_tables_and_reject_invalid_records() {
     let mut rng = ChaCha20Rng::seed_from_u64(2);
     let table = table(&[3, 2, 5], 500, &mut rng);
     let tables = CountTables::new(table.domain()).unwrap();

@@ -1,4 +1,5 @@
-//! Uploads under an upload key: their sizes and seeds, and the uploads whose parts do not belong together.
+//! Tests uploads under an upload key: their sizes and seeds, and uploads whose parts do not belong
+//! together.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -79,7 +80,7 @@ impl Setting {
         sent.collect()
     }
 
-    /// Computes a release whose noise is made of every vector of the ladder.
+    /// Computes a release whose noise uses every vector of the ladder.
     fn compute(&mut self, stored: &Stored) -> Result<SealedBatch, Error> {
         let get = |object| self.plan.decode(&self.params, object, &stored[&object]);
         let upload = ReceivedUpload::from_objects(&self.params, self.plan, get)?;
@@ -124,7 +125,7 @@ fn objects_have_the_planned_sizes_and_the_keys_are_first() {
     }
 }
 
-/// No seed is drawn twice: not for two objects, nor for one that is encrypted again.
+/// No seed is drawn twice, for two objects or for an object that is encrypted again.
 #[test]
 fn repeatedly_encrypted_object_has_another_seed() {
     let mut setting = Setting::new(COMPACT, 100);
@@ -147,7 +148,7 @@ fn repeatedly_encrypted_object_has_another_seed() {
     assert_eq!(masks.len(), 2 * setting.plan.ciphertext_count());
 }
 
-/// The key that a holder kept of its noise gives the same noise under other seeds.
+/// A kept noise key gives the same noise under other seeds.
 #[test]
 fn noise_from_a_kept_key_is_encrypted_under_new_seeds() {
     let mut setting = Setting::new(COMPACT, 100);
@@ -162,7 +163,7 @@ fn noise_from_a_kept_key_is_encrypted_under_new_seeds() {
 }
 
 #[test]
-fn parts_of_two_uploads_are_refused() {
+fn mixed_parts_of_two_uploads_are_rejected() {
     let mut setting = Setting::new(COMPACT, 100);
     let (one, other) = (setting.own(), setting.own());
     let (one, other) = (setting.send(&one), setting.send(&other));
@@ -179,7 +180,7 @@ fn parts_of_two_uploads_are_refused() {
 }
 
 #[test]
-fn bytes_of_no_object_of_the_plan_are_refused() {
+fn bytes_that_are_not_an_object_of_the_plan_are_rejected() {
     let mut setting = Setting::new(COMPACT, 100);
     let own = setting.own();
     let sent = setting.send(&own);
@@ -213,7 +214,7 @@ fn bytes_of_no_object_of_the_plan_are_refused() {
             );
         }
     }
-    // One in the place of the other, and a ciphertext under the public key.
+    // Keys instead of a column, a column instead of keys, and a ciphertext under the public key.
     assert!(matches!(
         plan.decode(&params, column, &sent[&Object::Keys]),
         Err(Error::Object(..))
@@ -226,14 +227,14 @@ fn bytes_of_no_object_of_the_plan_are_refused() {
     let public = public[0].to_bytes(&params);
     let refused = plan.decode(&params, column, &public).unwrap_err();
     assert!(matches!(refused, Error::Object(_)), "{refused}");
-    // A holder of a roster sends ciphertexts of the same form, and no keys.
+    // A holder of a roster sends ciphertexts of the same form, but no keys.
     let of_roster = plan.under(Encryption::RosterKey);
     assert!(of_roster.decode(&params, column, &sent[&column]).is_ok());
     let keys = of_roster.decode(&params, Object::Keys, &sent[&Object::Keys]);
     assert!(matches!(keys, Err(Error::Object(_))));
 }
 
-/// A holder of a roster that could make switching keys would make those of the dataset's key.
+/// If a holder of a roster could make switching keys, it would make those of the dataset's key.
 #[test]
 fn holder_of_a_roster_cannot_follow_a_sole_holders_plan() {
     let mut setting = Setting::new(COMPACT, 100);
@@ -288,7 +289,7 @@ fn keys_of_another_set_or_layout_are_refused() {
         wider.decode(&setting.params, Object::Keys, keys),
         Err(Error::Encryption(..))
     ));
-    // A key of one set encrypts nothing of another.
+    // A key of one parameter set cannot encrypt for another set.
     let encryptor = Encryptor::sole(&setting.public, &other);
     let holder = Holder::new(
         &setting.table,
@@ -301,7 +302,7 @@ fn keys_of_another_set_or_layout_are_refused() {
 }
 
 #[test]
-fn key_is_read_from_the_text_that_it_is_written_as() {
+fn upload_key_survives_its_text_and_other_text_is_rejected() {
     let mut setting = Setting::new(COMPACT, 100);
     let own = setting.own();
     let text = key_to_text(&own);

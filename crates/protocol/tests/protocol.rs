@@ -1,5 +1,5 @@
-//! Releases under encryption equal counts plus the holder's own noise, integer for integer, and
-//! the crypto service refuses everything that is not a fresh, bound, affordable release.
+//! Tests that releases under encryption equal counts plus the holder's own noise, integer for
+//! integer. The crypto service refuses every request that is not a new, bound, affordable release.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -31,7 +31,7 @@ use std::{collections::HashMap, sync::Arc};
 
 const DATASET: DatasetId = DatasetId([7; 16]);
 
-/// Records that tables may have.
+/// Largest number of records of a table.
 const BOUND: u64 = 10_000;
 const JOB: JobId = JobId([1; 16]);
 
@@ -125,12 +125,12 @@ fn setting_under(
     }
 }
 
-/// The roster that the key service makes upload keys for: one of one holder, or none.
+/// Shape of the roster for which the key service makes upload keys: one holder, or none.
 fn shape(encryption: Encryption) -> Option<RosterShape> {
     (encryption == Encryption::RosterKey).then_some(RosterShape::Records(1))
 }
 
-/// The upload key of the only holder.
+/// Returns the upload key of the only holder.
 fn upload_key(
     encryption: Encryption,
     crypto: &CryptoService,
@@ -155,7 +155,7 @@ fn encryptor<'a>(
     }
 }
 
-/// What the statistic is in the clear.
+/// Computes a statistic in the clear.
 fn exact(table: &Table, statistic: &Statistic) -> Vec<i64> {
     let sum = |f: &dyn Fn(usize) -> i64| (0..table.records()).map(f).sum::<i64>();
     match statistic {
@@ -270,7 +270,7 @@ fn contrasts_are_exact_with_and_without_slots_and_over_chunks() {
     }
 }
 
-/// The same counts and the same noise under upload keys of holders and of key services.
+/// Upload keys drawn by holders and made by key services give the same counts and the same noise.
 #[test]
 fn contrasts_are_exact_under_either_upload_key() {
     for encryption in [Encryption::OwnKey, Encryption::RosterKey] {
@@ -288,7 +288,7 @@ fn contrasts_are_exact_under_either_upload_key() {
 }
 
 #[test]
-fn an_upload_comes_together_from_objects_made_by_themselves() {
+fn upload_is_assembled_from_objects_made_in_any_order() {
     for encryption in [Encryption::OwnKey, Encryption::RosterKey] {
         comes_together(encryption);
     }
@@ -321,9 +321,10 @@ fn comes_together(encryption: Encryption) {
     check(setting, &contrast_batches());
 }
 
-/// The terms pay for a change by one record of at most so many: a larger table is no holder's.
+/// The terms pay for a change by one record of at most `record_bound`, so a larger table is
+/// rejected.
 #[test]
-fn a_table_over_the_record_bound_is_refused() {
+fn holder_with_a_table_over_the_record_bound_is_rejected() {
     let setting = setting(COMPACT, &[3, 2, 5], 30, 1.0);
     let mut rng = ChaCha20Rng::seed_from_u64(6);
     let public = setting.crypto.public_key(&mut rng).unwrap();
@@ -350,7 +351,7 @@ fn a_table_over_the_record_bound_is_refused() {
 }
 
 #[test]
-fn a_plan_that_is_not_the_tables_is_refused() {
+fn plan_that_does_not_fit_the_table_is_rejected() {
     let setting = setting(COMPACT, &[3, 2, 5], 30, 1.0);
     let mut rng = ChaCha20Rng::seed_from_u64(6);
     let public = setting.crypto.public_key(&mut rng).unwrap();
@@ -408,7 +409,7 @@ fn answer(computation: &Computation, window: &Window, batch: &[ReleaseRequest]) 
     computation.answer(window, batch, &key()).unwrap()
 }
 
-/// The first window of a job, as the crypto service assigns it.
+/// Returns the first window of a job, as the crypto service assigns it.
 fn begin(crypto: &mut CryptoService, job: JobId) -> Window {
     crypto.begin(job, UPLOAD).unwrap().window().clone()
 }
@@ -457,14 +458,14 @@ fn refusals_are_generic_and_leave_the_ledger_unchanged() {
     }
     let first = crypto.decrypt(&sealed).unwrap();
     let after = crypto.record().standing().tip();
-    // The same releases again are answered from store, without a debit or a decryption.
+    // The same releases are answered from the store, without a debit or a decryption.
     let mut other = sealed.clone();
     other.pages[0].ciphertexts.clear();
     for again in [&sealed, &other] {
         assert_eq!(crypto.decrypt(again).unwrap(), first);
         assert_eq!(crypto.record().standing().tip(), after);
     }
-    // Over budget: variance 4 for a block that one record moves by 6 in squared norm.
+    // Over budget: variance 4 for a block whose squared norm one record can change by 6.
     let costly = [ReleaseRequest {
         number: 3,
         statistic: Statistic::Product(centred(0, 3), centred(1, 2)),
@@ -474,8 +475,8 @@ fn refusals_are_generic_and_leave_the_ledger_unchanged() {
     refused(crypto, &costly.request);
 }
 
-/// Sealing is a function of the key and of what is sealed: a computation service that lost what
-/// it had stored sends the same bytes, and shows no second view of one noise.
+/// Sealing is a function of the key and of the sealed content. A computation service that lost its
+/// stored data sends the same bytes, and does not show the same noise twice in different ways.
 #[test]
 fn sealing_again_gives_the_same_bytes() {
     let mut setting = setting(COMPACT, &[3, 2, 5], 100, 0.5);
@@ -489,15 +490,15 @@ fn sealing_again_gives_the_same_bytes() {
     let other = SealingKey::from_bytes(&[7; 32]).unwrap();
     let other = setting.computation.answer(&start, batch, &other).unwrap();
     assert_ne!(first.request, other.request);
-    // A mask of its own for every batch: ciphertexts of the same page at other numbers differ.
+    // Every batch has its own mask: ciphertexts of the same page for other releases differ.
     let mut moved = contrast_batches()[0].clone();
     moved[1].variance_units += 1;
     let moved = answer(&setting.computation, &start, &moved);
     assert_ne!(first.request.pages, moved.request.pages);
 }
 
-/// A page that no service which follows the protocol makes: the key service sees its cells, so it is paid for, and the
-/// dataset is frozen.
+/// Checks that a page of a deviating service freezes the dataset. The key service sees its cells,
+/// so it is paid for.
 fn frozen(crypto: &mut CryptoService, request: &DecryptRequest) {
     let before = crypto.ledger(request.job).unwrap();
     assert!(matches!(crypto.decrypt(request), Err(Error::Refused)));
@@ -518,7 +519,7 @@ fn frozen(crypto: &mut CryptoService, request: &DecryptRequest) {
 }
 
 #[test]
-fn ciphertexts_of_another_set_are_refused() {
+fn ciphertexts_of_another_set_freeze_the_dataset() {
     let mut small = setting(COMPACT, &[3, 2, 5], 100, 0.5);
     let mut large = setting(STANDARD, &[3, 2, 5], 100, 0.5);
     let window = begin(&mut small.crypto, JOB);
@@ -530,11 +531,11 @@ fn ciphertexts_of_another_set_are_refused() {
     frozen(&mut large.crypto, &request);
 }
 
-/// A page with the noise of 64 floods decrypts to the right integers still, but with less room
-/// than a sealed page has: nothing is debited, and the dataset is frozen, since such a refusal
-/// tells something of the key.
+/// A page with the noise of 64 floods still decrypts to the right integers, but with less room than
+/// a sealed page has. It is debited, and the dataset is frozen, since the refusal is an answer
+/// about the key.
 #[test]
-fn a_page_with_too_much_noise_is_refused() {
+fn page_with_too_much_noise_freezes_the_dataset() {
     let mut rng = ChaCha20Rng::seed_from_u64(8);
     let mut setting = setting(STANDARD, &[3, 2, 5], 100, 0.5);
     let public = setting.crypto.public_key(&mut rng).unwrap();
@@ -583,7 +584,7 @@ fn a_page_with_too_much_noise_is_refused() {
     let mut other = self::setting(STANDARD, &[3, 2, 5], 100, 0.5).crypto;
     begin(&mut setting.crypto, JOB);
     begin(&mut other, JOB);
-    // The setting's keys come from its number of records: both services have the same.
+    // The setting's keys depend only on its number of records, so both services have the same.
     assert_eq!(other.decrypt(&sound).unwrap(), [[100]]);
     frozen(&mut setting.crypto, &noisy);
     assert!(matches!(
@@ -592,10 +593,10 @@ fn a_page_with_too_much_noise_is_refused() {
     ));
 }
 
-/// Two jobs, each on pages and with a budget of its own; windows pass through their stored forms
-/// between steps, and one that was lost is had again from the crypto service.
+/// Two jobs, each with its own pages and budget. Windows are stored and read back between steps,
+/// and a lost one is recovered from the crypto service.
 #[test]
-fn jobs_are_restored_and_have_a_run_each() {
+fn jobs_are_restored_and_have_separate_runs() {
     let mut rng = ChaCha20Rng::seed_from_u64(9);
     let (records, sizes) = (100, [3, 2, 5]);
     let run = LadderPlan::new(500, 1 << 10).unwrap();
@@ -603,7 +604,7 @@ fn jobs_are_restored_and_have_a_run_each() {
     let table = table(&sizes, records, &mut rng);
     let domain = table.domain().clone();
     let params = Parameters::new(COMPACT).unwrap();
-    // rho = 20 / (2 * 4 * 11), 0.23 of 0.25: one fits, a second does not.
+    // rho = 20 / (2 * 4 * 11), 0.23 of 0.25: one release fits, a second does not.
     let rules = Rules {
         dataset: DATASET,
         plan: PlanCore {
@@ -660,7 +661,8 @@ fn jobs_are_restored_and_have_a_run_each() {
         let noise = ladder.noise(span, 11).unwrap();
         let expected: Vec<i64> = exact.iter().zip(noise.iter()).map(|(e, n)| e + n).collect();
         assert_eq!(cells, expected);
-        // The stored window goes on behind what is used up, and so does one that was set back.
+        // The stored window continues after the used positions, and so does an older window that
+        // has caught up.
         let json = serde_json::to_string(&window).unwrap();
         assert_eq!(serde_json::from_str::<Window>(&json).unwrap(), window);
         let mut older = start.clone();
@@ -673,16 +675,16 @@ fn jobs_are_restored_and_have_a_run_each() {
     }
     let third = crypto.begin(JobId([2; 16]), UPLOAD);
     assert!(matches!(third, Err(Error::NoRunLeft(2))));
-    // A window past the ladder is not computed on.
+    // A window beyond the ladder is rejected.
     let beyond = Window::new(DATASET, JobId([2; 16]), 2, run);
     let beyond = computation.answer(&beyond, &[request(0)], &key());
     assert!(matches!(beyond, Err(Error::Encryption(_))));
 }
 
-/// Every release that a crypto service may be asked for, from windows that were set back, belong
-/// to another job, or lie past the ladder: no position of the ladder carries two releases.
+/// Releases from windows that were set back, belong to another job, or are beyond the ladder: no
+/// position of the ladder carries two releases.
 #[test]
-fn positions_are_never_used_twice() {
+fn noise_positions_are_never_used_twice() {
     let mut setting = setting(COMPACT, &[3, 2, 5], 100, 100.0);
     let crypto = &mut setting.crypto;
     let computation = &setting.computation;
@@ -691,8 +693,8 @@ fn positions_are_never_used_twice() {
     let first = answer(computation, &start, &batches[0]);
     let released = crypto.decrypt(&first.request).unwrap();
 
-    // From the same window, another statistic under the same noise: the two would differ by
-    // exact counts.
+    // Another statistic with the same noise, from the same window: the difference of the two would
+    // reveal exact counts.
     let mut other = batches[0].clone();
     other[1].statistic = Statistic::OneWay(Axis::identity(0, 3));
     for number in [0, 3] {
@@ -708,7 +710,7 @@ fn positions_are_never_used_twice() {
                 Err(Error::Privacy(..))
             ));
         } else {
-            // Numbers behind, positions of before.
+            // Later release numbers with earlier positions.
             let moved = answer(computation, &first.window, &other).request;
             let mut sealed = answer(computation, &start, &batches[0]).request;
             sealed.releases = moved.releases;
@@ -716,7 +718,7 @@ fn positions_are_never_used_twice() {
             refused(crypto, &sealed);
         }
     }
-    // A second job on the same run.
+    // A second job in the same run.
     let second = JobId([2; 16]);
     assert!(matches!(
         crypto.begin(second, UPLOAD),
@@ -725,7 +727,7 @@ fn positions_are_never_used_twice() {
     let stolen = Window::new(DATASET, second, 0, start.plan());
     let stolen = answer(computation, &stolen, &batches[0]).request;
     refused_unknown(crypto, &stolen);
-    // A page that the run's window does not have.
+    // A page outside the run's window.
     let mut far = first.request.clone();
     for page in &mut far.pages {
         for part in &mut page.parts {
@@ -737,7 +739,7 @@ fn positions_are_never_used_twice() {
     }
     renumber(&mut far, 3);
     refused(crypto, &far);
-    // A first release that is not the next.
+    // A first release that is not the next one.
     let mut later = batches[1].clone();
     for release in &mut later {
         release.number += 6;
@@ -746,7 +748,7 @@ fn positions_are_never_used_twice() {
         computation.answer(&first.window, &later, &key()),
         Err(Error::Request(..))
     ));
-    // A batch of which a part was released.
+    // A batch that was partly released before.
     let mut overlapping = batches[0][2..].to_vec();
     overlapping.extend(batches[1].clone());
     assert!(matches!(
@@ -757,18 +759,18 @@ fn positions_are_never_used_twice() {
     let mut overlapping = next.request.clone();
     overlapping.releases.insert(0, batches[0][2].clone());
     refused(crypto, &overlapping);
-    // Another upload: another table under one ledger.
+    // Another upload: another table with the same ledger.
     assert!(matches!(
         crypto.begin(JOB, [5; 32]),
         Err(Error::OtherUpload)
     ));
-    // None of which keeps the job from going on.
+    // The job can still continue.
     assert_eq!(crypto.decrypt(&first.request).unwrap(), released);
     crypto.decrypt(&next.request).unwrap();
     assert_eq!(crypto.ledger(JOB).unwrap().entries().len(), 6);
 }
 
-/// Gives the parts of all pages higher numbers, so that they are the releases' own.
+/// Raises the release numbers of all pages' parts, to match the releases.
 fn renumber(request: &mut DecryptRequest, by: u32) {
     for page in &mut request.pages {
         for part in &mut page.parts {

@@ -1,5 +1,5 @@
-//! Whoever hands out random numbers, be it the operating system, is asked for keys, not for
-//! values: millions of calls for an upload otherwise.
+//! Tests that an upload takes only keys from a random source such as the operating system, and not
+//! values. Values would take millions of calls.
 
 #![allow(clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use fhaim_protocol::upload::{Object, UploadPlan};
 use rand::{CryptoRng, RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-/// Notes the length of everything it is asked for.
+/// A source that records the length of every call.
 struct Source {
     generator: ChaCha20Rng,
     asked: Vec<usize>,
@@ -48,7 +48,7 @@ fn table() -> Table {
 }
 
 #[test]
-fn an_object_is_encrypted_with_one_key() {
+fn encrypting_an_object_takes_one_key_from_the_source() {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     let params = Parameters::new(COMPACT).unwrap();
     let secret = SecretKey::random(&params, &mut rng).unwrap();

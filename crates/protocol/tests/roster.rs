@@ -1,4 +1,4 @@
-//! Terms of several holders, and the plan that follows from them.
+//! Tests terms with several holders, and the plans that follow from them.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -39,10 +39,11 @@ fn of_two(partition: Partition, columns: [&[&str]; 2]) -> Terms {
     }
 }
 
-/// The plan's job, prices and ladder are those of the roster. Columns may cost four times as much, which takes one
-/// more level of the ladder. (With the noise of two holders, fewer contrasts are worth a release.)
+/// The plan's job, prices and ladder are those of the roster. Columns may cost four times as much,
+/// which takes one more level of the ladder. With the noise of two holders, fewer contrasts are
+/// worth a release.
 #[test]
-fn a_roster_is_part_of_the_plan() {
+fn plan_follows_from_the_roster() {
     let one = plan(&terms()).unwrap();
     let records = plan(&of_two(Partition::Records, [&[], &[]])).unwrap();
     let columns = plan(&of_two(Partition::Columns, [&["b"], &["a"]])).unwrap();
@@ -70,7 +71,7 @@ fn a_roster_is_part_of_the_plan() {
 }
 
 #[test]
-fn counts_are_for_holders_of_whole_records() {
+fn counts_by_holders_of_columns_are_rejected() {
     let counts = |terms: Terms| Terms {
         contribution: ContributionKind::Counts,
         ..terms
@@ -83,10 +84,10 @@ fn counts_are_for_holders_of_whole_records() {
     assert!(refused.starts_with("contribution"), "{refused}");
 }
 
-/// Every answer of a service works this out: many holders of a wide table must not cost it a copy of
-/// the schema each.
+/// Every answer of a service needs this check. With many holders of a wide table it must not copy
+/// the schema for each.
 #[test]
-fn a_roster_by_columns_takes_no_copies_of_the_schema() {
+fn roster_check_does_not_copy_the_schema_for_each_holder() {
     let holders = 128;
     let categories: Vec<String> = (0..50).map(|code| format!("\"category {code}\"")).collect();
     let categories = categories.join(",");
@@ -116,7 +117,7 @@ fn a_roster_by_columns_takes_no_copies_of_the_schema() {
             holders: (0..holders).map(member).collect(),
         }
     };
-    // The least of a few, so that a busy machine does not decide.
+    // The minimum of several measurements, so that a busy machine does not affect the result.
     let least = |partition| {
         let roster = roster(partition);
         let mut least = Duration::MAX;
@@ -134,9 +135,9 @@ fn a_roster_by_columns_takes_no_copies_of_the_schema() {
     );
 }
 
-/// What is said of a part without making it is what making it says.
+/// Checking a part gives the same result as making it.
 #[test]
-fn parts_are_checked_as_they_are_made() {
+fn part_check_agrees_with_making_the_part() {
     let json = r#"{"name":"t","columns":[
         {"name":"n","kind":"identifier","pattern":"[0-9]{6}"},
         {"name":"in","kind":"date","format":"%Y-%m-%d","min":"2020-01-01","max":"2020-12-31","bins":4},

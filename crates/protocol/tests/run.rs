@@ -1,5 +1,5 @@
-//! A job as a state machine, against a source in the clear: crashes between any two steps change
-//! nothing.
+//! Tests a job as a state machine, against a source in the clear. Crashes between any two steps
+//! change nothing.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -26,7 +26,7 @@ fn terms(mechanism: MechanismName) -> Terms {
     terms.complete(&Mechanisms).unwrap()
 }
 
-/// A run over terms, with what is stored of it.
+/// Starts a run over terms from its stored batches.
 fn begin(terms: &Terms, stored: Vec<StoredBatch>) -> Result<MechanismRun<AnyMachine>, Error> {
     generation::start(&Mechanisms, terms, stored)
 }
@@ -45,7 +45,7 @@ fn table() -> Table {
     Table::new(schema, columns).unwrap()
 }
 
-/// What a database would hold.
+/// Takes the place of a database.
 #[derive(Default)]
 struct Stored(Vec<StoredBatch>);
 
@@ -63,8 +63,8 @@ impl Stored {
     }
 }
 
-/// What the crypto service releases: squared scores come without what is public of them. The
-/// services left that out once, and the mechanism chose by the rest.
+/// Returns the crypto service's integers: squared scores without their public part. A service that
+/// forgets to add it makes the mechanism choose by the rest.
 fn decrypted(batch: &ReleaseBatch, whole: &[Vec<i64>]) -> Vec<Vec<i64>> {
     let without = |(request, answer): (&ReleaseRequest, &Vec<i64>)| match &request.statistic {
         Statistic::SquaredScores(terms) => {
@@ -78,7 +78,8 @@ fn decrypted(batch: &ReleaseBatch, whole: &[Vec<i64>]) -> Vec<Vec<i64>> {
     batch.requests.iter().zip(whole).map(without).collect()
 }
 
-/// Plays a run to its end; after every `crash_after` actions it is begun anew from what is stored.
+/// Plays a run to its end. After every `crash_after` actions it is restarted from its stored
+/// batches.
 fn play(
     terms: &Terms,
     source: &mut dyn ReleaseSource,
@@ -110,7 +111,7 @@ fn play(
 }
 
 #[test]
-fn a_run_is_the_mechanism_whatever_ends_it() {
+fn run_interrupted_anywhere_equals_the_uninterrupted_run() {
     let table = table();
     for mechanism in MechanismName::encrypted() {
         let terms = terms(mechanism);
@@ -135,7 +136,7 @@ fn a_run_is_the_mechanism_whatever_ends_it() {
     }
 }
 
-/// What is stored after a whole run.
+/// Returns the batches stored after a whole run.
 fn whole() -> (Terms, Vec<StoredBatch>) {
     let (table, terms) = (table(), terms(MechanismName::default()));
     let mut rng = ChaCha20Rng::seed_from_u64(4);
@@ -146,7 +147,7 @@ fn whole() -> (Terms, Vec<StoredBatch>) {
 }
 
 #[test]
-fn a_batch_that_would_be_another_now_ends_the_run() {
+fn stored_batch_that_differs_from_the_mechanism_ends_the_run() {
     let (terms, mut stored) = whole();
     stored[1].requests[0].variance_units += 1;
     let mut run = begin(&terms, stored).unwrap();
@@ -154,7 +155,7 @@ fn a_batch_that_would_be_another_now_ends_the_run() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn contradictory_stored_batches_are_rejected() {
     let (terms, stored) = whole();
     let mut gap = stored.clone();
     gap[0].answers = None;
@@ -166,7 +167,7 @@ fn what_contradicts_itself_is_refused() {
 }
 
 #[test]
-fn answers_must_be_those_asked_for_and_come_in_turn() {
+fn wrong_or_unexpected_answers_are_rejected() {
     let (terms, mut stored) = whole();
     stored.truncate(2);
     let answers = stored[1].answers.take().unwrap();
@@ -195,14 +196,14 @@ fn answers_must_be_those_asked_for_and_come_in_turn() {
 }
 
 #[test]
-fn terms_that_name_no_mechanism_have_the_default_one() {
+fn terms_without_a_mechanism_have_the_default() {
     let schema = terms(MechanismName::default()).schema;
     let named = Terms::new(schema, 1.0, 1e-9, 600).mechanism;
     assert_eq!(named, MechanismName::default().as_str());
 }
 
 #[test]
-fn terms_that_cannot_be_met_are_refused() {
+fn impossible_terms_cannot_start_a_run() {
     let mut none = terms(MechanismName::default());
     none.epsilon = 0.0;
     assert!(matches!(begin(&none, Vec::new()), Err(Error::Privacy(..))));

@@ -1,6 +1,7 @@
-//! Key services refuse squared scores of two holders in every request of a computation service. They contain the product of both
-//! holders' counts, so a holder that uploads forged columns could read the other's counts. That computation services
-//! refuse them is tested in `holders.rs`.
+//! Tests that key services refuse squared scores of two holders in every request of a computation
+//! service. They contain the product of both holders' counts, so a holder that uploads forged
+//! columns could read the other's counts. `holders.rs` tests that computation services refuse them
+//! too.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -75,8 +76,8 @@ fn rules(domain: &Domain, plan: LadderPlan) -> Rules {
     }
 }
 
-/// A key service of a dataset of two holders, and what a computation service sends it that takes the dataset for one of a sole
-/// holder, with the keys that such a dataset has.
+/// A key service of a dataset with two holders, and the request of a computation service that
+/// treats the dataset as one of a sole holder, with the keys of such a dataset.
 fn setting(params: &Parameters) -> (CryptoService, Rules, DecryptRequest) {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     let table = table();

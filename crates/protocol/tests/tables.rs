@@ -1,4 +1,4 @@
-//! Every cell of every pair of the published tables, encrypted under a holder's own key.
+//! Tests every cell of every pair of the published tables, encrypted under a holder's own key.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{ReadOptions, Schema, Table, read_csv};

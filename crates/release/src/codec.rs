@@ -1,13 +1,13 @@
-//! The strict binary form of a release request, and the pieces that other messages are made of.
+//! The strict binary form of a release request, and the building blocks of other messages.
 //!
-//! Little-endian. Lists are preceded by their length, which is held against the bytes that are
-//! left before anything is allocated. What decodes encodes to the same bytes.
+//! Numbers are little-endian. Lists are preceded by their length, which is checked against the
+//! remaining bytes before anything is allocated. A decoded message encodes to the same bytes.
 
 use fhaim_domain::Clique;
 
 use crate::{Axis, ReleaseRequest, SquaredTerm, Statistic};
 
-/// The first byte of an encoded statistic.
+/// First byte of an encoded statistic.
 #[derive(Clone, Copy)]
 enum Tag {
     Total = 0,
@@ -16,12 +16,12 @@ enum Tag {
     SquaredScores = 3,
 }
 
-/// Bytes that are not what they should be.
+/// An error for malformed bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(pub &'static str);
 
-/// Lower bound on the bytes of a release: a list's length is held against it.
+/// Lower bound on the bytes of a release. The length of a list is checked against it.
 pub const RELEASE_BYTES: usize = 4 + 8 + 1;
 
 /// Bytes that are being written.
@@ -29,12 +29,12 @@ pub const RELEASE_BYTES: usize = 4 + 8 + 1;
 pub struct Writer(pub Vec<u8>);
 
 impl Writer {
-    /// Writes a number in eight bytes.
+    /// Writes a number as eight bytes.
     pub fn number(&mut self, n: usize) {
         self.0.extend_from_slice(&(n as u64).to_le_bytes());
     }
 
-    /// Writes a list behind its length.
+    /// Writes a list, preceded by its length.
     pub fn list<T>(&mut self, items: &[T], mut item: impl FnMut(&mut Self, &T)) {
         self.number(items.len());
         for one in items {
@@ -42,7 +42,7 @@ impl Writer {
         }
     }
 
-    /// Writes an integer in eight bytes.
+    /// Writes an integer as eight bytes.
     pub fn integer(&mut self, value: &i64) {
         self.0.extend_from_slice(&value.to_le_bytes());
     }
@@ -89,10 +89,10 @@ impl Writer {
 pub struct ByteReader<'a>(pub &'a [u8]);
 
 impl ByteReader<'_> {
-    /// Takes so many bytes.
+    /// Reads the next `N` bytes.
     ///
     /// # Errors
-    /// There are fewer.
+    /// Fewer bytes are left.
     pub fn take<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
         let (taken, rest) = self
             .0
@@ -102,10 +102,10 @@ impl ByteReader<'_> {
         Ok(*taken)
     }
 
-    /// Nothing may be left.
+    /// Checks that no bytes are left.
     ///
     /// # Errors
-    /// Something is.
+    /// Some bytes are left.
     pub fn end(&self) -> Result<(), Malformed> {
         if self.0.is_empty() {
             Ok(())
@@ -117,7 +117,7 @@ impl ByteReader<'_> {
     /// Reads a number of eight bytes.
     ///
     /// # Errors
-    /// Too few bytes, or a number that this machine cannot hold.
+    /// Too few bytes, or a number that does not fit into `usize`.
     pub fn number(&mut self) -> Result<usize, Malformed> {
         let n = u64::from_le_bytes(self.take()?);
         usize::try_from(n).map_err(|_| Malformed("a number is too large"))
@@ -126,7 +126,7 @@ impl ByteReader<'_> {
     /// Reads a list whose items take at least `least` bytes each.
     ///
     /// # Errors
-    /// A length that the bytes left cannot hold; what an item breaks.
+    /// A length that the remaining bytes cannot hold; errors of an item.
     pub fn list<T, E: From<Malformed>>(
         &mut self,
         least: usize,
@@ -154,7 +154,7 @@ impl ByteReader<'_> {
     /// Reads a release request.
     ///
     /// # Errors
-    /// What the bytes break first.
+    /// The first rule that the bytes break.
     pub fn release(&mut self) -> Result<ReleaseRequest, Malformed> {
         let number = u32::from_le_bytes(self.take()?);
         let variance_units = u64::from_le_bytes(self.take()?);
@@ -164,7 +164,7 @@ impl ByteReader<'_> {
             tag if tag == Tag::OneWay as u8 => Statistic::OneWay(self.axis()?),
             tag if tag == Tag::Product as u8 => Statistic::Product(self.axis()?, self.axis()?),
             tag if tag == Tag::SquaredScores as u8 => {
-                // A clique's and a target's length, and the weight.
+                // The lengths of a clique and a target, and the weight.
                 Statistic::SquaredScores(self.list(3 * 8, Self::term)?)
             }
             _ => return Err(Malformed("unknown statistic")),
@@ -196,7 +196,7 @@ impl ByteReader<'_> {
     }
 }
 
-/// The encoding of one release, for digests.
+/// Returns the encoding of one release, for digests.
 pub fn release_bytes(release: &ReleaseRequest) -> Vec<u8> {
     let mut out = Writer::default();
     out.release(release);

@@ -1,21 +1,22 @@
-//! Who holds a dataset together, and on whose noise a record's price relies. All of it public.
+//! The public facts about the holders of a dataset: their number, and on how many holders' noise
+//! the price of a record relies.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, UNIT_VARIANCE};
 
-/// The most holders of one dataset.
+/// Largest number of holders of one dataset.
 pub const MAX_HOLDERS: u32 = 128;
 
-/// How a dataset is divided among its holders, and how many of them add noise that everyone relies
-/// on. Every holder adds noise of the same variance.
+/// The division of a dataset among its holders, and the number of holders whose noise everyone
+/// relies on. Every holder adds noise of the same variance.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "RawHolders")]
 pub struct Holders {
     count: u32,
     honest: u32,
-    /// The holder of each attribute, where each has some columns of all records; nothing where each
-    /// has all columns of some records.
+    /// The holder of each attribute, if each holder has some columns of all records. Absent if each
+    /// holder has all columns of some records.
     #[serde(skip_serializing_if = "Option::is_none")]
     owners: Option<Vec<u32>>,
 }
@@ -48,7 +49,7 @@ impl Default for Holders {
 }
 
 impl Holders {
-    /// A single holder.
+    /// Returns a single holder.
     pub fn one() -> Self {
         Self {
             count: 1,
@@ -57,11 +58,11 @@ impl Holders {
         }
     }
 
-    /// `count` holders of records each, of whom `honest` are relied upon.
+    /// Returns `count` holders that each have records. The price relies on the noise of `honest` of
+    /// them.
     ///
     /// # Errors
-    /// [`Error::Holders`] unless both are at least 1, `honest` at most `count`, and that at most
-    /// [`MAX_HOLDERS`].
+    /// [`Error::Holders`] unless 1 <= `honest` <= `count` <= [`MAX_HOLDERS`].
     pub fn of_records(count: u32, honest: u32) -> Result<Self, Error> {
         if honest == 0 || honest > count || count > MAX_HOLDERS {
             return Err(Error::Holders { count, honest });
@@ -73,10 +74,10 @@ impl Holders {
         })
     }
 
-    /// The same holders, each with the attributes that `owners` names it for.
+    /// Returns the same holders with columns. `owners` has the holder of each attribute.
     ///
     /// # Errors
-    /// [`Error::Owners`] where a holder has no attribute, or an attribute another's than theirs.
+    /// [`Error::Owners`] if a holder has no attribute, or an attribute has an unknown holder.
     pub fn with_columns(self, owners: Vec<u32>) -> Result<Self, Error> {
         let owns = |holder: u32| owners.contains(&holder);
         if !(0..self.count).all(owns) || owners.iter().any(|&owner| owner >= self.count) {
@@ -93,38 +94,41 @@ impl Holders {
         self.count == 1
     }
 
-    /// k: how many there are.
+    /// Returns k, the number of holders.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// h: how many of them add noise that is relied upon.
+    /// Returns h, the number of holders whose noise is relied upon.
     pub fn honest(&self) -> u32 {
         self.honest
     }
 
-    /// The holder of each attribute, where they hold columns.
+    /// Returns the holder of each attribute, if holders have columns.
     pub fn owners(&self) -> Option<&[u32]> {
         self.owners.as_deref()
     }
 
-    /// The variance of what all holders add, for a fit: `units` of each.
+    /// Returns the variance of the noise of all holders, for a fit, if each holder's variance is
+    /// `units`.
     pub fn fit_variance(&self, units: u64) -> u128 {
         u128::from(UNIT_VARIANCE) * u128::from(units) * u128::from(self.count)
     }
 
-    /// The same in units: what one holder would add.
+    /// Returns the same variance in units, as for a single holder.
     pub fn fit_units(&self, units: u64) -> u64 {
         units.saturating_mul(u64::from(self.count))
     }
 
-    /// sqrt(k / h): how much larger the deviation of what all add is than that of what is paid for.
+    /// Returns sqrt(k / h): the ratio between the standard deviation of all holders' noise and that
+    /// of the noise that the price relies on.
     pub fn inflation(&self) -> f64 {
         (f64::from(self.count) / f64::from(self.honest)).sqrt()
     }
 
-    /// A bound on what the replacement of a part of a record costs, over what adding or removing one
-    /// does: |p - p'|^2 <= 2 |p|^2 + 2 |p'|^2.
+    /// Returns a bound on the cost of replacing a part of a record, relative to the cost of adding
+    /// or removing a record:
+    /// |p - p'|^2 <= 2 |p|^2 + 2 |p'|^2.
     pub fn largest_replacement(&self) -> u128 {
         if self.owners.is_some() { 4 } else { 1 }
     }
@@ -135,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn impossible_holders_are_refused() {
+    fn invalid_numbers_or_owners_of_holders_are_rejected() {
         for (count, honest) in [(0, 0), (1, 0), (2, 3), (MAX_HOLDERS + 1, 1)] {
             assert!(matches!(
                 Holders::of_records(count, honest),
@@ -160,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_paid_for_is_less_than_what_is_added() {
+    fn fit_variance_counts_all_holders_and_inflation_the_honest_share() {
         let holders = Holders::of_records(8, 2).unwrap();
         assert_eq!(holders.fit_variance(3), 4 * 3 * 8);
         assert_eq!(holders.inflation(), 2.0);

@@ -1,4 +1,4 @@
-//! What a run is about: domain, workload, budget, bounds. All of it public.
+//! The public input of a run: domain, workload, budget, bounds.
 
 use fhaim_domain::{Clique, Domain};
 use fhaim_dp::{Leak, Rho};
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Holders, Tariff};
 
-/// A model's cell takes so many bytes.
+/// Bytes of a model's cell.
 pub const CELL_BYTES: usize = 8;
 
-/// A model may take so many bytes unless the user names another cap: 64 MB.
+/// Largest size of a model unless the user sets another cap: 64 MB.
 pub const DEFAULT_MODEL_BYTES: usize = 64_000_000;
 
-/// The pairs and triples of attributes whose marginals should come out right, and how much each
-/// counts.
+/// The pairs and triples of attributes whose marginals should be accurate, with their weights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
     pairs: Vec<WeightedPair>,
-    /// For mechanisms that run in the clear or among parties: no service computes a triple.
+    /// Triples, for mechanisms that run in the clear or among parties. The services do not compute
+    /// triples.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     triples: Vec<WeightedTriple>,
 }
@@ -41,14 +41,15 @@ pub struct WeightedPair {
 }
 
 impl WeightedPair {
-    /// The pair as a clique.
+    /// Returns the pair as a clique.
     pub fn clique(&self) -> Clique {
         Clique::new(self.attributes)
     }
 }
 
 impl Workload {
-    /// All pairs of attributes that are no digits, each with weight 1, in lexicographic order.
+    /// Returns all pairs of attributes that are not digits, each with weight 1, in lexicographic
+    /// order.
     pub fn all_pairs(domain: &Domain) -> Self {
         let attributes = domain.coarse_attributes();
         let pairs = attributes.iter().enumerate().flat_map(|(place, &a)| {
@@ -63,10 +64,11 @@ impl Workload {
         }
     }
 
-    /// A workload of triples alone, each with weight 1 (in any order, attributes in any order).
+    /// Creates a workload of triples only, each with weight 1. The triples and their attributes may
+    /// be in any order.
     ///
     /// # Errors
-    /// A triple outside the domain, of fewer than three attributes, or given twice.
+    /// A triple that is outside the domain, has fewer than three attributes, or is repeated.
     pub fn of_triples(
         domain: &Domain,
         triples: impl IntoIterator<Item = [usize; 3]>,
@@ -91,8 +93,8 @@ impl Workload {
         })
     }
 
-    /// The pairs within the workload's sets, each with the sum of the weights of the sets that have it:
-    /// what a mechanism that takes no triples can be asked for instead.
+    /// Returns the pairs within the workload's sets. Each pair has the sum of the weights of the
+    /// sets that contain it. Use it for mechanisms that do not support triples.
     pub fn within_pairs(&self) -> Self {
         let mut weights: std::collections::BTreeMap<[usize; 2], u32> = self
             .pairs
@@ -113,7 +115,7 @@ impl Workload {
         }
     }
 
-    /// All pairs, those of attribute `target` with weight `weight`.
+    /// Returns all pairs, with weight `weight` for the pairs of attribute `target`.
     pub fn all_pairs_with_target(domain: &Domain, target: usize, weight: u32) -> Self {
         let mut workload = Self::all_pairs(domain);
         for pair in &mut workload.pairs {
@@ -124,10 +126,10 @@ impl Workload {
         workload
     }
 
-    /// A workload of the given pairs (either order) and weights; weight 0 leaves a pair out.
+    /// Creates a workload of pairs (in either order) with weights. Weight 0 leaves a pair out.
     ///
     /// # Errors
-    /// A pair outside the domain, of one attribute with itself, or given twice.
+    /// A pair that is outside the domain, has the same attribute twice, or is repeated.
     pub fn new(
         domain: &Domain,
         pairs: impl IntoIterator<Item = ([usize; 2], u32)>,
@@ -152,17 +154,17 @@ impl Workload {
         })
     }
 
-    /// The pairs, in lexicographic order.
+    /// Returns the pairs, in lexicographic order.
     pub fn pairs(&self) -> &[WeightedPair] {
         &self.pairs
     }
 
-    /// The triples, in lexicographic order.
+    /// Returns the triples, in lexicographic order.
     pub fn triples(&self) -> &[WeightedTriple] {
         &self.triples
     }
 
-    /// All sets with their weights: the pairs, then the triples.
+    /// Returns all sets with their weights: the pairs, then the triples.
     pub fn sets(&self) -> impl Iterator<Item = (&[usize], u32)> {
         let pairs = self.pairs.iter();
         let pairs = pairs.map(|pair| (pair.attributes.as_slice(), pair.weight));
@@ -170,12 +172,12 @@ impl Workload {
         pairs.chain(triples.map(|triple| (triple.attributes.as_slice(), triple.weight)))
     }
 
-    /// Sum of the weights of all sets.
+    /// Returns the sum of the weights of all sets.
     pub fn weight(&self) -> f64 {
         self.sets().map(|(_, weight)| f64::from(weight)).sum()
     }
 
-    /// Sum of the weights of the sets with `attribute` in them.
+    /// Returns the sum of the weights of the sets that contain `attribute`.
     pub fn weight_of(&self, attribute: usize) -> f64 {
         self.sets()
             .filter(|(attributes, _)| attributes.contains(&attribute))
@@ -183,9 +185,10 @@ impl Workload {
             .sum()
     }
 
-    /// Sum of the weights of each attribute's sets, by attribute. AIM's weight of a clique q, the
-    /// sum over the workload's sets r of weight times |q and r|, is the sum of its attributes'.
-    /// Worked out for all at once: set by set it would take seconds for a wide table.
+    /// Returns the sum of the weights of each attribute's sets, by attribute. AIM's weight of a
+    /// clique q is the sum over the workload's sets r of weight times |q and r|, which equals the
+    /// sum of its attributes' weights. All are computed at once, since computing them set by set
+    /// would take seconds for a wide table.
     pub fn attribute_weights(&self, domain: &Domain) -> Vec<u64> {
         let mut weights = vec![0; domain.len()];
         for (attributes, weight) in self.sets() {
@@ -199,29 +202,29 @@ impl Workload {
     }
 }
 
-/// One run of a mechanism: everything it may know before its first release.
+/// The input of one run of a mechanism: everything that it may know before its first release.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MechanismJob {
     /// Sizes of the attributes.
     pub domain: Domain,
-    /// What should come out right.
+    /// The marginals that should be accurate.
     pub workload: Workload,
-    /// The whole budget, a hard cap.
+    /// The whole budget of the run, a hard cap.
     pub rho: Rho,
-    /// N: no table of the dataset has more records.
+    /// N: the most records in a table of the dataset.
     pub record_bound: u64,
-    /// Charged for each release beside its noise: what residual ciphertext noise may tell the
-    /// decryptor. Zero in the clear; the same value gives the same releases.
+    /// Charge on each release in addition to its noise, for the residual ciphertext noise that the
+    /// decryptor sees. Zero in the clear. The same value gives the same releases.
     pub leak: Leak,
-    /// Most bytes the model's junction tree may take.
+    /// Most bytes that the model's junction tree may take.
     pub model_bytes: usize,
-    /// Who holds the table, and on whose noise its price relies.
+    /// The holders of the table, and on how many holders' noise its price relies.
     #[serde(default, skip_serializing_if = "Holders::is_one")]
     pub holders: Holders,
 }
 
 impl MechanismJob {
-    /// A job over all pairs with the default model cap and no leak.
+    /// Creates a job over all pairs, with the default model cap and no leak.
     pub fn new(domain: Domain, rho: Rho, record_bound: u64) -> Self {
         Self {
             workload: Workload::all_pairs(&domain),
@@ -234,7 +237,7 @@ impl MechanismJob {
         }
     }
 
-    /// What its releases are priced by.
+    /// Returns the tariff of its releases.
     pub fn tariff(&self) -> Tariff {
         Tariff {
             record_bound: self.record_bound,
@@ -243,15 +246,15 @@ impl MechanismJob {
         }
     }
 
-    /// Most cells the model's junction tree may have.
+    /// Returns the most cells that the model's junction tree may have.
     pub fn model_cells(&self) -> usize {
         self.model_bytes / CELL_BYTES
     }
 
-    /// As [`MechanismJob::check`], for a mechanism that takes no triples.
+    /// Checks the job for a mechanism that does not support triples: as [`MechanismJob::check`].
     ///
     /// # Errors
-    /// [`Error::PairsOnly`] besides.
+    /// Those of [`MechanismJob::check`], and [`Error::PairsOnly`].
     pub fn check_pairs(&self) -> Result<(), Error> {
         match self.workload.triples.first() {
             Some(triple) => Err(Error::PairsOnly(triple.attributes)),
@@ -259,10 +262,11 @@ impl MechanismJob {
         }
     }
 
-    /// Checks what no mechanism can do without.
+    /// Checks the requirements that all mechanisms have.
     ///
     /// # Errors
-    /// An empty domain, attributes that nobody holds, a workload outside it, a budget of zero, a model cap below the 1-ways.
+    /// An empty domain, attributes without a holder, a workload outside the domain, a budget of
+    /// zero, a model cap below the 1-ways.
     pub fn check(&self) -> Result<(), Error> {
         if self.domain.is_empty() {
             return Err(Error::EmptyDomain(None));
@@ -316,20 +320,21 @@ mod tests {
     use fhaim_domain::Digit;
 
     #[test]
-    fn all_pairs_weights_add_up() {
+    fn attribute_weights_add_up_over_all_pairs() {
         let domain = Domain::new(vec![2, 3, 4, 5]);
         let workload = Workload::all_pairs(&domain);
         assert_eq!(workload.pairs().len(), 6);
         assert_eq!(workload.weight(), 6.0);
         assert_eq!(workload.weight_of(2), 3.0);
-        // A pair overlaps itself by 2 and the 2 (d - 2) pairs that share an attribute by 1.
+        // A pair overlaps itself by 2, and the 2 (d - 2) pairs that share one attribute with it by
+        // 1.
         let weights = workload.attribute_weights(&domain);
         assert_eq!(weights[0] + weights[3], 2 + 4);
         assert_eq!(weights, [3; 4]);
     }
 
     #[test]
-    fn a_target_raises_its_pairs_alone() {
+    fn target_weight_raises_only_pairs_of_the_target() {
         let domain = Domain::new(vec![2; 4]);
         let workload = Workload::all_pairs_with_target(&domain, 1, 3);
         assert_eq!(workload.weight(), 3.0 + 9.0);
@@ -337,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn pairs_outside_the_domain_or_repeated_are_refused() {
+    fn invalid_or_repeated_workload_pairs_are_rejected() {
         let domain = Domain::new(vec![2; 3]);
         assert!(matches!(
             Workload::new(&domain, [([0, 3], 1)]),
@@ -357,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn triples_weigh_what_they_overlap_and_can_be_asked_for_as_pairs() {
+    fn triples_have_overlap_weights_and_convert_to_pairs() {
         let domain = Domain::new(vec![2; 4]);
         let workload = Workload::of_triples(&domain, [[2, 0, 1], [1, 2, 3]]).unwrap();
         assert_eq!(workload.triples()[0].attributes, [0, 1, 2]);
@@ -388,13 +393,16 @@ mod tests {
         assert!(job.check().is_ok());
         assert_eq!(job.check_pairs(), Err(Error::PairsOnly([0, 1, 2])));
         let written = serde_json::to_string(&Workload::all_pairs(&job.domain)).unwrap();
-        assert!(!written.contains("triples"), "stored jobs stay as they are");
+        assert!(
+            !written.contains("triples"),
+            "the format of stored jobs is unchanged"
+        );
         let again = serde_json::to_string(&job).unwrap();
         assert_eq!(serde_json::from_str::<MechanismJob>(&again).unwrap(), job);
     }
 
     #[test]
-    fn jobs_that_cannot_run_are_refused() {
+    fn jobs_that_cannot_run_are_rejected() {
         let rho = Rho::from_f64_down(0.1).unwrap();
         let job = |sizes: Vec<usize>| MechanismJob::new(Domain::new(sizes), rho, 100);
         assert!(job(vec![2, 3]).check().is_ok());

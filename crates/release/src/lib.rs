@@ -1,9 +1,10 @@
-//! What may be released of a table, and what it costs.
+//! The statistics that may be released of a table, and their price.
 //!
-//! A [`ReleaseRequest`] is a [`Statistic`] with noise of a variance; it has one [`fhaim_dp::Price`],
-//! the same for its users, its judge and its readers. A [`MechanismJob`] is what a run is about, [`LadderNeed`]
-//! the noise that it takes, [`MechanismRun`] its course from batch to batch, [`ReleaseSource`] whatever answers. All of it is public, and none of it knows
-//! a mechanism, a model or a ciphertext.
+//! A [`ReleaseRequest`] is a [`Statistic`] with noise of a given variance. Its [`fhaim_dp::Price`]
+//! is the same for every party that computes it. A [`MechanismJob`] is the input of a run, and
+//! [`LadderNeed`] the noise that the run needs. A [`MechanismRun`] plays the run from batch to
+//! batch, and a [`ReleaseSource`] answers the batches. All of it is public, and the crate knows no
+//! mechanisms, models or ciphertexts.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 pub mod codec;
@@ -34,7 +35,7 @@ pub use source::{ReleaseSource, SourceError};
 pub use statistic::{Axis, MAX_CENTRED, SquaredTerm, Statistic};
 pub use tariff::Tariff;
 
-/// The examples of the README, which are tests.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

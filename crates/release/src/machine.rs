@@ -1,50 +1,50 @@
-//! A run of a mechanism, as those see it who carry its requests and answers.
+//! A run of a mechanism, as seen by the programs that carry its requests and answers.
 
 use serde::Serialize;
 
 use crate::{Phase, ReleaseRequest};
 
-/// What a mechanism wants next.
+/// The next step of a mechanism.
 #[derive(Debug)]
 pub enum Next<O> {
-    /// Answers to these, in this order.
+    /// The mechanism needs answers to these requests, in this order.
     Release(Vec<ReleaseRequest>),
-    /// Nothing: it is done, and this is what it leaves.
+    /// The mechanism is done, with this outcome.
     Done(Box<O>),
 }
 
-/// A run of a mechanism, without I/O. It is given all answers so far, one batch a step, and depends
-/// on nothing else but its public job and options.
+/// A run of a mechanism, without I/O. It receives all answers so far, one batch per step, and
+/// depends on nothing else but its public job and options.
 ///
-/// Its state between batches is therefore saved by keeping the requests and answers of each batch,
-/// and restored by replaying them on a fresh machine, which comes to the same requests and the
-/// same outcome. (It does so on the same build: logarithms and the like may differ in the last bit
-/// between platforms. Whoever replays compares the requests with those that were kept.)
+/// To save its state between batches, keep the requests and answers of each batch. To restore it,
+/// replay them on a new machine: it makes the same requests and has the same outcome on the same
+/// build. Between platforms, logarithms and similar functions may differ in the last bit, so a
+/// program that replays must compare the requests with the stored ones.
 pub trait Machine: Send {
-    /// What it leaves behind.
+    /// Result of the run.
     type Outcome;
-    /// Why it cannot go on.
+    /// Reason why it cannot continue.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// Takes the answers to the requests of the last step (none at the first) and says what
-    /// comes next.
+    /// Takes the answers to the requests of the last step (none at the first step), and returns the
+    /// next step.
     ///
     /// # Errors
     /// Answers that do not fit the requests, and failures of the fit. The machine must not be
-    /// stepped again after one.
+    /// stepped again after an error.
     fn step(&mut self, answers: &[Vec<i64>]) -> Result<Next<Self::Outcome>, Self::Error>;
 
-    /// The phase that the last requests belong to, and where the run stands.
+    /// Returns the phase of the last requests, and the progress of the run.
     fn progress(&self) -> RunProgress;
 }
 
-/// Where a run stands.
+/// The progress of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct RunProgress {
     /// The current phase.
     pub phase: Phase,
-    /// The current batch, counted from 1; the last fit counts as one.
+    /// Number of the current batch, counted from 1. The last fit counts as a batch.
     pub round: usize,
-    /// The most there can be.
+    /// Largest possible number of batches.
     pub rounds: usize,
 }

@@ -1,10 +1,11 @@
-//! The phases of a run: why a mechanism asks for statistics.
+//! The phases of a run: the purposes of a mechanism's requests.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// A phase of a run. A mechanism defines its own; those that several mechanisms have are defined here.
+/// A phase of a run. A mechanism defines its own phases. The phases that several mechanisms share
+/// are defined here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Phase {
     /// Identifier in ledgers: lower case, with hyphens. It never changes.
@@ -25,7 +26,7 @@ impl Phase {
     /// The last fit, after the last release.
     pub const FIT: Self = Self::new("fit", "Fitting the model");
 
-    /// A phase with the given identifier in ledgers and description for users.
+    /// Creates a phase with this identifier in ledgers and this description for users.
     pub const fn new(word: &'static str, label: &'static str) -> Self {
         Self {
             word,
@@ -34,7 +35,7 @@ impl Phase {
         }
     }
 
-    /// One of several phases with the same word.
+    /// Creates one of several phases with the same word.
     pub const fn numbered(word: &'static str, number: u8, label: &'static str) -> Self {
         Self {
             word,
@@ -51,7 +52,7 @@ impl fmt::Display for Phase {
     }
 }
 
-/// In JSON, the word, `"probe"`, or the word and the number, `{"stage": 1}`.
+/// Serializes the word, `"probe"`, or the word and the number, `{"stage": 1}`.
 impl Serialize for Phase {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match &self.number {
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ledgers_have_words_and_users_see_labels() {
+    fn phases_are_words_in_json_and_labels_for_users() {
         let written = |phase: Phase| {
             let json = serde_json::to_string(&phase).unwrap();
             format!("{json} {phase}")

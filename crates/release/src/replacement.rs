@@ -1,25 +1,25 @@
-//! By how much a release moves when one holder's part of one record is another: the relation of
-//! neighbours where holders have columns of the same records.
+//! The change of a release if one holder's part of one record is replaced: the relation of
+//! neighbours for holders that have columns of the same records.
 //!
-//! Co-holders know who is in the table, so what is to be hidden from them is a value and not a
-//! membership. The other holders' attributes of the record stay as they are; the maximum is over
-//! all their values, and over all of the holder's own, before and after.
+//! The holders know who is in the table, so a value must be hidden from them and not a membership.
+//! The other holders' attributes of the record stay the same. The maximum is over all their values,
+//! and over all of the holder's own values before and after.
 
 use std::collections::BTreeSet;
 
 use crate::{Axis, Error, SquaredTerm};
 
-/// Multiplications that a maximum may take: past it, a bound stands for it. A column of 8192 values
-/// is within.
+/// Most multiplications for a maximum. Beyond that, a bound is used instead. A column of 8192
+/// values is within the limit.
 const MAX_STEPS: usize = 1 << 26;
 
-/// |u(x)|^2, |u(x')|^2 and <u(x), u(x')> of two values of an attribute.
+/// |u(x)|^2, |u(x')|^2 and <u(x), u(x')> for two values of an attribute.
 type Move = (u128, u128, i128);
 
-/// The largest squared move of a one-way.
+/// Returns the largest squared change of a one-way.
 ///
 /// # Errors
-/// [`Error::Overflow`] past 128 bits.
+/// [`Error::Overflow`] beyond 128 bits.
 pub(crate) fn one_way(axis: &Axis) -> Result<u128, Error> {
     match moves(axis)? {
         Some(moves) => largest(&moves, difference),
@@ -27,11 +27,11 @@ pub(crate) fn one_way(axis: &Axis) -> Result<u128, Error> {
     }
 }
 
-/// The largest squared move of a product: of two attributes that one holder has, which may both
-/// change, or of two holders', of which one changes.
+/// Returns the largest squared change of a product. The two attributes belong to one holder, so
+/// that both may change, or to two holders, so that only one changes.
 ///
 /// # Errors
-/// [`Error::Overflow`] past 128 bits.
+/// [`Error::Overflow`] beyond 128 bits.
 pub(crate) fn product(a: &Axis, b: &Axis, one_holder: bool) -> Result<u128, Error> {
     let norms = [a.squared_norm()?, b.squared_norm()?];
     if !one_holder {
@@ -47,15 +47,15 @@ pub(crate) fn product(a: &Axis, b: &Axis, one_holder: bool) -> Result<u128, Erro
     largest(&first, |one| largest(&second, |two| both(one, two)))
 }
 
-/// The largest squared move of squared scores: by w (4 N - 2) each, of the pairs that one holder's
-/// change touches.
+/// Returns the largest squared change of squared scores: each score of a pair with an attribute of
+/// the changed holder changes by at most w (4 N - 2).
 ///
-/// A cell of count m and target t loses a record, and one of count m' and target t' gains it: the sum
-/// of squares moves by 2 (m' - t') - 2 (m - t) + 2, where 1 <= m, m + m' <= N and both targets lie in
-/// 0..=N, so by at most 4 N - 2 either way.
+/// A cell with count m and target t loses a record, and one with count m' and target t' gains it.
+/// The sum of squares changes by 2 (m' - t') - 2 (m - t) + 2, where 1 <= m, m + m' <= N and both
+/// targets are in 0..=N. So it changes by at most 4 N - 2 in either direction.
 ///
 /// # Errors
-/// [`Error::Overflow`] past 128 bits.
+/// [`Error::Overflow`] beyond 128 bits.
 pub(crate) fn squared_scores(
     terms: &[SquaredTerm],
     record_bound: u64,
@@ -78,8 +78,8 @@ pub(crate) fn squared_scores(
         .try_fold(0, |most, holder| Ok(of(holder)?.max(most)))
 }
 
-/// The distinct moves between two values of an attribute, those that stay included; nothing where
-/// they are too many to look at.
+/// Returns the distinct changes between two values of an attribute, including those between equal
+/// values. Returns `None` if there are too many.
 fn moves(axis: &Axis) -> Result<Option<BTreeSet<Move>>, Error> {
     let values = values(axis);
     let entries: usize = values.iter().map(|value| value.len().max(1)).sum();
@@ -103,7 +103,7 @@ fn moves(axis: &Axis) -> Result<Option<BTreeSet<Move>>, Error> {
     Ok(Some(moves))
 }
 
-/// The distinct (u(x))_u over the values x, each as its entries that are not zero.
+/// Returns the distinct (u(x))_u over the values x, each as its nonzero entries.
 fn values(axis: &Axis) -> BTreeSet<Vec<(usize, i64)>> {
     let size = axis.functions.first().map_or(0, Vec::len);
     let value = |x: usize| {
@@ -117,13 +117,13 @@ fn values(axis: &Axis) -> BTreeSet<Vec<(usize, i64)>> {
     (0..size).map(value).collect()
 }
 
-/// The inner product of two vectors of ascending entries.
+/// Returns the inner product of two vectors with ascending entries.
 fn inner(one: &[(usize, i64)], two: &[(usize, i64)]) -> Result<i128, Error> {
     let mut sum = 0i128;
     let (mut one, mut two) = (one.iter().peekable(), two.iter().peekable());
     while let (Some(&&(f, x)), Some(&&(g, y))) = (one.peek(), two.peek()) {
         if f == g {
-            // Two factors of 64 bits.
+            // The product of two 64-bit numbers fits into i128.
             let product = i128::from(x) * i128::from(y);
             sum = sum.checked_add(product).ok_or(Error::Overflow)?;
         }
@@ -144,12 +144,12 @@ fn largest(
     moves.iter().try_fold(0, |most, one| Ok(of(one)?.max(most)))
 }
 
-/// |u - u'|^2.
+/// Returns |u - u'|^2.
 fn difference(&(before, after, inner): &Move) -> Result<u128, Error> {
     both(&(before, after, inner), &(1, 1, 1))
 }
 
-/// |u v - u' v'|^2 of outer products: |u|^2 |v|^2 + |u'|^2 |v'|^2 - 2 <u, u'> <v, v'>.
+/// Returns |u v - u' v'|^2 for outer products: |u|^2 |v|^2 + |u'|^2 |v'|^2 - 2 <u, u'> <v, v'>.
 fn both(one: &Move, two: &Move) -> Result<u128, Error> {
     let squares = times(one.0, two.0)?.checked_add(times(one.1, two.1)?);
     let squares = squares.and_then(|sum| i128::try_from(sum).ok());

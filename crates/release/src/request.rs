@@ -1,48 +1,49 @@
-//! A release: a statistic with noise of a variance, and its price.
+//! A release: a statistic with noise of a given variance, and its price.
 
 use fhaim_dp::{Price, Rho};
 use serde::{Deserialize, Serialize};
 
 use crate::{Error, MechanismJob, Statistic, Tariff};
 
-/// Variance of one unit of noise: level 0 of the ladder has sigma_b = 2.
+/// Variance of one unit of noise. Level 0 of the ladder has sigma_b = 2.
 pub const UNIT_VARIANCE: u64 = 4;
 
-/// One release a mechanism asks for.
+/// One release that a mechanism requests.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ReleaseRequest {
-    /// Position of the release in the job: 0, 1, 2, ... without gaps, across batches.
+    /// Number of the release in the job: 0, 1, 2, ... without gaps, across batches.
     pub number: u32,
-    /// What is released.
+    /// The released statistic.
     pub statistic: Statistic,
-    /// The variance of the noise is exactly `UNIT_VARIANCE * variance_units`, of each holder's
-    /// where there are several; at least 1.
+    /// The variance of the noise is exactly `UNIT_VARIANCE * variance_units`, for each holder if
+    /// there are several. At least 1.
     pub variance_units: u64,
 }
 
 impl ReleaseRequest {
-    /// The standard deviation of one holder's noise.
+    /// Returns the standard deviation of one holder's noise.
     pub fn sigma(&self) -> f64 {
         (UNIT_VARIANCE as f64 * self.variance_units as f64).sqrt()
     }
 
-    /// The variance of one holder's noise, exactly.
+    /// Returns the exact variance of one holder's noise.
     pub fn variance(&self) -> u128 {
         u128::from(UNIT_VARIANCE) * u128::from(self.variance_units)
     }
 
-    /// What the release costs: [`Statistic::price`] at its variance.
+    /// Returns the price of the release: [`Statistic::price`] at its variance.
     ///
     /// # Errors
-    /// As [`Statistic::price`].
+    /// Those of [`Statistic::price`].
     pub fn price(&self, tariff: &Tariff) -> Result<Price, Error> {
         self.statistic.price(self.variance_units, tariff)
     }
 
-    /// All that the release costs within a job: the Gaussian mechanism, the ladder's gap, the leak.
+    /// Returns the total cost of the release within a job: Gaussian mechanism, the ladder's gap,
+    /// and leak.
     ///
     /// # Errors
-    /// As [`Statistic::price`]; [`Error::Overflow`].
+    /// Those of [`Statistic::price`]; [`Error::Overflow`].
     pub fn cost(&self, job: &MechanismJob) -> Result<Rho, Error> {
         let price = self.price(&job.tariff())?;
         price.total().ok_or(Error::Overflow)
@@ -55,7 +56,7 @@ mod tests {
     use crate::Axis;
 
     #[test]
-    fn the_price_of_noise_is_sensitivity_over_twice_the_variance() {
+    fn price_is_sensitivity_over_twice_the_variance() {
         let request = ReleaseRequest {
             number: 0,
             statistic: Statistic::OneWay(Axis::identity(0, 4)),

@@ -1,9 +1,9 @@
-//! A job under way: a state machine without I/O, stored batches in, the next thing to do out.
+//! A running job as a state machine without I/O: stored batches in, the next action out.
 //!
-//! A [`MechanismRun`] plays a mechanism from its beginning. Batches that were stored before are replayed
-//! from their answers; a batch that is new must be stored before it is asked for, so that whoever
-//! takes the job over asks for the same. Command, service and simulation drive this one. Nothing
-//! here knows of databases, services or time.
+//! A [`MechanismRun`] plays a mechanism from its start. Batches that were stored before are
+//! replayed from their answers. A new batch must be stored before it is requested, so that another
+//! program that takes over the job requests the same. Command, service and simulation all drive
+//! this state machine. It knows no databases, services or time.
 
 use std::fmt;
 
@@ -11,84 +11,85 @@ use fhaim_dp::Rho;
 
 use crate::{Machine, MechanismJob, Next, ReleaseRequest, RunProgress};
 
-/// A batch that a mechanism asked for.
+/// A batch that a mechanism requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReleaseBatch {
-    /// Its number within the job, from 0.
+    /// Number of the batch within the job, from 0.
     pub number: usize,
-    /// Where the mechanism stood when it asked.
+    /// Progress of the mechanism at the time of the request.
     pub progress: RunProgress,
-    /// What it asked for.
+    /// The requested releases.
     pub requests: Vec<ReleaseRequest>,
 }
 
 impl ReleaseBatch {
-    /// Number of its first release: what it goes by at the computation service.
+    /// Returns the number of its first release, by which the computation service identifies the
+    /// batch.
     pub fn first(&self) -> Option<u32> {
         self.requests.first().map(|request| request.number)
     }
 
-    /// Numbers that its releases have together.
+    /// Returns the number of integers in all its releases.
     pub fn cells(&self) -> usize {
         let cells = |request: &ReleaseRequest| request.statistic.cells();
         self.requests.iter().map(cells).sum()
     }
 }
 
-/// A batch as it was stored, with its answers if they have come.
+/// A stored batch, with its answers if they have arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredBatch {
-    /// What was asked for.
+    /// The requested releases.
     pub requests: Vec<ReleaseRequest>,
-    /// The integers of each release, in the order asked.
+    /// The integers of each release, in the order of the requests.
     pub answers: Option<Vec<Vec<i64>>>,
 }
 
-/// What to do next.
+/// The next action.
 #[derive(Debug)]
 pub enum Action<O> {
-    /// Store this batch, then say so with [`MechanismRun::stored`].
+    /// Store this batch, and then call [`MechanismRun::stored`].
     Store(ReleaseBatch),
-    /// Get this batch released, hand its integers to [`MechanismRun::answered`] or [`MechanismRun::decrypted`], and
-    /// store them.
+    /// Have this batch released, pass its integers to [`MechanismRun::answered`] or
+    /// [`MechanismRun::decrypted`], and store them.
     Ask(ReleaseBatch),
-    /// Store this outcome, after a last fit: the job is done.
+    /// Store this outcome of the last fit. The job is done.
     Finish(Box<O>, RunProgress),
 }
 
-/// Why a run cannot go on. Trying again will not help.
+/// The reason for which a run cannot continue. A retry does not help.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError<E: std::error::Error + 'static> {
-    /// The mechanism refused.
+    /// The mechanism refused to continue.
     #[error(transparent)]
     Mechanism(E),
-    /// A statistic or a variance that no mechanism asks for.
+    /// A statistic or a variance is invalid.
     #[error(transparent)]
     Release(#[from] crate::Error),
-    /// The mechanism, played again, asks for other releases than it did.
+    /// The mechanism requests other releases in the replay than before.
     #[error(
-        "batch {0} was asked for by another build of the service, whose numbers differ: go on \
-         with that build, or begin a new job"
+        "batch {0} was requested by another build of the service, which computes other numbers: \
+         continue with that build, or start a new job"
     )]
     Diverged(usize),
-    /// Stored batches with a gap in their answers, or more than the mechanism asks for.
-    #[error("what is stored of the job contradicts itself")]
+    /// Stored batches have a gap in their answers, or are more than the mechanism requests.
+    #[error("the stored batches of the job contradict each other")]
     Contradiction,
-    /// Answers that are not those asked for.
-    #[error("batch {0} was answered with other numbers than were asked for")]
+    /// Answers do not fit the requests.
+    #[error("the answers to batch {0} do not fit its requests")]
     Answers(usize),
-    /// A call that does not follow from the last action.
-    #[error("the run was not asked to do this")]
+    /// A call does not follow from the last action.
+    #[error("the call does not follow from the run's last action")]
     OutOfTurn,
 }
 
-/// A job under way.
+/// A running job.
 pub struct MechanismRun<M: Machine + ?Sized> {
     machine: Box<M>,
     job: MechanismJob,
     batches: Vec<StoredBatch>,
-    /// The batch that the mechanism waits for, once it has asked for one.
+    /// The batch whose answers the mechanism waits for, once it has requested one.
     current: Option<usize>,
     /// A batch that is not stored yet.
     pending: Option<ReleaseBatch>,
@@ -102,7 +103,7 @@ impl<M: Machine + ?Sized> fmt::Debug for MechanismRun<M> {
 }
 
 impl<M: Machine + ?Sized> MechanismRun<M> {
-    /// A job over a machine at its beginning, with what is stored of it, in order.
+    /// Creates a run from a machine at its start and the stored batches of the job, in order.
     ///
     /// # Errors
     /// Stored batches that contradict each other.
@@ -129,16 +130,16 @@ impl<M: Machine + ?Sized> MechanismRun<M> {
         })
     }
 
-    /// What the releases so far cost together.
+    /// Returns the total cost of the releases so far.
     pub fn spent(&self) -> Rho {
         self.spent
     }
 
-    /// Works out what to do next. Takes as long as the mechanism's steps do: call it where it
-    /// keeps no one waiting.
+    /// Computes the next action. It takes as long as the mechanism's steps, so do not call it where
+    /// other work waits for it.
     ///
     /// # Errors
-    /// See [`RunError`]; the run must not be used after one.
+    /// See [`RunError`]. The run must not be used after an error.
     pub fn advance(&mut self) -> Result<Action<M::Outcome>, RunError<M::Error>> {
         loop {
             if let Some(batch) = &self.pending {
@@ -190,7 +191,7 @@ impl<M: Machine + ?Sized> MechanismRun<M> {
         }
     }
 
-    /// The batch of the last [`Action::Store`] is stored.
+    /// Records that the batch of the last [`Action::Store`] is stored.
     ///
     /// # Errors
     /// [`RunError::OutOfTurn`].
@@ -204,11 +205,10 @@ impl<M: Machine + ?Sized> MechanismRun<M> {
         Ok(())
     }
 
-    /// Takes the whole answers to the batch of the last [`Action::Ask`].
+    /// Accepts the complete answers to the batch of the last [`Action::Ask`].
     ///
     /// # Errors
-    /// [`RunError::OutOfTurn`]; [`RunError::Answers`] where they are not as many as were asked
-    /// for.
+    /// [`RunError::OutOfTurn`]; [`RunError::Answers`] if their number does not fit the requests.
     pub fn answered(&mut self, answers: Vec<Vec<i64>>) -> Result<(), RunError<M::Error>> {
         let (number, requests) = self.asked_for()?;
         let cells = requests.iter().map(|request| request.statistic.cells());
@@ -222,11 +222,11 @@ impl<M: Machine + ?Sized> MechanismRun<M> {
         Ok(())
     }
 
-    /// Takes the answers to the batch of the last [`Action::Ask`] as they are decrypted, adds what
-    /// of them is public, and returns the whole ones, which are to be stored.
+    /// Accepts the decrypted answers to the batch of the last [`Action::Ask`], adds their public
+    /// part, and returns the complete answers. The caller must store them.
     ///
     /// # Errors
-    /// As [`MechanismRun::answered`].
+    /// Those of [`MechanismRun::answered`].
     pub fn decrypted(
         &mut self,
         mut answers: Vec<Vec<i64>>,
@@ -240,7 +240,7 @@ impl<M: Machine + ?Sized> MechanismRun<M> {
         Ok(answers)
     }
 
-    /// The batch that waits for its answers.
+    /// Returns the batch that waits for its answers.
     fn asked_for(&self) -> Result<(usize, &[ReleaseRequest]), RunError<M::Error>> {
         let number = self.current.ok_or(RunError::OutOfTurn)?;
         match self.batches.get(number) {

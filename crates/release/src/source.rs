@@ -1,44 +1,44 @@
-//! The seam between mechanisms and what answers them.
+//! The interface between mechanisms and the sources that answer them.
 //!
-//! A mechanism asks for releases: statistics of the records plus discrete Gaussian noise of a
-//! variance that it names. A [`ReleaseSource`] answers with integers; whether it counts in the clear or
-//! computes on ciphertexts is its own affair, and with the same noise both answer alike, bit for
-//! bit (docs/DESIGN.md section 5).
+//! A mechanism requests releases: statistics of the records plus discrete Gaussian noise of a
+//! variance that it names. A [`ReleaseSource`] answers with integers. It may count in the clear or
+//! compute on ciphertexts; with the same noise both give the same integers (docs/DESIGN.md section
+//! 5).
 
 use crate::ReleaseRequest;
 
-/// Answers releases: in the clear, or by computing on ciphertexts.
+/// Answers release requests, in the clear or by computing on ciphertexts.
 pub trait ReleaseSource {
-    /// Releases a batch: for each request, in the order given, its cells with noise.
+    /// Releases a batch, and returns for each request, in the given order, its cells with noise.
     ///
-    /// Requests of one job come in the order of their numbers; a number already answered must
-    /// be answered with the same integers or refused, never with fresh noise.
+    /// Requests of one job must arrive in the order of their numbers. A number that was already
+    /// answered must get the same integers or a refusal, and never new noise.
     ///
     /// # Errors
-    /// [`SourceError`]; after one nothing may be assumed about the batch.
+    /// [`SourceError`]. After an error the state of the batch is unknown.
     fn release(&mut self, requests: &[ReleaseRequest]) -> Result<Vec<Vec<i64>>, SourceError>;
 }
 
-/// Why a source did not answer.
+/// The reason for which a source did not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// The statistic does not fit the table.
     #[error("release {number}: {error}")]
     Statistic {
-        /// The request's number.
+        /// Number of the request.
         number: u32,
-        /// What is wrong with it.
+        /// Reason why it does not fit.
         error: crate::Error,
     },
-    /// A request out of order, or asked twice.
+    /// A request is out of order or repeated.
     #[error("release {number} is out of order: release {expected} comes next")]
     OutOfOrder {
-        /// The request's number.
+        /// Number of the request.
         number: u32,
-        /// The number that would have been right.
+        /// The expected number.
         expected: u32,
     },
-    /// The source's own failure: noise used up, computation or decryption refused.
+    /// The source failed: its noise is used up, or computation or decryption was refused.
     #[error("the source failed: {0}")]
     Backend(#[source] Box<dyn std::error::Error + Send + Sync>),
 }

@@ -6,8 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Tariff, replacement};
 
-/// Upper bound on the groups of a contrast, whose functions are this less one on their own group's categories and -1 on
-/// the others. Functions of more groups are their indicators.
+/// Largest number of groups of a contrast. The functions of a contrast are the number of groups
+/// less one on their own group's categories, and -1 on the others. With more groups, the functions
+/// are the groups' indicators.
 pub const MAX_CENTRED: usize = 8;
 
 /// Integer functions of one attribute: `functions[f][category]`.
@@ -15,12 +16,12 @@ pub const MAX_CENTRED: usize = 8;
 pub struct Axis {
     /// Index of the attribute in the domain.
     pub attribute: usize,
-    /// One row for each function, one integer for each category of the attribute.
+    /// One row for each function, with one integer for each category of the attribute.
     pub functions: Vec<Vec<i64>>,
 }
 
 impl Axis {
-    /// The one-hot functions of an attribute with `size` categories.
+    /// Returns the one-hot functions of an attribute with `size` categories.
     pub fn identity(attribute: usize, size: usize) -> Self {
         let functions = (0..size)
             .map(|f| (0..size).map(|x| i64::from(f == x)).collect())
@@ -31,20 +32,20 @@ impl Axis {
         }
     }
 
-    /// Number of functions: the cells along this axis.
+    /// Returns the number of functions, which is the number of cells along this axis.
     pub fn len(&self) -> usize {
         self.functions.len()
     }
 
-    /// Whether the axis has no function.
+    /// Whether the axis has no functions.
     pub fn is_empty(&self) -> bool {
         self.functions.is_empty()
     }
 
-    /// The largest squared norm of `(u(x))_u` over the categories x.
+    /// Returns the largest squared norm of `(u(x))_u` over the categories x.
     ///
     /// # Errors
-    /// [`Error::Overflow`] past 128 bits.
+    /// [`Error::Overflow`] beyond 128 bits.
     pub fn squared_norm(&self) -> Result<u128, Error> {
         let categories = self.functions.first().map_or(0, Vec::len);
         let mut largest = 0u128;
@@ -60,7 +61,7 @@ impl Axis {
         Ok(largest)
     }
 
-    /// The largest |u(x)| over functions u and categories x.
+    /// Returns the largest |u(x)| over functions u and categories x.
     pub fn largest_value(&self) -> u64 {
         self.functions
             .iter()
@@ -88,17 +89,17 @@ fn value_at(function: &[i64], category: usize) -> i64 {
     function.get(category).copied().unwrap_or(0)
 }
 
-/// What one release tells about the records, before its noise.
+/// The function of the records that a release contains, before its noise.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Statistic {
-    /// The number of records: one cell.
+    /// The number of records, as one cell.
     Total,
-    /// Cells: the sum over records of u(x_a), for u in the axis.
+    /// Cells: the sum over records of u(x_a), for each u of the axis.
     OneWay(Axis),
-    /// Cells, row-major over (u, v): the sum over records of u(x_a) v(x_b). The first axis is
-    /// that of the smaller attribute index.
+    /// Cells, row-major over (u, v): the sum over records of u(x_a) v(x_b). The first axis has the
+    /// smaller attribute index.
     Product(Axis, Axis),
-    /// The scores of the FHAIM paper, one cell for each term.
+    /// The scores of the FHAIM paper, with one cell for each term.
     SquaredScores(Vec<SquaredTerm>),
 }
 
@@ -108,16 +109,15 @@ pub enum Statistic {
 pub struct SquaredTerm {
     /// Two attributes.
     pub clique: Clique,
-    /// The workload's weight.
+    /// Weight of the pair in the workload.
     pub weight: i64,
-    /// Integers in 0..=N for a public record bound N, one for each cell of the marginal,
-    /// row-major.
+    /// Integers in 0..=N for a public record bound N, one for each cell of the marginal, row-major.
     pub target: Vec<i64>,
 }
 
 impl Statistic {
-    /// Adds to cells as they are decrypted what of them is public: a squared score comes back
-    /// without weight * ||target||^2. Nothing where a sum does not fit 64 bits.
+    /// Adds the public part to decrypted cells: squared scores are decrypted without weight *
+    /// ||target||^2. Returns `None` if a sum exceeds 64 bits.
     pub fn add_public_part(&self, cells: &mut [i64]) -> Option<()> {
         let Self::SquaredScores(terms) = self else {
             return Some(());
@@ -130,7 +130,7 @@ impl Statistic {
         Some(())
     }
 
-    /// Number of released integers.
+    /// Returns the number of released integers.
     pub fn cells(&self) -> usize {
         match self {
             Self::Total => 1,
@@ -140,7 +140,8 @@ impl Statistic {
         }
     }
 
-    /// The attributes the statistic looks at (all those of its terms, for squared scores).
+    /// Returns the attributes that the statistic uses. For squared scores these are the attributes
+    /// of all terms.
     pub fn clique(&self) -> Clique {
         match self {
             Self::Total => Clique::new([]),
@@ -152,12 +153,12 @@ impl Statistic {
         }
     }
 
-    /// Delta_2^2 under a tariff, an exact integer: the largest squared Euclidean move of the cells
-    /// when one record is added or removed, and, where holders have columns of the same records,
-    /// when one holder's part of a record is replaced.
+    /// Returns Delta_2^2 under a tariff, an exact integer: the largest squared Euclidean change of
+    /// the cells if one record is added or removed. If holders have columns of the same records, it
+    /// also covers the replacement of one holder's part of a record.
     ///
     /// # Errors
-    /// As [`Statistic::squared_sensitivity`].
+    /// Those of [`Statistic::squared_sensitivity`].
     pub fn squared_sensitivity_under(&self, tariff: &Tariff) -> Result<u128, Error> {
         let whole = self.squared_sensitivity(tariff.record_bound)?;
         let Some(owners) = tariff.holders.owners() else {
@@ -177,16 +178,15 @@ impl Statistic {
         Ok(whole.max(part))
     }
 
-    /// Delta_2^2: the largest squared Euclidean move of the cells when one record is added or
-    /// removed, for tables of at most `record_bound` records. An exact integer.
+    /// Returns Delta_2^2, an exact integer: the largest squared Euclidean change of the cells if
+    /// one record is added or removed, for tables of at most `record_bound` records.
     ///
-    /// A record with value x moves a one-way by (u(x))_u; a product by the outer product of two
-    /// such vectors. A squared score moves by w (2 m + 1 - 2 t), at most w (2 N + 1) in
-    /// absolute value where count m and target t both lie in 0..=N.
+    /// A record with value x changes a one-way by (u(x))_u, and a product by the outer product of
+    /// two such vectors. A squared score changes by w (2 m + 1 - 2 t), which is at most w (2 N + 1)
+    /// in absolute value if count m and target t are both in 0..=N.
     ///
     /// # Errors
-    /// [`Error::Overflow`] past 128 bits, [`Error::TargetOutOfRange`] for a
-    /// target outside 0..=N.
+    /// [`Error::Overflow`] beyond 128 bits, [`Error::TargetOutOfRange`] for a target outside 0..=N.
     pub fn squared_sensitivity(&self, record_bound: u64) -> Result<u128, Error> {
         match self {
             Self::Total => Ok(1),
@@ -199,13 +199,13 @@ impl Statistic {
         }
     }
 
-    /// What the statistic costs under noise of variance `UNIT_VARIANCE * variance_units` of every
-    /// holder: the Gaussian mechanism, Delta_2^2 / (2 sigma^2) with the noise of those who are relied
-    /// upon, the ladders' gap, and what its ciphertexts may leak.
+    /// Returns the price of the statistic under noise of variance `UNIT_VARIANCE * variance_units`
+    /// from every holder. It has the Gaussian mechanism, Delta_2^2 / (2 sigma^2) with the noise of
+    /// the holders that are relied upon, the ladders' gap, and the leak of its ciphertexts.
     ///
     /// # Errors
-    /// As [`Statistic::squared_sensitivity`]; [`Error::NoNoise`] for a variance of zero; a price of
-    /// 2^48 or more.
+    /// Those of [`Statistic::squared_sensitivity`]; [`Error::NoNoise`] for a variance of zero; a
+    /// price of 2^48 or more.
     pub fn price(&self, variance_units: u64, tariff: &Tariff) -> Result<Price, Error> {
         if variance_units == 0 {
             return Err(Error::NoNoise);
@@ -223,10 +223,11 @@ impl Statistic {
         )?)
     }
 
-    /// The largest absolute value of a cell before noise, for at most `record_bound` records.
+    /// Returns the largest absolute value of a cell before noise, for at most `record_bound`
+    /// records.
     ///
     /// # Errors
-    /// [`Error::Overflow`] past 128 bits.
+    /// [`Error::Overflow`] beyond 128 bits.
     pub fn largest_cell(&self, record_bound: u64) -> Result<u128, Error> {
         let records = u128::from(record_bound);
         let per_record = match self {
@@ -251,8 +252,9 @@ impl Statistic {
         per_record.checked_mul(records).ok_or(Error::Overflow)
     }
 
-    /// Refuses squared scores of a dataset of two or more holders. Such a score contains the products of all
-    /// holders' counts, and no noise that is paid for hides what a very large count of one holder is multiplied with.
+    /// Rejects squared scores of a dataset with two or more holders. Such a score contains products
+    /// of all holders' counts. No noise that is paid for hides the factor of a very large count of
+    /// one holder.
     ///
     /// # Errors
     /// [`Error::SquaresOfSeveral`].
@@ -266,7 +268,7 @@ impl Statistic {
     /// Checks attributes and lengths against the domain.
     ///
     /// # Errors
-    /// Says which attribute or clique does not fit.
+    /// The attribute or clique that does not fit.
     pub fn check(&self, domain: &Domain) -> Result<(), Error> {
         match self {
             Self::Total => Ok(()),
@@ -312,7 +314,7 @@ fn squared_scores_sensitivity(terms: &[SquaredTerm], record_bound: u64) -> Resul
         let square = weight.checked_mul(weight).ok_or(Error::Overflow)?;
         weights = weights.checked_add(square).ok_or(Error::Overflow)?;
     }
-    // 2 N + 1 < 2^65: squaring may overflow 128 bits, so that is checked too.
+    // 2 N + 1 < 2^65, so squaring may overflow 128 bits and is checked too.
     let step = 2 * u128::from(record_bound) + 1;
     step.checked_mul(step)
         .and_then(|square| square.checked_mul(weights))
@@ -323,7 +325,7 @@ fn squared_scores_sensitivity(terms: &[SquaredTerm], record_bound: u64) -> Resul
 mod tests {
     use super::*;
 
-    /// Moves of a one-way by brute force over all categories.
+    /// Computes the changes of a one-way by brute force over all categories.
     fn brute_force_axis(axis: &Axis) -> u128 {
         let size = axis.functions[0].len();
         (0..size)
@@ -379,7 +381,7 @@ mod tests {
         let bound = 6i64;
         let weights = [3i64, 2];
         let mut largest = 0i128;
-        // Counts of the cell that grows, before and after one record more, and its target.
+        // Counts of the growing cell, before and after one more record, and its target.
         for m in 0..bound {
             for t in 0..=bound {
                 let moved: i128 = weights
@@ -414,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_past_128_bits_are_errors() {
+    fn sums_beyond_128_bits_are_rejected() {
         let huge = Axis {
             attribute: 0,
             functions: vec![vec![i64::MIN]; 5],
@@ -429,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_are_checked_against_the_domain() {
+    fn statistics_that_do_not_fit_the_domain_are_rejected() {
         let domain = Domain::new(vec![2, 3]);
         let (a, b) = (Axis::identity(0, 2), Axis::identity(1, 3));
         assert!(

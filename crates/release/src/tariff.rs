@@ -1,23 +1,23 @@
-//! What prices depend on beside the statistic and its noise.
+//! The inputs of prices in addition to the statistic and its noise.
 
 use fhaim_dp::Leak;
 
 use crate::Holders;
 
-/// What all releases of a dataset are priced by: public, and the same for whoever asks, pays and
-/// judges.
+/// The tariff that prices all releases of a dataset. It is public, and the same for every party.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tariff {
-    /// N: no table of the dataset has more records, its holders' taken together.
+    /// N: the most records in a table of the dataset, over all holders together.
     pub record_bound: u64,
-    /// What residual ciphertext noise may tell.
+    /// Privacy cost of the residual ciphertext noise.
     pub leak: Leak,
-    /// Whose noise is relied upon, and what of a record is one holder's.
+    /// Holders of the dataset: how many holders' noise prices rely on, and which attributes each
+    /// holder has.
     pub holders: Holders,
 }
 
 impl Tariff {
-    /// The tariff of one holder's table, in the clear.
+    /// Returns the tariff of one holder's table in the clear.
     pub fn new(record_bound: u64) -> Self {
         Self {
             record_bound,

@@ -1,11 +1,11 @@
-//! What the replacement of one holder's part of a record costs, against all ways there are.
+//! Tests the price of replacing one holder's part of a record, against all possible replacements.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
 use fhaim_domain::Clique;
 use fhaim_release::{Axis, Holders, SquaredTerm, Statistic, Tariff};
 
-/// Integers up to `range` either way, from a seed.
+/// Draws integers from -`range` to `range`, from a seed.
 fn integers(seed: &mut u64, range: i64) -> i64 {
     *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
     (*seed >> 33) as i64 % (2 * range + 1) - range
@@ -28,7 +28,7 @@ fn tariff(owners: Vec<u32>, record_bound: u64) -> Tariff {
     }
 }
 
-/// The cells that one record with these values adds.
+/// Returns the cells that one record with these values adds.
 fn cells(statistic: &Statistic, record: &[usize]) -> Vec<i64> {
     match statistic {
         Statistic::Total => vec![1],
@@ -43,7 +43,7 @@ fn cells(statistic: &Statistic, record: &[usize]) -> Vec<i64> {
                 |(u, v): (&Vec<i64>, &Vec<i64>)| u[record[a.attribute]] * v[record[b.attribute]];
             pairs.map(of).collect()
         }
-        Statistic::SquaredScores(_) => unreachable!("scores are no sums over records"),
+        Statistic::SquaredScores(_) => unreachable!("scores are not sums over records"),
     }
 }
 
@@ -57,7 +57,7 @@ fn records(sizes: &[usize]) -> Vec<Vec<usize>> {
     all
 }
 
-/// The largest squared move over both relations, by trying everything.
+/// Returns the largest squared change over both relations, by trying everything.
 fn brute_force(statistic: &Statistic, sizes: &[usize], owners: &[u32]) -> u128 {
     let norm = |moved: Vec<i64>| moved.iter().map(|m| (m * m) as u128).sum::<u128>();
     let mut most = 0;
@@ -78,7 +78,7 @@ fn brute_force(statistic: &Statistic, sizes: &[usize], owners: &[u32]) -> u128 {
 }
 
 #[test]
-fn sensitivities_are_the_largest_moves_there_are() {
+fn replacement_sensitivities_equal_brute_force() {
     let mut seed = 1;
     for functions in 1..4 {
         for _ in 0..10 {
@@ -96,30 +96,31 @@ fn sensitivities_are_the_largest_moves_there_are() {
     }
 }
 
-/// Both factors are one holder's and change together, from 1 to 2 and from 2 to -3: that is further
-/// than either alone goes.
+/// Both factors belong to one holder and change together, from 1 to 2 and from 2 to -3. The product
+/// changes by more than if only one of them changed.
 #[test]
-fn one_holders_two_columns_change_together() {
+fn both_columns_of_one_holder_change_together() {
     let axis = |attribute, values| Axis {
         attribute,
         functions: vec![values],
     };
     let product = Statistic::Product(axis(0, vec![1, 2]), axis(1, vec![2, -3]));
     let under = |owners| product.squared_sensitivity_under(&tariff(owners, 1));
-    // From 2 * 2 to 2 * -3 beside from 1 * 2 to 2 * -3.
+    // From 2 * 2 to 2 * -3, compared with from 1 * 2 to 2 * -3.
     assert_eq!(under(vec![0, 1]).unwrap(), 100);
     let of_signs = Statistic::Product(axis(0, vec![1, -2]), axis(1, vec![1, 3]));
     let under = |owners| of_signs.squared_sensitivity_under(&tariff(owners, 1));
     assert_eq!(under(vec![0, 0, 1]).unwrap(), (3 + 6) * (3 + 6));
     let apart = Statistic::Product(axis(0, vec![1, 2]), axis(1, vec![1, 3]));
     let under = |owners| apart.squared_sensitivity_under(&tariff(owners, 1));
-    // The replacement is 1 * 1 by 2 * 3, squared 25; adding the record is 36.
+    // The replacement changes 1 * 1 to 2 * 3, squared 25. Adding the record is 36.
     assert_eq!(under(vec![0, 0, 1]).unwrap(), 36);
 }
 
-/// A contrast of opposite signs: replacing a value moves it twice as far as removing the record.
+/// A contrast with opposite signs: replacing a value changes it twice as much as removing the
+/// record.
 #[test]
-fn a_replacement_may_cost_four_times_as_much() {
+fn replacement_may_cost_four_times_as_much_as_removal() {
     let axis = Axis {
         attribute: 0,
         functions: vec![vec![1, -1]],
@@ -131,9 +132,9 @@ fn a_replacement_may_cost_four_times_as_much() {
     assert_eq!(under.holders.largest_replacement(), 4);
 }
 
-/// Two cells of a table of at most N records, one of which loses a record to the other.
+/// Two cells of a table of at most N records. One of them loses a record to the other.
 #[test]
-fn squared_scores_move_by_what_they_are_charged_for_at_most() {
+fn squared_scores_change_by_at_most_their_sensitivity() {
     let bound = 3i64;
     let mut most = 0;
     for (m, other) in (1..=bound).flat_map(|m| (0..=bound - m).map(move |other| (m, other))) {
@@ -157,14 +158,15 @@ fn squared_scores_move_by_what_they_are_charged_for_at_most() {
             .squared_sensitivity_under(&tariff(owners, 3))
             .unwrap()
     };
-    // The first holder has a column of every pair; of three holders, the second of the heaviest two.
+    // The first holder has a column of every pair. Of three holders, the second has columns of the
+    // two heaviest pairs.
     assert_eq!(charged(vec![0, 1, 0]), most * (4 + 9 + 1));
     assert_eq!(charged(vec![0, 1, 2]), most * (4 + 9));
 }
 
-/// An attribute of ten thousand values is too many to look at: a bound stands for the maximum.
+/// An attribute with ten thousand values has too many changes, so a bound replaces the maximum.
 #[test]
-fn what_is_too_much_to_look_at_is_bounded() {
+fn sensitivity_of_large_attributes_is_bounded() {
     let under = tariff(vec![0, 1], 1);
     let spread = Statistic::OneWay(Axis {
         attribute: 0,

@@ -1,4 +1,4 @@
-//! What can go wrong, in words for the page.
+//! Errors, with messages for the page.
 
 use serde::Serialize;
 
@@ -6,16 +6,16 @@ use serde::Serialize;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A request that is none.
-    #[error("not a request: {0}")]
+    /// A request is invalid.
+    #[error("invalid request: {0}")]
     Request(#[from] serde_json::Error),
-    /// A schema or table is refused.
+    /// A schema or table is rejected.
     #[error(transparent)]
     Domain(#[from] fhaim_domain::Error),
-    /// Terms, keys or objects are refused.
+    /// Terms, keys or objects are rejected.
     #[error(transparent)]
     Protocol(#[from] fhaim_protocol::Error),
-    /// The mechanism refuses.
+    /// The mechanism returned an error.
     #[error(transparent)]
     Mechanism(#[from] fhaim_synth::Error),
     /// The tables cannot be compared.
@@ -24,15 +24,15 @@ pub enum Error {
     /// The stream of bytes that belongs to the request broke.
     #[error("the file cannot be read: {0}")]
     Read(#[from] std::io::Error),
-    /// A request that needs another one before it.
+    /// A request needs an earlier one.
     #[error("{0}")]
     Order(&'static str),
 }
 
-/// An error as the page is told of it.
+/// An error in the form that the page receives.
 #[derive(Debug, Serialize)]
 pub struct Told {
-    /// What went wrong.
+    /// The error message.
     pub detail: String,
 }
 

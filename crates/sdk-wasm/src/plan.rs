@@ -1,4 +1,4 @@
-//! Plans of uploads, before anything is encrypted.
+//! Plans of uploads, made before encryption.
 
 use fhaim_domain::Schema;
 use fhaim_dp::{Rho, accounting};
@@ -13,28 +13,28 @@ use serde::Serialize;
 
 use crate::Error;
 
-/// The plan of a sole holder's upload, and what its terms mean.
+/// The plan of a sole holder's upload, and the consequences of its terms.
 #[derive(Debug, Serialize)]
 pub(crate) struct Planned {
     /// Number of the encryption parameter set.
     parameter_set: u8,
-    /// The whole budget, and one run's share of it.
+    /// The whole budget, as a number.
     rho: f64,
     /// The whole budget as a count of 2^-80.
     budget: Rho,
+    /// One run's share of the budget.
     run_rho: f64,
-    /// What is told of the number of records; nothing, of counts.
+    /// The layout, by which an upload reveals the number of records; `null` for counts.
     layout: Option<Told>,
     /// Names of all objects, in the order of the upload.
     objects: Vec<String>,
-    /// Bytes of all objects.
+    /// Size of all objects in bytes.
     bytes: u64,
-    /// By attribute, the standard deviation of the noise on each count of the first batch;
-    /// `null` where it has none.
+    /// Standard deviation of the noise on each count of the first batch, by attribute; `null` without noise.
     sigmas: Vec<Option<f64>>,
 }
 
-/// A layout, as the computation service is told of it.
+/// A layout, in the form that the computation service receives.
 #[derive(Debug, Serialize)]
 struct Told {
     chunks: usize,
@@ -68,8 +68,8 @@ impl Planned {
     }
 }
 
-/// Refuses uploads that only the command can make: it compares the keys with the confirmations of all key services, and
-/// fetches the upload key of a holder of a roster.
+/// Rejects uploads that only the command can make. The command compares the keys with the confirmations of all key
+/// services, and fetches the upload key of a holder of a roster.
 fn check_uploadable(terms: &Terms) -> Result<(), Error> {
     let reason = if terms.roster.is_some() {
         "this dataset has several holders"
@@ -99,26 +99,26 @@ impl Part {
     }
 }
 
-/// New terms with all that their holder leaves to the program, as the command names it.
+/// Completes new terms with everything that their holder leaves to the program, as the command does.
 ///
 /// # Errors
-/// A mechanism that there is not, and terms that cannot be met.
+/// An unknown mechanism, or terms that cannot be met.
 pub(crate) fn named(terms: Terms) -> Result<Terms, Error> {
     Ok(terms.complete(&Mechanisms)?)
 }
 
-/// A mechanism that can be chosen.
+/// A mechanism to choose from.
 #[derive(Debug, Serialize)]
 pub(crate) struct Listed {
-    /// What terms name it by.
+    /// Its name in terms.
     name: &'static str,
-    /// A few words to choose it by.
+    /// A short description for the choice.
     label: &'static str,
-    /// A line on what it does.
+    /// A line on how it works.
     about: &'static str,
 }
 
-/// The mechanisms that run under encryption, the default first.
+/// Returns the mechanisms that run under encryption, the default first.
 pub(crate) fn mechanisms() -> Vec<Listed> {
     let listed = |mechanism: MechanismName| Listed {
         name: mechanism.as_str(),
@@ -128,7 +128,7 @@ pub(crate) fn mechanisms() -> Vec<Listed> {
     MechanismName::encrypted().map(listed).collect()
 }
 
-/// What uses of the same records cost together.
+/// The total cost of several uses of the same records.
 #[derive(Debug, Serialize)]
 pub(crate) struct Composed {
     rho: f64,
@@ -138,14 +138,14 @@ pub(crate) struct Composed {
 impl Composed {
     pub(crate) fn of(costs: &[Rho], delta: f64) -> Result<Self, Error> {
         let sum = Rho::checked_sum(costs.iter().copied());
-        let rho = sum.ok_or(Error::Order("the costs are together more than any budget"))?;
+        let rho = sum.ok_or(Error::Order("the total cost exceeds every possible budget"))?;
         let epsilon = accounting::epsilon(rho, delta).map_err(fhaim_protocol::Error::from)?;
         let rho = rho.to_f64();
         Ok(Self { rho, epsilon })
     }
 }
 
-/// What is told of a table's number of records: nothing, of counts.
+/// Returns the layout by which an upload reveals the number of records, or `None` for counts.
 fn layout(terms: &Terms, records: usize) -> Result<Option<Layout>, Error> {
     if terms.contribution == ContributionKind::Counts {
         return Ok(None);
@@ -154,14 +154,14 @@ fn layout(terms: &Terms, records: usize) -> Result<Option<Layout>, Error> {
     Ok(Some(layout))
 }
 
-/// The upload of a sole holder's table with `records` records.
+/// Returns the plan of an upload of a sole holder's table with `records` records.
 pub(crate) fn part_plan(terms: &Terms, records: usize) -> Result<PartPlan, Error> {
     check_uploadable(terms)?;
     Ok(terms.part_plan(0, layout(terms, records)?)?)
 }
 
-/// Noise of the first batch, which every mechanism spends on the columns by themselves. Nothing is
-/// released: the mechanism says what it would ask for.
+/// Returns the noise of the first batch, which every mechanism spends on single columns. Nothing is released: the
+/// mechanism only returns its requests.
 fn first_sigmas(terms: &Terms, plan: &Plan) -> Result<Vec<Option<f64>>, Error> {
     let mut sigmas = vec![None; plan.job.domain.len()];
     let machine = Mechanisms.start(terms.choice(), plan.job.clone());
@@ -178,7 +178,7 @@ fn first_sigmas(terms: &Terms, plan: &Plan) -> Result<Vec<Option<f64>>, Error> {
     Ok(sigmas)
 }
 
-/// The noise on a 1-way's counts: of an indicator scaled and shifted, the noise over the scale.
+/// Returns the noise on a 1-way's counts. For a scaled and shifted indicator, this is the noise divided by the scale.
 fn one_way_sigma(request: &ReleaseRequest) -> Option<(usize, f64)> {
     let Statistic::OneWay(axis) = &request.statistic else {
         return None;

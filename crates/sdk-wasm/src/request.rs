@@ -1,4 +1,4 @@
-//! What the page can ask for.
+//! Requests of the page.
 
 use fhaim_domain::{
     InferOptions, OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn,
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::fmt;
 use zeroize::Zeroize;
 
-/// Upper bound on the objects of a rehearsal.
+/// Maximum number of objects of a rehearsal.
 pub const MAX_REHEARSED: usize = 64;
 
 /// A request.
@@ -19,51 +19,50 @@ pub const MAX_REHEARSED: usize = 64;
 pub enum Request {
     /// Lists the mechanisms that run under encryption, the default first.
     Mechanisms,
-    /// Says how the file whose first bytes are in the stream is written.
+    /// Detects the dialect of the file whose first bytes are in the stream.
     Dialect,
     /// Drafts a schema from the CSV table in the stream.
     Draft(DraftRequest),
-    /// Says what a schema costs, or everything that is wrong with it.
+    /// Returns the cost of a schema, or all its problems.
     Check {
-        /// The schema, right or wrong.
+        /// The schema, valid or not.
         schema: Value,
     },
     /// Reads the CSV table in the stream and keeps it.
     Read(Box<ReadRequest>),
-    /// Names in new terms all that the holder leaves to the program, such as what the mechanism needs of
-    /// noise.
+    /// Completes new terms with everything that the holder leaves to the program, such as the noise that the mechanism
+    /// needs.
     Name {
-        /// The terms, as the holder chose them.
+        /// The terms with the holder's choices.
         terms: Box<Terms>,
     },
-    /// Gives the schema of one holder's part, and the most records that it may have.
+    /// Returns the schema of one holder's part, and the maximum number of its records.
     Part {
         /// The dataset's terms.
         terms: Box<Terms>,
-        /// The holder's number in the roster, 0 where there is one holder.
+        /// The holder's number in the roster; 0 if there is one holder.
         part: u32,
     },
     /// Plans the upload of a sole holder's table with `records` records.
     Plan {
         /// The terms.
         terms: Box<Terms>,
-        /// Records of the holder's table.
+        /// Number of records of the holder's table.
         records: usize,
     },
-    /// Adds up what uses of the same records cost.
+    /// Adds up the costs of uses of the same records.
     Compose {
         /// The costs, as counts of 2^-80.
         costs: Vec<Rho>,
-        /// The delta to tell epsilon at.
+        /// The delta at which epsilon is computed.
         delta: f64,
     },
-    /// Draws an upload key, in hexadecimal. It is a secret: every session that encrypts for the upload is given the key,
-    /// and nobody else.
+    /// Draws an upload key, in hexadecimal. It is a secret: only the sessions that encrypt for the upload may get it.
     UploadKey {
-        /// The terms, which name its parameters.
+        /// The terms, which determine the key's parameters.
         terms: Box<Terms>,
     },
-    /// Takes the dataset's public key in the stream, to encrypt the table that was read under an upload key.
+    /// Reads the dataset's public key from the stream, to encrypt the last table under an upload key.
     Prepare {
         /// The terms.
         terms: Box<Terms>,
@@ -72,28 +71,28 @@ pub enum Request {
     },
     /// Encrypts one object.
     Encrypt {
-        /// Its name.
+        /// Its name in the upload.
         object: Object,
     },
-    /// Encrypts so many objects of zeros under a key that is thrown away, for the time that it takes. The first
-    /// such request of a parameter set makes the key.
+    /// Encrypts objects of zeros under a temporary key, to measure the time. The first such request of a parameter set
+    /// creates the key.
     Rehearse {
         /// Number of the encryption parameter set.
         parameter_set: u8,
-        /// Objects, at most [`MAX_REHEARSED`].
+        /// Number of objects, at most [`MAX_REHEARSED`].
         objects: usize,
     },
-    /// Compares the synthetic CSV table in the stream with the table that was read.
+    /// Compares the synthetic CSV table in the stream with the last table.
     Report {
         /// Name of the file, for errors.
         file: String,
-        /// What the report says of how the table was made: names and values.
+        /// Facts for the report on how the table was made: names and values.
         #[serde(default)]
         facts: Vec<(String, String)>,
     },
 }
 
-/// Text that is wiped from memory when it is dropped, and shown to nobody.
+/// Text that is wiped from memory when it is dropped, and that is never displayed.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub struct WipedText(String);
@@ -126,7 +125,7 @@ pub struct Format {
     /// Character between fields, of one byte.
     #[serde(default = "comma")]
     pub delimiter: char,
-    /// Fields that stand for a missing value, beside the empty one.
+    /// Texts that stand for a missing value, in addition to the empty one.
     #[serde(default)]
     pub missing: Vec<String>,
 }
@@ -177,13 +176,13 @@ pub struct ReadRequest {
     pub format: Format,
     /// The table's schema.
     pub schema: Schema,
-    /// Take numbers outside the schema's limits for the nearest limit.
+    /// Whether to replace numbers outside the schema's limits by the nearest limit.
     #[serde(default)]
     pub clamp: bool,
-    /// Take unknown categories for the one that the schema declares as `other`.
+    /// Whether to replace unknown categories by the one that the schema declares as `other`.
     #[serde(default)]
     pub use_other: bool,
-    /// Keep the values as they are beside their codes, for a report.
+    /// Whether to keep the original values next to their codes, for a report.
     #[serde(default)]
     pub keep_values: bool,
 }
@@ -201,7 +200,7 @@ impl ReadRequest {
                 true => OutOfRange::Clamp,
                 false => OutOfRange::Refuse,
             },
-            // The columns that the page's user left out are in the file still.
+            // The file still contains the columns that the page's user left out.
             unlisted: UnlistedColumn::LeaveOut,
             keep_values: self.keep_values,
             ..ReadOptions::new(&self.format.file)

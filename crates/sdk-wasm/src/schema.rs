@@ -1,4 +1,4 @@
-//! Drafts of schemas, what they cost, and all that is wrong with them.
+//! Drafts of schemas, their costs, and all their problems.
 
 use fhaim_domain::{Draft, Error, Schema, SchemaCost, SchemaProblem, check_schema};
 use serde::Serialize;
@@ -14,7 +14,7 @@ pub(crate) struct Drafted {
     notes: Vec<Remark>,
 }
 
-/// Something to look at in a column.
+/// A point to check in a column.
 #[derive(Debug, Serialize)]
 pub(crate) struct Remark {
     column: String,
@@ -36,22 +36,22 @@ impl From<Draft> for Drafted {
     }
 }
 
-/// What a schema costs and its labels, or what is wrong with it.
+/// The cost and the labels of a schema, or its problems.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Checked {
-    /// A schema.
+    /// A valid schema.
     Sound {
-        /// What it costs.
+        /// Its cost.
         cost: SchemaCost,
-        /// By attribute, what each code stands for.
+        /// The meaning of each code, by attribute.
         labels: Vec<Vec<String>>,
     },
-    /// None.
+    /// An invalid schema.
     Refused {
-        /// Why, in a sentence: the first problem that was found.
+        /// The first problem found, as a sentence.
         refused: String,
-        /// What is wrong in its columns, all of them at once.
+        /// All problems of single columns.
         problems: Vec<Remark>,
     },
 }
@@ -80,8 +80,8 @@ fn parsed(schema: &Value) -> Result<Schema, SchemaProblem> {
     }
 }
 
-/// What is wrong in each column by itself: beside it are only the columns before it that it may be
-/// relative to.
+/// Finds the problems of each column separately. Next to the column, the checked schema has only
+/// the earlier column that it may be relative to.
 fn problems(schema: &Value) -> Vec<Remark> {
     let columns = schema.get("columns").and_then(Value::as_array);
     let columns = columns.map_or(&[][..], Vec::as_slice);
@@ -97,17 +97,17 @@ fn problems(schema: &Value) -> Vec<Remark> {
         let earlier = columns.iter().take(place);
         let base = earlier.filter(|other| base.is_some() && name(other).as_deref() == base);
         let some: Vec<&Value> = base.chain([column]).collect();
-        // The latest version: it has all kinds of columns.
+        // The only format of schemas, which has all kinds of columns.
         let alone = json!({"name": "column", "columns": some});
         let text = match parsed(&alone) {
             Err(SchemaProblem::Column {
                 column: of,
                 problem,
             }) => {
-                // That of the column it is relative to is told with that one.
+                // A problem of the column that it is relative to is reported with that column.
                 (Some(of) == name(column)).then(|| problem.to_string())
             }
-            // A column that is not kept is none by itself, and not wrong.
+            // A schema of only left-out columns is invalid, but the column itself is not wrong.
             Ok(_) | Err(SchemaProblem::Nothing) => None,
             Err(problem) => Some(problem.to_string()),
         };

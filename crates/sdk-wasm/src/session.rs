@@ -1,4 +1,4 @@
-//! A session: one table, and what it is encrypted under.
+//! A session: one table, and the keys that it is encrypted under.
 
 use std::io::Read;
 
@@ -22,7 +22,7 @@ use crate::schema::{Checked, Drafted};
 use crate::table::ReadTable;
 use crate::text::{Found, utf8};
 
-/// Longest public key that is taken.
+/// Maximum size of a public key, in bytes.
 const MAX_KEY_BYTES: u64 = 64 << 20;
 
 /// The answer to a request.
@@ -34,18 +34,18 @@ pub enum Reply {
     Bytes(Vec<u8>),
 }
 
-/// One table, and what it is encrypted under.
+/// One table, and the keys that it is encrypted under.
 #[derive(Debug, Default)]
 pub struct TableSession {
     table: Option<Table>,
-    /// The table's values as they are, where a report is wanted.
+    /// The table's original values, if a report needs them.
     values: Vec<RawColumn>,
     prepared: Option<Prepared>,
     /// An upload key that is never used for data, with the number of its parameter set.
     rehearsed: Option<(u8, UploadKey)>,
 }
 
-/// What a table is encrypted under.
+/// The keys and the plan for a table's encryption.
 #[derive(Debug)]
 struct Prepared {
     /// The dataset's public key, with which the upload key's switching keys are made.
@@ -54,7 +54,7 @@ struct Prepared {
     key: UploadKey,
     plan: PartPlan,
     record_bound: u64,
-    /// The table's counts, where these are uploaded.
+    /// The table's counts, if counts are uploaded.
     pair_counts: Option<PairCounts>,
 }
 
@@ -72,10 +72,10 @@ impl Prepared {
 }
 
 impl TableSession {
-    /// Answers a request; `input` has the bytes that belong to it.
+    /// Answers a request. `input` has the bytes that belong to it.
     ///
     /// # Errors
-    /// What is wrong with the request, the bytes, or what they hold.
+    /// An invalid request, an unreadable stream, or invalid content.
     pub fn answer(&mut self, request: &[u8], input: impl Read) -> Result<Reply, Error> {
         match serde_json::from_slice(request)? {
             Request::Mechanisms => json(&mechanisms()),
@@ -135,7 +135,7 @@ impl TableSession {
             record_bound: terms.record_bound,
             pair_counts: pair_counts.transpose()?,
         };
-        // Refused here, before anything is encrypted.
+        // Reject errors here, before anything is encrypted.
         prepared.holder(table)?;
         let objects = prepared.plan.object_count();
         self.prepared = Some(prepared);
@@ -147,18 +147,19 @@ impl TableSession {
         let prepared = self.prepared.as_ref();
         let prepared = prepared.ok_or(Error::Order("there is no key to encrypt under"))?;
         let holder = prepared.holder(table)?;
-        let rng = generator().map_err(|_| Error::Order("the browser gives no randomness"));
+        let rng = generator().map_err(|_| Error::Order("the browser provides no randomness"));
         Ok(Reply::Bytes(holder.encode(object, &mut rng?)?))
     }
 
     fn rehearse(&mut self, parameter_set: u8, objects: usize) -> Result<Reply, Error> {
         let failed = |error| Error::from(fhaim_protocol::Error::from(error));
-        let mut rng = generator().map_err(|_| Error::Order("the browser gives no randomness"))?;
+        let mut rng =
+            generator().map_err(|_| Error::Order("the browser provides no randomness"))?;
         let key = match &mut self.rehearsed {
             Some((set, key)) if *set == parameter_set => key,
             rehearsed => {
                 let set = ParameterSet::by_id(parameter_set);
-                let set = set.ok_or(Error::Order("there is no such parameter set"))?;
+                let set = set.ok_or(Error::Order("unknown parameter set"))?;
                 let params = Parameters::shared(set).map_err(failed)?;
                 let key = UploadKey::random(&params, &mut rng).map_err(failed)?;
                 &mut rehearsed.insert((parameter_set, key)).1
@@ -184,7 +185,7 @@ impl TableSession {
             ..ReadOptions::new(file)
         };
         let synthetic = read_csv(real.shared_schema(), input, &options)?;
-        let rng = generator().map_err(|_| Error::Order("the browser gives no randomness"));
+        let rng = generator().map_err(|_| Error::Order("the browser provides no randomness"));
         let mut report = evaluate(real, &synthetic.table, None, &mut rng?)?;
         if options.keep_values {
             report.add_values(&self.values, &synthetic.values);
@@ -196,15 +197,15 @@ impl TableSession {
     }
 }
 
-/// A new upload key, as text.
+/// Draws an upload key, as text.
 fn upload_key(terms: Terms) -> Result<Reply, Error> {
     let params = terms.complete(&Mechanisms)?.plan()?.parameters()?;
-    let mut rng = generator().map_err(|_| Error::Order("the browser gives no randomness"))?;
+    let mut rng = generator().map_err(|_| Error::Order("the browser provides no randomness"))?;
     let key = UploadKey::random(&params, &mut rng).map_err(fhaim_protocol::Error::from)?;
     json(&*key_to_text(&key))
 }
 
-/// A report, as data and as a page of its own.
+/// A report, as data and as a separate page.
 #[derive(Debug, Serialize)]
 struct Reported {
     report: Report,

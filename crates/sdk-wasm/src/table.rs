@@ -1,10 +1,10 @@
-//! What the page shows of tables.
+//! Data of tables that the page shows.
 
 use fhaim_domain::{Schema, Table, TableReading};
 use fhaim_he::Layout;
 use serde::Serialize;
 
-/// By attribute, what each code stands for.
+/// Returns the meaning of each code, by attribute.
 pub(crate) fn labels(schema: &Schema) -> Vec<Vec<String>> {
     let columns = schema.columns().iter();
     let label = |column: &fhaim_domain::Column| {
@@ -14,14 +14,14 @@ pub(crate) fn labels(schema: &Schema) -> Vec<Vec<String>> {
     columns.map(label).collect()
 }
 
-/// A table that was read. Counts are of the private records: for the page alone.
+/// A table that was read. Its counts are of the private records: they must not leave the page.
 #[derive(Debug, Serialize)]
 pub(crate) struct ReadTable {
     records: usize,
-    /// Records that the upload has room for, which its size shows.
+    /// Number of records that the upload has room for. The size of the upload reveals it.
     record_bound: usize,
     left_out: Vec<String>,
-    /// One an attribute.
+    /// One entry per attribute.
     columns: Vec<ReadColumn>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct ReadTable {
 #[derive(Debug, Serialize)]
 struct ReadColumn {
     name: String,
-    /// Whether it says which part of a coarser attribute's value.
+    /// Whether its codes are parts of a coarser attribute's values.
     digit: bool,
     labels: Vec<String>,
     counts: Vec<u64>,
@@ -56,7 +56,7 @@ impl ReadTable {
         };
         Self {
             records: table.records(),
-            // A table has a record, so it has a layout.
+            // A table has at least one record, so it has a layout.
             record_bound: Layout::for_records(table.records()).map_or(0, |l| l.max_records()),
             left_out: reading.left_out.clone(),
             columns: columns.enumerate().map(column).collect(),
@@ -67,7 +67,7 @@ impl ReadTable {
 fn one_way(table: &Table, attribute: usize) -> Vec<u64> {
     let mut counts = vec![0; table.domain().size(attribute)];
     for &code in table.column(attribute) {
-        // A table's codes are held against its domain when it is made.
+        // A table's codes are checked against its domain when it is created.
         if let Some(count) = counts.get_mut(code as usize) {
             *count += 1;
         }

@@ -1,4 +1,4 @@
-//! Files as UTF-8, whatever they were written in.
+//! Files in any encoding, read as UTF-8.
 
 use std::io::{Cursor, Read};
 
@@ -12,15 +12,15 @@ use crate::Error;
 pub(crate) struct Found {
     /// Character between fields.
     delimiter: char,
-    /// By the name that browsers know the encoding by (the WHATWG's Encoding Standard).
+    /// The encoding's name in browsers (the WHATWG's Encoding Standard).
     encoding: &'static str,
 }
 
 impl Found {
-    /// Finds out, by a file's first bytes.
+    /// Detects the dialect from a file's first bytes.
     ///
     /// # Errors
-    /// The stream breaks.
+    /// The stream cannot be read.
     pub(crate) fn read(input: impl Read) -> Result<Self, Error> {
         let dialect = Dialect::detect(&head(input)?.0);
         Ok(Self {
@@ -35,7 +35,7 @@ impl Found {
     }
 }
 
-/// The first bytes of a stream, and the rest of it.
+/// Returns the first bytes of a stream, and the rest of it.
 fn head<R: Read>(mut input: R) -> Result<(Vec<u8>, R), Error> {
     let mut head = Vec::new();
     let most = MAX_SNIFFED as u64;
@@ -43,10 +43,10 @@ fn head<R: Read>(mut input: R) -> Result<(Vec<u8>, R), Error> {
     Ok((head, input))
 }
 
-/// A stream of a text in any encoding as UTF-8.
+/// Converts a stream of text in any encoding to UTF-8.
 ///
 /// # Errors
-/// The stream breaks.
+/// The stream cannot be read.
 pub(crate) fn utf8(input: impl Read) -> Result<impl Read, Error> {
     let (head, rest) = head(input)?;
     let encoding = Dialect::detect(&head).encoding;

@@ -1,6 +1,6 @@
-//! Ciphertexts of the WebAssembly module decrypt to what the native holder's decrypt to.
+//! Ciphertexts of the WebAssembly module decrypt to the same values as those of the native holder.
 //!
-//! `FHAIM_WASM` names the module (web/public/fhaim.wasm), which Node runs.
+//! `FHAIM_WASM` is the path of the module (web/public/fhaim.wasm), which Node runs.
 
 #![allow(clippy::unwrap_used)]
 
@@ -19,7 +19,7 @@ use fhaim_release::UNIT_VARIANCE;
 use rand::RngCore;
 use serde_json::json;
 
-/// More than one chunk's records, so that the upload has two.
+/// More records than one chunk has, so that the upload has two chunks.
 const RECORDS: usize = 8_500;
 
 fn schema() -> Schema {
@@ -38,7 +38,7 @@ fn random_csv(rng: &mut impl RngCore) -> String {
     text
 }
 
-/// Runs the module over the table; its objects are then in the folder.
+/// Runs the module on the table. Its objects are in the folder afterwards.
 fn run(module: &str, folder: &Path) {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/module.mjs");
     let mut node = Command::new("node");
@@ -48,9 +48,9 @@ fn run(module: &str, folder: &Path) {
     eprint!("{}", String::from_utf8_lossy(&output.stdout));
 }
 
-/// Squares of a noise vector's integers in units of the variance that they should have: that of the
-/// level, or twice that in vector 1, which is the sum of two samples. The noise is at coefficients that
-/// the ladder chooses; the other coefficients are zero.
+/// Returns the squares of a noise vector's integers, in units of their expected variance. This is the variance of the
+/// level, or twice that in vector 1, which is the sum of two samples. The noise is at coefficients that the ladder
+/// chooses; the other coefficients are zero.
 fn noise_squares(ladder: &LadderPlan, object: Object, values: &[i128]) -> Vec<f64> {
     let Object::Noise { page, level, index } = object else {
         panic!("{object} is not noise");
@@ -69,7 +69,7 @@ fn noise_squares(ladder: &LadderPlan, object: Object, values: &[i128]) -> Vec<f6
 fn assert_variance(squares: &[f64]) {
     let count = squares.len() as f64;
     let ratio = squares.iter().sum::<f64>() / count;
-    eprintln!("noise: {count} samples, variance {ratio:.3} of what it is to be");
+    eprintln!("noise: {count} samples, {ratio:.3} of the expected variance");
     assert!((ratio - 1.0).abs() < 5.0 * (2.0 / count).sqrt(), "{ratio}");
 }
 
@@ -88,7 +88,7 @@ fn upload_plan(plan: &Plan) -> UploadPlan {
     UploadPlan::for_table(&plan.job.domain, RECORDS, ladder, &plan.core.set).unwrap()
 }
 
-/// What an object encrypts, once it is switched to the dataset's key.
+/// Returns the values that an object encrypts, after switching it to the dataset's key.
 fn decrypted(
     payload: Payload,
     keys: &UploadSwitchKeys,
@@ -102,8 +102,8 @@ fn decrypted(
 
 #[test]
 #[ignore = "needs FHAIM_WASM and node"]
-fn the_modules_ciphertexts_decrypt_as_the_native_holders() {
-    let module = std::env::var("FHAIM_WASM").expect("FHAIM_WASM names the module");
+fn module_ciphertexts_decrypt_to_the_native_holders_values() {
+    let module = std::env::var("FHAIM_WASM").expect("set FHAIM_WASM to the path of the module");
     let terms = Terms::new(schema(), 1.0, 1e-9, 16_384);
     let terms = terms.complete(&fhaim_synth::Mechanisms).unwrap();
     let plan = terms.plan().unwrap();

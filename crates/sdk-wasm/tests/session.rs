@@ -1,4 +1,4 @@
-//! What the page asks for, natively: drafts, refusals, and ciphertexts that decrypt to the table.
+//! Requests of the page, answered natively: drafts, errors, and ciphertexts that decrypt to the table.
 
 #![allow(clippy::unwrap_used)]
 
@@ -52,14 +52,14 @@ fn dataset_keys(terms: &Terms) -> (SecretKey, Vec<u8>) {
     (secret, public.to_bytes().unwrap())
 }
 
-/// An upload key, which another session drew.
+/// An upload key that another session drew.
 fn upload_key(terms: &Terms) -> Value {
     let drawn = json!({"op": "upload-key", "terms": terms});
     json_of(ask(&mut TableSession::default(), &drawn, b"").unwrap())
 }
 
 #[test]
-fn a_draft_is_a_schema_that_reads_the_table() {
+fn draft_reads_its_source_table() {
     let mut session = TableSession::default();
     let request = json!({"op": "draft", "format": {"file": "t.csv"}, "name": "t"});
     let draft = json_of(ask(&mut session, &request, TABLE.as_bytes()).unwrap());
@@ -76,7 +76,7 @@ fn a_draft_is_a_schema_that_reads_the_table() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn errors_name_their_place() {
     let mut session = TableSession::default();
     let error = read(&mut session, "colour,size\nred,1\ngreen,2\n").unwrap_err();
     assert!(
@@ -90,14 +90,14 @@ fn what_is_wrong_is_said_with_its_place() {
         (json!({"op": "none"}), "unknown variant `none`"),
         (
             json!({"op": "encrypt", "object": "x"}),
-            "not a name of an object",
+            "not an object name",
         ),
     ] {
         let error = ask(&mut session, &request, b"").unwrap_err();
-        let expected = error.starts_with("not a request: ") && error.contains(reason);
+        let expected = error.starts_with("invalid request: ") && error.contains(reason);
         assert!(expected, "{request}: {error}");
     }
-    // Nothing to encrypt yet, and then no key.
+    // First there is no table, then there is no key.
     let encrypt = json!({"op": "encrypt", "object": "column/0/0"});
     let error = ask(&mut session, &encrypt, b"").unwrap_err();
     assert!(error.contains("there is no table"), "{error}");
@@ -111,7 +111,7 @@ fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[test]
-fn mechanisms_are_those_that_run_under_encryption() {
+fn only_encrypted_mechanisms_are_listed() {
     let listed = ask(
         &mut TableSession::default(),
         &json!({"op": "mechanisms"}),
@@ -137,9 +137,9 @@ fn mechanisms_are_those_that_run_under_encryption() {
     }
 }
 
-/// As spreadsheet programs write CSV: a byte order mark, semicolons, lines that end as on Windows.
+/// CSV as spreadsheet programs write it: a byte order mark, semicolons, Windows line ends.
 #[test]
-fn a_spreadsheets_csv_is_read() {
+fn spreadsheet_csv_is_read() {
     let mut session = TableSession::default();
     let format = json!({"file": "t.csv", "delimiter": ";"});
     let request = json!({"op": "read", "format": format, "schema": schema()});
@@ -148,7 +148,7 @@ fn a_spreadsheets_csv_is_read() {
     assert_eq!(read["columns"][0]["counts"], json!([1, 1]));
 }
 
-/// What the command drafts, the page does: dates, codes of every kind, identifiers made anew, and
+/// The page drafts what the command drafts: dates, codes of every kind, identifiers that are generated again, and
 /// columns that are left out with the reason.
 #[test]
 fn drafts_have_all_kinds_of_columns() {
@@ -180,7 +180,7 @@ fn drafts_have_all_kinds_of_columns() {
 }
 
 #[test]
-fn files_are_read_in_the_encoding_that_they_are_in() {
+fn files_are_read_in_their_own_encoding() {
     let mut session = TableSession::default();
     let table = b"colour;size\nr\xf6d;1\nblau;2\n";
     let found = json_of(ask(&mut session, &json!({"op": "dialect"}), table).unwrap());
@@ -195,7 +195,7 @@ fn files_are_read_in_the_encoding_that_they_are_in() {
 }
 
 #[test]
-fn all_that_is_wrong_with_a_schema_is_said_at_once() {
+fn all_problems_of_a_schema_are_reported_together() {
     let schema = json!({"name": "t", "columns": [
         {"name": "a", "kind": "categorical", "categories": []},
         {"name": "b", "kind": "number", "min": 0, "max": 10, "bins": 2, "integer": true},
@@ -221,9 +221,9 @@ fn all_that_is_wrong_with_a_schema_is_said_at_once() {
     );
 }
 
-/// As `fhaim dataset create` does.
+/// The same as `fhaim dataset create`.
 #[test]
-fn new_terms_can_be_met_and_leave_options_to_their_mechanism() {
+fn new_terms_can_be_met_and_have_default_options() {
     let mut session = TableSession::default();
     let mut named = |mechanism: &str| {
         let terms = Terms {
@@ -241,10 +241,9 @@ fn new_terms_can_be_met_and_leave_options_to_their_mechanism() {
     }
 }
 
-/// What it takes is what an upload takes: as many ciphertexts as were asked for, or one more where they come in
-/// pairs.
+/// A rehearsal encrypts the requested number of ciphertexts, or one more if they come in pairs.
 #[test]
-fn a_rehearsal_encrypts_as_many_objects_as_it_says() {
+fn rehearsal_encrypts_the_requested_number_of_objects() {
     let mut session = TableSession::default();
     for (parameter_set, objects, encrypted) in [(1, 1, 1), (1, 5, 5), (3, 5, 6), (1, 100, 64)] {
         let request = json!({"op": "rehearse", "parameter_set": parameter_set, "objects": objects});
@@ -253,10 +252,10 @@ fn a_rehearsal_encrypts_as_many_objects_as_it_says() {
     }
     let request = json!({"op": "rehearse", "parameter_set": 9, "objects": 1});
     let error = ask(&mut session, &request, b"").unwrap_err();
-    assert!(error.contains("there is no such parameter set"), "{error}");
+    assert!(error.contains("unknown parameter set"), "{error}");
 }
 
-/// Under a key that one session drew and another was given, as the page's workers are.
+/// The key was drawn by one session and given to another, as with the page's workers.
 #[test]
 fn objects_decrypt_to_the_one_hot_columns() {
     let terms = terms();
@@ -351,7 +350,7 @@ fn assert_upload_refused(terms: &Terms, reasons: &[&str]) {
 }
 
 #[test]
-fn upload_under_a_shared_key_is_refused() {
+fn upload_under_a_shared_key_is_rejected() {
     let service = |number: u8| KeyService {
         name: format!("hospital {number}"),
         key: ServiceSigningKey::from_bytes(&[number; 32]).public(),
@@ -365,7 +364,7 @@ fn upload_under_a_shared_key_is_refused() {
 }
 
 #[test]
-fn upload_of_a_rosters_holder_is_refused() {
+fn upload_of_a_roster_holder_is_rejected() {
     let member = |number: u8| Member {
         account: format!("holder {number}"),
         columns: Vec::new(),
@@ -389,7 +388,7 @@ fn upload_of_a_rosters_holder_is_refused() {
 }
 
 #[test]
-fn a_table_over_the_record_bound_is_refused() {
+fn table_over_the_record_bound_is_rejected() {
     let terms = Terms {
         record_bound: 3,
         ..terms().choices()
@@ -399,7 +398,7 @@ fn a_table_over_the_record_bound_is_refused() {
 }
 
 #[test]
-fn a_table_is_as_close_as_can_be_to_itself() {
+fn table_compared_with_itself_has_no_distance() {
     let mut session = TableSession::default();
     let rows = |value: &str| {
         format!(
@@ -420,7 +419,7 @@ fn a_table_is_as_close_as_can_be_to_itself() {
     );
     assert_eq!(same["report"]["verdict"]["findings"], json!([]));
     assert!(same["page"].as_str().unwrap().contains("1 &amp; no more"));
-    // The same bins and other values: what is drawn inside of a bin does not flatter any more.
+    // Other values in the same bins: the draw within a bin does not improve the result.
     let within = rows("4");
     let moved = json_of(ask(&mut session, &request, within.as_bytes()).unwrap());
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Takes a table to services that run elsewhere, and a synthetic one back.
+//! Sends a table to running services, and downloads a synthetic one.
 //!
 //! ```sh
 //! fhaim up --email holder@fhaim.local &       # prints where the password is
@@ -28,12 +28,12 @@ async fn main() -> Result<(), Box<dyn error::Error>> {
     let email = email.clone();
     client.sign_in(&Credentials { email, password }).await?;
 
-    // The table stays here. Its schema is public, and has to come from public knowledge.
+    // The table stays on this machine. Its schema is public, and must come from public knowledge.
     let schema = Schema::from_json(schema, &fs::read(schema)?)?;
     let file = fs::read(data)?;
     let table = read_csv(schema.clone(), file.as_slice(), &ReadOptions::new(data))?.table;
 
-    // Terms are fixed for good: the whole budget, and a bound on the records.
+    // Terms cannot change later: the whole budget, and a bound on the records.
     let terms = Terms::new(schema, 1.0, 1e-9, 2 * table.records() as u64);
     let id = Uuid::now_v7();
     let dataset = client.create_dataset(id, "example", terms).await?;
@@ -47,7 +47,7 @@ async fn main() -> Result<(), Box<dyn error::Error>> {
     let tell = |state: fhaim_sdk::UploadProgress| eprintln!("{} of {}", state.done, state.objects);
     client.upload(&dataset, &source, journal, &tell).await?;
 
-    // From here on this program is not needed, but to see what happens.
+    // The job runs without this program, which only watches it.
     let job = client.run(dataset.id, Uuid::now_v7()).await?;
     let mut events = client.events(job.id, 0).await?;
     while let Some(event) = events.next().await? {

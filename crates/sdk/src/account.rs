@@ -1,4 +1,4 @@
-//! The account that is signed in: what it has, its API keys.
+//! The signed-in account and its API keys.
 
 use fhaim_api::account::{
     Account, ApiKey, ApiKeyMade, CloseAccount, Credentials, NewApiKey, NewPassword, Secret,
@@ -12,19 +12,19 @@ use crate::client::Body;
 use crate::{Client, Endpoints, Error};
 
 impl Client {
-    /// The account that is signed in.
+    /// Returns the signed-in account.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn account(&self) -> Result<Account, Error> {
         let address = format!("{}/v1/account", self.endpoints().generation);
         self.json(Method::GET, &address, Body::Empty).await
     }
 
-    /// What the account has at each service, and what it may have.
+    /// Returns the account's usage and limits at each service.
     ///
     /// # Errors
-    /// What a service refuses.
+    /// The errors of the services.
     pub async fn usage(&self) -> Result<Vec<(Service, Vec<Used>)>, Error> {
         let Endpoints {
             generation,
@@ -45,11 +45,11 @@ impl Client {
         Ok(all)
     }
 
-    /// Makes an API key under an identifier that is new; its text is in the answer and nowhere
-    /// else. The same again, before the key was used, gives another text.
+    /// Creates an API key under a new identifier. Only the answer contains the key's text. Repeating the call before
+    /// the key is used returns another text.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn create_key(&self, id: Uuid, name: &str) -> Result<ApiKeyMade, Error> {
         let address = format!("{}/v1/api-keys/{id}", self.endpoints().generation);
         let body = Body::json(&NewApiKey {
@@ -58,29 +58,29 @@ impl Client {
         self.json(Method::PUT, &address, body).await
     }
 
-    /// The account's API keys.
+    /// Returns the account's API keys.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn keys(&self) -> Result<Vec<ApiKey>, Error> {
         let address = format!("{}/v1/api-keys", self.endpoints().generation);
         self.list(&address).await
     }
 
-    /// Ends an API key.
+    /// Deletes an API key.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn delete_key(&self, key: Uuid) -> Result<(), Error> {
         let address = format!("{}/v1/api-keys/{key}", self.endpoints().generation);
         self.call(Method::DELETE, &address, Body::Empty).await?;
         Ok(())
     }
 
-    /// Gives the account another password, and ends its sessions but this program's.
+    /// Changes the account's password, and ends its sessions except this program's.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn change_password(&self, password: Secret, new: Secret) -> Result<(), Error> {
         let address = format!("{}/v1/account/password", self.endpoints().generation);
         let body = Body::json(&NewPassword {
@@ -92,22 +92,22 @@ impl Client {
         Ok(())
     }
 
-    /// Ends all sessions of the account, this program's too. Its API keys stay.
+    /// Ends all sessions of the account, including this program's. Its API keys stay valid.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn sign_out_everywhere(&self) -> Result<(), Error> {
         let address = format!("{}/v1/account/sessions", self.endpoints().generation);
         self.call(Method::DELETE, &address, Body::Empty).await?;
         Ok(())
     }
 
-    /// Deletes all of the account's datasets everywhere, withdraws from those that other accounts made,
-    /// and then deletes the account.
+    /// Deletes all datasets of the account at all services, withdraws from datasets that other accounts made, and then
+    /// deletes the account.
     ///
     /// # Errors
-    /// What a service refuses. Another password than the account's is refused before anything is
-    /// deleted; afterwards what was deleted stays deleted, and the call can be made again.
+    /// The errors of the services. A wrong password is rejected before anything is deleted. After another error,
+    /// deleted datasets stay deleted, and the call can be repeated.
     pub async fn close_account(&self, password: Secret) -> Result<(), Error> {
         self.check_password(password.clone()).await?;
         for dataset in self.datasets().await? {
@@ -122,7 +122,7 @@ impl Client {
         Ok(())
     }
 
-    /// Shows the account's password where that changes nothing: a session of its own, which ends.
+    /// Checks the account's password without changing anything: opens a separate session and ends it.
     async fn check_password(&self, password: Secret) -> Result<(), Error> {
         let email = self.account().await?.email;
         let session = self

@@ -1,4 +1,4 @@
-//! HTTP: addresses, the session, and calls that are tried again.
+//! HTTP: addresses, the session, and calls with retries.
 
 use fhaim_api::account::{Account, Credentials, KeyExchange, Refresh, Secret, Session};
 use fhaim_api::problem::Problem;
@@ -14,20 +14,20 @@ use tokio::sync::Mutex;
 use crate::receipts::InMemory;
 use crate::{Endpoints, Error, ReceiptStore};
 
-/// Between tries of a call, the first wait and the longest.
+/// First and longest wait between attempts of a call.
 const BACKOFF: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(10));
 
-/// A call that gets no answer is tried so often: for about a minute in all.
+/// Maximum number of attempts of a call, for about a minute in total.
 const TRIES: u32 = 10;
 
-/// A session is renewed so long before it expires.
+/// Time before its expiry at which a session is renewed.
 const MARGIN: Duration = Duration::from_secs(30);
 
-/// What renews a session.
+/// Credentials that renew a session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Login {
-    /// A refresh token, good until the one that follows is used: see [`Client::login`] for that.
+    /// A refresh token, valid until its successor is used. [`Client::login`] returns the successor.
     Refresh(Secret),
     /// An API key.
     ApiKey(Secret),
@@ -36,24 +36,26 @@ pub enum Login {
 #[derive(Debug, Default)]
 struct Current {
     login: Option<Login>,
-    /// The session, and until when its tokens are good.
+    /// The session, and the time until which its tokens are valid.
     access: Option<(Session, Instant)>,
 }
 
-/// Keeps the login between programs. A refresh token is good until the one that follows is used, so
-/// programs that share a login must renew it one at a time, each from what the last one kept.
+/// Stores the login between programs. A refresh token is valid until its successor is used.
+/// Programs that share a login must therefore renew it one at a time, each from the login that was
+/// stored last.
 pub trait Keeper: Send + Sync {
-    /// Waits until no other program renews the login; it may again when the guard is dropped.
+    /// Waits until no other program renews the login. Dropping the guard lets the next program
+    /// renew it.
     fn exclusive(&self) -> Box<dyn std::any::Any + Send>;
 
-    /// The login kept last, by whichever program.
+    /// Returns the login that was stored last, by any program.
     fn load(&self) -> Option<Login>;
 
-    /// Keeps a login.
+    /// Stores a login.
     fn keep(&self, login: &Login);
 }
 
-/// A client of all three services. Cheap to clone; clones share the session.
+/// A client of all three services. It is cheap to clone, and clones share the session.
 #[derive(Clone)]
 pub struct Client {
     endpoints: Arc<Endpoints>,
@@ -69,7 +71,7 @@ impl std::fmt::Debug for Client {
     }
 }
 
-/// What a call sends.
+/// The body of a call.
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
     Empty,
@@ -85,12 +87,12 @@ impl Body {
 }
 
 impl Client {
-    /// A client that is not signed in.
+    /// Creates a client that is not signed in.
     ///
     /// # Errors
-    /// Where the system's certificates cannot be used.
+    /// The system's certificates cannot be used.
     pub fn new(endpoints: Endpoints) -> Result<Self, Error> {
-        // Fails only where a provider is installed already, which is what is wanted.
+        // Fails only if a provider is already installed, which is fine.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .connect_timeout(Duration::from_secs(5))
@@ -106,7 +108,7 @@ impl Client {
         })
     }
 
-    /// With a login kept from before.
+    /// Uses a login from an earlier session.
     #[must_use]
     pub fn with_login(self, login: Login) -> Self {
         Self {
@@ -118,7 +120,7 @@ impl Client {
         }
     }
 
-    /// With someone who keeps the login.
+    /// Uses a keeper that stores the login.
     #[must_use]
     pub fn with_keeper(self, keeper: Arc<dyn Keeper>) -> Self {
         Self {
@@ -127,8 +129,8 @@ impl Client {
         }
     }
 
-    /// With someone who keeps the receipts of ledgers. They outlive logins and programs: without
-    /// them a crypto service that was set back between two programs is not noticed.
+    /// Uses a store for the receipts of ledgers. Receipts must outlive logins and programs: without
+    /// them, nobody notices a crypto service that was set back between two programs.
     #[must_use]
     pub fn with_receipts(self, receipts: Arc<dyn ReceiptStore>) -> Self {
         Self { receipts, ..self }
@@ -138,20 +140,20 @@ impl Client {
         &*self.receipts
     }
 
-    /// The addresses.
+    /// The addresses of the services.
     pub fn endpoints(&self) -> &Endpoints {
         &self.endpoints
     }
 
-    /// What renews the session, to be kept for next time.
+    /// Returns the credentials that renew the session, to be stored for the next time.
     pub async fn login(&self) -> Option<Login> {
         self.current.lock().await.login.clone()
     }
 
-    /// Makes an account.
+    /// Creates an account.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn sign_up(&self, credentials: &Credentials) -> Result<Account, Error> {
         let address = format!("{}/v1/accounts", self.endpoints.generation);
         let body = Body::json(credentials);
@@ -162,7 +164,7 @@ impl Client {
     /// Signs in.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn sign_in(&self, credentials: &Credentials) -> Result<(), Error> {
         let session = self.session("", &Body::json(credentials)).await?;
         self.keep(&mut *self.current.lock().await, session, None);
@@ -172,7 +174,7 @@ impl Client {
     /// Signs in with an API key.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn sign_in_with_key(&self, api_key: Secret) -> Result<(), Error> {
         let body = Body::json(&KeyExchange {
             api_key: api_key.clone(),
@@ -203,7 +205,7 @@ impl Client {
         }
     }
 
-    /// A service's access token, renewed if it is about to expire.
+    /// Returns the access token for a service. Renews the session first if it is about to expire.
     pub(crate) async fn token(&self, service: Service) -> Result<Secret, Error> {
         let mut current = self.current.lock().await;
         if let Some((session, until)) = &current.access
@@ -232,15 +234,15 @@ impl Client {
         token
     }
 
-    /// Goes on with a session that the service gave in place of the one before.
+    /// Continues with a session that the service issued in place of the previous one.
     pub(crate) async fn take_over(&self, session: Session) {
         self.keep(&mut *self.current.lock().await, session, None);
     }
 
-    /// Forgets the session, here and at the service.
+    /// Discards the session, here and at the service.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn sign_out(&self) -> Result<(), Error> {
         let login = {
             let mut current = self.current.lock().await;
@@ -264,7 +266,7 @@ impl Client {
         Ok(())
     }
 
-    /// All pages of a list.
+    /// Returns the items of all pages of a list.
     pub(crate) async fn list<T: DeserializeOwned>(&self, address: &str) -> Result<Vec<T>, Error> {
         let mut items = Vec::new();
         let mut next: Option<String> = None;
@@ -282,7 +284,7 @@ impl Client {
         }
     }
 
-    /// A call as the signed-in user whose answer is JSON.
+    /// Makes a call as the signed-in user and reads its answer as JSON.
     pub(crate) async fn json<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -293,7 +295,7 @@ impl Client {
             .await
     }
 
-    /// A call as the signed-in user.
+    /// Makes a call as the signed-in user.
     pub(crate) async fn call(
         &self,
         method: Method,
@@ -304,20 +306,20 @@ impl Client {
         self.send(method, address, &body, headers).await
     }
 
-    /// The headers of a call as the signed-in user.
+    /// Returns the headers of a call as the signed-in user.
     pub(crate) async fn authorized(&self, address: &str) -> Result<HeaderMap, Error> {
         let token = self.token(self.endpoints.at(address)).await?;
         let value = format!("Bearer {}", token.0).parse();
         let mut value: HeaderValue = value.map_err(|_| Error::Answer {
             address: address.to_owned(),
-            reason: "the access token is not one".to_owned(),
+            reason: "the access token is not a valid header value".to_owned(),
         })?;
         value.set_sensitive(true);
         Ok(HeaderMap::from_iter([(AUTHORIZATION, value)]))
     }
 
-    /// Sends a call until it is answered. Every call may be made again: what it makes or spends has
-    /// an identifier that the caller chose.
+    /// Sends a call until it is answered. Calls can be repeated: the caller chose the identifier of
+    /// everything that a call creates or spends.
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -328,7 +330,7 @@ impl Client {
         repeat(|| self.once(&method, address, body, &headers)).await
     }
 
-    /// Sends a call until its answer is there as a whole, and reads it as JSON.
+    /// Sends a call until its complete answer has arrived, and reads it as JSON.
     pub(crate) async fn read<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -348,7 +350,7 @@ impl Client {
         })
     }
 
-    /// One try of a call.
+    /// Makes one attempt of a call.
     async fn once(
         &self,
         method: &Method,
@@ -387,12 +389,12 @@ impl Client {
     }
 }
 
-/// A try of a call that came to nothing.
+/// A failed attempt of a call.
 struct Miss {
     error: Error,
-    /// Whether another may come to more,
+    /// Whether another attempt may succeed.
     again: bool,
-    /// and when, where the service says so.
+    /// How long to wait before it, if the service says so.
     after: Option<Duration>,
 }
 
@@ -406,7 +408,7 @@ impl Miss {
     }
 }
 
-/// Tries a call until it succeeds, or cannot, or was tried often enough.
+/// Repeats a call until it succeeds, cannot succeed, or runs out of attempts.
 async fn repeat<T, F>(call: impl Fn() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Miss>>,
@@ -448,7 +450,7 @@ async fn problem(address: &str, response: Response) -> Error {
     }
 }
 
-/// A session's token for a service.
+/// Returns a session's token for a service.
 fn own(session: &Session, service: Service) -> Result<Secret, Error> {
     let token = session.token(service).cloned();
     token.ok_or(Error::NoToken(service))
@@ -459,7 +461,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn service_without_a_token_is_shown_none() {
+    fn service_without_a_token_is_an_error() {
         let text =
             r#"{"access_token":"a","computation_token":"b","crypto_token":"c","expires_in":9}"#;
         let session: Session = serde_json::from_str(text).unwrap();

@@ -1,4 +1,4 @@
-//! Datasets: made known to all three services, listed, deleted.
+//! Datasets: creation at all three services, lists, and deletion.
 
 use fhaim_api::Digest;
 use fhaim_api::dataset::{Dataset, NewDataset, NewName, Voucher, WireTerms};
@@ -16,12 +16,12 @@ use crate::client::Body;
 use crate::{Client, Endpoints, Error};
 
 impl Client {
-    /// Makes a dataset known to the generation service, under an identifier that is new. The same
-    /// again makes no other.
+    /// Creates a dataset at the generation service under a new identifier. Repeating the call does not create another
+    /// dataset.
     ///
     /// # Errors
-    /// [`Error::Disagreement`] where the service answers with other terms; terms that cannot be met;
-    /// what the service refuses.
+    /// [`Error::Disagreement`] if the service answers with other terms. Also terms that cannot be met, and the errors
+    /// of the service.
     pub async fn create_dataset(
         &self,
         id: Uuid,
@@ -42,28 +42,28 @@ impl Client {
         Ok(made)
     }
 
-    /// All datasets of the account, newest first.
+    /// Returns all datasets of the account, newest first.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn datasets(&self) -> Result<Vec<Dataset>, Error> {
         self.list(&format!("{}/v1/datasets", self.endpoints().generation))
             .await
     }
 
-    /// One dataset.
+    /// Returns one dataset.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn dataset(&self, id: Uuid) -> Result<Dataset, Error> {
         let address = format!("{}/v1/datasets/{id}", self.endpoints().generation);
         self.json(Method::GET, &address, Body::Empty).await
     }
 
-    /// Gives a dataset that the account made another name.
+    /// Renames a dataset that the account made.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn rename_dataset(&self, id: Uuid, name: &str) -> Result<Dataset, Error> {
         let address = format!("{}/v1/datasets/{id}/name", self.endpoints().generation);
         let body = Body::json(&NewName {
@@ -72,10 +72,10 @@ impl Client {
         self.json(Method::PUT, &address, body).await
     }
 
-    /// The number of the account's part of a dataset: 0 where one holder has the whole table.
+    /// Returns the number of the account's part of a dataset: 0 if one holder has the whole table.
     ///
     /// # Errors
-    /// [`Error::Outsider`]; what the service refuses.
+    /// [`Error::Outsider`], and the errors of the service.
     pub async fn part_number(&self, dataset: &Dataset) -> Result<u32, Error> {
         let terms = &dataset.terms.0;
         if terms.roster.is_none() {
@@ -86,13 +86,13 @@ impl Client {
         number.ok_or(Error::Outsider(dataset.id))
     }
 
-    /// Has the dataset's keys made and the account's part of it registered for upload, checks that the terms name what their
-    /// mechanism needs and that the services see the same plan as this machine, and returns the plan, what the
-    /// crypto service says of the keys, and the public key.
+    /// Prepares the upload of the account's part of a dataset. Has the dataset's keys made and registers the part.
+    /// Checks that the terms state what their mechanism needs, and that the services have the same plan as this
+    /// machine. Returns the plan, the crypto service's record of the keys, and the public key.
     ///
     /// # Errors
-    /// [`Error::Disagreement`] where a service does not; terms with another need than the mechanism
-    /// has; what the services refuse.
+    /// [`Error::Disagreement`] if a service has another plan. Also terms that state something else than their mechanism
+    /// needs, and the errors of the services.
     pub async fn prepare(
         &self,
         dataset: &Dataset,
@@ -104,11 +104,11 @@ impl Client {
         Ok((plan, set, public))
     }
 
-    /// Has the dataset's keys made, if this account made the dataset, and checks that they are of the
-    /// plan that this machine works out from the terms.
+    /// Has the dataset's keys made, if this account made the dataset. Checks that they belong to the plan that this
+    /// machine derives from the terms.
     ///
     /// # Errors
-    /// As [`Client::prepare`].
+    /// The same as [`Client::prepare`].
     pub async fn prepare_keys(&self, dataset: &Dataset) -> Result<(Plan, KeySet), Error> {
         let terms = dataset.terms.0.clone();
         let plan = tokio::task::spawn_blocking(move || terms.complete(&Mechanisms)?.plan())
@@ -125,15 +125,17 @@ impl Client {
         let confirmed = set.check_confirmed();
         confirmed.map_err(|reason| Error::Unconfirmed(dataset.id, reason))?;
         if set.parameter_set != plan.core.set.id || set.budget != plan.core.budget.into() {
-            return Err(Error::Disagreement("another budget or other parameters"));
+            return Err(Error::Disagreement(
+                "the keys have another budget or other parameters",
+            ));
         }
         Ok((plan, set))
     }
 
-    /// The first `most` of the services that can share a key: what terms name.
+    /// Returns the first `most` of the services that can share a key, in the form that terms name them.
     ///
     /// # Errors
-    /// [`Error::KeyServices`] where there are fewer; what the service refuses.
+    /// [`Error::KeyServices`] if there are fewer. Also the errors of the service.
     pub async fn key_services(&self, most: usize) -> Result<Vec<KeyService>, Error> {
         let address = format!("{}/v1/key-services", self.endpoints().crypto);
         let known: KeyServices = self.json(Method::GET, &address, Body::Empty).await?;
@@ -147,16 +149,16 @@ impl Client {
         }
     }
 
-    /// What the crypto service says of a dataset's keys, and of who has agreed to them.
+    /// Returns the crypto service's record of a dataset's keys, and of the holders that agreed to them.
     ///
     /// # Errors
-    /// [`Error::Restored`] where its ledger was set back; what the service refuses.
+    /// [`Error::Restored`] if its ledger was set back. Also the errors of the service.
     pub async fn key_set(&self, id: Uuid) -> Result<KeySet, Error> {
         self.of_ledger(Method::GET, id, "", Body::Empty).await
     }
 
-    /// The dataset's keys, made now unless they were made before. The generation service vouches only for
-    /// datasets that never had any.
+    /// Returns the dataset's keys, and has them made if they do not exist yet. The generation service vouches only for
+    /// datasets that never had keys.
     async fn make_keys(&self, dataset: &Dataset) -> Result<KeySet, Error> {
         match self.key_set(dataset.id).await {
             Err(error) if error.kind() == Some(ProblemKind::NotFound) => {}
@@ -181,14 +183,14 @@ impl Client {
         let bytes = bytes.map_err(|error| Error::unreachable(&address, error))?;
         if Digest::of(&bytes) != set.public_key {
             return Err(Error::Disagreement(
-                "the public key is not the one announced",
+                "the public key differs from the announced one",
             ));
         }
         let key = PublicKey::from_bytes(&plan.parameters()?, &bytes);
         Ok(key.map_err(fhaim_protocol::Error::from)?)
     }
 
-    /// Where the second computation service of a dataset is; nothing where its terms have none.
+    /// Returns the address of a dataset's second computation service, or `None` if its terms do not have one.
     ///
     /// # Errors
     /// [`Error::NoWitness`].
@@ -227,51 +229,52 @@ impl Client {
         made.map_err(|error: Error| error.of_new_dataset(id, service))
     }
 
-    /// How far a dataset's upload is.
+    /// Returns the state of a dataset's upload.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn upload_state(&self, id: Uuid) -> Result<Upload, Error> {
         let address = format!("{}/v1/datasets/{id}", self.endpoints().computation);
         self.json(Method::GET, &address, Body::Empty).await
     }
 
-    /// The dataset's privacy ledger, from the crypto service itself.
+    /// Returns the dataset's privacy ledger, directly from the crypto service.
     ///
     /// # Errors
-    /// [`Error::Restored`] where it was set back; what the service refuses.
+    /// [`Error::Restored`] if the ledger was set back. Also the errors of the service.
     pub async fn ledger(&self, id: Uuid) -> Result<DatasetLedger, Error> {
         self.of_ledger(Method::GET, id, "/ledger", Body::Empty)
             .await
     }
 
-    /// Everything that was asked of the dataset's keys, oldest first.
+    /// Returns all requests to the dataset's keys, oldest first.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn audit(&self, id: Uuid) -> Result<Vec<AuditEntry>, Error> {
         let address = format!("{}/v1/datasets/{id}/audit", self.endpoints().crypto);
         self.list(&address).await
     }
 
-    /// Deletes a dataset everywhere: jobs under way are stopped, then its keys are destroyed, after
-    /// which nothing of it can be decrypted, then its ciphertexts go, then its jobs and results.
+    /// Deletes a dataset everywhere. Running jobs are stopped first. Then the keys are destroyed, after which nothing
+    /// of the dataset can be decrypted. Then its ciphertexts are deleted, and at last its jobs and results.
     ///
     /// # Errors
-    /// What a service refuses; what was deleted before stays deleted, and the call can be made
-    /// again. [`Error::OtherMaker`] where another of its holders made it.
+    /// The errors of the services. Deleted data stays deleted, and the call can be repeated. [`Error::OtherMaker`] if
+    /// another holder made the dataset.
     pub async fn delete_dataset(&self, id: Uuid) -> Result<(), Error> {
-        // Where the generation service has forgotten it, a program that knows no second one may have deleted it.
+        // If the generation service has forgotten the dataset, a program that does not know the second service may have
+        // deleted it.
         let mut witnessed = self.endpoints().witness.is_some();
         match self.dataset(id).await {
             Ok(dataset) if self.part_number(&dataset).await? != 0 => {
                 return Err(Error::OtherMaker(id));
             }
             Ok(dataset) => {
-                // Before the keys: without its address nothing is deleted.
+                // Before the keys: without the second service's address, nothing is deleted.
                 witnessed = self.second(&dataset)?.is_some();
             }
-            // Another call may have got so far.
+            // Another call may have deleted it already.
             Err(error) if error.kind() != Some(ProblemKind::NotFound) => return Err(error),
             _ => {}
         }
@@ -282,7 +285,7 @@ impl Client {
         for job in jobs.iter().filter(|job| !job.state.is_final()) {
             match self.cancel(job.id).await {
                 Ok(_) => {}
-                // It came to its end meanwhile.
+                // The job has ended in the meantime.
                 Err(error) if error.kind() == Some(ProblemKind::Conflict) => {}
                 Err(error) => return Err(error),
             }
@@ -299,7 +302,7 @@ impl Client {
             let address = format!("{service}/v1/datasets/{id}");
             match self.call(Method::DELETE, &address, Body::Empty).await {
                 Ok(_) => {}
-                // It never got so far, or an earlier call did.
+                // The dataset never reached this service, or an earlier call deleted it.
                 Err(error) if error.kind() == Some(ProblemKind::NotFound) => {}
                 Err(error) => return Err(error),
             }
@@ -308,8 +311,8 @@ impl Client {
     }
 }
 
-/// Refuses an answer with other terms than those sent, completed: the table is encrypted under the
-/// answer, and with another epsilon that would be spent.
+/// Rejects an answer with terms other than the completed ones that were sent. The table is encrypted under the terms of
+/// the answer, and another epsilon in them would be spent.
 fn check_terms(sent: Terms, told: &Terms) -> Result<(), Error> {
     if sent.complete(&Mechanisms)? == *told {
         Ok(())
@@ -324,7 +327,7 @@ mod tests {
     use fhaim_domain::Schema;
 
     #[test]
-    fn an_answer_with_other_terms_is_refused() {
+    fn answer_with_other_terms_is_rejected() {
         let json = br#"{"name":"t","columns":[
             {"name":"a","kind":"categorical","categories":["1","2"]},
             {"name":"b","kind":"categorical","categories":["1","2","3"]}]}"#;

@@ -1,4 +1,4 @@
-//! Where the services are.
+//! Addresses of the services.
 
 use fhaim_api::token::Service;
 use serde::{Deserialize, Serialize};
@@ -13,13 +13,13 @@ pub struct Endpoints {
     pub computation: String,
     /// Keys and the ledger.
     pub crypto: String,
-    /// The second computation service, for datasets whose terms have one.
+    /// The second computation service, for datasets whose terms include one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub witness: Option<String>,
 }
 
 impl Endpoints {
-    /// All services behind one origin, as `fhaim up` and the reverse proxy serve them.
+    /// Returns the addresses of all services behind one origin, as `fhaim up` and the reverse proxy serve them.
     pub fn behind(origin: &str) -> Self {
         let origin = origin.trim_end_matches('/');
         let at = |service: &str| format!("{origin}/{service}");
@@ -31,14 +31,15 @@ impl Endpoints {
         }
     }
 
-    /// Where the page is, if the services are behind one origin, and otherwise the generation service's
-    /// own address: links begin with it.
+    /// Returns the address of the page if the services are behind one origin, and otherwise the generation service's
+    /// address. Links begin with it.
     pub(crate) fn origin(&self) -> &str {
         let generation = self.generation.trim_end_matches('/');
         generation.strip_suffix("/generation").unwrap_or(generation)
     }
 
-    /// The service that an address is of: what it is shown is good there alone.
+    /// Returns the service that an address belongs to. Only this service accepts the token that a call to the address
+    /// carries.
     pub(crate) fn at(&self, address: &str) -> Service {
         let is_below = |base: &str| {
             let rest = address.strip_prefix(base.trim_end_matches('/'));
@@ -53,7 +54,7 @@ impl Endpoints {
         let all = three
             .into_iter()
             .chain(second.map(|base| (Service::Witness, base)));
-        // Of two addresses one of which begins with the other, the longer is meant.
+        // If one base address begins with another, the longer one applies.
         let found = all.filter(|(_, base)| is_below(base));
         let found = found.max_by_key(|(_, base)| base.len());
         found.map_or(Service::Generation, |(service, _)| service)
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_service_is_shown_its_own_token() {
+    fn each_address_belongs_to_its_service() {
         let behind = Endpoints::behind("https://fhaim.example");
         let apart = Endpoints {
             generation: "https://fhaim.example/".to_owned(),

@@ -1,93 +1,93 @@
-//! What can go wrong between a holder and the services.
+//! Errors between a holder and the services.
 
 use fhaim_api::problem::{Problem, ProblemKind};
 use fhaim_api::token::Service;
 use std::path::PathBuf;
 use uuid::Uuid;
 
-/// An error of the SDK. None carries a value of the table.
+/// An error of the SDK. No error contains a value of the table.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A service answered with a problem.
     #[error("{problem}")]
     Problem {
-        /// What it said.
+        /// The problem in the answer.
         problem: Box<Problem>,
     },
     /// A service cannot be reached.
     #[error("{address}: {reason}")]
     Unreachable {
-        /// Where it should be.
+        /// The address of the call.
         address: String,
-        /// What the system says.
+        /// The system's reason.
         reason: String,
     },
-    /// A service answered with something else than it should.
-    #[error("{address}: not an answer of this service: {reason}")]
+    /// A service gave an unexpected answer.
+    #[error("{address}: unexpected answer: {reason}")]
     Answer {
-        /// Who answered.
+        /// The address of the call.
         address: String,
-        /// What is wrong with it.
+        /// The problem with the answer.
         reason: String,
     },
-    /// A dataset with a second computation service, whose address is not known.
+    /// A dataset has a second computation service, but its address is not known.
     #[error(
-        "dataset {0} has a second computation service, and its address is not known: sign in again with \
+        "dataset {0} has a second computation service, but its address is not known: sign in again with \
          `fhaim account login --witness URL`"
     )]
     NoWitness(Uuid),
-    /// A service for which the generation service gave no token.
+    /// The generation service gave no token for a service.
     #[error(
         "the generation service gave no token for the {0} service: ask its operator to add `peers.{0}` to its \
          configuration"
     )]
     NoToken(Service),
-    /// An upload that the second computation service lacks, where nothing is kept of it.
+    /// The second computation service lacks an upload, and this machine has no record of it.
     #[error(
-        "the second computation service has no copy of your part of dataset {0}, and nothing here says what you \
-         uploaded: upload from where you did before, since `fhaim` keeps that with the key of its noise; or delete \
-         the dataset and make it again"
+        "the second computation service has no copy of your part of dataset {0}, and this machine has no record \
+         of the upload: run the upload again where you ran it before, since `fhaim` keeps the record there with \
+         the key of the noise; or delete the dataset and create it again"
     )]
     Uncopied(Uuid),
-    /// Keys that the terms say several services share, and that not all of them say they do.
+    /// The terms require several services to share the keys, and not all of them have confirmed it.
     #[error(
-        "the keys of dataset {0} are not used: several services are to share them, and {1}. Whoever runs the \
+        "the keys of dataset {0} are not used: several services must share them, and {1}. The operator of the \
          crypto service may have made them alone: do not upload"
     )]
     Unconfirmed(Uuid, String),
-    /// Fewer key services than are to share a key.
+    /// There are fewer key services than the requested number.
     #[error(
-        "{wanted} services are to share the key, and there are {known}: ask who runs the crypto service for \
-         more, or run `fhaim up --keys {wanted}`"
+        "{wanted} services must share the key, but only {known} are known: ask the operator of the crypto \
+         service for more, or run `fhaim up --keys {wanted}`"
     )]
     KeyServices {
-        /// How many there are.
+        /// Number of known services.
         known: usize,
-        /// How many were asked for.
+        /// Number of requested services.
         wanted: usize,
     },
     /// Nobody is signed in.
-    #[error("nobody is signed in")]
+    #[error("not signed in")]
     SignedOut,
-    /// A service's key or plan is not what this machine worked out from the same terms.
+    /// A service's key or plan differs from the one that this machine derives from the same terms.
     #[error("the services do not agree with this machine: {0}")]
     Disagreement(&'static str),
     /// The crypto service answered from an older copy of a dataset's ledger.
     #[error(
         "the crypto service was set back to an older copy of the ledger of dataset {dataset}, and \
-         does not know what it released since: nothing more may be released of it. Its operator \
-         has to know. Finished tables stay; a new dataset over the same records adds its epsilon \
-         to what was spent"
+         does not know what it released since then: no more releases of it are allowed. Tell its \
+         operator. Finished tables stay; a new dataset over the same records adds its epsilon to \
+         what was spent"
     )]
     Restored {
         /// The dataset.
         dataset: Uuid,
     },
-    /// A service has the identifier for something that is not the caller's, or no longer there.
+    /// The identifier of a dataset belongs to another account, or to a deleted dataset.
     #[error(
-        "the identifier of dataset {dataset} cannot be used: somebody else took it at {service}, \
-         or the dataset was deleted there. `fhaim dataset create` makes a dataset with another"
+        "the identifier of dataset {dataset} cannot be used: another account has it at {service}, \
+         or the dataset was deleted there. Run `fhaim dataset create` to use another identifier"
     )]
     Taken {
         /// The dataset.
@@ -95,31 +95,33 @@ pub enum Error {
         /// The service's address.
         service: String,
     },
-    /// The account is no holder of the dataset.
+    /// The account is not a holder of the dataset.
     #[error(
-        "the roster of dataset {0} does not have this account: its maker adds the card that \
+        "this account is not in the roster of dataset {0}: its maker must add the card that \
          `fhaim dataset join` writes, with `fhaim dataset create --holder`"
     )]
     Outsider(Uuid),
-    /// The holder's key on this machine is not the one of the roster.
+    /// The holder's key on this machine is not the one in the roster.
     #[error(
-        "the roster of dataset {0} has another key for this account than this machine: sign where \
-         the card was written, or have the dataset made again with the card of this machine"
+        "the roster of dataset {0} has another key for this account than this machine: sign on the \
+         machine that wrote the card, or have the dataset created again with this machine's card"
     )]
     OtherKey(Uuid),
-    /// Only who made a dataset deletes it.
+    /// Only the maker of a dataset can delete it.
     #[error(
-        "dataset {0} was made by another of its holders, who can delete it: `fhaim dataset \
-         withdraw {0}` takes this account's part back, and lets no further run begin"
+        "dataset {0} was made by another holder, and only that holder can delete it: `fhaim dataset \
+         withdraw {0}` takes this account's part back and prevents further runs"
     )]
     OtherMaker(Uuid),
-    /// A text that should be a link is none.
-    #[error("this is not a link: `SERVER/shared/LINK#SECRET`, as `fhaim link make` prints it")]
-    NoLink,
-    /// A link of another server than the one that is signed in to.
+    /// A text is not a link.
     #[error(
-        "the link is of {0}, and its secret is shown to no other server: sign in there, with \
-         `fhaim account login --server`"
+        "this is not a link: it must have the form `SERVER/shared/LINK#SECRET`, as printed by `fhaim link make`"
+    )]
+    NoLink,
+    /// A link belongs to another server than the one with the session.
+    #[error(
+        "the link belongs to {0}, and its secret is not sent to any other server: sign in there \
+         with `fhaim account login --server`"
     )]
     OtherServer(String),
     /// Encryption or planning failed.
@@ -127,27 +129,27 @@ pub enum Error {
     Protocol(#[from] fhaim_protocol::Error),
     /// The record of an upload is in use.
     #[error(
-        "another upload of this dataset is running{}: wait until it ends. Dataset {dataset} is complete then, or \
-         the same command goes on with what is missing", process_of(*.process)
+        "another upload of this dataset is running{}: wait until it ends. If dataset {dataset} is not complete \
+         then, run this command again to upload the rest", process_of(*.process)
     )]
     UploadRunning {
         /// The dataset.
         dataset: Uuid,
-        /// The process that uploads, where it is known.
+        /// The process that uploads, if it is known.
         process: Option<u32>,
     },
-    /// Objects of two uploads in one part.
+    /// One part contains objects of two uploads.
     #[error(
         "the computation service has objects of another upload of this dataset among those of this one: dataset \
-         {0} was uploaded from another machine or folder at the same time. Stop the other upload, and then run \
-         this command again: it sends everything again"
+        {0} was uploaded from another machine or folder at the same time. Stop the other upload, then run this \
+         command again: it sends everything again"
     )]
     Mixed(Uuid),
     /// Another upload of the same part was completed before this one.
     #[error(
         "dataset {0}: another upload of this part was completed, from another machine or folder of your account. \
-         Nothing of this upload is used, and nothing was changed. To check releases, run `fhaim verify` on the machine \
-         of the other upload: only that one has the key of its noise"
+         Objects of this upload are not used, and nothing was changed. To check releases, run `fhaim verify` on the \
+         machine of the other upload, which has the key of its noise"
     )]
     UploadedElsewhere(Uuid),
     /// The record of an interrupted upload cannot be used.
@@ -155,7 +157,7 @@ pub enum Error {
     Journal {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with the file.
         reason: String,
     },
     /// The key of an upload's noise cannot be used.
@@ -163,30 +165,30 @@ pub enum Error {
     Ladder {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with the file.
         reason: String,
     },
-    /// Nothing that was released of a dataset can be checked here.
+    /// The releases of a dataset cannot be checked here.
     #[error("dataset {dataset}: {reason}")]
     Unverifiable {
         /// The dataset.
         dataset: Uuid,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
-    /// Accounts of a dataset's releases contradict each other.
+    /// Records of a dataset's releases contradict each other.
     #[error("dataset {dataset}: {reason}")]
     Contradicted {
         /// The dataset.
         dataset: Uuid,
-        /// Which do, and what to do.
+        /// The contradiction, and what to do about it.
         reason: String,
     },
     /// Downloaded data cannot be written.
-    #[error("cannot write what was downloaded: {0}")]
+    #[error("cannot write the downloaded data: {0}")]
     Write(#[from] std::io::Error),
-    /// A thread ended before its work.
-    #[error("a thread ended before its work")]
+    /// A background thread stopped before it finished.
+    #[error("a background thread stopped before it finished")]
     Interrupted,
 }
 
@@ -195,7 +197,7 @@ fn process_of(process: Option<u32>) -> String {
 }
 
 impl Error {
-    /// The kind of problem a service answered with.
+    /// Returns the kind of problem that a service answered with.
     pub fn kind(&self) -> Option<ProblemKind> {
         match self {
             Self::Problem { problem } => Some(problem.kind),
@@ -203,8 +205,8 @@ impl Error {
         }
     }
 
-    /// What a service says of a dataset that is to be made there: to someone else's it says what
-    /// it says to one that is gone.
+    /// Interprets a service's answer about a dataset to be created there. A service gives the same
+    /// answer for another account's dataset as for a deleted one.
     pub(crate) fn of_new_dataset(self, dataset: Uuid, service: &str) -> Self {
         match self.kind() {
             Some(ProblemKind::NotFound) => Self::Taken {

@@ -1,4 +1,4 @@
-//! Datasets of several holders: agreeing to one, and leaving it.
+//! Datasets of several holders: agreement and withdrawal.
 
 use fhaim_api::dataset::Dataset;
 use fhaim_api::keys::{KeySet, NewSignature, UploadKeyRequest, UploadKeySeeds};
@@ -12,7 +12,7 @@ use reqwest::Method;
 use crate::client::Body;
 use crate::{Client, Error};
 
-/// Refuses a key that is not the one that the roster has of a holder.
+/// Rejects a key that is not the holder's key in the roster.
 fn check_signer(dataset: &Dataset, number: u32, key: &HolderSigningKey) -> Result<(), Error> {
     let roster = dataset.terms.0.roster.as_ref();
     let member = roster.and_then(|roster| roster.holders.get(number as usize));
@@ -24,13 +24,11 @@ fn check_signer(dataset: &Dataset, number: u32, key: &HolderSigningKey) -> Resul
 }
 
 impl Client {
-    /// Signs a dataset's terms and keys for this account, after checking that the services have the
-    /// same terms and plan as this machine, and that the roster has this key. No run begins before all
-    /// holders have signed.
+    /// Signs a dataset's terms and keys for this account. It first checks that the services have the same terms and
+    /// plan as this machine, and that the roster has this key. No run begins before all holders have signed.
     ///
     /// # Errors
-    /// [`Error::Outsider`], [`Error::OtherKey`], [`Error::Disagreement`]; what the crypto service
-    /// refuses.
+    /// [`Error::Outsider`], [`Error::OtherKey`], [`Error::Disagreement`], and the errors of the crypto service.
     pub async fn sign(&self, dataset: &Dataset, key: &HolderSigningKey) -> Result<KeySet, Error> {
         let number = self.part_number(dataset).await?;
         check_signer(dataset, number, key)?;
@@ -46,7 +44,8 @@ impl Client {
     /// can read everything that is encrypted under it.
     ///
     /// # Errors
-    /// [`Error::Outsider`], [`Error::OtherKey`]; seeds that are not for this request; what the crypto service refuses.
+    /// [`Error::Outsider`], [`Error::OtherKey`], seeds that do not belong to this request, and the errors of the crypto
+    /// service.
     pub(crate) async fn fetch_upload_key(
         &self,
         dataset: &Dataset,
@@ -80,11 +79,10 @@ impl Client {
         Ok(upload_key(params, seeds)?)
     }
 
-    /// Lets no further run of a dataset begin, and takes the account's part back if no run over it has
-    /// begun.
+    /// Prevents further runs of a dataset, and takes the account's part back if no run over it has begun.
     ///
     /// # Errors
-    /// [`Error::Outsider`]; what the services refuse.
+    /// [`Error::Outsider`], and the errors of the services.
     pub async fn withdraw(&self, dataset: &Dataset) -> Result<Withdrawal, Error> {
         let number = self.part_number(dataset).await?;
         if dataset.terms.0.roster.is_none() {
@@ -125,23 +123,23 @@ impl Client {
     }
 }
 
-/// What came of a withdrawal.
+/// The result of a withdrawal.
 #[derive(Clone, Debug)]
 pub struct Withdrawal {
-    /// The key set that has it on record. Nothing where there is none: then nothing can begin, and
-    /// nothing is recorded.
+    /// The key set that records the withdrawal. `None` if there is no key set: then no run can begin, and nothing is
+    /// recorded.
     pub set: Option<KeySet>,
-    /// What became of what the account had uploaded.
+    /// What happened to the account's uploaded part.
     pub part: WithdrawnPart,
 }
 
-/// What became of a part whose holder withdrew.
+/// What happened to the part of a holder who withdrew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WithdrawnPart {
     /// It is deleted.
     Deleted,
-    /// Nothing was uploaded, or it was deleted before.
+    /// Nothing was uploaded, or it was already deleted.
     Absent,
-    /// A run over it has begun: it stays with its dataset, until that is deleted.
+    /// A run over it has begun, so it stays until its dataset is deleted.
     Kept,
 }

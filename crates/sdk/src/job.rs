@@ -1,4 +1,4 @@
-//! Jobs: started, watched, cancelled, their results fetched.
+//! Jobs: starting, watching and cancelling them, and fetching their results.
 
 use bytes::Bytes;
 use fhaim_api::job::{
@@ -18,10 +18,10 @@ use uuid::Uuid;
 use crate::client::Body;
 use crate::{Client, Error};
 
-/// How long a run waits for the crypto service before it is started without it.
+/// Time that a run waits for the crypto service before it starts without it.
 const LEDGER_WAIT: Duration = Duration::from_secs(5);
 
-/// Whether a crypto service says nothing of a ledger, rather than something against it.
+/// Returns whether a crypto service gave no information about a ledger, rather than a contradiction.
 fn is_away(error: &Error) -> bool {
     match error.kind() {
         Some(kind) => matches!(kind, ProblemKind::NotFound | ProblemKind::Unavailable),
@@ -34,14 +34,14 @@ impl Client {
         format!("{}/v1/jobs/{rest}", self.endpoints().generation)
     }
 
-    /// Starts a run over a dataset, as a job of an identifier that is new. Keep it before: the same
-    /// again, where the answer was lost, starts and spends nothing more.
+    /// Starts a run over a dataset, as a job with a new identifier. Store the identifier before the call. If the answer
+    /// is lost, repeating the call starts and spends nothing more.
     ///
     /// # Errors
-    /// [`Error::Restored`] where the crypto service was set back: nothing is started then; what the
-    /// services refuse.
+    /// [`Error::Restored`] if the crypto service was set back; then nothing is started. Also the errors of the
+    /// services.
     pub async fn run(&self, dataset: Uuid, job: Uuid) -> Result<Job, Error> {
-        // The other services hold the crypto service to it, as this program just did.
+        // The other services check the crypto service against the receipt, as this program just did.
         let receipt = self.held_to_receipt(dataset).await?;
         let base = &self.endpoints().generation;
         let address = format!("{base}/v1/datasets/{dataset}/jobs/{job}");
@@ -49,8 +49,8 @@ impl Client {
         self.json(Method::PUT, &address, body).await
     }
 
-    /// Holds the crypto service to what was last seen of a dataset's ledger, before more is spent:
-    /// the receipt of now. Where it is away, or knows of no ledger, the one that was last seen.
+    /// Checks the crypto service against the last receipt of a dataset's ledger, before more is spent, and returns the
+    /// current receipt. If the service is away or does not know the ledger, returns the last receipt.
     async fn held_to_receipt(&self, dataset: Uuid) -> Result<Option<Receipt>, Error> {
         match timeout(LEDGER_WAIT, self.receipt(dataset)).await {
             Ok(Ok(receipt)) => Ok(Some(receipt)),
@@ -59,36 +59,36 @@ impl Client {
         }
     }
 
-    /// All jobs of a dataset, newest first.
+    /// Returns all jobs of a dataset, newest first.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn jobs(&self, dataset: Uuid) -> Result<Vec<Job>, Error> {
         let base = &self.endpoints().generation;
         self.list(&format!("{base}/v1/datasets/{dataset}/jobs"))
             .await
     }
 
-    /// One job. Once it is at its end, the receipt of a ledger that has its releases is kept: a
-    /// program that only runs, watches and downloads would else not know of them, and could not
-    /// tell where all services were set back behind them.
+    /// Returns one job. Once the job has ended, this also stores the receipt of a ledger that contains its releases.
+    /// Without it, a program that only runs, watches and downloads could not notice that all services were set back to
+    /// before these releases.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn job(&self, id: Uuid) -> Result<Job, Error> {
         let address = self.jobs_address(&id.to_string());
         let job: Job = self.json(Method::GET, &address, Body::Empty).await?;
         if job.state.is_final() && job.releases > 0 {
-            // Whatever is wrong with the ledger, the job is as it is: the next run will be told.
+            // A problem with the ledger does not change the job, and the next run reports it.
             let _ = timeout(LEDGER_WAIT, self.receipt(job.dataset)).await;
         }
         Ok(job)
     }
 
-    /// Gives a job another note, for the dataset's holders; an empty one takes it away.
+    /// Sets a job's note for the dataset's holders. An empty note removes it.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn annotate(&self, id: Uuid, note: &str) -> Result<Job, Error> {
         let body = Body::json(&NewNote {
             note: note.to_owned(),
@@ -100,17 +100,17 @@ impl Client {
     /// Stops a job.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn cancel(&self, id: Uuid) -> Result<Job, Error> {
         let address = self.jobs_address(&format!("{id}/cancel"));
         self.json(Method::POST, &address, Body::Empty).await
     }
 
-    /// Lets a failed job go on where it was.
+    /// Resumes a failed job.
     ///
     /// # Errors
-    /// [`Error::Restored`] where the crypto service was set back: nothing goes on then; what the
-    /// services refuse.
+    /// [`Error::Restored`] if the crypto service was set back; then nothing is resumed. Also the errors of the
+    /// services.
     pub async fn retry(&self, id: Uuid) -> Result<Job, Error> {
         let job: Job = self
             .json(
@@ -124,29 +124,29 @@ impl Client {
         self.json(Method::POST, &address, Body::Empty).await
     }
 
-    /// Everything the job released.
+    /// Returns everything that the job released.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn releases(&self, id: Uuid) -> Result<Vec<ReleasedStatistic>, Error> {
         let address = self.jobs_address(&format!("{id}/releases"));
         self.json(Method::GET, &address, Body::Empty).await
     }
 
-    /// The model of a finished job.
+    /// Returns the model of a finished job.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn model(&self, id: Uuid) -> Result<ModelView, Error> {
         let address = self.jobs_address(&format!("{id}/model"));
         self.json(Method::GET, &address, Body::Empty).await
     }
 
-    /// Writes the model of a finished job as it comes, a file for `fhaim sample` and `fhaim-lab attack`; the number
-    /// of bytes.
+    /// Writes the model of a finished job as it arrives: a file for `fhaim sample` and `fhaim-lab attack`. Returns the
+    /// number of bytes.
     ///
     /// # Errors
-    /// What the service refuses; a connection that breaks off; a writer that fails.
+    /// The errors of the service, a broken connection, or a failed write.
     pub async fn download_model(
         &self,
         id: Uuid,
@@ -157,10 +157,10 @@ impl Client {
         write(&address, response, writer).await
     }
 
-    /// Draws a synthetic table and writes it as it comes; the number of bytes.
+    /// Draws a synthetic table and writes it as it arrives. Returns the number of bytes.
     ///
     /// # Errors
-    /// What the service refuses; a connection that breaks off; a writer that fails.
+    /// The errors of the service, a broken connection, or a failed write.
     pub async fn download(
         &self,
         id: Uuid,
@@ -170,15 +170,15 @@ impl Client {
         let address = self.jobs_address(&format!("{id}/synthetic{}", query(draw)));
         let response = self.call(Method::GET, &address, Body::Empty).await?;
         let bytes = write(&address, response, writer).await?;
-        // For its receipt; the table is there.
+        // This stores the receipt. The table is already complete, so errors are ignored.
         let _ = self.job(id).await;
         Ok(bytes)
     }
 
-    /// A job's events from a number on, until it is over or the connection breaks.
+    /// Returns a job's events after number `after`, until the job ends or the connection breaks.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn events(&self, id: Uuid, after: u64) -> Result<Events, Error> {
         let address = self.jobs_address(&format!("{id}/events"));
         let mut headers = self.authorized(&address).await?;
@@ -195,7 +195,7 @@ impl Client {
     }
 }
 
-/// Writes an answer as it comes; the number of bytes.
+/// Writes an answer as it arrives, and returns the number of bytes.
 pub(crate) async fn write(
     address: &str,
     mut response: Response,
@@ -216,7 +216,7 @@ pub(crate) async fn write(
     Ok(bytes)
 }
 
-/// The query that asks for a table.
+/// Returns the query that requests a table.
 pub(crate) fn query(draw: &Draw) -> String {
     let format = match draw.format {
         TableFormat::Csv => "csv",
@@ -245,7 +245,7 @@ pub(crate) fn query(draw: &Draw) -> String {
 
 type Chunks = Pin<Box<dyn Stream<Item = Result<Bytes, reqwest::Error>> + Send>>;
 
-/// The events of a job as they come.
+/// The events of a job as they arrive.
 pub struct Events {
     address: String,
     bytes: Chunks,
@@ -259,7 +259,7 @@ impl std::fmt::Debug for Events {
 }
 
 impl Events {
-    /// The next event; `None` when the stream ends.
+    /// Returns the next event, or `None` when the stream ends.
     ///
     /// # Errors
     /// A connection that breaks, or an event that cannot be read.
@@ -279,7 +279,7 @@ impl Events {
         }
     }
 
-    /// The event of a block of lines; none for a comment.
+    /// Reads the event of a block of lines, or `None` for a comment.
     fn read(&self, block: &[u8]) -> Result<Option<JobEvent>, Error> {
         let data: Vec<&[u8]> = block
             .split(|&byte| byte == b'\n')

@@ -1,13 +1,12 @@
-//! The record of an upload under way, kept beside the holder's other files, so that an upload
-//! broken off goes on with what is missing.
+//! The record of an upload, stored next to the holder's other files, so that an interrupted upload can be resumed.
 //!
-//! One JSON object a line: first the version, the dataset and a digest of the table, then every object the
-//! service has confirmed, and before those that lie under a key of the holder's own, that key. With another
-//! key the upload begins anew: what was sent before does not count. A line that was cut off by a crash is
-//! left out. The file is its owner's alone: whoever has the key can read what the service has.
+//! The file has one JSON object per line. The first line has the version, the dataset and a digest of the table. Every
+//! object that the service has confirmed adds a line. The holder's own key has a line before the objects that are
+//! encrypted under it. With another key the upload starts over: objects sent before do not count. A line that a crash
+//! cut off is dropped. Only its owner can read the file: a party with the key can read the objects at the service.
 //!
-//! A second file is locked while the record is open, and has the number of the process. Two processes that write
-//! one record would each send objects under different keys, and neither could complete the upload.
+//! A second file is locked while the record is open, and contains the number of the process. Two processes that write
+//! to one record would each send objects under different keys, and neither could complete the upload.
 
 use fhaim_api::Digest;
 use fhaim_domain::Version;
@@ -28,7 +27,7 @@ use crate::Error;
 /// The version of the file.
 const VERSION: u8 = 1;
 
-/// How the line of a key begins.
+/// Beginning of the line with a key.
 const KEY_LINE: &str = "{\"upload_key\":";
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,11 +62,11 @@ impl Drop for KeyLine {
 pub struct Journal {
     kept: Option<Kept>,
     sent: BTreeMap<String, Digest>,
-    /// The key that the objects sent are under, where that is the holder's own.
+    /// The key of the sent objects, if it is the holder's own.
     key: Option<KeyLine>,
 }
 
-/// Where a record is kept.
+/// The file of a record.
 struct Kept {
     path: PathBuf,
     file: File,
@@ -91,7 +90,7 @@ fn lock(path: &Path, dataset: Uuid) -> Result<File, Error> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut text = String::new();
-            // Where it cannot be read, its number is not known.
+            // If it cannot be read, the process is unknown.
             let _ = file.read_to_string(&mut text);
             let process = text.trim().parse().ok();
             return Err(Error::UploadRunning { dataset, process });
@@ -115,7 +114,7 @@ impl std::fmt::Debug for Journal {
 }
 
 impl Journal {
-    /// A record in memory alone.
+    /// Creates a record in memory only.
     pub fn in_memory() -> Self {
         Self {
             kept: None,
@@ -124,11 +123,11 @@ impl Journal {
         }
     }
 
-    /// The record in a file, begun or gone on with. `table` is a digest of the table's file.
+    /// Opens or creates the record in a file. `table` is a digest of the table's file.
     ///
     /// # Errors
-    /// [`Error::UploadRunning`] while it is open elsewhere, also in another process; [`Error::Journal`] for a file of
-    /// another dataset or another table, or one that cannot be read or written.
+    /// [`Error::UploadRunning`] while the record is open elsewhere, also in another process. [`Error::Journal`] for a
+    /// file of another dataset or another table, or one that cannot be read or written.
     pub fn open(path: &Path, dataset: Uuid, table: Digest) -> Result<Self, Error> {
         let lock = lock(path, dataset)?;
         let fault = |reason: String| Error::Journal {
@@ -152,10 +151,10 @@ impl Journal {
                 let head: Head =
                     serde_json::from_str(line).map_err(|error| fault(error.to_string()))?;
                 if head.dataset != dataset {
-                    return Err(fault("it is the record of another dataset".to_owned()));
+                    return Err(fault("the record belongs to another dataset".to_owned()));
                 }
                 if head != wanted {
-                    let reason = "the table is not the one the upload began with";
+                    let reason = "the table differs from the one that the upload began with";
                     return Err(fault(reason.to_owned()));
                 }
                 true
@@ -165,9 +164,10 @@ impl Journal {
         let (mut sent, mut key) = (BTreeMap::new(), None);
         for line in lines {
             if line.starts_with(KEY_LINE) {
-                // What serde says of a text may quote it.
+                // serde's errors may quote the text, which contains the key.
                 let line = serde_json::from_str::<KeyLine>(line);
-                key = Some(line.map_err(|_| fault("a line of it is none".to_owned()))?);
+                key =
+                    Some(line.map_err(|_| fault("the line with the key is not valid".to_owned()))?);
                 sent.clear();
                 continue;
             }
@@ -234,10 +234,10 @@ impl Journal {
         }
     }
 
-    /// Forgets all that was sent, and the key that it was sent under: the upload begins again.
+    /// Forgets all sent objects and their key, so that the upload starts over.
     ///
     /// # Errors
-    /// [`Error::Journal`] where the file cannot be written.
+    /// [`Error::Journal`] if the file cannot be written.
     pub(crate) fn restart(&mut self) -> Result<(), Error> {
         self.sent.clear();
         self.key = None;
@@ -248,23 +248,25 @@ impl Journal {
     /// Records an object that the service has confirmed.
     ///
     /// # Errors
-    /// [`Error::Journal`] where the file cannot be written.
+    /// [`Error::Journal`] if the file cannot be written.
     pub fn confirm(&mut self, object: Object, digest: Digest) -> Result<(), Error> {
         self.write(&Line { object, digest })?;
         self.sent.insert(object.name(), digest);
         Ok(())
     }
 
-    /// The key of the holder's own that objects are to be sent under: the one that some were sent under, or,
-    /// where there are none, a new one, which is kept before anything is sent.
+    /// Returns the holder's own key for the objects to send. This is the key of the objects that were sent already. If
+    /// there are none, it is a new key, which is stored before anything is sent.
     ///
     /// # Errors
-    /// [`Error::Journal`] for a key of other parameters, for objects that were sent under none, and where the
-    /// file cannot be written; [`Error::Protocol`] where the system has no randomness.
+    /// [`Error::Journal`] for a key of other parameters, for sent objects without a key, and if the file cannot be
+    /// written. [`Error::Protocol`] if the system has no randomness.
     pub(crate) fn upload_key(&mut self, params: &Parameters) -> Result<UploadKey, Error> {
         if !self.sent.is_empty() {
             let Some(key) = &self.key else {
-                return Err(self.fault(&"it lacks the key that objects were sent under: remove it"));
+                return Err(
+                    self.fault(&"the record lacks the key of the sent objects: remove the file")
+                );
             };
             let key = key_from_text(params, &key.upload_key);
             return key.map_err(|error| self.fault(&error));
@@ -279,20 +281,20 @@ impl Journal {
         Ok(key)
     }
 
-    /// Objects confirmed, by name.
+    /// The confirmed objects, by name.
     pub fn sent(&self) -> &BTreeMap<String, Digest> {
         &self.sent
     }
 
-    /// Forgets an object that the service does not have after all.
+    /// Forgets an object that the service lacks after all.
     pub fn forget(&mut self, name: &str) {
         self.sent.remove(name);
     }
 
-    /// Removes the file: the upload is complete.
+    /// Removes the file after the upload is complete.
     pub fn finish(self) {
         if let Some(Kept { path, .. }) = &self.kept {
-            // What stays behind is of no use and does no harm.
+            // A file that stays behind has no use and does no harm.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -308,7 +310,7 @@ mod tests {
     };
 
     #[test]
-    fn a_record_survives_a_crash_at_any_byte() {
+    fn record_survives_a_crash_at_any_byte() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("upload");
         let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
@@ -328,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn record_that_is_open_is_refused_with_its_process() {
+    fn open_record_is_rejected_with_its_process() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("upload");
         let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
@@ -346,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn restarted_record_has_nothing_that_was_sent() {
+    fn restarted_record_has_no_sent_objects() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("upload");
         let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
@@ -365,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn another_table_or_dataset_is_refused() {
+    fn record_of_another_table_or_dataset_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("upload");
         let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
@@ -386,10 +388,9 @@ mod tests {
         Parameters::new(fhaim_he::STANDARD).unwrap()
     }
 
-    /// An upload that goes on does so under the key that it began with; one of which nothing counts any more
-    /// begins with another.
+    /// A resumed upload uses the key that it began with. If no sent object counts any more, it begins with another key.
     #[test]
-    fn the_key_of_the_holders_own_is_kept_with_what_was_sent_under_it() {
+    fn upload_key_is_stored_with_the_objects_sent_under_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("upload");
         let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
@@ -404,7 +405,7 @@ mod tests {
         let key = again.upload_key(&params()).unwrap();
         assert_eq!((key.id(), key.to_bytes()), (first.id(), first.to_bytes()));
         assert_eq!(again.sent().len(), 1);
-        // Of another parameter set it is none.
+        // The key is not valid for another parameter set.
         let other = Parameters::new(fhaim_he::WIDE).unwrap();
         assert!(matches!(
             again.upload_key(&other),
@@ -415,16 +416,16 @@ mod tests {
         assert_ne!(next.id(), first.id());
         again.confirm(Object::Keys, Digest::of(b"2")).unwrap();
         drop(again);
-        // What was sent under the first is not gone on with.
+        // Objects sent under the first key do not count.
         let mut last = open();
         let names: Vec<&String> = last.sent().keys().collect();
         assert_eq!(names, ["keys"]);
         assert_eq!(last.upload_key(&params()).unwrap().id(), next.id());
     }
 
-    /// Wherever a crash cuts the file off, what counts as sent was sent under the key that is in it.
+    /// Wherever a crash cuts the file off, the objects that count as sent are under the key in the file.
     #[test]
-    fn a_key_that_was_cut_off_has_nothing_sent_under_it() {
+    fn truncated_key_has_no_sent_objects() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("upload");
         let (dataset, table) = (Uuid::new_v4(), Digest::of(b"table"));
@@ -453,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_without_the_key_that_they_were_sent_under_are_refused() {
+    fn sent_objects_without_their_key_are_rejected() {
         let mut journal = Journal::in_memory();
         journal.confirm(OBJECT, Digest::of(b"1")).unwrap();
         assert!(matches!(
@@ -464,7 +465,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_file_is_its_owners_alone() {
+    fn record_file_is_readable_only_by_its_owner() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("upload");

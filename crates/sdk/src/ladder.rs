@@ -1,8 +1,8 @@
-//! The key of an upload's noise, kept in a file of its own so that releases can be checked later.
+//! The key of an upload's noise, stored in a separate file so that releases can be checked later.
 //!
-//! One JSON object: version, dataset, the holder's number in it, the 32 bytes of the key in hexadecimal,
-//! a digest of the table under that key, whether the upload is complete, and, once everything is sent, the
-//! digest of the upload. Only the file's owner can read it: the key removes the noise from the releases.
+//! The file is one JSON object: the version, the dataset, the holder's number in it, the 32 bytes of the key in
+//! hexadecimal, a digest of the table under that key, and whether the upload is complete. Once everything is sent, it
+//! also has the digest of the upload. Only the file's owner can read it: the key removes the noise from the releases.
 
 use fhaim_api::Digest;
 use fhaim_domain::Version;
@@ -39,7 +39,7 @@ impl Drop for Kept {
     }
 }
 
-/// A ladder's key with what it belongs to.
+/// A ladder key and the upload that it belongs to.
 #[derive(Debug)]
 pub struct KeptLadder {
     path: PathBuf,
@@ -52,11 +52,10 @@ pub struct KeptLadder {
 }
 
 impl KeptLadder {
-    /// A new key for the upload of some records, in the place of any that was there.
+    /// Creates a key for the upload of some records. It replaces any earlier key in the file.
     ///
     /// # Errors
-    /// [`Error::Ladder`] where the file cannot be written; [`Error::Protocol`] where the system has no
-    /// randomness.
+    /// [`Error::Ladder`] if the file cannot be written. [`Error::Protocol`] if the system has no randomness.
     pub fn make(path: &Path, dataset: Uuid, part: u32, records: &Records) -> Result<Self, Error> {
         let mut rng = generator().map_err(fhaim_protocol::Error::from)?;
         let key = LadderKey::random(dataset.into_bytes(), &mut rng);
@@ -73,10 +72,10 @@ impl KeptLadder {
         Ok(kept)
     }
 
-    /// The key in a file; nothing where there is no file.
+    /// Reads the key in a file. Returns `None` if there is no file.
     ///
     /// # Errors
-    /// [`Error::Ladder`] for a file that cannot be read, or is of another dataset.
+    /// [`Error::Ladder`] for a file that cannot be read, or that belongs to another dataset.
     pub fn read(path: &Path, dataset: Uuid) -> Result<Option<Self>, Error> {
         let fault = |reason: String| Error::Ladder {
             path: path.to_owned(),
@@ -87,11 +86,11 @@ impl KeptLadder {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(fault(error.to_string())),
         };
-        // What serde says of a text may quote it.
+        // serde's errors may quote the text, which contains the key.
         let kept = serde_json::from_slice::<Kept>(&text);
         let kept = kept.map_err(|_| fault(format!("not a ladder key of version {VERSION}")))?;
         if kept.dataset != dataset {
-            return Err(fault("it is the key of another dataset".to_owned()));
+            return Err(fault("the key belongs to another dataset".to_owned()));
         }
         Ok(Some(Self {
             path: path.to_owned(),
@@ -104,7 +103,7 @@ impl KeptLadder {
         }))
     }
 
-    /// Its file.
+    /// The key's file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -119,17 +118,17 @@ impl KeptLadder {
         self.part
     }
 
-    /// Whether it was made for the upload of just these records.
+    /// Returns whether the key was made for the upload of exactly these records.
     pub fn is_of(&self, records: &Records) -> bool {
         digest(&self.key, records) == self.table
     }
 
-    /// For an upload of `part` that goes on: the key that it began with. One that came to its end was
-    /// another upload's, and one for other records would show by what they differ; it is removed
-    /// then, since nothing of this upload can be checked by it.
+    /// Returns the key for resuming an upload of `part`. A key of a complete upload belonged to another upload. A key
+    /// for other records would reveal where the two tables differ. Such a key cannot check this upload, so its file is
+    /// removed.
     ///
     /// # Errors
-    /// As [`KeptLadder::read`]; a file that cannot be removed.
+    /// The errors of [`KeptLadder::read`], and a file that cannot be removed.
     pub(crate) fn go_on(
         path: &Path,
         dataset: Uuid,
@@ -151,24 +150,24 @@ impl KeptLadder {
         }
     }
 
-    /// The digest of the upload that it was made for, once that is all sent.
+    /// The digest of the upload that the key was made for, once everything is sent.
     pub(crate) fn manifest(&self) -> Option<Digest> {
         self.manifest
     }
 
-    /// Notes what is uploaded with it, before the service is told that this is all.
+    /// Stores the digest of the upload, before the service is told to complete it.
     ///
     /// # Errors
-    /// [`Error::Ladder`] where the file cannot be written.
+    /// [`Error::Ladder`] if the file cannot be written.
     pub(crate) fn sent(&mut self, manifest: Digest) -> Result<(), Error> {
         self.manifest = Some(manifest);
         self.write()
     }
 
-    /// Notes that the upload came to its end: no other goes on with this key.
+    /// Marks the upload as complete, so that no other upload continues with this key.
     ///
     /// # Errors
-    /// [`Error::Ladder`] where the file cannot be written.
+    /// [`Error::Ladder`] if the file cannot be written.
     pub(crate) fn finish(mut self) -> Result<(), Error> {
         self.complete = true;
         self.write()
@@ -184,7 +183,7 @@ impl KeptLadder {
             complete: self.complete,
             manifest: self.manifest,
         };
-        // Numbers, names and digests: writing them cannot fail.
+        // Only numbers, names and digests: writing them cannot fail.
         let text = Zeroizing::new(serde_json::to_vec(&kept).unwrap_or_default());
         replace(&self.path, &text).map_err(|error| Error::Ladder {
             path: self.path.clone(),
@@ -193,7 +192,7 @@ impl KeptLadder {
     }
 }
 
-/// Writes a file for its owner alone: the old content is gone at once or not at all.
+/// Writes a file that only its owner can read. The old content is replaced completely or not at all.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let new = path.with_extension(format!("{}.new", Uuid::now_v7()));
     let mut options = OpenOptions::new();
@@ -206,13 +205,13 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
         std::fs::rename(&new, path)
     });
     if written.is_err() {
-        // It may hold a part of the key.
+        // It may contain a part of the key.
         let _ = std::fs::remove_file(&new);
     }
     written
 }
 
-/// Of what is encrypted of some records, under a key.
+/// Returns the digest, under a key, of the data of some records that is encrypted.
 fn digest(key: &LadderKey, records: &Records) -> Digest {
     let mut hash = Sha256::new();
     match records {
@@ -253,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_read_as_it_was_written_and_tells_its_table() {
+    fn key_file_round_trips_and_identifies_its_table() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.ladder");
         let id = Uuid::now_v7();
@@ -282,7 +281,7 @@ mod tests {
 
     /// No key is used for two uploads, or for two tables.
     #[test]
-    fn an_upload_goes_on_with_the_key_it_began_with_and_no_other() {
+    fn upload_resumes_only_with_its_own_key() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.ladder");
         let (id, table) = (Uuid::now_v7(), records(vec![0, 1]));
@@ -303,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn any_other_file_is_refused_without_its_content() {
+    fn invalid_key_file_is_rejected_without_quoting_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.ladder");
         let id = Uuid::now_v7();

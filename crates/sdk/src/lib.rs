@@ -1,8 +1,8 @@
 //! The data entity: encrypts a table on its holder's machine, and talks to the services.
 //!
-//! A [`Client`] signs in and keeps its session fresh. [`Client::prepare`] makes a dataset known to
-//! all three services; [`Client::upload`] encrypts and sends it, and goes on where it stopped;
-//! then jobs run without the holder. Plaintext and noise never leave this crate.
+//! A [`Client`] signs in and renews its session. [`Client::prepare`] registers a dataset with all
+//! three services. [`Client::upload`] encrypts and sends the table, and resumes an interrupted
+//! upload. Jobs then run without the holder. Plaintext and noise never leave this crate.
 
 mod account;
 mod client;
@@ -30,7 +30,7 @@ pub use receipts::ReceiptStore;
 pub use upload::{NoiseSource, Records, UploadProgress, UploadSource};
 pub use verify::{Fault, Share, Verification, VerifyFinding};
 
-/// The examples of the README, which are tests.
+/// Runs the examples of the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

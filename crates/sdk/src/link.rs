@@ -1,4 +1,4 @@
-//! Links: a finished job's result for other accounts, and what one of those sees of it.
+//! Links: a finished job's result for other accounts, and their view of it.
 
 use fhaim_api::account::Secret;
 use fhaim_api::job::Draw;
@@ -12,11 +12,11 @@ use crate::client::Body;
 use crate::job::{query, write};
 use crate::{Client, Endpoints, Error};
 
-/// Between where the services are and a link's identifier, as the page has it.
+/// Separates the address of the services from a link's identifier, as on the page.
 const PATH: &str = "/shared/";
 
-/// A link as it is handed over: `SERVER/shared/LINK#SECRET`. What is behind the `#` is sent to no
-/// server by those who follow addresses.
+/// The address of a link: `SERVER/shared/LINK#SECRET`. Programs that follow an address do not send the part after the
+/// `#` to a server.
 #[derive(Clone, PartialEq, Eq)]
 pub struct LinkAddress {
     server: String,
@@ -31,7 +31,7 @@ impl fmt::Debug for LinkAddress {
 }
 
 impl LinkAddress {
-    /// The address of a link that was just made at these services.
+    /// Returns the address of a link that was just made at these services.
     pub fn new(endpoints: &Endpoints, made: &LinkMade) -> Self {
         Self {
             server: endpoints.origin().to_owned(),
@@ -40,10 +40,10 @@ impl LinkAddress {
         }
     }
 
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
-    /// [`Error::NoLink`] for a text that is none; it is not repeated.
+    /// [`Error::NoLink`] for any other text. The error does not quote the text.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let (address, secret) = text.trim().split_once('#').ok_or(Error::NoLink)?;
         let (server, id) = address.rsplit_once(PATH).ok_or(Error::NoLink)?;
@@ -58,13 +58,13 @@ impl LinkAddress {
         })
     }
 
-    /// The whole address, with its secret.
+    /// Returns the whole address, including its secret.
     pub fn text(&self) -> Secret {
         let Self { server, id, secret } = self;
         Secret(format!("{server}{PATH}{id}#{}", secret.0))
     }
 
-    /// Its identifier.
+    /// The link's identifier.
     pub fn id(&self) -> Uuid {
         self.id
     }
@@ -75,11 +75,12 @@ impl Client {
         format!("{}/v1/jobs/{job}/links{rest}", self.endpoints().generation)
     }
 
-    /// Makes a link to a finished job's result under an identifier that is new, good for so many days
-    /// or until it is revoked; its secret is in the answer and nowhere else. The same again, before the link was opened, gives another secret.
+    /// Creates a link to a finished job's result under a new identifier. It is valid for `days` days, or without `days`
+    /// until it is revoked. Only the answer contains its secret. Repeating the call before the link is opened returns
+    /// another secret.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn create_link(
         &self,
         job: Uuid,
@@ -95,40 +96,40 @@ impl Client {
         self.json(Method::PUT, &address, body).await
     }
 
-    /// The links to a job's result, newest first.
+    /// Returns the links to a job's result, newest first.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn links(&self, job: Uuid) -> Result<Vec<Link>, Error> {
         self.list(&self.links_address(job, "")).await
     }
 
-    /// Revokes a link: it opens nothing after.
+    /// Revokes a link, which then no longer opens.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn revoke_link(&self, job: Uuid, id: Uuid) -> Result<(), Error> {
         let address = self.links_address(job, &format!("/{id}"));
         self.call(Method::DELETE, &address, Body::Empty).await?;
         Ok(())
     }
 
-    /// The data card of what another account's link opens.
+    /// Returns the data card of the result that another account's link opens.
     ///
     /// # Errors
-    /// [`Error::OtherServer`] before anything is sent; what the service refuses.
+    /// [`Error::OtherServer`], before anything is sent. Also the errors of the service.
     pub async fn open(&self, link: &LinkAddress) -> Result<LinkedResult, Error> {
         let (address, headers) = self.linked(link, "").await?;
         self.read(Method::GET, &address, &Body::Empty, headers)
             .await
     }
 
-    /// Draws a synthetic table of what another account's link opens and writes it as it comes; the
-    /// number of bytes.
+    /// Draws a synthetic table from the result that another account's link opens, and writes it as it arrives. Returns
+    /// the number of bytes.
     ///
     /// # Errors
-    /// [`Error::OtherServer`] before anything is sent; what the service refuses; a connection that
-    /// breaks off; a writer that fails.
+    /// [`Error::OtherServer`], before anything is sent. Also the errors of the service, a broken connection, or a
+    /// failed write.
     pub async fn download_linked(
         &self,
         link: &LinkAddress,
@@ -141,8 +142,7 @@ impl Client {
         write(&address, response.await?, writer).await
     }
 
-    /// The address and the headers of a call by a link. Its secret is shown to the server that it is
-    /// of and to no other.
+    /// Returns the address and the headers of a call with a link. The link's secret is sent only to its own server.
     async fn linked(&self, link: &LinkAddress, rest: &str) -> Result<(String, HeaderMap), Error> {
         if link.server != self.endpoints().origin() {
             return Err(Error::OtherServer(link.server.clone()));
@@ -163,7 +163,7 @@ mod tests {
     const ID: &str = "0198c0de-0000-7000-8000-000000000001";
 
     #[test]
-    fn an_address_is_read_as_it_was_written() {
+    fn link_address_round_trips_through_text() {
         for server in ["https://fhaim.example", "http://10.0.0.1:8081/shared/x"] {
             let text = format!("{server}/shared/{ID}#aB-_9");
             let link = LinkAddress::parse(&format!(" {text}\n")).unwrap();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_link_is_refused_without_being_repeated() {
+    fn invalid_link_is_rejected_without_quoting_it() {
         for wrong in [
             "",
             "https://fhaim.example/shared/x#aB",
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_secret_is_shown_to_no_other_server() {
+    async fn link_secret_is_not_sent_to_another_server() {
         let client = Client::new(Endpoints::behind("https://fhaim.example")).unwrap();
         let elsewhere = LinkAddress::parse(&format!("https://evil.example/shared/{ID}#aB"));
         let refused = client.open(&elsewhere.unwrap()).await.unwrap_err();

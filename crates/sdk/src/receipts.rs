@@ -1,9 +1,9 @@
-//! What a holder keeps of each dataset's ledger, to notice a crypto service that was set back.
+//! Receipts of ledgers, with which a holder notices a crypto service that was set back.
 //!
 //! The ledger is a hash chain, and every answer about it carries a signed receipt of its end. A
-//! crypto service that was set back to an older copy has forgotten releases, and would pay for more
-//! with what is spent. It cannot know that by itself: whoever calls it shows the last receipt, and
-//! compares the answer with it.
+//! crypto service that was set back to an older copy has forgotten releases, and would pay for new
+//! ones with budget that is already spent. It cannot notice this by itself. Therefore every caller
+//! sends its last receipt and compares the answer with it.
 
 use fhaim_api::keys::{DatasetLedger, KeySet, RECEIPT_HEADER, Receipt};
 use reqwest::Method;
@@ -16,16 +16,16 @@ use uuid::Uuid;
 use crate::client::Body;
 use crate::{Client, Error};
 
-/// Keeps the last receipt of each dataset's ledger, between programs too.
+/// Stores the last receipt of each dataset's ledger, also between programs.
 pub trait ReceiptStore: Send + Sync {
-    /// The last receipt of a dataset.
+    /// Returns the last receipt of a dataset.
     fn load(&self, dataset: Uuid) -> Option<Receipt>;
 
-    /// Keeps a receipt, unless one is there of a longer ledger.
+    /// Stores a receipt, unless the stored one is of a longer ledger.
     fn keep(&self, receipt: &Receipt);
 }
 
-/// Receipts in memory alone.
+/// Receipts in memory only.
 #[derive(Debug, Default)]
 pub(crate) struct InMemory(Mutex<HashMap<Uuid, Receipt>>);
 
@@ -66,8 +66,8 @@ impl HasReceipt for DatasetLedger {
 }
 
 impl Client {
-    /// A call to the crypto service about a dataset, with the receipt that is kept; the one of the
-    /// answer is held against it and kept.
+    /// Makes a call to the crypto service about a dataset, and sends the stored receipt with it.
+    /// Checks the receipt of the answer against the sent one, then stores it.
     pub(crate) async fn of_ledger<T: DeserializeOwned + HasReceipt>(
         &self,
         method: Method,
@@ -87,26 +87,28 @@ impl Client {
         Ok(answer)
     }
 
-    /// The receipt of a dataset's ledger as it is now.
+    /// Returns the current receipt of a dataset's ledger.
     ///
     /// # Errors
-    /// [`Error::Restored`] where the crypto service was set back; what it refuses.
+    /// [`Error::Restored`] if the crypto service was set back. Also the errors of the service.
     pub async fn receipt(&self, dataset: Uuid) -> Result<Receipt, Error> {
         self.of_ledger(Method::GET, dataset, "/receipt", Body::Empty)
             .await
     }
 }
 
-/// The header that shows a receipt.
+/// Returns the header that carries a receipt.
 fn header(receipt: &Receipt) -> Option<(HeaderName, HeaderValue)> {
     let value = HeaderValue::from_str(&receipt.to_header()).ok()?;
     Some((HeaderName::from_static(RECEIPT_HEADER), value))
 }
 
-/// Holds an answer's receipt against the one that was shown with the call.
+/// Checks an answer's receipt against the one that was sent with the call.
 fn check(dataset: Uuid, shown: Option<&Receipt>, told: &Receipt) -> Result<(), Error> {
     if told.dataset != dataset {
-        return Err(Error::Disagreement("the receipt is of another dataset"));
+        return Err(Error::Disagreement(
+            "the receipt belongs to another dataset",
+        ));
     }
     match shown {
         Some(shown)
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_behind_what_was_shown_is_noticed() {
+    fn answer_behind_the_sent_receipt_is_rejected() {
         let id = Uuid::from_u128(1);
         let restored = |shown: Option<&Receipt>, told: &Receipt| matches!(check(id, shown, told), Err(Error::Restored { dataset }) if dataset == id);
         let shown = receipt(3, "a");
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longer_ledger_is_kept_in_whatever_order_answers_come() {
+    fn receipt_of_the_longest_ledger_is_kept() {
         let kept = InMemory::default();
         for height in [2, 5, 3] {
             kept.keep(&receipt(height, "a"));

@@ -1,4 +1,4 @@
-//! An upload: encrypted on all cores while it is sent, gone on with after a break.
+//! Uploads: objects are encrypted on all cores while they are sent, and an interrupted upload is resumed.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -29,23 +29,23 @@ use uuid::Uuid;
 use crate::client::Body;
 use crate::{Client, Error, Journal, KeptLadder};
 
-/// So many objects are on their way at a time.
+/// Number of objects that are sent at the same time.
 const PARALLEL: usize = 4;
 
-/// So many encrypted objects wait to be sent.
+/// Maximum number of encrypted objects that wait to be sent.
 const WAITING: usize = 16;
 
-/// A holder's records, as its dataset wants them.
+/// A holder's records, in the form that its dataset requires.
 #[derive(Clone, Debug)]
 pub enum Records {
-    /// As they are, to be encrypted one by one.
+    /// The records themselves, to be encrypted one by one.
     Table(Arc<Table>),
-    /// Counted.
+    /// Counts of the records.
     Tally(Arc<PairCounts>),
 }
 
 impl Records {
-    /// How many there are.
+    /// Number of records.
     pub fn count(&self) -> usize {
         match self {
             Self::Table(table) => table.records(),
@@ -55,10 +55,10 @@ impl Records {
         }
     }
 
-    /// What an upload tells of their number: nothing, of counts.
+    /// Returns the layout by which an upload reveals the number of records: none for counts.
     ///
     /// # Errors
-    /// A table of more records than any dataset has.
+    /// A table with more records than any dataset may have.
     pub fn layout(&self) -> Result<Option<Layout>, Error> {
         match self {
             Self::Table(table) => {
@@ -70,33 +70,32 @@ impl Records {
     }
 }
 
-/// What is to be uploaded.
+/// The data of an upload.
 #[derive(Clone, Debug)]
 pub struct UploadSource {
     /// The account's part of the table.
     pub records: Records,
-    /// Where its noise comes from.
+    /// The source of its noise.
     pub noise: NoiseSource,
-    /// The key that the holder signs with, where the dataset has several holders: it signs the request for the upload
-    /// key.
+    /// The key that the holder signs with, if the dataset has several holders. It signs the request for the upload key.
     pub signer: Option<Arc<HolderSigningKey>>,
 }
 
-/// Where a holder's noise comes from.
+/// The source of a holder's noise.
 #[derive(Clone, Debug, Default)]
 pub enum NoiseSource {
-    /// Drawn as it is encrypted, and forgotten: what is released cannot be checked.
+    /// Noise that is drawn during encryption and forgotten: releases cannot be checked.
     #[default]
     System,
-    /// Drawn before, one ladder for all runs.
+    /// Noise that was drawn before, as one ladder for all runs.
     Drawn(Arc<Ladder>),
-    /// Drawn from a key that is kept in this file, so that [`Client::verify`] can check what is released: a
-    /// new key for every upload, and the same where one goes on.
+    /// Noise that is drawn from a key in this file, so that [`Client::verify`] can check releases. Every upload has a
+    /// new key, and a resumed upload keeps its key.
     Kept(PathBuf),
 }
 
 impl NoiseSource {
-    /// Digest of a part's upload, where it was kept with the key of its noise.
+    /// Returns the digest of a part's upload, if it was stored with the key of its noise.
     fn manifest(&self, part: UploadedPart) -> Result<Option<Digest>, Error> {
         let Self::Kept(path) = self else {
             return Ok(None);
@@ -106,7 +105,7 @@ impl NoiseSource {
         Ok(kept.and_then(|kept| kept.manifest()))
     }
 
-    /// The key of an upload that begins, or goes on; none where none is kept.
+    /// Returns the key of an upload that begins or is resumed, or `None` if keys are not stored.
     fn key(
         &self,
         part: UploadedPart,
@@ -123,26 +122,25 @@ impl NoiseSource {
     }
 }
 
-/// How far an upload is.
+/// Progress of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UploadProgress {
-    /// Objects there, those of earlier attempts included.
+    /// Number of uploaded objects, including those of earlier attempts.
     pub done: usize,
-    /// Objects there will be.
+    /// Total number of objects.
     pub objects: usize,
-    /// Bytes sent by this attempt.
+    /// Number of bytes sent by this attempt.
     pub bytes_sent: u64,
 }
 
 impl Client {
-    /// Encrypts and uploads the account's part of a dataset, or what is missing of it, and completes
-    /// the dataset where it is the last.
+    /// Encrypts and uploads the account's part of a dataset, or its missing objects. Completes the dataset if this is
+    /// its last part.
     ///
     /// # Errors
-    /// What the services refuse, and what [`Client::prepare`] does. Nothing is lost: the same
-    /// call with the same journal continues. [`Error::Mixed`] where another upload of the same part ran at the same
-    /// time: the same call sends everything again. [`Error::UploadedElsewhere`] where another upload of the same part
-    /// was completed first.
+    /// The errors of the services and of [`Client::prepare`]. Nothing is lost: the same call with the same journal
+    /// resumes the upload. [`Error::Mixed`] if another upload of the same part ran at the same time: the same call
+    /// sends everything again. [`Error::UploadedElsewhere`] if another upload of the same part was completed first.
     pub async fn upload(
         &self,
         dataset: &Dataset,
@@ -153,7 +151,7 @@ impl Client {
         let terms = &dataset.terms.0;
         let number = self.part_number(dataset).await?;
         let (_, record_bound) = terms.part_schema(number)?;
-        // Refused before anything is sent, and again where it is encrypted.
+        // Rejected before anything is sent, and again during encryption.
         check_records(source.records.count(), record_bound)?;
         let layout = source.records.layout()?;
         let (_, set, public) = self.prepare(dataset, layout).await?;
@@ -168,19 +166,18 @@ impl Client {
             let there = self.upload_state(dataset.id).await?;
             if part.is_complete(&there) {
                 if !journal.sent().is_empty() {
-                    // A complete part takes no further objects, so the journal is of no more use.
+                    // A complete part takes no further objects, so the journal has no further use.
                     journal.finish();
                     return Err(Error::UploadedElsewhere(dataset.id));
                 }
-                // The journal of a complete upload is deleted. The dataset is not ready if another service was
-                // set back.
+                // A complete upload has no journal. If another service was set back, the dataset is not ready there.
                 self.have_copied_again(dataset, part, &source.noise).await?;
                 self.make_ready(part, &there).await?;
                 journal.finish();
                 return Ok(there);
             }
         }
-        // Nothing that was sent counts any more: its noise need not be that of what is there.
+        // If no sent object counts any more, the objects at the service may have other noise.
         let begins = journal.sent().is_empty();
         let upload_key = match plan.form().encryption {
             Encryption::OwnKey => journal.upload_key(public.params())?,
@@ -228,8 +225,7 @@ impl Client {
         Ok(upload)
     }
 
-    /// Objects to send: those the service lacks, and those it has that the journal knows no
-    /// digest of.
+    /// Returns the objects to send: those that the service lacks, and those whose digest is not in the journal.
     async fn missing(
         &self,
         part: UploadedPart,
@@ -277,13 +273,14 @@ impl Client {
         let upload = match self.json(Method::POST, &address, body.clone()).await {
             Ok(upload) => upload,
             Err(error) if error.kind() == Some(ProblemKind::DigestMismatch) => {
-                // Which objects are not this upload's is not known. As long as it is not complete all can be sent again.
+                // It is unknown which objects belong to the other upload. Everything can be sent again while the part
+                // is not complete.
                 journal.restart()?;
                 return Err(Error::Mixed(dataset.id));
             }
             Err(error) => return Err(error),
         };
-        // Whether this was the last part, the second says, where there is one: it has each after the first has.
+        // If there is a second service, it gets each part after the first, so it knows whether this was the last part.
         let last = match self.second(dataset)? {
             Some(second) => &self.have_copied(second, part, &body).await?,
             None => &upload,
@@ -293,8 +290,8 @@ impl Client {
         Ok(upload)
     }
 
-    /// Whether the account's part, which is complete, is the upload of a manifest: to say so again changes
-    /// nothing, and of another the service says that it is not.
+    /// Returns whether the account's complete part is the upload with a manifest. Completing it again with the same
+    /// manifest changes nothing, and the service rejects any other manifest.
     pub(crate) async fn is_upload(
         &self,
         dataset: &Dataset,
@@ -315,8 +312,8 @@ impl Client {
         }
     }
 
-    /// Has the second computation service copy the part from the first: it holds what it gets against the
-    /// manifest that it is told here.
+    /// Makes the second computation service copy the part from the first. It checks the copy against the manifest in
+    /// this call.
     async fn have_copied(
         &self,
         second: &str,
@@ -335,11 +332,11 @@ impl Client {
         }
     }
 
-    /// Whether the second computation service of a dataset lacks the account's part, as where it was set back
-    /// to before that was uploaded. None lacks it where the terms have no second one.
+    /// Returns whether the second computation service of a dataset lacks the account's part, for example because it was
+    /// set back to before the upload. Returns false if the terms have no second service.
     ///
     /// # Errors
-    /// [`Error::NoWitness`]; what the services refuse.
+    /// [`Error::NoWitness`], and the errors of the services.
     pub async fn lacks_copy(&self, dataset: &Dataset) -> Result<bool, Error> {
         let Some(second) = self.second(dataset)? else {
             return Ok(false);
@@ -360,8 +357,8 @@ impl Client {
         }
     }
 
-    /// Has the second computation service copy a part that it lacks, and the first has. What it may take is still
-    /// what the holder says: what was kept of the upload, and nothing that the first says of it.
+    /// Makes the second computation service copy a part that it lacks and the first one has. The manifest still comes
+    /// from the holder: from the record of the upload, and not from the first service.
     async fn have_copied_again(
         &self,
         dataset: &Dataset,
@@ -380,7 +377,7 @@ impl Client {
         Ok(())
     }
 
-    /// Tells the generation service, if all parts are there.
+    /// Tells the generation service that all parts are complete, if they are.
     async fn make_ready(&self, part: UploadedPart, upload: &Upload) -> Result<(), Error> {
         if !part.is_last(upload) {
             return Ok(());
@@ -407,7 +404,7 @@ impl Client {
 struct UploadedPart {
     dataset: Uuid,
     number: u32,
-    /// How many parts there will be.
+    /// Total number of parts.
     of: usize,
 }
 
@@ -417,7 +414,7 @@ impl UploadedPart {
         parts.any(|part| part.number == self.number && part.state == UploadState::Complete)
     }
 
-    /// Whether all parts are complete.
+    /// Returns whether all parts are complete.
     fn is_last(self, upload: &Upload) -> bool {
         let parts = upload.contributions.iter();
         let complete = parts.filter(|part| part.state == UploadState::Complete);
@@ -433,8 +430,8 @@ fn manifest(objects: &BTreeMap<String, Digest>) -> Digest {
     Digest(hash.finalize().into())
 }
 
-/// Encrypts objects on all cores; they come out in any order, no more of them waiting than can be
-/// sent soon. Ends early when nobody receives any more.
+/// Encrypts objects on all cores. They come out in any order, and at most [`WAITING`] of them wait to be sent. Ends
+/// early when the receiver is dropped.
 fn encrypt(
     source: &UploadSource,
     key: Option<LadderKey>,
@@ -466,7 +463,7 @@ fn encrypt(
         let (holder, mut rng) = match ready {
             Ok(ready) => ready,
             Err(error) => {
-                // Nobody receives any more: there is nobody to tell.
+                // Fails only if the receiver was dropped.
                 let _ = sender.blocking_send(Err(error.into()));
                 return;
             }
@@ -499,9 +496,9 @@ mod tests {
     use fhaim_domain::Schema;
     use fhaim_protocol::terms::Terms;
 
-    /// Before anything is sent: there is nobody at the address.
+    /// The table is rejected before anything is sent: no service listens at the address.
     #[tokio::test]
-    async fn a_table_over_the_record_bound_is_refused() {
+    async fn table_over_the_record_bound_is_rejected() {
         let schema = br#"{"name":"t","columns":[
             {"name":"a","kind":"categorical","categories":["x","y"]}]}"#;
         let schema = Schema::from_json("t.json", schema).unwrap();

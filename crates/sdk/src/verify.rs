@@ -1,9 +1,9 @@
-//! Whether what was released of a dataset is what its holder's table and noise come to.
+//! Checks that the releases of a dataset follow from its holder's table and noise.
 //!
-//! The key service decrypts what the computation service sends, and cannot see that noise was left out, a
-//! cell was changed or another column was counted. A holder that kept the key of its ladder can: a
-//! release is the exact statistic of its table and the noise at the release's positions, integer for
-//! integer. What was asked, and where its noise lies, is bound by the statements in the ledger.
+//! The key service decrypts the answers of the computation service. It cannot see that noise was left out, a cell was
+//! changed, or another column was counted. A holder that stored its ladder key can see it: a release is the exact
+//! statistic of its table plus the noise at the release's positions, integer for integer. The statements in the ledger
+//! bind the requests and the positions of their noise.
 
 use fhaim_api::dataset::Dataset;
 use fhaim_api::keys::{ReleasedBatch, RunLedger};
@@ -29,60 +29,60 @@ mod tests;
 
 pub use shares::Share;
 
-/// What a check came to.
+/// The result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verification {
-    /// Releases that are what they should be.
+    /// Number of releases that are as expected.
     pub equal: usize,
-    /// Integers that were compared.
+    /// Number of compared integers.
     pub integers: usize,
-    /// Everything that is not as it should be, or could not be checked.
+    /// Releases that are not as expected, or that could not be checked.
     pub findings: Vec<VerifyFinding>,
 }
 
-/// A release that is not as it should be.
+/// A release that is not as expected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct VerifyFinding {
     /// The job.
     pub job: Uuid,
     /// The release's number within it.
     pub number: u32,
-    /// What was debited for, as the ledger has it.
+    /// The debited statistic, as the ledger describes it.
     pub statistic: String,
-    /// What is wrong.
+    /// The problem with the release.
     pub fault: Fault,
 }
 
-/// What is wrong with a release.
+/// A problem with a release.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
-    /// The ledger has a debit, and the key service shows no integers for it.
+    /// The ledger has a debit, but the key service shows no integers for it.
     Unanswered,
     /// The ledger has no such debit.
     Undebited,
-    /// What is said to have been asked is not what was debited.
+    /// The request that the key service shows is not the debited one.
     Statement,
-    /// A square is no sum over holders: what each has says nothing of it.
+    /// Squared scores are not sums over holders, so the holders' shares cannot check them.
     Square,
-    /// A holder, by its number in the roster, shared nothing of it.
+    /// The holder with this number in the roster did not share it.
     Unshared(u32),
     /// It has another number of cells than its statistic.
     Length {
-        /// Cells that the statistic has.
+        /// Number of cells of the statistic.
         expected: usize,
-        /// Cells that were released.
+        /// Number of released cells.
         released: usize,
     },
-    /// Cells have other values than the exact statistic with its noise.
+    /// Cells differ from the exact statistic plus its noise.
     Cells {
-        /// So many have.
+        /// Number of differing cells.
         count: usize,
-        /// Position of the first that has.
+        /// Position of the first differing cell.
         first: usize,
-        /// What was to be released there.
+        /// The expected value there.
         expected: i64,
-        /// What was released.
+        /// The released value there.
         released: i64,
     },
 }
@@ -107,12 +107,12 @@ impl From<Difference> for Fault {
 }
 
 impl Client {
-    /// Compares every integer that was released of a dataset of one holder with what `records` and the
-    /// noise of `kept` come to. Nothing is sent.
+    /// Compares every released integer of a dataset of one holder with the value that follows from `records` and the
+    /// noise of `kept`. Neither is sent to a service.
     ///
     /// # Errors
-    /// [`Error::Unverifiable`] for a dataset of several holders, and for other records than those of the
-    /// upload: under one ladder two tables differ by exact counts. What the key service refuses.
+    /// [`Error::Unverifiable`] for a dataset of several holders, and for records other than the uploaded ones, because
+    /// under one ladder two tables differ by exact counts. Also the errors of the key service.
     pub async fn verify(
         &self,
         dataset: &Dataset,
@@ -129,8 +129,8 @@ impl Client {
         }
         if !outline.members.is_empty() {
             return Err(refuse(
-                "it has several holders, and a release is the sum of what all of them have: each writes its \
-                 share with --share-out, and whoever has all shares compares their sum, with --share for each",
+                "it has several holders, so a release is the sum of the parts of all of them: each writes its \
+                 share with --share-out, and a party with all shares compares their sum, with --share for each",
             ));
         }
         if !kept.is_of(records) {
@@ -149,8 +149,8 @@ impl Client {
         checking.await.map_err(|_| Error::Interrupted)?
     }
 
-    /// Refuses a key that is not of the upload that the services have: with another's noise a release would be
-    /// a second answer.
+    /// Rejects a key that does not belong to the upload at the services. A comparison with the noise of another upload
+    /// would act as a second answer.
     async fn check_kept(&self, dataset: &Dataset, kept: &KeptLadder) -> Result<(), Error> {
         let refused = Err(Error::Unverifiable {
             dataset: dataset.id,
@@ -162,7 +162,7 @@ impl Client {
         }
     }
 
-    /// Ledger and answers, of one moment where a job under way lets them be.
+    /// Fetches the ledger and the answers, in a consistent state if a running job allows it.
     async fn told(&self, dataset: Uuid) -> Result<Told, Error> {
         let mut told = Told {
             dataset,
@@ -180,10 +180,10 @@ impl Client {
         Ok(told)
     }
 
-    /// Everything that was released of a dataset, as the key service has it, oldest first.
+    /// Returns all releases of a dataset, as the key service has them, oldest first.
     ///
     /// # Errors
-    /// What the service refuses.
+    /// The errors of the service.
     pub async fn released(&self, dataset: Uuid) -> Result<Vec<ReleasedBatch>, Error> {
         let crypto = &self.endpoints().crypto;
         let address = format!("{crypto}/v1/datasets/{dataset}/answers");
@@ -191,22 +191,22 @@ impl Client {
     }
 }
 
-/// How often ledger and answers are asked for again, where something is released in between.
+/// Maximum number of attempts to fetch the ledger and the answers without a release in between.
 const MOMENTS: usize = 3;
 
-/// The longest time from a key service's debit to its answer, unless it is stopped in between.
+/// The longest time from a key service's debit to its answer, unless the service is stopped in between.
 const BETWEEN_MOMENTS: Duration = Duration::from_millis(300);
 
-/// Why holders of columns cannot check what was released.
-const BY_COLUMNS: &str = "its holders have columns of the same records: what was released are products over several \
-     tables, and no holder can work its share of them out alone";
+/// Why holders of columns cannot check releases.
+const BY_COLUMNS: &str = "its holders have columns of the same records: releases are products over several tables, and \
+     no holder can compute its share of them alone";
 
 /// Why nothing is compared with the key of another upload.
-const OTHER_UPLOAD: &str = "the key of the noise here is not that of the upload that the services have: this one did not \
-     come to its end, or another was made since, from elsewhere. Only where that was made can its releases be checked";
+const OTHER_UPLOAD: &str = "the key of the noise on this machine is not that of the upload that the services have: the \
+     upload from here was not completed, or another was made later from elsewhere. Its releases can be checked only there";
 
 /// Why nothing is compared with another table.
-const OTHER_TABLE: &str = "this is not the table that was uploaded: nothing is compared, since under one upload's \
+const OTHER_TABLE: &str = "this is not the table that was uploaded: nothing is compared, because under one upload's \
      noise two tables differ by exact counts";
 
 /// One holder's table and noise.
@@ -226,8 +226,8 @@ impl<'a> Own<'a> {
         })
     }
 
-    /// What this holder adds to a release. What was debited fits the table and the ladder, so a request that
-    /// does not was not what was debited.
+    /// Returns this holder's part of a release. Debited requests fit the table and the ladder, so a request that does
+    /// not fit was not debited.
     fn summands(&mut self, asked: &Asked<'_>) -> Option<Vec<i64>> {
         let request = asked.request;
         let noise = self
@@ -237,10 +237,10 @@ impl<'a> Own<'a> {
     }
 }
 
-/// A release that was debited as it is shown.
+/// A release that matches its debit.
 struct Asked<'a> {
-    /// Whether where it lies and what it costs follow from what was asked of its run, from the first release
-    /// on, within the budget. Else both rest on what the key service claims of releases before it.
+    /// Whether its positions and its price follow from the run's requests, from the first release on and within the
+    /// budget. Otherwise both rely on the key service's claims about earlier releases.
     derived: bool,
     run: u32,
     request: &'a ReleaseRequest,
@@ -249,7 +249,7 @@ struct Asked<'a> {
     released: &'a [i64],
 }
 
-/// What the key service tells of a dataset.
+/// The ledger and the answers of a dataset, as the key service shows them.
 struct Told {
     dataset: Uuid,
     runs: Vec<RunLedger>,
@@ -263,8 +263,7 @@ impl Told {
         debits.sum::<usize>() == answered.sum::<usize>()
     }
 
-    /// Holds what was released against the ledger, and every release that is as it was debited against
-    /// `judge`.
+    /// Checks the releases against the ledger, and passes every release that matches its debit to `judge`.
     fn check(
         &self,
         outline: &PlanCore,
@@ -293,29 +292,29 @@ impl Told {
     }
 }
 
-/// A job's run, as what was asked of it makes it.
+/// The run of a job, replayed from its requests.
 struct Kept {
     replay: Replay,
-    /// Whether all of it follows from what was asked.
+    /// Whether everything so far follows from the requests.
     derived: bool,
 }
 
-/// A batch, placed and priced.
+/// A batch with its positions and prices.
 struct Derived {
     placement: Placement,
     entries: Vec<Entry>,
     derived: bool,
 }
 
-/// A check under way.
+/// A check in progress.
 struct Check<'a, J> {
     rules: Rules,
     judge: J,
-    /// The ledger's debits that no answer was shown for yet, by job and number.
+    /// The ledger's debits without an answer so far, by job and number.
     debits: BTreeMap<(Uuid, u32), &'a Debit>,
-    /// What was released of each job so far.
+    /// The replayed run of each job so far.
     kept: BTreeMap<Uuid, Kept>,
-    /// Which job has a run: two would have the same noise.
+    /// The job of each run. Two jobs of one run would have the same noise.
     runs: BTreeMap<u32, Uuid>,
     found: Verification,
 }
@@ -330,8 +329,8 @@ impl<J: FnMut(&Asked<'_>) -> Option<Fault>> Check<'_, J> {
         });
     }
 
-    /// Where a batch's releases lie and what they cost, behind those of its job before it; nothing where
-    /// that does not follow from what was asked. What is behind then rests on what the ledger claims.
+    /// Derives the positions and prices of a batch's releases, after those of its job before it. Returns `None` if they
+    /// do not follow from the requests. Later releases then rely on the ledger's claims.
     fn derive(&mut self, batch: &ReleasedBatch) -> Option<Derived> {
         let (job, run) = (JobId(batch.job.into_bytes()), batch.run);
         let another = *self.runs.entry(run).or_insert(batch.job) != batch.job;
@@ -346,7 +345,7 @@ impl<J: FnMut(&Asked<'_>) -> Option<Fault>> Check<'_, J> {
         }
         let Ok((placement, entries)) = kept.replay.batch(rules, &batch.requests) else {
             kept.derived = false;
-            // Where that cannot be placed either, nothing behind it will be.
+            // If that cannot be placed either, no later batch can be.
             let _ = kept.replay.claimed(&batch.entries);
             return None;
         };

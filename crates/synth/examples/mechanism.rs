@@ -1,9 +1,9 @@
-//! A mechanism, its model and a source, all made here: `cargo run -p fhaim-synth --example
-//! mechanism`.
+//! A complete mechanism with its own model and source. Run it with
+//! `cargo run -p fhaim-synth --example mechanism`.
 //!
 //! `counts` releases the number of records and the counts of every column in one batch, and draws
-//! the columns independently. It implements the same traits as the mechanisms of the crate, which
-//! know nothing of it; `tests/contract.rs` holds it to what they promise.
+//! the columns independently. It implements the same traits as the mechanisms of the crate, and
+//! `tests/contract.rs` checks that it keeps their promises.
 
 use std::error::Error;
 
@@ -26,7 +26,7 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counts(CountsOptions);
 
-/// What may be tuned.
+/// The options.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct CountsOptions {
@@ -43,7 +43,7 @@ impl Default for CountsOptions {
 const NAME: &str = "counts";
 
 impl Counts {
-    /// The one batch: the total, then each column.
+    /// Returns the only batch: the total, then each column.
     fn offers(
         &self,
         account: &ReleaseAccount,
@@ -56,7 +56,7 @@ impl Counts {
         std::iter::once((Statistic::Total, rho * self.0.total_share))
             .chain(columns.map(|column| (column, share)))
             .map(|(statistic, share)| {
-                // A little less than the share, so that rounding cannot reach past the budget.
+                // A little less than the share, so that rounding cannot exceed the budget.
                 let offer = account.offer(statistic, share * (1.0 - 1e-9), u64::MAX)?;
                 offer.ok_or(fhaim_synth::Error::budget_too_small(job.rho))
             })
@@ -113,7 +113,7 @@ impl Mechanism for Counts {
     }
 }
 
-/// A run under way.
+/// A run in progress.
 struct CountsRun {
     mechanism: Counts,
     job: MechanismJob,
@@ -153,19 +153,19 @@ impl Machine for CountsRun {
     }
 }
 
-/// Independent columns. It has a density, and neither marginals nor conditions.
+/// A model of independent columns. It has a density, but no marginals and no conditions.
 #[derive(Debug)]
 struct Independent {
     domain: Domain,
     total: f64,
-    /// Shares of each column's categories.
+    /// Share of each category, by column.
     shares: Vec<Vec<f64>>,
 }
 
 impl Independent {
     fn new(domain: Domain, answers: &[Vec<i64>]) -> Self {
         let shares = answers.iter().skip(1).map(|counts| {
-            // Half a record at least: no category is impossible.
+            // At least half a record, so that no category is impossible.
             let counts: Vec<f64> = counts.iter().map(|&n| (n as f64).max(0.5)).collect();
             let sum: f64 = counts.iter().sum();
             counts.iter().map(|count| count / sum).collect()
@@ -226,7 +226,7 @@ impl Density for Independent {
             for (density, &code) in densities.iter_mut().zip(column) {
                 let share = shares.get(code as usize);
                 *density += share
-                    .ok_or_else(|| ModelError::generator("no such code"))?
+                    .ok_or_else(|| ModelError::generator("the record has an unknown code"))?
                     .ln();
             }
         }
@@ -234,7 +234,7 @@ impl Density for Independent {
     }
 }
 
-/// Answers without noise: to try a mechanism on made-up records, never on real ones.
+/// Answers without noise. Use it to try a mechanism on made-up records, never on real ones.
 struct Noiseless<'a>(&'a Table);
 
 impl ReleaseSource for Noiseless<'_> {
@@ -249,7 +249,7 @@ impl ReleaseSource for Noiseless<'_> {
     }
 }
 
-/// 400 records of two columns, one with two categories and one with three.
+/// Returns 400 records of two columns, one with two categories and one with three.
 pub fn table() -> Result<Table, Box<dyn Error>> {
     let schema = br#"{"name": "toy", "columns": [
         {"name": "coin", "kind": "categorical", "categories": ["heads", "tails"]},

@@ -1,5 +1,5 @@
-//! Where a mechanism asks, pays and keeps its answers: release numbers, the budget's hard cap,
-//! the itemised list of releases.
+//! The account of a mechanism's run: release numbers, the hard cap of the budget, and the itemised
+//! list of releases.
 
 use fhaim_dp::{Rho, least_variance_units};
 use serde::Serialize;
@@ -7,21 +7,21 @@ use serde::Serialize;
 use crate::Error;
 use fhaim_release::{Holders, MechanismJob, Phase, ReleaseRequest, Statistic, Tariff};
 
-/// One line of the itemised ledger: what was asked, what it cost, what came back.
+/// One line of the itemised ledger: a request, its cost and its answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Release {
     /// The request.
     pub request: ReleaseRequest,
-    /// The phase that asked.
+    /// The phase that requested it.
     pub phase: Phase,
-    /// What it cost: Delta_2^2 / (2 sigma^2), the ladder's gap and the leak, rounded up.
+    /// Its cost, rounded up: Delta_2^2 / (2 sigma^2), the ladder's gap and the leak.
     pub rho: Rho,
     /// The released integers.
     pub values: Vec<i64>,
 }
 
 impl Release {
-    /// One line for people: attributes, shape and one holder's noise.
+    /// Describes the release in one line: attributes, shape and one holder's noise.
     pub fn description(&self) -> String {
         let clique = self.request.statistic.clique();
         let attributes = clique.attributes();
@@ -37,7 +37,7 @@ impl Release {
     }
 }
 
-/// A statistic at a price: what a mechanism is about to ask for.
+/// A statistic with its price, which a mechanism may request.
 #[derive(Clone, Debug)]
 pub struct Offer {
     statistic: Statistic,
@@ -46,7 +46,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// The variance of every holder's noise, in units of [`fhaim_release::UNIT_VARIANCE`].
+    /// Returns the variance of each holder's noise, in units of [`fhaim_release::UNIT_VARIANCE`].
     pub fn variance_units(&self) -> u64 {
         self.variance_units
     }
@@ -63,11 +63,11 @@ pub struct ReleaseAccount {
     settled: Vec<Release>,
 }
 
-/// How often [`ReleaseAccount::offer`] raises a variance before it gives up.
+/// Number of times that [`ReleaseAccount::offer`] raises a variance before it gives up.
 const OFFER_TRIES: u32 = 64;
 
 impl ReleaseAccount {
-    /// A account with the job's whole budget.
+    /// Returns an account with the job's whole budget.
     pub fn new(job: &MechanismJob) -> Self {
         Self {
             budget: job.rho,
@@ -79,31 +79,32 @@ impl ReleaseAccount {
         }
     }
 
-    /// What is left of the budget.
+    /// Returns the rest of the budget.
     pub fn left(&self) -> Rho {
         self.budget.checked_sub(self.spent).unwrap_or(Rho::ZERO)
     }
 
-    /// What was spent, pending requests included.
+    /// Returns the rho spent so far, including pending requests.
     pub fn spent(&self) -> Rho {
         self.spent
     }
 
-    /// Who holds the table: answers have the noise of all of them, and prices that of some.
+    /// Returns the holders of the table. Answers have the noise of all of them; prices count the
+    /// noise of some.
     pub fn holders(&self) -> &Holders {
         &self.tariff.holders
     }
 
-    /// The releases whose answers have come, in order.
+    /// Returns the answered releases, in order.
     pub fn settled(&self) -> &[Release] {
         &self.settled
     }
 
-    /// The least noise at which a statistic costs at most `share`, gap and leak included, or
-    /// `None` if no variance below `largest_units` is enough.
+    /// Returns the statistic with the least noise at which it costs at most `share`, including gap
+    /// and leak. Returns `None` if this takes a variance above `largest_units`.
     ///
     /// # Errors
-    /// A statistic whose sensitivity or cost does not fit its number.
+    /// The statistic's sensitivity or cost does not fit its type.
     pub fn offer(
         &self,
         statistic: Statistic,
@@ -119,7 +120,7 @@ impl ReleaseAccount {
         let Ok(mut units) = least_variance_units(sensitivity, usable, honest) else {
             return Ok(None);
         };
-        // The ladder's gap is some 10^-16 of the noise: a step or two make room for it.
+        // The ladder's gap is about 10^-16 of the noise, so a step or two make room for it.
         for _ in 0..OFFER_TRIES {
             if units > largest_units {
                 return Ok(None);
@@ -137,10 +138,10 @@ impl ReleaseAccount {
         Ok(None)
     }
 
-    /// A statistic at a variance that is asked for, whatever it costs.
+    /// Returns a statistic with a fixed variance, at any cost.
     ///
     /// # Errors
-    /// As [`ReleaseAccount::offer`]; a variance of zero.
+    /// As [`ReleaseAccount::offer`], and a variance of zero.
     pub fn offer_at(&self, statistic: Statistic, variance_units: u64) -> Result<Offer, Error> {
         let cost = self.cost(&statistic, variance_units)?;
         Ok(Offer {
@@ -150,8 +151,8 @@ impl ReleaseAccount {
         })
     }
 
-    /// Takes a cost that is no release's off the budget; `false`, and nothing, if it is more
-    /// than is left.
+    /// Takes a cost that does not belong to a release from the budget. Returns `false`, and takes
+    /// nothing, if the cost exceeds the rest of the budget.
     pub fn spend(&mut self, cost: Rho) -> bool {
         match self.spent.checked_add(cost) {
             Some(spent) if spent <= self.budget => {
@@ -169,27 +170,29 @@ impl ReleaseAccount {
             .ok_or_else(|| Error::budget_too_small(self.budget))
     }
 
-    /// Whether all of `offers` together are within what is left.
+    /// Checks whether the rest of the budget pays for all of `offers` together.
     pub fn affords(&self, offers: &[Offer]) -> bool {
         Rho::checked_sum(offers.iter().map(|offer| offer.cost)).is_some_and(|c| c <= self.left())
     }
 
-    /// Turns offers into requests and takes their cost off the budget: the hard cap.
+    /// Turns offers into requests and takes their cost from the budget, which is a hard cap.
     ///
     /// # Errors
-    /// Offers that cost more than is left; a batch before the last one's answers.
+    /// The offers cost more than the rest of the budget, or the previous batch is unanswered.
     pub fn ask(&mut self, phase: Phase, offers: Vec<Offer>) -> Result<Vec<ReleaseRequest>, Error> {
         if !self.pending.is_empty() {
-            return Err(Error::Internal("a batch is still without answers"));
+            return Err(Error::Internal("the previous batch has no answers yet"));
         }
         if !self.affords(&offers) {
-            return Err(Error::Internal("a batch would cost more than is left"));
+            return Err(Error::Internal(
+                "the batch costs more than the rest of the budget",
+            ));
         }
         for offer in offers {
             self.spent = self
                 .spent
                 .checked_add(offer.cost)
-                .ok_or(Error::Internal("costs past 2^48"))?;
+                .ok_or(Error::Internal("costs exceed 2^48"))?;
             let request = ReleaseRequest {
                 number: self.next,
                 statistic: offer.statistic,
@@ -206,11 +209,11 @@ impl ReleaseAccount {
         Ok(self.pending.iter().map(|r| r.request.clone()).collect())
     }
 
-    /// Takes the answers to the requests of the last [`ReleaseAccount::ask`], in the same order; returns
-    /// the index in [`ReleaseAccount::settled`] of the first.
+    /// Stores the answers to the requests of the last [`ReleaseAccount::ask`], in the same order.
+    /// Returns the index in [`ReleaseAccount::settled`] of the first.
     ///
     /// # Errors
-    /// Answers that are not those asked for.
+    /// The number of answers or of an answer's cells is wrong.
     pub fn settle(&mut self, answers: &[Vec<i64>]) -> Result<usize, Error> {
         if answers.len() != self.pending.len() {
             return Err(Error::AnswerCount {
@@ -237,8 +240,8 @@ impl ReleaseAccount {
     }
 }
 
-/// Shares of `budget` in proportion to `weights`, a little less than all of it, so that rounding
-/// in the shares cannot reach past the budget.
+/// Divides `budget` in proportion to `weights`. The shares add up to a little less than the budget,
+/// so that rounding cannot exceed it.
 pub(crate) fn shares(budget: f64, weights: &[f64]) -> Vec<f64> {
     let sum: f64 = weights.iter().sum();
     let scale = if sum > 0.0 {
@@ -274,19 +277,19 @@ mod tests {
     }
 
     #[test]
-    fn offers_cost_at_most_their_share_and_hardly_less() {
+    fn offer_has_the_least_variance_that_its_share_pays_for() {
         let account = account(1.0, 1e-9);
         for share in [1e-6, 3.7e-5, 0.001, 0.02, 0.125] {
             let offer = account.offer(one_way(), share, u64::MAX).unwrap().unwrap();
             let cost = offer.cost.to_f64();
             assert!(cost <= share);
             let coarser = 1.0 / (8.0 * (offer.variance_units as f64 - 1.0)) + 1e-9;
-            assert!(coarser > share, "{share}: one unit less would do");
+            assert!(coarser > share, "{share}: one unit less would be enough");
         }
     }
 
     #[test]
-    fn what_cannot_be_paid_is_not_offered() {
+    fn statistic_that_the_share_cannot_pay_is_not_offered() {
         let account = account(1.0, 1e-3);
         assert!(account.offer(one_way(), 0.0, u64::MAX).unwrap().is_none());
         assert!(account.offer(one_way(), 1e-3, u64::MAX).unwrap().is_none());
@@ -295,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn the_budget_is_a_hard_cap_and_answers_must_fit() {
+    fn account_enforces_its_budget_and_the_shape_of_answers() {
         let mut account = account(0.25, 0.0);
         let offer = account.offer(one_way(), 0.125, u64::MAX).unwrap().unwrap();
         assert_eq!(offer.variance_units(), 1);

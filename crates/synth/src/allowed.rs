@@ -1,32 +1,34 @@
-//! Records that a schema's constraints allow.
+//! Samples records that satisfy a schema's constraints.
 
 use fhaim_domain::Schema;
 use rand::RngCore;
 
 use crate::{Error, FittedModel};
 
-/// So many records are drawn for one that is kept, at most, once this many were.
+/// After [`MIN_DRAWN`] draws, at most this many records are drawn for each one that is kept.
 const MAX_DRAWN_FOR_ONE: usize = 1_000;
 const MIN_DRAWN: usize = 10_000;
 
-/// So many are drawn at a time, at most, for each that is wanted.
+/// At most this many records are drawn at a time for each one that is still missing.
 const MAX_AHEAD: usize = 16;
 
-/// Records that were drawn.
+/// Sampled records.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sampled {
     /// Columns of codes, by attribute.
     pub columns: Vec<Vec<u32>>,
-    /// Share of what the model drew that the constraints allow: its mass on what may be. 1 without any.
+    /// Share of the drawn records that the constraints allow; 1 without constraints.
     pub allowed: f64,
 }
 
-/// Draws records whose codes a schema allows: from the model's distribution given that it does. Like all that
-/// is done with a model it costs nothing, and no record is looked at. Without constraints this is
+/// Draws records that the schema's constraints allow, from the model's distribution conditioned on
+/// the constraints.
+///
+/// Like any use of a model, this costs no privacy and reads no record. Without constraints it is
 /// [`FittedModel::sample`].
 ///
 /// # Errors
-/// [`Error::Disallowed`] where the model has next to no such records.
+/// [`Error::Disallowed`] if almost no record of the model is allowed.
 pub fn sample_allowed(
     model: &dyn FittedModel,
     schema: &Schema,
@@ -47,13 +49,13 @@ pub fn sample_allowed(
         if drawn >= MIN_DRAWN && drawn / MAX_DRAWN_FOR_ONE >= kept.max(1) {
             return Err(Error::Disallowed { kept, drawn });
         }
-        // As many as will do at the rate so far.
+        // The number of draws that should be enough at the rate so far.
         let rate = (drawn / kept.max(1)).clamp(1, MAX_AHEAD);
         let batch = model.sample(wanted.saturating_mul(rate), rng);
         let length = batch.first().map_or(0, Vec::len);
         drawn += length;
         for row in 0..length {
-            // A model draws as many codes for every attribute.
+            // A model draws equally many codes for every attribute.
             if kept < records && schema.allows(&|attribute| batch[attribute][row]) {
                 columns
                     .iter_mut()
@@ -61,7 +63,7 @@ pub fn sample_allowed(
                     .for_each(|(to, from)| to.push(from[row]));
                 kept += 1;
             } else if kept == records {
-                // What is left over was not looked at.
+                // The rest of the batch was not checked, so it does not count.
                 drawn -= length - row;
                 break;
             }

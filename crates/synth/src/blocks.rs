@@ -1,4 +1,4 @@
-//! Records in blocks.
+//! Draws the records of a table in blocks.
 
 use std::{
     sync::{Arc, mpsc},
@@ -11,31 +11,33 @@ use rand_chacha::ChaCha20Rng;
 
 use crate::{Error, FittedModel, sample_allowed};
 
-/// A block has about so many cells, which are in memory together, whatever the number of columns.
+/// Approximate number of cells of a block, all of which are in memory together. It does not depend
+/// on the number of columns.
 const CELLS: usize = 1 << 20;
 
-/// Upper bound on the records of a block; wide tables go down to a thousandth of it.
+/// Largest number of records of a block. Blocks of wide tables have as few as a thousandth of it.
 const MAX_RECORDS: usize = 1 << 16;
 
-/// Most threads that draw one table: others are drawn at the same time.
+/// Most threads that draw one table, because other tables are drawn at the same time.
 const MAX_THREADS: usize = 4;
 
-/// A block of records, and what draws numbers from their bins.
+/// A block of records, and the random numbers to draw values from their bins.
 #[derive(Debug)]
 pub struct Block {
-    /// Codes.
+    /// The codes of the records.
     pub table: Table,
-    /// The number of its first record, counted from 0: identifiers are made of it.
+    /// The number of the block's first record, counted from 0. Identifiers derive from it.
     pub first: u64,
-    /// Records that were drawn for those that the schema's constraints allow: as many without any.
+    /// Number of records that were drawn to get those that the schema's constraints allow.
     pub drawn: f64,
     /// Randomness for [`Schema::values`], row by row.
     pub values: ChaCha20Rng,
 }
 
 impl Block {
-    /// The block as a part of a CSV, the first with its header. Of the options, which records come before and
-    /// whether there is a header are the block's own.
+    /// Writes the block as part of a CSV file; the first block includes the header. The block
+    /// overrides the options that depend on its position: the number of preceding records, and the
+    /// header.
     ///
     /// # Errors
     /// As [`write_csv`].
@@ -55,17 +57,20 @@ fn block_records(columns: usize) -> usize {
     (CELLS / columns.max(1)).clamp(MAX_RECORDS / 1000, MAX_RECORDS)
 }
 
-/// How many threads of this machine draw a table of so many columns and records side by side.
+/// Returns the number of threads that draw a table with this number of columns and records in
+/// parallel.
 pub fn drawing_threads(columns: usize, records: u64) -> usize {
     let threads = available_parallelism().map_or(1, usize::from);
     let blocks = records.div_ceil(block_records(columns) as u64);
-    // At most four.
+    // The value is at most [`MAX_THREADS`], so the cast is exact.
     (threads.min(MAX_THREADS) as u64).min(blocks) as usize
 }
 
-/// The records of a table, drawn block by block. The same model, seed and number of records give
-/// the same table: each block has two streams of ChaCha20 of its own, one for codes and one for
-/// numbers within bins, so blocks may be drawn in any order, and side by side.
+/// The records of a table, drawn block by block.
+///
+/// The same model, seed and number of records give the same table. Each block has two streams of
+/// ChaCha20, one for codes and one for numbers within bins, so blocks may be drawn in any order and
+/// in parallel.
 #[derive(Clone, Debug)]
 pub struct Blocks {
     schema: Arc<Schema>,
@@ -75,7 +80,7 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// `rows` records of a model over the schema's domain.
+    /// Returns blocks of `rows` records in total, drawn from a model over the schema's domain.
     pub fn new(schema: Arc<Schema>, model: Arc<dyn FittedModel>, rows: u64, seed: u64) -> Self {
         Self {
             schema,
@@ -85,30 +90,31 @@ impl Blocks {
         }
     }
 
-    /// The seed.
+    /// Returns the seed.
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
-    /// All records.
+    /// Returns the total number of records.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// The schema of the records.
+    /// Returns the schema of the records.
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
-    /// Records of every block but the last.
+    /// Returns the number of records of every block but the last.
     pub fn records(&self) -> usize {
         block_records(self.schema.columns().len())
     }
 
-    /// Draws block `number`, counted from 0; nothing past the last.
+    /// Draws block `number`, counted from 0. Returns `None` past the last block.
     ///
     /// # Errors
-    /// A model that does not fit the schema, or has next to no record that its constraints allow.
+    /// The model does not fit the schema, or almost no record of it satisfies the schema's
+    /// constraints.
     pub fn draw(&self, number: u64) -> Result<Option<Block>, Error> {
         let records = self.records() as u64;
         let first = number.saturating_mul(records);
@@ -116,7 +122,7 @@ impl Blocks {
         if left == 0 {
             return Ok(None);
         }
-        // At most a block's records.
+        // At most a block's records, so the cast is exact.
         let wanted = left.min(records) as usize;
         let mut codes = self.stream(2 * number);
         let sampled = sample_allowed(self.model.as_ref(), &self.schema, wanted, &mut codes)?;
@@ -128,12 +134,13 @@ impl Blocks {
         }))
     }
 
-    /// Draws all blocks, in threads of their own, and makes each into something there with `make`;
-    /// `take` is given what was made, in the blocks' order. As many blocks are in memory as there are
-    /// threads, and what two of each have made.
+    /// Draws all blocks in separate threads, each of which converts its blocks with `make`. Passes
+    /// the results to `take` in the order of the blocks.
+    ///
+    /// At any time, each thread holds at most one block and two results in memory.
     ///
     /// # Errors
-    /// Those of drawing, of `make`, and of `take`, after which no more blocks are drawn.
+    /// Errors of drawing, of `make` and of `take`. After an error, no more blocks are drawn.
     pub fn each<T: Send, E: From<Error> + Send>(
         &self,
         make: impl Fn(Block) -> Result<T, E> + Sync,
@@ -149,7 +156,7 @@ impl Blocks {
                     for number in numbers {
                         let block = self.draw(number).transpose();
                         let Some(block) = block else { return };
-                        // Nobody takes any more, or an error is the last that is taken.
+                        // An error is the last item, and a closed channel ends the thread.
                         let block = block.map_err(E::from).and_then(make);
                         let last = block.is_err();
                         if sender.send(block).is_err() || last {
@@ -160,7 +167,8 @@ impl Blocks {
                 made
             };
             let made: Vec<_> = (0..threads as u64).map(begin).collect();
-            // Thread by thread, as their blocks follow each other; the first without any is past the last.
+            // Blocks alternate between the threads; the first thread without a block is past the
+            // last one.
             for of_thread in made.iter().cycle() {
                 let Ok(block) = of_thread.recv() else { break };
                 take(block?)?;
@@ -182,7 +190,7 @@ mod tests {
     use fhaim_domain::Domain;
     use rand::RngCore;
 
-    /// All of whose records are red and new.
+    /// A model that draws only red and new records.
     #[derive(Debug)]
     struct Red(Domain);
 
@@ -209,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_taken_in_order_until_there_are_none_or_one_fails() {
+    fn blocks_are_taken_in_order_until_the_end_or_a_failure() {
         let json = r#"{"name": "t", "columns": [
             {"name": "c", "kind": "categorical", "categories": ["red", "green"]},
             {"name": "y", "kind": "categorical", "categories": ["old", "new"]}]}"#;
@@ -251,9 +259,9 @@ mod tests {
         assert!(matches!(of(9 * whole).each(second, Ok), Err(Error::Done)));
     }
 
-    /// However many records precede a block: a header on the first alone.
+    /// Only the first block writes a header, regardless of the number of records before a block.
     #[test]
-    fn the_blocks_of_a_csv_make_one_file() {
+    fn csv_blocks_concatenate_to_one_file() {
         let json = r#"{"name": "t", "columns": [
             {"name": "c", "kind": "categorical", "categories": ["red", "green"]},
             {"name": "y", "kind": "categorical", "categories": ["old", "new"]}]}"#;

@@ -1,4 +1,4 @@
-//! What runs of this crate's mechanisms leave, and the loop that plays one over a source.
+//! The outcome of a mechanism's run, and the loop that runs a mechanism over a source.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,27 +11,27 @@ use crate::account::{Release, ReleaseAccount};
 use crate::model::FittedModel;
 use fhaim_release::{Action, Machine, MechanismRun, Phase, ReleaseSource, RunProgress};
 
-/// What a mechanism of this crate wants next.
+/// The next action of a mechanism of this crate.
 pub type MechanismStep = fhaim_release::Next<RunOutcome>;
 
-/// A run of one of this crate's mechanisms, whichever it is.
+/// A run of any mechanism of this crate.
 pub type AnyMachine = dyn Machine<Outcome = RunOutcome, Error = Error>;
 
-/// What a run leaves behind: everything in it is differentially private.
+/// The result of a run. All of it is differentially private.
 #[derive(Debug)]
 pub struct RunOutcome {
     /// The fitted model.
     pub model: Arc<dyn FittedModel>,
-    /// All releases in order: the itemised ledger.
+    /// All releases in order, as an itemised ledger.
     pub releases: Vec<Release>,
-    /// What they cost together.
+    /// The total cost of the releases.
     pub spent: Rho,
-    /// Seconds by batch, and of the last step; filled in by [`drive`].
+    /// Seconds of each batch and of the last step; filled in by [`drive`].
     pub timings: Vec<Timing>,
 }
 
 impl RunOutcome {
-    /// What a machine leaves whose releases went over `account`.
+    /// Returns the outcome of a machine whose releases were paid from `account`.
     pub fn new(model: impl FittedModel + 'static, account: &ReleaseAccount) -> Self {
         Self {
             model: Arc::new(model),
@@ -49,16 +49,16 @@ pub struct Timing {
     pub phase: Phase,
     /// Releases in the batch.
     pub releases: usize,
-    /// Seconds the mechanism took to plan the batch (and to fit what came before).
+    /// Seconds that the mechanism took to plan the batch, including the fit to earlier answers.
     pub plan_seconds: f64,
-    /// Seconds the source took to answer it.
+    /// Seconds that the source took to answer the batch.
     pub release_seconds: f64,
 }
 
-/// Sees a run through to its end in this process, telling `progress` before every batch.
+/// Runs a mechanism to its end in this process, and calls `progress` before every batch.
 ///
 /// # Errors
-/// Those of the machine and of the source.
+/// Errors of the machine and of the source.
 pub fn drive(
     mut run: MechanismRun<AnyMachine>,
     source: &mut dyn ReleaseSource,
@@ -79,7 +79,7 @@ pub fn drive(
             });
         };
         match action {
-            // Nothing is kept: a process that ends takes its source with it.
+            // Nothing is stored, because the source does not outlive this process.
             Action::Store(batch) => {
                 planned(batch.progress, batch.requests.len());
                 run.stored()?;

@@ -1,4 +1,4 @@
-//! What can go wrong in a mechanism.
+//! The errors of mechanisms.
 
 use thiserror::Error;
 
@@ -8,59 +8,59 @@ use fhaim_domain::Schema;
 use fhaim_dp::Rho;
 use fhaim_release::{RunError, SourceError};
 
-/// Why a mechanism could not go on.
+/// The reason why a mechanism stopped.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An option out of its range.
+    /// The value of an option is out of its range.
     #[error("option {name} must be {range}, not {value}")]
     Option {
         /// The option's name.
         name: &'static str,
-        /// What is allowed.
+        /// The allowed range.
         range: &'static str,
-        /// What was given.
+        /// The given value.
         value: f64,
     },
-    /// Options of a mechanism that it does not have, or of another kind.
-    #[error("the options of {0}: {1}")]
+    /// An option does not exist or has the wrong type.
+    #[error("invalid options of mechanism {0}: {1}")]
     Options(&'static str, String),
-    /// A mechanism name that does not exist.
+    /// There is no mechanism with this name.
     #[error("unknown mechanism {name:?}: choose {known}")]
     UnknownMechanism {
-        /// The name given.
+        /// The given name.
         name: String,
-        /// Those that there are.
+        /// The known names.
         known: String,
     },
-    /// A mechanism that reads exact marginals, asked to run over a source.
-    #[error("{0} reads exact marginals: it runs in the clear only")]
+    /// The mechanism reads exact marginals, so it cannot run over a source.
+    #[error("{0} reads exact marginals and runs in the clear only")]
     PlaintextOnly(&'static str),
-    /// A job over another domain than the table's.
-    #[error("the job is over another domain than the table's")]
+    /// The domain of the job differs from the table's.
+    #[error("the job's domain differs from the table's")]
     OtherDomain,
-    /// Answers that are not the ones asked for.
-    #[error("{expected} answers were asked for, {found} came")]
+    /// The number of answers differs from the number of requests.
+    #[error("the batch has {expected} requests, but {found} answers were given")]
     AnswerCount {
         /// Requests in the batch.
         expected: usize,
         /// Answers given.
         found: usize,
     },
-    /// An answer with the wrong number of cells.
-    #[error("release {number} has {expected} cells, its answer {found}")]
+    /// An answer has the wrong number of cells.
+    #[error("the answer to release {number} must have {expected} cells, and has {found}")]
     AnswerCells {
         /// The request's number.
         number: u32,
-        /// Cells asked for.
+        /// Cells requested.
         expected: usize,
         /// Cells given.
         found: usize,
     },
-    /// A model that gives next to no mass to what the schema's constraints allow.
+    /// Almost no record that the model draws satisfies the schema's constraints.
     #[error(
-        "of {drawn} records that the model drew, the schema's constraints allow {kept}: it has learnt too little \
-         of what they say"
+        "the schema's constraints allow {kept} of {drawn} records that the model drew: it has learned too little \
+         of the constraints; use a larger epsilon or relax the constraints"
     )]
     Disallowed {
         /// Records that are allowed.
@@ -68,44 +68,44 @@ pub enum Error {
         /// Records that were drawn.
         drawn: usize,
     },
-    /// A model that is too far from its measurements.
+    /// The model is too far from its measurements.
     #[error(transparent)]
     Unfitted(Box<Unfitted>),
-    /// A step after the outcome was given.
-    #[error("the mechanism is done")]
+    /// The mechanism was stepped after it returned its outcome.
+    #[error("the mechanism has already finished")]
     Done,
-    /// Bookkeeping that contradicts itself: a bug, reported instead of a panic.
+    /// Inconsistent bookkeeping. This is a bug, reported instead of a panic.
     #[error("internal error: {0}")]
     Internal(&'static str),
-    /// A job that cannot run, or a statistic that cannot be released.
+    /// The job cannot run, or a statistic cannot be released.
     #[error(transparent)]
     Release(#[from] fhaim_release::Error),
-    /// Accounting refused.
+    /// A privacy parameter or cost is invalid.
     #[error(transparent)]
     Privacy(#[from] fhaim_dp::Error),
     /// The model could not be fitted.
     #[error(transparent)]
     Model(#[from] fhaim_pgm::Error),
-    /// The fitted model could not be asked.
+    /// The fitted model cannot answer a query.
     #[error(transparent)]
     Fitted(#[from] ModelError),
-    /// The table could not be counted or split.
+    /// The table cannot be counted or split.
     #[error(transparent)]
     Table(#[from] fhaim_domain::CodesProblem),
     /// The source did not answer.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// The run could not go on, for a reason that is not the mechanism's.
+    /// The run failed for a reason outside the mechanism.
     #[error(transparent)]
     Run(Box<RunError<Self>>),
 }
 
-/// A run whose model is too far from its measurements. The releases are paid for, so the error keeps them: a later
-/// program can fit a model to them.
+/// A run whose model is too far from its measurements. The releases are paid for, so the error
+/// keeps them: a later program can fit a model to them.
 #[derive(Debug, Error)]
 #[error(
-    "the model does not fit the measurements: its loss is {loss:.0}, and noise accounts for about {:.0}; attributes \
-     {attributes:?} are the furthest",
+    "the model does not fit the measurements: its loss is {loss:.0}, but noise accounts for about {:.0}; attributes \
+     {attributes:?} differ most",
     0.5 * *.values as f64
 )]
 pub struct Unfitted {
@@ -113,16 +113,17 @@ pub struct Unfitted {
     pub loss: f64,
     /// Number of measured values.
     pub values: usize,
-    /// Attributes whose tables differ more from the model than noise accounts for, those that differ most first.
+    /// Attributes whose tables differ more from the model than noise accounts for, largest
+    /// difference first.
     pub attributes: Vec<usize>,
     /// All releases of the run so far, in order.
     pub releases: Vec<Release>,
-    /// Cost of the releases and of the selections between them.
+    /// Total cost of the releases and of the selections between them.
     pub spent: Rho,
 }
 
 impl Unfitted {
-    /// The error as a sentence that names the columns of `schema`.
+    /// Describes the error in a sentence that names columns of `schema`.
     pub fn describe(&self, schema: &Schema) -> String {
         let mut columns: Vec<&str> = Vec::new();
         for field in self.attributes.iter().filter_map(|&a| schema.field_of(a)) {
@@ -132,18 +133,18 @@ impl Unfitted {
         }
         columns.truncate(MAX_NAMED_COLUMNS);
         let furthest = match columns.as_slice() {
-            [] => "the number of records is the furthest".to_owned(),
-            names => format!("the furthest columns are {}", names.join(", ")),
+            [] => "the number of records differs most".to_owned(),
+            names => format!("the columns that differ most are {}", names.join(", ")),
         };
         format!(
-            "the model does not fit the measurements: its loss is {:.0}, and noise accounts for about {:.0}; {furthest}",
+            "the model does not fit the measurements: its loss is {:.0}, but noise accounts for about {:.0}; {furthest}",
             self.loss,
             0.5 * self.values as f64
         )
     }
 }
 
-/// Most columns that [`Unfitted::describe`] names.
+/// Largest number of columns that [`Unfitted::describe`] names.
 const MAX_NAMED_COLUMNS: usize = 5;
 
 impl From<RunError<Self>> for Error {
@@ -157,7 +158,7 @@ impl From<RunError<Self>> for Error {
 }
 
 impl Error {
-    /// The budget does not pay for one release of every column.
+    /// Returns the error for a budget that does not pay for one release of every column.
     pub fn budget_too_small(rho: Rho) -> Self {
         fhaim_release::Error::BudgetTooSmall(rho).into()
     }
@@ -186,12 +187,12 @@ mod tests {
         let schema = Schema::from_json("t", schema.as_bytes()).unwrap();
         let text = unfitted(vec![6, 1, 0, 2, 3, 4]).describe(&schema);
         assert!(
-            text.ends_with("about 10; the furthest columns are c6, c1, c0, c2, c3"),
+            text.ends_with("about 10; the columns that differ most are c6, c1, c0, c2, c3"),
             "{text}"
         );
         let text = unfitted(Vec::new()).describe(&schema);
         assert!(
-            text.ends_with("the number of records is the furthest"),
+            text.ends_with("the number of records differs most"),
             "{text}"
         );
     }

@@ -1,4 +1,5 @@
-//! Graphical models as fitted models: they have marginals, conditions and a density.
+//! Implements the fitted-model traits for graphical models, which have marginals, conditions and a
+//! density.
 
 use std::sync::Arc;
 

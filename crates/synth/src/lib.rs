@@ -1,11 +1,15 @@
 #![doc = include_str!("../README.md")]
 //!
-//! A [`Mechanism`] starts a [`fhaim_release::Machine`], which asks for releases batch by batch; a
-//! [`fhaim_release::ReleaseSource`] answers them, in the clear ([`PlaintextSource`]) or by computing on
-//! ciphertexts; [`drive`] plays one against the other, and leaves a [`FittedModel`]. The mechanisms
-//! that there are go by their [`MechanismName`]: [`Staged`], the default; [`FhaimL2`], the rule of
-//! the FHAIM paper; [`OneWaysOnly`], a baseline; and, where exact marginals can be had, [`Aim`], the
-//! reference, and [`Mst`].
+//! A [`Mechanism`] starts a [`fhaim_release::Machine`], which requests releases batch by batch. A
+//! [`fhaim_release::ReleaseSource`] answers them, in the clear ([`PlaintextSource`]) or by
+//! computing on ciphertexts. [`drive`] connects the two and returns a [`FittedModel`].
+//!
+//! A [`MechanismName`] selects one of the mechanisms:
+//!
+//! * [`Staged`], the default;
+//! * [`FhaimL2`], the rule of the FHAIM paper;
+//! * [`OneWaysOnly`], a baseline;
+//! * [`Aim`], the reference, and [`Mst`], both only where exact marginals are available.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod account;

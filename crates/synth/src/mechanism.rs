@@ -1,4 +1,4 @@
-//! What a mechanism is, and what it may ask of a noise ladder.
+//! The mechanism trait, and helpers for options.
 
 use std::fmt;
 
@@ -15,55 +15,59 @@ use crate::mechanisms::fitting::FINAL_STEPS;
 use crate::plaintext::PlaintextSource;
 use fhaim_release::{LadderNeed, MechanismJob, MechanismRun, RunProgress};
 
-/// A mechanism with its options: a way to spend a budget on releases and to fit a model to them.
+/// A mechanism with its options: it spends a budget on releases and fits a model to them.
 ///
-/// All that it says of itself is public and a function of the public job and its options, never of
-/// the data. A new one is a type that implements this, and a line in the list of
-/// [`crate::MechanismName`]; nothing else knows one mechanism from another.
+/// Everything that the methods return before a run is public: a function of the job and the
+/// options, never of the data. To add a mechanism, implement this trait and add a line to the list
+/// of [`crate::MechanismName`]. No other code distinguishes mechanisms.
 pub trait Mechanism: fmt::Debug + Send + Sync {
-    /// Its name, as users write it and as terms keep it: lower case, hyphens between.
+    /// Returns the name that users write and terms store: lower case, with hyphens.
     fn name(&self) -> &'static str;
 
-    /// A few words by which people choose it, in the page.
+    /// Returns a few words that describe the mechanism on the web page, where people choose one.
     fn label(&self) -> &'static str;
 
-    /// One line for `--help` and the page.
+    /// Returns one line for `--help` and the web page.
     fn about(&self) -> &'static str;
 
-    /// Whether it reads the records themselves, and so has no place under encryption.
+    /// Whether the mechanism reads the records themselves, so that it cannot run under encryption.
     fn clear_only(&self) -> bool {
         false
     }
 
-    /// Whether it releases [`fhaim_release::Statistic::SquaredScores`], which take deeper ciphertexts.
+    /// Whether the mechanism releases [`fhaim_release::Statistic::SquaredScores`], which need
+    /// deeper ciphertexts.
     fn releases_squares(&self) -> bool {
         false
     }
 
-    /// Its options, all of them, as a JSON object that [`Mechanism::with_options`] takes.
+    /// Returns all options as a JSON object, in the form that [`Mechanism::with_options`] reads.
     ///
     /// # Errors
-    /// [`Error::Options`] for options that JSON cannot write.
+    /// [`Error::Options`] if JSON cannot represent the options.
     fn options(&self) -> Result<Value, Error>;
 
-    /// The mechanism with other options: a JSON object of those that are not to be the default.
+    /// Returns the mechanism with other options. `options` is a JSON object; options that it leaves
+    /// out get their defaults.
     ///
     /// # Errors
-    /// [`Error::Options`] for a field that is not known or of another kind; [`Error::Option`] for
-    /// a value out of its range.
+    /// [`Error::Options`] for an unknown field or a wrong type; [`Error::Option`] for a value out
+    /// of its range.
     fn with_options(&self, options: &Value) -> Result<Box<dyn Mechanism>, Error>;
 
-    /// The most that it may ask of a noise ladder, whatever the data. All releases together cost
-    /// at most the job's rho.
+    /// Returns the most that the mechanism may request from a noise ladder, for any data. All
+    /// releases together cost at most the job's rho.
     ///
     /// # Errors
-    /// As [`MechanismJob::check`]; [`fhaim_release::Error::BudgetTooSmall`] where the budget does not pay for the first
-    /// batch; [`Error::PlaintextOnly`].
+    /// As [`MechanismJob::check`]; [`fhaim_release::Error::BudgetTooSmall`] if the budget does not
+    /// pay for the first batch; [`Error::PlaintextOnly`].
     fn ladder_need(&self, job: &MechanismJob) -> Result<LadderNeed, Error>;
 
-    /// What a run over so many records can be expected to ask for, and to fit: what an estimate of
-    /// time is made of before anything is known of the table, and nothing else. Unless a mechanism knows better, all
-    /// that it may ask for, in one batch, and one fit of a model as large as it may be.
+    /// Returns the batches and fits to expect of a run over a number of records. They serve only to
+    /// estimate the time of a run before anything is known of the table.
+    ///
+    /// The default assumes that the mechanism requests as much as it may, in one batch, and fits
+    /// the largest possible model once.
     ///
     /// # Errors
     /// As [`Mechanism::ladder_need`].
@@ -87,13 +91,13 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
         })
     }
 
-    /// A run of it, ready for its first step.
+    /// Starts a run, which is then ready for its first step.
     ///
     /// # Errors
-    /// As [`MechanismJob::check`], and what else the mechanism refuses; [`Error::PlaintextOnly`].
+    /// As [`MechanismJob::check`], further errors of the mechanism, and [`Error::PlaintextOnly`].
     fn start(&self, job: MechanismJob) -> Result<Box<AnyMachine>, Error>;
 
-    /// A whole run on a table in the clear, with noise drawn from `rng` as it is needed.
+    /// Runs the mechanism on a table in the clear, and draws noise from `rng` as needed.
     ///
     /// # Errors
     /// As [`MechanismJob::check`], and failures of the fit.
@@ -111,16 +115,16 @@ pub trait Mechanism: fmt::Debug + Send + Sync {
     }
 }
 
-/// The options of a mechanism without any.
+/// The options of a mechanism that has none.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct NoOptions {}
 
-/// Reads a mechanism's options strictly, for [`Mechanism::with_options`]: `T` should have
+/// Parses a mechanism's options strictly, for [`Mechanism::with_options`]. `T` should have
 /// `#[serde(default, deny_unknown_fields)]`.
 ///
 /// # Errors
-/// [`Error::Options`], naming the field.
+/// [`Error::Options`], which names the field.
 pub fn parse_options<T: DeserializeOwned>(
     mechanism: &'static str,
     options: &Value,
@@ -128,7 +132,7 @@ pub fn parse_options<T: DeserializeOwned>(
     let newer = |error: serde_json::Error| match error.to_string() {
         unknown if unknown.starts_with("unknown field") => {
             format!(
-                "{unknown}; a newer release may know it: update the older of program and services"
+                "{unknown}; a newer release may support it: update the older of the program and the services"
             )
         }
         other => other,
@@ -136,10 +140,10 @@ pub fn parse_options<T: DeserializeOwned>(
     T::deserialize(options).map_err(|error| Error::Options(mechanism, newer(error)))
 }
 
-/// Writes a mechanism's options, for [`Mechanism::options`].
+/// Serializes a mechanism's options, for [`Mechanism::options`].
 ///
 /// # Errors
-/// [`Error::Options`] for what JSON cannot write.
+/// [`Error::Options`] if JSON cannot represent the options.
 pub fn write_options<T: Serialize>(mechanism: &'static str, options: &T) -> Result<Value, Error> {
     serde_json::to_value(options).map_err(|error| Error::Options(mechanism, error.to_string()))
 }

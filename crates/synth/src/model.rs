@@ -1,5 +1,4 @@
-//! A fitted model as everyone but its own generator sees it, and what such a model may be able to
-//! do beside giving records.
+//! The interface of fitted models, and the further capabilities that a model may have.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,62 +8,63 @@ use fhaim_pgm::FitReport;
 use rand::RngCore;
 use thiserror::Error;
 
-/// What a generator leaves behind: synthetic records. They, and all else it tells, cost no more
-/// privacy than the releases that it was fitted to.
+/// A fitted model that draws synthetic records. The records, and all other results, cost no more
+/// privacy than the releases that the model was fitted to.
 ///
-/// Marginals, conditions and densities are capabilities: a model that has one says so, and gives
-/// it behind a trait of its own.
+/// Marginals, conditions and densities are optional capabilities. A model returns each one that it
+/// has as a separate trait.
 pub trait FittedModel: fmt::Debug + Send + Sync {
-    /// The domain of its records.
+    /// Returns the domain of the records.
     fn domain(&self) -> &Domain;
 
-    /// The number of records that it stands for, at least 0.
+    /// Returns the number of records that the model stands for, at least 0.
     fn total(&self) -> f64;
 
-    /// Bytes that it holds in memory.
+    /// Returns the model's size in memory, in bytes.
     fn bytes(&self) -> usize;
 
-    /// Columns of `records` synthetic records, by attribute, as codes of the domain. The same
-    /// generator in the same state gives the same records.
+    /// Draws `records` synthetic records, as one column of domain codes for each attribute. The
+    /// same generator in the same state gives the same records.
     fn sample(&self, records: usize, rng: &mut dyn RngCore) -> Vec<Vec<u32>>;
 
-    /// The model as bytes, for [`crate::load_model`]. They begin with the magic of its format.
+    /// Serializes the model for [`crate::load_model`]. The bytes begin with the magic of the
+    /// format.
     fn save(&self) -> Vec<u8>;
 
-    /// How its fit went, if it was fitted in steps.
+    /// Returns a report of the fit, if the model was fitted iteratively.
     fn fit(&self) -> Option<FitReport> {
         None
     }
 
-    /// Its marginals, if it can tell them.
+    /// Returns the model's marginals, if it supports them.
     fn marginals(&self) -> Option<&dyn Marginals> {
         None
     }
 
-    /// What it is given values of some attributes, if it can tell that.
+    /// Returns the interface to condition the model on values of attributes, if it supports that.
     fn conditions(&self) -> Option<&dyn Conditions> {
         None
     }
 
-    /// Its density, if it has one that can be worked out.
+    /// Returns the model's density, if it can be computed.
     fn density(&self) -> Option<&dyn Density> {
         None
     }
 }
 
-/// A model whose marginals can be worked out.
+/// A model whose marginals can be computed.
 pub trait Marginals {
-    /// Cliques whose marginals it holds, as their attributes: the others take longer.
+    /// Returns the cliques whose marginals are stored. Other marginals take longer.
     fn cliques(&self) -> Vec<Clique>;
 
-    /// Expected counts over a clique, row-major (the last attribute varies fastest); they sum to
-    /// the total.
+    /// Returns the expected counts over a clique, row-major (the last attribute varies fastest).
+    /// They add up to the total.
     ///
     /// # Errors
-    /// A clique outside the domain, or one whose marginal takes more memory than allowed.
+    /// The clique is outside the domain, or its marginal takes more memory than allowed.
     fn marginal(&self, clique: &Clique) -> Result<Vec<f64>, ModelError>;
 
-    /// [`Marginals::marginal`] of many cliques, in their order.
+    /// Returns the marginals of several cliques, in their order.
     ///
     /// # Errors
     /// As [`Marginals::marginal`].
@@ -73,49 +73,52 @@ pub trait Marginals {
     }
 }
 
-/// A model that can be asked about the records with some values: its conditional marginals are
-/// the marginals of what it gives.
+/// A model that can be conditioned on values of attributes. Conditional marginals are the marginals
+/// of the conditioned model.
 pub trait Conditions {
-    /// The model of the records that have each attribute's value, scaled to the same total.
+    /// Returns the model of the records that have the given value of each attribute, scaled to the
+    /// same total.
     ///
     /// # Errors
-    /// [`ModelError::Impossible`] for the first condition that next to none of the records meet
-    /// which meet those before it; an attribute or a value outside the domain.
+    /// [`ModelError::Impossible`] for the first condition that almost no record meets together with
+    /// the preceding ones; an error for an attribute or a value outside the domain.
     fn given(&self, conditions: &[(usize, u32)]) -> Result<Arc<dyn FittedModel>, ModelError>;
 }
 
-/// A model that can tell how likely a record is.
+/// A model that can compute the probability of a record.
 pub trait Density {
-    /// ln p(x) of each record x, for records given as columns of codes, one for each attribute;
-    /// minus infinity for a record that the model deems impossible.
+    /// Returns ln p(x) of each record x, and minus infinity for a record that the model considers
+    /// impossible. Records are given as columns of codes, one for each attribute.
     ///
     /// # Errors
-    /// Columns that are not those of records over the domain.
+    /// The columns are not those of records over the domain.
     fn log_densities(&self, columns: &[Vec<u32>]) -> Result<Vec<f64>, ModelError>;
 }
 
-/// Why a model could not be read or asked.
+/// The reason why a model could not be read or queried.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// A condition that next to no record meets.
-    #[error("the model has no records whose attribute {attribute} is {value}, given the others")]
+    /// Almost no record meets the condition.
+    #[error(
+        "no record of the model has value {value} in attribute {attribute} and meets the preceding conditions"
+    )]
     Impossible {
         /// Index of the attribute.
         attribute: usize,
-        /// The value asked for.
+        /// The requested value.
         value: usize,
     },
-    /// Bytes of no format that is known here.
+    /// The bytes have no known format.
     #[error("not a saved model of a known format")]
     UnknownFormat,
-    /// What the generator itself refuses.
+    /// An error of the generator.
     #[error(transparent)]
     Generator(Box<dyn std::error::Error + Send + Sync>),
 }
 
 impl ModelError {
-    /// Wraps a generator's own error.
+    /// Wraps an error of a generator.
     pub fn generator(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         Self::Generator(error.into())
     }

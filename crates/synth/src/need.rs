@@ -1,4 +1,4 @@
-//! What a run of a mechanism needs of noise and encryption, for those who do not know mechanisms.
+//! The noise and encryption that a run needs, for callers that do not know the mechanisms.
 
 use fhaim_domain::Clique;
 use serde_json::Value;
@@ -20,7 +20,7 @@ impl Catalogue for Mechanisms {
     fn options(&self, choice: Choice<'_>) -> Result<Options, Refusal> {
         match chosen(choice)?.options()? {
             Value::Object(options) => Ok(options),
-            _ => Err(Error::Internal("a mechanism's options are no object").into()),
+            _ => Err(Error::Internal("a mechanism's options are not a JSON object").into()),
         }
     }
 
@@ -45,21 +45,21 @@ impl Generator for Mechanisms {
     }
 }
 
-/// The mechanism of a name, with the options that were chosen for it.
+/// Returns the chosen mechanism with its chosen options.
 fn chosen(choice: Choice<'_>) -> Result<Box<dyn Mechanism>, Error> {
     let name: MechanismName = choice.mechanism.parse()?;
     let options = choice.options.cloned().unwrap_or_default();
     name.with_options(&Value::Object(options))
 }
 
-/// What a run of a mechanism needs, with the options that it has.
+/// Returns the noise and encryption that a run of a mechanism needs with its options.
 ///
 /// # Errors
 /// As [`Mechanism::ladder_need`].
 pub fn need(mechanism: &dyn Mechanism, job: &MechanismJob) -> Result<Need, Error> {
     let ladder = mechanism.ladder_need(job)?;
     let squares = mechanism.releases_squares();
-    // The values of a 1-way are below its size.
+    // The values of a 1-way's function are below the attribute's size.
     let widest = job.domain.sizes().iter().copied().max().unwrap_or(1);
     let mut largest_cell = (widest as u128).saturating_mul(u128::from(job.record_bound));
     for statistic in largest_statistics(job, squares) {
@@ -72,7 +72,7 @@ pub fn need(mechanism: &dyn Mechanism, job: &MechanismJob) -> Result<Need, Error
     })
 }
 
-/// The statistics whose cells no other of the mechanisms exceeds, 1-ways aside.
+/// Returns the statistics with the largest cells of all mechanisms, except 1-ways.
 fn largest_statistics(job: &MechanismJob, squares: bool) -> Vec<Statistic> {
     let [a, b] = most_centred(job);
     let contrasts = |attribute: usize, groups| {
@@ -81,7 +81,7 @@ fn largest_statistics(job: &MechanismJob, squares: bool) -> Vec<Statistic> {
     };
     let mut largest = vec![Block::pair(contrasts(0, a), contrasts(1, b)).statistic()];
     if squares {
-        // A target holds at most as many records as the table.
+        // A target is at most the number of records.
         let bound = i64::try_from(job.record_bound).unwrap_or(i64::MAX);
         let pairs = job.workload.pairs().iter();
         let weights = job.workload.attribute_weights(&job.domain);
@@ -98,8 +98,8 @@ fn largest_statistics(job: &MechanismJob, squares: bool) -> Vec<Statistic> {
     largest
 }
 
-/// The most groups that two attributes are measured centred in. An attribute has no more groups than values, and
-/// the more it has centred, the larger are their functions.
+/// Returns the largest numbers of groups in which two attributes are measured centred. An attribute
+/// has no more groups than values, and functions of more groups have larger values.
 fn most_centred(job: &MechanismJob) -> [usize; 2] {
     let sizes = job.domain.sizes().iter();
     sizes.fold([2; 2], |[first, second], &size| {
@@ -115,7 +115,7 @@ mod tests {
     use fhaim_dp::Rho;
 
     #[test]
-    fn the_largest_cells_are_those_of_contrasts_wide_columns_and_scores() {
+    fn largest_cells_belong_to_contrasts_wide_columns_and_scores() {
         let job = |sizes: Vec<usize>| {
             MechanismJob::new(Domain::new(sizes), Rho::from_f64_down(0.5).unwrap(), 1000)
         };
@@ -153,12 +153,12 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_in_the_clear_only_needs_nothing_and_is_refused() {
+    fn mechanism_in_the_clear_only_and_unknown_mechanism_are_rejected() {
         let refused = |mechanism| {
             let refusal = Mechanisms.squares(choice(mechanism)).unwrap_err();
             refusal.to_string()
         };
-        let aim = "aim reads exact marginals: it runs in the clear only";
+        let aim = "aim reads exact marginals and runs in the clear only";
         assert_eq!(refused("aim"), aim);
         let unknown = refused("nothing");
         assert!(
@@ -168,9 +168,10 @@ mod tests {
         assert!(!Mechanisms.squares(choice("one-ways")).unwrap());
     }
 
-    /// A larger share of the budget for a probe pays for more of its integers: a need follows from options too.
+    /// A probe with a larger share of the budget affords more integers, so the need depends on
+    /// options as well.
     #[test]
-    fn options_are_filled_in_change_the_need_and_are_refused_by_name() {
+    fn options_get_defaults_change_the_need_and_are_rejected_by_name() {
         let job = MechanismJob::new(
             Domain::new(vec![30; 40]),
             Rho::from_f64_down(0.01).unwrap(),

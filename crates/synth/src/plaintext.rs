@@ -1,4 +1,4 @@
-//! Releases in the clear: exact counts of a table, plus discrete Gaussian noise.
+//! Releases in the clear: exact counts of a table plus discrete Gaussian noise.
 
 use fhaim_domain::{Clique, Counted};
 use fhaim_dp::{Allocator, BASE_SCALE, Digits, DiscreteGaussian, Ladder};
@@ -8,29 +8,30 @@ use fhaim_release::{
     Axis, Error as ReleaseError, ReleaseRequest, ReleaseSource, SourceError, SquaredTerm, Statistic,
 };
 
-/// Where a plaintext source has its noise from.
+/// The noise of a plaintext source.
 enum Noise<'a> {
-    /// Samples drawn beforehand: the same as an encrypted run with the same ladder.
+    /// Samples drawn beforehand, equal to those of an encrypted run with the same ladder.
     Ladder {
         ladder: &'a Ladder,
         allocator: Allocator,
     },
-    /// Samples drawn when they are needed, from the same distributions.
+    /// Samples drawn as needed, from the same distributions.
     Fresh(&'a mut dyn RngCore),
 }
 
-/// Answers releases in the clear, about a table or what was counted of one.
+/// Answers releases in the clear, from a table or from its counts.
 pub struct PlaintextSource<'a> {
     table: &'a dyn Counted,
     noise: Noise<'a>,
-    /// Holders whose noise is drawn as it is needed; a ladder has that of all.
+    /// Number of holders whose noise is drawn as needed. A ladder contains the noise of all
+    /// holders.
     holders: u32,
     next: u32,
 }
 
 impl<'a> PlaintextSource<'a> {
-    /// A source with the noise of a ladder: its answers are those of the encrypted source with
-    /// the same ladder, integer for integer.
+    /// Returns a source with the noise of a ladder. Its answers equal those of the encrypted source
+    /// with the same ladder, integer for integer.
     pub fn with_ladder(table: &'a dyn Counted, ladder: &'a Ladder) -> Self {
         Self {
             table,
@@ -43,8 +44,8 @@ impl<'a> PlaintextSource<'a> {
         }
     }
 
-    /// A source with noise drawn from `rng` as it is needed: cheaper than a whole ladder, and
-    /// from the same distributions.
+    /// Returns a source with noise drawn from `rng` as needed. It is cheaper than a ladder and has
+    /// the same distributions.
     pub fn with_rng(table: &'a dyn Counted, rng: &'a mut dyn RngCore) -> Self {
         Self {
             table,
@@ -54,14 +55,14 @@ impl<'a> PlaintextSource<'a> {
         }
     }
 
-    /// The same with noise of so many holders, where it is drawn as it is needed.
+    /// Sets the number of holders whose noise a source without a ladder draws.
     #[must_use]
     pub fn of_holders(self, holders: u32) -> Self {
         Self { holders, ..self }
     }
 
-    /// As [`PlaintextSource::with_rng`], after other releases: the first of `requests` comes
-    /// next.
+    /// Returns a source like [`PlaintextSource::with_rng`] that continues after other releases,
+    /// with the first of `requests`.
     pub(crate) fn continuing(
         table: &'a dyn Counted,
         rng: &'a mut dyn RngCore,
@@ -126,8 +127,8 @@ impl Noise<'_> {
     }
 }
 
-/// `cells` sums of ladder samples of variance `4 * variance_units` from each of `holders`, drawn on
-/// the spot.
+/// Draws the noise of `cells` cells: sums of ladder samples of variance `4 * variance_units` from
+/// each of `holders`.
 fn fresh_noise(
     cells: usize,
     variance_units: u64,
@@ -147,10 +148,10 @@ fn fresh_noise(
     Ok(noise)
 }
 
-/// The statistic's cells without noise.
+/// Computes the statistic's cells without noise.
 ///
 /// # Errors
-/// A statistic that does not fit the table, or whose cells do not fit 64 bits.
+/// The statistic does not fit the table, or its cells do not fit 64 bits.
 pub fn exact(table: &dyn Counted, statistic: &Statistic) -> Result<Vec<i64>, ReleaseError> {
     statistic.check(table.domain())?;
     match statistic {
@@ -174,12 +175,12 @@ pub fn exact(table: &dyn Counted, statistic: &Statistic) -> Result<Vec<i64>, Rel
 }
 
 fn counts(table: &dyn Counted, clique: &Clique) -> Result<Vec<i64>, ReleaseError> {
-    // A checked clique of at most two attributes: only its size can be refused.
+    // The clique is checked and has at most two attributes, so only its size can be rejected.
     let counts = table.marginal(clique).ok_or(ReleaseError::Overflow)?;
     Ok(counts.into_iter().map(|count| count as i64).collect())
 }
 
-/// Sums a table of `before` x categories x `after` against an axis' functions.
+/// Sums a table of `before` x categories x `after` cells against the functions of an axis.
 fn contract(table: &[i64], axis: &Axis, after: usize) -> Result<Vec<i64>, ReleaseError> {
     let categories = axis.functions.first().map_or(0, Vec::len);
     let slab_len = categories * after;

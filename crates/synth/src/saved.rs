@@ -1,4 +1,4 @@
-//! Saved models of every kind: which bytes are read by which generator.
+//! Loads saved models of every format.
 
 use std::sync::Arc;
 
@@ -6,22 +6,24 @@ use fhaim_pgm::Model;
 
 use crate::model::{FittedModel, ModelError};
 
-/// Reads a saved model of one format; neither it nor a query of it may take more bytes than given.
+/// Reads a saved model of one format. Neither the model nor a query of it may take more than the
+/// given number of bytes.
 type Load = fn(&[u8], usize) -> Result<Arc<dyn FittedModel>, ModelError>;
 
-/// The formats, each by the bytes that it begins with.
+/// The known formats, each with the bytes that its files begin with.
 const FORMATS: [(&[u8], Load); 1] = [(Model::MAGIC, load_graphical)];
 
 fn load_graphical(bytes: &[u8], max_bytes: usize) -> Result<Arc<dyn FittedModel>, ModelError> {
     Ok(Arc::new(Model::load(bytes, max_bytes)?))
 }
 
-/// The model that [`FittedModel::save`] wrote, whichever generator's it is: it samples the same,
-/// bit for bit. Neither the model nor a query of it may take more than `max_bytes`.
+/// Loads a model that [`FittedModel::save`] wrote, of any known format. It draws the same samples
+/// as the saved model, bit for bit. Neither the model nor a query of it may take more than
+/// `max_bytes`.
 ///
 /// # Errors
-/// [`ModelError::UnknownFormat`]; bytes that are not a whole saved model and nothing else; one
-/// that takes more than `max_bytes`.
+/// [`ModelError::UnknownFormat`]; an error for bytes that are not exactly one saved model, or a
+/// model that takes more than `max_bytes`.
 pub fn load_model(bytes: &[u8], max_bytes: usize) -> Result<Arc<dyn FittedModel>, ModelError> {
     let mut formats = FORMATS.into_iter();
     let (_, load) = formats
@@ -38,7 +40,7 @@ mod tests {
     use rand::{SeedableRng, rngs::StdRng};
 
     #[test]
-    fn a_saved_model_comes_back_and_other_bytes_do_not() {
+    fn saved_model_is_restored_and_other_bytes_are_rejected() {
         let domain = Domain::new(vec![2, 3]);
         let values = vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
         let measured = [Measurement::cells(Clique::new([0, 1]), values, 1.0)];

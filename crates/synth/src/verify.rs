@@ -1,42 +1,43 @@
-//! Whether released integers are what a table and its ladder come to.
+//! Checks released integers against a table and its noise ladder.
 //!
-//! A computation service that leaves noise out, or counts another column, is not seen by the key
-//! service. Whoever has the table and the ladder can tell: every release is one exact integer a cell.
+//! The key service cannot see whether a computation service leaves noise out or counts another
+//! column. The party that has the table and the ladder can check this, because every cell of a
+//! release is one exact integer.
 
 use fhaim_domain::Counted;
 use fhaim_release::{Error as ReleaseError, Statistic};
 
 use crate::plaintext::exact;
 
-/// How an answer is not what it should be.
+/// How an answer differs from the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Difference {
-    /// It has another number of cells than its statistic.
+    /// The number of cells differs from the statistic's.
     Length {
-        /// Cells that the statistic has.
+        /// Cells of the statistic.
         expected: usize,
-        /// Cells that were released.
+        /// Released cells.
         released: usize,
     },
-    /// Cells have other values.
+    /// Some cells have other values.
     Cells {
-        /// So many have.
+        /// Number of cells that differ.
         count: usize,
-        /// Position of the first that has.
+        /// Position of the first cell that differs.
         first: usize,
-        /// Its exact value with its noise.
+        /// Expected value of that cell, with noise.
         expected: i64,
-        /// The value that was released.
+        /// Released value of that cell.
         released: i64,
     },
 }
 
-/// The integers that a release of `statistic` with `noise`, an integer a cell, comes to when it is
-/// decrypted: without the part of it that is public, and is added after.
+/// Returns the integers that a release of `statistic` decrypts to, with one integer of `noise` for
+/// each cell. The public part of the statistic, which is added after decryption, is not included.
 ///
 /// # Errors
-/// A statistic that does not fit the table; noise for another number of cells than it has; sums
-/// beyond 64 bits.
+/// The statistic does not fit the table, the number of noise values differs from the number of
+/// cells, or a sum exceeds 64 bits.
 pub fn expected(
     table: &dyn Counted,
     statistic: &Statistic,
@@ -62,8 +63,8 @@ pub fn expected(
         .ok_or(ReleaseError::Overflow)
 }
 
-/// Compares every integer of an answer with what it should be; `None` where all are equal, and there
-/// are as many.
+/// Compares every integer of an answer with its expected value. Returns `None` if all are equal and
+/// their numbers match.
 pub fn difference(expected: &[i64], released: &[i64]) -> Option<Difference> {
     if expected.len() != released.len() {
         return Some(Difference::Length {

@@ -1,4 +1,4 @@
-//! Records that a schema's constraints allow, of models that have not learnt them.
+//! Checks samples with constraints, drawn from models that have not learned the constraints.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{ReadOptions, Schema, Table, WriteOptions, read_csv, write_csv};
@@ -15,7 +15,7 @@ const SCHEMA: &str = r#"{"name": "stays", "columns": [
     {"name": "ward", "kind": "categorical", "categories": ["heart", "birth"]}],
     "constraints": [{"at_most": ["first", "last"]}, {"never": {"sex": "m", "ward": "birth"}}]}"#;
 
-/// A model of the columns one by one, which knows nothing of what is between them.
+/// Returns a model of independent columns, which knows nothing of the dependences between them.
 fn model(table: &Table) -> Arc<dyn FittedModel> {
     let rho = accounting::rho(10.0, 1e-9).unwrap();
     let job = MechanismJob::new(table.domain().clone(), rho, table.records() as u64);
@@ -41,7 +41,7 @@ fn table(schema: &str, records: usize) -> Table {
 }
 
 #[test]
-fn a_model_that_knows_nothing_of_constraints_draws_records_that_hold_them() {
+fn constrained_samples_satisfy_constraints_that_the_model_does_not_know() {
     let table = table(SCHEMA, 4_000);
     let model = model(&table);
     let mut rng = StdRng::seed_from_u64(2);
@@ -51,7 +51,7 @@ fn a_model_that_knows_nothing_of_constraints_draws_records_that_hold_them() {
         .count();
     assert!(
         breaks > 400,
-        "the model must not hold them by itself: {breaks}"
+        "the model must not satisfy the constraints by itself: {breaks}"
     );
     let sampled = sample_allowed(model.as_ref(), table.schema(), 2_000, &mut rng).unwrap();
     assert!((0.2..0.8).contains(&sampled.allowed), "{}", sampled.allowed);
@@ -61,7 +61,7 @@ fn a_model_that_knows_nothing_of_constraints_draws_records_that_hold_them() {
     write_csv(&drawn, &mut csv, &mut rng, &WriteOptions::new("d.csv")).unwrap();
     let again = read_csv(table.shared_schema(), &csv[..], &ReadOptions::new("d.csv")).unwrap();
     assert_eq!(again.broken, [0, 0]);
-    // Given what is allowed it is the model's distribution.
+    // The distribution is the model's, conditioned on the constraints.
     let text = String::from_utf8(csv).unwrap();
     let men = text
         .lines()
@@ -72,7 +72,7 @@ fn a_model_that_knows_nothing_of_constraints_draws_records_that_hold_them() {
 }
 
 #[test]
-fn without_constraints_the_model_draws_as_ever_and_without_mass_it_is_told() {
+fn sampling_is_unchanged_without_constraints_and_fails_if_nothing_is_allowed() {
     let free = SCHEMA
         .split_once(",\n    \"constraints\"")
         .unwrap()
@@ -93,7 +93,7 @@ fn without_constraints_the_model_draws_as_ever_and_without_mass_it_is_told() {
         model.sample(300, &mut StdRng::seed_from_u64(3))
     );
     assert_eq!(sampled.allowed, 1.0);
-    // Nothing is left: both sexes are never in either ward.
+    // The constraints forbid all combinations of sex and ward.
     let pairs = ["f", "m"].map(|sex| {
         ["heart", "birth"]
             .map(|ward| format!(r#"{{"never": {{"sex": "{sex}", "ward": "{ward}"}}}}"#))

@@ -1,4 +1,5 @@
-//! What the trait promises, of every mechanism of the list, and of one that is in no list.
+//! Checks the promises of the `Mechanism` trait for every mechanism of the list, and for one
+//! outside it.
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code)]
@@ -31,10 +32,10 @@ fn job(table: &Table) -> MechanismJob {
     MechanismJob::new(table.domain().clone(), rho, 512)
 }
 
-/// One batch: what was asked for, and what was answered.
+/// One batch: the requests and their answers.
 type Batch = (Vec<ReleaseRequest>, Vec<Vec<i64>>);
 
-/// Plays a machine against the ladder that its mechanism said it needs.
+/// Runs a machine against the ladder that its mechanism needs.
 fn play(mechanism: &dyn Mechanism, table: &Table, job: &MechanismJob) -> (Vec<Batch>, RunOutcome) {
     let need = mechanism.ladder_need(job).unwrap();
     assert_eq!(mechanism.ladder_need(job).unwrap(), need);
@@ -67,19 +68,19 @@ fn play(mechanism: &dyn Mechanism, table: &Table, job: &MechanismJob) -> (Vec<Ba
     }
 }
 
-/// A fresh machine comes to the same end by the answers that were kept.
+/// Runs a fresh machine on stored answers. It must make the same requests.
 fn replay(mut machine: Box<AnyMachine>, batches: &[Batch]) -> RunOutcome {
     let mut answers: &[Vec<i64>] = &[];
     for (requests, next) in batches {
         match machine.step(answers).unwrap() {
             MechanismStep::Release(asked) => assert_eq!(&asked, requests),
-            MechanismStep::Done(_) => panic!("done before its last batch"),
+            MechanismStep::Done(_) => panic!("finished before its last batch"),
         }
         answers = next;
     }
     match machine.step(answers).unwrap() {
         MechanismStep::Done(outcome) => *outcome,
-        MechanismStep::Release(more) => panic!("asks for {} more", more.len()),
+        MechanismStep::Release(more) => panic!("requests {} more releases", more.len()),
     }
 }
 
@@ -104,7 +105,7 @@ fn check_options(mechanism: &dyn Mechanism) {
     }
 }
 
-/// What any outcome must hold.
+/// Checks the properties of every outcome.
 fn check_outcome(outcome: &RunOutcome, table: &Table, job: &MechanismJob) {
     assert!(outcome.spent <= job.rho);
     let model = &outcome.model;
@@ -150,7 +151,7 @@ fn check(mechanism: &dyn Mechanism) {
     }
     let (batches, outcome) = play(mechanism, &table, &job);
     check_outcome(&outcome, &table, &job);
-    // Nothing is charged that is no release.
+    // Only releases cost budget.
     let costs = outcome.releases.iter().map(|release| release.rho);
     assert_eq!(Rho::checked_sum(costs).unwrap(), outcome.spent);
     let again = replay(mechanism.start(job).unwrap(), &batches);
@@ -159,7 +160,7 @@ fn check(mechanism: &dyn Mechanism) {
 }
 
 #[test]
-fn every_mechanism_of_the_list_does_what_it_says() {
+fn every_listed_mechanism_keeps_the_contract() {
     let mut names = Vec::new();
     for mechanism in MechanismName::all() {
         println!("{mechanism}");
@@ -171,7 +172,7 @@ fn every_mechanism_of_the_list_does_what_it_says() {
 }
 
 #[test]
-fn a_mechanism_of_another_crate_does_what_it_says() {
+fn mechanism_outside_the_crate_keeps_the_contract() {
     check(&toy::Counts::default());
     let refused = toy::Counts::default().with_options(&json!({ "total_share": 1.0 }));
     assert!(matches!(
@@ -184,7 +185,7 @@ fn a_mechanism_of_another_crate_does_what_it_says() {
 }
 
 #[test]
-fn graphical_models_answer_behind_their_traits() {
+fn graphical_model_implements_marginals_conditions_and_storage() {
     let table = table();
     let job = job(&table);
     let mut rng = StdRng::seed_from_u64(6);
@@ -203,8 +204,8 @@ fn graphical_models_answer_behind_their_traits() {
             assert!((one - other).abs() < 1e-6);
         }
     }
-    // The marginal of the second column among the records that have the first one's value 1 is
-    // that row of their common marginal, scaled to the total.
+    // Given value 1 of the first column, the marginal of the second is that row of their common
+    // marginal, scaled to the total.
     let conditions = model.conditions().unwrap();
     let given = conditions.given(&[(0, 1)]).unwrap();
     let second = [fhaim_domain::Clique::new([1])];

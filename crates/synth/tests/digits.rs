@@ -1,4 +1,5 @@
-//! Digits: what comes out is held against the values themselves, not against bins.
+//! Compares synthetic numbers with the real values themselves, not with bins, for columns with
+//! digits.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::HashMap;
@@ -13,7 +14,7 @@ use fhaim_release::MechanismJob;
 use fhaim_synth::{MechanismName, RunOutcome};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-/// A spike, a skewed value, working hours and what depends on them.
+/// Returns a table with a spike, a skewed value, working hours, and a column that they depend on.
 fn skewed(records: usize) -> String {
     let mut rng = StdRng::seed_from_u64(7);
     let mut csv = "gain,lab,hours,old\n".to_owned();
@@ -63,7 +64,7 @@ fn run(mechanism: &str, table: &Table, epsilon: f64, seed: u64) -> RunOutcome {
         .unwrap()
 }
 
-/// The values of a synthetic table of as many records.
+/// Returns the values of a synthetic table with the same number of records.
 fn synthetic(table: &Table, outcome: &RunOutcome) -> Vec<RawColumn> {
     let mut rng = StdRng::seed_from_u64(3);
     let columns = outcome.model.sample(table.records(), &mut rng);
@@ -73,7 +74,7 @@ fn synthetic(table: &Table, outcome: &RunOutcome) -> Vec<RawColumn> {
     read(table.schema(), &csv).1
 }
 
-/// Half the L1 distance of two columns' values.
+/// Returns half the L1 distance of two columns' values.
 fn total_variation(one: &RawColumn, two: &RawColumn) -> f64 {
     let texts = |column: &RawColumn| -> Vec<String> {
         match &column.values {
@@ -105,7 +106,7 @@ fn quartiles(column: &RawColumn) -> [f64; 3] {
 }
 
 #[test]
-fn spikes_and_skewed_values_come_out_right() {
+fn spikes_and_quartiles_of_skewed_values_are_kept() {
     let schema = Schema::from_json("s.json", SCHEMA.as_bytes()).unwrap();
     let (table, real) = read(&schema, skewed(20_000).as_bytes());
     for (epsilon, bound) in [(10.0, 0.02), (1.0, 0.06)] {
@@ -128,7 +129,7 @@ fn spikes_and_skewed_values_come_out_right() {
 }
 
 #[test]
-fn every_mechanism_gives_digits_beside_the_coarse_values_that_have_them() {
+fn every_mechanism_draws_almost_only_possible_digits() {
     let schema = Schema::from_json("s.json", SCHEMA.as_bytes()).unwrap();
     let (table, _) = read(&schema, skewed(2_000).as_bytes());
     for mechanism in ["staged", "one-ways", "aim", "mst", "fhaim-l2"] {
@@ -144,16 +145,17 @@ fn every_mechanism_gives_digits_beside_the_coarse_values_that_have_them() {
                 "{mechanism}: {impossible} impossible of digit {}",
                 digit.fine()
             );
-            // Seeds differ: 8 to 45 of aim's over twelve, 25 on average, whichever way its fits pass.
+            // With `aim`, twelve seeds give 8 to 45, and 25 on average, with either kind of passes
+            // in its fits.
             assert!(impossible < 60, "{mechanism}: {impossible}");
         }
     }
 }
 
-/// The measure of docs/BENCHMARKS.md: adult as it is drafted, on the values themselves.
+/// Reproduces the measure of docs/BENCHMARKS.md: the drafted adult table, compared by its values.
 #[test]
 #[ignore = "needs FHAIM_DATA_DIR"]
-fn adult_as_drafted_comes_out_right() {
+fn adult_values_are_kept_with_a_drafted_schema() {
     let folder = std::env::var_os("FHAIM_DATA_DIR")
         .expect("FHAIM_DATA_DIR names the folder of the published tables");
     let csv = std::fs::read(Path::new(&folder).join("adult.csv")).unwrap();

@@ -1,4 +1,4 @@
-//! What a run is expected to ask for is near to what it asks for.
+//! Compares the expected batches and fits of runs with the actual ones.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{Schema, Table};
@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 /// Epsilon 1 at delta 1e-9.
 const RHO: f64 = 0.01497;
 
-/// A table whose attributes, of these sizes, are mostly what the one before says.
+/// Returns a table with attributes of these sizes, each of which mostly depends on the one before.
 fn table(sizes: &[usize], records: usize) -> Table {
     let mut rng = StdRng::seed_from_u64(7);
     let column = |(number, size): (usize, &usize)| {
@@ -46,7 +46,7 @@ fn table(sizes: &[usize], records: usize) -> Table {
     Table::new(schema, codes).unwrap()
 }
 
-/// A run of the default mechanism on a table at epsilon 1, with a cap on its model.
+/// Runs the default mechanism on a table at epsilon 1, with a cap on its model.
 fn run(table: &Table, model_bytes: usize) -> (Expected, RunOutcome) {
     let rho = Rho::from_f64_down(RHO).unwrap();
     let bound = table.records().next_multiple_of(8192) as u64;
@@ -62,7 +62,8 @@ fn run(table: &Table, model_bytes: usize) -> (Expected, RunOutcome) {
     (expected, drive(run, &mut source, &mut |_| ()).unwrap())
 }
 
-/// Statistics, cells and different variances of each batch that a run asked for, and what was expected.
+/// Returns the number of statistics, cells and distinct variances of each requested batch, with the
+/// expected batch.
 fn batches(expected: &Expected, outcome: &RunOutcome) -> Vec<([usize; 3], ExpectedBatch)> {
     let batches = outcome.releases.chunk_by(|a, b| a.phase == b.phase);
     let asked = batches.map(|batch: &[Release]| {
@@ -82,8 +83,9 @@ fn batches(expected: &Expected, outcome: &RunOutcome) -> Vec<([usize; 3], Expect
     asked.into_iter().zip(expected.batches.clone()).collect()
 }
 
-/// How far off each count may be. Statistics and cells of blocks are the more, the more pairs depend on each other: these
-/// tables' do less than those that the constants are of.
+/// The allowed factor between counted and expected numbers. Statistics and cells of blocks grow
+/// with the dependence between pairs, which is lower in these tables than in those that the
+/// constants are from.
 const FACTORS: [(&str, f64); 6] = [
     ("statistics", 1.5),
     ("cells", 2.5),
@@ -93,12 +95,12 @@ const FACTORS: [(&str, f64); 6] = [
     ("cells of fits", 2.5),
 ];
 
-/// Asserts that everything that a run on a table has to do is near to what was expected.
+/// Asserts that the actual work of a run on a table is close to the expected work.
 fn assert_expected(sizes: &[usize], records: usize, model_bytes: usize) {
     assert_expected_within(1.0, sizes, records, model_bytes);
 }
 
-/// The same within so many times the factors.
+/// As [`assert_expected`], with `times` times the factors.
 fn assert_expected_within(times: f64, sizes: &[usize], records: usize, model_bytes: usize) {
     let (expected, outcome) = run(&table(sizes, records), model_bytes);
     let mut counts: Vec<(&str, f64, f64)> = Vec::new();
@@ -127,28 +129,30 @@ fn assert_expected_within(times: f64, sizes: &[usize], records: usize, model_byt
     );
 }
 
-/// With many records there is a fine probe, and stages of blocks, whether the model stays below its cap or not.
+/// With many records there is a fine probe, and stages of blocks, both in models below their cap
+/// and at it.
 #[test]
-fn narrow_tables_of_many_records_are_as_expected() {
+fn narrow_table_of_many_records_needs_the_expected_work() {
     assert_expected(&[2, 3, 6, 3, 2, 3, 2], 20_000, 1 << 20);
     assert_expected(&[4; 10], 200_000, 1 << 20);
 }
 
 #[test]
-fn tables_of_wide_columns_are_as_expected() {
+fn table_of_wide_columns_needs_the_expected_work() {
     assert_expected(&[8, 8, 8, 12, 5, 16, 2, 9], 20_000, 1 << 20);
     assert_expected(&[20, 3, 15, 2, 30, 7, 12, 9, 2, 5], 50_000, 1 << 20);
 }
 
 #[test]
-fn tables_of_many_columns_are_as_expected() {
-    // Each depends on the next: hardly any of the pairs that are further apart, which are most of all, is worth measuring.
+fn table_of_many_columns_needs_the_expected_work() {
+    // Each column depends on the one before. Most pairs are further apart, and hardly any of those
+    // are worth measuring.
     assert_expected_within(4.0, &[3; 30], 20_000, 1 << 18);
 }
 
-/// With few there are the 1-ways alone, three times.
+/// With few records, only the 1-ways are measured, three times.
 #[test]
-fn a_small_table_is_not_probed() {
+fn small_table_is_not_probed() {
     let sizes = [9, 3, 12, 13, 2, 3, 2, 5, 2, 2];
     assert_expected(&sizes, 250, 1 << 20);
     let (expected, outcome) = run(&table(&sizes, 250), 1 << 20);

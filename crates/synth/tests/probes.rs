@@ -1,4 +1,4 @@
-//! What the staged mechanism's probes bring, on tables made up to show it.
+//! Shows the benefit of the parts of the staged mechanism's probes, on tables made up for it.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{Clique, Domain, Schema, Table};
@@ -16,7 +16,8 @@ fn normal(rng: &mut StdRng) -> f64 {
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// Nine columns of ten ordered values each, every two of them correlated: they share three factors.
+/// Returns nine columns of ten ordered values each. They share three factors, so all pairs are
+/// correlated.
 fn ordered(records: usize, seed: u64) -> Table {
     let mut rng = StdRng::seed_from_u64(seed);
     let factors: Vec<[f64; 3]> = (0..records)
@@ -46,7 +47,8 @@ fn ordered(records: usize, seed: u64) -> Table {
     .unwrap()
 }
 
-/// Mean L1 error over all pairs and four runs of the default mechanism without some of its parts.
+/// Returns the mean L1 error over all pairs and four runs of the default mechanism without some of
+/// its parts.
 fn error(epsilon: f64, ablations: Ablations) -> f64 {
     let mechanism = Staged::without(ablations);
     let errors = (0..4).map(|seed| run(&ordered(40_000, seed), &mechanism, epsilon, seed));
@@ -75,9 +77,10 @@ fn run(table: &Table, mechanism: &dyn Mechanism, epsilon: f64, seed: u64) -> f64
     pairs.iter().zip(&marginals).map(distance).sum::<f64>() / pairs.len() as f64
 }
 
-/// A finer probe of which a look sees nothing is given up, and with it every pair.
+/// Without a coarse look, the first look at a finer probe sees nothing here, and no pair is
+/// measured.
 #[test]
-fn order_shows_in_two_groups_where_eight_are_too_blunt() {
+fn coarse_look_sees_an_order_that_eight_groups_miss() {
     let with = error(0.1, Ablations::default());
     let without = error(
         0.1,
@@ -90,9 +93,9 @@ fn order_shows_in_two_groups_where_eight_are_too_blunt() {
 }
 
 #[test]
-fn more_is_measured_where_a_probe_is_clear() {
+fn clear_probe_lowers_the_error_by_measuring_more() {
     let clear = error(10.0, Ablations::default());
-    let as_ever = error(
+    let equal_weight = error(
         10.0,
         Ablations {
             clear_probe: true,
@@ -100,8 +103,8 @@ fn more_is_measured_where_a_probe_is_clear() {
         },
     );
     assert!(
-        clear < 0.98 * as_ever,
-        "{clear}, and {as_ever} with one weight of noise"
+        clear < 0.98 * equal_weight,
+        "{clear}, and {equal_weight} with the general weight of noise"
     );
 }
 
@@ -122,7 +125,7 @@ const FIRST_STAGE: &str = "Measuring the strongest pairs";
 const SECOND_STAGE: &str = "Measuring the pairs that the model explains worst";
 
 #[test]
-fn a_run_without_a_first_look_asks_for_its_probe_at_once() {
+fn run_without_a_first_look_requests_its_probe_at_once() {
     let table = ordered(20_000, 0);
     let whole = outcome(&table, &Staged::default(), 1.0, 0);
     let all = [ONE_WAYS, LOOK, PROBE, FIRST_STAGE, SECOND_STAGE];
@@ -139,7 +142,7 @@ fn a_run_without_a_first_look_asks_for_its_probe_at_once() {
 }
 
 #[test]
-fn a_run_without_penalties_or_shrinkage_fits_another_model() {
+fn run_without_penalties_or_shrinkage_fits_another_model() {
     let table = ordered(20_000, 0);
     let model = |ablations| {
         let outcome = outcome(&table, &Staged::without(ablations), 1.0, 0);
@@ -160,7 +163,7 @@ fn a_run_without_penalties_or_shrinkage_fits_another_model() {
 
 /// The model has room for a few of the 36 pairs.
 #[test]
-fn pairs_without_room_are_measured_only_with_extra_pairs() {
+fn pairs_that_exceed_the_cap_are_measured_only_with_extra_pairs() {
     let table = ordered(20_000, 0);
     let measured = |extra_pairs| {
         let options = StagedOptions {
@@ -181,9 +184,9 @@ fn pairs_without_room_are_measured_only_with_extra_pairs() {
     );
 }
 
-/// A larger share for a step is spent on it.
+/// The one-way and probe shares determine the spending of their phases.
 #[test]
-fn shares_of_the_budget_are_spent_on_their_steps() {
+fn shares_of_the_budget_are_spent_in_their_phases() {
     let table = ordered(20_000, 0);
     let spent = |options: StagedOptions, phases: [&str; 2]| {
         let outcome = outcome(&table, &Staged::new(options).unwrap(), 1.0, 0);

@@ -1,11 +1,11 @@
-//! Runs whose releases contradict each other end with an error that has the releases.
+//! Checks that runs with contradictory releases end with an error that contains the releases.
 
 use fhaim_domain::{Domain, Schema};
 use fhaim_dp::Rho;
 use fhaim_release::{MechanismJob, MechanismRun, ReleaseRequest, ReleaseSource, SourceError};
 use fhaim_synth::{Error, MechanismName, drive};
 
-/// Answers with large integers that no table has.
+/// Answers with large integers that no table can have.
 struct Contradictory;
 
 impl ReleaseSource for Contradictory {
@@ -41,7 +41,7 @@ fn contradictory_releases_end_with_an_error_that_keeps_them() {
         let schema = format!(r#"{{"name": "t", "columns": [{}]}}"#, columns.join(","));
         let schema = Schema::from_json("t", schema.as_bytes()).unwrap();
         let text = unfitted.describe(&schema);
-        assert!(text.contains("the furthest columns are "), "{text}");
+        assert!(text.contains("the columns that differ most are "), "{text}");
         let named = ["age", "sex", "ward"].map(|column| text.contains(column));
         assert!(named.contains(&true), "{text}");
     }

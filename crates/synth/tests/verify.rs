@@ -1,4 +1,4 @@
-//! What a holder sees of a computation that did other than it was asked.
+//! Checks that a holder detects a computation that deviates from its request.
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{Clique, Schema, Table};
@@ -23,7 +23,7 @@ fn table() -> Table {
     Table::new(schema, columns).unwrap()
 }
 
-/// The noise of so many holders, added.
+/// Returns the sum of the noise of several holders.
 fn ladder(holders: u64) -> Ladder {
     let plan = LadderPlan::new(64, UNITS).unwrap();
     let draw = |seed| Ladder::draw(plan, &mut StdRng::seed_from_u64(seed));
@@ -49,7 +49,7 @@ fn released(table: &Table, ladder: &Ladder, attribute: usize) -> Vec<i64> {
 }
 
 #[test]
-fn an_honest_answer_is_equal_and_any_other_is_caught() {
+fn honest_answer_is_accepted_and_any_other_is_detected() {
     let table = table();
     for holders in [1, 3] {
         let ladder = ladder(holders);
@@ -75,9 +75,9 @@ fn an_honest_answer_is_equal_and_any_other_is_caught() {
     }
 }
 
-/// An answer whose cells are equal as far as they go is another all the same.
+/// An answer with a prefix of the expected cells is still a different answer.
 #[test]
-fn an_answer_of_another_length_is_caught_whatever_its_cells() {
+fn answer_of_wrong_length_is_detected() {
     let wanted = [1, 2, 3];
     for released in [&[1, 2][..], &[1, 2, 3, 4], &[]] {
         let found = Difference::Length {
@@ -92,9 +92,9 @@ fn an_answer_of_another_length_is_caught_whatever_its_cells() {
     }
 }
 
-/// A squared score is decrypted without what is public of it: its target's norm.
+/// A squared score is decrypted without its public part, the norm of its target.
 #[test]
-fn the_public_part_of_a_score_is_not_decrypted() {
+fn expected_score_excludes_its_public_part() {
     let term = SquaredTerm {
         clique: Clique::new([0, 1]),
         weight: 2,

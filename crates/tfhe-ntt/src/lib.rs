@@ -1,9 +1,9 @@
-//! Stands in for the crate `tfhe-ntt`, by `[patch.crates-io]`: fhe-math calls four functions of it, and
-//! here [`fhaim_ntt`] does their work. The crate's own licence grants no patents; with this one
-//! nothing of it is compiled, and the library's transforms are as fast as ours.
+//! Replaces the crate `tfhe-ntt` by `[patch.crates-io]`: fhe-math calls four of its functions, and here [`fhaim_ntt`]
+//! implements them. The licence of the original crate grants no patents. With this replacement nothing of the
+//! original is compiled, and the library's transforms are as fast as ours.
 //!
-//! Roots and order are those of the crate that it stands in for, so what was encrypted with that
-//! one is still read (`fhaim_ntt`'s test `residues_are_those_of_stored_ciphertexts`).
+//! Roots and order are the same as in the original crate, so ciphertexts that were made with it can still be read
+//! (`fhaim_ntt`'s test `residues_equal_those_of_stored_ciphertexts`).
 
 #![warn(missing_debug_implementations)]
 #![cfg_attr(
@@ -16,7 +16,7 @@
     )
 )]
 
-/// Transforms modulo one prime of a word.
+/// Transforms modulo one word-sized prime.
 pub mod prime64 {
     use std::sync::Arc;
 
@@ -30,8 +30,8 @@ pub mod prime64 {
     }
 
     impl Plan {
-        /// The transform of `polynomial_size` coefficients modulo `modulus`, which must be prime; `None`
-        /// where there is none of that size.
+        /// Makes the transform of `polynomial_size` coefficients modulo `modulus`, which must be prime. Returns
+        /// `None` if there is no transform of that size.
         pub fn try_new(polynomial_size: usize, modulus: u64) -> Option<Self> {
             if !polynomial_size.is_power_of_two() || polynomial_size < 2 {
                 return None;
@@ -42,28 +42,28 @@ pub mod prime64 {
             })
         }
 
-        /// Coefficients of a polynomial.
+        /// Returns the number of coefficients of a polynomial.
         pub fn ntt_size(&self) -> usize {
             self.degree
         }
 
-        /// Coefficients to values, in place; residues in and out are below the modulus.
+        /// Transforms coefficients to values, in place. Input and output residues are below the modulus.
         ///
         /// # Panics
-        /// Unless there are [`Plan::ntt_size`] of them.
+        /// If the number of coefficients is not [`Plan::ntt_size`].
         pub fn fwd(&self, buf: &mut [u64]) {
             self.transform.forward(buf);
         }
 
-        /// Values to coefficients, in place, which need no [`Plan::normalize`] any more.
+        /// Transforms values to coefficients, in place. The result needs no [`Plan::normalize`].
         ///
         /// # Panics
-        /// Unless there are [`Plan::ntt_size`] of them.
+        /// If the number of values is not [`Plan::ntt_size`].
         pub fn inv(&self, buf: &mut [u64]) {
             self.transform.inverse(buf);
         }
 
-        /// What the crate of this name leaves to its caller after [`Plan::inv`]: done there already.
+        /// Does nothing: [`Plan::inv`] already does what the original crate leaves to this function.
         pub fn normalize(&self, _values: &mut [u64]) {}
     }
 }
@@ -79,7 +79,7 @@ mod tests {
         (u128::from(a) * u128::from(b) % u128::from(Q)) as u64
     }
 
-    /// The product modulo X^n + 1, term by term.
+    /// Computes the product modulo X^n + 1, term by term.
     fn product(a: &[u64], b: &[u64]) -> Vec<u64> {
         let n = a.len();
         let mut product = vec![0; n];
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn values_multiply_polynomials_as_the_library_expects() {
+    fn product_of_values_equals_product_of_polynomials() {
         let plan = Plan::try_new(64, Q).unwrap();
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(3);
         let mut random = || -> Vec<u64> { (0..64).map(|_| rng.random_range(0..Q)).collect() };
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_have_no_transform_have_no_plan() {
+    fn sizes_without_a_transform_are_rejected() {
         for size in [0, 1, 3, 96, 1 << 40] {
             assert!(Plan::try_new(size, Q).is_none(), "{size}");
         }

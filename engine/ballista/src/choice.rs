@@ -1,12 +1,12 @@
-//! Which batches go to other machines: the large ones.
+//! Sends only large batches to other machines.
 //!
-//! A batch on executors waits for their next question and for what is sent there and back, a second or more whatever
-//! its size, and leaves the threads of this process idle meanwhile.
+//! A batch on executors waits for their next poll and for the transfer of its data: a second or more, even for a small
+//! batch. In the meantime, the threads of this process are idle.
 
 use crate::driver::Ballista;
 use fhaim_he::{Backend, Columns, EvaluationContext, EvaluationWork, Partial, Threads, TileTask};
 
-/// Runs batches of few products on the threads of this process, and others on Ballista.
+/// Runs batches with few products on the threads of this process, and all others on Ballista.
 #[derive(Debug)]
 pub struct BySize {
     small: Threads,
@@ -15,7 +15,8 @@ pub struct BySize {
 }
 
 impl BySize {
-    /// Sends batches of at least so many products ([`TileTask::products`]) to other machines.
+    /// Creates a backend that sends batches of at least this number of products ([`TileTask::products`]) to other
+    /// machines.
     pub fn new(large: Ballista, least_products: u64) -> Self {
         Self {
             small: Threads::with_memory(large.task_memory()),
@@ -40,7 +41,7 @@ impl Backend for BySize {
         let products: u64 = tasks.iter().map(TileTask::products).sum();
         let elsewhere = products >= self.least_products;
         let backend: &dyn Backend = if elsewhere { &self.large } else { &self.small };
-        tracing::info!(products, elsewhere, "a batch");
+        tracing::info!(products, elsewhere, "running a batch");
         backend.run(context, table, tasks, take)
     }
 }

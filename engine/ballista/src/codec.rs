@@ -1,8 +1,7 @@
-//! Plans as bytes: our two operators, what Ballista puts between stages, and nothing else.
+//! Encodes and decodes plans. Allows only our two operators and the nodes that Ballista puts between stages.
 //!
-//! An executor runs a plan whose root writes a shuffle, and every such node, like each of ours, is
-//! decoded here, with its inputs: a plan that has anything else in it is refused, be it a file to scan
-//! or an expression to evaluate.
+//! An executor runs a plan whose root writes a shuffle. This codec decodes every such node and every operator of ours,
+//! together with its inputs. It refuses a plan with any other node, such as a file scan or an expression.
 
 use crate::nodes::{Kind, Node, ORDERS};
 use crate::site::Site;
@@ -23,7 +22,7 @@ use std::sync::Arc;
 const MULTIPLY: &[u8] = b"fhaim multiply 1";
 const PACK: &[u8] = b"fhaim pack 1";
 
-/// Encodes and decodes plans.
+/// Encodes and decodes plans of our operators.
 #[derive(Debug, Default)]
 pub struct Codec {
     ballista: BallistaPhysicalExtensionCodec,
@@ -31,7 +30,7 @@ pub struct Codec {
 }
 
 impl Codec {
-    /// For an executor, whose operators run.
+    /// Creates a codec for an executor, whose decoded operators can run.
     pub fn at(site: Arc<Site>) -> Self {
         Self {
             site: Some(site),
@@ -44,7 +43,7 @@ fn kind_of(plan: &Arc<dyn ExecutionPlan>) -> Option<Kind> {
     plan.downcast_ref::<Node>().map(Node::kind)
 }
 
-/// Orders in memory.
+/// Checks whether a plan is a source of orders in memory.
 fn is_orders(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let source = plan.downcast_ref::<DataSourceExec>();
     plan.schema() == *ORDERS
@@ -54,7 +53,7 @@ fn is_orders(plan: &Arc<dyn ExecutionPlan>) -> bool {
         })
 }
 
-/// What another stage wrote, or is to write.
+/// Checks whether a plan reads the output of another stage.
 fn is_shuffled(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let repartitioned = plan.downcast_ref::<RepartitionExec>();
     plan.is::<ShuffleReaderExec>()
@@ -62,11 +61,11 @@ fn is_shuffled(plan: &Arc<dyn ExecutionPlan>) -> bool {
         || repartitioned.is_some_and(|plan| kind_of(plan.input()) == Some(Kind::Multiply))
 }
 
-/// Whether a plan is what an operator may stand over.
+/// Checks whether a plan is a valid input of an operator.
 type Allowed = fn(&Arc<dyn ExecutionPlan>) -> bool;
 
 fn refused(what: &str) -> DataFusionError {
-    DataFusionError::Plan(format!("a plan that is not ours: {what}"))
+    DataFusionError::Plan(format!("the plan is not one of ours: {what}"))
 }
 
 impl PhysicalExtensionCodec for Codec {
@@ -86,7 +85,7 @@ impl PhysicalExtensionCodec for Codec {
             [input] if allowed(input) => {
                 Ok(Arc::new(Node::new(kind, input.clone(), self.site.clone())?))
             }
-            _ => Err(refused("an operator over something else")),
+            _ => Err(refused("an operator has a foreign input")),
         }
     }
 
@@ -106,7 +105,7 @@ impl PhysicalExtensionCodec for Codec {
 }
 
 impl Codec {
-    /// Reads from other stages, and writers over one of our operators.
+    /// Decodes readers of other stages, and writers over one of our operators.
     fn decode_ballista(
         &self,
         bytes: &[u8],
@@ -114,9 +113,9 @@ impl Codec {
         context: &TaskContext,
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // Ballista takes a writer's input without looking whether there is one.
+        // Ballista decodes a writer's input without checking whether there is one.
         if inputs.iter().any(|input| kind_of(input).is_none()) {
-            return Err(refused("a stage of something else"));
+            return Err(refused("a stage writes the output of a foreign node"));
         }
         if inputs.is_empty() {
             return self.decode_reader(bytes, context, converter);
@@ -146,7 +145,7 @@ impl Codec {
             Some(PhysicalPlanType::ShuffleReader(_) | PhysicalPlanType::UnresolvedShuffle(_)) => {
                 self.ballista.try_decode(bytes, &[], context, converter)
             }
-            _ => Err(refused("a leaf of something else")),
+            _ => Err(refused("a foreign leaf")),
         }
     }
 }
@@ -171,7 +170,7 @@ mod tests {
         Arc::new(ShuffleWriterExec::try_new(job, 1, input, String::new()).unwrap())
     }
 
-    /// A plan, there and back.
+    /// Encodes and decodes a plan.
     fn travel(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         let codec = Codec::default();
         let wire = PhysicalPlanNode::try_from_physical_plan(plan, &codec)?;
@@ -179,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_of_anything_else_is_refused() {
+    fn foreign_plan_is_refused() {
         let multiply = Arc::new(Node::new(Kind::Multiply, orders(), None).unwrap());
         let ours = travel(written(multiply.clone())).unwrap();
         assert!(kind_of(ours.children()[0]) == Some(Kind::Multiply));
@@ -199,7 +198,7 @@ mod tests {
         for plan in foreign {
             let name = format!("{plan:?}");
             let refused = travel(plan).err().unwrap_or_else(|| panic!("{name}"));
-            assert!(refused.to_string().contains("not ours"), "{refused}");
+            assert!(refused.to_string().contains("not one of ours"), "{refused}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Configuration of the programs, and what all of them ask of Ballista.
+//! Configurations of the programs, and their common settings for Ballista.
 
 use crate::tls::Identity;
 use ballista_core::config as keys;
@@ -10,52 +10,51 @@ use serde::Deserialize;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Bytes of a message at most: plans have all orders of a batch in them.
+/// Largest size of a message in bytes. A plan has all orders of a batch.
 pub const MESSAGE_BYTES: u32 = 256 << 20;
 
-/// Of `fhaim-executor`.
+/// Configuration of `fhaim-executor`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Executor {
-    /// Where other executors and the computation service fetch results.
+    /// Address at which other executors and the computation service fetch results.
     pub listen: SocketAddr,
-    /// The name that others reach it by, if that is not the address it listens at. Its certificate has it.
+    /// Host name for others, if it is not the address in `listen`. The certificate must have it.
     #[serde(default)]
     pub name: Option<String>,
-    /// Who it is to the others.
+    /// Certificate and key of this program, and the authority.
     pub tls: Certificates,
     /// Host of the scheduler.
     pub scheduler_host: String,
     /// Port of the scheduler.
     pub scheduler_port: u16,
-    /// A folder for what goes from stage to stage.
+    /// Folder for data between stages.
     pub work: PathBuf,
-    /// Tasks at a time.
+    /// Number of tasks at a time.
     pub tasks: usize,
-    /// Bytes that all tasks together may take: at least `tasks` times the computation service's
-    /// `task_bytes`.
+    /// Memory for all tasks together in bytes: at least `tasks` times the computation service's `task_bytes`.
     pub memory_bytes: u64,
-    /// Seconds between two signs of life.
+    /// Seconds between two heartbeats.
     #[serde(default = "five")]
     pub heartbeat_seconds: u64,
-    /// Where the computation service keeps its blobs.
+    /// Blob store of the computation service.
     pub blobs: Blobs,
 }
 
-/// Of `fhaim-scheduler`.
+/// Configuration of `fhaim-scheduler`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scheduler {
-    /// Where executors and the computation service reach it.
+    /// Address at which executors and the computation service reach it.
     pub listen: SocketAddr,
-    /// The name that others reach it by. Its certificate has it.
+    /// Host name for others. The certificate must have it.
     pub name: String,
-    /// Who it is to the others.
+    /// Certificate and key of this program, and the authority.
     pub tls: Certificates,
-    /// Seconds without a sign of life after which an executor is given up.
+    /// Seconds without a heartbeat after which an executor is removed.
     #[serde(default = "twenty")]
     pub executor_timeout_seconds: u64,
-    /// How often a task or a stage is tried.
+    /// Number of tries of a task or a stage.
     #[serde(default = "twenty_times")]
     pub tries: usize,
 }
@@ -72,36 +71,36 @@ fn twenty_times() -> usize {
     20
 }
 
-/// Why a program did not start, or ended.
+/// Reason why a program did not start, or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Trouble {
-    /// The configuration.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
     /// A file that the configuration names cannot be read.
-    #[error("{}: {source}", path.display())]
+    #[error("{} cannot be read: {source}", path.display())]
     Unreadable {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the system.
         source: std::io::Error,
     },
-    /// Certificates.
-    #[error("certificates: {0}")]
+    /// The certificates or the scheduler's address are invalid.
+    #[error("invalid TLS configuration: {0}")]
     Tls(String),
-    /// The blob store.
+    /// The blob store cannot be opened.
     #[error(transparent)]
     Blobs(#[from] fhaim_platform::blobs::BlobError),
-    /// Threads, folders.
+    /// The system cannot create a thread or a folder.
     #[error(transparent)]
     System(#[from] std::io::Error),
-    /// Ballista.
+    /// An error of Ballista.
     #[error("{0}")]
     Ballista(String),
 }
 
-/// What a batch asks of Ballista: rows of megabytes, so few at a time; ciphertexts, which do not
-/// compress; a task for each order; and TLS wherever it connects.
+/// Returns the session settings for a batch: one row at a time because rows have megabytes, no compression because
+/// ciphertexts do not compress, one task per order, and TLS for all connections.
 pub fn session(identity: &Identity) -> SessionConfig {
     let bytes = MESSAGE_BYTES.to_string();
     let session = SessionConfig::new_with_ballista()
@@ -126,13 +125,13 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn the_samples_are_configurations() {
+    fn sample_configurations_are_valid_and_agree() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../infra/config");
         let scheduler: Scheduler = load("scheduler", Some(&folder.join("scheduler.toml"))).unwrap();
         let executor: Executor = load("executor", Some(&folder.join("executor.toml"))).unwrap();
         assert_eq!(executor.scheduler_host, scheduler.name);
         assert_eq!(executor.scheduler_port, scheduler.listen.port());
-        // The computation service's default tasks fit.
+        // The memory is enough for the computation service's default size of tasks.
         let remote: Remote = toml::from_str(
             "scheduler = \"https://scheduler:50050\"\n\
              tls = { authority = \"a\", certificate = \"b\", key = \"c\" }",

@@ -1,4 +1,4 @@
-//! Submits a batch, and takes over what becomes of its tiles.
+//! Submits a batch to Ballista, and collects the results of its tiles.
 
 use crate::codec::Codec;
 use crate::config::{MESSAGE_BYTES, session};
@@ -25,28 +25,28 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// Bytes of a tile's sums at most: eight pairs of leaves, six polynomials each.
+/// Largest size of a tile's sums in bytes: eight pairs of leaves with six polynomials each.
 const TILE_BYTES: usize = 10 << 20;
 
-/// How batches are submitted.
+/// Settings for submitting batches.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Address of the scheduler: `https://host:port`.
     pub scheduler: String,
-    /// Who this program is to scheduler and executors.
+    /// Certificate and key of this program.
     pub identity: Identity,
-    /// About how many bytes a task may take on an executor.
+    /// Approximate memory of a task on an executor in bytes.
     pub task_bytes: usize,
-    /// Tasks that multiply, and tasks that pack, at least: as many as there are cores is a good number. More tasks
-    /// than there are tiles are over bands of record chunks, and their sums go from executor to executor.
+    /// Least number of tasks that multiply, and of tasks that pack. The number of cores is a good value. If there are
+    /// more tasks than tiles, tasks are over bands of record chunks, and executors exchange their sums.
     pub packers: usize,
-    /// How often a batch is submitted at most.
+    /// Largest number of times that a batch is submitted.
     pub attempts: u32,
-    /// What is waited before it is submitted again.
+    /// Pause before a batch is submitted again.
     pub pause: Duration,
 }
 
-/// A backend whose tasks run on Ballista's executors, for one dataset.
+/// A backend that runs the tasks of one dataset on Ballista's executors.
 #[derive(Debug)]
 pub struct Ballista {
     settings: Settings,
@@ -54,17 +54,18 @@ pub struct Ballista {
     runtime: Handle,
 }
 
-/// What a run is over, and what of it has been handed over.
+/// State of a run: the tiles whose results are missing, and the function that takes results.
 struct Run<'a> {
     params: &'a Parameters,
     take: &'a (dyn Fn(Partial) -> fhaim_he::Result<()> + Sync),
     missing: BTreeSet<TileId>,
 }
 
-/// Why an attempt ended.
+/// Reason why an attempt failed.
 enum Ended {
-    /// Worth another attempt.
+    /// A transient error: another attempt may succeed.
     Passing(String),
+    /// A permanent error.
     Refused(fhaim_he::Error),
 }
 
@@ -81,8 +82,10 @@ impl From<fhaim_he::Error> for Ended {
 }
 
 impl Ballista {
-    /// A backend for the dataset whose evaluation keys are at `keys`; must be made where a reactor
-    /// runs.
+    /// Creates a backend for the dataset whose evaluation keys are at `keys`.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
     pub fn new(settings: Settings, keys: BlobPlace) -> Self {
         let runtime = Handle::current();
         Self {
@@ -92,10 +95,10 @@ impl Ballista {
         }
     }
 
-    /// The plan for some tasks: orders, multiplied; by tile, packed.
+    /// Returns the plan for some tasks: it multiplies orders, shuffles the results by tile, and packs them.
     ///
     /// # Errors
-    /// [`fhaim_he::Error::Unavailable`] for a table that is in memory alone.
+    /// [`fhaim_he::Error::Unavailable`] for a table that is only in memory.
     pub fn plan(
         &self,
         table: &dyn Columns,
@@ -108,7 +111,7 @@ impl Ballista {
             .map(order)
             .collect::<fhaim_he::Result<Vec<_>>>()?;
         let tiles: BTreeSet<TileId> = tasks.iter().flat_map(TileTask::tiles).collect();
-        // Tiles fall where their hash has them: room for twice the average.
+        // Tiles are distributed by hash, so leave room for twice the average.
         let room = (tiles.len() * 2 * TILE_BYTES).div_ceil(memory.max(TILE_BYTES));
         let packers = room.max(self.settings.packers).min(tiles.len()).max(1);
         let built = build(&orders, packers);
@@ -136,14 +139,14 @@ impl Ballista {
             for bytes in binary(&batch, "partial")?.iter().flatten() {
                 let partial = Partial::from_bytes(run.params, bytes)?;
                 match partial {
-                    // What an earlier attempt handed over is the same, residue for residue.
+                    // The result of an earlier attempt would be the same, residue for residue.
                     Partial::Root(_) if run.missing.remove(&partial.tile()) => (run.take)(partial)?,
                     Partial::Root(_) => {
-                        let twice = "a tile that was not asked for, or came twice";
+                        let twice = "a tile was not requested, or was returned twice";
                         return Err(fhaim_he::Error::Mismatch(twice).into());
                     }
                     Partial::Sums(_) => {
-                        let sums = "sums that should have been packed";
+                        let sums = "a tile's sums were not packed";
                         return Err(fhaim_he::Error::Mismatch(sums).into());
                     }
                 }
@@ -157,7 +160,7 @@ impl Ballista {
     }
 }
 
-/// Orders, one a partition, below the two operators.
+/// Builds the plan: orders, one per partition, as the input of the two operators.
 fn build(orders: &[Vec<u8>], packers: usize) -> Result<Arc<dyn ExecutionPlan>> {
     let partition = |order: &Vec<u8>| {
         let column = Arc::new(BinaryArray::from(vec![order.as_slice()]));
@@ -202,7 +205,7 @@ impl Backend for Ballista {
                 return Ok(EvaluationWork::default());
             }
             if attempt > 0 {
-                tracing::warn!(attempt, "submitted again: {reason}");
+                tracing::warn!(attempt, "submitting the batch again: {reason}");
                 std::thread::sleep(self.settings.pause);
             }
             let left: Vec<TileTask> = tasks
@@ -210,7 +213,7 @@ impl Backend for Ballista {
                 .filter(|task| task.tiles().any(|tile| run.missing.contains(&tile)))
                 .cloned()
                 .collect();
-            // Of a task some of whose tiles came before, those come again: they are passed over.
+            // A repeated task returns all its tiles. Ignore those that an earlier attempt has returned.
             let before: BTreeSet<TileId> = left.iter().flat_map(TileTask::tiles).collect();
             let before: BTreeSet<TileId> = before.difference(&run.missing).copied().collect();
             let plan = self.plan(table, &left)?;
@@ -231,11 +234,11 @@ impl Backend for Ballista {
             }
         }
         Err(fhaim_he::Error::Unavailable(format!(
-            "{} attempts on Ballista: {reason}",
+            "{} attempts on Ballista failed; the last error is: {reason}",
             self.settings.attempts
         )))
     }
 }
 
-/// Bytes that a plan may have: one message to the scheduler.
+/// Largest size of a plan in bytes: one message to the scheduler.
 pub const MOST_PLAN_BYTES: usize = MESSAGE_BYTES as usize;

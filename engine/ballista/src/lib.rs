@@ -1,17 +1,19 @@
-//! The computation service's work spread over machines: a [`fhaim_he::Backend`] on Apache Ballista.
+//! Distributes the computation service's work over several machines: a [`fhaim_he::Backend`] on Apache Ballista.
 //!
-//! | module | for |
+//! | module | contents |
 //! |---|---|
-//! | [`order`] | one task as a row: what to compute, and where its inputs are kept |
-//! | [`site`] | what an executor has: the blob store, the keys it read last |
-//! | [`nodes`] | the two operators of a plan, and what they refuse |
-//! | [`codec`] | plans as bytes: these operators, and nothing else |
-//! | [`driver`] | submits a batch, and takes over what becomes of its tiles |
-//! | [`choice`] | which batches are submitted at all |
-//! | [`tls`] | who may connect to whom |
+//! | [`order`] | one task as a row: the computation and the places of its inputs |
+//! | [`site`] | shared state of an executor: the blob store and the most recently used keys |
+//! | [`nodes`] | the two operators of a plan and their checks |
+//! | [`codec`] | encoding of plans, which allows only these operators |
+//! | [`driver`] | submits a batch and collects the results of its tiles |
+//! | [`choice`] | chooses the batches to submit |
+//! | [`tls`] | mutual authentication of the programs |
 //! | [`config`] | configuration files of the programs |
+//! | [`program`] | command line, log and runtime of the programs |
+//! | [`service`] | the computation service that uses this backend |
 //!
-//! Executors and scheduler see ciphertexts and public keys only, and belong to the computation service.
+//! Executors and scheduler see only ciphertexts and public keys, and belong to the computation service's operator.
 
 #![warn(missing_debug_implementations)]
 #![cfg_attr(

@@ -1,9 +1,9 @@
 //! The two operators of a plan.
 //!
-//! [`Multiply`] turns orders into what becomes of their tiles; [`Pack`], behind a shuffle by tile, adds
-//! the sums of each and packs it. Sums keep which record chunks they are over, so [`Pack`] refuses any
-//! total but the whole: Ballista slices only leaves that it knows, and a leaf that ran every band in
-//! every task would otherwise give wrong sums without a word.
+//! [`Kind::Multiply`] computes partial results of tiles from orders. [`Kind::Pack`], after a shuffle by tile, adds the
+//! sums of each tile and packs them. Sums list the record chunks that they are over, so [`Kind::Pack`] can refuse a
+//! total that is not over all chunks exactly once. Without this check, sums could be wrong unnoticed: Ballista splits
+//! only leaves that it knows, and another leaf could run every band in every task.
 
 use crate::order::{Order, Packing};
 use crate::site::{Site, blocking, failed, passing};
@@ -26,12 +26,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-/// Orders: one a row, one row a partition.
+/// Schema of orders: one per row, and one row per partition.
 pub static ORDERS: LazyLock<SchemaRef> =
     LazyLock::new(|| Arc::new(Schema::new(vec![field("order", DataType::Binary)])));
 
-/// What becomes of tiles, one a row: its page and number, its bytes, and what its
-/// sums are packed by.
+/// Schema of partial results, one tile per row: its page and number, its bytes, and the data for packing its sums.
 pub static PARTIALS: LazyLock<SchemaRef> = LazyLock::new(|| {
     Arc::new(Schema::new(vec![
         field("page", DataType::UInt32),
@@ -45,30 +44,30 @@ fn field(name: &str, kind: DataType) -> Field {
     Field::new(name, kind, false)
 }
 
-/// Which operator.
+/// The two operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Orders in, sums and roots out.
+    /// Takes orders, and returns sums and roots.
     Multiply,
-    /// Sums and roots in, roots out.
+    /// Takes sums and roots, and returns roots.
     Pack,
 }
 
-/// One of the two operators.
+/// An operator in a plan.
 #[derive(Debug)]
 pub struct Node {
     kind: Kind,
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
-    /// What the tasks share; nothing where plans are only passed on.
+    /// State that the tasks of an executor share. `None` in programs that only pass plans on.
     site: Option<Arc<Site>>,
 }
 
 impl Node {
-    /// An operator over an input of the schema that it takes.
+    /// Creates an operator over an input.
     ///
     /// # Errors
-    /// [`DataFusionError::Plan`] for another schema.
+    /// [`DataFusionError::Plan`] if the input has another schema than the operator takes.
     pub fn new(kind: Kind, input: Arc<dyn ExecutionPlan>, site: Option<Arc<Site>>) -> Result<Self> {
         let wanted = match kind {
             Kind::Multiply => &*ORDERS,
@@ -76,7 +75,7 @@ impl Node {
         };
         if input.schema() != *wanted {
             return Err(DataFusionError::Plan(format!(
-                "{kind:?} over other columns"
+                "the input of {kind:?} has other columns"
             )));
         }
         let partitions = input.output_partitioning().partition_count();
@@ -94,7 +93,7 @@ impl Node {
         })
     }
 
-    /// Which operator it is.
+    /// Returns the kind of the operator.
     pub fn kind(&self) -> Kind {
         self.kind
     }
@@ -132,7 +131,7 @@ impl ExecutionPlan for Node {
         _: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let [input] = <[_; 1]>::try_from(children)
-            .map_err(|_| DataFusionError::Plan("one input".to_owned()))?;
+            .map_err(|_| DataFusionError::Plan("an operator has exactly one input".to_owned()))?;
         Ok(Arc::new(Self::new(self.kind, input, self.site.clone())?))
     }
 
@@ -157,7 +156,7 @@ impl ExecutionPlan for Node {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let site = self.site.clone().ok_or_else(|| {
-            DataFusionError::Execution("only an executor runs this operator".to_owned())
+            DataFusionError::Execution("this operator runs only on an executor".to_owned())
         })?;
         let consumer = MemoryConsumer::new(self.name());
         let memory = consumer.register(context.memory_pool());
@@ -194,10 +193,10 @@ impl Row {
         })
     }
 
-    /// A batch of this row alone: what is large must not be put together to more than a frame.
+    /// Returns a batch with only this row, because several large rows could exceed the size of a frame.
     fn batch(self) -> Result<RecordBatch> {
         let number = |number: usize| {
-            let number = u32::try_from(number).map_err(|_| passing("a number past 32 bits"));
+            let number = u32::try_from(number).map_err(|_| passing("a number exceeds 32 bits"));
             Ok::<_, DataFusionError>(Arc::new(UInt32Array::from(vec![number?])))
         };
         let columns: Vec<Arc<dyn Array>> = vec![
@@ -210,15 +209,18 @@ impl Row {
     }
 }
 
-/// The binary values of a column.
+/// Returns the binary values of a column.
 pub(crate) fn binary<'a>(batch: &'a RecordBatch, name: &str) -> Result<&'a BinaryArray> {
     let column = batch.column_by_name(name);
     let column = column.and_then(|column| column.as_any().downcast_ref::<BinaryArray>());
     let column = column.filter(|column| column.null_count() == 0);
-    column.ok_or_else(|| DataFusionError::Execution(format!("there is no column {name}")))
+    column.ok_or_else(|| {
+        DataFusionError::Execution(format!("a binary column {name} without nulls is missing"))
+    })
 }
 
-/// Takes memory out of the pool, or holds back and has others try.
+/// Reserves memory from the pool. If there is too little, pauses and returns an error, so that another executor can run
+/// the task.
 async fn reserve(site: &Site, memory: &MemoryReservation, bytes: usize, what: &str) -> Result<()> {
     match memory.try_grow(bytes) {
         Ok(()) => Ok(()),
@@ -255,7 +257,7 @@ async fn multiply(
     Ok(rows)
 }
 
-/// Sums that lack record chunks, and tiles that are done.
+/// Incomplete sums, and the tiles that are done.
 #[derive(Default)]
 struct Totals {
     sums: BTreeMap<TileId, TileSums>,
@@ -263,7 +265,7 @@ struct Totals {
 }
 
 impl Totals {
-    /// Adds what came; a tile's sums once they are whole.
+    /// Adds a partial result. Returns a tile's root, or its sums once they are over all record chunks.
     fn add(&mut self, partial: Partial) -> Result<Option<Partial>> {
         let tile = partial.tile();
         if self.done.contains(&tile) {
@@ -292,7 +294,7 @@ impl Totals {
         Ok(None)
     }
 
-    /// Refuses what is not whole at the end.
+    /// Checks that no sums are incomplete.
     fn finish(&self) -> Result<()> {
         match self.sums.first_key_value() {
             None => Ok(()),
@@ -319,7 +321,7 @@ async fn pack(
             let packing = Packing::from_bytes(packing)?;
             let partial = Partial::from_bytes(&packing.params, bytes).map_err(failed)?;
             if kept.insert(partial.tile()) {
-                // A residue takes a word in memory, up to a fifth more than on the wire.
+                // A residue takes a full word in memory, up to a fifth more than its encoding.
                 reserve(&site, &memory, bytes.len() + bytes.len() / 4, "sums").await?;
             }
             let Some(whole) = totals.add(partial)? else {
@@ -355,7 +357,7 @@ mod tests {
     use rand::SeedableRng;
     use std::sync::Mutex;
 
-    /// The sums of a tile over each of two bands, as rows; and where its keys are.
+    /// Returns the sums of a tile over each of two bands, as rows with the places of the keys.
     fn bands(folder: &std::path::Path) -> Vec<RecordBatch> {
         let mut rng = rand::rngs::StdRng::seed_from_u64(1);
         let params = Parameters::new(COMPACT).unwrap();
@@ -418,9 +420,9 @@ mod tests {
         Ok(batches.len())
     }
 
-    /// What a leaf that runs every band in every task would do to sums.
+    /// Covers the sums that a leaf would produce if it ran every band in every task.
     #[tokio::test]
-    async fn a_band_that_runs_twice_or_never_is_refused() {
+    async fn repeated_or_missing_band_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let rows = bands(folder.path());
         let blobs = config::Blobs {

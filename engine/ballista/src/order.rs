@@ -1,7 +1,6 @@
-//! One task as a row: what to compute, and where its inputs are kept.
+//! One task as a row: the computation and the places of its inputs.
 //!
-//! An order names all that an executor reads, each with its SHA-256, so that a row is the same work
-//! wherever it is done. Nothing in it is secret.
+//! An order names every input with its SHA-256, so that all executors compute the same result. It has no secrets.
 
 use datafusion::error::{DataFusionError, Result};
 use fhaim_he::{
@@ -20,7 +19,7 @@ struct WirePlace {
     digest: Vec<u8>,
 }
 
-/// A [`Section`] on the wire. It begins where the one before ends.
+/// A [`Section`] on the wire. It begins at the end of the previous section.
 #[derive(Clone, PartialEq, Eq, Message)]
 struct WireSection {
     #[prost(uint64, tag = "1")]
@@ -64,7 +63,7 @@ struct WirePacking {
     holder: Option<WirePlace>,
 }
 
-/// What packing a tile takes beside its sums.
+/// Data for packing a tile, in addition to its sums.
 #[derive(Clone, Debug)]
 pub struct Packing {
     /// The parameters of sums and keys.
@@ -77,7 +76,7 @@ pub struct Packing {
     pub holder: Option<BlobPlace>,
 }
 
-/// What an executor is asked for.
+/// A task for an executor.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// The parameters of table and keys.
@@ -92,12 +91,12 @@ pub struct Order {
     pub sections: Vec<Section>,
     /// The objects of the task's columns over its band: column by column, each over all chunks.
     pub objects: Vec<BlobPlace>,
-    /// About how many bytes it takes.
+    /// Approximate memory of the task in bytes.
     pub memory: usize,
 }
 
 fn refused(reason: impl std::fmt::Display) -> DataFusionError {
-    DataFusionError::Execution(format!("an order that is none: {reason}"))
+    DataFusionError::Execution(format!("an order is invalid: {reason}"))
 }
 
 impl From<&BlobPlace> for WirePlace {
@@ -116,7 +115,7 @@ impl TryFrom<WirePlace> for BlobPlace {
         let digest = place.digest.try_into();
         Ok(Self {
             name: place.name,
-            digest: digest.map_err(|_| refused("a digest of another length"))?,
+            digest: digest.map_err(|_| refused("a digest has the wrong length"))?,
         })
     }
 }
@@ -133,7 +132,7 @@ impl From<&Section> for WireSection {
     }
 }
 
-/// The sections of a table with this number of record chunks.
+/// Decodes the sections of a table with this number of record chunks.
 fn sections(wire: Vec<WireSection>, chunks: usize) -> Result<Vec<Section>> {
     let mut start = 0;
     let mut sections = Vec::with_capacity(wire.len());
@@ -143,11 +142,12 @@ fn sections(wire: Vec<WireSection>, chunks: usize) -> Result<Vec<Section>> {
             [] => ProductKey::Joint,
             id => {
                 let id = id.try_into();
-                ProductKey::Upload(UploadKeyId(id.map_err(|_| refused("a key's name"))?))
+                let length = "an upload key's name has the wrong length";
+                ProductKey::Upload(UploadKeyId(id.map_err(|_| refused(length))?))
             }
         };
         if end <= start {
-            return Err(refused("sections that do not follow each other"));
+            return Err(refused("the sections do not follow each other"));
         }
         let chunks = start..end;
         sections.push(Section { chunks, key });
@@ -156,12 +156,12 @@ fn sections(wire: Vec<WireSection>, chunks: usize) -> Result<Vec<Section>> {
     if start == chunks {
         Ok(sections)
     } else {
-        Err(refused("sections of another table"))
+        Err(refused("the sections do not cover the table"))
     }
 }
 
 impl Order {
-    /// The order for a task over a table whose objects are kept where others can read them.
+    /// Creates the order for a task over a table whose objects other machines can read.
     ///
     /// # Errors
     /// [`fhaim_he::Error::Unavailable`] for a table that is only in memory.
@@ -177,7 +177,7 @@ impl Order {
         let place = |(column, chunk)| {
             let place = table.place(column, chunk);
             place.ok_or_else(|| {
-                let reason = format!("column {column}, chunk {chunk} is in memory alone");
+                let reason = format!("column {column}, chunk {chunk} is only in memory");
                 fhaim_he::Error::Unavailable(reason)
             })
         };
@@ -195,7 +195,7 @@ impl Order {
     /// Encodes the order.
     ///
     /// # Errors
-    /// As [`TileTask::to_bytes`].
+    /// Those of [`TileTask::to_bytes`].
     pub fn to_bytes(&self) -> fhaim_he::Result<Vec<u8>> {
         let wire = WireOrder {
             task: self.task.to_bytes(&self.params)?,
@@ -224,9 +224,11 @@ impl Order {
         let objects = objects?;
         let named = task.columns().len().checked_mul(task.band().len());
         if named != Some(objects.len()) {
-            return Err(refused("another number of objects than the task reads"));
+            return Err(refused("the number of objects is not that of the task"));
         }
-        let keys = wire.keys.ok_or_else(|| refused("it names no keys"))?;
+        let keys = wire
+            .keys
+            .ok_or_else(|| refused("the evaluation keys are missing"))?;
         Ok(Self {
             sections: sections(wire.sections, task.layout().chunks())?,
             params,
@@ -238,7 +240,7 @@ impl Order {
         })
     }
 
-    /// What its tiles' sums are packed by.
+    /// Returns the data for packing the sums of the task's tiles.
     pub fn packing(&self) -> Packing {
         Packing {
             params: self.params.clone(),
@@ -248,21 +250,21 @@ impl Order {
         }
     }
 
-    /// The objects by column of the table, each over the chunks of the band.
+    /// Returns the objects of each column of the table, over the chunks of the band.
     pub(crate) fn by_column(&self) -> impl Iterator<Item = (usize, &[BlobPlace])> {
         let chunks = self.task.band().len().max(1);
         let columns = self.task.columns().into_iter();
         columns.zip(self.objects.chunks(chunks))
     }
 
-    /// The order, shared.
+    /// Puts the order into an [`Arc`].
     pub(crate) fn shared(self) -> Arc<Self> {
         Arc::new(self)
     }
 }
 
 impl Packing {
-    /// Encodes it.
+    /// Encodes the packing.
     pub fn to_bytes(&self) -> Vec<u8> {
         let wire = WirePacking {
             set: self.params.set().id.into(),
@@ -275,7 +277,7 @@ impl Packing {
         wire.encode_to_vec()
     }
 
-    /// Decodes it.
+    /// Decodes a packing.
     ///
     /// # Errors
     /// [`DataFusionError::Execution`] with the first rule that the bytes break.
@@ -288,7 +290,9 @@ impl Packing {
             usize::try_from(wire.chunks).map_err(refused)?,
             usize::try_from(wire.stride).map_err(refused)?,
         );
-        let keys = wire.keys.ok_or_else(|| refused("it names no keys"))?;
+        let keys = wire
+            .keys
+            .ok_or_else(|| refused("the evaluation keys are missing"))?;
         Ok(Self {
             params: params.map_err(refused)?,
             layout: layout.map_err(refused)?,
@@ -303,14 +307,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sections_survive_the_wire_and_cover_the_table() {
+    fn sections_are_decoded_and_must_cover_the_table() {
         let id = ProductKey::Upload(UploadKeyId([7; 16]));
         let section = |chunks, key| Section { chunks, key };
         let all = [section(0..2, id), section(2..5, ProductKey::Joint)];
         let wire: Vec<WireSection> = all.iter().map(WireSection::from).collect();
         assert_eq!(sections(wire.clone(), 5).unwrap(), all);
         let [first, second] = wire.as_slice() else {
-            panic!("two sections");
+            panic!("there must be two sections");
         };
         let short = WireSection {
             key: vec![7; 15],
@@ -325,7 +329,7 @@ mod tests {
             (wire, 6),
         ] {
             let refused = sections(wire, chunks).unwrap_err().to_string();
-            assert!(refused.contains("an order that is none"), "{refused}");
+            assert!(refused.contains("an order is invalid"), "{refused}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the two programs have in common: arguments, a log, a reactor.
+//! The common parts of the two programs: arguments, log and runtime.
 
 use crate::config::Trouble;
 use clap::{CommandFactory, FromArgMatches, Parser};
@@ -11,13 +11,14 @@ use tracing_subscriber::EnvFilter;
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// Configuration file; docs/ENGINE.md has one
+    /// Configuration file; see docs/ENGINE.md for an example
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
 }
 
-/// A whole program: arguments in, exit code out. As for the services, `FHAIM_EXECUTOR__NAME=...` overrides the `name`
-/// in the file of `fhaim-executor`.
+/// Runs a program: reads its arguments and configuration, calls `serve`, and returns the exit code. Environment
+/// variables override the configuration file, as for the services: `FHAIM_EXECUTOR__NAME=...` overrides the `name` of
+/// `fhaim-executor`.
 pub fn main<C: DeserializeOwned, F: Future<Output = Result<(), Trouble>>>(
     name: &'static str,
     about: &'static str,

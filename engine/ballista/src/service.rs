@@ -1,4 +1,4 @@
-//! The computation service with Ballista behind it.
+//! The computation service that runs its large batches on Ballista.
 
 use crate::choice::BySize;
 use crate::config::Trouble;
@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use utoipa_axum::router::OpenApiRouter;
 
-/// The computation service, whose batches run on Ballista.
+/// The computation service with large batches on Ballista.
 #[derive(Clone, Debug)]
 pub struct Distributed(State);
 
-/// Ballista for every dataset's large batches, and the threads of this process for the others.
+/// Runs large batches of every dataset on Ballista, and all others on the threads of this process.
 #[derive(Debug)]
 struct Cluster {
     settings: Settings,
@@ -40,7 +40,7 @@ impl TryFrom<&Remote> for Settings {
 
     fn try_from(remote: &Remote) -> Result<Self, Trouble> {
         if !remote.scheduler.starts_with("https://") {
-            let wanted = "the address of the scheduler begins with https://";
+            let wanted = "the scheduler's address in [engine] must begin with https://";
             return Err(Trouble::Tls(wanted.to_owned()));
         }
         Ok(Self {
@@ -59,7 +59,7 @@ impl Program for Distributed {
     type Handlers = State;
     const SERVICE: Service = Service::Computation;
     const NAME: &'static str = "fhaim-computation-ballista";
-    const ABOUT: &'static str = "Ciphertexts in, sealed releases out; computed on other machines";
+    const ABOUT: &'static str = "Compute sealed releases from ciphertexts on several machines";
 
     fn common(config: &Config) -> &Common {
         &config.common
@@ -71,7 +71,9 @@ impl Program for Distributed {
 
     async fn open(config: &Config) -> Result<Self, Failure> {
         let remote = config.engine.as_ref();
-        let remote = remote.ok_or_else(|| Failure::internal("the configuration lacks [engine]"))?;
+        let remote = remote.ok_or_else(|| {
+            Failure::internal("the configuration must have a section [engine]; see docs/ENGINE.md")
+        })?;
         let engine = Arc::new(Cluster {
             settings: Settings::try_from(remote).map_err(Failure::internal)?,
             least_products: remote.least_products,

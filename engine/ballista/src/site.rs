@@ -1,4 +1,4 @@
-//! What an executor has: the blob store, the keys it read last, and the account of what it moved.
+//! Shared state of an executor: the blob store, the most recently used keys, and counters.
 
 use crate::order::{Order, Packing};
 use datafusion::error::{DataFusionError, Result};
@@ -19,39 +19,39 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Handle;
 
-/// Objects read at a time.
+/// Number of objects that are read concurrently.
 const READS: usize = 16;
 
-/// Number of evaluation keys that are kept, and of sole holders' switching keys.
+/// Number of cached evaluation keys, and of cached switching keys of sole holders.
 const KEYS: usize = 2;
 
-/// What was read last of one kind, and where.
+/// A cache of decoded blobs of one type, with their places.
 type Kept<T> = Mutex<Vec<(BlobPlace, Arc<T>)>>;
 
-/// Seconds that an executor holds back at most, after it lacked memory for a task: the task waits with it.
+/// Longest pause in seconds after a task for which there was too little memory. The task waits for the same time.
 const LONGEST_PAUSE: u32 = 4;
 
-/// What every task of an executor shares.
+/// State that all tasks of an executor share.
 #[derive(Debug)]
 pub struct Site {
     blobs: Blobs,
-    /// Where blobs are read; the threads that compute have no reactor.
+    /// Runtime that reads blobs, because the threads that compute have none.
     runtime: Handle,
     keys: Kept<EvaluationKeys>,
-    /// Of sole holders.
+    /// Switching keys of sole holders.
     holders: Kept<UploadSwitchKeys>,
     /// Bytes read from the blob store.
     read: AtomicU64,
-    /// Tasks in a row that memory was lacking for.
+    /// Number of tasks in a row for which there was too little memory.
     lacked: AtomicU32,
 }
 
-/// An error that Ballista tries again, on this executor or another.
+/// Returns an error after which Ballista tries the task again, on this executor or another.
 pub(crate) fn passing(reason: impl Into<String>) -> DataFusionError {
     DataFusionError::IoError(io::Error::other(reason.into()))
 }
 
-/// What came of an operation, for Ballista: only what may pass is tried again.
+/// Converts an error for Ballista, which retries only transient errors.
 pub(crate) fn failed(error: fhaim_he::Error) -> DataFusionError {
     match error {
         fhaim_he::Error::Unavailable(reason) => passing(reason),
@@ -60,7 +60,10 @@ pub(crate) fn failed(error: fhaim_he::Error) -> DataFusionError {
 }
 
 impl Site {
-    /// A site over a blob store; must be made where a reactor runs.
+    /// Creates the state of an executor with a blob store.
+    ///
+    /// # Panics
+    /// Outside a Tokio runtime.
     pub fn new(blobs: Blobs) -> Self {
         Self {
             blobs,
@@ -72,19 +75,19 @@ impl Site {
         }
     }
 
-    /// Bytes read from the blob store so far.
+    /// Returns the number of bytes read from the blob store so far.
     pub fn bytes_read(&self) -> u64 {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// A blob, if it is what its digest says.
+    /// Reads a blob, and checks its digest.
     async fn get(&self, place: &BlobPlace) -> fhaim_he::Result<bytes::Bytes> {
         let read = self.blobs.get(&place.name).await;
         let read = read.map_err(|error| {
             let reason = format!("{}: {error}", place.name);
             match error {
                 BlobError::Absent => {
-                    fhaim_he::Error::Mismatch("a blob that a task names is absent")
+                    fhaim_he::Error::Mismatch("a blob that a task names does not exist")
                 }
                 _ => fhaim_he::Error::Unavailable(reason),
             }
@@ -94,12 +97,12 @@ impl Site {
             Ok(read)
         } else {
             Err(fhaim_he::Error::Mismatch(
-                "a blob is not what its digest says",
+                "a blob does not match its digest",
             ))
         }
     }
 
-    /// What is at a place, read once.
+    /// Reads and decodes a blob, or returns it from the cache.
     fn once<T>(
         &self,
         kept: &Kept<T>,
@@ -119,7 +122,7 @@ impl Site {
         Ok(found)
     }
 
-    /// The evaluation keys, and a sole holder's switching keys.
+    /// Returns the evaluation keys, and a sole holder's switching keys.
     fn keys(
         &self,
         packing: &Packing,
@@ -134,8 +137,8 @@ impl Site {
         Ok((keys, holder.transpose()?))
     }
 
-    /// Holds back where memory is lacking, longer each time, so that others take the work over; and
-    /// says so.
+    /// Logs that there is too little memory, and pauses, so that other executors take the task. The pause grows with
+    /// the number of such tasks in a row. Returns the error for the task.
     pub(crate) async fn lacks_memory(
         &self,
         what: &str,
@@ -144,20 +147,23 @@ impl Site {
         let times = self.lacked.fetch_add(1, Ordering::Relaxed);
         let seconds = 1u32.checked_shl(times).unwrap_or(LONGEST_PAUSE);
         let seconds = seconds.clamp(1, LONGEST_PAUSE);
-        tracing::warn!(seconds, "too little memory for {what}: held back; {cause}");
+        tracing::warn!(
+            seconds,
+            "too little memory for {what}; pausing, so that another executor can take the task: {cause}"
+        );
         tokio::time::sleep(Duration::from_secs(seconds.into())).await;
         passing(format!("too little memory for {what}"))
     }
 
-    /// Notes that memory was enough.
+    /// Resets the pause, because there was enough memory.
     pub(crate) fn has_memory(&self) {
         self.lacked.store(0, Ordering::Relaxed);
     }
 
-    /// Runs an order: what becomes of each tile of its task. Blocks.
+    /// Runs an order, and returns the partial results of its task's tiles. Blocks the thread.
     ///
     /// # Errors
-    /// What reading refuses, and what [`Threads`] refuse.
+    /// Those of reading blobs and of [`Threads`].
     pub(crate) fn multiply(self: &Arc<Self>, order: &Arc<Order>) -> fhaim_he::Result<Vec<Partial>> {
         let packing = order.packing();
         let (keys, holder) = self.keys(&packing)?;
@@ -172,13 +178,13 @@ impl Site {
             out.push(partial);
             Ok(())
         };
-        // Sums have the other half.
+        // The other half of the memory is for sums.
         let bands = order.task.bands(&packing.params, order.memory / 2);
         Threads::with_memory(order.memory).run(&context, &table, &bands, &take)?;
         Ok(out.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Packs a tile's whole sums. Blocks.
+    /// Packs a tile's complete sums. Blocks the thread.
     ///
     /// # Errors
     /// [`fhaim_he::Error::Mismatch`] for sums that lack record chunks.
@@ -189,7 +195,7 @@ impl Site {
     }
 }
 
-/// What computes on the columns of a sole holder, or of a roster.
+/// Creates the evaluation context for the columns of a sole holder, or of a roster.
 fn context<'a>(
     keys: &'a EvaluationKeys,
     holder: Option<&'a UploadSwitchKeys>,
@@ -202,7 +208,7 @@ fn context<'a>(
     }
 }
 
-/// The columns that an order names, in the blob store.
+/// The columns of an order, read from the blob store.
 #[derive(Debug)]
 struct Fetched {
     site: Arc<Site>,
@@ -251,20 +257,20 @@ impl Columns for Fetched {
         let read = stream::iter(named).map(|place| async move {
             let bytes = self.site.get(place).await?;
             let decoded = form.decode_polynomial(params, &bytes);
-            decoded.map_err(|_| fhaim_he::Error::Mismatch("a blob is no object"))
+            decoded.map_err(|_| fhaim_he::Error::Mismatch("a blob is not a valid object"))
         });
         let read = read.buffered(READS).try_collect::<Vec<_>>();
         let mut read = self.site.runtime.block_on(read)?.into_iter();
         let mut column = |_| {
             let objects = read.by_ref().take(chunks.len()).collect();
             let made = record_chunks(params, objects, residue);
-            made.map_err(|_| fhaim_he::Error::Mismatch("a blob is no object"))
+            made.map_err(|_| fhaim_he::Error::Mismatch("a blob is not a valid object"))
         };
         columns.iter().map(&mut column).collect()
     }
 }
 
-/// Runs what blocks on a thread for that.
+/// Runs blocking work on a thread for blocking tasks.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T> + Send + 'static,
 ) -> Result<T> {

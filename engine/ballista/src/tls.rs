@@ -1,9 +1,9 @@
-//! Who is who between scheduler, executors and the computation service: TLS, with a certificate on both sides of every
-//! connection, all of one authority.
+//! Mutual TLS between scheduler, executors and the computation service. Both sides of every connection have a
+//! certificate of the same authority.
 //!
-//! Whoever listens refuses a client without such a certificate; whoever connects refuses a server whose certificate
-//! lacks the name that it was reached by. Ballista writes some of its addresses as `http://`, and tonic speaks in the
-//! clear to those whatever certificates it was given: [`Identity::secured`] writes them anew, for every connection.
+//! Servers refuse clients without such a certificate. Clients refuse servers whose certificate lacks the host name of
+//! the connection. Ballista writes some of its addresses as `http://`, and tonic connects to those in the clear, even
+//! with certificates. Therefore [`Identity::secured`] rewrites the address of every connection.
 
 use crate::config::Trouble;
 use ballista_core::extension::EndpointOverrideFn;
@@ -16,17 +16,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Server, ServerTlsConfig};
 
-/// Seconds between two signs of life on a connection that is idle.
+/// Interval between keep-alive messages on an idle connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 
-/// A program's certificate and key, and the authority that it knows others by.
+/// A program's certificate and key, and the authority that certifies the others.
 #[derive(Clone)]
 pub struct Identity {
     server: ServerTlsConfig,
     client: ClientTlsConfig,
 }
 
-/// Without the key.
+/// Does not show the key.
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity").finish_non_exhaustive()
@@ -34,11 +34,11 @@ impl fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// Reads what a configuration names.
+    /// Reads the files that a configuration names.
     ///
     /// # Errors
-    /// [`Trouble::Unreadable`]; [`Trouble::Tls`] for files that hold no certificate, or a key that is not the
-    /// certificate's.
+    /// [`Trouble::Unreadable`] for a file that cannot be read. [`Trouble::Tls`] for a file without a certificate, or a
+    /// key that does not belong to the certificate.
     pub fn read(files: &Certificates) -> Result<Self, Trouble> {
         let authority = Certificate::from_pem(pem(&files.authority)?);
         let (certificate, key) = (pem(&files.certificate)?, pem(&files.key)?);
@@ -51,17 +51,17 @@ impl Identity {
                 .identity(own)
                 .ca_certificate(authority),
         };
-        // Both are parsed here, so that a program with other files does not start.
+        // Parse both here, so that a program with invalid files does not start.
         identity.server()?;
         let trial = identity.secured(Endpoint::from_static("https://localhost"));
         trial.map_err(|error| Trouble::Tls(error.to_string()))?;
         Ok(identity)
     }
 
-    /// A server that takes whoever has a certificate of the authority, and nobody else.
+    /// Returns a server that accepts only clients with a certificate of the authority.
     ///
     /// # Errors
-    /// [`Trouble::Tls`] for certificates or keys that are none.
+    /// [`Trouble::Tls`] for invalid certificates or keys.
     pub fn server(&self) -> Result<Server, Trouble> {
         let server = Server::builder()
             .tcp_nodelay(true)
@@ -70,10 +70,10 @@ impl Identity {
         server.map_err(|error| Trouble::Tls(cause(&error)))
     }
 
-    /// The endpoint with TLS, whatever its address begins with.
+    /// Returns the endpoint with TLS, even if its address begins with `http://`.
     ///
     /// # Errors
-    /// An address without a host; certificates or keys that are none.
+    /// If the address has no host, or certificates or keys are invalid.
     pub fn secured(&self, endpoint: Endpoint) -> Result<Endpoint, Box<dyn Error + Send + Sync>> {
         let uri = endpoint.uri();
         let endpoint = match (uri.scheme_str(), uri.authority()) {
@@ -82,13 +82,13 @@ impl Identity {
                 let usual = GrpcClientConfig::default();
                 create_grpc_client_endpoint(format!("https://{authority}"), Some(&usual))?
             }
-            (_, None) => return Err(format!("{uri} names no host").into()),
+            (_, None) => return Err(format!("the address {uri} has no host").into()),
         };
         let secured = endpoint.tls_config(self.client.clone());
         secured.map_err(|error| cause(&error).into())
     }
 
-    /// [`Identity::secured`], as Ballista asks for it.
+    /// Returns [`Identity::secured`] as a function for Ballista.
     pub fn everywhere(&self) -> EndpointOverrideFn {
         let identity = self.clone();
         Arc::new(move |endpoint| identity.secured(endpoint))
@@ -102,7 +102,7 @@ fn pem(path: &Path) -> Result<Vec<u8>, Trouble> {
     })
 }
 
-/// What is behind an error: tonic's own say "transport error".
+/// Returns the innermost cause of an error, because tonic's own errors only say "transport error".
 fn cause(error: &dyn Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {

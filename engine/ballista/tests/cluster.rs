@@ -1,5 +1,5 @@
-//! A scheduler and three executors as processes: pages are those of the local backend, bit for bit,
-//! whoever is killed meanwhile.
+//! A scheduler and three executors as processes. Pages equal those of the local backend bit for bit, even if a process
+//! is killed.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -28,12 +28,12 @@ const COLUMNS: usize = 16;
 /// Two holders have three record chunks each.
 const HOLDERS: usize = 2;
 const CHUNKS: usize = 6;
-/// Two tiles a task, two record chunks at a time.
+/// Memory for two tiles per task and two record chunks at a time.
 const TASK_BYTES: usize = 30 << 20;
-/// More than there are tiles, 9 a page: tasks over one tile and a third of the record chunks each.
+/// More tasks than tiles (9 per page), so that each task is over one tile and a third of the record chunks.
 const MANY: usize = 40;
 
-/// A holder's table whose objects are also in a folder.
+/// A holder's table with its objects also in a folder.
 #[derive(Debug)]
 struct Placed {
     table: EncryptedTable,
@@ -70,7 +70,7 @@ struct Fixture {
     folder: tempfile::TempDir,
     keys: EvaluationKeys,
     keys_at: BlobPlace,
-    /// Of each holder.
+    /// The table of each holder.
     parts: Vec<Arc<Placed>>,
     table: JointTable,
     expected: Vec<Option<Ciphertext>>,
@@ -86,7 +86,7 @@ fn put(folder: &Path, name: &str, bytes: &[u8]) -> BlobPlace {
     }
 }
 
-/// All pairs of columns over two pages, and all columns.
+/// Returns the cells of two pages: all pairs of columns, and all columns.
 fn cells() -> Vec<Vec<(usize, Cell)>> {
     let pairs =
         (0..COLUMNS).flat_map(|left| (0..left).map(move |right| Cell::Product { left, right }));
@@ -173,14 +173,14 @@ impl Fixture {
 struct Cluster {
     folder: tempfile::TempDir,
     port: u16,
-    /// Of every program: all are reached by one address.
+    /// Certificate of all programs, because all have the same host.
     files: Certificates,
     scheduler: Process,
     executors: Vec<Process>,
 }
 
 impl Cluster {
-    /// A scheduler and three executors, of which the first has so many bytes.
+    /// Starts a scheduler and three executors. The first executor has `first` bytes of memory.
     fn start(fixture: &Fixture, first: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let port = free_port();
@@ -196,7 +196,7 @@ impl Cluster {
             Process::start(program, folder.path(), &name, &config)
         };
         let executors = (0..3).map(executor).collect();
-        // Until all are there: each asks for work several times a second.
+        // Wait until all are registered. Each polls for work several times per second.
         std::thread::sleep(Duration::from_secs(3));
         Self {
             folder,
@@ -217,7 +217,7 @@ impl Cluster {
         )
     }
 
-    /// A backend that divides batches into at least so many tasks.
+    /// Returns a backend that divides batches into at least `tasks` tasks.
     fn backend(&self, fixture: &Fixture, tasks: usize) -> Arc<dyn Backend> {
         let settings = Settings {
             scheduler: format!("https://127.0.0.1:{}", self.port),
@@ -230,7 +230,7 @@ impl Cluster {
         Arc::new(Ballista::new(settings, fixture.keys_at.clone()))
     }
 
-    /// Computes the pages by many tasks, while `meanwhile` does what it does; prints what it took.
+    /// Computes the pages with many tasks while `meanwhile` runs, checks them, and prints statistics.
     fn check(self, fixture: &Fixture, name: &str, meanwhile: impl FnOnce(&mut Self)) -> Self {
         self.check_of(MANY, fixture, name, meanwhile)
     }
@@ -253,9 +253,9 @@ impl Cluster {
         });
         let logs: Vec<String> = self.executors.iter().map(Process::log).collect();
         let pages = pages.unwrap_or_else(|error| panic!("{name}: {error}\n{}", logs.join("\n")));
-        assert!(pages == fixture.expected, "{name}: other pages");
+        assert!(pages == fixture.expected, "{name}: the pages differ");
         println!(
-            "{name}: same pages in {:.1} s; sums {} bytes, roots {} bytes, tasks an executor {:?}",
+            "{name}: same pages in {:.1} s; sums {} bytes, roots {} bytes, tasks per executor {:?}",
             started.elapsed().as_secs_f64(),
             self.bytes("multiply: done"),
             self.bytes("pack: done"),
@@ -266,12 +266,12 @@ impl Cluster {
         self
     }
 
-    /// The bytes that executors said they were done with.
+    /// Returns the sum of `bytes=` in the executors' log lines with this text.
     fn bytes(&self, said: &str) -> u64 {
         self.executors.iter().map(|e| total(&e.log(), said)).sum()
     }
 
-    /// Waits until an executor says something, and gives its number.
+    /// Waits until an executor logs this text, and returns the executor's number.
     fn wait_for(&self, said: &str) -> usize {
         let started = Instant::now();
         loop {
@@ -281,14 +281,14 @@ impl Cluster {
             }
             assert!(
                 started.elapsed() < Duration::from_secs(900),
-                "nobody says {said}"
+                "no executor logged {said:?}"
             );
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 }
 
-/// The sum of `bytes=` of the lines that say something.
+/// Returns the sum of `bytes=` in the lines with this text.
 fn total(log: &str, said: &str) -> u64 {
     let lines = log.lines().filter(|line| line.contains(said));
     let bytes = lines.filter_map(|line| {
@@ -303,7 +303,7 @@ fn total(log: &str, said: &str) -> u64 {
 }
 
 #[test]
-fn pages_are_the_same_whoever_is_killed() {
+fn pages_are_unchanged_when_a_process_is_killed() {
     let fixture = Fixture::new();
     let start = || Cluster::start(&fixture, 1 << 30);
     let plain = start().check(&fixture, "three executors", |_| {});
@@ -311,9 +311,9 @@ fn pages_are_the_same_whoever_is_killed() {
         .executors
         .iter()
         .filter(|e| e.log().contains("multiply: done"));
-    assert!(worked.count() > 1, "one executor did all");
+    assert!(worked.count() > 1, "one executor ran all tasks");
     drop(plain);
-    // Fewer tasks than tiles are over all record chunks: no sums go from stage to stage.
+    // With fewer tasks than tiles, each task is over all record chunks, and no sums are exchanged between stages.
     let few = start().check_of(3, &fixture, "few tasks", |_| {});
     let roots = few.bytes("pack: done");
     assert!(roots > 0 && few.bytes("multiply: done") == roots);
@@ -336,21 +336,21 @@ fn pages_are_the_same_whoever_is_killed() {
     assert!(!log.contains("multiply: done"), "{log}");
 }
 
-/// Who is to connect to no one.
+/// Returns an identity for tests without connections.
 fn nobody() -> Identity {
     let folder = tempfile::tempdir().unwrap();
     Identity::read(&Authority::new(folder.path()).issue("nobody")).unwrap()
 }
 
-/// Of a table of two tiles over six record chunks, [`cells`] asks for 2 * 120 products a chunk.
+/// For a table of two tiles over six record chunks, [`cells`] has 2 * 120 products per chunk.
 #[test]
-fn small_batches_run_on_the_threads_of_the_process() {
+fn small_batches_run_locally() {
     let fixture = Fixture::new();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _within = runtime.enter();
     let choice = |least| {
         let settings = Settings {
-            // Nobody listens there: what is sent fails.
+            // No scheduler listens there, so a submitted batch fails.
             scheduler: format!("https://127.0.0.1:{}", free_port()),
             identity: nobody(),
             task_bytes: TASK_BYTES,
@@ -366,9 +366,9 @@ fn small_batches_run_on_the_threads_of_the_process() {
     assert!(matches!(choice(0), Err(fhaim_he::Error::Unavailable(_))));
 }
 
-/// A column of several holders' tables is where its holder's is.
+/// The places of a joint table's columns are those of the holder's table.
 #[test]
-fn places_are_those_of_the_holder() {
+fn joint_table_has_the_places_of_its_holders() {
     let fixture = Fixture::new();
     for column in 0..COLUMNS {
         for chunk in 0..CHUNKS {
@@ -381,7 +381,7 @@ fn places_are_those_of_the_holder() {
 }
 
 #[test]
-fn a_table_in_memory_alone_is_refused() {
+fn table_that_is_only_in_memory_is_refused() {
     let fixture = Fixture::new();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _within = runtime.enter();

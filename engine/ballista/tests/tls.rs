@@ -1,5 +1,5 @@
-//! Nobody reaches a scheduler or an executor without a certificate of the operator's authority, and neither is
-//! mistaken for the other's place.
+//! Schedulers and executors refuse clients without a certificate of the operator's authority. Clients refuse a server
+//! whose certificate has another host name.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -14,7 +14,7 @@ use fhaim_ballista::tls::Identity;
 use std::time::{Duration, Instant};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 
-/// Which program is asked.
+/// A program to call, with its port.
 #[derive(Clone, Copy, Debug)]
 enum Asked {
     Scheduler(u16),
@@ -27,7 +27,7 @@ impl Asked {
         Endpoint::from_shared(format!("{scheme}://{host}:{port}")).unwrap()
     }
 
-    /// Connects and asks for something that any member of the cluster gets.
+    /// Connects and makes a call that every member of the cluster may make.
     async fn answers(self, endpoint: Endpoint) -> Result<(), String> {
         let channel: Channel = endpoint.connect().await.map_err(|e| format!("{e:?}"))?;
         match self {
@@ -46,7 +46,7 @@ impl Asked {
     }
 }
 
-/// Waits until a program answers whoever may ask it.
+/// Waits until a program answers a client with a valid certificate.
 async fn wait(asked: Asked, identity: &Identity, process: &Process) {
     let started = Instant::now();
     loop {
@@ -61,7 +61,7 @@ async fn wait(asked: Asked, identity: &Identity, process: &Process) {
     }
 }
 
-/// The ports that a process listens at.
+/// Returns the ports on which a process listens.
 #[cfg(target_os = "linux")]
 fn listening(process: &Process) -> Vec<u16> {
     let of_process = format!("/proc/{}", process.child.id());
@@ -73,7 +73,7 @@ fn listening(process: &Process) -> Vec<u16> {
         let lines = std::fs::read_to_string(format!("{of_process}/net/{table}")).unwrap();
         for line in lines.lines().skip(1) {
             let fields: Vec<&str> = line.split_whitespace().collect();
-            // The state of a socket that listens is 0A; the tenth field is its inode.
+            // State 0A is a listening socket. The tenth field is the socket's inode.
             if fields[3] == "0A" && sockets.contains(&format!("socket:[{}]", fields[9])) {
                 let port = fields[1].rsplit(':').next().unwrap();
                 ports.push(u16::from_str_radix(port, 16).unwrap());
@@ -84,7 +84,7 @@ fn listening(process: &Process) -> Vec<u16> {
 }
 
 #[tokio::test]
-async fn without_a_certificate_of_the_authority_nobody_is_answered() {
+async fn client_without_certificate_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let authority = Authority::new(&at("own"));
@@ -110,25 +110,25 @@ async fn without_a_certificate_of_the_authority_nobody_is_answered() {
         (Asked::Scheduler(first), &scheduler),
         (Asked::Executor(second), &executor),
     ] {
-        // Who has a certificate is answered, also at an address that says http.
+        // A client with a certificate gets an answer, even for an address with http.
         wait(asked, &identity, process).await;
-        let written_anew = identity.secured(asked.endpoint("http", "127.0.0.1"));
-        asked.answers(written_anew.unwrap()).await.unwrap();
+        let rewritten = identity.secured(asked.endpoint("http", "127.0.0.1"));
+        asked.answers(rewritten.unwrap()).await.unwrap();
 
         let plain = asked.endpoint("http", "127.0.0.1");
         let nameless = asked.endpoint("https", "127.0.0.1");
         let nameless = nameless.tls_config(anonymous.clone()).unwrap();
         let strange = stranger.secured(asked.endpoint("https", "127.0.0.1"));
-        // Its certificate does not have the name.
+        // The server's certificate does not have this host name.
         let misnamed = identity.secured(asked.endpoint("https", "localhost"));
         for (name, endpoint) in [
             ("in the clear", plain),
             ("without a certificate", nameless),
-            ("with another authority's", strange.unwrap()),
-            ("by another name", misnamed.unwrap()),
+            ("with another authority's certificate", strange.unwrap()),
+            ("with another host name", misnamed.unwrap()),
         ] {
             let answered = asked.answers(endpoint).await;
-            assert!(answered.is_err(), "{asked:?} answered {name}");
+            assert!(answered.is_err(), "{asked:?} answered a client {name}");
         }
         let (Asked::Scheduler(port) | Asked::Executor(port)) = asked;
         #[cfg(target_os = "linux")]
@@ -136,9 +136,9 @@ async fn without_a_certificate_of_the_authority_nobody_is_answered() {
     }
 }
 
-/// Files that are not what they should be are named when a program starts, not when it first connects.
+/// Invalid files are reported when a program starts, and not when it first connects.
 #[test]
-fn other_files_are_refused() {
+fn invalid_certificate_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let authority = Authority::new(folder.path());
     let (one, other) = (authority.issue("one"), authority.issue("other"));
@@ -160,7 +160,7 @@ fn other_files_are_refused() {
 }
 
 #[test]
-fn an_identity_shows_no_key() {
+fn debug_output_of_an_identity_has_no_key() {
     let folder = tempfile::tempdir().unwrap();
     let identity = Identity::read(&Authority::new(folder.path()).issue("one")).unwrap();
     assert_eq!(format!("{identity:?}"), "Identity { .. }");

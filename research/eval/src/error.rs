@@ -1,10 +1,10 @@
-//! The one error type of this crate.
+//! The error type of this crate.
 
-/// What a measure refuses.
+/// An input that a measure rejects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Labelled vectors of different widths, or of unknown classes.
-    #[error("labelled vectors must be whole, of the same width, and of classes that there are")]
+    /// The values are not whole vectors of one width, or a label is not a known class.
+    #[error("labelled vectors must be complete, have the same width, and have a known class each")]
     Labelled,
 }

@@ -1,4 +1,4 @@
-//! Measures that only research uses: the likelihood of held-out records, and a perceptron.
+//! Quality measures that only the research crates use: the likelihood of held-out records, and a perceptron.
 
 mod error;
 mod likelihood;

@@ -1,21 +1,21 @@
-//! How likely a model deems records that it was not made from.
+//! The likelihood of held-out records under a model.
 
 use serde::Serialize;
 
 /// The negative log-likelihood of held-out records.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Likelihood {
-    /// Mean of -ln p(x) over all records, in nats; infinite where a record is impossible.
+    /// Mean of -ln p(x) over all records, in nats; infinite if the model gives a record probability zero.
     pub mean: f64,
-    /// Mean of -ln p(x) over the records that are possible; absent where none is.
+    /// Mean of -ln p(x) over the records of positive probability; `None` without such records.
     pub mean_of_possible: Option<f64>,
-    /// Records that the model deems impossible.
+    /// Number of records to which the model gives probability zero.
     pub impossible: usize,
-    /// All records.
+    /// Number of all records.
     pub records: usize,
 }
 
-/// The negative log-likelihood of records from their log densities, ln p(x), one for each.
+/// Returns the negative log-likelihood of records, from the log density ln p(x) of each.
 pub fn likelihood(log_densities: &[f64]) -> Likelihood {
     let records = log_densities.len();
     let possible = log_densities.iter().filter(|density| density.is_finite());
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_mean_is_over_all_records_and_impossible_ones_make_it_infinite() {
+    fn mean_is_infinite_when_a_record_is_impossible() {
         let fair = likelihood(&[0.5f64.ln(), 0.25f64.ln()]);
         assert!((fair.mean - 1.5 * 2f64.ln()).abs() < 1e-12);
         assert_eq!((fair.impossible, fair.records), (0, 2));

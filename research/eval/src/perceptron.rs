@@ -1,24 +1,25 @@
-//! A perceptron with one hidden layer, trained by Adam: the learner that mixes of images are judged by.
+//! A perceptron with one hidden layer, trained with Adam. It measures how useful mixes of images are for learning.
 //!
-//! Rumelhart, Hinton and Williams 1986; Kingma and Ba 2015 (rates 0.9, 0.999); rectified units, cross-entropy of a
-//! softmax. The same seed gives the same weights: sums are in a fixed order, on one thread.
+//! Sources: Rumelhart, Hinton and Williams 1986; Kingma and Ba 2015 (decay rates 0.9 and 0.999). The hidden units are
+//! rectified; the loss is the cross-entropy of a softmax. Sums run in a fixed order on one thread, so the same seed
+//! gives the same weights.
 
 use rand::{Rng, SeedableRng, rngs::StdRng, seq::SliceRandom};
 
 use crate::Error;
 
-/// How it is trained.
+/// Training options.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PerceptronOptions {
-    /// Hidden units.
+    /// Number of hidden units.
     pub hidden: usize,
-    /// Passes over the records.
+    /// Number of passes over the records.
     pub epochs: usize,
-    /// Records of a step.
+    /// Number of records per step.
     pub batch: usize,
-    /// Adam's rate.
+    /// Learning rate of Adam.
     pub rate: f32,
-    /// Decides first weights and the order of records.
+    /// Seed of the initial weights and of the order of records.
     pub seed: u64,
 }
 
@@ -34,14 +35,14 @@ impl Default for PerceptronOptions {
     }
 }
 
-/// Vectors of features, one after the other, with a class each.
+/// Feature vectors, one after the other, each with a class.
 #[derive(Clone, Copy, Debug)]
 pub struct Labelled<'a> {
-    /// Features of a vector.
+    /// Number of features per vector.
     pub width: usize,
-    /// All features.
+    /// The features of all vectors.
     pub values: &'a [f32],
-    /// The classes.
+    /// The class of each vector.
     pub labels: &'a [u32],
 }
 
@@ -56,19 +57,19 @@ impl Labelled<'_> {
     }
 
     fn vector(&self, number: usize) -> &[f32] {
-        // Checked: there are `width` values for each label.
+        // `check` has found `width` values for each label.
         &self.values[number * self.width..(number + 1) * self.width]
     }
 }
 
-/// The trained perceptron.
+/// A trained perceptron.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Perceptron {
     first: Layer,
     second: Layer,
 }
 
-/// Weights by input, a row of one for each output; then the offsets of the outputs.
+/// Weights, one row per input with a column for each output. The last row has the biases of the outputs.
 #[derive(Clone, Debug, PartialEq)]
 struct Layer {
     inputs: usize,
@@ -83,10 +84,10 @@ struct Moments {
 }
 
 impl Perceptron {
-    /// Trains on labelled vectors of classes below `classes`.
+    /// Trains a perceptron on labelled vectors. Classes must be below `classes`.
     ///
     /// # Errors
-    /// [`Error::Labelled`] for no vectors, values that are not whole vectors, or other classes.
+    /// [`Error::Labelled`] if there are no values, if they are not whole vectors, or if a class is not below `classes`.
     pub fn fit(
         data: Labelled<'_>,
         classes: usize,
@@ -118,7 +119,7 @@ impl Perceptron {
         Ok(this)
     }
 
-    /// Mean gradients of the loss over a batch, by layer.
+    /// Returns the mean gradients of the loss over a batch, by layer.
     fn gradients(&self, data: Labelled<'_>, batch: &[usize]) -> [Vec<f32>; 2] {
         let mut gradients = [&self.first, &self.second].map(|layer| vec![0.0; layer.weights.len()]);
         let share = 1.0 / batch.len() as f32;
@@ -148,7 +149,7 @@ impl Perceptron {
         hidden
     }
 
-    /// The class deemed likeliest; the first of several.
+    /// Returns the class with the largest output; the first one in case of a tie.
     pub fn predict(&self, vector: &[f32]) -> u32 {
         let outputs = self.second.apply(&self.hidden(vector));
         let best = outputs
@@ -160,10 +161,10 @@ impl Perceptron {
         best.0 as u32
     }
 
-    /// Share of vectors whose class is predicted.
+    /// Returns the share of vectors whose class is predicted correctly.
     ///
     /// # Errors
-    /// [`Error::Labelled`] for no vectors, or some of another width.
+    /// [`Error::Labelled`] if there are no vectors, or if their width is not the trained one.
     pub fn accuracy(&self, data: Labelled<'_>) -> Result<f64, Error> {
         data.check(self.second.outputs)?;
         if data.width != self.first.inputs || data.labels.is_empty() {
@@ -176,7 +177,7 @@ impl Perceptron {
 }
 
 impl Layer {
-    /// Uniform weights of variance 2 / inputs (He et al. 2015), no offsets.
+    /// Uniform weights of variance 2 / inputs (He et al. 2015), with biases of zero.
     fn random(inputs: usize, outputs: usize, rng: &mut StdRng) -> Self {
         let bound = (6.0 / inputs as f32).sqrt();
         let mut weights: Vec<f32> = (0..inputs * outputs)
@@ -190,7 +191,7 @@ impl Layer {
         }
     }
 
-    /// The weights of an input; those of number `inputs` are the offsets.
+    /// Returns the weights of an input; row number `inputs` has the biases.
     fn row(&self, input: usize) -> &[f32] {
         &self.weights[input * self.outputs..(input + 1) * self.outputs]
     }
@@ -248,7 +249,7 @@ fn softmax(outputs: &[f32]) -> Vec<f32> {
 mod tests {
     use super::*;
 
-    /// Classes that no straight line parts: the exclusive or of two signs.
+    /// Two classes that no straight line separates: the exclusive or of two signs.
     fn crossed(records: usize, seed: u64) -> (Vec<f32>, Vec<u32>) {
         let mut rng = StdRng::seed_from_u64(seed);
         let values: Vec<f32> = (0..2 * records)
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn it_learns_what_no_line_parts_and_the_same_twice() {
+    fn perceptron_learns_exclusive_or_and_is_deterministic() {
         let (values, labels) = crossed(1000, 1);
         let train = Labelled {
             width: 2,
@@ -292,9 +293,9 @@ mod tests {
         ));
     }
 
-    /// Gradients against differences of the loss.
+    /// Compares gradients with finite differences of the loss.
     #[test]
-    fn gradients_are_those_of_the_loss() {
+    fn gradients_equal_differences_of_the_loss() {
         let (values, labels) = crossed(20, 3);
         let data = Labelled {
             width: 2,

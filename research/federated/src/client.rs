@@ -1,4 +1,4 @@
-//! One party: its records, its noise, its ledger. It answers what it has paid for, and nothing twice.
+//! A party: its records, its noise and its ledger. It only makes releases that it has paid for, and makes none twice.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,25 +25,25 @@ pub struct Client {
     keys: PairKeys,
     rng: ChaCha20Rng,
     ledger: PartyLedger,
-    /// What it released as its number of records.
+    /// The number of records that the party released.
     total: Option<i64>,
-    /// The round it takes part in, and the candidates it chose there.
+    /// The round in which the party takes part, and the candidates that it chose in it.
     round: u32,
     chosen: BTreeSet<usize>,
-    /// Rounds it took part in.
+    /// Number of rounds in which the party took part.
     taken: u32,
-    /// Sums of the round that it added to.
+    /// Marginals that the party added to sums of the current round.
     summed: BTreeSet<Clique>,
-    /// The number of the last sum that it added to.
+    /// The number of the last sum to which the party added.
     last_message: Option<u64>,
 }
 
 impl Client {
-    /// A party with its records. `rng` draws its noise and choices: keyed by the operating system, unless
-    /// runs are compared.
+    /// Creates a party with its records. `rng` draws its noise and choices. Key it from the operating system, except to
+    /// reproduce runs.
     ///
     /// # Errors
-    /// [`Error::OtherDomain`]; [`Error::TooManyRecords`]; what [`Plan::new`] refuses.
+    /// [`Error::OtherDomain`]; [`Error::TooManyRecords`]; errors of [`Plan::new`].
     pub fn new(
         setting: Arc<FederatedSetting>,
         table: Table,
@@ -53,7 +53,7 @@ impl Client {
         if table.domain() != &setting.job.domain {
             return Err(Error::OtherDomain);
         }
-        // Room for every party's counts, and for noise.
+        // Leaves room for the counts of all parties, and for noise.
         if table.records() as u64 >= MODULUS / 8 / keys.parties().max(1) as u64 {
             return Err(Error::TooManyRecords(table.records()));
         }
@@ -74,12 +74,12 @@ impl Client {
         })
     }
 
-    /// What it has paid.
+    /// Returns the party's payments.
     pub fn ledger(&self) -> &PartyLedger {
         &self.ledger
     }
 
-    /// Its number of records with noise: drawn once, the same ever after.
+    /// Returns the number of records with noise. It is drawn once and stays the same.
     ///
     /// # Errors
     /// [`Error::OverBudget`].
@@ -96,19 +96,22 @@ impl Client {
         Ok(total)
     }
 
-    /// Takes part in a round, and says which candidates it wants measured, at most s of them.
+    /// Takes part in a round and returns the candidates that the party wants measured, at most s of them.
     ///
     /// # Errors
-    /// A round out of turn, or one too many; [`Error::OverBudget`]; a call of another shape.
+    /// [`Error::OutOfTurn`] for a round that has passed, or for an invalid call; [`Error::TooOften`];
+    /// [`Error::OverBudget`].
     pub fn choose(&mut self, call: &Call) -> Result<Vec<usize>, Error> {
         self.enter(call.round)?;
         let heaviest = self.candidates.iter().map(|c| c.weight).max().unwrap_or(1);
         let sensitivity = sensitivity(self.setting.method, heaviest);
         let Some(selection) = call.plan.selection(sensitivity)? else {
-            return Err(Error::OutOfTurn("a choice where nobody chooses"));
+            return Err(Error::OutOfTurn("the method of this run has no choices"));
         };
         if call.eligible.iter().any(|&i| i >= self.candidates.len()) || call.eligible.is_empty() {
-            return Err(Error::OutOfTurn("a candidate that there is not"));
+            return Err(Error::OutOfTurn(
+                "the call has no candidates, or unknown ones",
+            ));
         }
         let mut local: Option<Local> = None;
         for step in 1..=self.setting.local_steps {
@@ -116,7 +119,7 @@ impl Client {
             self.ledger
                 .debit(self.round, Spending::Selection, &[], selection.rho()?)?;
             let Some(position) = selection.choose(&scores, &mut self.rng) else {
-                return Err(Error::OutOfTurn("nothing to choose from"));
+                return Err(Error::OutOfTurn("there are no candidates to choose from"));
             };
             let choice = call.eligible[position];
             self.chosen.insert(choice);
@@ -127,10 +130,10 @@ impl Client {
         Ok(self.chosen.iter().copied().collect())
     }
 
-    /// Takes part in a round: pays nothing yet.
+    /// Enters a round. This costs nothing.
     fn enter(&mut self, round: u32) -> Result<(), Error> {
         if round <= self.round {
-            return Err(Error::OutOfTurn("a round that was before"));
+            return Err(Error::OutOfTurn("the round has already passed"));
         }
         if self.taken >= self.setting.most_rounds {
             return Err(Error::TooOften(self.taken + 1));
@@ -159,14 +162,16 @@ impl Client {
         scoring.scores(candidates, marginals, call.pooled.as_deref())
     }
 
-    /// What it released as its number of records, at least 1.
+    /// Returns the released number of records, at least 1.
     fn records(&self) -> Result<f64, Error> {
         let total = self.total;
-        let total = total.ok_or(Error::OutOfTurn("a round before the number of records"))?;
+        let total = total.ok_or(Error::OutOfTurn(
+            "the number of records is not released yet",
+        ))?;
         Ok(total.max(1) as f64)
     }
 
-    /// A marginal with noise of the party's own, and a model of the party's own with it.
+    /// Measures a marginal with the party's own noise, and fits a local model with it.
     fn measure_locally(
         &mut self,
         call: &Call,
@@ -213,14 +218,14 @@ impl Client {
         })
     }
 
-    /// Its part of a sum: the marginal with its share of the noise, masked.
+    /// Returns the party's part of a sum: the marginal with its share of the noise, masked.
     ///
     /// # Errors
-    /// A sum that it did not choose and that the method does not ask for, a number or a group that is none;
-    /// [`Error::OverBudget`].
+    /// [`Error::OutOfTurn`] for an invalid group or number, and for a sum that the party did not choose and the method
+    /// does not require; [`Error::OverBudget`].
     pub fn add(&mut self, group: &Group) -> Result<Vec<u64>, Error> {
         if self.setting.method == Method::Random && group.round > self.round {
-            // Nobody asked it to choose: the sum is what tells it of the round.
+            // The server chose the candidate, so the sum is the party's first message of the round.
             self.enter(group.round)?;
         }
         self.check_group(group)?;
@@ -242,15 +247,15 @@ impl Client {
     fn check_group(&self, group: &Group) -> Result<(), Error> {
         let refuse = |what| Err(Error::OutOfTurn(what));
         if self.last_message.is_some_and(|last| group.message <= last) {
-            return refuse("a sum's number that was used before");
+            return refuse("the number of the sum was used before");
         }
         let known = group.parties.iter().all(|&p| p < self.keys.parties());
         let ascending = group.parties.is_sorted_by(|one, two| one < two);
         if !known || !ascending || !group.parties.contains(&self.keys.party()) {
-            return refuse("a group that this party is not in, or that is none");
+            return refuse("the group is invalid, or does not include this party");
         }
         if group.round != self.round || self.summed.contains(&group.clique) {
-            return refuse("a sum of another round, or the same again");
+            return refuse("the sum is of another round, or was already answered");
         }
         let chosen = self.chosen.iter();
         let mut chosen = chosen.map(|&i| &self.candidates[i].clique);
@@ -263,19 +268,19 @@ impl Client {
         if asked {
             Ok(())
         } else {
-            refuse("a sum that was not chosen")
+            refuse("the sum was not chosen")
         }
     }
 }
 
-/// A client's own model within a round.
+/// A client's local model within a round.
 struct Local {
     marginals: Vec<Vec<f64>>,
     one_ways: Vec<Vec<f64>>,
     measurements: Vec<Measurement>,
 }
 
-/// All 1-ways of a model.
+/// Returns all 1-ways of a model.
 pub(crate) fn one_ways(model: &Model) -> Result<Vec<Vec<f64>>, Error> {
     (0..model.domain().len())
         .map(|attribute| Ok(model.marginal(&Clique::new([attribute]))?))

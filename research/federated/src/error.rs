@@ -1,111 +1,113 @@
-//! What can go wrong between parties and their server.
+//! Errors of parties, their server, and partitions.
 
 use fhaim_domain::counted;
 use fhaim_dp::{Rho, number};
 
-/// Why a partition, a party or a server could not go on.
+/// An error of a partition, a party or a server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A setting out of its range.
+    /// A setting is out of its range.
     #[error("{name} must be {range}, not {}", number(*value))]
     Setting {
-        /// What was set.
+        /// Name of the setting.
         name: &'static str,
-        /// What is allowed.
+        /// The allowed range.
         range: &'static str,
-        /// What was given.
+        /// The given value.
         value: f64,
     },
-    /// More parties than records.
-    #[error("{parties} parties cannot each have one of {}: take {records} at most", counted(*records, "record"))]
+    /// The number of parties is zero, or larger than the number of records.
+    #[error("cannot split {} among {parties} parties: use from 1 to {records}", counted(*records, "record"))]
     TooFewRecords {
-        /// Parties asked for.
+        /// The requested number of parties.
         parties: usize,
-        /// Records there are.
+        /// The number of records.
         records: usize,
     },
-    /// A partition by classes of a table that has none.
-    #[error("this rule divides a table by its classes, and the schema names no target column")]
+    /// A rule splits a table by its classes, and the table has no class column.
+    #[error("this rule splits a table by its classes, but the schema names no target column")]
     NoTarget,
-    /// A schema whose columns have digits.
+    /// The schema has columns with digits.
     #[error(
-        "the schema has columns with `digits`, which the methods for several parties do not know \
-         yet: leave `digits` out of them"
+        "the schema has columns with `digits`, which the methods for several parties do not \
+         support: remove `digits` from these columns"
     )]
     Digits,
-    /// A schema of one column.
+    /// The schema has only one column.
     #[error(
-        "the schema has one column: the methods for several parties measure what goes with what, and need two"
+        "the schema has one column, but the methods for several parties measure dependencies: use at least two columns"
     )]
     OneColumn,
-    /// Parties whose rounds together are fewer than a run has.
+    /// The parties' allowed rounds add up to fewer rounds than the run has.
     #[error(
-        "{parties} parties that take part in at most {most_rounds} rounds each cannot fill {rounds} rounds: let each take \
-         part in {needed}, or run {possible}"
+        "{parties} parties that take part in at most {most_rounds} rounds each cannot fill {rounds} rounds: allow \
+         {needed} rounds per party, or run {possible} rounds"
     )]
     TooFewParties {
-        /// Parties there are.
+        /// The number of parties.
         parties: usize,
-        /// The most rounds that one takes part in.
+        /// The most rounds that one party takes part in.
         most_rounds: u32,
-        /// Rounds of the run.
+        /// The number of rounds of the run.
         rounds: u32,
-        /// The least that each would have to take part in.
+        /// The least number of rounds that would be needed per party.
         needed: u32,
-        /// The most rounds that they can fill.
+        /// The most rounds that the parties can fill.
         possible: u64,
     },
-    /// A table over another domain than the setting's.
-    #[error("a party's table is over another domain than the run's")]
+    /// A table and the setting have different domains.
+    #[error("the domain of a party's table differs from the domain of the run")]
     OtherDomain,
-    /// A party that would pay more than it has.
-    #[error("round {round}: {what} costs rho = {cost}, and the party has {left} left")]
+    /// A party would have to pay more than it has left.
+    #[error("round {round}: {what} costs rho = {cost}, but the party has only {left} left")]
     OverBudget {
         /// The round.
         round: u32,
-        /// What was about to leave.
+        /// The release that the party would have to pay for.
         what: &'static str,
-        /// Its price.
+        /// The price of the release.
         cost: Rho,
-        /// What is left.
+        /// The party's remaining budget.
         left: Rho,
     },
-    /// A party that is asked to take part more often than the setting allows.
-    #[error("a party is asked to take part a {0}th time, which its budget was not planned for")]
+    /// The server asks a party to take part more often than the setting allows.
+    #[error(
+        "the server asks a party to take part in {0} rounds, more than its budget was planned for"
+    )]
     TooOften(u32),
-    /// Nobody is left who may take part.
-    #[error("round {0}: every party has taken part as often as it may")]
+    /// Every party has taken part in all the rounds that it may.
+    #[error("round {0}: no party is left that may take part")]
     NobodyLeft(u32),
-    /// A message that does not fit the state.
-    #[error("a message out of turn: {0}")]
+    /// A message does not fit the receiver's state.
+    #[error("unexpected message: {0}")]
     OutOfTurn(&'static str),
-    /// A message of another shape than was asked for.
-    #[error("{what}: {expected} were asked for, {found} came")]
+    /// A message has another number of items than requested.
+    #[error("{what}: expected {expected}, got {found}")]
     Shape {
-        /// What came.
+        /// The items.
         what: &'static str,
-        /// How many were wanted.
+        /// The requested number.
         expected: usize,
-        /// How many came.
+        /// The received number.
         found: usize,
     },
-    /// A count too large for the masks' modulus.
-    #[error("a marginal of {0} records does not fit the masks' modulus")]
+    /// A party has more records than masked sums have room for.
+    #[error("a party's table of {0} records is too large for masked sums: use smaller tables")]
     TooManyRecords(usize),
-    /// A candidate of the model is too large even for the whole cap.
-    #[error("no candidate fits the model cap of {0} bytes: raise it, or coarsen columns")]
+    /// Even the smallest candidate exceeds the model cap.
+    #[error("no candidate fits the model cap of {0} bytes: raise the cap, or make columns coarser")]
     NoCandidate(usize),
-    /// A job that cannot run.
+    /// The job is invalid.
     #[error(transparent)]
     Job(#[from] fhaim_release::Error),
-    /// Accounting refused.
+    /// An error of privacy accounting.
     #[error(transparent)]
     Privacy(#[from] fhaim_dp::Error),
-    /// The model could not be fitted or asked.
+    /// The model could not be fitted or queried.
     #[error(transparent)]
     Model(#[from] fhaim_pgm::Error),
-    /// The table could not be counted or divided.
+    /// The table could not be counted or split.
     #[error(transparent)]
     Table(#[from] fhaim_domain::CodesProblem),
 }

@@ -1,4 +1,4 @@
-//! Fits of the model, and what of a noisy sum the fit sees.
+//! Fits of the model, and the conversion of noisy sums to measurements.
 
 use fhaim_domain::Clique;
 use fhaim_pgm::{FitOptions, Measurement, Model, Passes, fit_once};
@@ -7,14 +7,14 @@ use fhaim_release::UNIT_VARIANCE;
 use crate::setting::TOLERANCES;
 use crate::{Error, FederatedSetting};
 
-/// Bytes that a fit may take for each byte of the model's cap, as `fhaim-synth` has it.
+/// Bytes that a fit may use for each byte of the model's cap; the same as in `fhaim-synth`.
 const FIT_BYTES_PER_MODEL_BYTE: usize = 64;
 
-/// What a fit or a marginal may take however small the cap is: the score of three attributes that are far apart in a small
-/// model looks at a table of all that lies between them, which is no part of the model.
+/// Bytes that a fit or a marginal may use even if the cap is small. The score of three attributes that are far apart in
+/// a small model needs a table over all attributes between them, and that table is not part of the model.
 const LEAST_BYTES: usize = 1 << 30;
 
-/// Which fit it is.
+/// The stage of a run at which the model is fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Between = 0,
@@ -33,7 +33,7 @@ pub(crate) fn fit_model(
     let options = FitOptions {
         steps: setting.fit_steps[stage as usize],
         tolerance: TOLERANCES[stage as usize],
-        // As AIM's, which a party alone must be integer for integer.
+        // As AIM does: a run with a single party must give the same integers.
         passes: Passes::Contractions,
         total: Some(total),
         max_bytes: cap
@@ -41,12 +41,12 @@ pub(crate) fn fit_model(
             .max(LEAST_BYTES),
         ..FitOptions::default()
     };
-    // Each round measures other parties, so that the measurements differ by more than their noise.
+    // Each round measures other parties, so the measurements differ by more than their noise.
     Ok(fit_once(&setting.job.domain, measurements, &options, warm)?)
 }
 
-/// A noisy sum for the fit of a model of `total` records: y N/n for the `records` n behind it. Its deviation is
-/// scaled alike where measurements weigh by records (weight (n / sigma)^2), and kept where they do not.
+/// Scales a noisy sum for the fit of a model of `total` records: y N/n for the `records` n behind it. If measurements
+/// are weighted by records, the deviation is scaled too, for a weight of (n / sigma)^2; otherwise it is kept.
 pub(crate) fn measurement(
     clique: &Clique,
     sum: &[i64],
@@ -61,7 +61,7 @@ pub(crate) fn measurement(
     Measurement::cells(clique.clone(), values, sigma)
 }
 
-/// L1 distance of two tables.
+/// Returns the L1 distance of two tables.
 pub(crate) fn l1(one: &[f64], two: &[f64]) -> f64 {
     one.iter().zip(two).map(|(x, y)| (x - y).abs()).sum()
 }

@@ -1,18 +1,20 @@
-//! How unlike the parties' tables are: FLAIM's measure of a partition.
+//! FLAIM's measure of how much the parties' tables differ.
 
 use fhaim_domain::{Clique, Table};
 
 use crate::Error;
 
-/// The mean over parties and over `cliques` of half the L1 distance of a party's marginal from the whole
-/// table's, both as shares: 0 where all are alike, 1 where nothing is shared. (Public in FLAIM's program; the
-/// paper prints a sum. There, all sets of up to three attributes.)
+/// Returns the heterogeneity of a partition: 0 if all parties have the same shares, 1 if they have nothing in common.
 ///
-/// `parties` has the rows of each. Shares of a party sum to one as the table's do, so half the distance is the sum of
-/// what a party's shares exceed the table's by: cells where the party has no record need not be visited.
+/// It is the mean, over parties and over `cliques`, of half the L1 distance between a party's marginal and the whole
+/// table's, both as shares. (FLAIM's program computes this mean over all sets of up to three attributes; the paper
+/// prints a sum.)
+///
+/// `parties` has the rows of each party. The shares of a party and those of the table both sum to one, so half the
+/// distance is the sum of the party's excesses over the table. Cells in which the party has no record can be skipped.
 ///
 /// # Errors
-/// A clique of more than 2^64 cells, or with an attribute that the table does not have.
+/// [`Error::Table`] for a clique of more than 2^64 cells, or with an attribute that the table does not have.
 pub fn heterogeneity(
     table: &Table,
     parties: &[Vec<usize>],
@@ -45,7 +47,7 @@ fn clique_heterogeneity(
         let mut own: Vec<u64> = rows.iter().map(|&row| cells[row]).collect();
         own.sort_unstable();
         for run in own.chunk_by(|one, two| one == two) {
-            // Every cell of a party is one of the table's.
+            // Every cell of a party is also a cell of the table, so the search succeeds.
             let place = distinct.binary_search(&run[0]).unwrap_or(0);
             let excess = run.len() as f64 / own.len() as f64 - counts[place] / all;
             sum += excess.max(0.0);
@@ -54,7 +56,7 @@ fn clique_heterogeneity(
     Ok(sum / parties.len().max(1) as f64)
 }
 
-/// Each record's cell, row-major.
+/// Returns each record's cell number, row-major.
 fn cells_of(table: &Table, clique: &Clique) -> Result<Vec<u64>, Error> {
     let mut cells = vec![0u64; table.records()];
     let attributes = table.domain().len();
@@ -97,11 +99,11 @@ mod tests {
     }
 
     #[test]
-    fn it_is_half_the_distance_from_the_whole_by_definition() {
+    fn heterogeneity_equals_its_definition() {
         let table = table();
         let cliques = [Clique::new([0]), Clique::new([0, 1])];
         let parties = [vec![0, 1], vec![2, 3]];
-        // Over {a} each party is half away; over {a, b} as well.
+        // The distance of each party is one half over {a}, and also over {a, b}.
         assert_eq!(heterogeneity(&table, &parties, &cliques).unwrap(), 0.5);
         let parties = [vec![0, 1, 2], vec![3]];
         let mut expected = 0.0;

@@ -1,21 +1,21 @@
-//! What one party has paid, for each record that it holds.
+//! The privacy ledger of one party: its payments, which count for each of its records.
 
 use fhaim_dp::Rho;
 use serde::Serialize;
 
 use crate::Error;
 
-/// What a party paid for.
+/// What a payment is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Spending {
-    /// Its number of records, released once.
+    /// The party's number of records, released once.
     Total,
-    /// A choice of what to measure.
+    /// A choice of a marginal to measure.
     Selection,
-    /// A marginal with noise of its own, which steers its later choices in the round.
+    /// A marginal with the party's own noise, which steers its later choices in the round.
     LocalMeasurement,
-    /// Its part of a sum over parties.
+    /// The party's part of a sum over parties.
     Sum,
 }
 
@@ -33,17 +33,17 @@ impl Spending {
 /// One payment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartyEntry {
-    /// The round, 0 for the first sums.
+    /// The round; 0 for the first sums.
     pub round: u32,
-    /// What for.
+    /// What the payment is for.
     pub spending: Spending,
-    /// The attributes of a measurement.
+    /// The attributes of the measurement; empty for other payments.
     pub attributes: Vec<usize>,
-    /// What it cost.
+    /// The price.
     pub rho: Rho,
 }
 
-/// A party's budget and payments. Nothing leaves the party that was not debited here before.
+/// The budget and the payments of a party. The party debits every release here before it sends it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PartyLedger {
     budget: Rho,
@@ -51,7 +51,7 @@ pub struct PartyLedger {
 }
 
 impl PartyLedger {
-    /// Nothing paid yet.
+    /// Creates a ledger without payments.
     pub fn new(budget: Rho) -> Self {
         Self {
             budget,
@@ -59,32 +59,32 @@ impl PartyLedger {
         }
     }
 
-    /// The whole budget.
+    /// Returns the whole budget.
     pub fn budget(&self) -> Rho {
         self.budget
     }
 
-    /// All payments, in their order.
+    /// Returns all payments, in order.
     pub fn entries(&self) -> &[PartyEntry] {
         &self.entries
     }
 
-    /// Their sum: at most the budget.
+    /// Returns the sum of all payments, which is at most the budget.
     pub fn spent(&self) -> Rho {
         let costs = self.entries.iter().map(|entry| entry.rho);
-        // Each payment was held against what was left.
+        // `debit` has checked each payment against the remaining budget.
         Rho::checked_sum(costs).unwrap_or(self.budget)
     }
 
-    /// What is left.
+    /// Returns the remaining budget.
     pub fn left(&self) -> Rho {
         self.budget.checked_sub(self.spent()).unwrap_or(Rho::ZERO)
     }
 
-    /// Pays.
+    /// Debits a payment.
     ///
     /// # Errors
-    /// [`Error::OverBudget`]; the ledger is then unchanged.
+    /// [`Error::OverBudget`] if the price exceeds the remaining budget. The ledger is then unchanged.
     pub fn debit(
         &mut self,
         round: u32,
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_party_cannot_pay_more_than_it_has() {
+    fn debit_beyond_the_budget_is_rejected() {
         let rho = |n, d| Rho::ratio_up(n, d).unwrap();
         let mut ledger = PartyLedger::new(rho(1, 4));
         ledger.debit(0, Spending::Total, &[], rho(1, 8)).unwrap();

@@ -1,10 +1,11 @@
 #![doc = include_str!("../README.md")]
 //!
-//! [`partition`] divides a table among parties as the papers do, [`heterogeneity()`] says how unlike they are.
-//! [`FederatedSetting`] is what everyone knows, [`Plan`] the noise that follows from it; a [`Client`] holds records and a
-//! [`PartyLedger`], a [`Server`] asks in rounds and fits; [`play()`] has both in one process.
-//! [`PooledRun`] is AIM over the parties' sums (DistAIM), [`FederatedSource`] answers any mechanism of `fhaim-synth`
-//! from the parties' sums.
+//! - [`partition`] splits a table among parties as the papers do; [`heterogeneity()`] measures how much they differ.
+//! - [`FederatedSetting`] is the public setting of a run, and [`Plan`] the noise that follows from it.
+//! - A [`Client`] holds records and a [`PartyLedger`]; a [`Server`] asks clients in rounds and fits the model.
+//!   [`play()`] runs both in one process.
+//! - [`PooledRun`] is AIM over the sums of the parties (DistAIM).
+//! - [`FederatedSource`] answers any mechanism of `fhaim-synth` from the sums of the parties.
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod client;

@@ -1,12 +1,12 @@
-//! Secure aggregation: a sum over parties that shows nothing of its summands (Bonawitz et al. 2017).
+//! Secure aggregation: a sum over parties that reveals nothing else about its summands (Bonawitz et al. 2017).
 //!
-//! Every two parties share a key. For a sum each adds, modulo t, what ChaCha20 gives under the key that it
-//! shares with every party after it, and subtracts that of every party before it: the masks add up to zero, and
-//! to whoever lacks one of a party's keys that party's vector is uniform modulo t. A mask is bound to the sum's
-//! number, which is used once.
+//! Every two parties share a key. For each sum, a party adds, modulo t, the ChaCha20 stream under each key that it
+//! shares with a later party, and subtracts the stream under each key that it shares with an earlier one. The masks of
+//! all parties add up to zero. To anyone who lacks one of a party's keys, its masked vector is uniform modulo t. A mask
+//! is bound to the number of the sum, which is used once.
 //!
-//! How two parties come by their key (a key agreement over whatever connects them), and what becomes of a sum
-//! when a party vanishes after the group was fixed, is not decided here: a sum then fails as a whole.
+//! This module does not cover key agreement between two parties, which depends on their connection. If a party drops
+//! out after the group is fixed, the sum fails as a whole.
 
 use rand::{CryptoRng, RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
@@ -19,12 +19,12 @@ pub const MODULUS: u64 = 1 << 48;
 #[derive(Clone)]
 pub struct PairKeys {
     party: usize,
-    /// By the other party's number; the own entry is not used.
+    /// Keys by the other party's number; the party's own entry is unused.
     keys: Vec<Zeroizing<[u8; 32]>>,
 }
 
 impl PairKeys {
-    /// Keys for so many parties, as if every two had agreed on theirs.
+    /// Generates keys for this number of parties, in place of a key agreement between every two of them.
     pub fn agree<R: CryptoRng + ?Sized>(parties: usize, rng: &mut R) -> Vec<Self> {
         let empty = || vec![Zeroizing::new([0; 32]); parties];
         let mut all: Vec<Self> = (0..parties)
@@ -44,20 +44,20 @@ impl PairKeys {
         all
     }
 
-    /// Whose keys they are.
+    /// Returns the number of the party that holds these keys.
     pub fn party(&self) -> usize {
         self.party
     }
 
-    /// How many parties there are.
+    /// Returns the number of parties.
     pub fn parties(&self) -> usize {
         self.keys.len()
     }
 
-    /// `values` modulo t, masked for the sum number `message` over `group`, which has this party and no
-    /// party twice, all with a key.
+    /// Returns `values` modulo t, masked for the sum number `message` over `group`. The group must contain this party,
+    /// list no party twice, and only have parties with a key.
     pub fn mask(&self, values: &[i64], group: &[usize], message: u64) -> Vec<u64> {
-        // Two's complement and t a power of two: the low bits are the value modulo t.
+        // The values are in two's complement and t is a power of two, so the low bits are the value modulo t.
         let mut masked: Vec<u64> = values.iter().map(|&v| v as u64 % MODULUS).collect();
         for &other in group.iter().filter(|&&other| other != self.party) {
             let Some(key) = self.keys.get(other) else {
@@ -80,13 +80,13 @@ impl PairKeys {
 }
 
 impl std::fmt::Debug for PairKeys {
-    /// No key is ever written.
+    /// Writes the numbers of parties only, never a key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "PairKeys(party {} of {})", self.party, self.keys.len())
     }
 }
 
-/// The sum of masked vectors of the same length, as the integers nearest to zero.
+/// Returns the sum of masked vectors of the same length, as the integers nearest to zero.
 pub fn lift(masked: &[Vec<u64>]) -> Vec<i64> {
     let cells = masked.first().map_or(0, Vec::len);
     let mut sums = vec![0u64; cells];
@@ -96,7 +96,7 @@ pub fn lift(masked: &[Vec<u64>]) -> Vec<i64> {
         }
     }
     let centred = |sum: u64| match sum {
-        // Below 2^48.
+        // The sum is below 2^48.
         low if low < MODULUS / 2 => low as i64,
         high => -((MODULUS - high) as i64),
     };
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_sum_to_zero_over_any_group_and_leave_the_sum() {
+    fn masks_cancel_in_the_sum_over_any_group() {
         let keys = keys(7);
         for (message, group) in [
             vec![0, 1, 2, 3, 4, 5, 6],
@@ -140,10 +140,10 @@ mod tests {
         }
     }
 
-    /// Each value is uniform modulo t: no bit of it leans to either side, whatever is masked; and no
-    /// mask is used for two sums.
+    /// Each value is uniform modulo t: no bit is biased, although all masked values are equal. No mask is used for two
+    /// sums.
     #[test]
-    fn a_masked_vector_is_uniform_and_differs_by_sum() {
+    fn masked_vector_is_uniform_and_differs_between_sums() {
         let keys = keys(3);
         let cells = 20_000;
         let masked = keys[1].mask(&vec![12_345; cells], &[0, 1, 2], 3);

@@ -1,4 +1,4 @@
-//! What passes between the server and the parties.
+//! Messages between the server and the parties.
 
 use std::sync::Arc;
 
@@ -7,62 +7,62 @@ use fhaim_pgm::{Measurement, Model};
 
 use crate::{Outcome, Plan};
 
-/// What clients need to choose: public, the same for all who take part in the round.
+/// The server's call for choices. It is public, and the same for all parties that take part in the round.
 #[derive(Debug)]
 pub struct Call {
     /// The round, counted from 1.
     pub round: u32,
-    /// Its noise.
+    /// The noise of the round.
     pub plan: Plan,
-    /// The model so far. A client could work out the marginals below from it.
+    /// The current model. The marginals below follow from it.
     pub model: Arc<Model>,
-    /// What the model was fitted to: for fits of a client's own.
+    /// The measurements that the model was fitted to, from which clients fit their local models.
     pub measurements: Arc<Vec<Measurement>>,
-    /// Numbers of the candidates that the model has room for.
+    /// Numbers of the candidates for which the model has room.
     pub eligible: Vec<usize>,
-    /// The model's marginals of these, in records of the model.
+    /// The model's marginals of the eligible candidates, scaled to the model's number of records.
     pub marginals: Vec<Vec<f64>>,
     /// The model's 1-ways, by attribute.
     pub one_ways: Vec<Vec<f64>>,
-    /// The pooled table's true shares of these candidates' cells, for the oracle alone.
+    /// The shares of these candidates' cells in the pooled table. Only for the oracle.
     pub pooled: Option<Vec<Vec<f64>>>,
 }
 
-/// A sum that is asked for.
+/// A sum that the server requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// The sum's number: used once in a run.
+    /// The number of the sum, which is used once in a run.
     pub message: u64,
-    /// The round, 0 for the first sums.
+    /// The round; 0 for the first sums.
     pub round: u32,
-    /// Whose marginal it is.
+    /// The attributes of the marginal.
     pub clique: Clique,
-    /// Who adds to it, ascending.
+    /// The parties that add to the sum, ascending.
     pub parties: Vec<usize>,
-    /// Variance of the sum's noise that those who do not collude make, in units of 4.
+    /// Variance of the noise of the parties that do not collude, in units of 4.
     pub variance_units: u64,
 }
 
-/// What the server wants next.
+/// A request of the server.
 #[derive(Debug)]
 pub enum Request {
-    /// The number of records, with noise, of each of these parties.
+    /// The noisy number of records of each of these parties.
     Totals(Vec<usize>),
     /// The choices of each of these parties.
     Choices(Vec<usize>, Arc<Call>),
-    /// Masked marginals.
+    /// Masked marginals for each of these sums.
     Sums(Vec<Group>),
-    /// Nothing: the run is over.
+    /// No further request: the run is over.
     Done(Box<Outcome>),
 }
 
-/// What the parties answer.
+/// The reply of the parties to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// By party asked.
+    /// Noisy numbers of records, in the order of the request.
     Totals(Vec<i64>),
-    /// Numbers of candidates, by party asked.
+    /// Numbers of candidates, in the order of the request.
     Choices(Vec<Vec<usize>>),
-    /// By group, by party of the group: masked cells.
+    /// Masked cells, by sum and by party of the sum.
     Sums(Vec<Vec<Vec<u64>>>),
 }

@@ -1,14 +1,14 @@
-//! Who takes part in a round: a draw that looks at nothing but how often each party took part before.
+//! Draws the parties of a round. The draw depends only on how often each party took part before.
 
 use rand::{Rng, RngCore};
 
 use crate::{Error, FederatedSetting};
 
-/// How often an empty draw is repeated before one party is drawn alone, which is what the repetition
-/// tends to where a party's chance is small.
+/// Number of tries to draw a party before one is drawn uniformly. For small probabilities, repeated tries converge to
+/// that distribution.
 const MAX_DRAWS: u32 = 1000;
 
-/// The parties and how often each took part.
+/// The parties of a run, with the number of rounds in which each took part.
 #[derive(Clone, Debug)]
 pub struct Participation {
     taken: Vec<u32>,
@@ -18,7 +18,7 @@ pub struct Participation {
 }
 
 impl Participation {
-    /// So many parties, none of whom took part yet.
+    /// Starts with this number of parties, none of which took part yet.
     pub fn new(setting: &FederatedSetting, parties: usize) -> Self {
         Self {
             taken: vec![0; parties],
@@ -28,21 +28,21 @@ impl Participation {
         }
     }
 
-    /// P_0: who makes the first sums. It is no round, and does not count as one.
+    /// Draws P_0, the parties of the first sums. These do not count as a round.
     ///
     /// # Errors
-    /// [`Error::NobodyLeft`] without parties.
+    /// [`Error::NobodyLeft`] if there are no parties.
     pub fn first(&self, rng: &mut dyn RngCore) -> Result<Vec<usize>, Error> {
         let all: Vec<usize> = (0..self.taken.len()).collect();
         self.among(&all, 0, rng)
     }
 
-    /// P_t: each party that may still take part, with probability p; drawn again if that is nobody. Where that is more
-    /// than leaves a party for every later round, so many of them at random as do.
+    /// Draws P_t: each party that may still take part, with probability p. An empty draw is repeated. If a draw would
+    /// leave too few parties for the later rounds, a random subset of it is kept.
     ///
     /// # Errors
-    /// [`Error::NobodyLeft`] where every party has had its rounds: never within the setting's, if
-    /// [`FederatedSetting::check_parties`] holds.
+    /// [`Error::NobodyLeft`] if every party has used up its rounds. This cannot happen within the rounds of the setting
+    /// if [`FederatedSetting::check_parties`] succeeds.
     pub fn draw(&mut self, round: u32, rng: &mut dyn RngCore) -> Result<Vec<usize>, Error> {
         let open: Vec<usize> = (0..self.taken.len())
             .filter(|&party| self.taken[party] < self.most)
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_takes_part_more_often_than_the_setting_allows() {
+    fn no_party_takes_part_more_often_than_allowed() {
         let mut rng = StdRng::seed_from_u64(1);
         let mut participation = Participation::new(&setting(0.5), 20);
         let mut taken = [0; 20];
@@ -125,9 +125,9 @@ mod tests {
         ));
     }
 
-    /// Every round has a party wherever the parties can fill them at all, however many would like to take part.
+    /// Every round has a party whenever the parties can fill all rounds, even if a draw has many parties.
     #[test]
-    fn few_parties_fill_all_rounds_that_they_can() {
+    fn rounds_are_filled_whenever_parties_can_fill_them() {
         let mut rng = StdRng::seed_from_u64(3);
         for parties in 1..=5usize {
             for most_rounds in 1..=10 {
@@ -153,7 +153,7 @@ mod tests {
         let refused = setting(0.1).check_parties(2).unwrap_err().to_string();
         assert!(refused.contains("2 parties") && refused.contains("10 rounds"));
         assert!(
-            refused.ends_with("let each take part in 5, or run 6"),
+            refused.ends_with("allow 5 rounds per party, or run 6 rounds"),
             "{refused}"
         );
     }

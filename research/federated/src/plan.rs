@@ -1,4 +1,4 @@
-//! The noise of a run: what a setting's budget pays for, and what one party pays at most.
+//! The noise of a run: the noise that a budget pays for, and the most that a party can pay.
 
 use fhaim_dp::{NoiseShares, Rho, Selection};
 use fhaim_release::UNIT_VARIANCE;
@@ -6,43 +6,44 @@ use fhaim_release::UNIT_VARIANCE;
 use crate::Error;
 use crate::setting::{FederatedSetting, Method};
 
-/// Share of the budget for a party's number of records.
+/// Share of the budget for releasing a party's number of records.
 const TOTAL_SHARE: f64 = 1.0 / 20.0;
 
-/// What is kept back for the gaps of sums of noise and for rounding: far above either.
+/// Share of the budget that is reserved for the gaps of sums of noise and for rounding; far larger than either.
 const SLACK: f64 = 1e-6;
 
-/// How often a variance is raised, by a part in a million, to make room for gaps.
+/// How often a variance is raised, each time by a millionth, to make room for gaps.
 const TRIES: u32 = 64;
 
-/// The noise of a run, or of a round of it where noise is annealed.
+/// The noise of a run, or of one round if noise is annealed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Plan {
-    /// Variance of a party's number of records, in units of 4.
+    /// Variance of the noise on a party's number of records, in units of 4.
     pub total_units: u64,
-    /// Variance of every measurement, in units of 4.
+    /// Variance of the noise on every measurement, in units of 4.
     pub variance_units: u64,
-    /// epsilon of a selection; 0 where nobody selects.
+    /// epsilon of a selection; 0 if the method has no selections.
     pub epsilon: f64,
 }
 
-/// How often a party did what it pays for.
+/// How often a party took part in the steps that it pays for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parts {
-    /// |R_k|: rounds it took part in.
+    /// |R_k|: number of rounds that the party took part in.
     pub rounds: u32,
-    /// Whether it took part in the first sums, of all 1-ways.
+    /// Whether the party took part in the first sums, of all 1-ways.
     pub first: bool,
-    /// Rounds of those whose 1-ways were summed too.
+    /// Number of those rounds in which the 1-ways were summed too.
     pub proxied: u32,
 }
 
 impl Plan {
-    /// The least noise at which a party that takes part as often as it may stays within the budget:
-    /// sigma^2 takes r of 19/20 of it, selections the rest.
+    /// Computes the least noise with which a party that takes part as often as allowed stays within the budget. Of
+    /// 19/20 of the budget, measurements get the share r and selections the rest.
     ///
     /// # Errors
-    /// A setting out of its range; a budget too small for any noise that can be drawn.
+    /// Those of [`FederatedSetting::check`]; [`fhaim_release::Error::BudgetTooSmall`] if the budget needs more noise
+    /// than can be drawn.
     pub fn new(setting: &FederatedSetting) -> Result<Self, Error> {
         setting.check()?;
         let rho = setting.job.rho.to_f64() * (1.0 - SLACK);
@@ -72,7 +73,7 @@ impl Plan {
         let too_small = || Error::from(fhaim_release::Error::BudgetTooSmall(setting.job.rho));
         for _ in 0..TRIES {
             if plan.party_rho(setting, most)? <= setting.job.rho {
-                // A party may be alone in a sum, whose noise is all its own then.
+                // A party may be the only one in a sum, and must then be able to draw all of its noise.
                 for units in [plan.total_units, plan.variance_units] {
                     let drawn = NoiseShares::new(units, 1)?.check();
                     drawn.map_err(|_| too_small())?;
@@ -85,11 +86,11 @@ impl Plan {
         Err(too_small())
     }
 
-    /// rho_k, without the gaps of sums of noise:
-    /// `|R_k| s eps^2/8 + 1/(2 sigma_n^2) + (|R_k| (2s-1) + d [k in P_0] + d proxied) / (2 sigma^2)`.
+    /// Returns rho_k, the cost of a party without the gaps of sums of noise: `|R_k| s eps^2/8 + 1/(2 sigma_n^2) +
+    /// (|R_k| (2s-1) + d [k in P_0] + d proxied) / (2 sigma^2)`.
     ///
     /// # Errors
-    /// A cost of 2^48 or more.
+    /// [`fhaim_release::Error::BudgetTooSmall`] for a cost of 2^48 or more.
     pub fn party_rho(&self, setting: &FederatedSetting, parts: Parts) -> Result<Rho, Error> {
         let total = NoiseShares::new(self.total_units, 1)?.price(1, 1)?;
         let release = Rho::ratio_up(
@@ -108,10 +109,10 @@ impl Plan {
         sum.ok_or(fhaim_release::Error::BudgetTooSmall(setting.job.rho).into())
     }
 
-    /// The exponential mechanism for scores of some sensitivity; `None` where nobody selects.
+    /// Returns the exponential mechanism for scores of this sensitivity; `None` if the method has no selections.
     ///
     /// # Errors
-    /// An epsilon or a sensitivity that is none.
+    /// [`Error::Privacy`] for an invalid epsilon or sensitivity.
     pub fn selection(&self, sensitivity: u64) -> Result<Option<Selection>, Error> {
         if self.epsilon == 0.0 {
             return Ok(None);
@@ -119,12 +120,12 @@ impl Plan {
         Ok(Some(Selection::new(self.epsilon, sensitivity)?))
     }
 
-    /// The measurements' standard deviation, before it is divided among parties.
+    /// Returns the standard deviation of the noise on a measurement, before the noise is divided among parties.
     pub fn sigma(&self) -> f64 {
         (UNIT_VARIANCE as f64 * self.variance_units as f64).sqrt()
     }
 
-    /// Half the deviation and twice the epsilon: AIM's annealing.
+    /// Returns the plan with half the deviation and twice the epsilon: AIM's annealing.
     pub(crate) fn annealed(&self) -> Self {
         Self {
             variance_units: self.variance_units.div_ceil(4),
@@ -135,7 +136,7 @@ impl Plan {
 }
 
 impl Parts {
-    /// Measurements of sensitivity 1 that a party was part of.
+    /// Number of measurements of sensitivity 1 that a party was part of.
     fn releases(&self, setting: &FederatedSetting) -> u64 {
         let attributes = setting.job.domain.len() as u64;
         let chosen = u64::from(self.rounds) * (2 * u64::from(setting.local_steps) - 1);
@@ -143,7 +144,7 @@ impl Parts {
     }
 }
 
-/// Of so many rounds of a party, the most whose 1-ways are summed too: never the last round's.
+/// Returns the most rounds of a party in which the 1-ways are summed too. The last round of the run has no such sums.
 fn proxied_rounds(setting: &FederatedSetting, rounds: u32) -> u32 {
     match setting.method {
         Method::AugPrivate => rounds.min(setting.rounds - 1),
@@ -167,23 +168,23 @@ mod tests {
         }
     }
 
-    /// The printed sigma at epsilon 1, d 14, T 10 becomes 33.6 and the printed epsilon .0880, with at most
-    /// three rounds a party and 1/20 for its number of records.
+    /// At epsilon 1, d 14 and T 10, the printed sigma becomes 33.6 and the printed epsilon .0880, because a party takes
+    /// part in at most three rounds and spends 1/20 of the budget on its number of records.
     #[test]
-    fn three_rounds_a_party_cost_what_they_should() {
+    fn three_rounds_per_party_give_the_expected_noise() {
         let private = setting(Method::AugPrivate, 3);
         let plan = Plan::new(&private).unwrap();
         assert!((plan.sigma() - 33.6).abs() < 0.06, "{}", plan.sigma());
         assert!((plan.epsilon - 0.0880).abs() < 5e-5, "{}", plan.epsilon);
         let all = setting(Method::Naive, 10);
-        // 20.9 and .0494 printed, for all of the budget.
+        // The paper prints 20.9 and .0494, for all of the budget.
         let plan = Plan::new(&all).unwrap();
         assert!((plan.sigma() * 0.95f64.sqrt() - 20.9).abs() < 0.06);
         assert!((plan.epsilon / 0.95f64.sqrt() - 0.0494).abs() < 5e-5);
     }
 
     #[test]
-    fn the_most_a_party_may_do_is_what_the_budget_pays_for() {
+    fn largest_allowed_participation_spends_almost_the_whole_budget() {
         for method in Method::ALL {
             for most_rounds in [1, 3, 10] {
                 for local_steps in [1, 4] {
@@ -206,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_out_of_range_are_refused() {
+    fn settings_out_of_range_are_rejected() {
         let good = setting(Method::Naive, 3);
         assert!(good.check().is_ok());
         let wrong = [

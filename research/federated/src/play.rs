@@ -1,4 +1,4 @@
-//! Parties and server in one process.
+//! Runs the parties and their server in one process.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use crate::masks::PairKeys;
 use crate::message::{Reply, Request};
 use crate::{Client, Error, FederatedSetting, Outcome, PartyLedger, Server};
 
-/// Bytes of a masked cell: 48 bits.
+/// Size of a masked cell in bytes: 48 bits.
 const CELL_BYTES: u64 = 6;
 
-/// A run that is over.
+/// A finished run.
 #[derive(Debug)]
 pub struct Run {
-    /// What the server has.
+    /// The server's result.
     pub outcome: Outcome,
-    /// What each party paid.
+    /// The payments of each party.
     pub ledgers: Vec<PartyLedger>,
-    /// Bytes of masked cells that each party sent.
+    /// Number of bytes of masked cells that each party sent.
     pub sent: Vec<u64>,
 }
 
-/// Runs a setting among parties with these tables. `rng` keys the parties' generators and what they share;
-/// `server_rng` draws who takes part. `begun` is told
-/// of every round whose sums are asked for, 0 being the first sums.
+/// Runs a setting among parties with these tables. `rng` keys the parties' generators and pairwise keys; `server_rng`
+/// draws the parties of each round. `begun` is called with the number of each round when its sums are requested; 0
+/// stands for the first sums.
 ///
 /// # Errors
-/// Those of clients and server.
+/// Errors of the clients and the server.
 pub fn play<R: CryptoRng + ?Sized>(
     setting: &Arc<FederatedSetting>,
     tables: &[Table],
@@ -42,10 +42,10 @@ pub fn play<R: CryptoRng + ?Sized>(
     play_with(setting, tables, keys, generators, server_rng, begun)
 }
 
-/// As [`play`], with the keys that the parties share and a generator of each.
+/// Like [`play`], with given pairwise keys and one generator per party.
 ///
 /// # Errors
-/// As [`play`].
+/// Those of [`play`].
 pub fn play_with(
     setting: &Arc<FederatedSetting>,
     tables: &[Table],
@@ -107,6 +107,6 @@ fn answer(clients: &mut [Client], request: Request, sent: &mut [u64]) -> Result<
             }
             Ok(Reply::Sums(sums))
         }
-        Request::Done(_) => Err(Error::OutOfTurn("a request after the last")),
+        Request::Done(_) => Err(Error::OutOfTurn("the run is already over")),
     }
 }

@@ -1,8 +1,8 @@
-//! DistAIM: AIM over what all parties that were drawn so far hold together.
+//! DistAIM: AIM over the records of all parties that were drawn so far.
 //!
-//! A party sends all its marginals once, when it is first drawn, and takes part in every later round without
-//! being asked again: each record is charged all rounds. In the paper servers hold the marginals as secret
-//! shares; here the sums are in the clear, which gives the same choices and the same noise.
+//! A party sends all its marginals once, when it is first drawn. They are part of every later round without another
+//! request, so each record is charged for all rounds. In the paper, servers hold the marginals as secret shares. Here
+//! the sums are in the clear, which gives the same choices and the same noise.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub struct PooledRun<'a> {
     tables: &'a [Table],
     rng: &'a mut dyn RngCore,
     ledgers: Vec<PartyLedger>,
-    /// What each party in the pool released as its number of records.
+    /// The number of records that each party in the pool released.
     totals: Vec<Option<i64>>,
     /// All records in the pool.
     pool: Option<Table>,
@@ -35,7 +35,7 @@ pub struct PooledRun<'a> {
     measurements: Vec<Measurement>,
 }
 
-/// A setting as such a run has it: whatever its method, everyone is in every round.
+/// Adapts a setting to DistAIM: every party is in every round, regardless of the setting's method.
 fn pooled(setting: &FederatedSetting) -> FederatedSetting {
     FederatedSetting {
         method: Method::Naive,
@@ -47,11 +47,11 @@ fn pooled(setting: &FederatedSetting) -> FederatedSetting {
 }
 
 impl<'a> PooledRun<'a> {
-    /// A run over the parties' tables. The setting's method and rounds of a party are not looked at: everyone
-    /// pays for all rounds. `rng` draws who takes part, choices and noise.
+    /// Prepares a run over the parties' tables. It ignores the setting's method and rounds per party, because every
+    /// party pays for all rounds. `rng` draws the parties, the choices and the noise.
     ///
     /// # Errors
-    /// [`Error::OtherDomain`]; what [`Plan::new`] refuses.
+    /// [`Error::OtherDomain`]; errors of [`Plan::new`].
     pub fn new(
         setting: &FederatedSetting,
         tables: &'a [Table],
@@ -79,18 +79,18 @@ impl<'a> PooledRun<'a> {
         })
     }
 
-    /// The noise of such a run.
+    /// Returns the noise of a DistAIM run with this setting.
     ///
     /// # Errors
-    /// What [`Plan::new`] refuses.
+    /// Those of [`Plan::new`].
     pub fn plan(setting: &FederatedSetting) -> Result<Plan, Error> {
         Plan::new(&pooled(setting))
     }
 
-    /// Runs all rounds; what is left, and what each party paid.
+    /// Runs all rounds, and returns the result and each party's payments.
     ///
     /// # Errors
-    /// Failures of the fit; a candidate that does not fit the model's cap.
+    /// Errors of the fit; [`Error::NoCandidate`] if no candidate fits the model cap.
     pub fn run(mut self, begun: &mut dyn FnMut(u32)) -> Result<(Outcome, Vec<PartyLedger>), Error> {
         let setting = Arc::clone(&self.setting);
         let mut participation = Participation::new(&setting, self.tables.len());
@@ -124,7 +124,7 @@ impl<'a> PooledRun<'a> {
         Ok((outcome, self.ledgers))
     }
 
-    /// Takes parties into the pool that are not in it.
+    /// Adds those of these parties to the pool that are not in it yet.
     fn admit(&mut self, parties: &[usize], round: u32) -> Result<(), Error> {
         let noise = NoiseShares::new(self.plan.total_units, 1)?;
         for &party in parties {
@@ -142,7 +142,7 @@ impl<'a> PooledRun<'a> {
         Ok(())
     }
 
-    /// The pool's records as they were released, at least 1.
+    /// Returns the released number of records in the pool, at least 1.
     fn records(&self) -> f64 {
         let released = self.totals.iter().flatten();
         released
@@ -154,10 +154,10 @@ impl<'a> PooledRun<'a> {
     fn pool(&self) -> Result<&Table, Error> {
         self.pool
             .as_ref()
-            .ok_or(Error::OutOfTurn("a round before the first parties"))
+            .ok_or(Error::OutOfTurn("no party is in the pool yet"))
     }
 
-    /// Debits every party in the pool alike.
+    /// Debits every party in the pool by the same amount.
     fn debit(
         &mut self,
         round: u32,
@@ -229,7 +229,7 @@ impl<'a> PooledRun<'a> {
     }
 }
 
-/// One table of all records.
+/// Concatenates tables of the same schema.
 pub(crate) fn together(tables: &[&Table]) -> Result<Table, Error> {
     let Some(first) = tables.first() else {
         return Err(fhaim_domain::CodesProblem::Empty.into());

@@ -1,46 +1,45 @@
-//! Scores of candidates at one client: integers, so that the exponential mechanism can be drawn exactly.
+//! Scores of candidates at one client. They are integers, so that the exponential mechanism can be sampled exactly.
 //!
-//! The table's own size is private. Marginals of the model are scaled to the number that the party released once,
-//! a constant from then on, and rounded: one record then moves a distance by at most 1.
+//! The size of the client's table is private. Marginals of the model are therefore scaled to the client's released
+//! number of records, which is a constant, and rounded. One record then moves a distance by at most 1.
 
 use fhaim_domain::{Clique, Table};
 use fhaim_synth::{Candidate, MEAN_ABS};
 
 use crate::{Error, Method};
 
-/// Scores of the proxied method are 6 times as large, so that means over one, two or three attributes are
-/// integers.
+/// Factor on the scores of `AugPrivate`, so that means over one, two or three attributes are integers.
 const PROXY_SCALE: i64 = 6;
 
-/// What one client's scores are worked out from.
+/// The inputs of a client's scores.
 pub(crate) struct Scoring<'a> {
     pub method: Method,
     pub table: &'a Table,
-    /// What the party released as its number of records, at least 1.
+    /// The number of records that the party released, at least 1.
     pub records: f64,
     /// The model's number of records.
     pub total: f64,
-    /// The measurements' deviation.
+    /// Standard deviation of the measurements' noise.
     pub sigma: f64,
     /// The model's 1-ways, by attribute.
     pub one_ways: &'a [Vec<f64>],
 }
 
-/// By how much one record may move a score, for candidates of weight at most `heaviest`.
+/// Returns the most by which one record can move a score, for candidates of weight at most `heaviest`.
 pub(crate) fn sensitivity(method: Method, heaviest: u64) -> u64 {
     let step = match method {
         Method::Naive | Method::NaiveBayes | Method::Random => 1,
-        // Two distances of the same marginal.
+        // Two distances of the same marginal, which can both move by 1.
         Method::AugOracle => 2,
-        // A distance, and the mean of as many as the candidate has attributes, each times 6.
+        // A distance and a mean of such distances, each multiplied by 6.
         Method::AugPrivate => 2 * PROXY_SCALE as u64,
     };
     heaviest.saturating_mul(step)
 }
 
 impl Scoring<'_> {
-    /// The scores of candidates with their marginals in the model, and for the oracle with their true shares
-    /// in the pooled table.
+    /// Returns the scores of candidates. `marginals` are theirs in the model; `pooled` are their shares in the pooled
+    /// table, which only the oracle uses.
     pub(crate) fn scores<'c>(
         &self,
         candidates: impl Iterator<Item = &'c Candidate>,
@@ -66,7 +65,7 @@ impl Scoring<'_> {
                 Method::AugPrivate => {
                     let attributes = candidate.clique.attributes();
                     let skew: i64 = attributes.iter().map(|&a| skews[a]).sum();
-                    // One, two or three attributes: the division is exact.
+                    // A clique has one, two or three attributes, so the division is exact.
                     PROXY_SCALE * (distance - penalty)
                         - PROXY_SCALE / attributes.len().max(1) as i64 * skew
                 }
@@ -76,7 +75,7 @@ impl Scoring<'_> {
         candidates.enumerate().map(score).collect()
     }
 
-    /// The distance of each of the party's own 1-ways from the model's.
+    /// Returns the distance between each of the party's 1-ways and the model's.
     fn skews(&self) -> Result<Vec<i64>, Error> {
         let skew = |(attribute, marginal): (usize, &Vec<f64>)| {
             let counts = self.table.counts(&Clique::new([attribute]))?;
@@ -123,10 +122,10 @@ mod tests {
         subsets.map(candidate).collect()
     }
 
-    /// Over many tables, models and records: no score moves by more than the sensitivity when a record is
-    /// added, and some score of every method moves by just that much.
+    /// Over many tables, models and records, adding a record moves no score by more than the sensitivity, and every
+    /// method has a score that moves by exactly that much.
     #[test]
-    fn sensitivities_are_the_largest_moves() {
+    fn score_sensitivities_are_tight_bounds() {
         let mut rng = StdRng::seed_from_u64(5);
         let candidates = all_candidates();
         let heaviest = 4;
@@ -175,7 +174,7 @@ mod tests {
         }
     }
 
-    /// One record is in one cell of any marginal, whatever the number of attributes.
+    /// One record is in exactly one cell of a marginal, for any number of attributes.
     #[test]
     fn marginals_of_three_attributes_have_sensitivity_one() {
         let before = table(vec![vec![0, 1, 2], vec![1, 1, 0], vec![2, 0, 0]]);

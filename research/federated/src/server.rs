@@ -1,4 +1,4 @@
-//! The server: draws who takes part, collects choices, adds up masked marginals, fits.
+//! The server: draws the parties of each round, collects choices, adds masked marginals and fits the model.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,51 +17,52 @@ use crate::message::{Call, Group, Reply, Request};
 use crate::plan::Parts;
 use crate::{Error, FederatedSetting, Method, Participation, Plan};
 
-/// What a run leaves: differentially private, but for the oracle's.
+/// The result of a run. It is differentially private unless the method is the oracle.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The model.
+    /// The fitted model.
     pub model: Model,
-    /// Rounds that were run.
+    /// Number of rounds that were run.
     pub rounds: u32,
-    /// Noisy marginals that it was fitted to.
+    /// Number of noisy marginals that the model was fitted to.
     pub measurements: usize,
-    /// Choices that were not measured, since the model has no room for all that were made in a round.
+    /// Number of choices that were not measured because the model had no room for all choices of a round.
     pub dropped: usize,
 }
 
-/// What the server waits for.
+/// The reply that the server waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Start,
     FirstTotals(Vec<usize>),
     FirstSums(Vec<Group>),
-    /// Those asked for their number of records, and all who take part in the round.
+    /// The parties asked for their number of records, and all parties of the round.
     Totals(Vec<usize>, Vec<usize>),
     Choices(Vec<usize>),
     Sums(Vec<Group>),
     Done,
 }
 
-/// What the oracle knows of the pooled table: the candidates' shares, and each party's records.
+/// The oracle's knowledge of the pooled table: shares of the candidates' cells, and each party's number of records.
 #[derive(Debug)]
 struct Oracle {
     shares: Vec<Vec<f64>>,
     records: Vec<usize>,
 }
 
-/// A run as its server sees it.
+/// The server's state of a run.
 #[derive(Debug)]
 pub struct Server {
     setting: Arc<FederatedSetting>,
     candidates: Vec<Candidate>,
     plan: Plan,
-    /// What a party that is in everything would have paid, with annealing: what is left decides the last round.
+    /// With annealing, the cost so far of a party that took part in every round. The rest of the budget decides which
+    /// round is the last.
     charged: f64,
     participation: Participation,
-    /// What each party released as its number of records.
+    /// The number of records that each party released.
     totals: Vec<Option<i64>>,
-    /// The model's number of records: what the first parties released.
+    /// The model's number of records: the sum over the parties of the first sums.
     total: f64,
     graph: ModelGraph,
     measurements: Arc<Vec<Measurement>>,
@@ -74,13 +75,13 @@ pub struct Server {
     state: State,
 }
 
-const NO_MODEL: Error = Error::OutOfTurn("a round before the first fit");
+const NO_MODEL: Error = Error::OutOfTurn("the model is not fitted yet");
 
 impl Server {
-    /// A run among so many parties.
+    /// Starts a run among this number of parties.
     ///
     /// # Errors
-    /// What [`Plan::new`] and [`FederatedSetting::check_parties`] refuse.
+    /// Those of [`Plan::new`] and [`FederatedSetting::check_parties`].
     pub fn new(setting: Arc<FederatedSetting>, parties: usize) -> Result<Self, Error> {
         let plan = Plan::new(&setting)?;
         setting.check_parties(parties)?;
@@ -104,10 +105,10 @@ impl Server {
         })
     }
 
-    /// Shows the parties' tables to the oracle: **not private**, for comparisons.
+    /// Gives the oracle the parties' tables. **Not private**; only for comparisons.
     ///
     /// # Errors
-    /// A table over another domain.
+    /// [`Error::Table`] for a table over another domain.
     pub fn with_oracle(mut self, tables: &[Table]) -> Result<Self, Error> {
         let records: Vec<usize> = tables.iter().map(Table::records).collect();
         let pooled = records.iter().sum::<usize>().max(1) as f64;
@@ -132,12 +133,12 @@ impl Server {
         Ok(self)
     }
 
-    /// Takes the reply to the last request, none at first, and says what comes next. `rng` draws who takes
-    /// part, and what is measured where the server chooses; it sees no record.
+    /// Takes the reply to the last request (`None` at the start) and returns the next request. `rng` draws the parties
+    /// of a round, and the candidate if the server chooses. These draws do not depend on records.
     ///
     /// # Errors
-    /// A reply that was not asked for, or of another shape; failures of the fit. The server must not be
-    /// asked again after one.
+    /// [`Error::OutOfTurn`] for a reply that was not requested; [`Error::Shape`]; errors of the fit. After an error the
+    /// server must not be used again.
     pub fn step(&mut self, reply: Option<Reply>, rng: &mut dyn RngCore) -> Result<Request, Error> {
         match (std::mem::replace(&mut self.state, State::Done), reply) {
             (State::Start, None) => {
@@ -168,7 +169,7 @@ impl Server {
                 self.end_round(&groups, &sums)?;
                 self.next_round(rng)
             }
-            _ => Err(Error::OutOfTurn("a reply that was not asked for")),
+            _ => Err(Error::OutOfTurn("the reply was not requested")),
         }
     }
 
@@ -180,7 +181,8 @@ impl Server {
         Ok(())
     }
 
-    /// The records of some parties: what they released, or what the oracle knows; at least 1.
+    /// Returns the number of records of some parties: released, or exact for the oracle. Each released number counts as
+    /// at least 1.
     fn records_of(&self, parties: &[usize]) -> f64 {
         let released = |&party: &usize| self.totals[party].unwrap_or(1).max(1) as f64;
         match &self.oracle {
@@ -209,7 +211,7 @@ impl Server {
         }
     }
 
-    /// Begins a round, or ends the run.
+    /// Begins the next round, or ends the run.
     fn next_round(&mut self, rng: &mut dyn RngCore) -> Result<Request, Error> {
         if self.last {
             self.fit(Stage::Last)?;
@@ -234,7 +236,7 @@ impl Server {
         })))
     }
 
-    /// Asks for choices; where the server chooses, for the sums at once.
+    /// Requests choices, or directly the sums if the server chooses.
     fn ask_choices(
         &mut self,
         parties: Vec<usize>,
@@ -270,8 +272,8 @@ impl Server {
         Ok(Request::Choices(parties, Arc::new(call)))
     }
 
-    /// AIM's share of the model cap: that of the budget which a party that is in everything would have
-    /// spent so far. The last round has all of it.
+    /// Returns the share of the model cap that candidates may use (as in AIM): the share of the budget that a party of
+    /// every round would have spent so far. The last round may use the whole cap.
     fn share_used(&self) -> Result<f64, Error> {
         if self.last {
             return Ok(1.0);
@@ -294,14 +296,14 @@ impl Server {
         Ok(upto(self.round - 1)? / upto(setting.rounds)?)
     }
 
-    /// Asks for the sums of what was chosen. Where the model has no room for all of it, what most
-    /// records are behind comes first.
+    /// Requests the sums of the chosen candidates. If the model has no room for all of them, those with the most
+    /// records behind them come first.
     fn ask_sums(&mut self, parties: &[usize], choices: &[Vec<usize>]) -> Result<Request, Error> {
         let mut choosers: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (&party, choices) in parties.iter().zip(choices) {
             for &choice in choices {
                 if choice >= self.candidates.len() {
-                    return Err(Error::OutOfTurn("a choice that there is not"));
+                    return Err(Error::OutOfTurn("a chosen candidate does not exist"));
                 }
                 choosers.entry(choice).or_default().push(party);
             }
@@ -367,8 +369,8 @@ impl Server {
         Ok(())
     }
 
-    /// Takes in a round's sums; halves the noise, where that is asked for, if one of the marginals moved
-    /// no more than noise would.
+    /// Takes the sums of a round. With annealing, halves the noise if a marginal moved no more than noise would move
+    /// it.
     fn end_round(&mut self, groups: &[Group], sums: &[Vec<Vec<u64>>]) -> Result<(), Error> {
         self.take_sums(groups, sums)?;
         let before = self.model.clone().ok_or(NO_MODEL)?;
@@ -396,8 +398,8 @@ impl Server {
         self.setting.method == Method::AugPrivate && group.clique.len() == 1
     }
 
-    /// Whether this is the last round, and its noise: with annealing, a round that two of its kind would not
-    /// follow takes all that is left.
+    /// Decides whether this is the last round, and sets its noise. With annealing, a round is the last if the remaining
+    /// budget does not pay for two such rounds; it then spends all of that budget.
     fn begin_round(&mut self) -> Result<(), Error> {
         self.last = self.round >= self.setting.rounds;
         if !self.setting.anneal {
@@ -423,7 +425,7 @@ impl Server {
         Ok(())
     }
 
-    /// What a round costs a party that is in it.
+    /// Cost of a round to a party that takes part in it.
     fn round_rho(&self, last: bool) -> Result<f64, Error> {
         let nothing = self.plan.party_rho(&self.setting, Parts::default())?;
         let proxied = self.setting.method == Method::AugPrivate && !last;
@@ -436,7 +438,7 @@ impl Server {
         Ok(round.to_f64() - nothing.to_f64())
     }
 
-    /// The noise of a last round, without 1-ways, on all of `left`.
+    /// Returns the noise of a last round, without 1-ways, that spends all of `left`.
     fn last_plan(&self, left: f64) -> Result<Plan, Error> {
         let steps = f64::from(self.setting.local_steps);
         let measuring = match self.setting.method.selects() {

@@ -1,4 +1,4 @@
-//! What all parties know before the first round.
+//! The public setting of a federated run.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,27 +11,27 @@ use serde::Serialize;
 
 use crate::Error;
 
-/// The least chance to take part in a round: below it nobody of any number of parties that there may be is drawn.
+/// The lowest allowed probability to take part in a round. With a lower one, every draw would be empty.
 const MIN_PARTICIPATION: f64 = 1e-6;
 
-/// How clients choose, after FLAIM's Algorithm 1.
+/// How clients choose what to measure (FLAIM, Algorithm 1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// By the distance of a client's own marginal from the model's.
+    /// By the distance of the client's marginal from the model's marginal.
     Naive,
-    /// The same less the client's distance from the pooled table: it reads that table and is **not private**.
+    /// As `Naive`, minus the client's distance from the pooled table. It reads that table and is **not private**.
     AugOracle,
-    /// The same less the mean distance of the 1-ways, which all clients release in every round but the last.
+    /// As `Naive`, minus the mean distance of the 1-ways, which all clients release in every round except the last.
     AugPrivate,
-    /// One candidate a round, drawn by the server; no budget goes to selections.
+    /// The server draws one candidate per round, so no budget goes to selections.
     Random,
-    /// `Naive` among the 1-ways: attributes stay independent.
+    /// As `Naive`, but only among the 1-ways: attributes stay independent.
     NaiveBayes,
 }
 
 impl Method {
-    /// All of them.
+    /// All methods.
     pub const ALL: [Self; 5] = [
         Self::Naive,
         Self::AugOracle,
@@ -40,7 +40,7 @@ impl Method {
         Self::NaiveBayes,
     ];
 
-    /// The name as users write it.
+    /// Returns the name of the method on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Naive => "naive",
@@ -51,12 +51,12 @@ impl Method {
         }
     }
 
-    /// Whether clients choose: else the server does, without looking at records.
+    /// Whether clients choose. Otherwise the server chooses, without access to records.
     pub fn selects(self) -> bool {
         self != Self::Random
     }
 
-    /// Whether measurements weigh by the records behind them, rather than all alike.
+    /// Whether measurements are weighted by the number of records behind them.
     pub fn weighs_records(self) -> bool {
         matches!(self, Self::AugOracle | Self::AugPrivate)
     }
@@ -80,35 +80,35 @@ impl FromStr for Method {
     }
 }
 
-/// A run: public, the same for everyone.
+/// The setting of a run. It is public and the same for all parties.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FederatedSetting {
-    /// Domain, workload, each record's budget, model cap. Its record bound is not looked at.
+    /// Domain, workload, budget per record and model cap. The record bound of the job is ignored.
     pub job: MechanismJob,
-    /// How clients choose.
+    /// How clients choose what to measure.
     pub method: Method,
-    /// T.
+    /// T: number of rounds.
     pub rounds: u32,
-    /// s: choices a client makes in a round.
+    /// s: number of choices that a client makes in a round.
     pub local_steps: u32,
-    /// p: a party's chance to take part in a round.
+    /// p: probability that a party takes part in a round.
     pub participation: f64,
-    /// R: the most rounds that one party takes part in, the first sums not counted.
+    /// R: the most rounds that one party takes part in, not counting the first sums.
     pub most_rounds: u32,
-    /// r: the share of the budget for measurements, the rest being for selections.
+    /// r: share of the budget for measurements; the rest is for selections.
     pub measure_share: f64,
-    /// Whether noise is halved where a round taught nothing (AIM's annealing). Everyone is then charged as
-    /// if in all rounds, so `most_rounds` must be `rounds`.
+    /// Whether the noise is halved after a round that hardly changed the model (AIM's annealing). Every party is then
+    /// charged for all rounds, so `most_rounds` must equal `rounds`.
     pub anneal: bool,
-    /// Steps of the fits between rounds, and of the last one.
+    /// Number of steps of the fits between rounds, and of the last fit.
     pub fit_steps: [usize; 2],
 }
 
-/// A fit ends when the loss falls by less than this share of itself: between rounds, and at the end.
+/// A fit ends when a step lowers the loss by less than this share: between rounds, and in the last fit.
 pub(crate) const TOLERANCES: [f64; 2] = [1e-3, 1e-4];
 
 impl FederatedSetting {
-    /// FLAIM's defaults for a job: T = 10, s = 1, p = 0.1, R = 3, r = 0.9.
+    /// Returns FLAIM's defaults for a job: T = 10, s = 1, p = 0.1, R = 3, r = 0.9.
     pub fn new(job: MechanismJob, method: Method) -> Self {
         Self {
             job,
@@ -123,13 +123,14 @@ impl FederatedSetting {
         }
     }
 
-    /// Checks all ranges.
+    /// Checks the range of every field.
     ///
     /// # Errors
-    /// [`Error::Setting`], naming what is out of its range; what [`MechanismJob::check`] refuses.
+    /// [`Error::Setting`] with the name of the field; [`Error::Digits`]; [`Error::OneColumn`]; errors of
+    /// [`MechanismJob::check`].
     pub fn check(&self) -> Result<(), Error> {
         self.job.check()?;
-        // Digits would be measured without what they hang on, and come out independent of it.
+        // Without support for digits, they would be measured and modelled as independent of the digits they refine.
         if !self.job.domain.digits().is_empty() {
             return Err(Error::Digits);
         }
@@ -164,11 +165,11 @@ impl FederatedSetting {
         Ok(())
     }
 
-    /// Checks that so many parties can fill the rounds. Then every round has a party
+    /// Checks that this number of parties can fill the rounds. Every round then has a party
     /// ([`crate::Participation::draw`]).
     ///
     /// # Errors
-    /// [`Error::TooFewParties`]; [`Error::NobodyLeft`] without parties.
+    /// [`Error::TooFewParties`]; [`Error::NobodyLeft`] for zero parties.
     pub fn check_parties(&self, parties: usize) -> Result<(), Error> {
         if parties == 0 {
             return Err(Error::NobodyLeft(0));
@@ -186,8 +187,8 @@ impl FederatedSetting {
         Ok(())
     }
 
-    /// What may be chosen: the subsets of the workload's sets; without the 1-ways where they are released
-    /// anyway, and nothing else where attributes stay independent.
+    /// Returns the candidates for measurement: the subsets of the workload's sets. `AugPrivate` excludes the 1-ways,
+    /// which are released anyway; `NaiveBayes` has the 1-ways only.
     pub fn candidates(&self) -> Vec<Candidate> {
         let mut all = candidates(&self.job, true);
         match self.method {
@@ -199,16 +200,16 @@ impl FederatedSetting {
     }
 }
 
-/// The least rounds of each of so many parties that fill all rounds of a run; all of them without parties.
+/// Returns the least number of rounds per party with which this number of parties can fill all rounds of a run.
 pub fn least_rounds(rounds: u32, parties: usize) -> u32 {
     rounds.div_ceil(u32::try_from(parties.max(1)).unwrap_or(u32::MAX))
 }
 
-/// A workload of `count` different triples of the domain, or of all where there are fewer: FLAIM's Q.
-/// Of fewer than three attributes, all pairs.
+/// Returns a workload of `count` different triples of the domain, or of all triples if there are fewer: FLAIM's Q. A
+/// domain of fewer than three attributes gives all pairs.
 ///
 /// # Errors
-/// Never: the triples are some of the domain.
+/// None: the triples are always part of the domain.
 pub fn random_triples(
     domain: &Domain,
     count: usize,

@@ -1,4 +1,4 @@
-//! Answers for any mechanism of `fhaim-synth` from the sums of parties' counts.
+//! Answers the releases of any `fhaim-synth` mechanism from the sums of the parties' counts.
 
 use fhaim_domain::Table;
 use fhaim_dp::{NoiseShares, Rho};
@@ -6,8 +6,8 @@ use fhaim_release::{ReleaseRequest, ReleaseSource, SourceError};
 use fhaim_synth::exact;
 use rand::RngCore;
 
-/// All parties add to every release: a source in the clear that answers as a sum of theirs with a share of the
-/// noise from each.
+/// A release source to which all parties contribute. It works in the clear, and its answers are distributed as sums of
+/// the parties' counts with a share of the noise from each.
 pub struct FederatedSource<'a> {
     tables: &'a [Table],
     colluders: u32,
@@ -17,8 +17,8 @@ pub struct FederatedSource<'a> {
 }
 
 impl<'a> FederatedSource<'a> {
-    /// A source over these parties' tables, of whom `colluders` may pool what they know: the others' noise alone
-    /// has the variance that is asked for.
+    /// Creates a source over the parties' tables. `colluders` of the parties may pool their knowledge: the noise of the
+    /// others has the requested variance by itself.
     pub fn new(tables: &'a [Table], colluders: u32, rng: &'a mut dyn RngCore) -> Self {
         Self {
             tables,
@@ -29,8 +29,8 @@ impl<'a> FederatedSource<'a> {
         }
     }
 
-    /// What the releases cost beyond what the mechanism knows of: their noise is a sum of more samples than
-    /// one holder's would be. A job's rho must leave room for it.
+    /// Returns the cost of the releases in excess of the mechanism's own account. Their noise is a sum of more samples
+    /// than one holder would draw. The job's rho must leave room for this cost.
     pub fn gaps(&self) -> Rho {
         self.gaps
     }

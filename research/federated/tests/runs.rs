@@ -1,4 +1,4 @@
-//! Whole runs: every method, what each party pays, and one party against AIM.
+//! Tests of whole runs: all methods, the payments of each party, and equality of a single party's run with AIM.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -16,7 +16,7 @@ use fhaim_synth::{Aim, AimOptions, FINAL_STEPS, FIT_STEPS, FixedRounds, Mechanis
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use rand_chacha::ChaCha20Rng;
 
-/// Records over five attributes that hang together in a chain.
+/// Records over five attributes, each of which depends on the one before.
 fn table(records: usize) -> Table {
     let column = |i: usize| {
         let categories = ["\"p\"", "\"q\"", "\"r\""].join(", ");
@@ -74,10 +74,10 @@ fn error(model: &fhaim_pgm::Model, table: &Table) -> f64 {
     cliques.iter().map(distance).sum::<f64>() / cliques.len() as f64
 }
 
-/// Every party's ledger is rho_k, worked out from how often it did what; nobody pays more than the budget,
-/// or takes part more often than it may.
+/// Every party's ledger shows the rho_k that follows from its participation. No party pays more than the budget, or
+/// takes part more often than allowed.
 #[test]
-fn each_party_pays_for_what_it_took_part_in() {
+fn ledgers_match_the_participation_of_each_party() {
     let table = table(3000);
     let tables = parties(&table, 12);
     for method in Method::ALL {
@@ -124,7 +124,8 @@ fn each_party_pays_for_what_it_took_part_in() {
                 assert!(spent <= setting.job.rho);
                 let chosen_twice = local_steps > 1 || method == Method::Random;
                 if chosen_twice && method != Method::Random {
-                    // A candidate chosen twice in a round is summed once; the server's draw is no choice of the client's.
+                    // A candidate that is chosen twice in a round is summed once; the server's draw is not a choice of
+                    // the client.
                     assert!(spent.to_f64() <= expected.to_f64() * (1.0 + 1e-9));
                 } else if method == Method::Random {
                     let once = FederatedSetting {
@@ -134,7 +135,7 @@ fn each_party_pays_for_what_it_took_part_in() {
                     let expected = plan.party_rho(&once, parts).unwrap().to_f64();
                     assert!(nothing || (spent.to_f64() / expected - 1.0).abs() < 1e-9);
                 } else {
-                    // But for the gaps of sums of noise, to the last count.
+                    // The amounts agree except for the gaps of sums of noise.
                     assert!(spent >= expected, "{method}: {spent} {expected}");
                     assert!(spent.to_f64() - expected.to_f64() < 1e-9);
                 }
@@ -144,7 +145,7 @@ fn each_party_pays_for_what_it_took_part_in() {
 }
 
 #[test]
-fn a_party_alone_is_aim_integer_for_integer() {
+fn single_party_run_equals_aim_integer_for_integer() {
     let table = table(2000);
     let mut setting = setting(&table, Method::Naive, 2.0);
     setting.job.workload = Workload::all_pairs(table.domain());
@@ -195,10 +196,10 @@ fn a_party_alone_is_aim_integer_for_integer() {
     assert_eq!(run.outcome.model.save(), alone.model.save());
 }
 
-/// With next to no noise, everyone in every round, and parties that are alike, each adaptive method comes near
-/// the table, and independent attributes do not.
+/// With almost no noise, all parties in every round, and similar parties, each adaptive method comes close to the
+/// table. Independent attributes do not.
 #[test]
-fn methods_learn_what_they_can() {
+fn adaptive_methods_learn_the_table_and_independent_attributes_do_not() {
     let table = table(6000);
     let tables = parties(&table, 4);
     let learned = |method| {
@@ -230,7 +231,7 @@ fn methods_learn_what_they_can() {
 }
 
 #[test]
-fn annealing_stays_within_everyones_budget() {
+fn annealing_stays_within_every_partys_budget() {
     let table = table(3000);
     let tables = parties(&table, 6);
     for method in [Method::Naive, Method::AugPrivate] {
@@ -256,7 +257,7 @@ fn annealing_stays_within_everyones_budget() {
 }
 
 #[test]
-fn pooled_runs_learn_and_charge_everyone_in_the_pool() {
+fn pooled_run_learns_and_charges_every_party_in_the_pool() {
     let table = table(6000);
     let tables = parties(&table, 8);
     let mut setting = setting(&table, Method::Naive, 50.0);
@@ -270,7 +271,7 @@ fn pooled_runs_learn_and_charge_everyone_in_the_pool() {
         .map(|ledger| ledger.entries().len())
         .max()
         .unwrap();
-    // The number of records, all 1-ways, and a choice and a measurement a round.
+    // The number of records, all 1-ways, and a choice and a measurement per round.
     assert_eq!(first, 1 + 5 + 2 * 6);
     assert!(
         ledgers
@@ -279,7 +280,7 @@ fn pooled_runs_learn_and_charge_everyone_in_the_pool() {
     );
 }
 
-/// The sums of parties' counts are the table's, with the noise that those who do not collude make.
+/// The sums of the parties' counts are the table's counts, with the noise of the parties that do not collude.
 #[test]
 fn any_mechanism_runs_over_parties() {
     let table = table(6000);
@@ -309,7 +310,7 @@ fn any_mechanism_runs_over_parties() {
 }
 
 #[test]
-fn the_same_seeds_give_the_same_run_and_clients_answer_once() {
+fn runs_are_reproducible_and_clients_answer_once() {
     let table = table(1500);
     let tables = parties(&table, 6);
     let setting = Arc::new(setting(&table, Method::AugPrivate, 1.0));
@@ -342,20 +343,20 @@ fn the_same_seeds_give_the_same_run_and_clients_answer_once() {
         variance_units: 0,
         ..group(8, &[1], vec![0, 1])
     };
-    let no_group = "a group that this party is not in, or that is none";
-    let no_new_sum = "a sum of another round, or the same again";
+    let no_group = "the group is invalid, or does not include this party";
+    let no_new_sum = "the sum is of another round, or was already answered";
     let refused = [
         (
             group(1, &[1], vec![0, 1]),
-            "a sum's number that was used before",
+            "the number of the sum was used before",
         ),
         (group(2, &[0], vec![0, 1]), no_new_sum),
-        (group(3, &[0, 1], vec![0, 1]), "a sum that was not chosen"),
+        (group(3, &[0, 1], vec![0, 1]), "the sum was not chosen"),
         (group(4, &[1], vec![1]), no_group),
         (group(5, &[1], vec![0, 0]), no_group),
         (group(6, &[1], vec![0, 2]), no_group),
         (other_round, no_new_sum),
-        (noiseless, "asks for no noise at all"),
+        (noiseless, "has noise of variance zero"),
     ];
     let before = client.ledger().clone();
     for (group, words) in refused {
@@ -375,7 +376,7 @@ fn the_same_seeds_give_the_same_run_and_clients_answer_once() {
 }
 
 #[test]
-fn columns_with_digits_are_refused_by_name() {
+fn columns_with_digits_are_rejected_by_name() {
     let json = r#"{"name": "t", "columns": [
         {"name": "a", "kind": "number", "integer": true, "min": 0, "max": 99, "bins": 10, "digits": 10},
         {"name": "b", "kind": "categorical", "categories": ["x", "y"]},

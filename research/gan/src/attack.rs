@@ -1,9 +1,9 @@
-//! Attacks on membership (Hayes et al. 2019; Hilprecht, Härterich and Bernau 2019): which records were networks trained
-//! on?
+//! Membership inference attacks (Hayes et al. 2019; Hilprecht, Härterich and Bernau 2019): which records were networks
+//! trained on?
 //!
-//! *White box*, *total variation* and *likelihood* go by the largest score that any of the discriminators gives a record,
-//! *Monte Carlo* by records that were drawn: of images by their distance along the 40 axes on which records of neither
-//! kind differ most, of tables by the number of differing columns. [`fhaim_eval`] has the attacks themselves.
+//! *White box*, *total variation* and *likelihood* use the largest score that any discriminator gives a record. *Monte
+//! Carlo* uses generated records. It compares images by their distance along the 40 axes with the largest variance in
+//! public records, and tables by the number of different columns. [`fhaim_eval`] implements the attacks.
 
 use fhaim_eval::{
     Attack, MonteCarlo, ScoreAttacks, Vectors, monte_carlo, monte_carlo_vectors, score_attacks,
@@ -17,27 +17,27 @@ use crate::gan::Gan;
 use crate::judge::moments;
 use crate::matrix::Matrix;
 
-/// Axes of images that Monte Carlo looks along.
+/// Number of axes along which Monte Carlo compares images.
 pub const AXES: usize = 40;
 
-/// Products by which they are found.
+/// Number of power iterations that find the axes.
 const ROUNDS: usize = 30;
 
-/// All attacks on some networks.
+/// Results of all attacks on some networks.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Attacks {
-    /// By discriminators' scores.
+    /// Attacks by the discriminators' scores.
     #[serde(flatten)]
     pub scores: ScoreAttacks,
-    /// By what generators draw.
+    /// Attack by generated records.
     pub monte_carlo: Attack,
 }
 
-/// Attacks networks, and records that they drew, with members and others; `public` records, of neither, tell along which
-/// axes images differ.
+/// Attacks networks, and records that they generated, with members and others. `public` records, which are neither,
+/// give the axes along which images are compared.
 ///
 /// # Errors
-/// Records of several shapes; too few of them for the options.
+/// [`Error::Evaluation`] for too few records; [`Error::Shape`] for records of different shapes.
 pub fn attack(
     gans: &[Gan],
     drawn: &Examples,
@@ -55,7 +55,7 @@ pub fn attack(
     })
 }
 
-/// Of each record the largest score of any discriminator.
+/// Returns, for each record, the largest score of any discriminator.
 fn scores(gans: &[Gan], examples: &Examples) -> Result<Vec<f64>, Error> {
     let mut largest = vec![f64::NEG_INFINITY; examples.len()];
     for gan in gans {
@@ -65,7 +65,7 @@ fn scores(gans: &[Gan], examples: &Examples) -> Result<Vec<f64>, Error> {
     Ok(largest)
 }
 
-/// Monte Carlo.
+/// Runs the Monte Carlo attack.
 fn nearness(
     drawn: &Examples,
     (members, others, public): (&Examples, &Examples, &Examples),
@@ -97,7 +97,7 @@ fn vectors(rows: &Matrix) -> Vectors<'_> {
     }
 }
 
-/// Codes of one-hot records, by attribute.
+/// Converts one-hot records to codes, by attribute.
 fn codes(examples: &Examples, sizes: &[usize]) -> Vec<Vec<u32>> {
     let mut offset = 0;
     let column = |&size: &usize| {
@@ -116,15 +116,15 @@ fn codes(examples: &Examples, sizes: &[usize]) -> Vec<Vec<u32>> {
     sizes.iter().map(column).collect()
 }
 
-/// Principal components.
+/// A projection on principal components.
 struct Projection {
     mean: Vec<f64>,
-    /// A column for each.
+    /// One column per component.
     axes: Matrix,
 }
 
 impl Projection {
-    /// Of the records given.
+    /// Computes the components of these records.
     fn of(records: &Matrix, seed: u64) -> Self {
         let (mean, spread) = moments(records);
         let mut rng = StdRng::seed_from_u64(seed);
@@ -164,7 +164,7 @@ mod tests {
     use crate::network::tests::rows;
     use crate::{Hidden, Optimiser, Training, train};
 
-    /// Images that have nothing in common.
+    /// Images of independent random pixels.
     fn noise(records: usize, seed: u64) -> Examples {
         let shape = Shape::Image {
             rows: 6,
@@ -181,10 +181,10 @@ mod tests {
         }
     }
 
-    /// The positive control: a discriminator that has learnt forty records by heart, and a generator that copies them;
-    /// beside networks that were never trained.
+    /// The positive control is a discriminator that overfits forty records, with a generator that copies them. The
+    /// negative control is a pair of untrained networks.
     #[test]
-    fn what_was_learnt_by_heart_is_found_and_nothing_where_nothing_was() {
+    fn attacks_find_memorised_records_and_nothing_in_untrained_networks() {
         let (members, others, public) = (noise(40, 1), noise(400, 2), noise(400, 3));
         let training = Training {
             hidden: Hidden::Dense(vec![64]),
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn copies_of_a_table_are_found() {
+    fn copied_table_records_are_found() {
         let sizes = vec![5usize; 8];
         let table = |records, seed| {
             let shape = Shape::Codes(sizes.clone());

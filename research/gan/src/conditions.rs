@@ -1,11 +1,11 @@
-//! Conditions on records of a table: a value of one attribute, one-hot.
+//! Conditions on records of a table: the one-hot value of one attribute.
 
 use rand::Rng;
 
 use crate::examples::{Shape, blocks, largest, softmax};
 use crate::matrix::Matrix;
 
-/// One attribute at uniform, then one of its values.
+/// Draws conditions uniformly: first the attribute, then one of its values.
 pub(crate) fn uniform_conditions<R: Rng + ?Sized>(
     shape: &Shape,
     count: usize,
@@ -15,7 +15,7 @@ pub(crate) fn uniform_conditions<R: Rng + ?Sized>(
     if let Shape::Codes(sizes) = shape {
         for row in 0..count {
             let attribute = rng.random_range(0..sizes.len());
-            // The attribute is one of them, and has a value.
+            // The attribute exists, and has at least one value.
             let value = rng.random_range(0..sizes[attribute]);
             let offset: usize = sizes[..attribute].iter().sum();
             conditions.row_mut(row)[offset + value] = 1.0;
@@ -24,7 +24,7 @@ pub(crate) fn uniform_conditions<R: Rng + ?Sized>(
     conditions
 }
 
-/// Of each record the value of an attribute at uniform.
+/// Draws an attribute for each record uniformly, and returns the record's own value of it as the condition.
 pub(crate) fn own_conditions<R: Rng + ?Sized>(
     shape: &Shape,
     records: &Matrix,
@@ -40,7 +40,7 @@ pub(crate) fn own_conditions<R: Rng + ?Sized>(
     conditions
 }
 
-/// For each attribute the conditions that are the records' own; of images one without any.
+/// Returns, for each attribute, the records' own conditions. Images have a single, empty condition.
 pub(crate) fn all_conditions(shape: &Shape, records: &Matrix) -> Vec<Matrix> {
     let Shape::Codes(sizes) = shape else {
         return vec![Matrix::zeros(records.rows(), 0)];
@@ -67,7 +67,7 @@ fn set_condition(
     conditions.row_mut(row)[offset + value] = 1.0;
 }
 
-/// Adds the derivatives of the cross-entropy between conditions and the values that outputs stand for.
+/// Adds the derivatives of the cross-entropy between the conditions and the generator's outputs.
 pub(crate) fn add_condition_loss(
     outputs: &Matrix,
     conditions: &Matrix,

@@ -1,38 +1,38 @@
-//! The one error type of this crate.
+//! The error type of this crate.
 
-/// What training, and what comes of it, refuses.
+/// An error of training, or of using trained networks.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Numbers that do not fit together.
+    /// Records, networks or numbers that do not fit together.
     #[error("{0}")]
     Shape(String),
-    /// A setting outside its range.
+    /// A setting is out of its range.
     #[error("{what}: {problem}")]
     Setting {
-        /// Which one.
+        /// Name of the setting.
         what: &'static str,
-        /// What is wrong with it.
+        /// The problem, and the allowed range.
         problem: String,
     },
-    /// Training that ended in weights which are no finite numbers.
+    /// Training ended with weights that are not finite numbers.
     #[error(
-        "training diverged: after {steps} steps weights are no finite numbers (take a smaller rate)"
+        "training diverged: after {steps} steps some weights are not finite; use a smaller learning rate"
     )]
     Diverged {
-        /// Steps, or rounds, that were taken.
+        /// Number of steps, or rounds, so far.
         steps: u32,
     },
-    /// Bytes that are no saved model.
+    /// The bytes are not a saved model.
     #[error("not a model of fhaim-gan: {0}")]
     Saved(&'static str),
-    /// Budgets and noise.
+    /// An error of budgets or noise.
     #[error(transparent)]
     Privacy(#[from] fhaim_dp::Error),
-    /// Attacks and learners.
+    /// An error of attacks or classifiers.
     #[error(transparent)]
     Evaluation(#[from] fhaim_eval::Error),
-    /// Accounting.
+    /// An error of Renyi accounting.
     #[error(transparent)]
     Accounting(#[from] fhaim_rdp::Error),
 }

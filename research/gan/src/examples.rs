@@ -1,4 +1,4 @@
-//! Records as rows of numbers: images as pixels from -1 to 1, tables as one-hot codes; and back.
+//! Records as rows of numbers: images as pixels from -1 to 1, tables as one-hot codes. Converts in both directions.
 
 use fhaim_domain::{CodesProblem, Domain, Schema, Table};
 use fhaim_mix::idx::Images;
@@ -8,25 +8,25 @@ use crate::Error;
 use crate::matrix::Matrix;
 use crate::network::MAX_VALUES;
 
-/// Temperature of the softmax by which a generator's outputs become nearly one-hot (Jang, Gu and Poole 2017).
+/// Temperature of the softmax that makes a generator's outputs nearly one-hot (Jang, Gu and Poole 2017).
 const TEMPERATURE: f32 = 0.2;
 
-/// What a record is.
+/// The shape of a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// An image, a byte a pixel.
+    /// An image with one byte per pixel.
     Image {
-        /// Its rows.
+        /// Number of rows.
         rows: usize,
-        /// Pixels of a row.
+        /// Number of pixels of a row.
         columns: usize,
     },
-    /// A code of each attribute: how many values each has.
+    /// A code of each attribute, given by the number of values of each attribute.
     Codes(Vec<usize>),
 }
 
 impl Shape {
-    /// Numbers of a record.
+    /// Number of values of a record.
     pub fn width(&self) -> usize {
         match self {
             Self::Image { rows, columns } => rows.saturating_mul(*columns),
@@ -34,23 +34,26 @@ impl Shape {
         }
     }
 
-    /// As many records as may be in memory: of [`MAX_VALUES`] numbers together.
+    /// Returns the largest number of records that may be in memory: [`MAX_VALUES`] values in total.
     pub fn most_records(&self) -> usize {
         MAX_VALUES / self.width().max(1)
     }
 
-    /// Refuses more records than may be in memory.
+    /// Rejects more records than may be in memory.
     pub(crate) fn check_records(&self, records: usize) -> Result<(), Error> {
         match self.most_records() {
             most if records > most => Err(Error::setting(
                 "records",
-                format!("at most {most} of {} numbers each are drawn", self.width()),
+                format!(
+                    "at most {most} records of {} values can be drawn at once",
+                    self.width()
+                ),
             )),
             _ => Ok(()),
         }
     }
 
-    /// Numbers of a condition, which is a value of one attribute; none for images.
+    /// Number of values of a condition, which is the value of one attribute; 0 for images.
     pub(crate) fn conditions(&self) -> usize {
         match self {
             Self::Image { .. } => 0,
@@ -58,7 +61,7 @@ impl Shape {
         }
     }
 
-    /// From a generator's outputs to records: pixels by the hyperbolic tangent, values by softmaxes with Gumbel noise.
+    /// Converts a generator's outputs to records: pixels with tanh, codes with a softmax and Gumbel noise.
     pub(crate) fn shape<R: Rng + ?Sized>(&self, mut outputs: Matrix, rng: &mut R) -> Matrix {
         match self {
             Self::Image { .. } => outputs.values_mut().iter_mut().for_each(|x| *x = x.tanh()),
@@ -76,7 +79,8 @@ impl Shape {
         outputs
     }
 
-    /// Derivatives by a generator's outputs, given those by the records that [`Shape::shape`] made of them.
+    /// Returns the derivatives by a generator's outputs, given those by the records that [`Shape::shape`] made from
+    /// them.
     pub(crate) fn back(&self, records: &Matrix, mut delta: Matrix) -> Matrix {
         match self {
             Self::Image { .. } => {
@@ -87,7 +91,7 @@ impl Shape {
                 for row in 0..delta.rows() {
                     let mut made = records.row(row);
                     for block in blocks(delta.row_mut(row), sizes) {
-                        // A record is as long as its derivatives.
+                        // A record has as many values as derivatives.
                         let (shares, rest) = made.split_at(block.len());
                         made = rest;
                         let mean: f32 = block.iter().zip(shares).map(|(d, y)| d * y).sum();
@@ -101,7 +105,7 @@ impl Shape {
     }
 }
 
-/// A row's numbers, by attribute.
+/// Splits a row's values by attribute.
 pub(crate) fn blocks<'a>(
     row: &'a mut [f32],
     sizes: &'a [usize],
@@ -128,7 +132,7 @@ pub(crate) fn softmax(values: &mut [f32]) {
     values.iter_mut().for_each(|x| *x /= sum);
 }
 
-/// The largest value's place; the first of several.
+/// Returns the position of the largest value; the first one in case of a tie.
 pub(crate) fn largest(values: &[f32]) -> usize {
     let best = values
         .iter()
@@ -147,10 +151,10 @@ pub struct Examples {
 }
 
 impl Examples {
-    /// Images, pixels from -1 to 1.
+    /// Converts images to pixels from -1 to 1.
     ///
     /// # Errors
-    /// [`Error::Shape`] for no image, or pixels that are no whole images.
+    /// [`Error::Shape`] if there are no images, or pixels do not fill whole images.
     pub fn from_images(images: &Images) -> Result<Self, Error> {
         let shape = Shape::Image {
             rows: images.rows,
@@ -164,10 +168,10 @@ impl Examples {
         Self::checked(shape, values)
     }
 
-    /// One-hot codes of a table.
+    /// Encodes the records of a table one-hot.
     ///
     /// # Errors
-    /// [`Error::Shape`] never for a table that there is: it has records, and codes below their attributes' sizes.
+    /// [`Error::Shape`]; never for a valid table, which has records, and codes below their attributes' sizes.
     pub fn from_table(table: &Table) -> Result<Self, Error> {
         Self::from_codes(table.domain(), table.columns())
     }
@@ -190,7 +194,7 @@ impl Examples {
     pub(crate) fn checked(shape: Shape, values: Matrix) -> Result<Self, Error> {
         if values.rows() == 0 || values.columns() == 0 || values.columns() != shape.width() {
             return Err(Error::Shape(format!(
-                "{} records of {} numbers: there must be a record, of {}",
+                "cannot use {} records of {} values: at least one record is needed, and each must have {} values",
                 values.rows(),
                 values.columns(),
                 shape.width()
@@ -199,12 +203,12 @@ impl Examples {
         Ok(Self { shape, values })
     }
 
-    /// What a record is.
+    /// Returns the shape of a record.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// A row of numbers for each record.
+    /// Returns the values, one row per record.
     pub fn values(&self) -> &Matrix {
         &self.values
     }
@@ -214,27 +218,27 @@ impl Examples {
         self.values.rows()
     }
 
-    /// Whether there is none: never.
+    /// Whether there are no records; never true.
     pub fn is_empty(&self) -> bool {
         self.values.rows() == 0
     }
 
-    /// The records at some places, in that order.
+    /// Returns the records with these numbers, in this order.
     ///
     /// # Errors
-    /// [`Error::Shape`] where none of them is there.
+    /// [`Error::Shape`] if no record has one of the numbers.
     pub fn select(&self, numbers: &[usize]) -> Result<Self, Error> {
         Self::checked(self.shape.clone(), self.values.select(numbers))
     }
 
-    /// Records of the same shape, one list after the other.
+    /// Appends records of the same shape.
     ///
     /// # Errors
-    /// [`Error::Shape`] for records of another shape.
+    /// [`Error::Shape`] if the records have another shape.
     pub fn join(self, other: &Self) -> Result<Self, Error> {
         if self.shape != other.shape {
             return Err(Error::Shape(
-                "records of two shapes cannot be joined".to_owned(),
+                "cannot join records of different shapes".to_owned(),
             ));
         }
         Ok(Self {
@@ -243,7 +247,7 @@ impl Examples {
         })
     }
 
-    /// As images, if they are.
+    /// Converts to images; `None` if the records are codes.
     pub fn images(&self) -> Option<Images> {
         let Shape::Image { rows, columns } = self.shape else {
             return None;
@@ -256,10 +260,10 @@ impl Examples {
         })
     }
 
-    /// As codes of a schema's table, if they are: of each attribute the value that is nearest to one.
+    /// Converts to a table of a schema, taking the largest value of each attribute; `None` if the records are images.
     ///
     /// # Errors
-    /// A schema of other attributes.
+    /// [`CodesProblem`] if the schema has other attributes.
     pub fn table(&self, schema: Schema) -> Result<Option<Table>, CodesProblem> {
         let Shape::Codes(sizes) = &self.shape else {
             return Ok(None);
@@ -284,7 +288,7 @@ mod tests {
     use rand::{SeedableRng, rngs::StdRng};
 
     #[test]
-    fn images_and_tables_come_back() {
+    fn images_and_tables_round_trip() {
         let images = Images {
             rows: 2,
             columns: 3,
@@ -304,9 +308,9 @@ mod tests {
         assert!(examples.images().is_none());
     }
 
-    /// Derivatives through what makes records of outputs, against differences, with the same noise.
+    /// Compares derivatives through the conversion to records with differences, with the same noise.
     #[test]
-    fn shapes_pass_derivatives_back() {
+    fn derivatives_through_shapes_equal_differences() {
         let codes = Shape::Codes(vec![3, 4]);
         let image = Shape::Image {
             rows: 1,
@@ -336,9 +340,9 @@ mod tests {
         }
     }
 
-    /// The largest of outputs with Gumbel noise follows their softmax.
+    /// The largest of the outputs with Gumbel noise is distributed as their softmax.
     #[test]
-    fn values_are_drawn_by_their_shares() {
+    fn codes_are_drawn_with_softmax_probabilities() {
         let shape = Shape::Codes(vec![3]);
         let outputs = Matrix::new(20_000, 3, [0.0, 1.0, -1.0].repeat(20_000)).unwrap();
         let made = shape.shape(outputs, &mut StdRng::seed_from_u64(2));

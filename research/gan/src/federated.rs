@@ -1,12 +1,16 @@
-//! One pair of networks from many parties' records: DP-FedAvg GAN (Augenstein et al. 2020) and DP-FedProx GAN.
+//! Trains one pair of networks on the records of many parties: DP-FedAvg GAN (Augenstein et al. 2020) and DP-FedProx
+//! GAN.
 //!
-//! In a round every party takes part with some chance, drawn independently. Each of those takes some steps of the
-//! discriminator from where the round began, on its own records; the discriminator moves by the sum of their changes
-//! over the number that is expected; then the generator takes as many steps at the server, which sees no record. With
-//! `mu` a party is held back to where the round began (FedProx, Li et al. 2020). With privacy each change is clipped and
-//! the sum has noise: what is kept is whether a *party* took part at all. The server here adds the noise, and so is
-//! trusted with each change; among parties `fhaim-federated`'s masks and shares of noise would do, since changes are
-//! integers.
+//! In a round, every party takes part independently with a fixed probability:
+//!
+//! - Each drawn party takes some steps of the discriminator on its own records, from the round's initial state.
+//! - The discriminator moves by the sum of the parties' changes over the expected number of parties.
+//! - The generator then takes as many steps at the server, which sees no record.
+//!
+//! With `mu`, a party is pulled back to the state at the start of the round (FedProx, Li et al. 2020). With privacy,
+//! each change is clipped and the sum has noise. This protects whether a *party* took part at all. Here the server adds
+//! the noise, so it is trusted with each change. Changes are integers, so real parties could use the masks and noise
+//! shares of `fhaim-federated` instead.
 
 use rand::{Rng, RngCore};
 
@@ -17,22 +21,22 @@ use crate::optimiser::Descent;
 use crate::private::{Privacy, Sampling, add_clipped};
 use crate::train::{Pair, batch};
 
-/// The least chance of a party to take part: changes are divided by it.
+/// The smallest probability that a party takes part. Changes are divided by it.
 pub const MIN_PARTICIPATION: f64 = 1e-6;
 
-/// The largest mu, and lambda of privGAN.
+/// The largest mu, and the largest lambda of privGAN.
 pub const MAX_WEIGHT: f32 = 1e9;
 
-/// What is beside [`Training`], whose steps are rounds here.
+/// Settings of federated training in addition to [`Training`], whose steps are rounds here.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Federation {
-    /// q: the chance that a party takes part in a round.
+    /// q: probability that a party takes part in a round.
     pub rate: f64,
-    /// n: steps of a party in a round, and of the generator after it.
+    /// n: number of steps of a party in a round, and of the generator after it.
     pub local_steps: usize,
-    /// mu: by how much a party is held back; 0 is FedAvg.
+    /// mu: strength of the pull towards the start of the round; 0 is FedAvg.
     pub mu: f32,
-    /// Clipping of a party's change, and noise.
+    /// Clipping and noise for a party's change.
     pub privacy: Option<Privacy>,
 }
 
@@ -48,7 +52,7 @@ impl Default for Federation {
 }
 
 impl Federation {
-    /// How often and how likely a party is in a noisy sum.
+    /// Returns how often, and with which probability, a party is part of a noisy sum.
     pub fn sampling(&self, training: &Training) -> Sampling {
         Sampling {
             rate: self.rate,
@@ -67,18 +71,19 @@ impl Federation {
             return Err(Error::setting("mu", "it must be a number from 0 to 1e9"));
         }
         if self.local_steps == 0 {
-            return Err(Error::setting("local steps", "there must be one or more"));
+            return Err(Error::setting("local steps", "it must be at least 1"));
         }
         Ok(())
     }
 }
 
-/// Trains over parties, all of whose records have one shape. Who takes part is drawn from a generator of its own, so
-/// that a party in every round draws what one alone would; with privacy it must be as secret as the noise. `tell` hears of
-/// each round when it is done.
+/// Trains over parties whose records have the same shape. `participation` draws the parties of each round. It is a
+/// separate generator, so that a single party in every round makes the draws of [`crate::train()`]. With privacy it
+/// must be as secret as the noise. `tell` is called after each round.
 ///
 /// # Errors
-/// No party, parties of several shapes, a setting that cannot be; [`Error::Diverged`].
+/// [`Error::Shape`] for no parties, or records of different shapes; [`Error::Setting`] for invalid settings;
+/// [`Error::Diverged`].
 pub fn federate<P: RngCore + ?Sized, R: RngCore + ?Sized>(
     parties: &[Examples],
     training: &Training,
@@ -90,7 +95,7 @@ pub fn federate<P: RngCore + ?Sized, R: RngCore + ?Sized>(
     let shape = match parties {
         [first, others @ ..] if others.iter().all(|o| o.shape() == first.shape()) => first.shape(),
         _ => {
-            let problem = "there must be a party, and all must have records of one shape";
+            let problem = "at least one party is needed, and all need records of the same shape";
             return Err(Error::Shape(problem.to_owned()));
         }
     };
@@ -115,14 +120,14 @@ pub fn federate<P: RngCore + ?Sized, R: RngCore + ?Sized>(
             pair.generator
                 .step(gan.generator.network.parameters_mut(), &gradient);
         }
-        // With privacy this tells of nothing but what was noised: a party's change that is no number adds nothing.
+        // With privacy this check reveals nothing but the noisy sum: a party's change that is not finite adds nothing.
         gan.check_progress(round)?;
         tell(round);
     }
     Ok(gan)
 }
 
-/// By how much a party's steps move the discriminator.
+/// Returns the change of the discriminator by a party's steps.
 fn change<R: Rng + ?Sized>(
     start: &Gan,
     examples: &Examples,
@@ -148,7 +153,7 @@ fn change<R: Rng + ?Sized>(
     Ok(moved.map(|(at, from)| at - from).collect())
 }
 
-/// The sum of changes: as they are, or clipped and noised.
+/// A sum of changes: exact, or clipped and noised.
 enum Sum {
     Plain(Vec<f32>),
     Private(Vec<i64>, Privacy),
@@ -169,7 +174,7 @@ impl Sum {
         }
     }
 
-    /// Noise comes where nobody took part as well: that nobody did is not to be seen.
+    /// Adds noise even if no party took part, because that must not be visible either.
     fn release<R: RngCore + ?Sized>(self, rng: &mut R) -> Result<Vec<f32>, Error> {
         match self {
             Self::Plain(sum) => Ok(sum),
@@ -230,9 +235,9 @@ mod tests {
         ))
     }
 
-    /// K = 1, q = 1, no noise, no mu, no clip: what one would train alone, but for rounding.
+    /// With K = 1, q = 1 and no noise, mu or clip, the result equals plain training except for rounding.
     #[test]
-    fn a_party_alone_in_every_round_trains_a_plain_gan() {
+    fn single_party_in_every_round_trains_a_plain_gan() {
         let alone = train(
             &examples(32),
             &plain(),
@@ -248,7 +253,7 @@ mod tests {
         let parties = [examples(32)];
         let found = run(&parties, &plain(), &federation, 3).unwrap();
         assert!(off(&alone, &found) < 1e-4, "{}", off(&alone, &found));
-        // One in every second round does not.
+        // A party in every second round gives another result.
         let half = Federation {
             rate: 0.5,
             ..federation
@@ -257,9 +262,9 @@ mod tests {
         assert!(off(&alone, &found) > 1e-3);
     }
 
-    /// mu = 0 is FedAvg whatever the steps; with one step there is nothing to be held back from; with more there is.
+    /// mu = 0 is FedAvg. With one step there is no change to be pulled back; with more steps there is.
     #[test]
-    fn mu_holds_parties_back() {
+    fn mu_reduces_the_change_of_a_party() {
         let parties = [examples(32), examples(16)];
         let moved_by = |mu, local_steps| {
             let federation = Federation {
@@ -330,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn sums_are_clipped_noised_and_the_same_for_the_same_seed() {
+    fn private_sums_are_clipped_and_noised_and_deterministic() {
         let privacy = Privacy {
             clip: 0.1,
             multiplier: 1e-4,
@@ -345,7 +350,7 @@ mod tests {
             sum.release(&mut StdRng::seed_from_u64(1)).unwrap()
         };
         let found = sum(&[[3.0, 4.0], [0.03, 0.04]]);
-        // The first is scaled to norm 0.1, the second left.
+        // The first is scaled to norm 0.1, the second is unchanged.
         assert!(
             (found[0] - 0.09).abs() < 1e-3 && (found[1] - 0.12).abs() < 1e-3,
             "{found:?}"

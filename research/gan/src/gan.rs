@@ -1,9 +1,10 @@
-//! A generator and a discriminator, and their steps (Goodfellow et al. 2014, with the loss that does not saturate).
+//! A generator and a discriminator, and their training steps (Goodfellow et al. 2014, with the non-saturating loss).
 //!
-//! Tables have conditions, as CTGAN's (Xu et al. 2019): a value of one attribute, which both networks are told and the
-//! generator has to meet. CTGAN draws conditions by frequencies that it reads off the records. Here a real record's is
-//! one of its own values, and a generator's step has an attribute, then a value, at uniform: nothing is read that is not
-//! clipped and noised with the rest.
+//! Networks for tables have conditions, as in CTGAN (Xu et al. 2019). A condition is a value of one attribute. Both
+//! networks get it as an input, and the generator has to meet it. CTGAN draws conditions by frequencies that it reads
+//! from the records. Here, the condition of a real record is one of the record's values, and a generator step draws
+//! an attribute and then a value uniformly. All information from the records is therefore clipped and noised with the
+//! rest.
 
 use rand::Rng;
 
@@ -16,27 +17,27 @@ use crate::network::{MAX_VALUES, Network, Tape, parameter_count};
 use crate::optimiser::Optimiser;
 use crate::private::{Privacy, clipped_sum};
 
-/// How often a drawn record of a table has one of its values taken as the next condition, so that records do not follow
-/// the uniform first ones.
+/// How often one of the values of a generated record becomes the condition for the next try, so that records do not
+/// follow the uniform first conditions.
 const SWEEPS: usize = 5;
 
-/// Records that are drawn together.
+/// Number of records that are generated together.
 const DRAWN: usize = 1024;
 
-/// How networks are made and moved.
+/// Architecture and training settings of a pair of networks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Training {
-    /// Values of a generator's noise.
+    /// Number of noise inputs of a generator.
     pub noise: usize,
-    /// The layers between.
+    /// The hidden layers.
     pub hidden: Hidden,
-    /// Steps, or rounds.
+    /// Number of steps, or rounds.
     pub steps: u32,
-    /// Records of a step: with privacy, how many there are on average.
+    /// Number of records per step; with privacy, the expected number.
     pub batch: usize,
-    /// What moves discriminators.
+    /// Optimiser of discriminators.
     pub discriminator: Optimiser,
-    /// What moves generators.
+    /// Optimiser of generators.
     pub generator: Optimiser,
 }
 
@@ -54,10 +55,10 @@ impl Default for Training {
 }
 
 impl Training {
-    /// Parameters of a pair of networks over such records.
+    /// Returns the number of parameters of a pair of networks for records of this shape.
     ///
     /// # Errors
-    /// As [`Gan::random`].
+    /// Those of [`Gan::random`] for the networks.
     pub fn parameters(&self, shape: &Shape) -> Result<usize, Error> {
         let generator = parameter_count(&self.hidden.generator(self.noise, shape)?)?;
         let inputs = shape.width().saturating_add(shape.conditions());
@@ -71,7 +72,7 @@ impl Training {
             ("steps", self.steps as usize),
         ] {
             if value == 0 {
-                return Err(Error::setting(what, "there must be one or more"));
+                return Err(Error::setting(what, "it must be at least 1"));
             }
         }
         for rate in [self.discriminator.rate(), self.generator.rate()] {
@@ -83,21 +84,21 @@ impl Training {
     }
 }
 
-/// Makes records from noise.
+/// A network that generates records from noise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generator {
     pub(crate) shape: Shape,
     pub(crate) network: Network,
 }
 
-/// Both networks.
+/// A generator and a discriminator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gan {
     pub(crate) generator: Generator,
     pub(crate) discriminator: Network,
 }
 
-/// What a generator made, and what its backward pass needs.
+/// Generated records, with the values that the backward pass needs.
 pub(crate) struct Made {
     pub(crate) records: Matrix,
     outputs: Matrix,
@@ -109,7 +110,7 @@ impl Generator {
         self.network.inputs() - self.shape.conditions()
     }
 
-    /// A record for each condition.
+    /// Generates one record per condition.
     fn make<R: Rng + ?Sized>(&self, conditions: &Matrix, rng: &mut R) -> Result<Made, Error> {
         let count = conditions.rows() * self.noise();
         let noise = (0..count).map(|_| normal(rng)).collect();
@@ -122,8 +123,8 @@ impl Generator {
         })
     }
 
-    /// The gradient of the generator's loss, given its derivatives by the records that were made, for conditions that
-    /// they were to meet.
+    /// Returns the gradient of the generator's loss, given its derivatives by the generated records and the conditions
+    /// that the records had to meet.
     fn gradient(&self, made: &Made, delta: Matrix, conditions: &Matrix) -> Vec<f32> {
         let mut delta = self.shape.back(&made.records, delta);
         if let Shape::Codes(sizes) = &self.shape {
@@ -133,10 +134,10 @@ impl Generator {
         self.network.gradient(&made.tape, &back)
     }
 
-    /// Draws records.
+    /// Generates records.
     ///
     /// # Errors
-    /// [`Error::Shape`] for none, and where weights are so large that what they make are no numbers;
+    /// [`Error::Shape`] for zero records, and if large weights make values that are not finite;
     /// [`Error::Setting`] for more than [`Shape::most_records`].
     pub fn sample<R: Rng + ?Sized>(&self, records: usize, rng: &mut R) -> Result<Examples, Error> {
         self.shape.check_records(records)?;
@@ -152,7 +153,7 @@ impl Generator {
             all = all.above(&made);
         }
         if all.values().iter().any(|value| !value.is_finite()) {
-            let problem = "the networks have weights so large that they make no numbers";
+            let problem = "generated values are not finite, because the weights of the networks are too large";
             return Err(Error::Shape(problem.to_owned()));
         }
         Examples::checked(self.shape.clone(), all)
@@ -160,11 +161,11 @@ impl Generator {
 }
 
 impl Gan {
-    /// Untrained networks.
+    /// Creates untrained networks.
     ///
     /// # Errors
-    /// [`Error::Shape`] for networks that cannot be; [`Error::Setting`] for no noise, steps or batch, a batch that is too
-    /// large for a pass, or a rate that is none.
+    /// [`Error::Shape`] for invalid networks; [`Error::Setting`] if noise, steps or batch are zero, if the batch is too
+    /// large for a pass, or if a rate is not positive.
     pub fn random<R: Rng + ?Sized>(
         shape: &Shape,
         training: &Training,
@@ -180,7 +181,7 @@ impl Gan {
         Ok(gan)
     }
 
-    /// A batch of real records, and as many made ones, have to pass through the larger network.
+    /// Checks that a batch of real records, and as many generated ones, can pass through the larger network.
     fn check_batch(&self, batch: usize) -> Result<(), Error> {
         let networks = [&self.generator.network, &self.discriminator];
         let kept = networks.map(Network::kept).into_iter().max().unwrap_or(1);
@@ -189,12 +190,12 @@ impl Gan {
             true => Ok(()),
             false => Err(Error::setting(
                 "batch",
-                format!("at most {most} records pass through these networks at once"),
+                format!("it must be at most {most} for networks of this size"),
             )),
         }
     }
 
-    /// Whether there is still something to be learnt: weights that are no numbers stay so.
+    /// Checks that all weights are finite. Training cannot recover from others.
     pub(crate) fn check_progress(&self, steps: u32) -> Result<(), Error> {
         match self.generator.network.is_finite() && self.discriminator.is_finite() {
             true => Ok(()),
@@ -202,10 +203,10 @@ impl Gan {
         }
     }
 
-    /// A pair of networks.
+    /// Combines two networks to a pair.
     ///
     /// # Errors
-    /// [`Error::Shape`] for networks that do not fit the shape.
+    /// [`Error::Shape`] if the networks do not fit the shape.
     pub fn new(shape: Shape, generator: Network, discriminator: Network) -> Result<Self, Error> {
         let (width, conditions) = (shape.width(), shape.conditions());
         let fits = generator.outputs() == width
@@ -213,7 +214,9 @@ impl Gan {
             && discriminator.inputs() == width + conditions
             && discriminator.outputs() == 1;
         if width == 0 || !fits {
-            return Err(Error::Shape("the networks are of another shape".to_owned()));
+            return Err(Error::Shape(
+                "the networks do not fit the shape of the records".to_owned(),
+            ));
         }
         Ok(Self {
             generator: Generator {
@@ -224,24 +227,26 @@ impl Gan {
         })
     }
 
-    /// What makes records.
+    /// Returns the generator.
     pub fn generator(&self) -> &Generator {
         &self.generator
     }
 
-    /// What a record is.
+    /// Returns the shape of a record.
     pub fn shape(&self) -> &Shape {
         &self.generator.shape
     }
 
-    /// How real the discriminator deems each record: log odds; of a table, their mean over all conditions that are the
-    /// record's own.
+    /// Returns the discriminator's logit for each record, which is high for records that seem real. For tables, it is
+    /// the mean over all conditions that the record meets.
     ///
     /// # Errors
-    /// [`Error::Shape`] for records of another shape.
+    /// [`Error::Shape`] if the records have another shape.
     pub fn scores(&self, examples: &Examples) -> Result<Vec<f64>, Error> {
         if examples.shape() != self.shape() {
-            return Err(Error::Shape("the records are of another shape".to_owned()));
+            return Err(Error::Shape(
+                "the records do not have the shape of the networks' records".to_owned(),
+            ));
         }
         let records = examples.values();
         let mut sums = vec![0.0; records.rows()];
@@ -256,8 +261,8 @@ impl Gan {
         Ok(sums)
     }
 
-    /// The gradient of the discriminator's loss: minus the mean log odds' likelihood of real records and of as many
-    /// made ones.
+    /// Returns the gradient of the discriminator's loss: the mean negative log-likelihood of real records and of as
+    /// many generated ones.
     pub(crate) fn critic_gradient<R: Rng + ?Sized>(
         &self,
         real: &Matrix,
@@ -277,8 +282,9 @@ impl Gan {
         Ok(self.discriminator.gradient(&tape, &back))
     }
 
-    /// The same with each record's part clipped, noise on their sum, and what is then divided by a public number of
-    /// records. Made records of an image are no record's part; those of a table have its condition, and so are.
+    /// Returns the private version of that gradient. Each record's part is clipped, noise is added to the sum, and the
+    /// sum is divided by a public number of records. Generated images do not depend on a record. Generated records of a
+    /// table use a record's condition, and so belong to its part.
     pub(crate) fn private_gradient<R: Rng + ?Sized>(
         &self,
         real: &Matrix,
@@ -324,7 +330,8 @@ impl Gan {
         Ok(gradient)
     }
 
-    /// The gradient of the generator's loss over so many records; `more` adds derivatives by the records made.
+    /// Returns the gradient of the generator's loss over `count` records; `more` adds derivatives by the generated
+    /// records.
     pub(crate) fn generator_gradient<R: Rng + ?Sized>(
         &self,
         count: usize,
@@ -352,7 +359,7 @@ impl Gan {
     }
 }
 
-/// Derivatives of the log loss by log odds, the first `real` of which should be high and all others low.
+/// Returns the derivatives of the log loss by logits. The first `real` of them should be high, all others low.
 fn critic_delta(odds: &Matrix, real: usize, share: f32) -> Matrix {
     let mut delta = odds.clone();
     for (row, value) in delta.values_mut().iter_mut().enumerate() {
@@ -366,7 +373,8 @@ fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// A standard normal (Box and Muller 1958): a generator's input, of which nothing private depends on the shape.
+/// Draws a standard normal variate (Box and Muller 1958). It is a generator's input, so no privacy depends on its exact
+/// distribution.
 fn normal<R: Rng + ?Sized>(rng: &mut R) -> f32 {
     let (radius, angle): (f64, f64) = (rng.random(), rng.random());
     let radius = (-2.0 * (1.0 - radius).ln()).sqrt();

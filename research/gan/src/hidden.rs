@@ -1,26 +1,27 @@
-//! The layers of networks between noise and records, and between records and what is said of them.
+//! The hidden layers of generators and discriminators.
 
 use crate::Error;
 use crate::examples::Shape;
 use crate::layer::Layer;
 use crate::window::Window;
 
-/// Hidden layers of a pair of networks.
+/// The hidden layers of a pair of networks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hidden {
-    /// Dense ones: how many values each of a generator's has. A discriminator has them the other way round.
+    /// Dense layers, given by the width of each hidden layer of a generator. A discriminator has them in reverse order.
     Dense(Vec<usize>),
-    /// Of images, convolutions, each of which halves rows and columns: how many filters each of a discriminator's has. A
-    /// generator has them the other way round, transposed, behind a dense layer. So are DCGAN's (Radford, Metz and
-    /// Chintala 2016), but for its normalisation of batches, by which a record would be in every other's gradient.
+    /// Convolutions for images, each of which halves rows and columns, given by the number of filters of each layer of
+    /// a discriminator. A generator has them transposed, in reverse order, after a dense layer. This is DCGAN (Radford,
+    /// Metz and Chintala 2016) without batch normalisation, which would let a record influence the gradients of all
+    /// others.
     Convolutions(Vec<usize>),
 }
 
 impl Hidden {
-    /// A generator's layers, from noise and condition to a record.
+    /// Returns the layers of a generator, from noise and condition to a record.
     ///
     /// # Errors
-    /// [`Error::Setting`] for convolutions over what is no image, or cannot be halved so often.
+    /// [`Error::Setting`] for convolutions if records are not images, or cannot be halved this many times.
     pub(crate) fn generator(&self, noise: usize, shape: &Shape) -> Result<Vec<Layer>, Error> {
         let inputs = noise + shape.conditions();
         match self {
@@ -30,7 +31,7 @@ impl Hidden {
             }
             Self::Convolutions(filters) => {
                 let mut layers = halvings(filters, shape)?;
-                // There is one, or there would be no halvings.
+                // `halvings` returns at least one layer.
                 let outputs = layers.last().map_or(shape.width(), Layer::outputs);
                 layers.push(Layer::Dense { inputs, outputs });
                 layers.reverse();
@@ -44,10 +45,10 @@ impl Hidden {
         }
     }
 
-    /// The layers of what judges records: from a record, and its condition, to so many values.
+    /// Returns the layers of a discriminator or classifier, from a record and its condition to `outputs` values.
     ///
     /// # Errors
-    /// As [`Hidden::generator`].
+    /// Those of [`Hidden::generator`].
     pub(crate) fn critic(
         &self,
         inputs: usize,
@@ -70,10 +71,10 @@ impl Hidden {
     }
 }
 
-/// Convolutions over an image, each over what the one before makes.
+/// Returns convolutions that halve an image again and again.
 fn halvings(filters: &[usize], shape: &Shape) -> Result<Vec<Layer>, Error> {
     let Shape::Image { rows, columns } = *shape else {
-        let problem = "there are convolutions of images alone";
+        let problem = "convolutions need images, not tables";
         return Err(Error::setting("filters", problem));
     };
     let halves = u32::try_from(filters.len()).ok();
@@ -114,7 +115,7 @@ mod tests {
                 outputs: 1
             }
         );
-        // 4 by 4 windows with an offset a filter, then the dense layer.
+        // 4 by 4 windows with a bias per filter, then the dense layer.
         let count = (16 + 1) * 8 + (16 * 8 + 1) * 16 + (7 * 5 * 16 + 1);
         assert_eq!(parameter_count(&critic).unwrap(), count);
         let generator = hidden.generator(10, &shape).unwrap();

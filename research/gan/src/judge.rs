@@ -1,9 +1,9 @@
-//! How good made records are: inception score, Fréchet distance, entropy and diversity (Salimans et al. 2016; Heusel et
-//! al. 2017), by a classifier that is trained on real records.
+//! Quality of generated records: inception score, Fréchet distance, entropy and diversity (Salimans et al. 2016; Heusel
+//! et al. 2017), by a classifier that is trained on real records.
 //!
-//! The published measures take a network trained on ImageNet. This one has two hidden layers, of 128 and 64 units; the
-//! latter's values are the features of the Fréchet distance. So figures are comparable with each other, and with printed
-//! ones in their order alone.
+//! The published measures use a network trained on ImageNet. This classifier has two hidden layers, of 128 and 64
+//! units; the values of the second are the features of the Fréchet distance. The results can be compared with each
+//! other. With printed ones, only their order can be compared.
 
 use rand::Rng;
 
@@ -15,39 +15,40 @@ use crate::network::Network;
 use crate::optimiser::{Descent, Optimiser};
 use crate::symmetric::Symmetric;
 
-/// Hidden units of the classifier; the last are the features.
+/// Hidden units of the classifier. The last layer gives the features.
 const HIDDEN: [usize; 2] = [128, 64];
 
-/// Records of a step, steps and rate of its training.
+/// Number of records per step, number of steps, and learning rate of the classifier.
 const BATCH: usize = 64;
 const STEPS: usize = 2500;
 const RATE: f32 = 1e-3;
 
-/// A classifier of records.
+/// A classifier of records that measures the quality of generated ones.
 #[derive(Clone, Debug)]
 pub struct Judge {
     network: Network,
     classes: usize,
 }
 
-/// What a judge says of records.
+/// The quality of generated records.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Quality {
-    /// exp of the mean divergence of a record's classes from all records': from 1 to the number of classes.
+    /// Inception score: exp of the mean divergence of a record's classes from the mean over all records. From 1 to the
+    /// number of classes.
     pub inception: f64,
-    /// Distance of the records' features from real ones', as two normal distributions.
+    /// Fréchet distance between the features of generated and real records, as two normal distributions.
     pub frechet: f64,
-    /// Mean entropy of a record's classes, in nats: small where each is clearly of one.
+    /// Mean entropy of a record's classes, in nats. Small if each record clearly belongs to one class.
     pub entropy: f64,
-    /// Entropy of the classes that records are deemed: large where there are all of them.
+    /// Entropy of the predicted classes. Large if all classes occur.
     pub diversity: f64,
 }
 
 impl Judge {
-    /// Trains on records with classes below `classes`.
+    /// Trains a classifier on records with classes below `classes`.
     ///
     /// # Errors
-    /// [`Error::Shape`] for other classes, or not one for each record.
+    /// [`Error::Shape`] if a class is not below `classes`, or if their number differs from that of the records.
     pub fn train<R: Rng + ?Sized>(
         examples: &Examples,
         labels: &[u8],
@@ -57,7 +58,7 @@ impl Judge {
         if labels.len() != examples.len()
             || labels.iter().any(|&label| usize::from(label) >= classes)
         {
-            let problem = format!("there must be a class below {classes} for each record");
+            let problem = format!("every record needs a class below {classes}");
             return Err(Error::Shape(problem));
         }
         let widths = [examples.shape().width(), HIDDEN[0], HIDDEN[1], classes];
@@ -75,7 +76,7 @@ impl Judge {
             for (row, &number) in drawn.iter().enumerate() {
                 let row = shares.row_mut(row);
                 softmax(row);
-                // Classes are below the number of outputs.
+                // Classes are below the number of outputs, as checked above.
                 row[usize::from(labels[number])] -= 1.0;
                 row.iter_mut().for_each(|x| *x /= BATCH as f32);
             }
@@ -86,10 +87,10 @@ impl Judge {
         Ok(Self { network, classes })
     }
 
-    /// Share of records whose class is told.
+    /// Returns the share of records whose class is predicted correctly.
     ///
     /// # Errors
-    /// Records of another shape.
+    /// [`Error::Shape`] for records of another shape.
     pub fn accuracy(&self, examples: &Examples, labels: &[u8]) -> Result<f64, Error> {
         let (outputs, _) = self.network.forward(examples.values().clone())?;
         let right = labels.iter().enumerate();
@@ -97,7 +98,7 @@ impl Judge {
         Ok(right.count() as f64 / labels.len().max(1) as f64)
     }
 
-    /// Each record's features, and the shares of classes that it is deemed.
+    /// Returns each record's features, and its class probabilities.
     fn look(&self, examples: &Examples) -> Result<(Matrix, Matrix), Error> {
         let (mut outputs, mut tape) = self.network.forward(examples.values().clone())?;
         (0..outputs.rows()).for_each(|row| softmax(outputs.row_mut(row)));
@@ -105,10 +106,10 @@ impl Judge {
         Ok((features, outputs))
     }
 
-    /// Measures made records against real ones.
+    /// Measures the quality of generated records against real ones.
     ///
     /// # Errors
-    /// Records of another shape.
+    /// [`Error::Shape`] for records of another shape.
     pub fn quality(&self, made: &Examples, real: &Examples) -> Result<Quality, Error> {
         let (features, shares) = self.look(made)?;
         let (of_real, _) = self.look(real)?;
@@ -126,7 +127,7 @@ impl Judge {
             (0..shares.rows()).map(|row| entropy(shares.row(row).iter().map(|&p| f64::from(p))));
         let single = entropies.sum::<f64>() / records;
         Ok(Quality {
-            // The mean divergence is the entropy of the mean less the mean entropy.
+            // The mean divergence equals the entropy of the mean minus the mean entropy.
             inception: (entropy(mean.iter().copied()) - single).exp(),
             frechet: frechet(&features, &of_real),
             entropy: single,
@@ -139,7 +140,7 @@ fn entropy(shares: impl Iterator<Item = f64>) -> f64 {
     shares.filter(|&p| p > 0.0).map(|p| -p * p.ln()).sum()
 }
 
-/// |mu - mu'|^2 + tr(S + S' - 2 (S S')^(1/2)) of two samples' means and covariances.
+/// |mu - mu'|^2 + tr(S + S' - 2 (S S')^(1/2)), for the means and covariances of two samples.
 fn frechet(one: &Matrix, two: &Matrix) -> f64 {
     let (mean, spread) = moments(one);
     let (other_mean, other_spread) = moments(two);
@@ -148,13 +149,13 @@ fn frechet(one: &Matrix, two: &Matrix) -> f64 {
         .zip(&other_mean)
         .map(|(x, y)| (x - y).powi(2))
         .sum();
-    // S S' has the eigenvalues of S^(1/2) S' S^(1/2), which is symmetric.
+    // S S' has the same eigenvalues as S^(1/2) S' S^(1/2), which is symmetric.
     let root = spread.root();
     let both = root.around(&other_spread).root();
     (apart + spread.trace() + other_spread.trace() - 2.0 * both.trace()).max(0.0)
 }
 
-/// Mean and covariance of rows.
+/// Returns the mean and the covariance of rows.
 pub(crate) fn moments(rows: &Matrix) -> (Vec<f64>, Symmetric) {
     let count = rows.rows().max(1) as f64;
     let mut mean = vec![0.0; rows.columns()];
@@ -182,9 +183,9 @@ mod tests {
     use crate::train::tests::examples;
     use rand::{SeedableRng, rngs::StdRng};
 
-    /// Two kinds of records: all of one, half of each, and neither.
+    /// Compares real records of two kinds with themselves, and with the records of one kind.
     #[test]
-    fn measures_say_what_they_are_defined_to() {
+    fn quality_measures_match_their_definitions() {
         let real = examples(200);
         let labels: Vec<u8> = (0..200).map(|n| (n % 2) as u8).collect();
         let rng = &mut StdRng::seed_from_u64(1);
@@ -213,9 +214,9 @@ mod tests {
         ));
     }
 
-    /// Of normal distributions along the axes: the squared differences of means and of deviations.
+    /// For normal distributions along the axes, it is the sum of squared differences of means and of deviations.
     #[test]
-    fn the_frechet_distance_is_that_of_normals() {
+    fn frechet_distance_matches_normal_distributions() {
         let rows = |shift: f32, scale: f32| {
             let corners = [[1.0f32, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]];
             let values = corners

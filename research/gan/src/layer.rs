@@ -1,43 +1,44 @@
-//! Layers: dense ones, convolutions (LeCun et al. 1998), and convolutions the other way round, which make larger images
-//! of smaller ones (Zeiler et al. 2010).
+//! Layers: dense layers, convolutions (LeCun et al. 1998), and transposed convolutions, which turn smaller images into
+//! larger ones (Zeiler et al. 2010).
 //!
-//! The parameters of a layer are its weights, then an offset for each output, or for each channel of an output image.
+//! The parameters of a layer are its weights, followed by a bias for each output, or for each channel of an output
+//! image.
 
 use crate::Error;
 use crate::matrix::{Matrix, add_product, transpose};
 use crate::network::MAX_WIDTH;
 use crate::window::Window;
 
-/// A step from one row of values to the next.
+/// A layer of a network, which maps a row of values to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layer {
-    /// Every output is a sum over all inputs: weights by input, a row of outputs for each.
+    /// Every output is a weighted sum of all inputs. The weights are ordered by input, then by output.
     Dense {
-        /// Values of a row.
+        /// Number of inputs.
         inputs: usize,
-        /// Values of the next.
+        /// Number of outputs.
         outputs: usize,
     },
-    /// From an image to one with a pixel for each window and a channel for each filter: weights by what a window
-    /// shows, a row of filters for each.
+    /// Maps an image to an image with one pixel per window and one channel per filter. The weights are ordered by value
+    /// of a window, then by filter.
     Convolution {
-        /// Over the image that is given.
+        /// Windows over the input image.
         window: Window,
-        /// Channels of the image that is made.
+        /// Number of channels of the output image.
         filters: usize,
     },
-    /// From an image with a pixel for each window and a channel for each filter: what the windows show is added up.
-    /// Weights by filter, a row of what a window shows for each.
+    /// Maps an image with one pixel per window and one channel per filter to the sum of its windows. The weights are
+    /// ordered by filter, then by value of a window.
     Transposed {
-        /// Over the image that is made.
+        /// Windows over the output image.
         window: Window,
-        /// Channels of the image that is given.
+        /// Number of channels of the input image.
         filters: usize,
     },
 }
 
 impl Layer {
-    /// Dense layers from each width to the next.
+    /// Returns dense layers from each width to the next.
     pub fn dense(widths: &[usize]) -> Vec<Self> {
         let layer = |pair: &[usize]| Self::Dense {
             inputs: pair[0],
@@ -46,24 +47,26 @@ impl Layer {
         widths.windows(2).map(layer).collect()
     }
 
-    /// Checked first of all: what follows is for layers that can be.
+    /// Checks the sizes of a layer. All other methods assume that this succeeds.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if let Self::Convolution { window, filters } | Self::Transposed { window, filters } = self {
             window.check()?;
             if *filters > MAX_WIDTH {
-                return Err(Error::Shape(format!("a layer of {filters} filters")));
+                return Err(Error::Shape(format!(
+                    "a layer of {filters} filters is too large: the most is {MAX_WIDTH}"
+                )));
             }
         }
         let widths = [self.inputs(), self.outputs()];
         match widths.iter().all(|width| (1..=MAX_WIDTH).contains(width)) {
             true => Ok(()),
             false => Err(Error::Shape(format!(
-                "there is no layer {self:?}: rows have from 1 to {MAX_WIDTH} values"
+                "invalid layer {self:?}: inputs and outputs must have from 1 to {MAX_WIDTH} values"
             ))),
         }
     }
 
-    /// Values of a row that it is given.
+    /// Number of inputs.
     pub fn inputs(&self) -> usize {
         match self {
             Self::Dense { inputs, .. } => *inputs,
@@ -72,7 +75,7 @@ impl Layer {
         }
     }
 
-    /// Values of a row that it makes.
+    /// Number of outputs.
     pub fn outputs(&self) -> usize {
         match self {
             Self::Dense { outputs, .. } => *outputs,
@@ -81,7 +84,7 @@ impl Layer {
         }
     }
 
-    /// How many weights there are, and offsets.
+    /// Number of weights, and number of biases.
     pub(crate) fn parameters(&self) -> (usize, usize) {
         match self {
             Self::Dense { inputs, outputs } => (inputs.saturating_mul(*outputs), *outputs),
@@ -94,7 +97,8 @@ impl Layer {
         }
     }
 
-    /// How many inputs an output is a sum over: of a transposed convolution those of the windows that show a pixel.
+    /// Number of inputs that an output is a sum of. For a transposed convolution, it counts all windows that contain a
+    /// pixel.
     pub(crate) fn inputs_of_one(&self) -> usize {
         match self {
             Self::Dense { inputs, .. } => *inputs,
@@ -105,7 +109,7 @@ impl Layer {
         }
     }
 
-    /// The outputs of each row, less the offsets.
+    /// Returns the outputs of each row, without the biases.
     pub(crate) fn apply(&self, rows: &Matrix, weights: &[f32]) -> Matrix {
         match *self {
             Self::Dense { outputs, .. } => rows.times(weights, outputs),
@@ -114,7 +118,7 @@ impl Layer {
         }
     }
 
-    /// Derivatives by the inputs of each row, given those by its outputs.
+    /// Returns the derivatives by the inputs of each row, given the derivatives by its outputs.
     pub(crate) fn back(&self, delta: &Matrix, weights: &[f32]) -> Matrix {
         match *self {
             Self::Dense { inputs, outputs } => {
@@ -131,7 +135,7 @@ impl Layer {
         }
     }
 
-    /// Adds the derivatives by weights and offsets, summed over rows, given those by the outputs of each row.
+    /// Adds the derivatives by weights and biases, summed over rows, given the derivatives by the outputs of each row.
     pub(crate) fn add_gradient(&self, rows: &Matrix, delta: &Matrix, gradient: &mut [f32]) {
         let (of_weights, of_offsets) = gradient.split_at_mut(self.parameters().0);
         match *self {
@@ -168,7 +172,7 @@ impl Layer {
     }
 }
 
-/// Of each image what its windows show, times weights by what a window shows.
+/// Convolves images: multiplies the values of each window by the weights.
 fn look(window: &Window, filters: usize, images: &Matrix, weights: &[f32]) -> Matrix {
     let (places, patch) = (window.places(), window.patch());
     let mut made = Matrix::zeros(images.rows(), places * filters);
@@ -181,7 +185,8 @@ fn look(window: &Window, filters: usize, images: &Matrix, weights: &[f32]) -> Ma
     made
 }
 
-/// Of each image its pixels, times weights by filter, added up where the windows show them.
+/// Convolves images in the transposed direction: multiplies each pixel by the weights, and adds the products where the
+/// windows overlap.
 fn spread(window: &Window, filters: usize, images: &Matrix, weights: &[f32]) -> Matrix {
     let (places, patch) = (window.places(), window.patch());
     let mut made = Matrix::zeros(images.rows(), window.values());

@@ -1,18 +1,17 @@
-//! Generative adversarial networks, to compare fhaim with.
+//! Generative adversarial networks, as baselines for fhaim.
 //!
 //! | module | for |
 //! |---|---|
-//! | [`Network`], [`Layer`], [`Matrix`], [`Optimiser`] | dense layers and convolutions, their backward pass, steps |
+//! | [`Network`], [`Layer`], [`Matrix`], [`Optimiser`] | dense layers, convolutions, backward pass, optimiser steps |
 //! | [`Examples`], [`Shape`] | records as rows of numbers: images, and one-hot codes of tables |
-//! | [`Gan`], [`Training`], [`train()`] | a generator and a discriminator; DPGAN with [`Privacy`], CTGAN's relative for tables |
+//! | [`Gan`], [`Training`], [`train()`] | a generator and a discriminator; DPGAN with [`Privacy`]; a CTGAN variant |
 //! | [`federate`] | DP-FedAvg GAN and DP-FedProx GAN |
 //! | [`train_parts`] | privGAN |
 //! | [`Judge`] | inception score, Fréchet distance, entropy, diversity |
-//! | [`attack()`] | which records were networks trained on? |
-//! | [`Model`] | what is written to a file |
+//! | [`attack()`] | membership inference: which records were used for training? |
+//! | [`Model`] | trained networks, as written to a file |
 //!
-//! `fhaim-lab gan` is the command over it; `fhaim` has none of it.
-//! docs/FEDERATED.md says what each system protects.
+//! The command is `fhaim-lab gan`; `fhaim` has none of this. docs/FEDERATED.md says what each method protects.
 
 #![warn(missing_debug_implementations)]
 
@@ -52,7 +51,7 @@ pub use saved::{MAX_LAYERS, MAX_PAIRS, Model};
 pub use train::{record_sampling, train};
 pub use window::Window;
 
-/// Compiles and runs what the README shows.
+/// Compiles and runs the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,14 +1,14 @@
-//! Matrices of single precision, and the one product that everything here is made of.
+//! Matrices in single precision, and the matrix product that all layers use.
 //!
-//! Sums are in a fixed order, on one thread and without fused operations: the same seed gives the same numbers on
-//! every machine.
+//! Sums run in a fixed order on one thread, without fused operations: the same seed gives the same numbers on every
+//! machine.
 
 use crate::Error;
 
-/// Rows of a block of a product, and columns: their sums stay in registers.
+/// Number of rows and columns in a block of a product. The sums of a block stay in registers.
 const BLOCK: (usize, usize) = (4, 8);
 
-/// A matrix, a row after the other.
+/// A matrix in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix {
     rows: usize,
@@ -17,7 +17,7 @@ pub struct Matrix {
 }
 
 impl Matrix {
-    /// Zeros.
+    /// Creates a matrix of zeros.
     pub fn zeros(rows: usize, columns: usize) -> Self {
         Self {
             rows,
@@ -26,10 +26,10 @@ impl Matrix {
         }
     }
 
-    /// A matrix of these values, a row after the other.
+    /// Creates a matrix from its values in row-major order.
     ///
     /// # Errors
-    /// [`Error::Shape`] for another number of values.
+    /// [`Error::Shape`] if the number of values does not match.
     pub fn new(rows: usize, columns: usize, values: Vec<f32>) -> Result<Self, Error> {
         if rows.checked_mul(columns) == Some(values.len()) {
             Ok(Self {
@@ -39,39 +39,39 @@ impl Matrix {
             })
         } else {
             Err(Error::Shape(format!(
-                "{} values are no matrix of {rows} rows and {columns} columns",
+                "{} values do not fill a matrix of {rows} rows and {columns} columns",
                 values.len()
             )))
         }
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Values of a row.
+    /// Number of columns.
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// All values, a row after the other.
+    /// Returns all values in row-major order.
     pub fn values(&self) -> &[f32] {
         &self.values
     }
 
-    /// All values, to be changed.
+    /// Returns all values for modification.
     pub(crate) fn values_mut(&mut self) -> &mut [f32] {
         &mut self.values
     }
 
-    /// A row; empty for one that there is not.
+    /// Returns a row, or an empty slice if the number is out of range.
     pub fn row(&self, row: usize) -> &[f32] {
         let start = row * self.columns;
         self.values.get(start..start + self.columns).unwrap_or(&[])
     }
 
-    /// A row, to be changed.
+    /// Returns a row for modification.
     pub(crate) fn row_mut(&mut self, row: usize) -> &mut [f32] {
         let start = row * self.columns;
         self.values
@@ -79,7 +79,7 @@ impl Matrix {
             .unwrap_or(&mut [])
     }
 
-    /// Rows by their numbers, in that order; those that there are not are passed over.
+    /// Returns the rows with these numbers, in this order. Skips numbers that are out of range.
     pub fn select(&self, numbers: &[usize]) -> Self {
         let known = || numbers.iter().filter(|&&number| number < self.rows);
         Self {
@@ -89,7 +89,7 @@ impl Matrix {
         }
     }
 
-    /// The rows of `self`, then those of `other`, which are as long.
+    /// Appends the rows of `other`, which must have as many columns.
     pub(crate) fn above(mut self, other: &Self) -> Self {
         debug_assert_eq!(self.columns, other.columns);
         self.values.extend_from_slice(&other.values);
@@ -97,7 +97,7 @@ impl Matrix {
         self
     }
 
-    /// Each row of `self` with that of `other` behind it; `self` itself where `other` has no columns.
+    /// Appends each row of `other` to the same row of `self`. Returns `self` if `other` has no columns.
     pub(crate) fn beside(self, other: &Self) -> Self {
         if other.columns == 0 {
             return self;
@@ -110,7 +110,7 @@ impl Matrix {
         }
     }
 
-    /// The first columns of each row.
+    /// Returns the first columns of each row.
     pub(crate) fn first_columns(&self, columns: usize) -> Self {
         let columns = columns.min(self.columns);
         let rows = (0..self.rows).flat_map(|n| &self.row(n)[..columns]);
@@ -121,7 +121,7 @@ impl Matrix {
         }
     }
 
-    /// Rows as columns.
+    /// Returns the transposed matrix.
     pub fn transposed(&self) -> Self {
         Self {
             rows: self.columns,
@@ -130,7 +130,7 @@ impl Matrix {
         }
     }
 
-    /// The product with a matrix of as many rows as `self` has columns, which its length tells.
+    /// Multiplies by `right`, which has as many rows as `self` has columns.
     pub(crate) fn times(&self, right: &[f32], columns: usize) -> Self {
         let mut product = Self::zeros(self.rows, columns);
         add_product(
@@ -143,7 +143,7 @@ impl Matrix {
     }
 }
 
-/// The transpose of `rows` by `columns` values.
+/// Transposes a matrix of `rows` by `columns` values.
 pub(crate) fn transpose(values: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     let mut transposed = vec![0.0; values.len()];
     for (i, row) in values.chunks_exact(columns.max(1)).enumerate() {
@@ -156,7 +156,7 @@ pub(crate) fn transpose(values: &[f32], rows: usize, columns: usize) -> Vec<f32>
 
 /// Adds to `sum` (m by n) the product of `left` (m by k) and `right` (k by n).
 ///
-/// Each sum is over ascending k, whatever the block that it falls into.
+/// Each sum runs over ascending k, regardless of its block.
 pub(crate) fn add_product(
     left: &[f32],
     right: &[f32],
@@ -177,7 +177,7 @@ pub(crate) fn add_product(
     let edges = (0..m).map(|i| (i, if i < whole.0 { whole.1 } else { 0 }));
     for (i, from) in edges {
         for j in from..n {
-            // Shapes hold, so each index is within its matrix.
+            // The shapes match, so each index is within its matrix.
             let products = left[i * k..(i + 1) * k]
                 .iter()
                 .enumerate()
@@ -187,7 +187,7 @@ pub(crate) fn add_product(
     }
 }
 
-/// One block of [`add_product`], at row i and column j.
+/// Adds one block of [`add_product`], at row i and column j.
 #[inline]
 fn add_block(
     left: &[f32],
@@ -197,7 +197,7 @@ fn add_block(
     (k, n): (usize, usize),
 ) {
     let mut block = [[0.0f32; BLOCK.1]; BLOCK.0];
-    // The block is whole, so there are so many rows from i and columns from j.
+    // The block is complete, so these rows and columns exist.
     let rows: [&[f32]; BLOCK.0] = std::array::from_fn(|r| &left[(i + r) * k..(i + r + 1) * k]);
     for (p, line) in right.chunks_exact(n).enumerate() {
         let line = &line[j..j + BLOCK.1];
@@ -216,7 +216,7 @@ fn add_block(
     }
 }
 
-/// The sum of products of two rows, in doubles.
+/// Returns the dot product of two rows, in double precision.
 pub(crate) fn dot(one: &[f32], two: &[f32]) -> f64 {
     let products = one
         .iter()
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn products_are_sums_of_products_whatever_the_shape() {
+    fn product_is_correct_for_shapes_of_all_block_edges() {
         for (m, k, n) in [(1, 1, 1), (3, 5, 7), (4, 3, 8), (9, 16, 17), (13, 2, 33)] {
             let value = |seed: usize| move |i: usize| ((i * 7 + seed) % 11) as f32 - 5.0;
             let left: Vec<f32> = (0..m * k).map(value(1)).collect();
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_put_together() {
+    fn rows_are_selected_and_joined() {
         let matrix = Matrix::new(2, 2, vec![1.0, 2.0, 3.0, 4.0]).unwrap();
         assert_eq!(matrix.select(&[1, 5, 0]).values(), [3.0, 4.0, 1.0, 2.0]);
         let beside = matrix.clone().beside(&matrix);

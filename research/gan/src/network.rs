@@ -1,7 +1,7 @@
 //! Networks of layers with leaky rectifiers between them, and their backward pass.
 //!
-//! All parameters of a network are one list, layer after layer. Optimisers, averages over parties and noise see that
-//! list alone.
+//! All parameters of a network form one list, layer by layer. Optimisers, averages over parties and noise only see that
+//! list.
 
 use std::borrow::Cow;
 
@@ -11,48 +11,48 @@ use crate::Error;
 use crate::layer::Layer;
 use crate::matrix::Matrix;
 
-/// Slope of a rectifier below zero.
+/// Slope of a rectifier for negative values.
 const LEAK: f32 = 0.2;
 
-/// The most values that a layer may have, and parameters a network.
+/// The largest number of inputs or outputs of a layer.
 pub const MAX_WIDTH: usize = 1 << 16;
 
-/// The most parameters of a network.
+/// The largest number of parameters of a network.
 pub const MAX_PARAMETERS: usize = 1 << 26;
 
-/// The most values of rows that are in memory together: of a pass through a network, or of drawn records. In single
-/// precision these are 1 GB.
+/// The largest number of values of rows in memory at the same time, in a pass through a network or for generated
+/// records. In single precision, this is 1 GB.
 pub const MAX_VALUES: usize = 1 << 28;
 
-/// Layers: the outputs of each but the last go through a leaky rectifier.
+/// A network of layers. The outputs of all layers except the last pass through a leaky rectifier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
     layers: Vec<Layer>,
     parameters: Vec<f32>,
 }
 
-/// What a forward pass keeps: the values that each layer was given.
+/// The inputs of each layer in a forward pass, which the backward pass needs.
 #[derive(Clone, Debug)]
 pub struct Tape {
     pub(crate) inputs: Vec<Matrix>,
 }
 
-/// What a backward pass finds: the loss's derivatives by each layer's outputs (before the rectifier), and by the
+/// The result of a backward pass: the derivatives of the loss by each layer's outputs (before the rectifier) and by the
 /// network's inputs.
 #[derive(Clone, Debug)]
 pub struct Backward {
     pub(crate) deltas: Vec<Matrix>,
-    /// By the network's inputs: rows by input.
+    /// Derivatives by the network's inputs, one row per input row.
     pub input: Matrix,
 }
 
 impl Network {
-    /// A network of these layers, with uniform weights of variance 2 / inputs of an output (He et al. 2015) and no
-    /// offsets.
+    /// Creates a network of these layers. The weights are uniform, with variance 2 / (inputs of an output) (He et al.
+    /// 2015), and the biases are zero.
     ///
     /// # Errors
-    /// [`Error::Shape`] for no layers, layers that do not follow each other, one of no values or more than
-    /// [`MAX_WIDTH`], or more than [`MAX_PARAMETERS`] parameters.
+    /// [`Error::Shape`] if there are no layers, if layers do not fit each other, if a layer has zero or more than
+    /// [`MAX_WIDTH`] values, or for more than [`MAX_PARAMETERS`] parameters.
     pub fn random<R: Rng + ?Sized>(layers: Vec<Layer>, rng: &mut R) -> Result<Self, Error> {
         let count = parameter_count(&layers)?;
         let mut parameters = Vec::with_capacity(count);
@@ -65,26 +65,27 @@ impl Network {
         Ok(Self { layers, parameters })
     }
 
-    /// A network of these parameters.
+    /// Creates a network of these layers and parameters.
     ///
     /// # Errors
-    /// As [`Network::random`]; parameters in another number, or that are no numbers.
+    /// Those of [`Network::random`]; [`Error::Shape`] for a wrong number of parameters, or parameters that are not
+    /// finite.
     pub fn new(layers: Vec<Layer>, parameters: Vec<f32>) -> Result<Self, Error> {
         let count = parameter_count(&layers)?;
         if count != parameters.len() || parameters.iter().any(|p| !p.is_finite()) {
             return Err(Error::Shape(format!(
-                "a network of layers {layers:?} has {count} finite parameters"
+                "a network of layers {layers:?} needs {count} finite parameters"
             )));
         }
         Ok(Self { layers, parameters })
     }
 
-    /// Its layers.
+    /// Returns the layers.
     pub fn layers(&self) -> &[Layer] {
         &self.layers
     }
 
-    /// All parameters.
+    /// Returns all parameters.
     pub fn parameters(&self) -> &[f32] {
         &self.parameters
     }
@@ -94,35 +95,35 @@ impl Network {
         self.parameters.iter().all(|p| p.is_finite())
     }
 
-    /// All parameters, to be changed.
+    /// Returns all parameters for modification.
     pub(crate) fn parameters_mut(&mut self) -> &mut [f32] {
         &mut self.parameters
     }
 
-    /// Values of an input.
+    /// Number of values of an input row.
     pub fn inputs(&self) -> usize {
         self.layers.first().map_or(0, Layer::inputs)
     }
 
-    /// Values of an output.
+    /// Number of values of an output row.
     pub fn outputs(&self) -> usize {
         self.layers.last().map_or(0, Layer::outputs)
     }
 
-    /// Values that a pass keeps of each row: what each layer is given, and what the last one makes.
+    /// Number of values that a pass keeps per row: the inputs of each layer, and the outputs of the last one.
     pub(crate) fn kept(&self) -> usize {
         let inputs = self.layers.iter().map(Layer::inputs);
         inputs.fold(self.outputs(), usize::saturating_add)
     }
 
-    /// The outputs of each row.
+    /// Returns the outputs of each row.
     ///
     /// # Errors
-    /// [`Error::Shape`] for rows of another width.
+    /// [`Error::Shape`] if the rows have a wrong width.
     pub fn forward(&self, rows: Matrix) -> Result<(Matrix, Tape), Error> {
         if rows.columns() != self.inputs() {
             return Err(Error::Shape(format!(
-                "rows of {} values for a network of {}",
+                "rows have {} values, but the network has {} inputs",
                 rows.columns(),
                 self.inputs()
             )));
@@ -131,7 +132,7 @@ impl Network {
         for (number, (layer, weights, offsets)) in self.parts().enumerate() {
             let mut outputs = layer.apply(&values, weights);
             let last = number + 1 == self.layers.len();
-            // An offset for each output, or for each channel of every pixel.
+            // There is a bias for each output, or for each channel of a pixel.
             for pixel in outputs.values_mut().chunks_exact_mut(offsets.len()) {
                 for (output, offset) in pixel.iter_mut().zip(offsets) {
                     *output += offset;
@@ -145,7 +146,7 @@ impl Network {
         Ok((values, Tape { inputs }))
     }
 
-    /// Derivatives of a loss, given those by the outputs of each row of the forward pass.
+    /// Returns the derivatives of a loss, given its derivatives by the outputs of each row of the forward pass.
     pub fn backward(&self, tape: &Tape, outputs: Matrix) -> Backward {
         let mut deltas = Vec::with_capacity(tape.inputs.len());
         let mut delta = outputs;
@@ -153,7 +154,7 @@ impl Network {
         for (number, (layer, weights, _)) in parts.into_iter().enumerate().rev() {
             let mut before = layer.back(&delta, weights);
             if number > 0 {
-                // A rectifier keeps signs, so its output tells where it leaked.
+                // A leaky rectifier keeps signs, so a negative output shows that its input was negative.
                 let activated = tape.inputs[number].values();
                 for (back, &value) in before.values_mut().iter_mut().zip(activated) {
                     if value < 0.0 {
@@ -170,13 +171,13 @@ impl Network {
         }
     }
 
-    /// The sum over rows of the derivatives by all parameters.
+    /// Returns the derivatives by all parameters, summed over rows.
     pub fn gradient(&self, tape: &Tape, back: &Backward) -> Vec<f32> {
         let passes = tape.inputs.iter().zip(&back.deltas);
         self.collect(passes.map(|(input, delta)| (Cow::Borrowed(input), Cow::Borrowed(delta))))
     }
 
-    /// The same over some rows of the pass alone.
+    /// Returns the derivatives by all parameters, summed over some rows of the pass.
     pub(crate) fn gradient_of(&self, tape: &Tape, back: &Backward, rows: &[usize]) -> Vec<f32> {
         let passes = tape.inputs.iter().zip(&back.deltas);
         let of = |matrix: &Matrix| Cow::Owned(matrix.select(rows));
@@ -191,7 +192,7 @@ impl Network {
         let mut rest = gradient.as_mut_slice();
         for (layer, (input, delta)) in self.layers.iter().zip(passes) {
             let (weights, offsets) = layer.parameters();
-            // There are as many parameters as the layers say.
+            // The number of parameters was checked against the layers.
             let (part, others) = rest.split_at_mut(weights + offsets);
             rest = others;
             layer.add_gradient(&input, &delta, part);
@@ -199,12 +200,12 @@ impl Network {
         gradient
     }
 
-    /// Each layer, its weights and its offsets.
+    /// Each layer with its weights and its biases.
     fn parts(&self) -> impl Iterator<Item = (&Layer, &[f32], &[f32])> {
         let mut rest = self.parameters.as_slice();
         self.layers.iter().map(move |layer| {
             let (weights, offsets) = layer.parameters();
-            // There are as many parameters as the layers say.
+            // The number of parameters was checked against the layers.
             let (part, others) = rest.split_at(weights + offsets);
             rest = others;
             let (weights, offsets) = part.split_at(weights);
@@ -213,7 +214,7 @@ impl Network {
     }
 }
 
-/// How many parameters layers have that can be, and follow each other.
+/// Checks layers and returns the number of their parameters.
 pub(crate) fn parameter_count(layers: &[Layer]) -> Result<usize, Error> {
     layers.iter().try_for_each(Layer::check)?;
     let follow = |pair: &[Layer]| pair[0].outputs() == pair[1].inputs();
@@ -229,8 +230,8 @@ pub(crate) fn parameter_count(layers: &[Layer]) -> Result<usize, Error> {
         Ok(count)
     } else {
         Err(Error::Shape(format!(
-            "a network cannot have the layers {layers:?}: there must be one or more, each of what the one before gives, \
-             and at most {MAX_PARAMETERS} parameters"
+            "invalid layers {layers:?}: a network needs at least one layer, each with as many inputs as the one before \
+             has outputs, and at most {MAX_PARAMETERS} parameters"
         )))
     }
 }
@@ -247,7 +248,7 @@ pub(crate) mod tests {
         Matrix::new(rows, columns, values.collect()).unwrap()
     }
 
-    /// The loss is the outputs, each times a weight of its own; and which values are above the rectifiers' turn.
+    /// A loss (a weighted sum of the outputs), and which hidden values are not negative.
     fn loss(network: &Network, input: &Matrix, weights: &Matrix) -> (f64, Vec<bool>) {
         let (outputs, tape) = network.forward(input.clone()).unwrap();
         let hidden = tape.inputs[1..].iter().flat_map(Matrix::values);
@@ -259,12 +260,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn derivatives_are_differences_of_the_loss() {
+    fn network_derivatives_equal_differences_of_the_loss() {
         let mut rng = StdRng::seed_from_u64(1);
         let small = Window::halving(4, 6, 2);
         let networks = [
             Layer::dense(&[5, 9, 6, 3]),
-            // From an image of two channels to one of three, to one of two again, to three values.
+            // From an image of two channels to one of three, back to one of two, and to three values.
             vec![
                 Layer::Convolution {
                     window: small,
@@ -307,15 +308,15 @@ pub(crate) mod tests {
         }
     }
 
-    /// A loss is smooth in one value but where a rectifier turns: the step is made smaller until none does between both
-    /// points of the difference.
+    /// Compares a derivative with a difference of the loss. The loss is smooth in one value except where a rectifier
+    /// bends, so the step shrinks until no rectifier bends between the two points.
     fn check_difference(found: f32, what: &str, moved: impl Fn(f32) -> (f64, Vec<bool>)) {
         let mut step = 4e-3f32;
         loop {
             let ((more, above), (less, below)) = (moved(step), moved(-step));
             if above == below {
                 let expected = (more - less) / f64::from(2.0 * step);
-                // Sums of single precision are off by some 1e-6.
+                // Sums in single precision are off by about 1e-6.
                 let close = 2e-3 + 5e-6 / f64::from(step);
                 assert!(
                     (f64::from(found) - expected).abs() < close,
@@ -329,7 +330,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn networks_that_cannot_be_are_refused() {
+    fn invalid_networks_are_rejected() {
         let mut rng = StdRng::seed_from_u64(1);
         let huge = [MAX_WIDTH, MAX_WIDTH];
         for widths in [&[][..], &[3], &[3, 0], &[MAX_WIDTH + 1, 1], &huge] {

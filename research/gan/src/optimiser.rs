@@ -1,29 +1,29 @@
-//! Steps down a gradient: plain, or Adam's.
+//! Gradient descent: plain, or with Adam.
 
-/// How a network's parameters are moved.
+/// An optimiser of a network's parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Optimiser {
-    /// Against the gradient, by this rate.
+    /// Plain gradient descent.
     Sgd {
-        /// The rate.
+        /// The learning rate.
         rate: f32,
     },
-    /// Adam (Kingma and Ba 2015) with second moments' rate 0.999.
+    /// Adam (Kingma and Ba 2015), with a decay rate of 0.999 for the second moments.
     Adam {
-        /// The rate.
+        /// The learning rate.
         rate: f32,
-        /// beta1, the first moments' rate.
+        /// beta1, the decay rate of the first moments.
         beta: f32,
     },
 }
 
 impl Optimiser {
-    /// Adam as GANs are usually trained: beta1 is one half.
+    /// Adam with the usual setting for GANs: beta1 is one half.
     pub const fn adam(rate: f32) -> Self {
         Self::Adam { rate, beta: 0.5 }
     }
 
-    /// By how much it moves parameters.
+    /// Returns the learning rate.
     pub(crate) const fn rate(self) -> f32 {
         match self {
             Self::Sgd { rate } | Self::Adam { rate, .. } => rate,
@@ -31,7 +31,7 @@ impl Optimiser {
     }
 }
 
-/// An optimiser and its running means.
+/// An optimiser with its running means.
 #[derive(Clone, Debug)]
 pub(crate) struct Descent {
     optimiser: Optimiser,
@@ -81,9 +81,9 @@ impl Descent {
 mod tests {
     use super::*;
 
-    /// The first step of Adam is by the rate, whatever the gradient; that of SGD by rate times gradient.
+    /// The first step of Adam has the length of the rate for any gradient; that of SGD is the rate times the gradient.
     #[test]
-    fn steps_are_as_long_as_they_should_be() {
+    fn first_steps_have_the_expected_length() {
         let mut parameters = [1.0f32, 1.0];
         Descent::new(Optimiser::adam(0.1), 2).step(&mut parameters, &[5.0, -0.01]);
         assert!((parameters[0] - 0.9).abs() < 1e-4 && (parameters[1] - 1.1).abs() < 1e-4);
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bowl_has_its_bottom_found() {
+    fn descent_finds_the_minimum_of_a_quadratic() {
         for optimiser in [Optimiser::adam(0.05), Optimiser::Sgd { rate: 0.05 }] {
             let mut at = [3.0f32, -2.0];
             let mut descent = Descent::new(optimiser, 2);

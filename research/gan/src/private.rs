@@ -1,9 +1,10 @@
-//! Sums of vectors of bounded norm with noise: per-example gradients (DP-SGD, Abadi et al. 2016) and what parties
-//! send (DP-FedAvg, McMahan et al. 2018).
+//! Noisy sums of vectors of bounded norm: per-example gradients (DP-SGD, Abadi et al. 2016) and the changes that
+//! parties send (DP-FedAvg, McMahan et al. 2018).
 //!
-//! Vectors are scaled to a norm of at most the clip, rounded towards zero to integers in units of clip/[`UNIT`], and
-//! held against [`UNIT`] squared in integers; noise is the exact discrete Gaussian. So what one example, or party, can
-//! move is exact. What a run of many sums costs is the sampled Gaussian's accounting ([`fhaim_rdp`]), in doubles.
+//! Each vector is scaled to a norm of at most the clip and rounded towards zero to integers in units of clip/[`UNIT`].
+//! Its integer norm is checked against [`UNIT`] squared. The noise is the exact discrete Gaussian. The bound on the
+//! influence of one example, or party, is therefore exact. The cost of many sums in a run is accounted as a sampled
+//! Gaussian ([`fhaim_rdp`]), in doubles.
 
 use fhaim_dp::DiscreteGaussian;
 use fhaim_rdp::SampledGaussian;
@@ -13,53 +14,53 @@ use crate::Error;
 use crate::matrix::dot;
 use crate::network::{Backward, Network, Tape};
 
-/// What the clip is as an integer: 2^20.
+/// Integer value of the clip: 2^20.
 pub const UNIT: i32 = 1 << 20;
 
-/// By what a vector is scaled down that rounding of doubles had left too long.
+/// Factor that shortens a vector whose norm is too large after the rounding of doubles.
 const SHORTER: f64 = 1.0 - 1.0 / 65536.0;
 
-/// The least and the largest clip: between them scaled gradients are numbers of single precision.
+/// The smallest clip. Between this and [`MAX_CLIP`], scaled gradients can be represented in single precision.
 pub const MIN_CLIP: f64 = 1e-9;
-/// See [`MIN_CLIP`].
+/// The largest clip; see [`MIN_CLIP`].
 pub const MAX_CLIP: f64 = 1e9;
 
-/// Clipping and noise.
+/// Settings of clipping and noise.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Privacy {
     /// The largest norm of an example's gradient, or of a party's change.
     pub clip: f64,
-    /// z: the noise's deviation over the clip. It is rounded up to a multiple of 1/[`UNIT`].
+    /// z: standard deviation of the noise over the clip. It is rounded up to a multiple of 1/[`UNIT`].
     pub multiplier: f64,
 }
 
-/// How often, and how likely, someone is in a noisy sum.
+/// How often, and with which probability, an example or party is part of a noisy sum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
-    /// q: each one's chance to be in a sum, drawn independently.
+    /// q: probability to be part of a sum, drawn independently.
     pub rate: f64,
-    /// Noisy sums.
+    /// Number of noisy sums.
     pub steps: u32,
 }
 
 impl Sampling {
-    /// Epsilon at this multiplier, without looking at anything that is private.
+    /// Returns epsilon for a multiplier. It depends on public values only.
     ///
     /// # Errors
-    /// As [`SampledGaussian::epsilon`].
+    /// Those of [`SampledGaussian::epsilon`].
     pub fn epsilon(&self, multiplier: f64, delta: f64) -> Result<f64, Error> {
         Ok(self.accountant(multiplier).epsilon(delta)?.0)
     }
 
-    /// The least multiplier that keeps epsilon.
+    /// Returns the least multiplier that keeps epsilon.
     ///
     /// # Errors
-    /// As [`SampledGaussian::least_multiplier`].
+    /// Those of [`SampledGaussian::least_multiplier`].
     pub fn multiplier(&self, epsilon: f64, delta: f64) -> Result<f64, Error> {
         Ok(self.accountant(1.0).least_multiplier(epsilon, delta)?)
     }
 
-    /// What sums with this much noise cost, to be added to what others do.
+    /// Returns the accountant of sums with this much noise, whose cost can be added to other costs.
     pub fn accountant(&self, multiplier: f64) -> SampledGaussian {
         SampledGaussian {
             rate: self.rate,
@@ -70,7 +71,7 @@ impl Sampling {
 }
 
 impl Privacy {
-    /// Refuses before any training what no sum could be released with.
+    /// Rejects settings with which no sum could be released. Called before training.
     ///
     /// # Errors
     /// [`Error::Setting`] for a clip outside [`MIN_CLIP`]..=[`MAX_CLIP`], and for noise that cannot be drawn.
@@ -78,7 +79,7 @@ impl Privacy {
         self.noise().map(drop)
     }
 
-    /// The noise of one coordinate of a sum, in units of clip/[`UNIT`].
+    /// Returns the noise of one coordinate of a sum, in units of clip/[`UNIT`].
     fn noise(&self) -> Result<DiscreteGaussian, Error> {
         if !(MIN_CLIP..=MAX_CLIP).contains(&self.clip) {
             let problem = format!("it must be a number from {MIN_CLIP:e} to {MAX_CLIP:e}");
@@ -90,7 +91,7 @@ impl Privacy {
             return Err(Error::setting(
                 "noise multiplier",
                 format!(
-                    "it must be above 0 and at most {most}, not {} (raise epsilon, or take fewer steps)",
+                    "it must be above 0 and at most {most}, not {}; raise epsilon or take fewer steps",
                     self.multiplier
                 ),
             ));
@@ -98,7 +99,7 @@ impl Privacy {
         Ok(DiscreteGaussian::new(scale as u64)?)
     }
 
-    /// Adds noise to a sum of clipped vectors, and makes numbers of it again.
+    /// Adds noise to a sum of clipped vectors, and converts it to floating-point numbers.
     pub(crate) fn release<R: RngCore + ?Sized>(
         &self,
         mut sum: Vec<i64>,
@@ -106,7 +107,7 @@ impl Privacy {
     ) -> Result<Vec<f32>, Error> {
         let noise = self.noise()?;
         for value in &mut sum {
-            // Sums have at most 2^20 for each example, and samples are below 2^60.
+            // Sums are at most 2^20 per example, and samples are below 2^60.
             *value = value.saturating_add(noise.sample(rng));
         }
         let unit = self.clip / f64::from(UNIT);
@@ -114,7 +115,7 @@ impl Privacy {
     }
 }
 
-/// The sum of each example's gradient, clipped; an example is some rows of a network's pass.
+/// Returns the sum of the examples' clipped gradients. An example consists of one or more rows of a network's pass.
 pub(crate) fn clipped_sum(
     network: &Network,
     (tape, back): (&Tape, &Backward),
@@ -128,8 +129,8 @@ pub(crate) fn clipped_sum(
     sum
 }
 
-/// Adds a vector, scaled to a norm of at most `clip` and rounded towards zero, in units of clip/[`UNIT`]. One that has
-/// no norm, since some value is no number, adds nothing.
+/// Adds a vector, scaled to a norm of at most `clip` and rounded towards zero, in units of clip/[`UNIT`]. A vector
+/// without a finite norm adds nothing.
 pub(crate) fn add_clipped(vector: &[f32], clip: f64, sum: &mut [i64]) {
     let norm = dot(vector, vector).sqrt();
     if !norm.is_finite() {
@@ -138,7 +139,7 @@ pub(crate) fn add_clipped(vector: &[f32], clip: f64, sum: &mut [i64]) {
     let mut factor = f64::from(UNIT) / norm.max(clip);
     loop {
         let scaled = |&value: &f32| (value * factor as f32) as i32;
-        // Values are at most a little above 2^20, so that 2^20 of their squares fit.
+        // Values are hardly above 2^20, so the sum of 2^20 of their squares fits.
         let squares: u64 = vector
             .iter()
             .map(|v| u64::from(scaled(v).unsigned_abs()).pow(2))
@@ -173,9 +174,9 @@ mod tests {
             .map(|layers| Network::random(layers, &mut StdRng::seed_from_u64(3)).unwrap())
     }
 
-    /// Each example by a pass of its own: the same gradient, and the sum of the clipped ones.
+    /// Compares with a separate pass for each example: equal gradients, and an equal sum of clipped ones.
     #[test]
-    fn clipped_sums_are_those_of_single_gradients() {
+    fn clipped_sum_equals_sum_of_clipped_single_gradients() {
         networks().iter().for_each(check_clipped_sums);
     }
 
@@ -219,9 +220,9 @@ mod tests {
         }
     }
 
-    /// One example more moves the sum by at most the clip: in integers, exactly, whatever the example.
+    /// An additional example moves the sum by at most the clip: exactly, in integers, for every example.
     #[test]
-    fn nothing_moves_a_sum_by_more_than_the_clip() {
+    fn single_vector_moves_a_sum_by_at_most_the_clip() {
         let mut vectors: Vec<Vec<f32>> =
             (0..50).map(|n| rows(1, 37, n).values().to_vec()).collect();
         vectors.push(vec![1e30; 37]);
@@ -238,7 +239,7 @@ mod tests {
                 assert!(squares <= i128::from(UNIT).pow(2), "{number}");
             }
         }
-        // And one that is long is hardly shorter than the clip.
+        // A long vector is hardly shorter than the clip.
         let mut sum = vec![0i64; 37];
         add_clipped(&vectors[0], 1e-3, &mut sum);
         let squares: i128 = sum.iter().map(|&v| i128::from(v).pow(2)).sum();
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_has_the_deviation_that_is_accounted() {
+    fn noise_has_the_accounted_deviation() {
         let privacy = Privacy {
             clip: 0.5,
             multiplier: 1.3,
@@ -254,7 +255,7 @@ mod tests {
         let mut rng = StdRng::seed_from_u64(1);
         let noise = privacy.release(vec![0; 40_000], &mut rng).unwrap();
         let variance = noise.iter().map(|&n| f64::from(n).powi(2)).sum::<f64>() / 40_000.0;
-        // Five deviations of the estimate.
+        // Five standard deviations of the estimate.
         assert!((variance / 0.65f64.powi(2) - 1.0).abs() < 5.0 * (2.0f64 / 40_000.0).sqrt());
         for (clip, multiplier) in [
             (0.0, 1.0),
@@ -273,9 +274,9 @@ mod tests {
         }
     }
 
-    /// The accountants' common example, and back.
+    /// The common example of accountants, in both directions.
     #[test]
-    fn the_accountant_gives_the_published_vector() {
+    fn accountant_matches_published_example() {
         let sampling = Sampling {
             rate: 250.0 / 60_000.0,
             steps: 3600,

@@ -1,8 +1,9 @@
-//! privGAN (Mukherjee et al. 2021): a party's records in parts, a pair of networks for each, and a classifier that
-//! tries to tell which of them made a record.
+//! privGAN (Mukherjee et al. 2021): splits a party's records into parts, trains a pair of networks on each part, and
+//! trains a classifier that guesses the part of a record.
 //!
-//! The classifier first learns which part a real record is of, then which generator a made one is from; each generator
-//! is paid for passing as another one. That makes membership harder to tell, and guarantees nothing.
+//! The classifier first learns the parts of real records, then the generators of generated ones. Each generator is
+//! rewarded if the classifier takes its records for those of another generator. This makes membership harder to infer,
+//! but gives no guarantee.
 
 use rand::Rng;
 
@@ -15,12 +16,12 @@ use crate::network::Network;
 use crate::optimiser::Descent;
 use crate::train::{Pair, batch};
 
-/// What is beside [`Training`].
+/// Settings of privGAN in addition to [`Training`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PrivGan {
-    /// lambda: how much passing as another generator counts; larger is more private, and poorer.
+    /// lambda: weight of being taken for another generator. A larger weight gives more privacy and less utility.
     pub lambda: f32,
-    /// Steps in which the classifier learns parts of real records.
+    /// Number of steps in which the classifier learns the parts of real records.
     pub pretraining: u32,
 }
 
@@ -33,10 +34,11 @@ impl Default for PrivGan {
     }
 }
 
-/// Networks for each of a party's parts. `tell` hears of each step when all parts have done it.
+/// Trains networks for each part of a party's records. `tell` is called after all parts have done a step.
 ///
 /// # Errors
-/// Fewer than two parts, parts of several shapes, a setting that cannot be; [`Error::Diverged`].
+/// [`Error::Setting`] for fewer than two parts, parts of different shapes, or an invalid setting; [`Error::Shape`] for
+/// invalid networks; [`Error::Diverged`].
 pub fn train_parts<R: Rng + ?Sized>(
     parts: &[Examples],
     training: &Training,
@@ -59,7 +61,7 @@ pub fn train_parts<R: Rng + ?Sized>(
         _ => {
             return Err(Error::setting(
                 "parts",
-                "there must be two or more, of one shape",
+                "at least two are needed, with records of the same shape",
             ));
         }
     };
@@ -83,7 +85,7 @@ pub fn train_parts<R: Rng + ?Sized>(
                 .step(gan.discriminator.parameters_mut(), &gradient);
             let made = gan.generator().sample(training.batch, rng)?;
             classifier.learn(made.values().clone(), number)?;
-            // Another part than its own, at uniform.
+            // Draw one of the other parts uniformly.
             let other = (number + rng.random_range(1..parts.len())) % parts.len();
             let gradient = gan.generator_gradient(training.batch, rng, |made, _| {
                 classifier
@@ -99,7 +101,7 @@ pub fn train_parts<R: Rng + ?Sized>(
     Ok(gans)
 }
 
-/// Tells parts apart.
+/// A classifier of the part that a record belongs to.
 struct Classifier {
     network: Network,
     descent: Descent,
@@ -111,7 +113,7 @@ impl Classifier {
         training: &Training,
         rng: &mut R,
     ) -> Result<Self, Error> {
-        // There are two parts at least.
+        // `train_parts` has checked that there are at least two parts.
         let shape = parts[0].shape();
         let layers = training.hidden.critic(shape.width(), shape, parts.len())?;
         let network = Network::random(layers, rng)?;
@@ -121,7 +123,7 @@ impl Classifier {
         })
     }
 
-    /// A step towards telling that these records are of a part.
+    /// Takes a step towards classifying these records as records of a part.
     fn learn(&mut self, records: Matrix, part: usize) -> Result<(), Error> {
         let (outputs, tape) = self.network.forward(records)?;
         let back = self
@@ -132,7 +134,8 @@ impl Classifier {
         Ok(())
     }
 
-    /// lambda times the derivatives, by records, of the cross-entropy between what they are deemed and a part.
+    /// Returns lambda times the derivatives, by records, of the cross-entropy between the classifier's output and a
+    /// part.
     fn derivatives(&self, records: &Matrix, part: usize, lambda: f32) -> Result<Matrix, Error> {
         let (outputs, tape) = self.network.forward(records.clone())?;
         let delta = entropy_delta(outputs, part, lambda);
@@ -140,13 +143,13 @@ impl Classifier {
     }
 }
 
-/// Derivatives of the mean cross-entropy by outputs, times a weight.
+/// Returns the derivatives of the mean cross-entropy by the outputs, times a weight.
 fn entropy_delta(mut outputs: Matrix, part: usize, weight: f32) -> Matrix {
     let share = weight / outputs.rows().max(1) as f32;
     for row in 0..outputs.rows() {
         let row = outputs.row_mut(row);
         softmax(row);
-        // A part is below the number of outputs.
+        // A part number is below the number of outputs.
         row[part] -= 1.0;
         row.iter_mut().for_each(|x| *x *= share);
     }
@@ -167,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn derivatives_are_differences_of_the_cross_entropy() {
+    fn derivatives_equal_differences_of_the_cross_entropy() {
         let rng = &mut StdRng::seed_from_u64(1);
         let classifier = Classifier::new(&parts(), &training(), rng).unwrap();
         let records = rows(3, 4, 2);
@@ -190,9 +193,9 @@ mod tests {
         }
     }
 
-    /// Parts that have nothing in common: with a large lambda a generator makes more of what the other part is like.
+    /// The parts have nothing in common. With a large lambda, generators imitate the other part more.
     #[test]
-    fn lambda_draws_generators_towards_each_other() {
+    fn large_lambda_draws_generators_towards_each_other() {
         let made = |lambda| {
             let options = PrivGan {
                 lambda,
@@ -210,7 +213,7 @@ mod tests {
                 &|_| (),
             )
             .unwrap();
-            // The first pixel tells the kinds apart.
+            // The first pixel distinguishes the two kinds.
             let mean = |gan: &Gan| {
                 let drawn = gan
                     .generator()
@@ -226,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn one_part_is_refused() {
+    fn single_part_and_negative_lambda_are_rejected() {
         let rng = &mut StdRng::seed_from_u64(1);
         let options = PrivGan::default();
         assert!(matches!(

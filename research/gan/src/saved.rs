@@ -1,12 +1,15 @@
-//! Trained networks as bytes.
+//! File format of trained networks.
 //!
-//! `FHAIMGAN`, a version, then integers of 32 bits and numbers of single precision, both little-endian: the shape
-//! (1, rows, columns for images; 2, how many attributes, their sizes for codes), how many pairs of networks there are,
-//! and of each how many records it stands for, then its generator and its discriminator. Nothing follows.
+//! A file starts with `FHAIMGAN` and a version. Integers have 32 bits and parameters are in single precision, both
+//! little-endian. Then follow:
 //!
-//! A network is its number of layers, for each layer its kind (1, dense: inputs, outputs; 2, a convolution, and 3, a
-//! transposed one: rows, columns, channels, side, stride, padding, filters), and the parameters. A file is read back to
-//! the same bytes.
+//! 1. The shape: 1, rows, columns for images; 2, the number of attributes, and their sizes for codes.
+//! 2. The number of pairs of networks.
+//! 3. For each pair, the number of records that it represents, its generator and its discriminator.
+//!
+//! A network consists of its number of layers, the layers, and the parameters. A layer starts with its kind: 1 for a
+//! dense layer (inputs, outputs), 2 for a convolution and 3 for a transposed convolution (rows, columns, channels,
+//! side, stride, padding, filters). Reading and writing a file gives the same bytes.
 
 use rand::Rng;
 
@@ -18,18 +21,18 @@ use crate::network::{MAX_WIDTH, Network, parameter_count};
 use crate::window::Window;
 
 const MAGIC: &[u8; 8] = b"FHAIMGAN";
-/// The version of the format.
+/// Version of the file format.
 const VERSION: usize = 1;
 
-/// The most pairs of networks in a file.
+/// The largest number of pairs of networks in a file.
 pub const MAX_PAIRS: usize = 10_000;
-/// The most layers of a network.
+/// The largest number of layers of a network.
 pub const MAX_LAYERS: usize = 64;
-/// The most attributes of a table.
+/// The largest number of attributes of a table.
 const MAX_ATTRIBUTES: usize = 10_000;
 
-/// Pairs of networks, each with how many records it stands for: one after federated training, one for each party where
-/// they trained alone.
+/// Pairs of networks, each with the number of records that it represents. Federated training gives one pair; separate
+/// training gives one pair per party.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     gans: Vec<Gan>,
@@ -37,10 +40,12 @@ pub struct Model {
 }
 
 impl Model {
-    /// Networks of one shape, each with how many records it stands for; these numbers are public from here on.
+    /// Combines networks of one shape, with the number of records that each pair represents. These numbers become
+    /// public.
     ///
     /// # Errors
-    /// [`Error::Shape`] for none, more than [`MAX_PAIRS`], several shapes, or not a number above 0 for each.
+    /// [`Error::Shape`] for no pairs, more than [`MAX_PAIRS`], different shapes, or a missing or zero number of
+    /// records.
     pub fn new(gans: Vec<Gan>, records: Vec<u32>) -> Result<Self, Error> {
         let alike = gans
             .first()
@@ -50,28 +55,28 @@ impl Model {
             Ok(Self { gans, records })
         } else {
             let problem = format!(
-                "a model has from 1 to {MAX_PAIRS} pairs of networks of one shape, each of some records"
+                "a model needs from 1 to {MAX_PAIRS} pairs of networks of one shape, each with a number of records"
             );
             Err(Error::Shape(problem))
         }
     }
 
-    /// The pairs of networks.
+    /// Returns the pairs of networks.
     pub fn gans(&self) -> &[Gan] {
         &self.gans
     }
 
-    /// What a record is.
+    /// Returns the shape of a record.
     pub fn shape(&self) -> &Shape {
-        // There is one.
+        // `new` has checked that there is at least one pair.
         self.gans[0].shape()
     }
 
-    /// Draws records, of each generator in proportion to what it stands for.
+    /// Generates records, from each generator in proportion to the records that it represents.
     ///
     /// # Errors
-    /// [`Error::Shape`] for no records, and for weights so large that they make no numbers; [`Error::Setting`] for more
-    /// than [`Shape::most_records`].
+    /// [`Error::Shape`] for zero records, and if large weights make values that are not finite;
+    /// [`Error::Setting`] for more than [`Shape::most_records`].
     pub fn sample<R: Rng + ?Sized>(&self, records: usize, rng: &mut R) -> Result<Examples, Error> {
         self.shape().check_records(records)?;
         let all: u64 = self.records.iter().copied().map(u64::from).sum();
@@ -79,7 +84,7 @@ impl Model {
         let mut sample: Option<Examples> = None;
         for (gan, &of) in self.gans.iter().zip(&self.records) {
             stood += u64::from(of);
-            // Numbers of records are below 2^64 together, and products fit 128 bits.
+            // The sum of the numbers of records is below 2^64, so products fit 128 bits.
             let until = (records as u128 * u128::from(stood) / u128::from(all)) as usize;
             if until > drawn {
                 let more = gan.generator().sample(until - drawn, rng)?;
@@ -90,10 +95,10 @@ impl Model {
                 drawn = until;
             }
         }
-        sample.ok_or_else(|| Error::Shape("no records were asked for".to_owned()))
+        sample.ok_or_else(|| Error::Shape("the number of records must be at least 1".to_owned()))
     }
 
-    /// The bytes of a file.
+    /// Returns the model as the bytes of a file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         let mut number = |value: usize| bytes.extend((value as u32).to_le_bytes());
@@ -120,19 +125,17 @@ impl Model {
         bytes
     }
 
-    /// Reads a file.
+    /// Reads a model from the bytes of a file.
     ///
     /// # Errors
-    /// [`Error::Saved`] or [`Error::Shape`] for anything that [`Model::to_bytes`] does not write.
+    /// [`Error::Saved`] or [`Error::Shape`] for bytes that [`Model::to_bytes`] does not write.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let Some(rest) = bytes.strip_prefix(MAGIC) else {
-            return Err(Error::Saved("it begins otherwise"));
+            return Err(Error::Saved("it does not begin with FHAIMGAN"));
         };
         let mut reader = Reader(rest);
         if reader.number()? != VERSION {
-            return Err(Error::Saved(
-                "it is of a version that this program does not know",
-            ));
+            return Err(Error::Saved("its version is not supported by this program"));
         }
         let shape = reader.shape()?;
         let pairs = reader.up_to(MAX_PAIRS)?;
@@ -143,13 +146,13 @@ impl Model {
             gans.push(Gan::new(shape.clone(), generator, discriminator)?);
         }
         if !reader.0.is_empty() {
-            return Err(Error::Saved("bytes follow its end"));
+            return Err(Error::Saved("there are bytes after its end"));
         }
         Self::new(gans, records)
     }
 }
 
-/// What is written of a network's layers.
+/// Returns the integers that describe a network's layers in a file.
 fn layout(network: &Network) -> Vec<usize> {
     let layers = network.layers();
     let numbers = |layer: &Layer| match *layer {
@@ -178,7 +181,7 @@ fn windowed(kind: usize, window: Window, filters: usize) -> Vec<usize> {
     ]
 }
 
-/// What is left to be read.
+/// The bytes that are still to be read.
 struct Reader<'a>(&'a [u8]);
 
 impl Reader<'_> {
@@ -194,7 +197,7 @@ impl Reader<'_> {
     fn up_to(&mut self, most: usize) -> Result<usize, Error> {
         match self.number()? {
             number if (1..=most).contains(&number) => Ok(number),
-            _ => Err(Error::Saved("a number is out of its range")),
+            _ => Err(Error::Saved("a number is out of range")),
         }
     }
 
@@ -209,7 +212,7 @@ impl Reader<'_> {
                 let sizes = (0..attributes).map(|_| self.up_to(MAX_WIDTH));
                 Ok(Shape::Codes(sizes.collect::<Result<_, _>>()?))
             }
-            _ => Err(Error::Saved("its records are of no known kind")),
+            _ => Err(Error::Saved("its kind of records is unknown")),
         }
     }
 
@@ -217,7 +220,7 @@ impl Reader<'_> {
         let count = self.up_to(MAX_LAYERS)?;
         let layers = (0..count).map(|_| self.layer());
         let layers = layers.collect::<Result<Vec<_>, _>>()?;
-        // At most 2^26 of them.
+        // There are at most 2^26 parameters, so this cannot overflow.
         let count = parameter_count(&layers)?;
         let (values, rest) = self
             .0
@@ -250,7 +253,7 @@ impl Reader<'_> {
         match kind {
             2 => Ok(Layer::Convolution { window, filters }),
             3 => Ok(Layer::Transposed { window, filters }),
-            _ => Err(Error::Saved("a layer is of no known kind")),
+            _ => Err(Error::Saved("the kind of a layer is unknown")),
         }
     }
 }
@@ -272,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn files_come_back_and_broken_ones_are_refused() {
+    fn model_files_round_trip_and_malformed_ones_are_rejected() {
         let image = |rows, columns| Shape::Image { rows, columns };
         let dense = || Hidden::Dense(vec![3]);
         for (shape, hidden) in [
@@ -300,7 +303,7 @@ mod tests {
                 Model::from_bytes(&[&bytes[..], &[0]].concat()),
                 Err(Error::Saved(..))
             ));
-            // Whatever a byte is changed to is read to those bytes, or refused.
+            // After changing a byte, the file is rejected or read as a model that is written with that change.
             for place in 0..bytes.len().min(200) {
                 for flip in [1, 0x80, 0xff] {
                     let mut changed = bytes.clone();
@@ -313,9 +316,9 @@ mod tests {
         }
     }
 
-    /// The bytes of a file, number by number.
+    /// Checks the bytes of a file number by number.
     #[test]
-    fn files_of_dense_networks_are_unchanged() {
+    fn file_format_of_dense_networks_is_unchanged() {
         let numbers =
             |numbers: &[u32]| -> Vec<u8> { numbers.iter().flat_map(|n| n.to_le_bytes()).collect() };
         let parameters = |parameters: &[f32]| -> Vec<u8> {
@@ -325,7 +328,7 @@ mod tests {
             MAGIC.to_vec(),
             // Version 1; images of one pixel; one pair, of seven records.
             numbers(&[1, 1, 1, 1, 1, 7]),
-            // A generator from two values to one, and a discriminator from one to one.
+            // A generator with two inputs and one output, and a discriminator with one of each.
             numbers(&[1, 1, 2, 1]),
             parameters(&[0.5, -1.0, 0.25]),
             numbers(&[1, 1, 1, 1]),
@@ -343,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn generators_draw_what_they_stand_for() {
+    fn generators_draw_in_proportion_to_their_records() {
         let shape = Shape::Image {
             rows: 2,
             columns: 3,

@@ -1,8 +1,8 @@
-//! Small symmetric matrices in doubles: square roots by Jacobi's rotations, and leading axes.
+//! Small symmetric matrices in double precision: square roots with Jacobi rotations, and leading eigenvectors.
 
 use crate::matrix::Matrix;
 
-/// Sweeps of rotations: each squares what is off the diagonal, so that these are many.
+/// Number of sweeps of rotations. Each sweep squares the off-diagonal elements, so this is more than enough.
 const SWEEPS: usize = 30;
 
 /// A symmetric matrix.
@@ -20,7 +20,7 @@ impl Symmetric {
         }
     }
 
-    /// Adds a vector's product with itself, times a weight.
+    /// Adds the outer product of a vector with itself, times a weight.
     pub(crate) fn add_square(&mut self, vector: &[f64], weight: f64) {
         for (row, x) in self.values.chunks_exact_mut(self.size.max(1)).zip(vector) {
             let x = x * weight;
@@ -34,14 +34,14 @@ impl Symmetric {
         (0..self.size).map(|n| self.values[n * self.size + n]).sum()
     }
 
-    /// The product with a vector.
+    /// Multiplies by a vector.
     fn times(&self, vector: &[f64]) -> Vec<f64> {
         let rows = self.values.chunks_exact(self.size.max(1));
         rows.map(|row| row.iter().zip(vector).map(|(x, y)| x * y).sum())
             .collect()
     }
 
-    /// A B A, with A this matrix.
+    /// Returns A B A, where A is this matrix.
     pub(crate) fn around(&self, inner: &Self) -> Self {
         let n = self.size;
         let product = |left: &[f64], right: &[f64]| {
@@ -60,7 +60,7 @@ impl Symmetric {
         Self { size: n, values }
     }
 
-    /// The square root; eigenvalues that rounding has made negative count as zero.
+    /// Returns the square root. Eigenvalues that are negative because of rounding count as zero.
     pub(crate) fn root(&self) -> Self {
         let (values, axes) = self.eigen();
         let mut root = Self::zeros(self.size);
@@ -70,7 +70,7 @@ impl Symmetric {
         root
     }
 
-    /// Eigenvalues, and an axis for each, one after the other (Jacobi 1846, cyclic).
+    /// Returns the eigenvalues, and the eigenvectors one after the other (Jacobi 1846, cyclic).
     fn eigen(&self) -> (Vec<f64>, Vec<f64>) {
         let n = self.size;
         let mut a = self.values.clone();
@@ -86,7 +86,7 @@ impl Symmetric {
         ((0..n).map(|i| a[i * n + i]).collect(), axes)
     }
 
-    /// The axes of the largest eigenvalues, by repeated products from some start.
+    /// Returns the eigenvectors of the largest eigenvalues, by repeated multiplication of `start`.
     pub(crate) fn leading(&self, start: &Matrix, rounds: usize) -> Vec<Vec<f64>> {
         let mut axes: Vec<Vec<f64>> = (0..start.rows())
             .map(|row| start.row(row).iter().map(|&x| f64::from(x)).collect())
@@ -99,7 +99,7 @@ impl Symmetric {
     }
 }
 
-/// One rotation, after which the element at row p and column q is zero.
+/// Applies the rotation that makes the element at row p and column q zero.
 fn rotate(a: &mut [f64], axes: &mut [f64], n: usize, (p, q): (usize, usize)) {
     let off = a[p * n + q];
     if off.abs() < 1e-300 {
@@ -123,7 +123,7 @@ fn rotate(a: &mut [f64], axes: &mut [f64], n: usize, (p, q): (usize, usize)) {
     }
 }
 
-/// Makes vectors orthogonal and of length one (Gram and Schmidt); one that is left without length stays zero.
+/// Makes vectors orthonormal (Gram and Schmidt). A vector that depends on earlier ones becomes zero.
 fn orthogonalise(axes: &mut [Vec<f64>]) {
     for number in 0..axes.len() {
         let (before, rest) = axes.split_at_mut(number);
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_root_squared_is_the_matrix() {
+    fn squared_root_is_the_matrix() {
         for size in [1, 2, 9, 20] {
             let matrix = some(size);
             let root = matrix.root();
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn leading_axes_are_those_of_the_largest_eigenvalues() {
+    fn leading_axes_belong_to_the_largest_eigenvalues() {
         let matrix = some(12);
         let (mut values, _) = matrix.eigen();
         values.sort_by(|x, y| y.total_cmp(x));

@@ -1,4 +1,4 @@
-//! Training where the records are: in the clear, or with per-example clipping and noise (DPGAN, Xie et al. 2018).
+//! Training on one party's records: in the clear, or with per-example clipping and noise (DPGAN, Xie et al. 2018).
 
 use rand::Rng;
 
@@ -9,12 +9,12 @@ use crate::matrix::Matrix;
 use crate::optimiser::Descent;
 use crate::private::{Privacy, Sampling};
 
-/// Trains a pair of networks on records. With `privacy` each step draws every record independently with the chance of
-/// [`record_sampling`], clips what each of them moves the discriminator by, and adds noise; a generator sees the
-/// discriminator alone. The number of records is public. `tell` hears of each step when it is done.
+/// Trains a pair of networks on records. With `privacy`, each step draws every record independently with the
+/// probability of [`record_sampling`], clips each record's gradient of the discriminator, and adds noise. The generator
+/// learns only from the discriminator. The number of records is public. `tell` is called after each step.
 ///
 /// # Errors
-/// A setting that cannot be; [`Error::Diverged`].
+/// [`Error::Setting`] and [`Error::Shape`] for invalid settings; [`Error::Diverged`].
 pub fn train<R: Rng + ?Sized>(
     examples: &Examples,
     training: &Training,
@@ -43,7 +43,7 @@ pub fn train<R: Rng + ?Sized>(
     Ok(gan)
 }
 
-/// How often and how likely a record is in a noisy sum of [`train`].
+/// Returns how often, and with which probability, a record is part of a noisy sum in [`train`].
 pub fn record_sampling(examples: &Examples, training: &Training) -> Sampling {
     Sampling {
         rate: (training.batch as f64 / examples.len() as f64).min(1.0),
@@ -51,7 +51,7 @@ pub fn record_sampling(examples: &Examples, training: &Training) -> Sampling {
     }
 }
 
-/// Both networks' optimisers.
+/// The optimisers of both networks.
 pub(crate) struct Pair {
     pub(crate) discriminator: Descent,
     pub(crate) generator: Descent,
@@ -67,7 +67,7 @@ impl Pair {
     }
 }
 
-/// A batch of records, each at uniform.
+/// Draws a batch of records uniformly, with replacement.
 pub(crate) fn batch<R: Rng + ?Sized>(
     examples: &Examples,
     training: &Training,
@@ -79,7 +79,7 @@ pub(crate) fn batch<R: Rng + ?Sized>(
     examples.values().select(&numbers)
 }
 
-/// Each record with some chance, which is met to 2^-64.
+/// Draws each record independently. The probability is exact up to 2^-64.
 fn independently<R: Rng + ?Sized>(examples: &Examples, rate: f64, rng: &mut R) -> Matrix {
     let numbers: Vec<usize> = (0..examples.len())
         .filter(|_| rng.random_bool(rate))
@@ -116,7 +116,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Share of drawn records near each kind.
+    /// Share of generated records that are close to each kind.
     pub(crate) fn kinds(gan: &Gan) -> [f64; 2] {
         let drawn = gan
             .generator()
@@ -134,7 +134,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_generator_learns_both_kinds_and_the_same_twice() {
+    fn generator_learns_both_kinds_and_training_is_deterministic() {
         let gan = train(
             &examples(64),
             &training(),
@@ -157,9 +157,9 @@ pub(crate) mod tests {
         assert!(gan == again);
     }
 
-    /// Little noise leaves what there is to learn, much noise does not: the control that noise is added.
+    /// A little noise does not prevent learning and much noise does. This shows that noise is added.
     #[test]
-    fn noise_is_what_training_is_hurt_by() {
+    fn much_noise_prevents_learning_and_little_does_not() {
         let trained = |multiplier| {
             let privacy = Privacy {
                 clip: 0.5,
@@ -184,7 +184,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn settings_that_cannot_be_are_refused() {
+    fn invalid_training_settings_are_rejected() {
         let rng = &mut StdRng::seed_from_u64(1);
         for wrong in [
             Training {
@@ -217,7 +217,7 @@ pub(crate) mod tests {
             let refused = train(&examples(4), &wrong, None, rng, &|_| ()).unwrap_err();
             assert!(refused.to_string().starts_with("rate: "), "{refused}");
         }
-        // Of what cannot be in memory nothing is made.
+        // A batch that does not fit into memory is refused before it is allocated.
         let wrong = Training {
             batch: usize::MAX,
             ..training()
@@ -231,9 +231,9 @@ pub(crate) mod tests {
         assert_eq!((sampling.rate, sampling.steps), (1.0, 1500));
     }
 
-    /// Weights that are no numbers are not what training ends with, whoever trains.
+    /// All training methods report weights that are not finite.
     #[test]
-    fn training_that_diverges_says_so() {
+    fn diverging_training_is_reported() {
         let rng = &mut StdRng::seed_from_u64(1);
         let training = Training {
             discriminator: crate::Optimiser::Sgd { rate: 1e30 },

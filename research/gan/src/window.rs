@@ -1,30 +1,30 @@
-//! Windows that a convolution looks through, one at a place: from an image to a row of values for each, and back.
+//! Windows of a convolution: conversion of an image to one row of values per window, and back.
 //!
-//! An image is a row of values, pixel after pixel, each with its channels.
+//! An image is a row of values, pixel by pixel, each with its channels.
 
 use crate::Error;
 use crate::network::MAX_WIDTH;
 
-/// Square windows over an image, beside and below each other at equal steps.
+/// Square windows over an image, in a grid of equal steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Rows of the image.
+    /// Number of rows of the image.
     pub rows: usize,
-    /// Pixels of a row.
+    /// Number of pixels of a row.
     pub columns: usize,
-    /// Values of a pixel.
+    /// Number of values of a pixel.
     pub channels: usize,
-    /// Rows, and columns, of a window.
+    /// Number of rows, and of columns, of a window.
     pub side: usize,
-    /// Pixels from a window to the next.
+    /// Number of pixels between neighbouring windows.
     pub stride: usize,
-    /// Pixels of nought around the image.
+    /// Width of the border of zeros around the image, in pixels.
     pub padding: usize,
 }
 
 impl Window {
-    /// Windows of 4 by 4 at every second pixel, as many as there are pixels in an image of half the rows and columns
-    /// (Radford, Metz and Chintala 2016).
+    /// Windows of 4 by 4 pixels at every second pixel. There are as many windows as pixels in an image with half the
+    /// rows and columns (Radford, Metz and Chintala 2016).
     pub const fn halving(rows: usize, columns: usize, channels: usize) -> Self {
         Self {
             rows,
@@ -50,31 +50,31 @@ impl Window {
             && self.columns + 2 * self.padding >= self.side;
         match sound && self.values() <= MAX_WIDTH && self.patch() <= MAX_WIDTH {
             true => Ok(()),
-            false => Err(Error::Shape(format!("there are no windows {self:?}"))),
+            false => Err(Error::Shape(format!("invalid windows: {self:?}"))),
         }
     }
 
-    /// Values of the image. Of windows that were not checked it may be any number.
+    /// Number of values of the image. It saturates for windows that were not checked.
     pub fn values(&self) -> usize {
         self.rows
             .saturating_mul(self.columns)
             .saturating_mul(self.channels)
     }
 
-    /// Values that a window shows.
+    /// Number of values in a window.
     pub fn patch(&self) -> usize {
         self.side
             .saturating_mul(self.side)
             .saturating_mul(self.channels)
     }
 
-    /// How many windows there are.
+    /// Number of windows.
     pub fn places(&self) -> usize {
         let along = |pixels: usize| (pixels + 2 * self.padding - self.side) / self.stride + 1;
         along(self.rows) * along(self.columns)
     }
 
-    /// What each window shows: a row of `patches` for each place.
+    /// Copies the values of each window to `patches`, one row per window.
     pub(crate) fn unfold(&self, image: &[f32], patches: &mut [f32]) {
         patches.fill(0.0);
         self.each(|from, to| {
@@ -83,7 +83,7 @@ impl Window {
         });
     }
 
-    /// Adds what each window shows to the pixels that it shows it of: the transpose of [`Window::unfold`].
+    /// Adds the values of each window to the pixels of the image: the transpose of [`Window::unfold`].
     pub(crate) fn fold(&self, patches: &[f32], image: &mut [f32]) {
         self.each(|to, from| {
             let pixel = image[to..to + self.channels].iter_mut();
@@ -92,7 +92,7 @@ impl Window {
         });
     }
 
-    /// Calls with the place in the image and in the patches of every pixel that a window shows, by window.
+    /// Calls `visit` with the offset in the image and the offset in the patches, for every pixel of every window.
     fn each(&self, mut visit: impl FnMut(usize, usize)) {
         let across = (self.columns + 2 * self.padding - self.side) / self.stride + 1;
         for place in 0..self.places() {
@@ -119,7 +119,7 @@ mod tests {
     use crate::network::tests::rows;
 
     #[test]
-    fn windows_show_their_pixels() {
+    fn unfold_copies_the_pixels_of_each_window() {
         let window = Window {
             rows: 2,
             columns: 3,
@@ -141,7 +141,7 @@ mod tests {
 
     /// <unfold(x), y> = <x, fold(y)> for all x and y.
     #[test]
-    fn folding_is_the_transpose_of_unfolding() {
+    fn fold_is_the_transpose_of_unfold() {
         for (side, stride, padding) in [(4, 2, 1), (3, 1, 1), (5, 3, 2), (2, 2, 0)] {
             let window = Window {
                 rows: 6,
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_that_cannot_be_are_refused() {
+    fn invalid_windows_are_rejected() {
         let sound = Window::halving(28, 28, 1);
         for wrong in [
             Window { rows: 0, ..sound },

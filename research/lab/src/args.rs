@@ -1,4 +1,4 @@
-//! Subcommands of `fhaim-lab`.
+//! Command line arguments of `fhaim-lab`.
 
 use std::ffi::OsString;
 
@@ -16,44 +16,45 @@ use crate::federate::args::FederateCommand;
 use crate::gan::args::GanCommand;
 use crate::mix::args::{MIX_EXAMPLES, MixArguments};
 
-const EXIT_CODES: &str = "Exit code 0 is success, 2 a request that cannot be carried out as it stands, 1 any other failure.";
+const EXIT_CODES: &str =
+    "Exit codes: 0 success, 2 a request that cannot be carried out as given, 1 any other failure.";
 
 /// Compare fhaim with other systems, and measure it
 #[derive(Debug, Parser)]
 #[command(name = "fhaim-lab", version = VERSION, max_term_width = 100, after_help = EXIT_CODES)]
 pub struct Arguments<R: Randomness> {
-    /// Say nothing of progress
+    /// Do not print progress messages
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// What to do.
+    /// The command to run.
     #[command(subcommand)]
     pub command: Command<R>,
 }
 
-/// What to do.
+/// The commands of `fhaim-lab`.
 #[derive(Debug, Subcommand)]
 pub enum Command<R: Randomness> {
-    /// One table in many hands: divide one, make a synthetic table from the parts
+    /// Split a table among simulated parties, and make a synthetic table from their parts
     #[command(subcommand)]
     Federate(FederateCommand<R>),
-    /// Means of a few records of one class with noise, of a table or of images
+    /// Make noisy means of a few records of one class, from a table or from images
     #[command(after_help = MIX_EXAMPLES)]
     Mix(Drawing<MixArguments, R>),
-    /// Try to tell which records a model was made from
+    /// Test whether a model reveals the records that it was made from
     #[command(after_help = ATTACK_EXAMPLES)]
     Attack(AttackArguments),
-    /// Generative adversarial networks, private and federated
+    /// Train and test generative adversarial networks, private and federated
     #[command(subcommand)]
     Gan(GanCommand),
     /// Measure speed and accuracy
     #[command(subcommand)]
     Bench(BenchCommand),
-    /// Run a command of `fhaim`, as benches do with processes of their own
+    /// Run a command of `fhaim` (benches start it as a separate process)
     #[command(hide = true, disable_help_flag = true)]
     Fhaim(ProductArguments),
 }
 
-/// A command of the product.
+/// A command of `fhaim`.
 #[derive(Debug, Args)]
 pub struct ProductArguments {
     /// Its arguments
@@ -61,10 +62,10 @@ pub struct ProductArguments {
     pub arguments: Vec<OsString>,
 }
 
-/// A number of megabytes, as a flag has it.
+/// Parses the value of a flag as a number of megabytes.
 ///
 /// # Errors
-/// What it must be.
+/// A message that says what the value must be.
 pub fn megabytes(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(mb) if mb > 0.0 && mb.is_finite() => Ok(mb),

@@ -1,4 +1,4 @@
-//! `fhaim-lab attack`: which records was a model made from?
+//! `fhaim-lab attack`: tests whether a model reveals the records that it was made from.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::{
     input, output, size,
 };
 
-/// What `--help` ends with.
+/// The end of the text of `--help`.
 pub const ATTACK_EXAMPLES: &str = "\
 Examples:
   fhaim local --data members.csv --schema a.json --epsilon 1 --out s.csv --model-out a.model
@@ -25,31 +25,32 @@ Examples:
 
 Members are the records that the model was made from; others are records of the same population.";
 
-/// Tries of the Monte Carlo attack: their figure is right to half a percent.
+/// The most tries of the Monte Carlo attack. With them, its result is accurate to half a percent.
 const MAX_TRIES: i64 = 10_000;
 
-/// Flags of `attack`.
+/// Arguments of `attack`.
 #[derive(Debug, Args)]
 pub struct AttackArguments {
-    /// The model, from --model-out of `run` or `local`, or --model of `download`
+    /// Model file, written by --model-out of `run` or `local`, or by --model of `download`
     #[arg(long, value_name = "FILE")]
     pub model: PathBuf,
-    /// The schema of all tables
+    /// Schema of all tables
     #[arg(long, value_name = "JSON")]
     pub schema: PathBuf,
-    /// Records that the model was made from
+    /// Records that the model was made from (members)
     #[arg(long, value_name = "CSV")]
     pub members: PathBuf,
-    /// Records that it was not made from
+    /// Records of the same population that the model was not made from
     #[arg(long, value_name = "CSV")]
     pub others: PathBuf,
-    /// Records to draw for the Monte Carlo attack
+    /// Number of records to draw for the Monte Carlo attack
     #[arg(long, value_name = "N", default_value = "100000", value_parser = count)]
     pub drawn: NonZeroUsize,
-    /// Members, and others, of each of its tries [default: 100, or as many as there are]
+    /// Number of members, and of others, in each try of the Monte Carlo attack [default: 100, or all if there are
+    /// fewer]
     #[arg(long, value_name = "M", value_parser = count)]
     pub records: Option<NonZeroUsize>,
-    /// Its tries
+    /// Number of tries of the Monte Carlo attack
     #[arg(
         long,
         value_name = "N",
@@ -57,7 +58,7 @@ pub struct AttackArguments {
         value_parser = clap::value_parser!(u32).range(1..=MAX_TRIES)
     )]
     pub tries: u32,
-    /// Most memory that reading the model may take, in MB
+    /// Maximum memory for reading the model, in MB
     #[arg(long, value_name = "MB", default_value_t = 1000)]
     pub model_mb: usize,
     /// Print the results as JSON
@@ -69,17 +70,17 @@ pub struct AttackArguments {
     pub strictness: StrictnessArguments,
 }
 
-/// All attacks on one model.
+/// Results of all attacks on one model.
 #[derive(Clone, Debug, Serialize)]
 pub struct Attacks {
-    /// By the model's density, if it has one.
+    /// Attacks by the model's density; `None` if the model has no density.
     #[serde(flatten)]
     pub scores: Option<ScoreAttacks>,
-    /// By records that it draws.
+    /// Attack by records that the model generates.
     pub monte_carlo: Attack,
 }
 
-/// Reads a model and two tables, and attacks.
+/// Runs the command: reads a model and two tables, attacks the model, and prints the results.
 pub fn run(arguments: &AttackArguments, progress: &Progress) -> Result<(), Error> {
     let schema = input::schema(&arguments.schema)?;
     size::check_drawn(arguments.drawn.get(), schema.columns().len(), "--drawn")?;
@@ -92,7 +93,7 @@ pub fn run(arguments: &AttackArguments, progress: &Progress) -> Result<(), Error
     let most = members.records().min(others.records());
     if let Some(records) = arguments.records.filter(|records| records.get() > most) {
         return Err(Error::Usage(format!(
-            "--records {records}: of {} and {} a try may take from 1 to {most} each",
+            "--records {records}: with {} and {}, a try can have from 1 to {most} of each",
             counted(members.records(), "member"),
             counted(others.records(), "other")
         )));
@@ -115,7 +116,7 @@ pub fn run(arguments: &AttackArguments, progress: &Progress) -> Result<(), Error
     output::print(&text(&attacks))
 }
 
-/// All attacks on a model, whose randomness is public: from the options' seed.
+/// Runs all attacks on a model. The randomness is not secret: it is derived from the options' seed.
 pub fn attack(
     model: &dyn FittedModel,
     (members, others): (&Table, &Table),

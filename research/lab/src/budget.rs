@@ -1,4 +1,4 @@
-//! Budgets that are too small, and how large they would have to be.
+//! Errors for budgets that are too small, with the budget that would be enough.
 
 use fhaim_dp::{
     Rho,
@@ -8,11 +8,11 @@ use fhaim_dp::{
 
 use crate::error::Error;
 
-/// Halvings of a range on a logarithmic scale: to less than two digits.
+/// Number of bisection steps on a logarithmic scale, which give two significant digits.
 const HALVINGS: usize = 32;
 
-/// The refusal of a budget at which something `can` not be done: with the least epsilon at which it can, if there is one,
-/// or why it cannot.
+/// Returns the error for a budget at which `can` is false. It contains the least epsilon at which `can` is true, if
+/// there is one, and otherwise the error `why`.
 pub fn too_small(
     (epsilon, delta): (f64, f64),
     why: impl Into<Error>,
@@ -21,7 +21,7 @@ pub fn too_small(
     let can_at = |epsilon| accounting::rho(epsilon, delta).is_ok_and(&can);
     match least(epsilon.max(MIN_EPSILON), MAX_EPSILON, can_at) {
         Some(least) => Error::Usage(format!(
-            "no noise that may be drawn keeps epsilon {} at delta {delta:e}: raise --epsilon to {}",
+            "no noise that can be drawn keeps epsilon {} at delta {delta:e}: raise --epsilon to {}",
             number(epsilon),
             number(least)
         )),
@@ -29,8 +29,8 @@ pub fn too_small(
     }
 }
 
-/// The least positive number between two, to two digits, for which something holds that holds for all larger ones;
-/// nothing where it does not hold for the larger of them.
+/// Returns the least number between `low` and `high`, rounded up to two digits, for which `holds` is true. `holds` must
+/// be monotonic. Returns `None` if it is false for `high`.
 pub fn least(mut low: f64, high: f64, holds: impl Fn(f64) -> bool) -> Option<f64> {
     let mut enough = high;
     if !holds(enough) {
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_least_that_is_enough_is_enough_to_two_digits() {
+    fn least_is_enough_and_accurate_to_two_digits() {
         for bound in [2.34e-7, 0.0451, 0.9, 99.9, 3.21e8] {
             let found = least(1e-9, 1e9, |x| x >= bound).unwrap();
             assert!(found >= bound && found <= 1.2 * bound, "{bound}: {found}");

@@ -1,6 +1,6 @@
-//! What this program shares with `fhaim`, by what it is for.
+//! Functions that this program shares with `fhaim`, by purpose.
 
-/// Schemas, tables and models.
+/// Reading of schemas, tables and models.
 pub mod input {
     use std::{path::Path, sync::Arc};
 
@@ -19,7 +19,7 @@ pub mod input {
         Ok(read_schema(path)?)
     }
 
-    /// Reads a table, and tells its holder on standard error what the reading changed.
+    /// Reads a table, and reports changed or skipped values on standard error.
     pub fn table(
         data: impl Into<Data>,
         schema: Schema,
@@ -29,7 +29,7 @@ pub mod input {
         Ok(read_table(data, schema, format, strictness)?)
     }
 
-    /// Reads a model of tables with a schema.
+    /// Reads a model and checks it against a schema.
     pub fn model(
         path: &Path,
         most_mb: usize,
@@ -39,14 +39,14 @@ pub mod input {
     }
 }
 
-/// Files, and standard output.
+/// Writing of files and standard output.
 pub mod output {
     pub use fhaim_files::{StagedFile, check_distinct, commit_all, rename_all};
     use serde::Serialize;
 
     use crate::error::Error;
 
-    /// Prints a text to standard output; to standard error where a result goes to standard output.
+    /// Prints a text to standard output, or to standard error if a result goes to standard output.
     pub fn print(text: &str) -> Result<(), Error> {
         Ok(fhaim_files::print(text)?)
     }
@@ -56,13 +56,13 @@ pub mod output {
         print(&to_json(value)?)
     }
 
-    /// A value as indented JSON with a newline at the end.
+    /// Returns a value as indented JSON that ends with a newline.
     pub fn to_json(value: &impl Serialize) -> Result<String, Error> {
         Ok(fhaim_cli::shared::to_json(value)?)
     }
 }
 
-/// Generators, and the seeds of tests.
+/// Random generators, and the seeds of tests.
 pub mod randomness {
     pub use fhaim_cli::{
         InsecureTestSeed, Randomness,
@@ -70,16 +70,17 @@ pub mod randomness {
     };
 }
 
-/// What a run needs, and what a process has taken.
+/// Memory limits and CPU times.
 pub mod size {
     pub use fhaim_cli::shared::{check_drawn, limit, linux_bytes, megabytes, most_records};
 
-    /// Seconds of all threads of a process, in user mode and in the system, so far.
+    /// Returns the CPU time of all threads of a process so far, user and system, in seconds. `stat` is its `/proc`
+    /// file.
     pub fn cpu_seconds(stat: &str) -> Option<f64> {
-        /// Linux tells them in hundredths of seconds on every architecture.
+        /// Linux reports CPU times in hundredths of a second on every architecture.
         const TICKS: f64 = 100.0;
         let text = std::fs::read_to_string(stat).ok()?;
-        // After the name in brackets the third field follows; user and system time are the 14th and 15th.
+        // The third field follows the name in brackets. User and system time are the 14th and 15th.
         let (_, rest) = text.rsplit_once(')')?;
         let mut fields = rest.split_whitespace().skip(11);
         let [user, system]: [f64; 2] = [fields.next()?.parse().ok()?, fields.next()?.parse().ok()?];

@@ -1,4 +1,4 @@
-//! Errors of the program: one line each, and what they say to a calling script.
+//! Errors of the program, with a message of one line each, and their exit codes.
 
 use std::{io, path::PathBuf};
 
@@ -6,29 +6,29 @@ use fhaim_files::shown_path;
 
 use crate::gan;
 
-/// Why a command did not end well.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// What `fhaim` refuses as well.
+    /// An error of the libraries of `fhaim`.
     #[error(transparent)]
     Product(Box<fhaim_cli::Error>),
-    /// Arguments that do not go together.
+    /// The arguments are invalid, or do not fit together.
     #[error("{0}")]
     Usage(String),
-    /// A file that was named cannot be read.
+    /// A file cannot be read.
     #[error("{}: {source}", shown_path(.path))]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A file that was named is not what it should be.
+    /// The content of a file is invalid.
     #[error("{}: {problem}", shown_path(.path))]
     Content {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem with the content.
         problem: String,
     },
     /// A result cannot be written.
@@ -36,42 +36,42 @@ pub enum Error {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// Parties or their server did not come to an end.
+    /// A federated run failed.
     #[error(transparent)]
     Federated(#[from] fhaim_federated::Error),
     /// Records cannot be mixed.
     #[error(transparent)]
     Mix(#[from] fhaim_mix::Error),
-    /// Networks cannot be trained, or drawn from.
+    /// A command of `gan` failed.
     #[error(transparent)]
     Gan(Box<gan::Failure>),
-    /// An attack or a learner lacks what it needs.
+    /// The input of a measure is invalid.
     #[error(transparent)]
     Measure(#[from] fhaim_lab_eval::Error),
-    /// A job did not end well.
+    /// A job failed.
     #[error("{0}")]
     Job(String),
     /// A service cannot run.
     #[error("{0}")]
     Service(String),
-    /// Ciphertexts that memory has no room for.
+    /// Ciphertexts do not fit into memory.
     #[error("{reason}: {advice}")]
     TooLarge {
-        /// What is too large.
+        /// The part that is too large.
         reason: String,
-        /// What to do about it.
+        /// What the user can do.
         advice: String,
     },
-    /// An environment variable that the command needs is not set.
+    /// A required environment variable is not set.
     #[error("{0} is not set: it must name the folder {1}")]
     Environment(&'static str, &'static str),
 }
 
 impl Error {
-    /// What the caller can do about it, where that is not plain from the error.
+    /// Returns advice for the user, if the message does not contain it already.
     pub fn way_out(&self) -> Option<&'static str> {
         match self {
             Self::Product(error) => error.way_out(),
@@ -83,7 +83,7 @@ impl Error {
         }
     }
 
-    /// 2 if the request cannot be carried out as it stands, 1 if carrying it out failed.
+    /// Returns 2 if the request cannot be carried out as given, and 1 if it failed.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Product(error) => error.exit_code(),
@@ -140,7 +140,7 @@ impl From<gan::Failure> for Error {
     }
 }
 
-/// Errors of the product's libraries are the product's errors.
+/// Converts errors of the product's libraries through the product's error type.
 macro_rules! product {
     ($($error:ty),+ $(,)?) => {
         $(impl From<$error> for Error {

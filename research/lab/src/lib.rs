@@ -1,7 +1,7 @@
-//! The program `fhaim-lab`: fhaim beside the systems that it is compared with.
+//! The program `fhaim-lab`, which compares fhaim with other systems.
 //!
-//! It is no part of the product. It shares flags, randomness and the memory of spending with `fhaim`, so that what one of
-//! them spends on some records is told by the other. Exit codes and output are those of `fhaim`.
+//! It is not part of the product. It shares flags, randomness and the usage history with `fhaim`, so that
+//! each of the two programs reports what the other has spent on the same records. Exit codes and output follow `fhaim`.
 
 mod args;
 mod attack;
@@ -29,12 +29,12 @@ use crate::{
     error::Error,
 };
 
-/// Does what the process was called to do, with randomness of the operating system alone.
+/// Runs the command of the process, with randomness from the operating system only.
 pub fn main() -> ExitCode {
     main_drawing_from::<OperatingSystem>()
 }
 
-/// As [`main`], with randomness as the flags of `R` have it.
+/// Like [`main`], with the source of randomness that the flags of `R` select.
 pub fn main_drawing_from<R: Randomness>() -> ExitCode {
     let arguments = match Arguments::<R>::try_parse() {
         Ok(arguments) => arguments,
@@ -58,7 +58,7 @@ fn dispatch<R: Randomness>(arguments: &Arguments<R>) -> Result<(), Error> {
         Command::Attack(arguments) => attack::run(arguments, &progress),
         Command::Gan(command) => Ok(gan::run(command, &progress)?),
         Command::Bench(command) => measure(command, &progress),
-        // Handled before there is a dispatch.
+        // `main_drawing_from` has handled this command.
         Command::Fhaim(_) => Ok(()),
     }
 }

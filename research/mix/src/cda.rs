@@ -1,10 +1,15 @@
-//! DP-CDA (Saha, Tonoy and Imtiaz 2025): a mix is the mean of l records of one class, drawn at random for each, with
-//! noise; among S parties each mixes its own records, and a server averages the S vectors.
+//! DP-CDA (Saha, Tonoy and Imtiaz 2025): mixes of records among parties.
 //!
-//! What is different from the paper, and why, is in docs/FEDERATED.md. In short: the number of records of each
-//! class at each party is public, and neighbours differ in one record that is replaced by another of its class and
-//! party; a record is in its own class's mixes alone, T / Y of them, each with chance l / n; classes are published
-//! as they are; noise is discrete, and among parties who add it together it is masked instead of correlated.
+//! A mix is the mean of l records of one class, drawn at random for each mix, with noise. With S parties, each party
+//! mixes its own records, and a server averages the S vectors.
+//!
+//! docs/FEDERATED.md lists the differences from the paper and their reasons. In short:
+//!
+//! - The number of records of each class at each party is public.
+//! - Neighbouring tables differ in one record, which is replaced by another of the same class and party.
+//! - A record can only be in mixes of the same class: T / Y mixes, each with probability l / n.
+//! - Classes are published without noise.
+//! - The noise is discrete. Parties that add noise together mask it, instead of correlating it.
 
 use fhaim_dp::{DiscreteGaussian, rounded_up};
 use fhaim_federated::{MODULUS, PairKeys, lift};
@@ -13,64 +18,65 @@ use rand::CryptoRng;
 
 use crate::{Error, Mixes, Points};
 
-/// Who adds noise.
+/// How parties add noise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CdaNoise {
-    /// Each party all that protects its own vectors, which the server sees.
+    /// Each party adds all the noise that protects its own vectors. The server sees these vectors.
     Conventional,
-    /// Parties together, of whom fewer than a third tell the server what they drew; the server sees their masked
-    /// vectors' sum alone (CAPE's aim, with masks instead of correlated Gaussians).
+    /// The parties add noise together. The server sees only the sum of their masked vectors. Fewer than a third of the
+    /// parties may tell the server their draws. (This is the aim of CAPE, with masks instead of correlated Gaussians.)
     Shared,
 }
 
-/// The least scale of a party's discrete Gaussian. Sums of such samples differ from one sample of their variance by
-/// a factor within exp(+-5 S exp(-2 pi^2 8)), that is by nothing that a double tells from 1 (Kairouz, Liu and
-/// Steinke 2021, Theorem 9).
+/// The smallest scale of a party's discrete Gaussian. The distribution of a sum of such samples differs from one sample
+/// of the same variance by a factor within exp(+-5 S exp(-2 pi^2 8)), which a double cannot tell from 1 (Kairouz, Liu
+/// and Steinke 2021, Theorem 9).
 const MIN_SCALE: u64 = 4;
 
-/// By what the least epsilon that is told is above the one that is worked out: the noise that it takes is rounded up.
+/// Factor on the least epsilon in an error message. The noise for that epsilon is rounded up, so a margin is needed.
 const MARGIN: f64 = 1.001;
 
-/// Deviations of noise that sums have room for.
+/// Standard deviations of noise that a sum must have room for.
 const ROOM: u64 = 64;
 
-/// The most values of all mixes together: 2 GiB of them, and more than 60,000 images of MNIST have by a factor of five.
+/// The largest number of values in all mixes together: 2 GiB, five times as many as 60,000 mixes of MNIST images have.
 pub const MAX_VALUES: usize = 1 << 28;
 
-/// How mixes are made: public.
+/// A plan for making mixes. It is public.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cda {
     mix: usize,
     samples: usize,
     noise: CdaNoise,
-    /// Scale of a party's noise on a sum, in the features' integers; without one there is no noise.
+    /// Scale of a party's noise on a sum, in the integer units of features; `None` for no noise.
     scale: Option<u64>,
     cost: CdaCost,
     mixing: Option<Mixing>,
 }
 
-/// What mixes cost the record that pays most.
+/// Privacy cost of mixes to the record that pays most.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CdaCost {
     /// epsilon; infinite without noise.
     pub epsilon: f64,
-    /// The order of Renyi divergence that shows it; 0 without noise.
+    /// Order of the Renyi divergence that shows epsilon; 0 without noise.
     pub order: u32,
-    /// tau: the noise's deviation on a feature of a party's mean, of records of norm 1, that protects it.
+    /// tau: standard deviation of the noise that protects a feature of a party's mean, for records of norm 1.
     pub deviation: f64,
-    /// The chance of a record to be in a mix of its class: the largest of any class and party.
+    /// Probability that a record is in a given mix of its class: the largest over all classes and parties.
     pub rate: f64,
-    /// Mixes that a record may be in.
+    /// Number of mixes that a record may be in.
     pub samples: usize,
 }
 
 impl Cda {
-    /// Mixes of `mix` records of each party, `samples` in all, of the classes in turn; at the least noise that
-    /// makes them (epsilon, delta)-private, or without noise.
+    /// Plans `samples` mixes of `mix` records of each party, taking the classes in turn. The noise is the least that
+    /// makes them (epsilon, delta)-private; without a budget there is no noise.
     ///
     /// # Errors
-    /// [`Error::SmallClass`]; [`Error::OutOfReach`]; [`Error::Setting`] for no party, mix or sample; [`Error::Privacy`] for budgets that
-    /// no noise keeps; [`Error::Shape`] for parties whose records are unlike.
+    /// [`Error::SmallClass`] if a party has fewer than `mix` records of a class; [`Error::OutOfReach`] and
+    /// [`Error::Privacy`] if no noise keeps the budget; [`Error::Setting`] for zero parties, mixes or records per mix,
+    /// and for too many mixes; [`Error::Shape`] if the parties' records differ in width or classes.
     pub fn plan(
         parties: &[Points],
         mix: usize,
@@ -82,7 +88,9 @@ impl Cda {
         if mix == 0 || samples == 0 {
             return Err(Error::Setting {
                 what: "mixes",
-                problem: format!("{samples} of {mix} records: both must be at least 1"),
+                problem: format!(
+                    "cannot make {samples} mixes of {mix} records: both numbers must be at least 1"
+                ),
             });
         }
         let width = parties.first().map_or(0, Points::width);
@@ -90,7 +98,7 @@ impl Cda {
             return Err(Error::Setting {
                 what: "mixes",
                 problem: format!(
-                    "{samples} of {width} features: there may be {} of so many",
+                    "{samples} mixes of {width} features are too many: at most {} are possible at this width",
                     MAX_VALUES / width.max(1)
                 ),
             });
@@ -136,7 +144,7 @@ impl Cda {
             let whole = scale as f64 * (honest as f64).sqrt();
             2.0 * whole / (self.mix as f64 * moved)
         };
-        // The bound's terms from the third on do not fall with the noise: small budgets may be out of its reach.
+        // From the third on, the terms of the bound do not fall with the noise, so small budgets may be out of reach.
         let out_of_reach = || {
             let most = Mixing {
                 deviation: of_scale(DiscreteGaussian::MAX_SCALE - 2),
@@ -152,14 +160,15 @@ impl Cda {
         };
         let deviation = mixing.least_deviation(epsilon, delta);
         mixing.deviation = deviation.map_err(|_| out_of_reach())?;
-        // A record of norm 1 moves a sum by 2, and these by `moved`.
+        // A record of norm 1 moves a sum by 2; a record here moves it by `moved`.
         let needed = self.mix as f64 * mixing.deviation * moved / 2.0;
-        // A little less than needed, whichever way it was rounded: the least that is enough is at most two above.
+        // Start slightly below the needed scale, for any rounding: the least sufficient scale is at most two
+        // above.
         let share = (needed / (honest as f64).sqrt() - 1.0).floor();
         if share >= (DiscreteGaussian::MAX_SCALE - 2) as f64 {
             return Err(out_of_reach());
         }
-        // A negative one is none.
+        // The cast turns a negative share into 0.
         let mut scale = (share as u64).max(MIN_SCALE);
         let (spent, order) = loop {
             mixing.deviation = of_scale(scale);
@@ -180,7 +189,7 @@ impl Cda {
         Ok(())
     }
 
-    /// Parties whose noise is relied upon.
+    /// Number of parties whose noise is relied on.
     fn honest(&self, parties: usize) -> usize {
         match self.noise {
             CdaNoise::Conventional => 1,
@@ -188,7 +197,7 @@ impl Cda {
         }
     }
 
-    /// Refuses sums that could pass what masked integers hold.
+    /// Rejects plans whose sums could exceed the range of masked integers.
     fn check_room(&self, parties: &[Points]) -> Result<(), Error> {
         let largest = parties.iter().map(Points::largest).max().unwrap_or(0);
         let one = largest.saturating_mul(self.mix as u64);
@@ -198,19 +207,20 @@ impl Cda {
         }
         Err(Error::Setting {
             what: "mixes",
-            problem: "the parties' sums could pass 2^47".to_owned(),
+            problem: "the parties' sums could exceed 2^47; mix fewer records or use fewer parties"
+                .to_owned(),
         })
     }
 
-    /// What it costs.
+    /// Returns the privacy cost.
     pub fn cost(&self) -> CdaCost {
         self.cost
     }
 
-    /// Makes the mixes. What is drawn must stay unknown: which records are mixed, too.
+    /// Makes the mixes. All randomness of `rng` must stay secret, including the choice of records.
     ///
     /// # Errors
-    /// As [`Cda::plan`], for parties that are not those it was made for.
+    /// Those of [`Cda::plan`], if `parties` are not the planned ones.
     pub fn run<R: CryptoRng + ?Sized>(
         &self,
         parties: &[Points],
@@ -250,7 +260,7 @@ impl Cda {
         Ok(mixes)
     }
 
-    /// A party's sum of records drawn without replacement, with its noise.
+    /// Returns the sum of records drawn without replacement from a party, with the party's noise.
     fn vector<R: CryptoRng + ?Sized>(
         &self,
         party: &Points,
@@ -273,15 +283,17 @@ impl Cda {
     }
 }
 
-/// The classes that anyone has records of, of parties whose records are alike.
+/// Returns the classes of which any party has records. Rejects parties whose records differ in shape.
 fn classes(parties: &[Points]) -> Result<Vec<usize>, Error> {
     let first = parties.first().ok_or_else(|| Error::Setting {
         what: "parties",
-        problem: "there must be one".to_owned(),
+        problem: "at least one party is needed".to_owned(),
     })?;
     let alike = |p: &Points| (p.width(), p.classes()) == (first.width(), first.classes());
     if !parties.iter().all(alike) {
-        return Err(Error::Shape("parties' records are unlike".to_owned()));
+        return Err(Error::Shape(
+            "the parties' records differ in width or number of classes".to_owned(),
+        ));
     }
     let mut found = vec![false; first.classes()];
     for party in parties {
@@ -297,7 +309,7 @@ fn classes(parties: &[Points]) -> Result<Vec<usize>, Error> {
     Ok(found)
 }
 
-/// The number of records of the smallest class at any party.
+/// Returns the number of records of the smallest class at any party.
 fn smallest_class(parties: &[Points], classes: &[usize], mix: usize) -> Result<usize, Error> {
     let (mut least, mut smallest) = (usize::MAX, 0);
     for party in parties {
@@ -320,12 +332,12 @@ fn smallest_class(parties: &[Points], classes: &[usize], mix: usize) -> Result<u
     Ok(least)
 }
 
-/// A number as the accountant has it.
+/// Converts a number to the accountant's type.
 fn whole(number: usize) -> Result<u32, Error> {
     u32::try_from(number).map_err(|_| Error::Setting {
         what: "mixes",
         problem: format!(
-            "{number} are more than can be accounted for: {} at most",
+            "{number} is more than can be accounted for; the most is {}",
             u32::MAX
         ),
     })
@@ -341,12 +353,14 @@ fn sum(vectors: &[Vec<i64>], width: usize) -> Vec<i64> {
     sums
 }
 
-/// What CAPE's own correlated Gaussians cost, in zCDP: `h` parties do not collude, every other tells the server what
-/// it drew, and one record moves a party's vector by `delta` (L2). Party s adds g_s of deviation `own` and e_s, which
-/// is a draw of deviation `cancelled` less the mean of all parties' draws.
+/// Cost in zCDP of the correlated Gaussians that CAPE itself uses.
 ///
-/// The honest parties' vectors have covariance `own^2 I + cancelled^2 (I - 11'/h)`, once the sum of their draws is
-/// known: `delta^2 / 2` times the first entry of its inverse.
+/// `honest` parties do not collude; every other party tells the server its draws. One record moves a party's vector by
+/// `delta` (L2). Party s adds g_s, of deviation `own`, and e_s: a draw of deviation `cancelled` minus the mean of all
+/// parties' draws.
+///
+/// Given the sum of their draws, the honest parties' vectors have covariance `own^2 I + cancelled^2 (I - 11'/h)`. The
+/// cost is `delta^2 / 2` times the first entry of its inverse.
 pub fn correlated_rho(delta: f64, honest: u32, own: f64, cancelled: f64) -> f64 {
     let alone = 1.0 / f64::from(honest);
     let (own, cancelled) = (own * own, cancelled * cancelled);
@@ -357,7 +371,7 @@ pub fn correlated_rho(delta: f64, honest: u32, own: f64, cancelled: f64) -> f64 
 mod tests {
     use super::*;
 
-    /// The first entry of a matrix's inverse, by elimination on the first unit vector.
+    /// The first entry of a matrix's inverse, by Gauss-Jordan elimination on the first unit vector.
     fn first_of_inverse(mut matrix: Vec<Vec<f64>>) -> f64 {
         let n = matrix.len();
         let mut right = vec![0.0; n];
@@ -377,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn correlated_noise_costs_what_its_covariance_says() {
+    fn correlated_rho_matches_the_inverse_covariance() {
         for (honest, own, cancelled) in [(1u32, 0.7, 2.0), (2, 1.0, 0.5), (7, 0.3, 3.0)] {
             let n = honest as usize;
             let entry = |row: usize, column: usize| {
@@ -396,9 +410,9 @@ mod tests {
         }
     }
 
-    /// CAPE with its intended deviations, all S parties honest, costs 2S/(S+1) times the claim.
+    /// With CAPE's intended deviations and all S parties honest, the cost is 2S/(S+1) times the claim.
     #[test]
-    fn intended_deviations_cost_nearly_twice_the_claim() {
+    fn cape_deviations_cost_nearly_twice_the_claim() {
         for parties in [2u32, 10, 50] {
             let all = f64::from(parties);
             let local: f64 = 3.0;

@@ -1,10 +1,15 @@
-//! Public groups under encryption: the holder encrypts a column of places for each feature, a group's sum is the
-//! product of a column with the group's public 0/1 polynomial (depth 0), the noise is from the holder's ladder, and
-//! pages are sealed as all releases are. What is decrypted is what [`Groups::release_with`] gives for the same places
-//! and the same ladder, integer for integer.
+//! Public groups under encryption.
 //!
-//! Three parties: who holds records encrypts ([`encrypt`]); who computes has no secret key ([`compute`]); who has the
-//! secret key debits, and then decrypts sealed pages alone ([`decrypt`]).
+//! The holder encrypts one column of places for each feature. The sum of a group is the product of a column with the
+//! group's public 0/1 polynomial (depth 0). The noise comes from the holder's ladder, and pages are sealed like those
+//! of all releases. The decrypted sums are the integers that [`Groups::release_with`] gives for the same places and the
+//! same ladder.
+//!
+//! Three parties take part:
+//!
+//! - The holder has the records and encrypts them ([`encrypt`]).
+//! - The computing party has no secret key ([`compute`]).
+//! - The key holder has the secret key. It debits the release and then decrypts sealed pages only ([`decrypt`]).
 
 use fhaim_dp::{Digits, Ladder, LadderPlan, Leak, Ledger, Rho, vectors_of_digit};
 use fhaim_he::{
@@ -18,10 +23,10 @@ use zeroize::Zeroizing;
 
 use crate::{Error, Groups, Mixes, Placed, Points, Priced};
 
-/// Deviations of noise that decrypted values have room for.
+/// Standard deviations of noise that a decrypted value must have room for.
 const ROOM: u128 = 64;
 
-/// What everyone knows of an encrypted release.
+/// Public setting of an encrypted release, known to all parties.
 #[derive(Clone, Debug)]
 pub struct Setup {
     params: Parameters,
@@ -32,21 +37,21 @@ pub struct Setup {
     width: usize,
 }
 
-/// What a holder sends, all of it under an upload key that it then forgets.
+/// The ciphertexts that a holder sends. All are under an upload key that the holder then deletes.
 #[derive(Debug)]
 pub struct Upload {
     switch_keys: Arc<UploadSwitchKeys>,
     columns: EncryptedCounts,
-    /// Of each page of the release the ladder's vectors that its variance takes, by plaintext modulus.
+    /// For each page, the ladder vectors that the variance of the release needs, by plaintext modulus.
     noise: Vec<Vec<Vec<UploadCiphertext>>>,
 }
 
 impl Setup {
-    /// The release of all groups at the least noise whose whole price, the ciphertexts' leak among it, is at most
-    /// `budget`.
+    /// Sets up the release of all groups at the least noise whose total price is at most `budget`. The price includes
+    /// the leak of the ciphertexts.
     ///
     /// # Errors
-    /// What [`Groups::price`] refuses, and [`Error::Encryption`] for values that no parameters hold.
+    /// Those of [`Groups::price`], and [`Error::Encryption`] for values that exceed every parameter set.
     pub fn new(groups: Groups, points: &Points, budget: Rho) -> Result<Self, Error> {
         let records = groups.places() as u64;
         let leak = Leak {
@@ -61,7 +66,7 @@ impl Setup {
             largest,
             squares: false,
             layout: Layout::for_records(groups.places())?,
-            // Nothing is multiplied.
+            // The circuit has no multiplication of ciphertexts.
             energy: 1,
             shares: 1,
             strip_bits: 0.0,
@@ -76,27 +81,27 @@ impl Setup {
         })
     }
 
-    /// The parameters that keys are made for.
+    /// Returns the parameters that keys are generated for.
     pub fn params(&self) -> &Parameters {
         &self.params
     }
 
-    /// The ladder that the holder draws.
+    /// Returns the plan of the ladder that the holder draws.
     pub fn ladder(&self) -> LadderPlan {
         self.ladder
     }
 
-    /// The groups.
+    /// Returns the groups.
     pub fn groups(&self) -> &Groups {
         &self.groups
     }
 
-    /// What is released, and its price.
+    /// Returns the release and its price.
     pub fn priced(&self) -> &Priced {
         &self.priced
     }
 
-    /// Ciphertexts that the holder sends.
+    /// Returns the number of ciphertexts that the holder sends.
     pub fn ciphertexts(&self) -> usize {
         let vectors: usize = self.digits().count() * self.pages();
         (self.layout.ciphertexts() + vectors) * self.params.residues()
@@ -106,22 +111,22 @@ impl Setup {
         self.priced.cells.div_ceil(PAGE)
     }
 
-    /// Cells of a page.
+    /// Number of cells on a page.
     fn used(&self, page: usize) -> usize {
         (self.priced.cells - (page * PAGE).min(self.priced.cells)).min(PAGE)
     }
 
-    /// Levels and numbers of the ladder's vectors that the variance takes.
+    /// Level and index of each ladder vector that the variance needs.
     fn digits(&self) -> impl Iterator<Item = (usize, usize)> {
         let digits = Digits::of(self.priced.debit.variance_units).iter();
         digits.flat_map(|(level, digit)| vectors_of_digit(digit).map(move |index| (level, index)))
     }
 }
 
-/// The holder: encrypts its records, feature by feature, and its noise.
+/// Encrypts the holder's records, feature by feature, and its noise.
 ///
 /// # Errors
-/// [`Error::Encryption`]; [`Error::Shape`] for records or a ladder of another shape than the setup's.
+/// [`Error::Encryption`]; [`Error::Shape`] if the records or the ladder do not match the setup.
 pub fn encrypt<R: CryptoRng>(
     setup: &Setup,
     placed: &Placed,
@@ -131,7 +136,7 @@ pub fn encrypt<R: CryptoRng>(
 ) -> Result<Upload, Error> {
     if placed.width() != setup.width || ladder.plan() != setup.ladder {
         return Err(Error::Shape(
-            "records or noise of another shape than was agreed on".to_owned(),
+            "the records or the ladder do not match the agreed setup".to_owned(),
         ));
     }
     let key = UploadKey::random(&setup.params, rng)?;
@@ -150,7 +155,7 @@ pub fn encrypt<R: CryptoRng>(
             let at = first + place;
             let column = coefficients.get_mut(at / stride);
             if let (Some(column), Some(value)) = (column, placed.value(place, feature)) {
-                // A remainder is below its divisor, the column's length.
+                // A remainder is below its divisor, which is the column's length.
                 column[at % stride] = i64::from(value);
             }
         }
@@ -165,10 +170,11 @@ pub fn encrypt<R: CryptoRng>(
         let mut vectors = Vec::new();
         for (level, index) in setup.digits() {
             let samples = ladder.vector(page, level, index);
-            let samples = samples.ok_or_else(|| Error::Shape("a ladder too short".to_owned()))?;
+            let samples =
+                samples.ok_or_else(|| Error::Shape("the ladder is too short".to_owned()))?;
             let mut values = Zeroizing::new(vec![0i64; PAGE]);
             for (position, &sample) in samples.iter().enumerate() {
-                // Coefficients of a page's positions are below its size, as positions are.
+                // A position is below the page size, and `coefficient` maps positions to the same range.
                 values[coefficient(position)] = sample;
             }
             vectors.push(encrypt(&values)?);
@@ -182,10 +188,10 @@ pub fn encrypt<R: CryptoRng>(
     })
 }
 
-/// Who computes: the groups' sums, with noise, mask and flood. Each page is one ciphertext a plaintext modulus.
+/// Computes the groups' sums and seals them with noise, mask and flood: one ciphertext per page and plaintext modulus.
 ///
 /// # Errors
-/// [`Error::Encryption`], for an upload or keys of other parameters among others.
+/// [`Error::Encryption`], for example if the upload or the keys have other parameters.
 pub fn compute<R: CryptoRng>(
     setup: &Setup,
     upload: &Upload,
@@ -206,7 +212,7 @@ pub fn compute<R: CryptoRng>(
                 &mut work,
             )?;
             let packed = packed.into_iter().flatten().next();
-            let packed = packed.ok_or_else(|| Error::Shape("a page without cells".to_owned()))?;
+            let packed = packed.ok_or_else(|| Error::Shape("a page has no cells".to_owned()))?;
             let noise = upload.noise.get(page).into_iter().flatten();
             let noise = noise.filter_map(|vector| vector.get(residue));
             let noise = UploadCiphertext::sum(&setup.params, noise)?;
@@ -217,7 +223,7 @@ pub fn compute<R: CryptoRng>(
     Ok(sealed)
 }
 
-/// The cells of a page: each is a group's places in a feature's column, with weights of one.
+/// Returns the cells of a page. Each one sums the group's places in a feature's column, with weights of one.
 fn cells(setup: &Setup, page: usize) -> Vec<(usize, Weights)> {
     let groups: Vec<&[usize]> = setup.groups.members().collect();
     let cell = |position: usize| {
@@ -230,10 +236,11 @@ fn cells(setup: &Setup, page: usize) -> Vec<(usize, Weights)> {
     (0..setup.used(page)).map(cell).collect()
 }
 
-/// Who has the secret key: debits the release, then decrypts it.
+/// Debits the release and then decrypts it, with the secret key.
 ///
 /// # Errors
-/// [`Error::Privacy`] for what the ledger refuses; [`Error::Encryption`] for pages that are not the setup's.
+/// [`Error::Privacy`] if the ledger refuses the debit; [`Error::Encryption`] and [`Error::Shape`] for pages that do not
+/// match the setup.
 pub fn decrypt(
     setup: &Setup,
     sealed: &[Vec<Ciphertext>],
@@ -241,7 +248,9 @@ pub fn decrypt(
     ledger: &mut Ledger,
 ) -> Result<Mixes, Error> {
     if sealed.len() != setup.pages() {
-        return Err(Error::Shape("another number of pages".to_owned()));
+        return Err(Error::Shape(
+            "the number of sealed pages does not match the setup".to_owned(),
+        ));
     }
     ledger.debit(setup.priced.debit.clone())?;
     let mut sums = Vec::with_capacity(setup.priced.cells);
@@ -250,7 +259,8 @@ pub fn decrypt(
         for position in 0..setup.used(page) {
             let value = values.get(coefficient(position)).copied();
             let value = value.and_then(|value| i64::try_from(value).ok());
-            let value = value.ok_or_else(|| Error::Shape("a sum past 2^63".to_owned()))?;
+            let value =
+                value.ok_or_else(|| Error::Shape("a decrypted sum exceeds 2^63".to_owned()))?;
             sums.push(value);
         }
     }

@@ -1,81 +1,83 @@
-//! The one error type of this crate.
+//! The error type of this crate.
 
 use fhaim_domain::counted;
 use fhaim_dp::number;
 
-/// What making mixes refuses.
+/// An error of making mixes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A schema without a class.
-    #[error("the schema names no target column: mixes are of one class")]
+    /// The schema has no class column.
+    #[error(
+        "the schema names no target column, and every mix is of one class: set \"target\" in the schema"
+    )]
     NoTarget,
-    /// A schema with a class and nothing else.
-    #[error("the schema has no column beside its target: there is nothing to mix")]
+    /// The schema has a class column and no other.
+    #[error("the schema has no column except its target: there is nothing to mix")]
     TargetAlone,
-    /// Records, classes or columns in numbers that cannot be.
+    /// Records, classes or columns whose numbers are invalid or do not match.
     #[error("{0}")]
     Shape(String),
-    /// A setting outside its range.
+    /// A setting is out of its range.
     #[error("{what}: {problem}")]
     Setting {
-        /// Which one.
+        /// Name of the setting.
         what: &'static str,
-        /// What is wrong with it.
+        /// The problem, and the allowed range.
         problem: String,
     },
-    /// A class with fewer records than a mix takes.
+    /// A class has fewer records than a mix takes.
     #[error("{}", small_class(*.class, *.found, *.needed, *.parties))]
     SmallClass {
-        /// The class that has fewest records at a party.
+        /// The class with the fewest records at any party.
         class: usize,
-        /// Its records there.
+        /// Its number of records at that party.
         found: usize,
-        /// The records of a mix.
+        /// Number of records that a mix takes.
         needed: usize,
-        /// All parties.
+        /// Number of parties.
         parties: usize,
     },
-    /// A budget that the accounting cannot show, whatever the noise.
+    /// The budget is below the least epsilon that the accounting can show, even with the largest noise.
     #[error(
-        "no noise brings this many mixes to epsilon {}: raise it to {}, mix fewer records, or make fewer mixes",
+        "no noise keeps epsilon {} for this many mixes: raise epsilon to {}, mix fewer records, or make fewer mixes",
         number(*.epsilon),
         number(*.least)
     )]
     OutOfReach {
-        /// The epsilon asked for.
+        /// The requested epsilon.
         epsilon: f64,
-        /// The least that there is noise for, to two digits.
+        /// The least epsilon that the largest noise keeps, rounded up to two digits.
         least: f64,
     },
-    /// More records of a class than there are places for.
-    #[error("class {class} has more than the {capacity} records that there are places for")]
+    /// A class has more records than places.
+    #[error("class {class} has more records than its {capacity} places: raise its capacity")]
     NoPlace {
         /// The class.
         class: usize,
-        /// Its places.
+        /// Its number of places.
         capacity: usize,
     },
-    /// Bytes that are no IDX file of the kind asked for.
+    /// The bytes are not an IDX file of the expected kind.
     #[error("not an IDX file of {kind}: {problem}")]
     Idx {
-        /// What was expected.
+        /// The expected content.
         kind: &'static str,
-        /// What is wrong with it.
+        /// The problem with the bytes.
         problem: String,
     },
-    /// Budgets, noise and the ledger.
+    /// An error of budgets, noise or the ledger.
     #[error(transparent)]
     Privacy(#[from] fhaim_dp::Error),
-    /// Accounting.
+    /// An error of Renyi accounting.
     #[error(transparent)]
     Accounting(#[from] fhaim_rdp::Error),
-    /// Encryption.
+    /// An error of encryption.
     #[error(transparent)]
     Encryption(#[from] fhaim_he::Error),
 }
 
-/// What there is too little of, and what would be enough of it.
+/// Message for [`Error::SmallClass`]: the number of records found, and the changes that would help.
 fn small_class(class: usize, found: usize, needed: usize, parties: usize) -> String {
     let records = counted(found, "record");
     let has = match parties {
@@ -84,9 +86,9 @@ fn small_class(class: usize, found: usize, needed: usize, parties: usize) -> Str
     };
     let fewer = match found {
         0 => None,
-        _ => Some(format!("mix {found} at most")),
+        _ => Some(format!("mix at most {found}")),
     };
-    let parties = (parties > 1).then(|| "divide them among fewer parties".to_owned());
+    let parties = (parties > 1).then(|| "split the records among fewer parties".to_owned());
     let ways: Vec<String> = fewer.into_iter().chain(parties).collect();
     format!("{has}, and a mix takes {needed}: {}", ways.join(", or "))
 }

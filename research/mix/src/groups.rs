@@ -1,10 +1,11 @@
-//! The exact variant: public groups.
+//! The exact variant of mixing: public groups.
 //!
-//! Each class has a block of places, as many as its public capacity. A holder puts its records on places at random
-//! and leaves zeros on the others. Groups of places are public; each place is in a fixed number of them, m. A
-//! release is the sum of every group's records: one record more or less moves it by at most m times its squared
-//! norm, exactly, and what is paid is that over twice the noise's variance (zCDP), without any amplification to
-//! rely on.
+//! Each class has a block of places, as many as its public capacity. A holder puts its records on random places and
+//! leaves zeros on the others. Groups of places are public, and each place is in a fixed number of them, m.
+//!
+//! A release is the sum of the records of every group. Adding or removing a record moves it by at most m times the
+//! record's squared norm, exactly. The price in zCDP is that bound over twice the variance of the noise. It does not
+//! rely on amplification.
 
 use fhaim_dp::{
     Debit, Ladder, LadderPlan, Leak, Ledger, NoiseShares, Price, Rho, least_variance_units,
@@ -15,15 +16,15 @@ use zeroize::Zeroizing;
 
 use crate::{Error, Mixes, Points};
 
-/// The most places of all classes together, each counted once for every group that it is in.
+/// The largest number of places of all classes, where each place counts once for every group that it is in.
 pub const MAX_PLACES: usize = 1 << 24;
 
-/// Public groups of places, by class.
+/// Public groups of places, each of one class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups {
     mix: usize,
     memberships: u32,
-    /// First place of each class's block, and the end of the last.
+    /// First place of each class's block, followed by the end of the last block.
     blocks: Vec<usize>,
     groups: Vec<Group>,
 }
@@ -35,36 +36,36 @@ struct Group {
     places: Vec<usize>,
 }
 
-/// Records on their places: a secret.
+/// Records on their places. Secret.
 #[derive(Clone)]
 pub struct Placed {
     width: usize,
-    /// A place after the other, zeros where there is no record.
+    /// The values of all places, in order; zeros for a place without a record.
     values: Zeroizing<Vec<i32>>,
 }
 
 impl std::fmt::Debug for Placed {
-    /// No value is ever written.
+    /// Writes the shape only, never a value.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Placed({} features)", self.width)
     }
 }
 
-/// A release and its price: public.
+/// A release and its price. Public.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Priced {
-    /// What the ledger is asked for.
+    /// The debit that the ledger must grant.
     pub debit: Debit,
     /// Number of cells.
     pub cells: usize,
 }
 
 impl Groups {
-    /// Groups of `mix` places of one class, each place in `memberships` of them; `seed` is public. A class's last
-    /// group has the places that are left over.
+    /// Makes random groups of `mix` places of one class, with each place in `memberships` groups. `seed` is public. The
+    /// last group of a class can be smaller: it has the remaining places.
     ///
     /// # Errors
-    /// [`Error::Setting`] for zeros, and for more places than there may be.
+    /// [`Error::Setting`] if an argument is zero, or for more than [`MAX_PLACES`] places.
     pub fn new(
         mix: usize,
         memberships: u32,
@@ -74,14 +75,14 @@ impl Groups {
         let places = capacities
             .iter()
             .fold(0usize, |sum, &c| sum.saturating_add(c));
-        // All that is made below is of this length.
+        // Everything below is of this length.
         let listed = places.saturating_mul(memberships as usize);
         if mix == 0 || listed == 0 || listed > MAX_PLACES {
             return Err(Error::Setting {
                 what: "groups",
                 problem: format!(
-                    "{places} places in groups of {mix}, each in {memberships}: none of these may be 0, and places \
-                     times memberships may be {MAX_PLACES}; lower memberships or capacity"
+                    "{places} places in groups of {mix}, each place in {memberships} groups: no number may be 0, and \
+                     places times memberships at most {MAX_PLACES}; lower the memberships or the capacity"
                 ),
             });
         }
@@ -113,7 +114,7 @@ impl Groups {
         self.groups.len()
     }
 
-    /// Whether there is none: never.
+    /// Whether there are no groups; never true for groups from [`Groups::new`].
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }
@@ -123,7 +124,7 @@ impl Groups {
         self.blocks.last().copied().unwrap_or(0)
     }
 
-    /// The most records of a group.
+    /// The largest number of records in a group.
     pub fn mix(&self) -> usize {
         self.mix
     }
@@ -133,11 +134,11 @@ impl Groups {
         self.groups.iter().map(|group| group.places.as_slice())
     }
 
-    /// Puts records on places of their classes, at random.
+    /// Puts each record on a random place of its class.
     ///
     /// # Errors
-    /// [`Error::NoPlace`] for more records of a class than it has places; [`Error::Shape`] for another number of
-    /// classes.
+    /// [`Error::NoPlace`] if a class has more records than places; [`Error::Shape`] if the records have another number
+    /// of classes than the groups.
     pub fn place<R: CryptoRng + ?Sized>(
         &self,
         points: &Points,
@@ -146,7 +147,7 @@ impl Groups {
         let by_class = points.by_class();
         if by_class.len() + 1 != self.blocks.len() {
             return Err(Error::Shape(format!(
-                "records of {} classes, and places for {}",
+                "the records have {} classes, but there are places for {}",
                 by_class.len(),
                 self.blocks.len() - 1
             )));
@@ -171,22 +172,22 @@ impl Groups {
         Ok(Placed { width, values })
     }
 
-    /// By how much one record more or less moves all sums: m times its squared norm.
+    /// Returns the squared L2 sensitivity of all sums to one record, added or removed: m times its squared norm.
     pub fn delta2_squared(&self, points: &Points) -> u128 {
         u128::from(self.memberships) * points.added_squared()
     }
 
-    /// The release of all groups at the least noise whose whole price is at most `budget`.
+    /// Prices the release of all groups at the least noise whose total price is at most `budget`.
     ///
     /// # Errors
-    /// [`Error::Privacy`] where no noise is enough; [`Error::Setting`] for too many cells.
+    /// [`Error::Privacy`] if no noise keeps the budget; [`Error::Setting`] for too many cells.
     pub fn price(&self, points: &Points, budget: Rho, leak: &Leak) -> Result<Priced, Error> {
         let cells = self.len().saturating_mul(points.width());
         if cells > fhaim_dp::MAX_POSITIONS {
             return Err(Error::Setting {
                 what: "groups",
                 problem: format!(
-                    "{cells} sums are more than are released at once: mix more records"
+                    "{cells} sums are too many for one release: mix more records per group",
                 ),
             });
         }
@@ -198,7 +199,7 @@ impl Groups {
             left: budget,
         };
         let mut left = budget.checked_sub(leak).ok_or_else(too_little)?;
-        // The gap is a small part of the price, if it is not nothing: a few tries leave room for it.
+        // The gap is a small part of the price, or zero, so a few tries are enough to leave room for it.
         for _ in 0..MAX_TRIES {
             let units = least_variance_units(delta2_squared, left, 1)?;
             let price = Price::of(delta2_squared, units, cells as u64, 1, leak)?;
@@ -227,7 +228,7 @@ impl Groups {
                 self.mix,
                 points.width()
             ),
-            // There is one release a ledger: its number alone tells it from others.
+            // A ledger has a single release, which its number identifies.
             digest: [0; 32],
             delta2_squared,
             variance_units,
@@ -238,7 +239,7 @@ impl Groups {
         Priced { debit, cells }
     }
 
-    /// The groups' sums without noise: a secret.
+    /// Returns the groups' sums without noise. Secret.
     pub(crate) fn sums(&self, placed: &Placed) -> Zeroizing<Vec<i64>> {
         let width = placed.width;
         let mut sums = Zeroizing::new(vec![0i64; self.len() * width]);
@@ -253,10 +254,10 @@ impl Groups {
         sums
     }
 
-    /// Releases the groups' sums, with noise drawn as it is needed. The ledger is debited first.
+    /// Releases the groups' sums, with noise from `rng`. The ledger is debited first.
     ///
     /// # Errors
-    /// [`Error::Privacy`] for what the ledger refuses.
+    /// [`Error::Privacy`] if the ledger refuses the debit.
     pub fn release<R: RngCore + ?Sized>(
         &self,
         placed: &Placed,
@@ -270,11 +271,11 @@ impl Groups {
         Ok(self.noised(placed, &noise))
     }
 
-    /// Releases the groups' sums with noise from a ladder, cell by cell from its first position: what the encrypted
-    /// release gives for the same ladder.
+    /// Releases the groups' sums with noise from a ladder, cell by cell from its first position. The encrypted release
+    /// gives the same integers for the same ladder.
     ///
     /// # Errors
-    /// [`Error::Privacy`] for what the ledger refuses, and a ladder that is too short.
+    /// [`Error::Privacy`] if the ledger refuses the debit, or the ladder is too short.
     pub fn release_with(
         &self,
         placed: &Placed,
@@ -294,7 +295,7 @@ impl Groups {
         self.mixes(sums.collect(), placed.width)
     }
 
-    /// Released sums as mixes.
+    /// Returns mixes of released sums.
     pub(crate) fn mixes(&self, sums: Vec<i64>, width: usize) -> Mixes {
         Mixes {
             width,
@@ -307,26 +308,26 @@ impl Groups {
 }
 
 impl Placed {
-    /// Features of a record.
+    /// Number of features of a record.
     pub(crate) fn width(&self) -> usize {
         self.width
     }
 
-    /// A feature of the record on a place.
+    /// Returns a feature of the record on a place.
     pub(crate) fn value(&self, place: usize, feature: usize) -> Option<i32> {
         self.values.get(place * self.width + feature).copied()
     }
 }
 
 impl Priced {
-    /// The ladder that a holder draws for the release.
+    /// Returns the plan of the ladder that a holder draws for the release.
     ///
     /// # Errors
-    /// [`Error::Privacy`] for more noise than a ladder has.
+    /// [`Error::Privacy`] if the release needs more noise than a ladder has.
     pub fn ladder(&self) -> Result<LadderPlan, Error> {
         Ok(LadderPlan::new(self.cells, self.debit.variance_units)?)
     }
 }
 
-/// Tries to leave room for the gap.
+/// The most tries to leave room for the gap.
 const MAX_TRIES: usize = 64;

@@ -1,38 +1,38 @@
-//! IDX files, as MNIST has them: big-endian, two zero bytes, 8 for bytes, the number of dimensions, their sizes,
-//! the bytes (LeCun, Cortes and Burges).
+//! IDX files, the format of MNIST: two zero bytes, the type 8 (bytes), the number of dimensions, the big-endian size of
+//! each dimension, and the bytes (LeCun, Cortes and Burges).
 
 use crate::Error;
 
-/// The largest number of values that are read: a gigabyte.
+/// The largest number of values that can be read: 2^30, a gigabyte.
 pub const MAX_VALUES: usize = 1 << 30;
 
-/// Images of one size, a byte a pixel.
+/// Images of one size, with one byte per pixel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Images {
-    /// Rows of an image.
+    /// Number of rows of an image.
     pub rows: usize,
-    /// Pixels of a row.
+    /// Number of pixels of a row.
     pub columns: usize,
-    /// All pixels, an image after the other, a row after the other.
+    /// The pixels of all images, image by image and row by row.
     pub pixels: Vec<u8>,
 }
 
 impl Images {
-    /// How many images there are.
+    /// Number of images.
     pub fn len(&self) -> usize {
         self.pixels.len() / (self.rows * self.columns).max(1)
     }
 
-    /// Whether there is none.
+    /// Whether there are no images.
     pub fn is_empty(&self) -> bool {
         self.pixels.is_empty()
     }
 }
 
-/// Reads images: three dimensions.
+/// Reads images from an IDX file of three dimensions.
 ///
 /// # Errors
-/// [`Error::Idx`] for anything else, for images without pixels, and for bytes too few or too many.
+/// [`Error::Idx`] for any other header, for images without pixels, and if the number of bytes is wrong.
 pub fn read_images(bytes: &[u8]) -> Result<Images, Error> {
     let (sizes, pixels) = read(bytes, 3, "images")?;
     match sizes[..] {
@@ -45,26 +45,26 @@ pub fn read_images(bytes: &[u8]) -> Result<Images, Error> {
     }
 }
 
-/// Reads labels: one dimension.
+/// Reads labels from an IDX file of one dimension.
 ///
 /// # Errors
-/// As [`read_images`].
+/// Those of [`read_images`].
 pub fn read_labels(bytes: &[u8]) -> Result<Vec<u8>, Error> {
     Ok(read(bytes, 1, "labels")?.1.to_vec())
 }
 
-/// Images as a file; as many as their pixels make whole.
+/// Returns images as an IDX file. Pixels that do not fill a whole image are not counted in the header.
 pub fn write_images(images: &Images) -> Vec<u8> {
     let mut bytes = vec![0, 0, 8, 3];
     for size in [images.len(), images.rows, images.columns] {
-        // Sizes that do not fit were never read: what is read has at most 2^30 values.
+        // The cast is exact for images that were read: they have at most 2^30 values.
         bytes.extend((size as u32).to_be_bytes());
     }
     bytes.extend(&images.pixels);
     bytes
 }
 
-/// Labels as a file.
+/// Returns labels as an IDX file.
 pub fn write_labels(labels: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0, 0, 8, 1];
     bytes.extend((labels.len() as u32).to_be_bytes());
@@ -78,7 +78,7 @@ fn read<'a>(
     kind: &'static str,
 ) -> Result<(Vec<usize>, &'a [u8]), Error> {
     let Some((head, rest)) = bytes.split_at_checked(4) else {
-        return Err(refuse(kind, "it is shorter than its head".to_owned()));
+        return Err(refuse(kind, "it is shorter than its header".to_owned()));
     };
     if head != [0, 0, 8, dimensions] {
         return Err(refuse(
@@ -87,7 +87,7 @@ fn read<'a>(
         ));
     }
     let Some((sizes, values)) = rest.split_at_checked(4 * usize::from(dimensions)) else {
-        return Err(refuse(kind, "it is shorter than its head".to_owned()));
+        return Err(refuse(kind, "it is shorter than its header".to_owned()));
     };
     let sizes: Vec<usize> = sizes
         .chunks_exact(4)
@@ -103,7 +103,10 @@ fn read<'a>(
         Some(expected) if expected == values.len() => Ok((sizes, values)),
         _ => Err(refuse(
             kind,
-            format!("its head says {sizes:?}, and {} bytes follow", values.len()),
+            format!(
+                "its header gives the sizes {sizes:?}, but {} bytes follow",
+                values.len()
+            ),
         )),
     }
 }
@@ -117,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_come_back_and_broken_ones_are_refused() {
+    fn idx_files_round_trip_and_malformed_ones_are_rejected() {
         let images = Images {
             rows: 2,
             columns: 3,

@@ -1,16 +1,17 @@
-//! Mixes: means of a few records of one class, with noise.
+//! Mixes: noisy means of a few records of one class.
 //!
 //! | module | for |
 //! |---|---|
 //! | [`Points`] | records as integer vectors of a bounded norm, from tables and images |
 //! | [`idx`] | images and labels as IDX files |
-//! | [`Cda`] | DP-CDA (Saha, Tonoy and Imtiaz 2025), central and among parties, with mended accounting |
-//! | [`Groups`] | the exact variant: public groups, each record in a fixed number of them |
-//! | [`encrypted`] | that variant under encryption: the same integers |
+//! | [`Cda`] | DP-CDA (Saha, Tonoy and Imtiaz 2025), central and among parties, with corrected accounting |
+//! | [`Groups`] | the exact variant: public groups, with each record in a fixed number of them |
+//! | [`encrypted`] | the exact variant under encryption, which gives the same integers |
 //!
-//! What is released is the *sum* of a mix's integer vectors with discrete Gaussian noise; the mean is worked out
-//! from it afterwards. Nothing between a record's integers and a release is a floating-point number.
-//! docs/FEDERATED.md says where the paper's accounting differs, and why.
+//! A release is the *sum* of a mix's integer vectors with discrete Gaussian noise; the mean is computed from it
+//! afterwards. No floating-point number is involved between a record's integers and a release.
+//!
+//! docs/FEDERATED.md explains the differences from the paper's accounting.
 
 #![warn(missing_debug_implementations)]
 
@@ -28,7 +29,7 @@ pub use groups::{Groups, MAX_PLACES, Placed, Priced};
 pub use mixes::Mixes;
 pub use points::{MAX_CLASSES, MAX_WIDTH, Points, Standard, TABLE_UNIT, UNIT};
 
-/// Compiles and runs what the README shows.
+/// Compiles and runs the README's example.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,19 +1,19 @@
-//! Released mixes: noisy sums, and what is worked out from them.
+//! Released mixes: noisy sums, and the means computed from them.
 
 use crate::Points;
 
-/// Noisy sums of mixes, each of one class.
+/// Noisy sums of records, each of one class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mixes {
-    /// Features of a sum.
+    /// Number of features of a sum.
     pub width: usize,
-    /// The sums, one after the other.
+    /// The values of all sums, one sum after the other.
     pub sums: Vec<i64>,
-    /// The class of each.
+    /// The class of each sum.
     pub labels: Vec<u32>,
-    /// The most records that a sum is of.
+    /// The largest number of records in a sum.
     pub most: usize,
-    /// Whether each sum is of exactly that many.
+    /// Whether each sum has exactly `most` records.
     pub full: bool,
 }
 
@@ -23,19 +23,19 @@ impl Mixes {
         self.labels.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no mixes.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
 
-    /// A mix's noisy sum; nothing for a number that no mix has.
+    /// Returns the noisy sum of a mix, or an empty slice if there is no mix of that number.
     pub fn sum(&self, number: usize) -> &[i64] {
         let start = number.saturating_mul(self.width);
         self.sums.get(start..start + self.width).unwrap_or(&[])
     }
 
-    /// How many records a mix is taken to be of: all that it may have, or else what its sum says, within what is
-    /// possible.
+    /// Returns the number of records that a mix is assumed to have: exactly `most` if the mixes are full, and otherwise
+    /// the estimate from its sum, clamped to the possible range.
     pub fn size(&self, number: usize, shape: &Points) -> f64 {
         let most = self.most as f64;
         if self.full {
@@ -45,7 +45,7 @@ impl Mixes {
         estimated.clamp(1.0, most.max(1.0))
     }
 
-    /// A mix's mean, in the features' own units, without the features that only count records.
+    /// Returns the mean of a mix in the features' units, without the feature that only counts records.
     pub fn mean(&self, number: usize, shape: &Points) -> Vec<f64> {
         let divisor = self.size(number, shape) * shape.unit();
         let own = self.sum(number).iter().take(shape.features());

@@ -1,4 +1,4 @@
-//! Records as integer vectors of a bounded norm, each with its class.
+//! Records as integer vectors of bounded norm, each with its class.
 
 use fhaim_domain::{Domain, Table};
 use rand::{Rng, seq::SliceRandom};
@@ -6,64 +6,67 @@ use rand::{Rng, seq::SliceRandom};
 use crate::Error;
 use crate::idx::Images;
 
-/// What a norm of 1 is counted in where features are no counts: 2^12.
+/// Number of units in a norm of 1 for features that are not counts: 2^12.
 pub const UNIT: i64 = 1 << 12;
 
-/// What a value of a table's record is counted in: 2^8. Noise has a variance of at least 4, and of a multiple of that, in
-/// these: with units of 1 a budget above an eighth of the attributes could not be spent, and one below in steps alone.
+/// Number of units in a value of 1 of a table's record: 2^8. Noise variances are multiples of 4, in squared units. If
+/// values were counted in units of 1, a budget above an eighth of the number of attributes could not be spent, and a
+/// smaller one only in coarse steps.
 pub const TABLE_UNIT: i64 = 1 << 8;
 
-/// Classes that there may be of images: a label is a byte.
+/// The largest number of classes of images: a label is a byte.
 pub const MAX_CLASSES: usize = 1 << 8;
 
-/// A record has at most so many features: an image of 1024 by 1024 pixels, and one.
+/// The largest number of features of a record: an image of 1024 by 1024 pixels, and one more.
 pub const MAX_WIDTH: usize = (1 << 20) + 1;
 
-/// Public constants of pixels from 0 to 1, with which they are standardised. They must not be read off the records:
-/// that would be a release of its own.
+/// Public constants that standardise pixels, which are from 0 to 1. They must not be computed from the records: that
+/// would be a separate release.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Standard {
-    /// What is taken off.
+    /// The constant that is subtracted from each pixel.
     pub mean: f64,
-    /// What the rest is divided by.
+    /// The constant that the difference is divided by.
     pub deviation: f64,
 }
 
 impl Standard {
-    /// The constants that MNIST is usually standardised with.
+    /// The usual constants for MNIST.
     pub const MNIST: Self = Self {
         mean: 0.1307,
         deviation: 0.3081,
     };
 }
 
-/// Records as integer vectors.
+/// Records as integer vectors, with their classes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Points {
     width: usize,
     classes: usize,
-    /// A record after the other.
+    /// The values of all records, in order.
     values: Vec<i32>,
     labels: Vec<u32>,
     /// The largest squared L2 norm of a record.
     added_squared: u128,
-    /// The largest squared L2 distance of two records.
+    /// The largest squared L2 distance between two records.
     replaced_squared: u128,
-    /// Features that are a record's own, from the first.
+    /// Number of leading features that describe a record, and do not only count it.
     features: usize,
-    /// Columns whose sum over a record is always `size_unit`: how many records a sum is of.
+    /// Columns whose sum over a record is always `size_unit`. They show how many records a sum has.
     size_columns: std::ops::Range<usize>,
     size_unit: i64,
-    /// What a feature of 1 is as an integer.
+    /// Integer value of a feature of 1.
     unit: i64,
 }
 
 impl Points {
-    /// One-hot records of a table, in units of 1/[`TABLE_UNIT`]: all attributes but the target, which is the class. A
-    /// record's squared norm is the number of attributes, and that of two records' difference at most twice that.
+    /// Encodes the records of a table one-hot, in units of 1/[`TABLE_UNIT`]. The features are all attributes except the
+    /// target, which is the class. A record's squared norm is the number of attributes, and that of the difference of
+    /// two records is at most twice that.
     ///
     /// # Errors
-    /// [`Error::NoTarget`]; [`Error::TargetAlone`]; [`Error::Shape`] for more than [`MAX_WIDTH`] values.
+    /// [`Error::NoTarget`] and [`Error::TargetAlone`] for unsuitable schemas; [`Error::Shape`] for more than
+    /// [`MAX_WIDTH`] values.
     pub fn from_table(table: &Table) -> Result<Self, Error> {
         let target = table.schema().target().ok_or(Error::NoTarget)?;
         let domain = table.domain();
@@ -75,7 +78,7 @@ impl Points {
         let smallest = offsets.iter().min_by_key(|&&(a, _)| (domain.size(a), a));
         let Some(&(smallest, first)) = smallest.filter(|_| width <= MAX_WIDTH) else {
             return Err(Error::Shape(format!(
-                "{width} values beside the target: there may be {MAX_WIDTH}"
+                "the columns except the target have {width} values; the most is {MAX_WIDTH}"
             )));
         };
         let mut values = vec![0; table.records() * width];
@@ -100,12 +103,13 @@ impl Points {
         })
     }
 
-    /// Images, standardised and scaled down to a norm of at most 1, in units of 1/[`UNIT`]. With `sized` every image
-    /// has one feature more, a quarter: sums of unknown numbers of images then tell how many they are of.
+    /// Standardises images and scales them down to a norm of at most 1, in units of 1/[`UNIT`]. If `sized` is set,
+    /// every image gets an additional feature of one quarter, from which the number of images in a sum can be
+    /// estimated.
     ///
     /// # Errors
-    /// [`Error::Setting`] for more than [`MAX_CLASSES`] classes; [`Error::Shape`] for labels of another number or beyond
-    /// `classes`, no images, or images that are too large.
+    /// [`Error::Setting`] for more than [`MAX_CLASSES`] classes; [`Error::Shape`] if there are no images, if they are
+    /// too large, if the labels differ from them in number, or if a label is not below `classes`.
     pub fn from_images(
         images: &Images,
         labels: &[u8],
@@ -116,15 +120,15 @@ impl Points {
         if !(1..=MAX_CLASSES).contains(&classes) {
             return Err(Error::Setting {
                 what: "classes",
-                problem: format!("{classes} of them: there must be from 1 to {MAX_CLASSES}"),
+                problem: format!("{classes} is not between 1 and {MAX_CLASSES}"),
             });
         }
         let pixels = images.rows * images.columns;
         let width = pixels + usize::from(sized);
         if images.is_empty() || images.len() != labels.len() || width > MAX_WIDTH {
             return Err(Error::Shape(format!(
-                "{} images of {pixels} pixels and {} labels: there must be an image, of at most {} pixels, and a label \
-                 for each",
+                "{} images of {pixels} pixels and {} labels: at least one image is needed, of at most {} pixels, and \
+                 one label per image",
                 images.len(),
                 labels.len(),
                 MAX_WIDTH - 1
@@ -133,7 +137,7 @@ impl Points {
         let labelled = || labels.iter().enumerate();
         if let Some((image, label)) = labelled().find(|&(_, &l)| usize::from(l) >= classes) {
             return Err(Error::Shape(format!(
-                "image {image} is of class {label}, and there are {classes} classes, from 0: raise their number"
+                "image {image} has label {label}, and labels of {classes} classes start at 0: raise the class count"
             )));
         }
         let presence = UNIT / 4;
@@ -144,7 +148,7 @@ impl Points {
                 values.push(presence as i32);
             }
         }
-        // All that is of a record beside its pixels is the same for every record.
+        // Apart from the pixels, all records are the same.
         let norm = u128::from(UNIT.unsigned_abs().pow(2));
         let of_size = u128::from(sized) * u128::from(presence.unsigned_abs().pow(2));
         Ok(Self {
@@ -161,12 +165,12 @@ impl Points {
         })
     }
 
-    /// Features of a record.
+    /// Number of features of a record.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Classes that there may be.
+    /// Number of classes, including classes without records.
     pub fn classes(&self) -> usize {
         self.classes
     }
@@ -176,23 +180,23 @@ impl Points {
         self.labels.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
 
-    /// A record's features; none for a number that no record has.
+    /// Returns a record's features, or an empty slice if there is no record of that number.
     pub fn record(&self, number: usize) -> &[i32] {
         let start = number.saturating_mul(self.width);
         self.values.get(start..start + self.width).unwrap_or(&[])
     }
 
-    /// The classes, by record.
+    /// Returns the class of each record.
     pub fn labels(&self) -> &[u32] {
         &self.labels
     }
 
-    /// The numbers of each class's records.
+    /// Returns the numbers of the records of each class.
     pub fn by_class(&self) -> Vec<Vec<usize>> {
         let mut records = vec![Vec::new(); self.classes];
         for (number, &label) in self.labels.iter().enumerate() {
@@ -202,32 +206,32 @@ impl Points {
         records
     }
 
-    /// By how much a record that is added or removed moves a sum: the squared L2 norm, at most.
+    /// Returns the squared L2 sensitivity of a sum to adding or removing a record: a bound.
     pub fn added_squared(&self) -> u128 {
         self.added_squared
     }
 
-    /// By how much a record that is replaced moves a sum: the squared L2 norm, at most.
+    /// Returns the squared L2 sensitivity of a sum to replacing a record: a bound.
     pub fn replaced_squared(&self) -> u128 {
         self.replaced_squared
     }
 
-    /// What a feature of 1 is as an integer.
+    /// Returns the integer value of a feature of 1.
     pub fn unit(&self) -> f64 {
         self.unit as f64
     }
 
-    /// Features that are a record's own, and do not count records.
+    /// Number of features that describe a record, and do not only count it.
     pub fn features(&self) -> usize {
         self.features
     }
 
-    /// The largest value of a feature, in absolute value.
+    /// Returns the largest absolute value of a feature.
     pub fn largest(&self) -> u64 {
         self.unit.unsigned_abs()
     }
 
-    /// How many records a noisy sum seems to be of: nothing where sums do not tell.
+    /// Estimates the number of records in a noisy sum; `None` if sums do not show it.
     pub fn estimated_size(&self, sum: &[i64]) -> Option<f64> {
         let columns = sum.get(self.size_columns.clone())?;
         if columns.is_empty() {
@@ -236,7 +240,7 @@ impl Points {
         Some(columns.iter().sum::<i64>() as f64 / self.size_unit as f64)
     }
 
-    /// The records at some places, in that order; places that there are not are passed over.
+    /// Returns the records with the given numbers, in that order. Skips numbers that no record has.
     pub fn select(&self, numbers: &[usize]) -> Self {
         let known = || numbers.iter().filter(|&&number| number < self.len());
         Self {
@@ -250,18 +254,16 @@ impl Points {
         }
     }
 
-    /// The records dealt among parties, each class evenly.
+    /// Deals the records among parties at random, each class evenly.
     ///
     /// # Errors
-    /// [`Error::Setting`] for no parties, and for more than there are records.
+    /// [`Error::Setting`] for no parties, and for more parties than records.
     pub fn deal<R: Rng + ?Sized>(&self, parties: usize, rng: &mut R) -> Result<Vec<Self>, Error> {
         if parties == 0 || parties > self.len() {
             let records = self.len();
             return Err(Error::Setting {
                 what: "parties",
-                problem: format!(
-                    "{parties} of {records} records: there may be from 1 to {records}"
-                ),
+                problem: format!("{parties} is not between 1 and the number of records, {records}"),
             });
         }
         let mut numbers = vec![Vec::new(); parties];
@@ -275,7 +277,7 @@ impl Points {
     }
 }
 
-/// The attributes but the target, each with the number of its first feature.
+/// Returns the attributes except the target, each with the number of its first feature.
 fn offsets(domain: &Domain, target: usize) -> Vec<(usize, usize)> {
     let mut next = 0;
     let attributes = (0..domain.len()).filter(|&a| a != target);
@@ -288,8 +290,8 @@ fn offsets(domain: &Domain, target: usize) -> Vec<(usize, usize)> {
         .collect()
 }
 
-/// An image as integers of a norm of at most [`UNIT`]: rounding is towards zero, and what rounding of doubles could
-/// still leave too long is scaled down once more.
+/// Returns an image as integers of a norm of at most [`UNIT`]. Values are rounded towards zero; if the rounding of
+/// doubles still makes the vector too long, it is scaled down again.
 fn scaled(image: &[u8], standard: Standard) -> Vec<i32> {
     let standardised: Vec<f64> = image
         .iter()
@@ -326,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_one_hot_and_tell_their_sizes() {
+    fn table_records_are_one_hot_and_show_sizes_of_sums() {
         let points = Points::from_table(&table()).unwrap();
         assert_eq!((points.width(), points.classes(), points.len()), (5, 2, 3));
         assert_eq!(points.record(1), [0, 0, 256, 256, 0]);
@@ -336,9 +338,9 @@ mod tests {
         assert_eq!(points.select(&[2, 0]).labels(), [1, 0]);
     }
 
-    /// The sensitivities by trying every record that there could be, and every two.
+    /// Compares the sensitivities with a search over all possible records, and all pairs of them.
     #[test]
-    fn sensitivities_of_tables_are_the_largest_moves() {
+    fn table_sensitivities_are_tight_bounds() {
         let points = Points::from_table(&table()).unwrap();
         let schema = table().shared_schema();
         let all = (0..12u32).map(|n| [n % 3, n / 3 % 2, n / 6]);
@@ -367,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn images_keep_within_the_norm_and_wrong_labels_are_refused() {
+    fn image_norms_are_bounded_and_invalid_labels_are_rejected() {
         let mut rng = StdRng::seed_from_u64(4);
         let images = Images {
             rows: 7,
@@ -384,7 +386,7 @@ mod tests {
                 .map(|&v| u128::from(v.unsigned_abs()).pow(2))
                 .sum();
             assert!(squared <= points.added_squared());
-            // And no shorter than rounding makes it.
+            // The scaling loses no more than rounding requires.
             assert!(squared as f64 > 0.95 * points.added_squared() as f64);
             let wide: Vec<i64> = record.iter().map(|&v| i64::from(v)).collect();
             assert_eq!(points.estimated_size(&wide), Some(1.0));
@@ -397,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn parties_get_every_record_once_and_classes_evenly() {
+    fn deal_gives_each_record_to_one_party_and_splits_classes_evenly() {
         let images = Images {
             rows: 1,
             columns: 1,

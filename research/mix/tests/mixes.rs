@@ -1,4 +1,4 @@
-//! Mixes against what they should be.
+//! Tests of mixes: exact sums, noise, refusals, and equality of clear and encrypted releases.
 
 #![allow(clippy::unwrap_used, reason = "a test's own values")]
 
@@ -9,7 +9,7 @@ use fhaim_mix::{Cda, CdaNoise, Error, Groups, Points, TABLE_UNIT, encrypted};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-/// Three columns and a class of two.
+/// Records of three columns and a class column with two values.
 fn points(records: usize, seed: u64) -> Points {
     let json = r#"{"name":"t","target":"class","columns":[
         {"name":"a","kind":"categorical","categories":["p","q","r"]},
@@ -29,7 +29,7 @@ fn rho(value: f64) -> Rho {
 }
 
 #[test]
-fn without_noise_a_mix_of_a_whole_class_is_its_mean() {
+fn noiseless_mix_of_a_whole_class_is_its_mean() {
     let points = points(40, 1);
     let mut rng = ChaCha20Rng::seed_from_u64(0);
     for (parties, noise) in [
@@ -56,9 +56,9 @@ fn without_noise_a_mix_of_a_whole_class_is_its_mean() {
     }
 }
 
-/// The deviation of what is released, less what is released without noise.
+/// The deviation of a release from the exact sums matches the plan, and shared noise is smaller.
 #[test]
-fn noise_is_as_large_as_planned_and_shared_noise_is_less() {
+fn noise_has_the_planned_deviation_and_shared_noise_is_smaller() {
     let points = points(4000, 2);
     let mut deviations = Vec::new();
     for noise in [CdaNoise::Conventional, CdaNoise::Shared] {
@@ -70,13 +70,13 @@ fn noise_is_as_large_as_planned_and_shared_noise_is_less() {
         assert_eq!(cost.rate, 8.0 / 200.0);
         assert_eq!(cost.samples, 2000);
         let mixes = cda.run(&parts, &mut rng).unwrap();
-        // Every attribute's features sum to the number of records: what is left is noise.
+        // Every attribute's features sum to the number of records, so the difference is noise.
         let all = 80 * TABLE_UNIT;
         let off = (0..mixes.len()).map(|n| mixes.sum(n)[..3].iter().sum::<i64>() - all);
         let off = off.map(|o| o as f64 / TABLE_UNIT as f64);
         let squares: f64 = off.map(|o| o * o / 3.0).sum();
         deviations.push((squares / mixes.len() as f64).sqrt());
-        // Three attributes: a replaced record moves a sum by sqrt(6), and one of norm 1 by 2.
+        // With three attributes, a replaced record moves a sum by sqrt(6); a record of norm 1 moves it by 2.
         let party = cost.deviation * 8.0 * 6f64.sqrt() / 2.0;
         let honest: f64 = if noise == CdaNoise::Shared { 7.0 } else { 1.0 };
         let expected = party / honest.sqrt() * 10f64.sqrt();
@@ -87,7 +87,7 @@ fn noise_is_as_large_as_planned_and_shared_noise_is_less() {
 }
 
 #[test]
-fn small_classes_and_other_parties_are_refused() {
+fn small_classes_and_invalid_settings_are_rejected() {
     let points = points(40, 1);
     let parts = points.deal(4, &mut ChaCha20Rng::seed_from_u64(0)).unwrap();
     let refused = Cda::plan(&parts, 6, 10, CdaNoise::Shared, None).unwrap_err();
@@ -104,7 +104,7 @@ fn small_classes_and_other_parties_are_refused() {
         Err(Error::Setting { .. })
     ));
     let many = Cda::plan(&parts, 2, 1 << 30, CdaNoise::Shared, None).unwrap_err();
-    assert!(many.to_string().contains("there may be"), "{many}");
+    assert!(many.to_string().contains("too many"), "{many}");
     assert!(matches!(
         Cda::plan(&parts, 0, 10, CdaNoise::Shared, None),
         Err(Error::Setting { .. })
@@ -113,20 +113,20 @@ fn small_classes_and_other_parties_are_refused() {
         Cda::plan(&parts, 2, 10, CdaNoise::Shared, Some((-1.0, 1e-5))),
         Err(Error::Privacy(..))
     ));
-    // The bound has a floor that no noise takes away.
+    // The bound has a floor that no amount of noise removes.
     let floor = Cda::plan(&parts, 2, 1000, CdaNoise::Shared, Some((0.1, 1e-5))).unwrap_err();
     assert!(floor.to_string().contains("mix fewer records"), "{floor}");
 }
 
-/// One record more or less moves all sums by at most what is charged, and by as much where it is on a place.
+/// Removing a record that is on a place moves all sums by exactly the charged sensitivity.
 #[test]
-fn groups_move_by_what_is_charged() {
+fn removed_record_moves_sums_by_the_charged_sensitivity() {
     let all = points(24, 3);
     for memberships in [1u32, 2, 3] {
         let groups = Groups::new(5, memberships, &[16, 16], 9).unwrap();
         let release = |numbers: &[usize]| {
-            // The same generator puts the same records on the same places, whoever else is there: a class's records
-            // are placed in order.
+            // A class's records are placed in order, so the same generator puts a record on the same place even if
+            // later records are missing.
             let mut rng = ChaCha20Rng::seed_from_u64(1);
             let placed = groups.place(&all.select(numbers), &mut rng).unwrap();
             let mut ledger = Ledger::new(rho(1e9));
@@ -139,7 +139,7 @@ fn groups_move_by_what_is_charged() {
         };
         let numbers: Vec<usize> = (0..24).collect();
         let whole = release(&numbers);
-        // The last record of each class: the others keep their places.
+        // Leave out the last record of each class, so that the others keep their places.
         for left_out in [22, 23] {
             let rest: Vec<usize> = numbers.iter().copied().filter(|&n| n != left_out).collect();
             let without = release(&rest);
@@ -159,7 +159,7 @@ fn groups_move_by_what_is_charged() {
 }
 
 #[test]
-fn a_release_is_paid_for_once_and_keeps_its_budget() {
+fn release_is_debited_once_within_its_budget() {
     let points = points(40, 1);
     let groups = Groups::new(4, 1, &[32, 32], 0).unwrap();
     let budget = rho(0.5);
@@ -173,7 +173,7 @@ fn a_release_is_paid_for_once_and_keeps_its_budget() {
     assert!(ledger.spent() <= budget && ledger.spent().to_f64() > 0.49);
     let sizes: f64 = (0..mixes.len()).map(|n| mixes.size(n, &points)).sum();
     assert!((10.0..70.0).contains(&sizes), "{sizes}");
-    // Too small a budget is refused before anything is computed.
+    // A budget that is too small is refused before any computation.
     let mut poor = Ledger::new(rho(0.01));
     assert!(matches!(
         groups.release(&placed, &priced, &mut poor, &mut rng),
@@ -202,12 +202,12 @@ fn a_release_is_paid_for_once_and_keeps_its_budget() {
             Err(Error::Setting { what: "groups", .. })
         ));
     }
-    // A place is listed once for each of its groups, and there is room for so many.
+    // A place is listed once for each of its groups, so the number of memberships is bounded.
     assert!(matches!(
         Groups::new(1, u32::MAX, &[4], 0),
         Err(Error::Setting { .. })
     ));
-    // Three attributes: of a budget above 3/8 only that could be spent, were a value counted in units of 1.
+    // With three attributes and values counted in units of 1, a budget above 3/8 could not be spent in full.
     for budget in [0.4, 5.0, 400.0] {
         let groups = Groups::new(4, 1, &[32, 32], 0).unwrap();
         let priced = groups.price(&points, rho(budget), &Leak::NONE).unwrap();
@@ -220,10 +220,10 @@ fn a_release_is_paid_for_once_and_keeps_its_budget() {
     }
 }
 
-/// The same places and the same ladder give the same integers under encryption and in the clear, over more than one
-/// page, and with each place in two groups.
+/// The same places and the same ladder give the same integers under encryption and in the clear. The release has more
+/// than one page, and each place is in two groups.
 #[test]
-fn encrypted_mixes_are_those_in_the_clear() {
+fn encrypted_mixes_equal_clear_mixes() {
     let points = points(600, 7);
     let groups = Groups::new(2, 2, &[512, 512], 4).unwrap();
     let budget = rho(2.0);

@@ -1,35 +1,35 @@
-//! The one error type of this crate.
+//! The error type of this crate.
 
 use fhaim_dp::number;
 
-/// What Renyi accounting refuses.
+/// An error of Renyi accounting.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// An epsilon or a delta out of range.
+    /// An epsilon or a delta is out of range.
     #[error(transparent)]
     Privacy(#[from] fhaim_dp::Error),
-    /// No noise keeps an epsilon this small.
+    /// No amount of noise reaches an epsilon this small.
     #[error(
-        "no noise keeps epsilon {}: at this delta Renyi accounting shows {floor:.4} or more (raise epsilon, or delta)",
+        "no noise keeps epsilon {}: the least at this delta is {floor:.4}; raise epsilon or delta",
         number(*epsilon)
     )]
     NoNoiseKeeps {
-        /// The epsilon asked for.
+        /// The requested epsilon.
         epsilon: f64,
-        /// The epsilon at the most noise that is looked at.
+        /// The epsilon at the largest noise that is tried.
         floor: f64,
     },
-    /// A deviation of noise, or a probability, out of range.
+    /// A standard deviation of noise or a sampling probability is out of range.
     #[error(
-        "noise must be a positive number, and a chance to be drawn above 0 and at most 1, not {} and {}",
+        "the noise must be positive, and the sampling probability above 0 and at most 1; they are {} and {}",
         number(*noise),
         number(*rate)
     )]
     Sampled {
-        /// The probability.
+        /// The sampling probability.
         rate: f64,
-        /// The deviation.
+        /// The standard deviation of the noise.
         noise: f64,
     },
 }

@@ -1,12 +1,12 @@
-//! Renyi differential privacy of the systems that fhaim is compared with: the sampled Gaussian, and mixes
+//! Renyi differential privacy of the systems that fhaim is compared with: the sampled Gaussian mechanism, and mixes
 //! of records (DP-CDA).
 //!
 //! A mechanism that is (a, e(a))-RDP is (epsilon, delta)-DP at
-//! `epsilon = min over a of steps * e(a) + ln(1/delta) / (a - 1)` (Mironov 2017, Proposition 3). Any order a gives
-//! a valid epsilon, so looking at integer orders alone can only overstate it.
+//! `epsilon = min over a of steps * e(a) + ln(1/delta) / (a - 1)` (Mironov 2017, Proposition 3). Every order a gives
+//! a valid epsilon, so restricting the search to integer orders can only overstate it.
 //!
-//! Nothing of fhaim's own releases is priced here. These are doubles, and what they may be off by is added
-//! (`ROUNDING`): the epsilon that is returned is not below the one that the formula has.
+//! fhaim does not price its own releases with this crate. Costs here are doubles, and a bound on their rounding error
+//! (`ROUNDING`) is added: the returned epsilon is never below the value of the formula.
 
 mod error;
 
@@ -14,28 +14,28 @@ use fhaim_dp::accounting::{MAX_EPSILON, MIN_EPSILON};
 
 pub use error::Error;
 
-/// The largest order that is looked at.
+/// The largest order that is tried.
 pub const MAX_ORDER: u32 = 256;
 
-/// The most noise that is looked at: 2^40.
+/// The largest noise that is tried: 2^40.
 const MAX_NOISE: f64 = (1u64 << 40) as f64;
 
-/// What rounding may take off an epsilon, as a share of it and of three times the number of steps.
+/// Bound on the rounding error of an epsilon, as a share of the epsilon plus three times the number of steps.
 ///
-/// e(a) is L / (a-1) with L the logarithm of a sum of at most a + 1 exponentials. The largest exponent is at most L, and
-/// one that is far below moves the sum by less than its own error; binomials' logarithms are sums of at most 256 numbers
-/// below 2^8, so that each exponent is right to 2^16 units in the last place of 1 + L. With (a+1) / (a-1) <= 3, an epsilon
-/// is off by at most 2^-52 2^16 (epsilon + 3 steps).
+/// e(a) is L / (a-1), where L is the logarithm of a sum of at most a + 1 exponentials. The largest exponent is at most
+/// L, and a much smaller one moves the sum by less than its own error. Logarithms of binomials are sums of at most 256
+/// numbers below 2^8, so each exponent is right to 2^16 units in the last place of 1 + L. With (a+1) / (a-1) <= 3, an
+/// epsilon is off by at most 2^-52 2^16 (epsilon + 3 steps).
 const ROUNDING: f64 = 1.0 / (1u64 << 36) as f64;
 
 /// The Gaussian mechanism over a random sample of the records.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SampledGaussian {
-    /// Each record's chance to be in a step's sample.
+    /// Probability that a record is in the sample of a step.
     pub rate: f64,
-    /// The noise's deviation over the sensitivity.
+    /// Standard deviation of the noise over the sensitivity.
     pub multiplier: f64,
-    /// How many steps there are.
+    /// Number of steps.
     pub steps: u32,
 }
 
@@ -54,25 +54,26 @@ impl SampledGaussian {
         log_sum(terms) / f64::from(order - 1)
     }
 
-    /// The least epsilon that an integer order shows, and that order.
+    /// Returns the least epsilon over all integer orders, and the order that shows it.
     ///
     /// # Errors
-    /// A delta that is none; [`Error::Sampled`] for a rate outside 0..=1, or noise that is not positive.
+    /// [`fhaim_dp::Error::Delta`] for a delta outside (0, 1); [`Error::Sampled`] for a rate outside (0, 1], or noise
+    /// that is not positive.
     pub fn epsilon(&self, delta: f64) -> Result<(f64, u32), Error> {
         check(self.rate, self.multiplier)?;
         least_epsilon((2, self.steps), delta, |order| self.of_all_steps(order))
     }
 
-    /// What all steps cost at an order.
+    /// Cost of all steps at an order.
     fn of_all_steps(&self, order: u32) -> f64 {
         f64::from(self.steps) * self.of_order(order)
     }
 
-    /// The least multiplier at which epsilon is at most the one asked for; `self`'s own is not looked at.
+    /// Returns the least multiplier that keeps epsilon at or below `epsilon`; ignores the multiplier of `self`.
     ///
     /// # Errors
-    /// As [`SampledGaussian::epsilon`]; [`fhaim_dp::Error::Epsilon`] outside [`MIN_EPSILON`]..=[`MAX_EPSILON`],
-    /// [`Error::NoNoiseKeeps`] where no multiplier up to 2^40 does.
+    /// Those of [`SampledGaussian::epsilon`]; [`fhaim_dp::Error::Epsilon`] outside [`MIN_EPSILON`]..=[`MAX_EPSILON`],
+    /// [`Error::NoNoiseKeeps`] if no multiplier up to 2^40 keeps it.
     pub fn least_multiplier(&self, epsilon: f64, delta: f64) -> Result<f64, Error> {
         least(epsilon, |multiplier| {
             Ok(Self {
@@ -85,25 +86,25 @@ impl SampledGaussian {
     }
 }
 
-/// DP-CDA: a sample is the mean of l records of one class with noise (Saha, Tonoy and Imtiaz 2025).
+/// DP-CDA: each sample is the mean of l records of one class, with noise (Saha, Tonoy and Imtiaz 2025).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mixing {
-    /// l: records in a mix.
+    /// l: number of records in a mix.
     pub records: u32,
-    /// The largest norm of a record.
+    /// The largest L2 norm of a record.
     pub clip: f64,
-    /// tau: the noise's deviation on each coordinate.
+    /// tau: standard deviation of the noise on each coordinate.
     pub deviation: f64,
-    /// Whether the one-hot label is mixed and noised too; else it is the class that was drawn, published.
+    /// Whether the one-hot label is mixed and noised too. Otherwise the drawn class is published as it is.
     pub noised_labels: bool,
-    /// p: the chance that a given record is in a given mix, l over its class's records.
+    /// p: probability that a given record is in a given mix: l over the number of records of its class.
     pub rate: f64,
-    /// T: mixes that a record may be in.
+    /// T: number of mixes that a record may be in.
     pub samples: u32,
 }
 
 impl Mixing {
-    /// e(a) = a Delta^2 / (2 tau^2), where a replaced record moves a mix by 2c/l and a label by sqrt(2)/l.
+    /// e(a) = a Delta^2 / (2 tau^2). Replacing a record moves a mix by 2c/l, and a label by sqrt(2)/l.
     fn plain(&self, order: f64) -> f64 {
         let squared = 2.0 * self.clip * self.clip + if self.noised_labels { 1.0 } else { 0.0 };
         let scale = f64::from(self.records) * self.deviation;
@@ -129,10 +130,11 @@ impl Mixing {
         log_sum(terms) / f64::from(order - 1)
     }
 
-    /// The least epsilon that an integer order from 3 shows, and that order.
+    /// Returns the least epsilon over all integer orders from 3, and the order that shows it.
     ///
     /// # Errors
-    /// A delta that is none; [`Error::Sampled`] for noise or a rate that is no positive number.
+    /// [`fhaim_dp::Error::Delta`] for a delta outside (0, 1); [`Error::Sampled`] for a rate outside (0, 1], or noise
+    /// that is not positive.
     pub fn epsilon(&self, delta: f64) -> Result<(f64, u32), Error> {
         let rate = if self.records == 0 { 0.0 } else { self.rate };
         check(rate, self.deviation)?;
@@ -141,11 +143,11 @@ impl Mixing {
         })
     }
 
-    /// The least deviation at which epsilon is at most the one asked for; `self`'s own is not looked at.
+    /// Returns the least deviation that keeps epsilon at or below `epsilon`; ignores the deviation of `self`.
     ///
     /// # Errors
-    /// As [`Mixing::epsilon`]; [`fhaim_dp::Error::Epsilon`] outside [`MIN_EPSILON`]..=[`MAX_EPSILON`],
-    /// [`Error::NoNoiseKeeps`] where no deviation up to 2^40 does.
+    /// Those of [`Mixing::epsilon`]; [`fhaim_dp::Error::Epsilon`] outside [`MIN_EPSILON`]..=[`MAX_EPSILON`],
+    /// [`Error::NoNoiseKeeps`] if no deviation up to 2^40 keeps it.
     pub fn least_deviation(&self, epsilon: f64, delta: f64) -> Result<f64, Error> {
         least(epsilon, |deviation| {
             Ok(Self { deviation, ..*self }.epsilon(delta)?.0)
@@ -153,7 +155,7 @@ impl Mixing {
     }
 }
 
-/// Refuses a rate or a deviation that has no cost.
+/// Rejects rates and deviations for which no cost is defined.
 fn check(rate: f64, noise: f64) -> Result<(), Error> {
     match rate > 0.0 && rate <= 1.0 && noise > 0.0 {
         true => Ok(()),
@@ -161,19 +163,19 @@ fn check(rate: f64, noise: f64) -> Result<(), Error> {
     }
 }
 
-/// The least noise at which a cost is at most the one asked for, found by halving.
+/// Returns the least noise whose cost is at most `epsilon`, by bisection.
 fn least(epsilon: f64, cost: impl Fn(f64) -> Result<f64, Error>) -> Result<f64, Error> {
     if !(MIN_EPSILON..=MAX_EPSILON).contains(&epsilon) {
         return Err(fhaim_dp::Error::Epsilon(epsilon).into());
     }
-    // Orders end at 256: however much noise there is, ln(1/delta) / 255 is left.
+    // Orders end at 256, so ln(1/delta) / 255 remains even with unlimited noise.
     let floor = cost(MAX_NOISE)?;
     if floor > epsilon {
         return Err(Error::NoNoiseKeeps { epsilon, floor });
     }
     let enough = |noise: f64| -> Result<bool, Error> { Ok(cost(noise)? <= epsilon) };
     let (mut low, mut high) = (0.0, 1.0);
-    // It comes to its end at the largest noise at last, a power of two.
+    // This terminates: `high` is a power of two and reaches the largest noise, which is enough.
     while !enough(high)? {
         (low, high) = (high, high * 2.0);
     }
@@ -188,7 +190,7 @@ fn least(epsilon: f64, cost: impl Fn(f64) -> Result<f64, Error>) -> Result<f64, 
     Ok(high)
 }
 
-/// The least over orders from `first` of `cost(a) + ln(1/delta) / (a-1)`, rounded up.
+/// Returns the least value over orders from `first` of `cost(a) + ln(1/delta) / (a-1)`, rounded up, and its order.
 fn least_epsilon(
     (first, steps): (u32, u32),
     delta: f64,
@@ -219,7 +221,7 @@ fn log_binomials(n: u32) -> impl Iterator<Item = (u32, f64)> {
     })
 }
 
-/// `factor * ln(value)`, nothing where the factor is.
+/// `factor * ln(value)`, or 0 if `factor` is 0.
 fn times_log(factor: f64, value: f64) -> f64 {
     if factor == 0.0 {
         0.0
@@ -244,9 +246,9 @@ fn log_sum(terms: impl Iterator<Item = f64>) -> f64 {
 mod tests {
     use super::*;
 
-    /// The accountants' common example: 15 epochs of batches of 250 of 60,000 records.
+    /// The common example of accountants: 15 epochs with batches of 250 out of 60,000 records.
     #[test]
-    fn the_sampled_gaussian_gives_the_published_vector() {
+    fn sampled_gaussian_matches_published_example() {
         let training = SampledGaussian {
             rate: 250.0 / 60_000.0,
             multiplier: 1.3,
@@ -259,9 +261,9 @@ mod tests {
         assert!((least - 1.3).abs() < 1e-6, "{least}");
     }
 
-    /// What is no budget is said to be none, and what no noise keeps is told from that.
+    /// Invalid budgets and budgets that no noise reaches give different errors.
     #[test]
-    fn budgets_that_cannot_be_kept_are_refused_in_their_own_words() {
+    fn unreachable_budgets_are_distinguished_from_invalid_ones() {
         let training = SampledGaussian {
             rate: 0.1,
             multiplier: 1.0,
@@ -302,9 +304,9 @@ mod tests {
         assert!(matches!(refused, Err(Error::Sampled { .. })));
     }
 
-    /// With the whole table in every step it is the Gaussian mechanism: e(a) = a / (2 z^2).
+    /// With the whole table in every step, this is the Gaussian mechanism: e(a) = a / (2 z^2).
     #[test]
-    fn a_sample_of_everything_is_no_sample() {
+    fn sampling_everything_equals_gaussian_mechanism() {
         let whole = SampledGaussian {
             rate: 1.0,
             multiplier: 4.0,
@@ -321,9 +323,9 @@ mod tests {
         ));
     }
 
-    /// With the whole table in every step e(a) is a fraction: what is returned is not below it, and hardly above.
+    /// With the whole table in every step e(a) is a fraction. The returned epsilon is not below it, and hardly above.
     #[test]
-    fn rounding_is_against_the_spender() {
+    fn rounding_never_lowers_the_epsilon() {
         for multiplier in [1.0, 2.0, 8.0, 64.0] {
             for steps in [1u32, 37, 100_000] {
                 let whole = SampledGaussian {
@@ -332,7 +334,7 @@ mod tests {
                     steps,
                 };
                 let (found, order) = whole.epsilon(1e-5).unwrap();
-                // Powers of two and small integers: this side rounds once or twice.
+                // Powers of two and small integers: the expected value is rounded only once or twice.
                 let rdp = f64::from(steps) * f64::from(order) / (2.0 * multiplier * multiplier);
                 let exact = rdp + 1e5f64.ln() / f64::from(order - 1);
                 assert!(
@@ -343,9 +345,9 @@ mod tests {
         }
     }
 
-    /// FEDERATED's example: N = T = 60,000, ten classes, epsilon 10, noised labels.
+    /// The example of docs/FEDERATED.md: N = T = 60,000, ten classes, epsilon 10, noised labels.
     #[test]
-    fn mixes_need_the_noise_that_the_mended_accounting_says() {
+    fn mixes_need_the_noise_of_the_corrected_accounting() {
         for (records, expected) in [(4, 0.319), (32, 0.126)] {
             let mixing = Mixing {
                 records,
@@ -369,7 +371,7 @@ mod tests {
         }
     }
 
-    /// The formula as it is published, with sums of numbers instead of their logarithms: amplified at order a.
+    /// The formula as published, at order a, with plain sums instead of logarithms.
     fn published(mixing: &Mixing, delta: f64, order: u32) -> f64 {
         let scale = f64::from(mixing.records) * mixing.deviation;
         let plain = |a: f64| a * 2.0 / (scale * scale);
@@ -389,9 +391,9 @@ mod tests {
         (steps * sum.ln() + (1.0 / delta).ln()) / less
     }
 
-    /// One to three runs at epsilon 20, as runs of so many more mixes, cost what the formula says.
+    /// One to three runs at epsilon 20, each counted as additional mixes, cost what the published formula gives.
     #[test]
-    fn mixes_cost_what_the_formula_says() {
+    fn mix_cost_matches_published_formula() {
         let mut mixing = Mixing {
             records: 4,
             clip: 1.0,
@@ -409,7 +411,7 @@ mod tests {
             let (found, order) = longer.epsilon(1e-5).unwrap();
             let at = |order| published(&longer, 1e-5, order);
             assert!((found / at(order) - 1.0).abs() < 1e-6, "{runs}: {found}");
-            // No other order shows less; beyond 60 the sums pass what a double holds.
+            // No other order shows less. Beyond order 60 the plain sums overflow a double.
             let least = (3..=60).map(at).fold(f64::INFINITY, f64::min);
             assert!(
                 (found / least - 1.0).abs() < 1e-6,
@@ -431,7 +433,7 @@ mod tests {
         }
     }
 
-    /// e(a) of a step as it is published (Mironov, Talwar and Zhang 2019), in plain sums.
+    /// e(a) of one step as published (Mironov, Talwar and Zhang 2019), with plain sums.
     fn published_step(rate: f64, multiplier: f64, order: u32) -> f64 {
         let mut choices = 1.0;
         let mut sum = 0.0;
@@ -447,7 +449,7 @@ mod tests {
     }
 
     #[test]
-    fn sampled_gaussians_cost_what_the_formula_says() {
+    fn sampled_gaussian_cost_matches_published_formula() {
         let one = SampledGaussian {
             rate: 0.02,
             multiplier: 1.1,

@@ -1,4 +1,4 @@
-//! Batches of releases: asked for once, then looked at until they end.
+//! Batches of releases. The generation service asks for a batch once and then polls it.
 
 use fhaim_api::batch::{Batch, BatchStatus};
 use fhaim_api::keys::Receipt;
@@ -10,15 +10,16 @@ use crate::store::batches::{self as store, Found, Name};
 use crate::store::uploads as rows;
 use crate::{Role, State, uploads};
 
-/// A look at a batch waits so long for its end before it answers that the batch is under way.
+/// Time for which a look at a batch waits for its end before it reports that the batch is under way.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Asks for a batch, and says where it is. The same batch again changes nothing, but that one that
-/// was refused begins anew where whoever asks wants it to.
+/// Asks for a batch and returns its status. Asking for the same batch again changes nothing, except that
+/// `again` queues a refused batch again.
 ///
 /// # Errors
-/// [`ProblemKind::Conflict`](fhaim_api::problem::ProblemKind::Conflict) where another batch has this number, or the upload is incomplete;
-/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) for a dataset that is not there.
+/// [`ProblemKind::Conflict`](fhaim_api::problem::ProblemKind::Conflict)
+/// if another batch has this number or the upload is not complete;
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) if the dataset does not exist.
 pub async fn ask(state: &State, name: Name, batch: &Batch) -> Result<BatchStatus, Failure> {
     if batch.requests.first().map(|request| request.number) != Some(name.first) {
         return Err(Refusal::Address.into());
@@ -33,20 +34,19 @@ pub async fn ask(state: &State, name: Name, batch: &Batch) -> Result<BatchStatus
     if reopen || !has_ended(&found.status) {
         show(state, name, &found, &batch.receipts).await?;
     }
-    let said = matches!(
+    let was_reported = matches!(
         (&state.role, &found.status),
         (Role::Second { .. }, BatchStatus::Released { .. })
     );
-    if batch.again && said {
-        // The crypto service may have been set back to before it was told.
+    if batch.again && was_reported {
+        // The crypto service may have been set back to a copy without the reported digest.
         store::repeat(&state.base.store, name).await?;
         state.queued.notify_one();
         return Ok(BatchStatus::Queued);
     }
     if reopen {
-        // Whatever it was refused for may be over, and the crypto service has the last word. It is
-        // sealed again, to the same bytes: what was sealed may have been damaged where it was
-        // kept.
+        // The reason for the refusal may have passed; the crypto service makes the final decision.
+        // The batch is sealed again, to the same bytes, because the stored ones may be damaged.
         store::reopen(&state.base.store, name).await?;
         state.queued.notify_one();
         return Ok(BatchStatus::Queued);
@@ -54,11 +54,12 @@ pub async fn ask(state: &State, name: Name, batch: &Batch) -> Result<BatchStatus
     Ok(found.status)
 }
 
-/// Looks at a batch that was asked for, and waits a little for its end.
+/// Returns the status of a batch, after a short wait for its end.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) for one that was not, or no longer is: this service may have been set
-/// back.
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound)
+/// for an unknown batch. The service may have been set back to a copy
+/// without it.
 pub async fn look(state: &State, name: Name, receipts: &[Receipt]) -> Result<BatchStatus, Failure> {
     let ended = state.ended.notified();
     let found = find(state, name).await?;
@@ -66,16 +67,17 @@ pub async fn look(state: &State, name: Name, receipts: &[Receipt]) -> Result<Bat
         return Ok(found.status);
     }
     show(state, name, &found, receipts).await?;
-    // Whichever comes first; a wake-up for another batch only makes the answer early.
+    // A wake-up for another batch only makes the response early.
     let _ = tokio::time::timeout(PATIENCE, ended).await;
     Ok(find(state, name).await?.status)
 }
 
-/// Queues a refused batch again, for an operator who has mended what it was refused for. It is
-/// sealed again, to the same bytes.
+/// Queues a refused batch again after an operator has fixed the cause. It is sealed again, to the
+/// same bytes.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) for a batch that is not there, or was not refused.
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound)
+/// for a batch that does not exist or was not refused.
 pub async fn reopen(state: &State, name: Name) -> Result<(), Failure> {
     match find(state, name).await?.status {
         BatchStatus::Refused { .. } => Ok(store::reopen(&state.base.store, name).await?),
@@ -95,8 +97,8 @@ fn has_ended(status: &BatchStatus) -> bool {
     )
 }
 
-/// Takes in what whoever asks has seen of the crypto service's ledger, beside what it showed when
-/// it asked before: it may have been set back since.
+/// Stores the caller's receipts of the crypto service's ledger in addition to those that it showed
+/// before, because the crypto service may have been set back since.
 async fn show(
     state: &State,
     name: Name,
@@ -121,7 +123,7 @@ async fn show(
 async fn enqueue(state: &State, name: Name, batch: &Batch) -> Result<BatchStatus, Failure> {
     let stored = uploads::find(state, name.dataset).await?;
     let mut tx = state.base.store.begin().await?;
-    // No part is taken back at the same moment.
+    // The lock prevents that a contribution is taken back at the same moment.
     rows::lock_upload(&state.base.store, &mut tx, stored.dataset).await?;
     if !rows::is_complete_in(&mut tx, stored.dataset).await? {
         return Err(Refusal::Incomplete.into());

@@ -1,5 +1,5 @@
-//! Complete uploads, ready to compute on: in memory, or, the columns of large ones, read a few
-//! record chunks at a time while a batch runs. Noise is read when a page takes it.
+//! Complete uploads, loaded to compute on. The columns of large ones are not kept in memory but read
+//! while a batch runs, a few record chunks at a time. Noise is read when a page needs it.
 
 use bytes::Bytes;
 use fhaim_api::Digest;
@@ -30,24 +30,24 @@ use crate::State;
 use crate::store::uploads as store;
 use crate::uploads::{self, Kept, StoredUpload};
 
-/// A dataset in memory, which any number of batches compute on at the same time.
+/// A loaded dataset. Any number of batches can use it at the same time.
 pub type Loaded = Arc<Computation>;
 
-/// Objects read at a time.
+/// Number of objects read at the same time.
 const READS: usize = 16;
 
-/// The datasets used last.
+/// A cache of the most recently used datasets.
 #[derive(Debug)]
 pub struct Cache {
     /// Most recently used last.
     loaded: Mutex<Vec<(Uuid, Loaded)>>,
     most: usize,
-    /// One dataset is loaded at a time, so that two batches of one do not load it twice.
+    /// Loads one dataset at a time, so that two batches do not load the same one.
     loading: tokio::sync::Mutex<()>,
 }
 
 impl Cache {
-    /// A cache of so many datasets, at least one.
+    /// Returns a cache of at most `most` datasets, at least one.
     pub fn new(most: usize) -> Self {
         Self {
             loaded: Mutex::default(),
@@ -56,7 +56,7 @@ impl Cache {
         }
     }
 
-    /// A dataset, loaded if need be.
+    /// Returns a dataset, and loads it if necessary.
     ///
     /// # Errors
     /// Objects or keys that cannot be read.
@@ -86,7 +86,7 @@ impl Cache {
         Some(loaded)
     }
 
-    /// Lets a dataset go.
+    /// Removes a dataset from the cache.
     pub fn forget(&self, dataset: Uuid) {
         let mut list = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         list.retain(|(id, _)| *id != dataset);
@@ -141,7 +141,7 @@ async fn load(state: &State, stored: &StoredUpload) -> Result<Computation, Failu
     built.map_err(not_built)
 }
 
-/// Why a dataset could not be computed on, or what of it could not be read.
+/// Converts an error of computing on a dataset or reading its objects.
 pub(crate) fn not_built(error: fhaim_protocol::Error) -> Failure {
     match error {
         fhaim_protocol::Error::Away(_) => {
@@ -152,7 +152,7 @@ pub(crate) fn not_built(error: fhaim_protocol::Error) -> Failure {
     }
 }
 
-/// One of a dataset's keys: the bytes that the crypto service sent.
+/// Reads one of a dataset's keys and checks its digest.
 async fn key(
     state: &State,
     stored: &StoredUpload,
@@ -169,7 +169,7 @@ async fn key(
     blocking(check).await?
 }
 
-/// A blob that cannot be read: worth another try, unless it is not there.
+/// Converts an error of reading a blob. It is temporary unless the blob is missing.
 fn not_read(error: BlobError, what: &str) -> Failure {
     let cause = format!("{what}: {error}");
     Failure::from(error).because(cause)
@@ -177,17 +177,17 @@ fn not_read(error: BlobError, what: &str) -> Failure {
 
 fn damaged(what: impl std::fmt::Display) -> Failure {
     Failure::internal(format!(
-        "{what}: what is stored is not what its digest says"
+        "{what}: the stored bytes do not match their digest"
     ))
 }
 
-/// What an upload's columns take in memory.
+/// Returns the memory of an upload's columns in bytes.
 fn column_bytes(plan: &UploadPlan, params: &Parameters) -> u64 {
     let objects = plan.columns.saturating_mul(plan.layout.chunks()) as u64;
     objects.saturating_mul((plan.residues * params.set().memory_bytes()) as u64)
 }
 
-/// Reads a contribution's objects from where they are kept.
+/// Reads the stored objects of a contribution.
 #[derive(Clone, Debug)]
 pub struct PartReader {
     blobs: Blobs,
@@ -196,15 +196,15 @@ pub struct PartReader {
     objects: Arc<HashMap<Object, Kept>>,
     params: Parameters,
     plan: PartPlan,
-    /// Where reads run while a batch, on a thread of its own, waits for them.
+    /// Runtime of the reads; a batch waits for them on its own thread.
     runtime: Handle,
 }
 
 impl PartReader {
-    /// All contributions of an upload, in order.
+    /// Opens all contributions of an upload in order.
     ///
     /// # Errors
-    /// A failure of the store; contributions that are not those of the roster.
+    /// A failure of the store; missing contributions of the roster.
     pub async fn open_all(
         state: &State,
         stored: &StoredUpload,
@@ -224,12 +224,14 @@ impl PartReader {
         }
         let numbers = parts.iter().map(|part| part.number);
         if !numbers.eq((0..).take(stored.terms.part_count())) {
-            return Err(Failure::internal("an upload that lacks a contribution"));
+            return Err(Failure::internal(
+                "the upload does not have all contributions of its terms",
+            ));
         }
         Ok(parts)
     }
 
-    /// What the columns of a contribution of records take in memory; nothing where it has counts.
+    /// Returns the memory of the columns of a contribution of records, and 0 for counts.
     pub fn column_bytes(&self) -> u64 {
         match &self.plan {
             PartPlan::Records(plan) => column_bytes(plan, &self.params),
@@ -237,8 +239,8 @@ impl PartReader {
         }
     }
 
-    /// The columns of a contribution of records, in memory if they are to be kept there; nothing
-    /// where it has counts.
+    /// Returns the columns of a contribution of records, loaded into memory if `kept`. Returns `None`
+    /// for counts.
     ///
     /// # Errors
     /// Objects that cannot be read.
@@ -259,7 +261,7 @@ impl PartReader {
         Ok(Some(UploadedPart { plan, table }))
     }
 
-    /// All columns of a contribution of records, in memory.
+    /// Reads all columns of a contribution of records into memory.
     async fn table(&self, plan: UploadPlan) -> Result<EncryptedTable, Failure> {
         let mut read = self.read(plan.column_objects().collect()).await?;
         let params = self.params.clone();
@@ -273,7 +275,7 @@ impl PartReader {
         built.map_err(|error: fhaim_protocol::Error| Failure::internal(error))
     }
 
-    /// The upload key that its objects are under.
+    /// Returns the upload key of the contribution's objects.
     async fn upload_key(&self) -> Result<UploadKeyId, Failure> {
         if !self.plan.contains(Object::Keys) {
             return uploads::upload_key(&self.stored, self.number);
@@ -288,7 +290,7 @@ impl PartReader {
         objects.buffer_unordered(READS).try_collect().await
     }
 
-    /// Where an object is kept.
+    /// Returns the place of an object's blob.
     fn place(&self, object: Object) -> Option<BlobPlace> {
         let kept = self.objects.get(&object)?;
         Some(BlobPlace {
@@ -297,7 +299,7 @@ impl PartReader {
         })
     }
 
-    /// Reads an object: what was put, or nothing.
+    /// Reads an object, and checks that its bytes are those that were stored.
     async fn read_one(&self, object: Object) -> Result<(Object, Payload), Failure> {
         let kept = self.objects.get(&object).copied();
         let kept = kept.ok_or_else(|| Failure::internal(format!("{object} is missing")))?;
@@ -316,11 +318,11 @@ impl PartReader {
     }
 }
 
-/// The counts of all contributions, and the keys before them, each holder's of one name after the other, a few read
-/// before they are asked for.
+/// Reads the counts of all contributions and the keys before them, a few objects ahead of their use. Each object is
+/// read for all holders before the next one.
 struct ReadAhead<'a> {
     parts: &'a [PartReader],
-    /// What is still to be read, in the order in which it is asked for.
+    /// Objects not read yet, in the order of their use.
     waiting: std::vec::IntoIter<(usize, Object)>,
     read: HashMap<(usize, Object), Payload>,
 }
@@ -340,7 +342,7 @@ impl<'a> ReadAhead<'a> {
         }
     }
 
-    /// An object of a contribution; the thread waits until it is there.
+    /// Returns an object of a contribution. The thread waits until it is read.
     fn get(&mut self, holder: usize, object: Object) -> Result<Payload, fhaim_protocol::Error> {
         let absent = || fhaim_protocol::Error::Object("an object is missing");
         if !self.read.contains_key(&(holder, object)) {
@@ -362,7 +364,7 @@ impl<'a> ReadAhead<'a> {
     }
 }
 
-/// The failure as those see it who compute: a store that is away comes back, what is damaged waits for an operator.
+/// Converts a failure for the backend: a store that cannot be reached is temporary, damaged data needs an operator.
 fn unavailable(failure: &Failure) -> fhaim_protocol::Error {
     match failure.kind() {
         ProblemKind::Internal => fhaim_he::Error::Unavailable(failure.to_string()).into(),
@@ -370,7 +372,7 @@ fn unavailable(failure: &Failure) -> fhaim_protocol::Error {
     }
 }
 
-/// The noise of all contributions, where it is stored.
+/// The stored noise of all contributions.
 #[derive(Debug)]
 struct StoredNoise(Vec<PartReader>);
 
@@ -389,8 +391,8 @@ impl NoiseObjects for StoredNoise {
     }
 }
 
-/// A contribution's columns: where they are stored, for whoever computes elsewhere, and in memory if they are
-/// kept there.
+/// A contribution's columns. They are in storage, where backends on other machines read them, and optionally in
+/// memory.
 #[derive(Clone, Debug)]
 struct StoredColumns {
     part: PartReader,

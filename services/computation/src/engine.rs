@@ -1,5 +1,5 @@
-//! Who computes batches: the threads of this process, or an engine on other machines that a program
-//! with one gives it.
+//! Engines that compute batches: the threads of this process, or other machines for a program that
+//! brings such an engine.
 
 use fhaim_he::{Backend, BlobPlace, Threads};
 use serde::Deserialize;
@@ -7,16 +7,16 @@ use std::fmt::Debug;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Makes the backend of each dataset.
+/// A factory of backends for datasets.
 pub trait Engine: Debug + Send + Sync {
-    /// The backend for a dataset with these evaluation keys.
+    /// Returns a backend for the dataset with these evaluation keys.
     fn backend(&self, keys: BlobPlace) -> Arc<dyn Backend>;
 }
 
 /// The threads of this process.
 #[derive(Clone, Copy, Debug)]
 pub struct Local {
-    /// About what a task may take, in bytes.
+    /// Approximate memory of a task in bytes.
     pub task_bytes: usize,
 }
 
@@ -26,47 +26,47 @@ impl Engine for Local {
     }
 }
 
-/// Who a program of an engine is to the others: PEM files. All of an engine's certificates are of one
-/// authority, which is the operator's and vouches for nothing else.
+/// Paths of the PEM files that identify a program of an engine. All certificates of an engine come
+/// from one authority of the operator, which is used for nothing else.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificates {
     /// The authority's certificate.
     pub authority: PathBuf,
-    /// The program's own, for client and server, with the name or address that others reach it by.
+    /// The program's own certificate for client and server, with the name or address of its host.
     pub certificate: PathBuf,
     /// Its key.
     pub key: PathBuf,
 }
 
-/// An engine on other machines, as a configuration names it. `fhaim-computation` has none;
+/// An engine on other machines. `fhaim-computation` does not support it, but
 /// `fhaim-computation-ballista` (engine/ballista) does.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Remote {
     /// Address of the scheduler: `https://host:port`.
     pub scheduler: String,
-    /// Who this service is to scheduler and executors.
+    /// Certificates that identify this service to the scheduler and the executors.
     pub tls: Certificates,
-    /// Batches of fewer products of ciphertexts run on the threads of this process.
+    /// Batches with fewer ciphertext products run on the threads of this process.
     #[serde(default = "hundred_thousand")]
     pub least_products: u64,
-    /// About how many bytes a task may take on an executor.
+    /// Approximate memory of a task on an executor, in bytes.
     #[serde(default = "quarter_gib")]
     pub task_bytes: usize,
-    /// Tasks that multiply, and tasks that pack, at least: as many as the executors have cores.
+    /// Minimum number of tasks that multiply and of tasks that pack; set it to the executors' cores.
     #[serde(default = "sixteen")]
     pub packers: usize,
-    /// How often a batch is submitted before its attempt ends.
+    /// Number of times that a batch is submitted before its attempt ends.
     #[serde(default = "four")]
     pub attempts: u32,
-    /// Seconds between two.
+    /// Seconds between two submissions.
     #[serde(default = "five")]
     pub pause_seconds: u64,
 }
 
-/// What two cores take about ten seconds for (docs/ENGINE.md): a batch on other machines takes a second more whatever
-/// its size.
+/// Two cores compute about this many products in ten seconds (docs/ENGINE.md). A batch of any size takes one
+/// second more on other machines.
 fn hundred_thousand() -> u64 {
     100_000
 }

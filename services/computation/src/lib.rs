@@ -1,20 +1,20 @@
-//! The computation entity: ciphertexts in, sealed releases out.
+//! The computation service: receives encrypted tables and computes sealed releases.
 //!
-//! | module | for |
+//! | module | contents |
 //! |---|---|
-//! | [`routes`] | the HTTP surface |
-//! | [`uploads`] | what holders send: registered, checked object by object, sealed |
-//! | [`limits`] | what an account may have |
-//! | [`batches`] | releases that jobs ask for, and then look at |
-//! | [`runs`] | which window of the noise a job has: assigned by the crypto service |
-//! | [`datasets`] | complete uploads, ready to compute on |
-//! | [`engine`] | who computes: this process, or other machines |
-//! | [`worker`] | a batch: computed, sealed durably, and only then sent to be decrypted |
-//! | [`store`] | all statements |
-//! | [`problem`] | all refusals |
+//! | [`routes`] | HTTP routes |
+//! | [`uploads`] | holders' uploads: registration, checks of each object, completion |
+//! | [`limits`] | limits of an account |
+//! | [`batches`] | batches of releases: requests and status |
+//! | [`runs`] | each job's window of the noise, assigned by the crypto service |
+//! | [`datasets`] | complete uploads, loaded to compute on |
+//! | [`engine`] | backends: this process, or other machines |
+//! | [`worker`] | computes a batch, stores the sealed result, then sends it for decryption |
+//! | [`store`] | SQL statements |
+//! | [`problem`] | refusals and their problem documents |
 //!
-//! No route returns a ciphertext, but to a [second computation service](Witness) where the terms of a
-//! dataset have one, and none of what it holds can be decrypted here.
+//! Routes return ciphertexts only to a [second computation service](Witness), and only if the terms of
+//! the dataset name one. This service cannot decrypt anything that it has.
 
 pub mod batches;
 pub mod datasets;
@@ -45,44 +45,44 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use utoipa_axum::router::OpenApiRouter;
 
-/// The service's tables.
+/// The steps that create the service's tables.
 pub const STEPS: [Step; 1] = [step!(Step::FIRST_OF_SERVICE, "computation")];
 
 /// Configuration.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What every service needs.
+    /// Settings common to all services.
     pub common: Common,
-    /// Datasets kept ready.
+    /// Number of datasets kept loaded.
     #[serde(default = "two")]
     pub datasets_in_memory: usize,
-    /// The largest upload accepted, in bytes.
+    /// Largest upload that is accepted, in bytes.
     #[serde(default = "most_upload_bytes")]
     pub upload_bytes: u64,
-    /// Bytes that all uploads of one account may take together, once they are complete.
+    /// Limit on the bytes of all uploads of one account together, counted at their complete size.
     #[serde(default = "most_stored_bytes")]
     pub stored_bytes: u64,
-    /// What batches may take.
+    /// Memory limits of batches.
     #[serde(default)]
     pub memory: Memory,
-    /// Other machines that compute, for the program that has an engine.
+    /// Other machines that compute; only for the program that has an engine.
     #[serde(default)]
     pub engine: Option<engine::Remote>,
 }
 
-/// What a dataset takes in memory, beside its noise and keys.
+/// Memory limits of a dataset and its batches, in addition to its noise and keys.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Memory {
-    /// Columns that take more bytes than this, those of all holders together, are not kept: every
-    /// batch reads them anew, some record chunks at a time.
+    /// Columns of all holders together are kept in memory up to this number of bytes. Larger ones are
+    /// read again for every batch, some record chunks at a time.
     pub dataset_bytes: u64,
-    /// Counts that take more bytes than this are not accepted: a batch needs all of them, the sum of
-    /// all holders', so they are always kept.
+    /// Counts that take more than this number of bytes are not accepted. A batch needs the sum of all
+    /// holders' counts, so they are always kept in memory.
     pub counts_bytes: u64,
-    /// About what a batch takes for record chunks that it read, for what it computes from them,
-    /// and for sums over them. Each worker has a batch of its own.
+    /// Approximate memory of a batch for the record chunks that it read, for values computed from
+    /// them, and for sums over them. Each worker has its own batch.
     pub working_bytes: u64,
 }
 
@@ -108,23 +108,23 @@ fn most_stored_bytes() -> u64 {
     256 << 30
 }
 
-/// Everything a handler or a worker needs. Cheap to clone.
+/// Shared state of handlers and workers. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct State {
-    /// What every service has.
+    /// The parts that every service has.
     pub base: Base,
-    /// What batches may take.
+    /// Memory limits of batches.
     pub memory: Memory,
-    /// Who computes.
+    /// Makes the backends that compute.
     pub(crate) engine: Arc<dyn Engine>,
-    /// Which of the two computation services it is.
+    /// Role among the two computation services.
     pub(crate) role: Role,
     pub(crate) crypto: PeerClient,
     pub(crate) tasks: Tasks,
     pub(crate) datasets: Arc<datasets::Cache>,
-    /// Raised when a batch was queued.
+    /// Raised when a batch is queued.
     pub(crate) queued: Arc<Notify>,
-    /// Raised when a batch came to an end.
+    /// Raised when a batch ends.
     pub(crate) ended: Arc<Notify>,
     pub(crate) upload_bytes: u64,
     pub(crate) stored_bytes: u64,
@@ -169,7 +169,7 @@ impl Program for State {
 }
 
 impl From<Common> for Config {
-    /// What a configuration that says nothing more has.
+    /// Returns a configuration with defaults for everything but `common`.
     fn from(common: Common) -> Self {
         Self {
             common,
@@ -182,22 +182,22 @@ impl From<Common> for Config {
     }
 }
 
-/// Which of two computation services one is.
+/// Role of a computation service.
 #[derive(Clone, Debug)]
 pub(crate) enum Role {
-    /// The one that holders upload to, and that has decrypted what it computes.
+    /// Receives the holders' uploads and sends its results for decryption.
     First,
-    /// The one that has copies of that, computes the same, and says what came of it.
+    /// The witness: has copies of the uploads, computes the same batches and reports their digests.
     Second {
-        /// Where it copies from.
+        /// The service from which it copies.
         first: PeerClient,
-        /// The services that share keys with the crypto service, in the order of their numbers: each waits for its
-        /// word.
+        /// The services that share keys with the crypto service, in the order of their numbers. Each
+        /// waits for the witness's digest.
         keyshares: Vec<PeerClient>,
     },
 }
 
-/// The second computation service: the same program under another name, in another role.
+/// The second computation service: the same program under another name and in another role.
 #[derive(Clone, Debug)]
 pub struct Witness(State);
 
@@ -206,8 +206,7 @@ impl Program for Witness {
     type Handlers = State;
     const SERVICE: Service = Service::Witness;
     const NAME: &'static str = "fhaim-witness";
-    const ABOUT: &'static str =
-        "Computes what the computation service does, and says what came of it";
+    const ABOUT: &'static str = "Computes every batch a second time and reports its digest";
 
     fn common(config: &Config) -> &Common {
         &config.common
@@ -236,17 +235,17 @@ impl Program for Witness {
     }
 }
 
-/// Clients of the services that share keys, as far as the configuration names them.
+/// Returns clients of the configured services that share keys.
 fn keyshares(base: &Base, common: &Common) -> Result<Vec<PeerClient>, Failure> {
     let named = Service::KEYSHARES.into_iter();
     let named = named.filter(|service| common.peers.contains_key(service));
     named.map(|service| base.peer(service)).collect()
 }
 
-/// The threads of this process; refuses a configuration that names other machines.
+/// Returns the threads of this process as the engine. Refuses a configuration of other machines.
 fn local(config: &Config) -> Result<Arc<dyn Engine>, Failure> {
     if config.engine.is_some() {
-        let refused = "this program has no engine: fhaim-computation-ballista does";
+        let refused = "engine: this program has none; use fhaim-computation-ballista";
         return Err(Failure::internal(refused));
     }
     let task_bytes = usize::try_from(config.memory.working_bytes).unwrap_or(usize::MAX);
@@ -254,7 +253,7 @@ fn local(config: &Config) -> Result<Arc<dyn Engine>, Failure> {
 }
 
 impl State {
-    /// The computation service with an engine.
+    /// Opens the computation service with an engine.
     ///
     /// # Errors
     /// As [`Program::open`].
@@ -296,7 +295,7 @@ impl State {
         })
     }
 
-    /// What it keeps of each dataset.
+    /// Lists the datasets of this service with their receipts.
     ///
     /// # Errors
     /// A failure of the store.

@@ -1,4 +1,4 @@
-//! What an account may have here, and what it has.
+//! Limits of an account.
 
 use fhaim_api::usage::{Usage, Used};
 use fhaim_platform::Failure;
@@ -9,8 +9,8 @@ use crate::State;
 use crate::problem::Refusal;
 use crate::store::uploads as store;
 
-/// Refuses an upload of so many bytes beyond what an account may have. No other of the account is
-/// registered until the transaction ends.
+/// Checks that an account may store `bytes` more bytes. Locks the account's limits until the
+/// transaction ends, so that concurrent registrations cannot exceed them.
 ///
 /// # Errors
 /// [`Refusal::Stored`].
@@ -28,7 +28,7 @@ pub async fn check(state: &State, tx: &mut Tx, owner: Uuid, bytes: u64) -> Resul
     .into())
 }
 
-/// What an account has.
+/// Returns an account's usage and limits.
 ///
 /// # Errors
 /// A failure of the store.

@@ -1,4 +1,4 @@
-//! The computation service as a program of its own.
+//! The program of the computation service.
 
 use std::process::ExitCode;
 

@@ -1,154 +1,163 @@
-//! What this service refuses, and which problem each refusal is.
+//! The refusals of this service and the problem kind of each.
 
 use fhaim_api::problem::ProblemKind;
 use fhaim_domain::counted;
 use fhaim_platform::Failure;
 
-/// A refusal: the same call would be refused again.
+/// A request that the service refuses. Repeating it gives the same refusal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Terms without a plan, or a layout that no table has.
+    /// Terms that have no plan, or an impossible layout.
     #[error("{0}")]
     Terms(String),
-    /// A roster that the account is not in.
-    #[error("roster: the account that uploads is one of its holders, by its identifier")]
+    /// The account is not in the roster.
+    #[error("roster: the account is not one of the holders; sign in with a holder's account")]
     Outsider,
-    /// An upload larger than this service accepts.
+    /// The upload exceeds the service's limit.
     #[error(
-        "the upload would take {megabytes} MB, and this service accepts {most} MB: {} of the table \
-         and {vectors} of noise; use fewer categories or bins, or fewer records",
+        "the upload would take {megabytes} MB ({} of the table and {vectors} of noise), but this \
+         service accepts at most {most} MB; use fewer categories, bins or records",
         counted(*.objects, "ciphertext")
     )]
     Large {
-        /// What it would take.
+        /// Size of the upload.
         megabytes: u64,
-        /// What is accepted.
+        /// Limit of the service.
         most: u64,
-        /// Its objects beside the noise.
+        /// Number of objects without the noise.
         objects: usize,
-        /// Its vectors of noise.
+        /// Number of vectors of noise.
         vectors: usize,
     },
-    /// Counts of more pairs than this service keeps in memory.
+    /// Counts that take more memory than this service allows.
     #[error(
-        "contribution: the counts would take {megabytes} MB of memory, and this service accepts \
-         {most} MB: use fewer categories or bins, or upload records"
+        "contribution: the counts would take {megabytes} MB of memory, but this service accepts at \
+         most {most} MB; use fewer categories or bins, or upload records instead"
     )]
     Counts {
-        /// What they would take.
+        /// Memory of the counts.
         megabytes: u64,
-        /// What is accepted.
+        /// Limit of the service.
         most: u64,
     },
-    /// A holder of columns with other rows than another.
+    /// Holders of columns have different numbers of rows.
     #[error(
-        "layout: the table has {} to {} rows, and holder {holder}'s {} to {}: holders of columns \
-         upload the same records in one order, as `fhaim align` writes them",
+        "layout: the table has {} to {} rows, but the table of holder {holder} has {} to {}; holders \
+         of columns must upload the same records in the same order, as `fhaim align` writes them",
         .own[0], .own[1], .other[0], .other[1]
     )]
     OtherRows {
-        /// The least and the most rows of the table.
+        /// Minimum and maximum rows of the table.
         own: [usize; 2],
-        /// Another holder, counted from 1.
+        /// The other holder, counted from 1.
         holder: u32,
-        /// The least and the most rows of its table.
+        /// Minimum and maximum rows of the other holder's table.
         other: [usize; 2],
     },
-    /// A contribution that runs were begun over.
+    /// A run over the contribution has begun.
     #[error(
-        "a run over the contribution has begun: it stays with its dataset; `fhaim dataset withdraw` \
-         lets no further run begin"
+        "the contribution cannot be deleted, because a run over it has begun; use `fhaim dataset \
+         withdraw` to prevent further runs"
     )]
     Used,
-    /// More than an account may store.
+    /// The account reaches its storage limit.
     #[error(
-        "stored_bytes: the upload would take {megabytes} MB, and the account's take {used} MB of \
-         the {most} MB that they may take together: delete a dataset first, or ask who runs the \
-         computation service for more"
+        "stored_bytes: the upload would take {megabytes} MB, but the account already uses {used} MB \
+         of its limit of {most} MB; delete a dataset, or ask the operator of the computation \
+         service for a higher limit"
     )]
     Stored {
-        /// What it would take.
+        /// Size of the upload.
         megabytes: u64,
-        /// What the account's others take.
+        /// Size of the account's other uploads.
         used: u64,
-        /// What they may take together.
+        /// Limit of the account.
         most: u64,
     },
-    /// The upload is there, and another.
-    #[error("the upload was registered with other terms or another layout")]
-    OtherUpload,
-    /// An object under another upload key than its holder's.
+    /// The dataset is registered with other terms or another layout.
     #[error(
-        "the object is under another upload key than the key services made for this holder: fetch the key \
-         again, and upload again from the beginning"
+        "the dataset is already registered with other terms or another layout; upload with the \
+         original terms and table, or create another dataset"
+    )]
+    OtherUpload,
+    /// The object is not under the holder's upload key.
+    #[error(
+        "the object is not under the upload key that the key services created for this holder; fetch the \
+         key again and restart the upload from the beginning"
     )]
     OtherKey,
-    /// Keys that not all of the services that share them have confirmed.
-    #[error("the dataset's keys are not used: several services are to share them, and {0}")]
+    /// Not all services that share the keys have confirmed them.
+    #[error("the dataset's keys cannot be used: several services must share them, and {0}")]
     Unconfirmed(String),
-    /// The dataset's keys were not made.
-    #[error("the crypto service has no keys of this dataset: make them first")]
+    /// The dataset has no keys.
+    #[error("the crypto service has no keys for this dataset; create them first")]
     NoKeys,
-    /// Nothing can be added to a complete upload.
+    /// The upload is complete and cannot be changed.
     #[error(
-        "the upload is complete, and takes no more objects: if this is another upload of the same part, the dataset \
-         has the first one"
+        "the upload is complete and accepts no more objects; if this is another upload of the same \
+         part, the dataset has the first one"
     )]
     Complete,
-    /// A header that is none, or another.
-    #[error("the header Content-Digest must be sha-256=:<base64>:")]
+    /// An invalid `Content-Digest` header.
+    #[error("Content-Digest: must have the form sha-256=:<base64>:")]
     ContentDigest,
-    /// An object whose bytes are others than announced.
-    #[error("the object's bytes are not those of its digest")]
+    /// The object's bytes do not have the announced digest.
+    #[error("the object's bytes do not match its digest; send the object again")]
     ObjectDigest,
-    /// An object that breaks a rule of its encoding.
+    /// The object breaks a rule of its encoding.
     #[error("{0}")]
     Object(String),
-    /// An upload that cannot be sealed yet.
-    #[error("the upload lacks {}, {first} the first", counted(*.objects, "object"))]
+    /// The upload is not complete.
+    #[error(
+        "the upload is not complete: {} missing, first {first}; send the missing objects and \
+         complete the upload again",
+        counted(*.objects, "object")
+    )]
     Lacking {
-        /// Objects that are missing.
+        /// Number of missing objects.
         objects: usize,
-        /// Name of the first.
+        /// Name of the first one.
         first: String,
     },
-    /// A manifest of other objects.
+    /// The manifest is not that of the stored objects.
     #[error(
-        "the objects here are not those of the manifest: another upload of this part may have overwritten some. \
-         Stop the other upload, and send all objects again"
+        "the stored objects do not match the manifest: another upload of this part may have overwritten \
+         some. Stop the other upload, and send all objects again"
     )]
     Manifest,
-    /// A dataset of one computation service, at the second.
-    #[error("the terms of this dataset have no second computation service, which this is")]
-    Unwitnessed,
-    /// An object sent to the second computation service.
+    /// A dataset without a second computation service, at the second computation service.
     #[error(
-        "this is the second computation service, which copies objects from the first: send them there, \
-         and then say here that they are complete"
+        "this service is a second computation service, but the dataset's terms do not name one"
+    )]
+    Unwitnessed,
+    /// An object was sent to the second computation service.
+    #[error(
+        "this is the second computation service, which copies objects from the first; send the objects \
+         to the first service, and then complete the upload here"
     )]
     Second,
-    /// A batch under another's address.
-    #[error("the address names another release than the batch begins with")]
+    /// The batch is not the one of the URL.
+    #[error("the number in the URL must be that of the batch's first release")]
     Address,
-    /// A batch that was asked for before, and was another.
-    #[error("release {0} of the job was asked for with other content")]
+    /// Another batch with this number was requested before.
+    #[error("release {0} of the job was already requested with other content")]
     OtherBatch(u32),
-    /// A batch over an upload that is not there yet.
-    #[error("the dataset's upload is not complete")]
+    /// The upload of the batch's dataset is not complete.
+    #[error("the dataset's upload is not complete; complete it first")]
     Incomplete,
-    /// A batch that cannot be computed.
+    /// The batch cannot be computed.
     #[error("{0}")]
     Batch(String),
-    /// A run that the crypto service knows otherwise.
+    /// The crypto service has another record of the run.
     #[error(
-        "the crypto service and this one know the job's run differently: one of them was set back \
-         to an older copy. Nothing more is sealed for it"
+        "the crypto service and this service disagree about the job's run: one of them was set back \
+         to an older copy. Nothing more is sealed for this job; inform the operators"
     )]
     OtherRun,
 }
 
 impl Refusal {
-    /// Which problem it is.
+    /// Returns the problem kind of the refusal.
     pub fn kind(&self) -> ProblemKind {
         match self {
             Self::Terms(_)

@@ -1,6 +1,6 @@
-//! The HTTP surface.
+//! HTTP routes.
 
-#![allow(unused_qualifications)] // in what utoipa expands to
+#![allow(unused_qualifications)] // in utoipa's expansion
 
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State as Shared};
@@ -31,16 +31,16 @@ use crate::{Role, State, batches, limits, runs, uploads};
 #[openapi(
     info(
         title = "fhaim computation service",
-        description = "Ciphertexts in, releases out."
+        description = "Computes releases on ciphertexts."
     ),
     components(schemas(Problem))
 )]
 struct Document;
 
-/// The largest object of an upload: the keys of a holder's own, under parameter sets of three primes.
+/// Size of the largest object of an upload: a holder's own keys under parameter sets of three primes.
 const OBJECT_LIMIT: usize = 8 << 20;
 
-/// All routes, documented.
+/// All routes with their documentation.
 pub fn documented() -> OpenApiRouter<State> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(jwks))
@@ -56,29 +56,30 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(show_usage))
 }
 
-/// Keys that this service signs its tokens with.
+/// Returns the public keys of this service's token signatures.
 #[utoipa::path(get, path = "/.well-known/jwks.json", tag = "service",
     responses((status = 200, description = "A JSON Web Key Set", body = Object)))]
 async fn jwks(Shared(state): Shared<State>) -> axum::Json<impl serde::Serialize> {
     axum::Json(state.base.signer.jwks())
 }
 
-/// This document.
+/// Returns this OpenAPI document.
 #[utoipa::path(get, path = "/openapi.json", tag = "service",
     responses((status = 200, description = "The OpenAPI document", body = Object)))]
 async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
     axum::Json(State::openapi())
 }
 
-/// Registers a dataset, or the caller's part of one of several holders, for upload, after its keys
-/// were made at the crypto service.
+/// Registers a dataset for upload, or the caller's part of a dataset of several holders.
+///
+/// The dataset's keys must already exist at the crypto service.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}", tag = "uploads", request_body = NewUpload,
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
         (status = 201, description = "Registered", body = Upload),
-        (status = 200, description = "It was registered before, alike", body = Upload),
+        (status = 200, description = "Already registered in the same way", body = Upload),
         (status = "4XX", description = "Not registered", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Try again later", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn register(
     Shared(state): Shared<State>,
@@ -95,12 +96,12 @@ async fn register(
     Ok((status, axum::Json(upload)))
 }
 
-/// How far an upload is, for its holders and the generation service.
+/// Returns the progress of an upload, for its holders and the generation service.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}", tag = "uploads",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
         (status = 200, description = "The upload", body = Upload),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "No such upload", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn show(
     Shared(state): Shared<State>,
@@ -115,7 +116,7 @@ async fn show(
     Ok(axum::Json(uploads::show(&state, &stored).await?))
 }
 
-/// Deletes an upload for good. Batches under way are stopped.
+/// Deletes an upload permanently and stops its batches.
 #[utoipa::path(delete, path = "/v1/datasets/{dataset}", tag = "uploads",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
@@ -131,7 +132,7 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Deletes the objects of the caller's contribution, before any run over it has begun.
+/// Deletes the objects of the caller's contribution, if no run over it has begun.
 #[utoipa::path(delete, path = "/v1/datasets/{dataset}/contributions/{contribution}",
     tag = "uploads", security(("bearer" = [])),
     params(("dataset" = Uuid, Path), ("contribution" = u32, Path)),
@@ -149,13 +150,13 @@ async fn take_back(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The objects of a contribution that are still missing.
+/// Lists the missing objects of a contribution.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/contributions/{contribution}/missing",
     tag = "uploads", security(("bearer" = [])),
     params(("dataset" = Uuid, Path), ("contribution" = u32, Path)),
     responses(
-        (status = 200, description = "Their names", body = Missing),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "Names of the missing objects", body = Missing),
+        (status = "4XX", description = "No such contribution", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn missing(
     Shared(state): Shared<State>,
@@ -167,12 +168,12 @@ async fn missing(
     Ok(axum::Json(missing))
 }
 
-/// Takes one object in.
+/// Stores one object.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}/contributions/{contribution}/objects/{object}",
     tag = "uploads", security(("bearer" = [])),
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     params(("dataset" = Uuid, Path), ("contribution" = u32, Path),
-        ("object" = String, Path, description = "`column/12/3`, `counts/3`, `noise/0/4/1` or `keys`, its slashes percent-encoded"),
+        ("object" = String, Path, description = "`column/12/3`, `counts/3`, `noise/0/4/1` or `keys`, with percent-encoded slashes"),
         ("Content-Digest" = String, Header, description = "`sha-256=:<base64>:` (RFC 9530)")),
     responses(
         (status = 204, description = "Stored"),
@@ -194,14 +195,14 @@ async fn put_object(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// One object, for the second computation service where the terms have one.
+/// Returns one object to the second computation service, if the terms name one.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/contributions/{contribution}/objects/{object}",
     tag = "copies", security(("bearer" = [])),
     params(("dataset" = Uuid, Path), ("contribution" = u32, Path),
-        ("object" = String, Path, description = "As it was stored")),
+        ("object" = String, Path, description = "The object's name")),
     responses(
-        (status = 200, description = "Its bytes", body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The object's bytes", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = "4XX", description = "No such object", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn copy_object(
     Shared(state): Shared<State>,
@@ -214,13 +215,13 @@ async fn copy_object(
     Ok(octets(bytes))
 }
 
-/// The objects of a contribution, for the second computation service where the terms have one.
+/// Lists the objects of a contribution for the second computation service, if the terms name one.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/contributions/{contribution}/objects",
     tag = "copies", security(("bearer" = [])),
     params(("dataset" = Uuid, Path), ("contribution" = u32, Path)),
     responses(
-        (status = 200, description = "Those that are there", body = Listing),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The stored objects", body = Listing),
+        (status = "4XX", description = "No such contribution", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn list_objects(
     Shared(state): Shared<State>,
@@ -233,13 +234,14 @@ async fn list_objects(
     Ok(axum::Json(listing))
 }
 
-/// What a complete upload's pages are sealed with, for the second computation service where the terms
-/// have one: with it, both seal to the same bytes.
+/// Returns the sealing key of a complete upload's pages to the second computation service, if the terms name one.
+///
+/// With the same key, both services seal to the same bytes.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/sealing-key", tag = "copies",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
-        (status = 200, description = "32 bytes", body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The key: 32 bytes", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = "4XX", description = "No such key", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn share_key(
     Shared(state): Shared<State>,
@@ -251,7 +253,7 @@ async fn share_key(
     Ok(octets(Bytes::copy_from_slice(key.as_bytes())))
 }
 
-/// Bytes that no cache keeps.
+/// Makes a response of bytes that no cache stores.
 fn octets(bytes: Bytes) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "application/octet-stream"),
@@ -268,13 +270,13 @@ fn content_digest(headers: &HeaderMap) -> Result<Digest, Refusal> {
     digest.map(Digest).ok_or(Refusal::ContentDigest)
 }
 
-/// Seals an upload: nothing can be added or changed after.
+/// Completes a contribution, which cannot be changed afterwards.
 #[utoipa::path(post, path = "/v1/datasets/{dataset}/contributions/{contribution}/complete",
     tag = "uploads", request_body = Complete, security(("bearer" = [])),
     params(("dataset" = Uuid, Path), ("contribution" = u32, Path)),
     responses(
-        (status = 200, description = "Sealed", body = Upload),
-        (status = "4XX", description = "Not sealed", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "Completed", body = Upload),
+        (status = "4XX", description = "Not completed", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn complete(
     Shared(state): Shared<State>,
@@ -287,15 +289,15 @@ async fn complete(
     Ok(axum::Json(upload))
 }
 
-/// Asks for a batch of releases, for the generation service. The same again changes nothing.
+/// Asks for a batch of releases, for the generation service. Repeating the call changes nothing.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}/jobs/{job}/batches/{first}", tag = "releases",
     operation_id = "ask_for_batch", request_body = Batch, security(("bearer" = [])),
     params(("dataset" = Uuid, Path), ("job" = Uuid, Path), ("first" = u32, Path)),
     responses(
-        (status = 200, description = "It was asked for before, and is released or refused", body = BatchStatus),
-        (status = 202, description = "Under way: look at it", body = BatchStatus),
-        (status = "4XX", description = "Not a batch", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The batch was already requested and is released or refused", body = BatchStatus),
+        (status = 202, description = "The batch is under way; poll it", body = BatchStatus),
+        (status = "4XX", description = "Not accepted", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Try again later", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn ask(
     Shared(state): Shared<State>,
@@ -317,16 +319,17 @@ async fn ask(
     Ok((code, axum::Json(status)))
 }
 
-/// Where a batch is, for the generation service, after a short wait for its end. Show the receipts
-/// you have with it: they are passed on to the crypto service.
+/// Returns the status of a batch to the generation service, after a short wait for its end.
+///
+/// Send the caller's receipts with the request: this service passes them on to the crypto service.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/jobs/{job}/batches/{first}", tag = "releases",
     operation_id = "look_at_batch", security(("bearer" = [])),
     params(("dataset" = Uuid, Path), ("job" = Uuid, Path), ("first" = u32, Path),
-        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+        ("fhaim-receipt" = Option<String>, Header, description = "An earlier receipt: its JSON in base64url")),
     responses(
-        (status = 200, description = "Where it is", body = BatchStatus),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "The status", body = BatchStatus),
+        (status = "4XX", description = "No such batch", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Try again later", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn look(
     Shared(state): Shared<State>,
@@ -344,10 +347,10 @@ async fn look(
     Ok(axum::Json(status))
 }
 
-/// What the account has here, and what it may have.
+/// Returns the account's usage and limits at this service.
 #[utoipa::path(get, path = "/v1/usage", tag = "uploads", security(("bearer" = [])),
     responses(
-        (status = 200, description = "One entry a limit", body = Usage),
+        (status = 200, description = "One entry for each limit", body = Usage),
         (status = "4XX", description = "Not signed in", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn show_usage(
@@ -365,7 +368,7 @@ mod tests {
     use fhaim_protocol::upload::Object;
 
     #[test]
-    fn every_object_of_an_upload_is_within_the_limit() {
+    fn every_object_is_within_the_body_limit() {
         let form = Form {
             encryption: Encryption::OwnKey,
             layout: Some(Layout::for_records(9000).unwrap()),

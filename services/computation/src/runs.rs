@@ -1,8 +1,8 @@
-//! Runs: assigned by the crypto service, which keeps the ledger and so the noise's positions, and
-//! asked for before anything is sealed.
+//! Runs. The crypto service keeps the ledger, and with it the positions of the noise, so it assigns
+//! each run before anything is sealed.
 //!
-//! What is kept here of a run, its window, is a copy: one that was set back catches up with what
-//! the crypto service says, and a release that the two know differently is never sealed.
+//! The window of a run that is stored here is a copy. A copy that was set back catches up with the
+//! crypto service. A release about which the two services disagree is never sealed.
 
 use fhaim_api::Digest;
 use fhaim_api::keys::{NewRun, RECEIPT_HEADER, Receipt, RunStanding};
@@ -22,21 +22,21 @@ use crate::store::batches::Task;
 use crate::store::{runs, uploads as rows};
 use crate::{State, uploads};
 
-/// A run's window, and the text it is stored as, if it is.
+/// A run's window with its stored text.
 #[derive(Debug)]
 pub struct StoredWindow {
-    /// The window, caught up with the crypto service.
+    /// The window after catching up with the crypto service.
     pub window: Window,
-    /// What the dataset's pages are sealed with.
+    /// The key that seals the dataset's pages.
     pub key: SealingKey,
     text: Option<String>,
 }
 
-/// Asks the crypto service for a job's run, and catches up with what it has released.
+/// Asks the crypto service for a job's run, and adds its released positions to the window.
 ///
 /// # Errors
-/// What the crypto service refuses; [`ProblemKind::Conflict`](fhaim_api::problem::ProblemKind::Conflict) where it knows the run otherwise
-/// than this service.
+/// Refusals of the crypto service; [`ProblemKind::Conflict`](fhaim_api::problem::ProblemKind::Conflict)
+/// if the two services disagree about the run.
 pub async fn window(state: &State, task: &Task, plan: &PlanCore) -> Result<StoredWindow, Failure> {
     let (key, upload) = prepared(state, task.dataset).await?;
     let standing = begin(state, task, &key, upload).await?;
@@ -74,10 +74,11 @@ async fn begin(
     Ok(standing)
 }
 
-/// Stores a window in place of the one that was read: compare and set.
+/// Replaces the window that was read, unless another worker has changed it.
 ///
 /// # Errors
-/// [`ProblemKind::Unavailable`](fhaim_api::problem::ProblemKind::Unavailable) where another worker stored one meanwhile.
+/// [`ProblemKind::Unavailable`](fhaim_api::problem::ProblemKind::Unavailable)
+/// if another worker has stored a window meanwhile.
 pub async fn store(
     tx: &mut Tx,
     task: &Task,
@@ -89,14 +90,13 @@ pub async fn store(
     if runs::replace_window(tx, job, before, &after).await? {
         return Ok(());
     }
-    let cause = "another worker stored the run's window meanwhile";
+    let cause = "another worker has stored the run's window meanwhile";
     Err(Failure::overtaken(cause))
 }
 
-/// What an upload needs beside its objects, made once, in the transaction that completes it: what
-/// its pages are sealed with, and the digest that its runs are bound to. A copy of the store that
-/// has a complete upload has its key, so that what is sealed after a restore is what was sealed
-/// before.
+/// Stores the sealing key of an upload's pages and the digest to which its runs are bound. It does so
+/// once, in the transaction that completes the upload. Every copy of the store with a complete
+/// upload therefore has its key, so that pages sealed after a restore equal those sealed before.
 ///
 /// # Errors
 /// A failure of the store.
@@ -110,21 +110,21 @@ pub async fn prepare(
     Ok(rows::prepare(tx, dataset, sealed, manifest).await?)
 }
 
-/// A fresh key to seal pages with.
+/// Draws a fresh sealing key.
 ///
 /// # Errors
-/// A system without randomness.
+/// The system has no randomness.
 pub fn new_key() -> Result<SealingKey, Failure> {
     let mut rng = generator().map_err(Failure::internal)?;
     Ok(SealingKey::random(&mut rng))
 }
 
-/// What a complete upload's pages are sealed with, for the second computation service.
+/// Returns the sealing key of a complete upload, for the second computation service.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) until it is complete;
-/// [`ProblemKind::Forbidden`](fhaim_api::problem::ProblemKind::Forbidden) where the terms have no second
-/// computation service; a key that cannot be opened.
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) until the upload is complete;
+/// [`ProblemKind::Forbidden`](fhaim_api::problem::ProblemKind::Forbidden) if the terms name no second
+/// computation service; a key that cannot be unsealed.
 pub async fn shared_key(state: &State, dataset: Uuid) -> Result<SealingKey, Failure> {
     uploads::must_be_witnessed(&uploads::find(state, dataset).await?)?;
     if !rows::is_complete(&state.base.store, dataset).await? {
@@ -137,10 +137,10 @@ fn sealing_context(dataset: Uuid) -> String {
     format!("sealing key of {dataset}")
 }
 
-/// What a dataset's pages are sealed with, and the digest of its upload.
+/// Returns the sealing key of a dataset's pages and the digest of its upload.
 ///
 /// # Errors
-/// A failure of the store, or a key that cannot be opened.
+/// A failure of the store, or a key that cannot be unsealed.
 async fn prepared(state: &State, dataset: Uuid) -> Result<(SealingKey, Digest), Failure> {
     let prepared = rows::prepared(&state.base.store, dataset).await?;
     let prepared = prepared.ok_or_else(Failure::not_found)?;
@@ -153,8 +153,8 @@ async fn prepared(state: &State, dataset: Uuid) -> Result<(SealingKey, Digest), 
     Ok((key, manifest))
 }
 
-/// A client of the crypto service that shows the receipts which this service and the one it works
-/// for have, and those receipts.
+/// Returns a client of the crypto service that shows all known receipts: those of this service and
+/// those of the service that asked for the batch. Also returns these receipts.
 ///
 /// # Errors
 /// A failure of the store.
@@ -171,8 +171,8 @@ pub async fn crypto(state: &State, task: &Task) -> Result<(PeerClient, Vec<Recei
     Ok((client, shown))
 }
 
-/// The crypto service's own problem where it answered with one, so that its last word is told
-/// from what may pass.
+/// Converts an error of the crypto service. A problem in its response keeps its kind, which tells
+/// final refusals from temporary errors.
 pub fn failure(error: PeerError) -> Failure {
     match error {
         PeerError::Problem { problem, .. } => {
@@ -182,7 +182,7 @@ pub fn failure(error: PeerError) -> Failure {
     }
 }
 
-/// Keeps the receipt of an answer in place of those that the call showed.
+/// Stores the receipt of a response in place of those that the request showed.
 ///
 /// # Errors
 /// A failure of the store.

@@ -1,8 +1,8 @@
-//! A batch: computed, sealed durably, and only then sent to be decrypted.
+//! Computes a batch, stores the sealed result, and only then sends it for decryption.
 //!
-//! Killed at any point, or set back to an older copy of its store, it goes on as if nothing had
-//! happened: the crypto service knows which positions a job has used, sealing again gives the same
-//! bytes, and what was released before is answered again without a debit.
+//! The worker may be killed at any point, or its store set back to an older copy; the batch still has
+//! the same result. The crypto service knows which positions a job has used, sealing again gives the
+//! same bytes, and a repeated release is answered without another debit.
 
 use bytes::Bytes;
 use fhaim_api::Digest;
@@ -56,8 +56,8 @@ impl Work for State {
     }
 
     fn given_up(_: u32) -> String {
-        "the computation service failed over and over: its operator finds the cause in its log; \
-         `fhaim job retry` goes on when it is mended"
+        "the computation service failed repeatedly; its log has the cause. Resume with \
+         `fhaim job retry` when its operator has fixed it"
             .to_owned()
     }
 
@@ -66,13 +66,13 @@ impl Work for State {
     }
 }
 
-/// Ends a batch whose job holds no run, because the crypto service had none left for it.
+/// Ends a batch whose job holds no run because the crypto service had none left.
 async fn without_run(
     state: &State,
     lease: &Lease,
     failure: &Failure,
 ) -> Result<Result<(), Lost>, Failure> {
-    tracing::warn!(batch = lease.id, %failure, "a batch failed: no run is left for its job");
+    tracing::warn!(batch = lease.id, %failure, "batch failed: no run is left for its job");
     let mut tx = state.base.store.begin().await?;
     if let Err(lost) = state.tasks.hold(&mut tx, lease).await? {
         return Ok(Err(lost));
@@ -83,8 +83,8 @@ async fn without_run(
     Ok(Ok(()))
 }
 
-/// What becomes of a batch that failed: it ends where trying again would give the same, and is
-/// tried again after a pause where not.
+/// Converts a failure of a batch. The batch ends if another attempt would fail in the same way;
+/// otherwise it is tried again after a pause.
 fn stop_of(failure: Failure) -> Stop {
     match failure.kind() {
         kind if is_final(kind) => Stop::Failed(failure.problem.to_string()),
@@ -93,9 +93,9 @@ fn stop_of(failure: Failure) -> Stop {
     }
 }
 
-/// Whether the same batch would fail again: a refusal of the crypto service, which judges by what
-/// does not change, or a batch that cannot be computed. Everything else passes: a disk that is
-/// full, a service that is away or does not know our key yet.
+/// Returns whether the same batch would fail again: the crypto service refused it for a permanent
+/// reason, or it cannot be computed. Everything else is temporary, such as a full disk, a service
+/// that cannot be reached, or one that does not know this service's key yet.
 fn is_final(kind: ProblemKind) -> bool {
     match kind {
         ProblemKind::Refused
@@ -120,12 +120,12 @@ fn is_final(kind: ProblemKind) -> bool {
     }
 }
 
-/// One attempt.
+/// Makes one attempt at a batch.
 async fn release(state: &State, lease: &Lease) -> Result<Result<(), Lost>, Failure> {
     let task = store::task(&state.base.store, lease).await?;
     let sealed = match &task.sealed {
         Some(blob) => match state.base.blobs.get(blob).await {
-            // Blobs that were set back behind the database: sealing again gives the same bytes.
+            // The blobs were set back behind the database: sealing again gives the same bytes.
             Err(BlobError::Absent) => compute(state, lease, &task).await?,
             kept => Ok(kept?),
         },
@@ -149,7 +149,7 @@ async fn release(state: &State, lease: &Lease) -> Result<Result<(), Lost>, Failu
     Ok(Ok(()))
 }
 
-/// Computes and seals a batch, and makes that durable.
+/// Computes and seals a batch, and stores the result durably.
 async fn compute(
     state: &State,
     lease: &Lease,
@@ -157,7 +157,7 @@ async fn compute(
 ) -> Result<Result<Bytes, Lost>, Failure> {
     let stored = uploads::find(state, task.dataset).await?;
     let plan = uploads::outline(&stored.terms)?;
-    // Loaded before the job is given its run: what cannot be loaded must not use one up.
+    // Loaded before the job gets its run, so that an unreadable dataset does not use a run up.
     let loaded = state.datasets.get(state, &stored).await?;
     let read = runs::window(state, task, &plan).await?;
     let params = plan.parameters().map_err(Failure::internal)?;
@@ -178,11 +178,11 @@ async fn compute(
     })?;
     let seconds = started.elapsed().as_secs_f64();
     metrics::histogram!("batch_compute_seconds").record(seconds);
-    // Another name each time, so that a worker that lost its lease overwrites nothing.
+    // A new name each time, so that a worker that has lost its lease overwrites nothing.
     let blob = format!("{}/sealed/{}", stored.folder, Uuid::new_v4());
     state.base.blobs.put(&blob, bytes.clone()).await?;
-    // The batch and the positions it uses, together. No step: were its blob lost each time, it
-    // would be sealed for ever.
+    // Stores the batch together with its positions. This does not count as progress: a batch whose
+    // blob is lost each time would be sealed again forever.
     let mut tx = state.base.store.begin().await?;
     if let Err(lost) = state.tasks.hold(&mut tx, lease).await? {
         drop(tx);
@@ -197,7 +197,7 @@ async fn compute(
     Ok(Ok(bytes))
 }
 
-/// Has a sealed batch debited and decrypted.
+/// Sends a sealed batch for debit and decryption.
 async fn decrypt(
     state: &State,
     task: &Task,
@@ -215,8 +215,8 @@ async fn decrypt(
     Ok((answers, receipt))
 }
 
-/// Says what a batch was computed to, as the second computation service: whoever keeps the ledger holds
-/// the first one's request against it.
+/// Reports the digest of a batch as the second computation service. The crypto service compares it with
+/// the request of the first.
 async fn attest(state: &State, task: &Task, sealed: &[u8]) -> Result<Receipt, Failure> {
     let Task { dataset, job, .. } = task;
     let witnessed = Witnessed {
@@ -233,7 +233,7 @@ async fn attest(state: &State, task: &Task, sealed: &[u8]) -> Result<Receipt, Fa
     Ok(receipt)
 }
 
-/// Says so to the services that share the dataset's key with the crypto service: each takes this one's word alone.
+/// Reports the digest to the services that share the dataset's key. Each accepts it only from this service.
 async fn attest_to_others(
     state: &State,
     dataset: Uuid,
@@ -248,8 +248,8 @@ async fn attest_to_others(
         return Err(Failure::internal("peers: a key-share service is missing"));
     }
     for keyshare in keyshares.iter().take(others) {
-        let told: Result<Receipt, _> = keyshare.json(Method::PUT, path, body.clone()).await;
-        told.map_err(runs::failure)?;
+        let receipt: Result<Receipt, _> = keyshare.json(Method::PUT, path, body.clone()).await;
+        receipt.map_err(runs::failure)?;
     }
     Ok(())
 }
@@ -261,10 +261,10 @@ mod tests {
     use fhaim_api::token::Service;
     use fhaim_platform::peer::PeerError;
 
-    /// A full disk, a key service that was restarted while its keys could not be fetched, clocks
-    /// that differ: each ended a run for good.
+    /// Covers failures that once ended runs permanently: a full disk, a key service that restarted while
+    /// its keys could not be fetched, clocks that differ.
     #[test]
-    fn what_passes_does_not_end_a_batch() {
+    fn temporary_failures_do_not_end_a_batch() {
         let answer = |kind| {
             let problem = Box::new(Problem::new(kind));
             let service = Service::Crypto;

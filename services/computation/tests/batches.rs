@@ -1,4 +1,4 @@
-//! Batches: asked for once, looked at, tried again.
+//! Batches: asked for once, polled, and queued again after a refusal.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -33,7 +33,7 @@ fn batch(variance_units: u64, receipts: &[Receipt]) -> Batch {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_is_asked_for_once_and_then_looked_at() {
+async fn batch_is_asked_for_once_and_then_polled() {
     let fixture = Fixture::new().await;
     let state = &fixture.state;
     let (open, stored) = (fixture.register().await, fixture.upload().await);
@@ -67,7 +67,7 @@ async fn a_batch_is_asked_for_once_and_then_looked_at() {
     assert_eq!(other.kind(), ProblemKind::Conflict);
     let elsewhere = ask(state, Name { first: 1, ..name }, &batch(9, &[])).await;
     assert_eq!(elsewhere.unwrap_err().kind(), ProblemKind::Invalid);
-    // What is shown with a look is for the crypto service, beside what was shown before.
+    // Receipts shown with a look are for the crypto service, in addition to those shown before.
     for shown in [receipt(2), receipt(1)] {
         let looked = look(state, name, &[shown]).await.unwrap();
         assert_eq!(looked, BatchStatus::Queued);

@@ -1,4 +1,4 @@
-//! Deleted is gone: batches stopped, objects, keys and what was half written deleted, then rows.
+//! Deletion removes everything: batches, objects, keys, partly written files, and then rows.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::time::error::Elapsed;
 use uuid::Uuid;
 
-/// Files below a folder.
+/// Returns all files below a folder.
 fn files(folder: &Path) -> Vec<String> {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return Vec::new();
@@ -36,7 +36,7 @@ fn files(folder: &Path) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn deleting_stops_batches_and_leaves_no_file() {
+async fn deletion_stops_batches_and_leaves_no_file() {
     let fixture = Fixture::new().await;
     let state = &fixture.state;
     let stored = fixture.upload().await;
@@ -57,7 +57,7 @@ async fn deleting_stops_batches_and_leaves_no_file() {
     batches::ask(state, name, &batch).await.unwrap();
     let tasks = Tasks::new(state.base.store.clone(), TABLE, 30);
     let lease = tasks.take(&[]).await.unwrap().unwrap();
-    // What a killed service was writing.
+    // A file that a killed service was writing.
     let half = fixture.blobs().join(&stored.folder).join("0/half#1");
     std::fs::write(half, "half").unwrap();
 
@@ -66,20 +66,20 @@ async fn deleting_stops_batches_and_leaves_no_file() {
     assert_eq!(other.unwrap_err().kind(), ProblemKind::NotFound);
     uploads::delete(state, dataset, owner).await.unwrap();
     let renewed = tasks.renew(&lease).await.unwrap();
-    assert_eq!(renewed, Err(Lost), "the batch goes on");
+    assert_eq!(renewed, Err(Lost), "the batch is still leased");
     assert_eq!(
         files(&fixture.blobs().join("uploads")),
         Vec::<String>::new()
     );
     let again = uploads::delete(state, dataset, owner).await.unwrap_err();
     assert_eq!(again.kind(), ProblemKind::NotFound);
-    // Its log, too.
+    // The database's write-ahead log is empty, too.
     let log = fixture.folder.path().join("store.db-wal");
     assert_eq!(std::fs::metadata(log).map_or(0, |log| log.len()), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_that_was_killed_during_a_deletion_starts_again() {
+async fn service_killed_during_a_deletion_starts_again() {
     let fixture = Fixture::new().await;
     let stored = fixture.upload().await;
     fhaim_computation::store::uploads::begin_deletion(&fixture.state.base.store, stored.dataset)
@@ -90,16 +90,16 @@ async fn a_service_that_was_killed_during_a_deletion_starts_again() {
     assert_eq!(found.unwrap_err().kind(), ProblemKind::NotFound);
 }
 
-/// Ciphertexts stayed where deletion was broken off after the rows, and the next call said that
-/// all was deleted.
+/// Guards against ciphertexts that remain after an interrupted deletion, because rows were deleted first
+/// and the next call reported success.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deletion_that_is_broken_off_is_gone_on_with() {
+async fn interrupted_deletion_is_resumed() {
     let mut fixture = Fixture::new().await;
     let stored = fixture.upload().await;
     let (dataset, owner) = (stored.dataset, stored.owner);
     let files_there = || files(&fixture.blobs().join("uploads")).len();
     let all = files_there();
-    // Each blob takes a while, and somebody gives up.
+    // Each deletion of a blob is slow, and the caller gives up.
     let slow = ThrottleConfig {
         wait_delete_per_call: Duration::from_millis(200),
         ..ThrottleConfig::default()
@@ -113,7 +113,7 @@ async fn a_deletion_that_is_broken_off_is_gone_on_with() {
     assert!(matches!(broken_off, Err(Elapsed { .. })));
     let left = files_there();
     assert!(0 < left && left < all, "{left} of {all}");
-    // It is gone for its owner, and nothing can be added.
+    // The upload is hidden from its owner, and nothing can be added.
     let found = uploads::find_owned(&state, dataset, owner).await;
     assert_eq!(found.unwrap_err().kind(), ProblemKind::NotFound);
     let object = fixture.plan.objects().next().unwrap();
@@ -121,7 +121,7 @@ async fn a_deletion_that_is_broken_off_is_gone_on_with() {
     let put = fixture.put(&stored, object, &bytes).await.unwrap_err();
     assert_eq!(put.kind(), ProblemKind::NotFound);
     fixture.state.base.blobs = quick;
-    // By itself, as when the service starts; by its owner's next call it is the same.
+    // The service resumes the deletion when it starts; the owner's next call finds nothing.
     fixture.state.tidy().await.unwrap();
     assert_eq!(
         files(&fixture.blobs().join("uploads")),
@@ -131,9 +131,9 @@ async fn a_deletion_that_is_broken_off_is_gone_on_with() {
     assert_eq!(again.unwrap_err().kind(), ProblemKind::NotFound);
 }
 
-/// A worker that was killed after its dataset's deletion has left a page that no row names.
+/// A worker that was killed after its dataset's deletion leaves a page that no row names.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_no_row_names_is_an_orphan() {
+async fn blob_without_a_row_is_an_orphan() {
     let fixture = Fixture::new().await;
     let stored = fixture.register().await;
     let blobs = &fixture.state.base.blobs;
@@ -142,7 +142,7 @@ async fn what_no_row_names_is_an_orphan() {
     fixture.put(&stored, object, &bytes).await.unwrap();
     let lost = [
         format!("uploads/{}/{}/sealed/page", Uuid::new_v4(), Uuid::new_v4()),
-        // In the folder of an upload that is there.
+        // In the folder of an existing upload.
         format!("{}/sealed/page", stored.folder),
         stored.blob(uploads::WHOLE, object, Uuid::new_v4()),
     ];

@@ -1,4 +1,4 @@
-//! What an account may store.
+//! Storage limits of an account.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -31,7 +31,7 @@ async fn register(fixture: &Fixture, owner: Uuid) -> Result<Upload, Failure> {
     made.map(|(upload, _)| upload)
 }
 
-/// Bytes used, and those that may be.
+/// Returns the used bytes and the limit.
 async fn used(fixture: &Fixture, owner: Uuid) -> (u64, u64) {
     let usage = limits::usage(&fixture.state, owner).await.unwrap();
     assert_eq!(usage.limits[0].limit, "stored_bytes");
@@ -39,7 +39,7 @@ async fn used(fixture: &Fixture, owner: Uuid) -> (u64, u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_account_stores_so_many_bytes() {
+async fn account_storage_is_limited() {
     let mut fixture = Fixture::new().await;
     let (ana, eve) = (Uuid::new_v4(), Uuid::new_v4());
     register(&fixture, ana).await.unwrap();
@@ -51,7 +51,7 @@ async fn an_account_stores_so_many_bytes() {
     assert_eq!(used(&fixture, ana).await.0, bytes);
     fixture.state = fixture.reopened(2 * bytes + 1).await;
     assert_eq!(used(&fixture, ana).await, (bytes, 2 * bytes + 1));
-    // At the same moment: never one too many.
+    // Concurrent registrations do not exceed the limit.
     let (one, two) = tokio::join!(register(&fixture, ana), register(&fixture, ana));
     let (made, refused) = match (one, two) {
         (Ok(made), Err(refused)) | (Err(refused), Ok(made)) => (made, refused),
@@ -68,7 +68,7 @@ async fn an_account_stores_so_many_bytes() {
     let keys = folders
         .flatten()
         .filter(|set| set.as_ref().unwrap().path().join("public").exists());
-    assert_eq!(keys.count(), 2, "what was refused left its keys");
+    assert_eq!(keys.count(), 2, "the refused upload left its keys");
     register(&fixture, eve).await.unwrap();
     uploads::delete(&fixture.state, made.dataset, ana)
         .await
@@ -76,9 +76,9 @@ async fn an_account_stores_so_many_bytes() {
     register(&fixture, ana).await.unwrap();
 }
 
-/// A caller who hangs up as soon as its object is out left a blob each time, which nobody counted.
+/// Guards against blobs that no row counts, left by clients that disconnect after sending an object.
 #[tokio::test(flavor = "multi_thread")]
-async fn puts_that_are_hung_up_store_nothing_more() {
+async fn disconnected_puts_leave_no_extra_blobs() {
     let fixture = Fixture::new().await;
     let stored = fixture.register().await;
     let object = fixture.plan.column_objects().next().unwrap();
@@ -101,7 +101,7 @@ async fn puts_that_are_hung_up_store_nothing_more() {
         .put(&stored, object, &fixture.encode(object, 99))
         .await
         .unwrap();
-    // What was begun goes on to its end without its caller.
+    // A started put runs to its end without its client.
     let there = async || {
         let blobs = std::fs::read_dir(folder.join("column/0")).unwrap().count();
         let kept = uploads::objects(&fixture.state, &stored, uploads::WHOLE).await;
@@ -118,9 +118,9 @@ async fn puts_that_are_hung_up_store_nothing_more() {
     fixture.blob(&stored, &format!("0/{object}"));
 }
 
-/// All counts are kept in memory: what would not fit is refused before anything is sent.
+/// All counts are kept in memory, so those that would not fit are refused before they are sent.
 #[tokio::test(flavor = "multi_thread")]
-async fn counts_that_would_not_fit_into_memory_are_refused() {
+async fn counts_larger_than_memory_are_rejected() {
     let mut fixture = Fixture::new().await;
     let counts = Terms {
         contribution: ContributionKind::Counts,

@@ -1,5 +1,4 @@
-//! Parts of several holders: what goes together, what they take in memory, what is left of one that is
-//! taken back.
+//! Parts of several holders: their consistency, their memory, and taking one back.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -81,7 +80,7 @@ impl Two {
         uploads::find(state, self.dataset).await
     }
 
-    /// What a holder of records uploads.
+    /// Returns the plan of a holder of records.
     fn plan(&self) -> UploadPlan {
         self.fixture.plan
     }
@@ -121,7 +120,7 @@ impl Two {
         completed.await.unwrap();
     }
 
-    /// Files of a holder's part.
+    /// Returns the number of files of a holder's part.
     fn files(&self, stored: &StoredUpload, number: u32) -> usize {
         let folder = self
             .fixture
@@ -131,13 +130,13 @@ impl Two {
         files(&folder).len()
     }
 
-    /// Bytes that a holder's account is said to store.
+    /// Returns the bytes that a holder's account uses.
     async fn used(&self, number: usize) -> u64 {
         let usage = limits::usage(&self.fixture.state, self.users[number]).await;
         usage.unwrap().limits[0].used
     }
 
-    /// Asks for a batch, and refuses it as a worker does.
+    /// Asks for a batch and refuses it like a worker.
     async fn refused_batch(&self) {
         let state = &self.fixture.state;
         let name = Name {
@@ -161,7 +160,7 @@ impl Two {
         assert_eq!(
             used.unwrap_err().kind(),
             ProblemKind::Conflict,
-            "it is under way"
+            "the batch is under way"
         );
         let mut tx = tasks.begin().await.unwrap();
         state
@@ -191,9 +190,9 @@ fn files(folder: &std::path::Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What is taken back is deleted, counts no longer, and can be uploaded anew.
+/// A taken back part is deleted, no longer counted, and can be uploaded again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_that_is_taken_back_is_gone() {
+async fn taken_back_part_is_deleted_and_can_be_uploaded_again() {
     let two = Two::new(Partition::Records).await;
     let stored = two.upload().await;
     let (state, used) = (&two.fixture.state, two.used(1).await);
@@ -212,9 +211,9 @@ async fn a_part_that_is_taken_back_is_gone() {
     two.fixture.load(&stored).await.unwrap();
 }
 
-/// Ciphertexts stayed for ever where taking them back was broken off after the rows.
+/// Guards against ciphertexts that remain when taking a part back is interrupted.
 #[tokio::test(flavor = "multi_thread")]
-async fn taking_back_that_is_broken_off_is_gone_on_with() {
+async fn interrupted_taking_back_is_resumed() {
     let two = Two::new(Partition::Records).await;
     let stored = two.upload().await;
     let all = two.files(&stored, 1);
@@ -230,13 +229,13 @@ async fn taking_back_that_is_broken_off_is_gone_on_with() {
     assert!(matches!(broken_off, Err(Elapsed { .. })));
     let left = two.files(&stored, 1);
     assert!(0 < left && left < all, "{left} of {all}");
-    // Nothing can be added, or computed, and the other's part is as it was.
+    // Nothing can be added or computed, and the other part is unchanged.
     let object = two.plan().objects().next().unwrap();
     let put = two.put(&stored, 1, object).await.unwrap_err();
     assert_eq!(put.kind(), ProblemKind::NotFound);
     let loaded = two.fixture.load(&stored).await.unwrap_err();
     assert_eq!(loaded.kind(), ProblemKind::Internal);
-    let words = "an upload that lacks a contribution";
+    let words = "does not have all contributions";
     assert!(loaded.to_string().contains(words), "{loaded}");
     let registered = two.register(1, 128).await.unwrap_err();
     assert_eq!(registered.kind(), ProblemKind::Unavailable, "{registered}");
@@ -247,9 +246,9 @@ async fn taking_back_that_is_broken_off_is_gone_on_with() {
     two.register(1, 128).await.unwrap();
 }
 
-/// Another replica that was still at a part which had been taken back deleted what was uploaded anew.
+/// Guards against a replica that still deletes a taken back part while it is uploaded again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_that_is_uploaded_anew_stays() {
+async fn part_uploaded_again_survives_a_late_deletion() {
     let two = Two::new(Partition::Records).await;
     let stored = two.upload().await;
     let state = &two.fixture.state;
@@ -266,7 +265,7 @@ async fn a_part_that_is_uploaded_anew_stays() {
     let taking_back = uploads::take_back(&deleting, &stored, 1);
     let broken_off = tokio::time::timeout(Duration::from_millis(100), taking_back).await;
     assert!(matches!(broken_off, Err(Elapsed { .. })));
-    // It has read which parts are taken back, and not yet what is in their folders.
+    // The late replica has read which parts are taken back, but not yet listed their folders.
     let listing = slow(ThrottleConfig {
         wait_list_per_call: Duration::from_secs(4),
         ..ThrottleConfig::default()
@@ -282,9 +281,9 @@ async fn a_part_that_is_uploaded_anew_stays() {
     two.fixture.load(&two.stored().await).await.unwrap();
 }
 
-/// Anybody who may start a job could keep the others' ciphertexts where they are, though no run began.
+/// Anyone who may start a job could otherwise prevent other holders from deleting their ciphertexts.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_that_was_refused_keeps_no_part() {
+async fn refused_batch_does_not_block_taking_back() {
     let two = Two::new(Partition::Records).await;
     let stored = two.upload().await;
     two.refused_batch().await;
@@ -294,9 +293,9 @@ async fn a_batch_that_was_refused_keeps_no_part() {
     assert_eq!(two.files(&stored, 1), 0);
 }
 
-/// Each holder's columns were below the bound, and all of them far above.
+/// Guards against a memory limit per holder, which several holders together exceed.
 #[tokio::test(flavor = "multi_thread")]
-async fn memory_is_bounded_over_all_holders() {
+async fn column_memory_is_bounded_over_all_holders() {
     let mut two = Two::new(Partition::Records).await;
     let stored = two.upload().await;
     let column = Object::Column {
@@ -310,8 +309,8 @@ async fn memory_is_bounded_over_all_holders() {
     std::fs::write(&path, bytes).unwrap();
     let set = uploads::outline(&stored.terms).unwrap().set;
     let one = (two.fixture.plan.columns * set.plaintext_moduli.len() * set.memory_bytes()) as u64;
-    // Loading reads the columns that are kept, and finds what was changed; what is not kept is read
-    // when it is needed.
+    // Loading reads the columns that are kept in memory, and finds the changed byte. Other columns are
+    // read when a batch needs them.
     for (bytes, kept) in [(2 * one, true), (2 * one - 1, false), (one, false)] {
         two.fixture.state.memory.dataset_bytes = bytes;
         let loaded = two.fixture.load(&stored).await;
@@ -319,7 +318,7 @@ async fn memory_is_bounded_over_all_holders() {
     }
 }
 
-/// Each holder has its own upload key. Under another's, a copy of that holder's objects would be computed on.
+/// Each holder has its own upload key. Otherwise, a copy of another holder's objects could be computed on.
 #[tokio::test(flavor = "multi_thread")]
 async fn object_under_another_holders_upload_key_is_refused() {
     let two = Two::new(Partition::Records).await;
@@ -351,7 +350,7 @@ async fn object_under_another_holders_upload_key_is_refused() {
     assert!(two.files(&stored, 1) > 0);
 }
 
-/// The key services make the switching keys of a roster.
+/// The key services make the switching keys of a roster, so its holders upload none.
 #[tokio::test(flavor = "multi_thread")]
 async fn holder_of_a_roster_has_no_keys_object() {
     let two = Two::new(Partition::Records).await;
@@ -363,7 +362,7 @@ async fn holder_of_a_roster_has_no_keys_object() {
     assert_eq!(refused.unwrap_err().kind(), ProblemKind::NotFound);
 }
 
-/// Keys for another roster would bring nobody's objects under the dataset's key.
+/// Keys for another roster would not switch the holders' objects to the dataset's key.
 #[tokio::test(flavor = "multi_thread")]
 async fn evaluation_keys_of_another_roster_are_refused() {
     let mut two = Two::new(Partition::Records).await;
@@ -377,9 +376,9 @@ async fn evaluation_keys_of_another_roster_are_refused() {
     assert!(refused.to_string().contains("another roster"), "{refused}");
 }
 
-/// Unlike rows were found out within the first run, which they used up.
+/// Guards against different rows that are found only in the first run, which they would use up.
 #[tokio::test(flavor = "multi_thread")]
-async fn holders_of_columns_have_the_same_rows() {
+async fn holders_of_columns_with_other_rows_are_rejected() {
     let two = Two::new(Partition::Columns).await;
     two.register(0, 512).await.unwrap();
     let refused = two.register(1, 1024).await.unwrap_err();
@@ -389,7 +388,7 @@ async fn holders_of_columns_have_the_same_rows() {
     assert!(says.iter().all(|part| words.contains(part)), "{words}");
     two.register(1, 512).await.unwrap();
     two.register(1, 512).await.unwrap();
-    // Holders of records have as many as they have.
+    // Holders of records may have different numbers of rows.
     let two = Two::new(Partition::Records).await;
     two.register(0, 512).await.unwrap();
     two.register(1, 128).await.unwrap();

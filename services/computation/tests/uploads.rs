@@ -1,4 +1,4 @@
-//! Uploads over real blobs, a real database, and a stand-in for the crypto service.
+//! Uploads with real blobs, a real database, and a stand-in for the crypto service.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -31,11 +31,11 @@ const NOISE: Object = Object::Noise {
     index: 1,
 };
 
-/// Variances in the ladder's units: [`NOISE`] is the second vector of its second level, which a digit of 3 takes.
+/// Variances in the ladder's units. [`NOISE`] is the second vector of its second level, which a digit of 3 uses.
 const WITH_NOISE: u64 = 3 << 2;
 const WITHOUT_NOISE: u64 = 3;
 
-/// What may become of stored bytes: one of them is another, or all are, which decode as well.
+/// Returns two kinds of damage: one changed byte, and another object that decodes as well.
 fn changes(bytes: &[u8], others: &[u8]) -> [Vec<u8>; 2] {
     let mut flipped = bytes.to_vec();
     flipped[bytes.len() / 2] ^= 1;
@@ -43,7 +43,7 @@ fn changes(bytes: &[u8], others: &[u8]) -> [Vec<u8>; 2] {
     [flipped, others.to_vec()]
 }
 
-/// A refusal that says what is damaged.
+/// Checks that a failure names the damaged object.
 fn assert_names(failure: &Failure, what: &str) {
     assert_eq!(failure.kind(), ProblemKind::Internal);
     let words = failure.to_string();
@@ -51,7 +51,7 @@ fn assert_names(failure: &Failure, what: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_byte_in_an_object_is_noticed() {
+async fn changed_object_is_detected_on_load() {
     let mut fixture = Fixture::new().await;
     let stored = fixture.upload().await;
     fixture.load(&stored).await.unwrap();
@@ -67,10 +67,10 @@ async fn a_changed_byte_in_an_object_is_noticed() {
     fixture.load(&stored).await.unwrap();
 }
 
-/// Noise is read when a page takes it: nothing is sealed with what was not put, and a batch without it is the same
-/// before it was damaged, while it is, and when it is mended.
+/// Noise is read when a page needs it. A batch with damaged noise is not sealed; a batch without it has the same result
+/// before, during and after the damage.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_byte_in_noise_is_noticed_before_a_page_is_sealed_with_it() {
+async fn changed_noise_is_detected_before_sealing() {
     let fixture = Fixture::new().await;
     let stored = fixture.upload().await;
     let sealed = fixture.answer(&stored, WITH_NOISE).await.unwrap();
@@ -93,14 +93,14 @@ async fn a_changed_byte_in_noise_is_noticed_before_a_page_is_sealed_with_it() {
     assert_eq!(fixture.answer(&stored, WITH_NOISE).await.unwrap(), sealed);
 }
 
-/// Of a large upload, whose columns are read while a batch runs.
+/// Covers a large upload, whose columns are read while a batch runs.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_byte_in_a_column_read_late_is_noticed() {
+async fn changed_column_is_detected_when_read_during_a_batch() {
     let fixture = Fixture::new().await;
     let stored = fixture.upload().await;
     let params = uploads::outline(&stored.terms).unwrap().parameters();
     let parts = PartReader::open_all(&fixture.state, &stored, &params.unwrap()).await;
-    // No table is small enough to be kept in memory.
+    // `false`: the columns are not kept in memory.
     let table = parts.unwrap()[0]
         .columns(false)
         .await
@@ -123,7 +123,7 @@ async fn a_changed_byte_in_a_column_read_late_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_changed_byte_in_a_key_is_noticed() {
+async fn changed_key_is_detected_on_load() {
     let fixture = Fixture::new().await;
     let stored = fixture.upload().await;
     let others = Keys::new(&terms(1000));
@@ -142,9 +142,9 @@ async fn a_changed_byte_in_a_key_is_noticed() {
     }
 }
 
-/// A put that has found the upload open, and writes while it is completed.
+/// A put that has found the upload open and still writes when the upload is completed.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_put_that_races_complete_changes_nothing() {
+async fn put_racing_with_complete_changes_nothing() {
     let fixture = Fixture::new().await;
     let stored = fixture.register().await;
     let digests = fixture.put_all(&stored).await;
@@ -163,7 +163,7 @@ async fn a_put_that_races_complete_changes_nothing() {
             uploads::put(&slow, &stored, WHOLE, &COLUMN.name(), digest, bytes).await
         })
     };
-    // Past its look at the upload; if not, it finds it complete there: no less right.
+    // By now the put has checked the upload. A slower put would find it complete, which also passes.
     tokio::time::sleep(Duration::from_secs(1)).await;
     fixture.complete(&stored, &digests).await.unwrap();
     let refused = racing.await.unwrap().unwrap_err();
@@ -175,11 +175,11 @@ async fn a_put_that_races_complete_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_put_again_replaces_the_first_and_leaves_no_blob() {
+async fn repeated_put_replaces_the_object_and_leaves_no_blob() {
     let fixture = Fixture::new().await;
     let stored = fixture.register().await;
     let mut digests = fixture.put_all(&stored).await;
-    // The same bytes, others, and these at once from several sides.
+    // Puts the same bytes, then others, and then several others concurrently.
     for seed in [1, 2] {
         fixture
             .put(&stored, COLUMN, &fixture.encode(COLUMN, seed))
@@ -194,7 +194,7 @@ async fn an_object_put_again_replaces_the_first_and_leaves_no_blob() {
     let digest = |object| Digest::of(&std::fs::read(blob(object)).unwrap());
     assert_eq!(digest(COLUMN), Digest::of(&fixture.encode(COLUMN, 2)));
     assert!(many.iter().any(|bytes| Digest::of(bytes) == digest(NOISE)));
-    // The manifest is of what is there now.
+    // The manifest must be that of the current objects.
     let old = fixture.complete(&stored, &digests).await.unwrap_err();
     assert_eq!(old.kind(), ProblemKind::DigestMismatch);
     for object in [COLUMN, NOISE] {
@@ -209,7 +209,7 @@ async fn an_object_put_again_replaces_the_first_and_leaves_no_blob() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_layout_beyond_the_record_bound_is_refused() {
+async fn layout_beyond_the_record_bound_is_rejected() {
     let fixture = Fixture::new().await;
     for (bound, stride, accepted) in [
         (64, 64, true),
@@ -230,7 +230,7 @@ async fn a_layout_beyond_the_record_bound_is_refused() {
             }
         }
     }
-    // Of several chunks all but the last are full.
+    // All chunks but the last are full.
     for (bound, chunks, accepted) in [(8193, 2, true), (8192, 2, false), (24_576, 4, false)] {
         let stride = 8192;
         let layout = Some(WireLayout { chunks, stride });
@@ -243,10 +243,10 @@ async fn a_layout_beyond_the_record_bound_is_refused() {
     }
 }
 
-/// Where there is no room an object is not taken, and it is said that this may pass.
+/// A full disk rejects the object with a problem that tells the client to retry.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs mount"]
-async fn an_object_that_finds_no_room_is_worth_another_try() {
+async fn put_on_a_full_disk_can_be_retried() {
     let fixture = Fixture::new().await;
     let stored = fixture.register().await;
     let full = fixture
@@ -275,10 +275,10 @@ async fn an_object_that_finds_no_room_is_worth_another_try() {
     fixture.load(&stored).await.unwrap();
 }
 
-/// What takes long of a plan is worked out once, by who knows the mechanism, and kept with the
-/// upload's terms: what is kept is used.
+/// The costly parts of a plan are computed once, by the service that knows the mechanism, and stored with the
+/// upload's terms. This service uses the stored values.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_uploads_plan_is_kept_with_it() {
+async fn stored_plan_of_an_upload_is_used() {
     let fixture = Fixture::new().await;
     let stored = fixture.register().await;
     let objects = async || {
@@ -288,7 +288,7 @@ async fn an_uploads_plan_is_kept_with_it() {
     };
     let planned = objects().await;
     assert_eq!(planned, fixture.plan.object_count() as u64);
-    // No mechanism needs so much.
+    // More than any mechanism needs, to show that the stored value is used.
     let mut terms = stored.terms.clone();
     terms.need.as_mut().unwrap().ladder.cells += 1 << 20;
     let text = serde_json::to_string(&terms).unwrap();

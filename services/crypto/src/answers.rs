@@ -1,4 +1,4 @@
-//! What was released of a dataset, for its holders: by it they can check every integer.
+//! A dataset's ledger and released integers, with which its holders can check every release.
 
 use fhaim_api::Page;
 use fhaim_api::keys::{LedgerEntry, ReleasedBatch};
@@ -9,17 +9,17 @@ use uuid::Uuid;
 use crate::store::chain::{self as store, BatchRow};
 use crate::{State, keys, ledger};
 
-/// Batches of one page: each may have hundreds of thousands of integers.
+/// Number of batches on one page. Each may have hundreds of thousands of integers.
 const PAGE: usize = 16;
 
-/// Entries of one page of the ledger: each has the debits of a batch at most.
+/// Number of ledger entries on one page. Each has at most the debits of one batch.
 const ENTRIES: usize = 100;
 
-/// The entries above a height of the dataset's ledger, as they are stored: by their hashes a holder compares the
-/// ledger with the receipts that it has.
+/// Returns the stored entries above a height of the dataset's ledger. A holder hashes them to compare the ledger with
+/// its receipts.
 ///
 /// # Errors
-/// [`fhaim_api::problem::ProblemKind::NotFound`] for an account that holds no part of the dataset.
+/// [`fhaim_api::problem::ProblemKind::NotFound`] for an account that is not a holder.
 pub async fn show_chain(
     state: &State,
     dataset: Uuid,
@@ -34,11 +34,11 @@ pub async fn show_chain(
     Ok(Page { items, next })
 }
 
-/// The batches above a height of the dataset's ledger, as they are stored: whether they are what was
-/// debited is for the holder to find out.
+/// Returns the stored batches above a height of the dataset's ledger. The holder itself checks that they are
+/// the debited ones.
 ///
 /// # Errors
-/// [`fhaim_api::problem::ProblemKind::NotFound`] for whoever holds no part of the dataset.
+/// [`fhaim_api::problem::ProblemKind::NotFound`] for an account that is not a holder.
 pub async fn show(
     state: &State,
     dataset: Uuid,
@@ -47,7 +47,7 @@ pub async fn show(
 ) -> Result<Page<ReleasedBatch>, Failure> {
     keys::find_held(state, dataset, holder).await?;
     let batches = store::batches(&state.base.store, dataset, after.into(), PAGE as i64).await?;
-    // Behind the batches: whatever they are of has begun by then.
+    // Read after the batches, so that the run of every batch is known.
     let mut tx = state.base.store.begin().await?;
     let standing = ledger::standing(&mut tx, dataset).await?;
     tx.commit().await?;
@@ -55,7 +55,7 @@ pub async fn show(
     let next = batches.last().filter(|_| full);
     let next = next.map(|batch| batch.height.to_string());
     let shown = |batch: BatchRow| {
-        let none = || Failure::internal("a stored release of no run");
+        let none = || Failure::internal("a stored release belongs to no run");
         let Act::Released { job, entries, .. } = batch.act else {
             return Err(none());
         };

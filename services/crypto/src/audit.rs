@@ -1,4 +1,4 @@
-//! Everything that was asked of a dataset's keys, and whether it was granted.
+//! The audit log: all requests for a dataset's keys and releases, and whether they were granted.
 
 use fhaim_platform::Failure;
 use fhaim_platform::clock::Millis;
@@ -9,19 +9,19 @@ use uuid::Uuid;
 use crate::State;
 use crate::store::{audit as store, keys};
 
-/// Who asked for what.
+/// A request to be logged.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
     /// The dataset.
     pub dataset: Uuid,
-    /// Who asked.
+    /// The caller.
     pub actor: Caller,
-    /// For what.
+    /// The requested action.
     pub action: &'a str,
 }
 
 impl Asked<'_> {
-    /// Writes it into a transaction. The dataset's row must be locked, or not be there.
+    /// Writes the entry in a transaction. The dataset's row must be locked, or not exist.
     ///
     /// # Errors
     /// A failure of the store.
@@ -29,7 +29,7 @@ impl Asked<'_> {
         store::write(tx, self.dataset, &self.actor(), self.action, granted).await
     }
 
-    /// How often the same was granted since a time.
+    /// Counts the granted entries with the same dataset, caller and action since a time.
     ///
     /// # Errors
     /// A failure of the store.
@@ -44,14 +44,14 @@ impl Asked<'_> {
         }
     }
 
-    /// Writes a refusal, in a transaction of its own.
+    /// Writes a refusal in its own transaction.
     ///
     /// # Errors
     /// A failure of the store.
     pub async fn refused(&self, state: &State) -> Result<(), Failure> {
         let mut tx = state.base.store.begin().await?;
         let known = keys::lock(&state.base.store, &mut tx, self.dataset).await?;
-        // Nothing is kept of datasets that are not there, or anyone could fill the disk.
+        // Nothing is logged for unknown datasets, or anyone could fill the disk.
         if known.is_some() {
             self.write(&mut tx, false).await?;
         }

@@ -1,4 +1,4 @@
-//! Runs and releases: assigned or judged, appended to the dataset's chain, and only then decrypted or answered.
+//! Runs and releases: assigned or judged, appended to the dataset's chain, and only then answered.
 
 use axum::body::Bytes;
 use fhaim_api::Digest;
@@ -28,10 +28,10 @@ use crate::store::chain::Answered;
 use crate::store::shares;
 use crate::witness;
 
-/// The largest request: a few hundred ciphertexts, or the messages of all services that make a key.
+/// Limit on a request: a few hundred ciphertexts, or the messages of all services that make a key.
 pub const BODY_LIMIT: usize = MAX_GENERATION_BYTES + (1 << 20);
 
-/// Counters of what is debited and of what is not decrypted, by what became of it.
+/// Counters of debits and of refused decryptions by outcome.
 pub const COUNTERS: &[Counter] = &[
     ("releases_debited_total", &[]),
     ("decryptions_refused_total", &[("end", "refused")]),
@@ -40,19 +40,19 @@ pub const COUNTERS: &[Counter] = &[
     ("decryptions_refused_total", &[("end", "deleted")]),
 ];
 
-/// A sum of costs past what can be counted.
-pub const OVERFLOW: &str = "a sum of costs is past what can be counted";
+/// Cause of an overflow in a sum of costs.
+pub const OVERFLOW: &str = "the sum of costs overflows";
 
-/// Whose release of which job is asked for, and the receipts that are shown with it.
+/// A call for a run or a release of a job, with the receipts that the caller shows.
 #[derive(Clone, Debug)]
 pub struct DecryptionCall {
-    /// Who asks.
+    /// The caller.
     pub peer: Peer,
     /// The dataset.
     pub dataset: Uuid,
     /// The job.
     pub job: Uuid,
-    /// What the caller and those it speaks for have seen of the ledger.
+    /// Receipts of the caller and of those for whom it calls.
     pub receipts: Vec<Receipt>,
 }
 
@@ -66,12 +66,11 @@ pub(crate) fn rules(dataset: Uuid, plan: &PlanCore) -> Rules {
     Rules::new(DatasetId(dataset.into_bytes()), plan)
 }
 
-/// Gives a job its run, or says which it has and what it has released.
+/// Assigns a run to a job. If it already has one, returns that run and its releases.
 ///
 /// # Errors
-/// [`ProblemKind::BudgetSpent`] where no run is left; [`ProblemKind::Conflict`] for another upload
-/// than the first run was begun with; [`ProblemKind::Frozen`], [`ProblemKind::Restored`],
-/// [`ProblemKind::NotFound`].
+/// [`ProblemKind::BudgetSpent`] if no run is left; [`ProblemKind::Conflict`] if the dataset's runs are bound to
+/// another upload; [`ProblemKind::Frozen`], [`ProblemKind::Restored`], [`ProblemKind::NotFound`].
 pub async fn begin(
     state: &State,
     call: &DecryptionCall,
@@ -110,11 +109,11 @@ pub async fn begin(
     })
 }
 
-/// Jobs that a refusal for want of a run names at most.
+/// Maximum number of jobs that a refusal names when no run is left.
 const MAX_NAMED: usize = 4;
 
-/// The refusal for want of a run. It names a job that holds one and has released nothing, or else
-/// the last that were given one: whoever asks for another has forgotten them.
+/// Returns the refusal when no run is left. It names a job that holds a run and has released nothing, or otherwise the
+/// last jobs that got runs, because the caller may have forgotten them.
 async fn spent(
     tx: &mut Tx,
     rules: &Rules,
@@ -133,13 +132,13 @@ async fn spent(
         .map(|job| Uuid::from_bytes(job.0).to_string())
         .collect();
     Ok(Refusal::Spent(format!(
-        "{reason}; they went to {}: where one was forgotten before its end, `fhaim job run DATASET \
-         --job ID` goes on with it, and nothing is paid for twice",
+        "{reason}; the last runs belong to {}: if one of these jobs was forgotten before its end, resume it \
+         with `fhaim job run DATASET --job ID`, and nothing is paid for twice",
         last.join(" and ")
     )))
 }
 
-/// A dataset's standing, its row locked: its keys are there, and it is not frozen.
+/// Locks a dataset's row and returns the state of its chain. The keys must exist and the dataset must not be frozen.
 pub(crate) async fn open(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<ChainState, Failure> {
     if keys::lock(state, tx, dataset).await?.is_destroyed() {
         return Err(Failure::not_found());
@@ -157,13 +156,13 @@ fn asked<'a>(call: &DecryptionCall, action: &'a str) -> Asked<'a> {
     }
 }
 
-/// Answers a request, or refuses it: the same refusal whatever the reason, which goes to the log
-/// and, with the fact of the refusal, to the audit log.
+/// Answers or refuses a request. All refusals read alike. The reason goes to the log, and the fact of the refusal to
+/// the audit log.
 ///
 /// # Errors
 /// [`ProblemKind::Refused`]; [`ProblemKind::Frozen`] and [`ProblemKind::Restored`];
-/// [`ProblemKind::NotFound`] once the keys are destroyed; faults of the service itself, after
-/// which the same request can be made again.
+/// [`ProblemKind::NotFound`] if the keys are destroyed; faults of the service itself, after
+/// which the same request can be repeated.
 pub async fn decrypt(
     state: &State,
     call: &DecryptionCall,
@@ -209,7 +208,7 @@ async fn attempt(
     let mut tx = state.base.store.begin().await?;
     let (standing, before) = book(state, &mut tx, call, &rules).await?;
     tx.commit().await?;
-    // Judged and decrypted while the dataset's row is not locked, so that long work holds up no one.
+    // Judges and decrypts while the dataset's row is not locked, so that long work does not block others.
     let sent = Arc::new(read(&plan, body).await?);
     let digests = witness::digests(state, call, &sent).await?;
     let judged = judge(rules.clone(), before.clone(), sent.clone(), digests);
@@ -257,8 +256,8 @@ async fn attempt(
     Ok(Decrypted { answers, receipt })
 }
 
-/// Debits a batch that was granted, before anything of it is decrypted: the book with the debit. A service that is
-/// stopped behind this does the rest when the same request comes again.
+/// Debits a granted batch before anything of it is decrypted, and returns the book with the debit. If the service stops
+/// after the debit, a repetition of the request completes the release.
 async fn debit(
     state: &State,
     call: &DecryptionCall,
@@ -282,7 +281,7 @@ async fn debit(
     Ok(now)
 }
 
-/// The dataset's standing and the job's book, the dataset's row locked.
+/// Locks the dataset's row and returns the state of its chain with the job's book.
 pub(crate) async fn book(
     state: &State,
     tx: &mut Tx,
@@ -296,17 +295,17 @@ pub(crate) async fn book(
     Ok((standing, book))
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) request: DecryptRequest,
-    /// Its bytes, which others are shown.
+    /// The request's bytes, which are shown to other key services.
     pub(crate) bytes: Bytes,
-    /// Of its bytes.
+    /// Digest of the bytes.
     pub(crate) digest: Digest,
 }
 
-/// Decodes a request, on a thread for long work.
+/// Decodes a request on a blocking thread.
 pub(crate) async fn read(plan: &PlanCore, body: Bytes) -> Result<Sent, Failure> {
     let params = plan.parameters().map_err(Failure::internal)?;
     let reading = move || {
@@ -320,7 +319,7 @@ pub(crate) async fn read(plan: &PlanCore, body: Bytes) -> Result<Sent, Failure> 
     read.map_err(|error| Failure::refused().because(error))
 }
 
-/// Judges a request, on a thread for long work.
+/// Judges a request on a blocking thread.
 async fn judge(
     rules: Rules,
     book: Book,
@@ -331,7 +330,7 @@ async fn judge(
     blocking(judging).await?.map_err(refused)
 }
 
-/// Decrypts a batch that was debited, on a thread for long work: nothing where a page cannot be decrypted.
+/// Decrypts a debited batch on a blocking thread. Returns `None` if a page cannot be decrypted.
 async fn open_with_key(
     state: &State,
     stored: &StoredKeySet,
@@ -343,10 +342,10 @@ async fn open_with_key(
     blocking(move || crypto::open(&secret, &sent.request)).await
 }
 
-/// The protocol's refusal: the reason is for the log alone.
+/// Converts a refusal of the protocol. The reason goes only to the log.
 pub(crate) fn refused(error: Error) -> Failure {
     match error {
-        // It will have: whoever asks tries again.
+        // The report of the second computation service will arrive: the caller tries again.
         Error::Unwitnessed => ledger::failure(error),
         error => Failure::refused().because(error),
     }

@@ -1,4 +1,4 @@
-//! What the holders of a roster agree to: signatures and withdrawals, acts of the dataset's chain.
+//! Consent of the holders of a roster: signatures and withdrawals, which are acts of the dataset's chain.
 
 use fhaim_api::keys::{HolderStanding, KeySet};
 use fhaim_api::token::Service;
@@ -16,12 +16,12 @@ use crate::audit::Asked;
 use crate::keys::{self, StoredKeySet};
 use crate::ledger;
 
-/// What a holder says.
+/// A holder's act.
 #[derive(Clone, Copy, Debug)]
 pub enum Consent {
-    /// It agrees to terms and keys.
+    /// The holder agrees to the terms and keys.
     Signed(MemberSignature),
-    /// It lets no further run begin.
+    /// The holder lets no further run begin.
     Withdrawn,
 }
 
@@ -34,7 +34,7 @@ impl Consent {
     }
 }
 
-/// Where each holder of the roster stands.
+/// Returns the standing of each holder of the roster.
 pub fn standings(
     stored: &StoredKeySet,
     plan: &PlanCore,
@@ -55,11 +55,12 @@ fn rules(dataset: Uuid, plan: &PlanCore) -> Rules {
     Rules::new(DatasetId(dataset.into_bytes()), plan)
 }
 
-/// Appends what a holder says to the dataset's chain; the same again changes nothing.
+/// Appends a holder's act to the dataset's chain. Repeating the call changes nothing.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) for whoever is no holder of the roster, and once the keys are destroyed;
-/// [`ProblemKind::Invalid`](fhaim_api::problem::ProblemKind::Invalid) for a signature that is not the holder's, or not of these terms and keys.
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) for an account that is not in the roster, and
+/// if the keys are destroyed; [`ProblemKind::Invalid`](fhaim_api::problem::ProblemKind::Invalid) for a signature that
+/// is not the holder's, or not for these terms and keys.
 pub async fn act(
     state: &State,
     dataset: Uuid,
@@ -67,7 +68,7 @@ pub async fn act(
     consent: Consent,
 ) -> Result<KeySet, Failure> {
     let foreign = || Failure::foreign(Service::Crypto, holder, "key set", dataset);
-    // Terms never change: what follows from them is worked out while nothing is locked.
+    // Terms never change, so their plan is computed before anything is locked.
     let stored = keys::find(state, dataset).await?;
     let member = stored.terms.part_of(&holder.to_string());
     let member = member.ok_or_else(foreign)?;

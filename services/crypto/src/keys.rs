@@ -1,4 +1,4 @@
-//! Key sets: made once, for good; the secret key sealed; destroyed with the dataset.
+//! Key sets: made once per dataset, with a sealed secret key that is destroyed with the dataset.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -35,40 +35,40 @@ use crate::store::shares::{self as shared, SharedKey};
 use crate::store::{keys as store, witnessed};
 
 impl StoredKeySet {
-    /// Whether the secret key is gone.
+    /// Returns whether the secret key is destroyed.
     pub fn is_destroyed(&self) -> bool {
         self.secret.is_none()
     }
 
-    /// The secret key's bytes, unless it was destroyed.
+    /// Returns the secret key's bytes, unless the key is destroyed.
     ///
     /// # Errors
-    /// A key that cannot be opened.
+    /// A key that cannot be unsealed.
     pub fn secret_bytes(&self, state: &State) -> Result<Option<Zeroizing<Vec<u8>>>, Failure> {
         let open = |sealed| state.base.sealer.open(&context(self.dataset), sealed);
         Ok(self.secret.as_deref().map(open).transpose()?)
     }
 
-    /// The secret key.
+    /// Returns the secret key.
     ///
     /// # Errors
-    /// [`ProblemKind::NotFound`] once destroyed; a key that cannot be opened.
+    /// [`ProblemKind::NotFound`] if the key is destroyed; a key that cannot be unsealed.
     pub fn secret(&self, state: &State, params: &Parameters) -> Result<SecretKey, Failure> {
         let bytes = self.secret_bytes(state)?.ok_or_else(Failure::not_found)?;
         SecretKey::from_bytes(params, &bytes).map_err(Failure::internal)
     }
 
-    /// What signs the dataset's receipts.
+    /// Returns the key that signs the dataset's receipts.
     ///
     /// # Errors
-    /// A key that cannot be opened.
+    /// A key that cannot be unsealed.
     pub fn receipt_key(&self, state: &State) -> Result<ReceiptKey, Failure> {
         let sealer = &state.base.sealer;
         let bytes = sealer.open(&receipts(self.dataset), &self.receipt_key)?;
         ReceiptKey::from_bytes(&bytes).map_err(Failure::internal)
     }
 
-    /// The first act of the dataset's chain.
+    /// Returns the first act of the dataset's chain.
     ///
     /// # Errors
     /// Never: terms are text.
@@ -80,8 +80,8 @@ impl StoredKeySet {
         })
     }
 
-    /// Refuses a service that is none of the dataset's computation services: the second has no part in datasets
-    /// whose terms have none.
+    /// Checks that a service is one of the dataset's computation services. The second one must not take part in
+    /// datasets whose terms do not name it.
     ///
     /// # Errors
     /// [`ProblemKind::Forbidden`].
@@ -93,7 +93,7 @@ impl StoredKeySet {
         }
     }
 
-    /// Digest of the terms as they are stored.
+    /// Returns the digest of the terms as they are stored.
     ///
     /// # Errors
     /// Never: terms are text.
@@ -101,7 +101,7 @@ impl StoredKeySet {
         Ok(Digest::of(&serde_json::to_vec(&self.terms)?).0)
     }
 
-    /// Whether an account is the owner, or a holder of the roster.
+    /// Returns whether an account is the owner or a holder of the roster.
     fn is_held_by(&self, user: Uuid) -> bool {
         self.owner == user || self.terms.part_of(&user.to_string()).is_some()
     }
@@ -150,7 +150,7 @@ pub(crate) fn seal_secret(state: &State, dataset: Uuid, bytes: &[u8]) -> Result<
     Ok(state.base.sealer.seal(&context(dataset), bytes)?)
 }
 
-/// Seals what signs a dataset's receipts.
+/// Seals the key that signs a dataset's receipts.
 ///
 /// # Errors
 /// A sealing key that cannot be used.
@@ -163,7 +163,7 @@ pub fn seal_receipt_key(
     Ok(sealed?)
 }
 
-/// A key set, whoever it belongs to.
+/// Returns a key set of any account.
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`].
@@ -172,7 +172,7 @@ pub async fn find(state: &State, dataset: Uuid) -> Result<StoredKeySet, Failure>
     stored.ok_or_else(Failure::not_found)
 }
 
-/// A key set in a transaction, its row locked.
+/// Returns a key set and locks its row.
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`].
@@ -181,10 +181,10 @@ pub async fn lock(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<StoredKey
     stored.ok_or_else(Failure::not_found)
 }
 
-/// A user's key set.
+/// Returns a user's key set.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`], also where it is someone else's.
+/// [`ProblemKind::NotFound`], also for another account's key set.
 pub async fn find_owned(
     state: &State,
     dataset: Uuid,
@@ -198,10 +198,10 @@ pub async fn find_owned(
     }
 }
 
-/// A key set that a user holds, alone or with others.
+/// Returns a key set of which a user is a sole or joint holder.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`], also where it is others'.
+/// [`ProblemKind::NotFound`], also if the user is not a holder.
 pub async fn find_held(state: &State, dataset: Uuid, user: Uuid) -> Result<StoredKeySet, Failure> {
     let stored = find(state, dataset).await?;
     if stored.is_held_by(user) {
@@ -211,11 +211,11 @@ pub async fn find_held(state: &State, dataset: Uuid, user: Uuid) -> Result<Store
     }
 }
 
-/// What a holder, or the computation service, may see of a key set, after holding the receipts that
-/// are shown against its ledger.
+/// Returns the description of a key set for a holder or the computation service, after comparing the
+/// caller's receipts with its ledger.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`]; as [`ledger::check_receipts`].
+/// [`ProblemKind::NotFound`]; the errors of [`ledger::check_receipts`].
 pub async fn show(
     state: &State,
     dataset: Uuid,
@@ -238,7 +238,7 @@ pub async fn show(
     stored.describe(state, &plan).await
 }
 
-/// What follows from a key set's terms.
+/// Returns the plan that follows from a key set's terms.
 ///
 /// # Errors
 /// [`Refusal::Terms`].
@@ -247,14 +247,14 @@ pub fn outline(terms: &Terms) -> Result<PlanCore, Refusal> {
     outline.map_err(|error| Refusal::Terms(error.to_string()))
 }
 
-/// A key set just made, before it is stored.
+/// A new key set before it is stored.
 pub(crate) struct Fresh {
     /// The secret key, or this service's share of it.
     pub(crate) secret: Zeroizing<Vec<u8>>,
     pub(crate) receipt_key: ReceiptKey,
     pub(crate) public_key: Vec<u8>,
     pub(crate) evaluation_keys: Vec<u8>,
-    /// What all services said of the keys, where several share them.
+    /// Confirmations of all services for a shared key.
     pub(crate) shared: Option<Confirmation>,
 }
 
@@ -275,13 +275,13 @@ fn make(terms: &Terms, plan: &Plan) -> Result<Fresh, fhaim_protocol::Error> {
     })
 }
 
-/// Datasets whose keys are being made. Of two attempts at once, this service could store the keys of one, and another key
-/// service its share of the other's.
+/// Datasets whose keys are being made. Without this set, two concurrent attempts could leave this service with the keys
+/// of one attempt and another key service with its share of the other.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InTheMaking(Arc<Mutex<BTreeSet<Uuid>>>);
 
 impl InTheMaking {
-    /// Begins an attempt, which ends when the result is dropped.
+    /// Begins an attempt, which ends when the returned value is dropped.
     ///
     /// # Errors
     /// [`ProblemKind::Unavailable`] while another attempt is under way.
@@ -289,7 +289,7 @@ impl InTheMaking {
         if self.datasets().insert(dataset) {
             return Ok(Attempt(self.clone(), dataset));
         }
-        let reason = "the keys of this dataset are being made for another request: try again";
+        let reason = "the keys of this dataset are being created for another request; try again";
         Err(Failure::unavailable(reason.to_owned()))
     }
 
@@ -307,14 +307,14 @@ impl Drop for Attempt {
     }
 }
 
-/// Makes a dataset's key set, if the generation service vouches for the dataset; the same again
-/// changes nothing. Whether it was made now.
+/// Makes a dataset's key set if the generation service vouches for the dataset. Repeating the call changes
+/// nothing. Returns whether the key set is new.
 ///
 /// # Errors
-/// [`ProblemKind::Conflict`] where it was made with other terms, [`ProblemKind::NotFound`] where
-/// it is someone else's or destroyed, [`ProblemKind::Invalid`] for terms that cannot be met;
-/// [`ProblemKind::Forbidden`] without a voucher, [`ProblemKind::Quota`] beyond the account's limits;
-/// [`ProblemKind::Restored`] for a receipt of keys that are not there, and as [`ledger::check_receipts`].
+/// [`ProblemKind::Conflict`] if it was made with other terms; [`ProblemKind::NotFound`] if it is another
+/// account's or destroyed; [`ProblemKind::Invalid`] for terms without a plan;
+/// [`ProblemKind::Forbidden`] without a voucher; [`ProblemKind::Quota`] beyond the account's limits;
+/// [`ProblemKind::Restored`] for a receipt of unknown keys; the errors of [`ledger::check_receipts`].
 pub async fn create(
     state: &State,
     dataset: Uuid,
@@ -331,7 +331,7 @@ pub async fn create(
         return existing(state, stored, &terms).await;
     }
     if !receipts.is_empty() {
-        tracing::error!(%dataset, "a receipt was shown for keys that are not there");
+        tracing::error!(%dataset, "a caller showed a receipt for keys that this service does not have");
         return Err(Refusal::KeysLost.into());
     }
     must_be_vouched_for(state, dataset, owner, new.voucher).await?;
@@ -341,7 +341,7 @@ pub async fn create(
     }
     let mut tx = state.base.store.begin().await?;
     limits::check(state, &mut tx, owner, limits::counted_as(&terms)?).await?;
-    drop(tx); // counted again where the key set is stored
+    drop(tx); // counted again when the key set is stored
     let _one_at_a_time = state.in_the_making.begin(dataset)?;
     let fresh = fresh(state, dataset, owner, &terms).await?;
     let stored = seal(state, dataset, owner, &terms, &fresh)?;
@@ -360,12 +360,12 @@ pub async fn create(
             return Err(failure);
         }
     }
-    // Someone else was faster; their key set stands.
+    // Another request was faster; its key set is used.
     let stored = find_owned(state, dataset, owner).await?;
     existing(state, stored, &terms).await
 }
 
-/// Makes a key set, alone or with the services that the terms name.
+/// Makes a key set, by itself or with the services that the terms name.
 async fn fresh(state: &State, dataset: Uuid, owner: Uuid, terms: &Terms) -> Result<Fresh, Failure> {
     let planned = terms.clone();
     let planning = move || {
@@ -384,28 +384,28 @@ async fn fresh(state: &State, dataset: Uuid, owner: Uuid, terms: &Terms) -> Resu
     state.making.blocking(owner, making).await?
 }
 
-/// Refuses a roster of another's dataset: its first holder makes the keys, and every service counts the
-/// dataset as that account's. Holders are found by the text of their identifiers, which has one form.
+/// Checks that the account is the first holder of the roster, because every service counts the dataset as that
+/// account's. Holders are found by the text of their identifiers, so only one spelling is accepted.
 fn check_roster(terms: &Terms, owner: Uuid) -> Result<(), Refusal> {
     let Some(roster) = &terms.roster else {
         return Ok(());
     };
     let refuse = |reason: String| Err(Refusal::Terms(format!("roster: {reason}")));
     if terms.part_of(&owner.to_string()) != Some(0) {
-        return refuse("the account that makes the keys is its first holder".to_owned());
+        return refuse("the first holder must be the account that makes the keys".to_owned());
     }
     for (number, member) in (1..).zip(&roster.holders) {
         let account = member.account.parse::<Uuid>();
         if account.is_ok_and(|account| account.to_string() != member.account) {
             return refuse(format!(
-                "holder {number}: its account is not written as identifiers are"
+                "holder {number}: the account must be a lower-case identifier with hyphens"
             ));
         }
     }
     Ok(())
 }
 
-/// Refuses a dataset that the generation service does not say is there, and this account's.
+/// Checks that the generation service vouches for the dataset and its owner.
 async fn must_be_vouched_for(
     state: &State,
     dataset: Uuid,
@@ -425,7 +425,7 @@ async fn must_be_vouched_for(
     }
 }
 
-/// A key set as it is to be stored.
+/// Returns a key set in the form in which it is stored.
 fn seal(
     state: &State,
     dataset: Uuid,
@@ -447,7 +447,7 @@ fn seal(
     })
 }
 
-/// Stores what everyone may see of a key set.
+/// Stores the public parts of a key set.
 async fn store_public(state: &State, folder: &str, fresh: Fresh) -> Result<(), Failure> {
     let blobs = &state.base.blobs;
     let public = format!("{folder}/public");
@@ -502,19 +502,19 @@ async fn insert(
     Ok(true)
 }
 
-/// Which of a key set's public parts.
+/// A public part of a key set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PublicPart {
-    /// The key to encrypt under.
+    /// The key for encryption.
     Public,
-    /// The keys to compute with.
+    /// The keys for computing on ciphertexts.
     Evaluation,
 }
 
-/// The bytes of a public part.
+/// Returns the bytes of a public part.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`] once destroyed.
+/// [`ProblemKind::NotFound`] if the keys are destroyed.
 pub async fn part(
     state: &State,
     stored: &StoredKeySet,
@@ -531,13 +531,13 @@ pub async fn part(
     let bytes = state.base.blobs.get(&blob).await?;
     if Digest::of(&bytes) != digest {
         return Err(Failure::internal(format!(
-            "the blob {blob} is not the key that was made"
+            "blob {blob} does not match the digest of its key"
         )));
     }
     Ok(bytes)
 }
 
-/// Destroys a dataset's keys. Its ledger and audit log stay.
+/// Destroys a dataset's keys. Its ledger and audit log remain.
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`].
@@ -548,7 +548,7 @@ pub async fn destroy(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Fa
     Ok(())
 }
 
-/// Forgets a dataset's secret key, or this service's share of it, for `actor`.
+/// Destroys a dataset's secret key, or this service's share of it, for `actor`.
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`].
@@ -572,7 +572,7 @@ pub(crate) async fn forget(state: &State, dataset: Uuid, actor: Caller) -> Resul
     state.base.store.owe_forgetting();
     tx.commit().await?;
     if !state.base.store.forget_deleted().await? {
-        tracing::warn!(%dataset, "the destroyed key is in the database's log for a while yet");
+        tracing::warn!(%dataset, "the destroyed key remains in the database's log for a while");
     }
     Ok(state.base.blobs.delete_folder(&stored.folder).await?)
 }

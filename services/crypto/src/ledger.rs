@@ -1,7 +1,7 @@
 //! The stored ledger: a chain of acts for each dataset.
 //!
-//! Rows are only ever added. A chain's key is dataset and height, so of two that append at one
-//! height one fails, which is the compare and set that [`append`] rests on.
+//! Rows are only ever added. A chain's key is dataset and height, so only one of two concurrent appends at
+//! a height succeeds. [`append`] relies on this compare-and-set.
 
 use fhaim_api::keys::{DatasetLedger, Receipt, RunLedger};
 use fhaim_api::problem::ProblemKind;
@@ -24,7 +24,7 @@ use crate::store::chain::{self as store, Answered};
 use crate::store::witnessed;
 use crate::{State, decryption};
 
-/// A job's share of the budget, and what it has spent.
+/// A job's share of the budget and its debits.
 #[derive(Debug)]
 pub struct RunAccount {
     /// The job.
@@ -33,7 +33,7 @@ pub struct RunAccount {
     pub ledger: Ledger,
 }
 
-/// What the protocol's refusal or fault is for whoever asked.
+/// Converts a refusal or fault of the protocol for the caller.
 pub fn failure(error: fhaim_protocol::Error) -> Failure {
     use fhaim_protocol::Error;
     let refusal = match error {
@@ -51,7 +51,7 @@ pub fn failure(error: fhaim_protocol::Error) -> Failure {
     refusal.into()
 }
 
-/// A dataset's standing.
+/// Returns the state of a dataset's chain.
 ///
 /// # Errors
 /// A failure of the store, or acts that cannot be read.
@@ -64,10 +64,10 @@ pub async fn standing(tx: &mut Tx, dataset: Uuid) -> Result<ChainState, Failure>
     ChainState::read(id, tip, acts).map_err(failure)
 }
 
-/// Appends a link to a dataset's chain, with what it releases: compare and set.
+/// Appends a link to a dataset's chain, with its released integers, unless the chain has grown.
 ///
 /// # Errors
-/// [`ProblemKind::Unavailable`] where someone else appended at its height: read again, try again.
+/// [`ProblemKind::Unavailable`] if another request was appended at this height; read the chain and try again.
 pub async fn append(
     tx: &mut Tx,
     dataset: Uuid,
@@ -81,16 +81,16 @@ pub async fn append(
     Err(Failure::overtaken(cause))
 }
 
-/// Writes what this service did by itself, or for its operator, into the audit log.
+/// Logs the acts of this service and its operator in the audit log.
 async fn audit(tx: &mut Tx, dataset: Uuid, act: &Act) -> Result<(), Failure> {
     let action = match act {
         Act::Frozen { reason } => match reason {
             Freeze::Noise => "freeze the dataset: a page cannot be decrypted",
             Freeze::Witness => "freeze the dataset: the computation services do not agree",
-            Freeze::Restored => "freeze the dataset: a receipt is not of the ledger",
+            Freeze::Restored => "freeze the dataset: the ledger does not contain a receipt",
             Freeze::UnknownReceipt => "freeze the dataset: another key signed a receipt",
         },
-        Act::Thawed => "let the dataset go on, for the operator",
+        Act::Thawed => "thaw the dataset, for the operator",
         _ => return Ok(()),
     };
     let asked = Asked {
@@ -101,7 +101,7 @@ async fn audit(tx: &mut Tx, dataset: Uuid, act: &Act) -> Result<(), Failure> {
     Ok(asked.write(tx, true).await?)
 }
 
-/// A job's releases, in order, and its last debit.
+/// Returns a job's releases in order, and its last debit.
 ///
 /// # Errors
 /// A stored ledger that breaks its own rules.
@@ -113,7 +113,7 @@ pub async fn book(tx: &mut Tx, rules: &Rules, job: JobId, run: u32) -> Result<Bo
     Book::read(rules, job, run, releases, debited).map_err(failure)
 }
 
-/// The height at which a dataset's stored chain is not what its acts come to, if there is one.
+/// Returns the first height at which a dataset's stored chain does not match the hash of its acts.
 ///
 /// # Errors
 /// A failure of the store.
@@ -133,8 +133,8 @@ fn broken(reason: impl std::fmt::Display) -> Failure {
     Failure::internal(format!("the stored ledger: {reason}"))
 }
 
-/// As [`check_receipts`], for receipts that a service shows, its own and others'. A receipt that is
-/// malformed or for another dataset is left out: a holder may have made it up to stop the job.
+/// Like [`check_receipts`], for receipts that a service passes on. A receipt that is malformed or for another
+/// dataset is ignored: a holder may have forged it to stop the job.
 ///
 /// # Errors
 /// [`ProblemKind::Restored`].
@@ -146,7 +146,7 @@ pub async fn check_passed_on(
     for receipt in receipts {
         match check_receipts(state, stored, std::slice::from_ref(receipt)).await {
             Err(failure) if failure.kind() == ProblemKind::Invalid => {
-                tracing::warn!(dataset = %stored.dataset, %failure, "a receipt is left out");
+                tracing::warn!(dataset = %stored.dataset, %failure, "an invalid receipt is ignored");
             }
             checked => checked?,
         }
@@ -154,9 +154,11 @@ pub async fn check_passed_on(
     Ok(())
 }
 
-/// Compares the receipts that a caller shows with the chain. A receipt that the chain does not contain
-/// freezes the dataset permanently: the store was set back, and nobody here knows behind which release. So
-/// does a receipt that another key signed: the store may have been set back to before the dataset's keys.
+/// Compares a caller's receipts with the chain.
+///
+/// A receipt that the chain does not contain freezes the dataset permanently: the store was set back, and this
+/// service cannot know which releases are missing. A receipt that another key signed does the same: the store may
+/// have been set back to a copy from before the dataset's keys.
 ///
 /// # Errors
 /// [`ProblemKind::Invalid`] for a receipt that is malformed or for another dataset;
@@ -188,7 +190,7 @@ pub async fn check_receipts(
     Ok(())
 }
 
-/// Freezes a dataset: what whoever asked is told, the reason or why it was not frozen.
+/// Freezes a dataset. Returns the failure for the caller: the reason, or why the dataset could not be frozen.
 pub(crate) async fn freeze(state: &State, dataset: Uuid, reason: Freeze) -> Failure {
     tracing::error!(%dataset, ?reason, "the dataset is frozen");
     let freezing = async {
@@ -207,10 +209,10 @@ pub(crate) async fn freeze(state: &State, dataset: Uuid, reason: Freeze) -> Fail
     }
 }
 
-/// Lets a frozen dataset go on, after an operator has looked into it.
+/// Thaws a frozen dataset after an operator has examined it.
 ///
 /// # Errors
-/// [`ProblemKind::Conflict`] if it is not frozen, or frozen for a reason that no operator can lift.
+/// [`ProblemKind::Conflict`] if it is not frozen, or frozen permanently.
 pub async fn thaw(state: &State, dataset: Uuid) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
     let stored = keys::lock(state, &mut tx, dataset).await?;
@@ -218,25 +220,25 @@ pub async fn thaw(state: &State, dataset: Uuid) -> Result<(), Failure> {
     let mut standing = standing(&mut tx, dataset).await?;
     let link = standing.thaw(&rules).map_err(failure)?;
     append(&mut tx, dataset, &link, None).await?;
-    // What a computation service had wrong, and has mended, it says again otherwise.
+    // A computation service that reported a wrong digest reports again after it is fixed.
     witnessed::forget(&mut tx, dataset).await?;
     Ok(tx.commit().await?)
 }
 
-/// A receipt for a dataset's chain.
+/// Returns a receipt for a dataset's chain.
 ///
 /// # Errors
-/// A receipt key that cannot be opened.
+/// A receipt key that cannot be unsealed.
 pub fn receipt(state: &State, stored: &StoredKeySet, tip: Tip) -> Result<Receipt, Failure> {
     let key: ReceiptKey = stored.receipt_key(state)?;
     let dataset = DatasetId(stored.dataset.into_bytes());
     Ok(key.sign(dataset, tip).into())
 }
 
-/// A receipt for a dataset's chain, after holding those that are shown against it.
+/// Returns a receipt for a dataset's chain, after comparing the caller's receipts with the chain.
 ///
 /// # Errors
-/// As [`check_receipts`].
+/// Those of [`check_receipts`].
 pub async fn show_receipt(
     state: &State,
     stored: &StoredKeySet,
@@ -249,7 +251,7 @@ pub async fn show_receipt(
     receipt(state, stored, standing.tip())
 }
 
-/// All runs of a dataset, oldest first.
+/// Returns all runs of a dataset, oldest first.
 ///
 /// # Errors
 /// A failure of the store, or a stored ledger that breaks its own rules.
@@ -278,25 +280,25 @@ pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<Run
     Ok(standing.jobs().iter().map(run).collect())
 }
 
-/// Debits a stored entry again, so that a stored ledger cannot be looser than its rules. The act of a release repeats
-/// the entries of its debit.
+/// Debits a stored entry again, so that a stored ledger must obey the same rules as a new one. The act of a release
+/// repeats the entries of its debit.
 ///
 /// # Errors
-/// An entry that its rules refuse.
+/// An entry that breaks the rules.
 fn restore(ledger: &mut Ledger, entry: Entry) -> Result<(), Failure> {
     ledger.debit(entry.debit).map_err(broken)?;
     Ok(())
 }
 
-/// A sum of costs.
+/// Returns the sum of costs.
 ///
 /// # Errors
-/// A sum past what can be counted.
+/// An overflow.
 pub fn total(costs: impl IntoIterator<Item = Rho>) -> Result<Rho, Failure> {
     Rho::checked_sum(costs).ok_or_else(|| Failure::internal(decryption::OVERFLOW))
 }
 
-/// What a dataset's holders may see.
+/// Returns a dataset's ledger for one of its holders.
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`]; [`ProblemKind::Restored`].

@@ -1,20 +1,20 @@
-//! The crypto-service entity: makes keys, keeps the privacy ledger, decrypts what it has debited.
+//! The crypto service: makes keys, keeps the privacy ledger, and decrypts only debited releases.
 //!
-//! | module | for |
+//! | module | contents |
 //! |---|---|
-//! | [`routes`] | the HTTP surface |
-//! | [`keys`] | key sets: made once, sealed, destroyed |
-//! | [`limits`] | what an account may have |
-//! | [`decryption`] | runs assigned, releases judged and debited, and only then answered |
-//! | [`witness`] | what a second computation service computed |
+//! | [`routes`] | HTTP routes |
+//! | [`keys`] | key sets: made once, sealed, destroyed with the dataset |
+//! | [`limits`] | limits of an account |
+//! | [`decryption`] | assigns runs; judges, debits and then answers releases |
+//! | [`witness`] | digests that a second computation service reports |
 //! | [`shares`] | keys that several services share |
 //! | [`ledger`] | each dataset's chain of acts, and receipts for it |
-//! | [`audit`] | everything that was asked |
-//! | [`store`] | all statements |
-//! | [`problem`] | all refusals |
+//! | [`audit`] | a log of all requests for keys and releases |
+//! | [`store`] | SQL statements |
+//! | [`problem`] | refusals and their problem documents |
 //!
-//! It calls no one but the services that [share keys](shares) with it. It refuses past a dataset's budget whatever the other services say, and says
-//! the same whatever the reason.
+//! The service calls only the services that [share keys](shares) with it. It refuses releases beyond a
+//! dataset's budget even if the other services ask for them, and all its refusals of a release read alike.
 
 pub mod answers;
 pub mod audit;
@@ -44,32 +44,32 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use utoipa_axum::router::OpenApiRouter;
 
-/// The service's tables.
+/// The steps that create the service's tables.
 pub const STEPS: [Step; 1] = [step!(Step::FIRST_OF_SERVICE, "crypto")];
 
 /// Configuration.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What every service needs. `peers` must name the generation service, which says which
-    /// datasets there are, and the computation service; datasets with a second computation service can
-    /// be made where they name that, too, as `witness`.
+    /// Settings common to all services. `peers` must name the generation service, which vouches for
+    /// datasets, and the computation service. If it also names a `witness`, datasets can have a second
+    /// computation service.
     pub common: Common,
-    /// Bounds on what one account may have.
+    /// Limits of one account.
     #[serde(default)]
     pub limits: Limits,
-    /// How it shares keys with other services: those of its peers that are key-share services, for the crypto service.
+    /// How the service shares keys. The crypto service shares them with the key-share services among its peers.
     #[serde(default)]
     pub sharing: shares::Settings,
 }
 
-/// Bounds on what one account may have.
+/// Limits of one account.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Key sets that were not destroyed. Every 16 MB of a dataset's keys count as one.
+    /// Number of key sets that are not destroyed. Every 16 MB of a dataset's keys count as one.
     pub key_sets: u64,
-    /// Key sets made within 24 hours, those destroyed since included: their ledgers stay.
+    /// Number of key sets made within 24 hours, including destroyed ones, because their ledgers remain.
     pub key_sets_a_day: u64,
 }
 
@@ -82,10 +82,10 @@ impl Default for Limits {
     }
 }
 
-/// Key sets made at a time, each in some tens of megabytes, and no two of one account.
+/// Number of key sets made at the same time. Each takes tens of megabytes; an account makes only one at a time.
 const KEY_SETS_AT_ONCE: usize = 2;
 
-/// Everything a handler needs. Cheap to clone.
+/// Shared state of the handlers. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct State {
     pub(crate) base: Base,
@@ -93,9 +93,9 @@ pub struct State {
     pub(crate) making: Arc<Shared>,
     /// Datasets whose keys are being made.
     pub(crate) in_the_making: keys::InTheMaking,
-    /// Whether there is a second computation service, whose tokens can be checked.
+    /// Whether a second computation service is configured, so that its tokens can be checked.
     pub(crate) has_witness: bool,
-    /// Which of the services that share keys it is.
+    /// The name of this service among those that share keys.
     pub(crate) service: Service,
     pub(crate) sharing: Arc<shares::KeySharing>,
 }
@@ -132,8 +132,8 @@ impl Program for State {
     }
 }
 
-/// A service that shares keys with the crypto service, as its number `N` among those after it: the same
-/// program, of which that service asks for shares, and which knows no accounts.
+/// The key-share service with number `N`, which shares keys with the crypto service. It is the same program. The crypto
+/// service asks it for shares, and it has no accounts.
 #[derive(Clone, Debug)]
 pub struct Keyshare<const N: usize>(State);
 
@@ -142,7 +142,7 @@ impl<const N: usize> Program for Keyshare<N> {
     type Handlers = State;
     const SERVICE: Service = Service::KEYSHARES[N - 1];
     const NAME: &'static str = "fhaim-keyshare";
-    const ABOUT: &'static str = "A share of keys, and a ledger of its own";
+    const ABOUT: &'static str = "Holds a share of keys and its own ledger";
 
     fn common(config: &Config) -> &Common {
         &config.common
@@ -198,7 +198,7 @@ impl State {
 }
 
 impl From<Common> for Config {
-    /// What a configuration that says nothing more has.
+    /// Returns a configuration with defaults for everything but `common`.
     fn from(common: Common) -> Self {
         Self {
             common,

@@ -1,4 +1,4 @@
-//! What an account may have here, and what it has.
+//! Limits of an account.
 
 use fhaim_api::usage::{Usage, Used};
 use fhaim_he::EvaluationKeys;
@@ -12,13 +12,13 @@ use crate::keys::outline;
 use crate::problem::Refusal;
 use crate::store::keys as store;
 
-/// A day, in milliseconds.
+/// A day in milliseconds.
 pub(crate) const DAY: clock::Millis = 24 * 3600 * 1000;
 
-/// Bytes of evaluation keys that count as one key set. A roster's keys can be larger.
+/// Bytes of evaluation keys that count as one key set. The keys of a roster can be larger.
 const KEY_SET_BYTES: usize = 16 << 20;
 
-/// How many key sets those of a dataset count as.
+/// Returns the number of key sets as which a dataset's keys count.
 ///
 /// # Errors
 /// [`Refusal::Terms`].
@@ -29,7 +29,7 @@ pub fn counted_as(terms: &Terms) -> Result<u64, Refusal> {
     Ok(bytes.div_ceil(KEY_SET_BYTES).max(1) as u64)
 }
 
-/// Refuses keys beyond what an account may have. No others of the account are made until the transaction ends.
+/// Checks that an account may have more keys. Locks the account's limits until the transaction ends.
 ///
 /// # Errors
 /// [`Refusal::KeySets`], [`Refusal::KeySetsToday`].
@@ -51,7 +51,7 @@ pub async fn check(
     Ok(())
 }
 
-/// What an account has.
+/// Returns an account's usage and limits.
 ///
 /// # Errors
 /// A failure of the store.

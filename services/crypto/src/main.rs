@@ -1,4 +1,4 @@
-//! The crypto service as a program of its own.
+//! The program of the crypto service.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
-//! What this service refuses, and which problem each refusal is.
+//! The refusals of this service and the problem kind of each.
 //!
-//! A decryption has one refusal, whatever the reason: it is [`Failure::refused`].
+//! A decryption has only one refusal for all reasons: [`Failure::refused`].
 
 use fhaim_api::problem::ProblemKind;
 use fhaim_platform::Failure;
@@ -9,100 +9,104 @@ use uuid::Uuid;
 
 use crate::upload_keys::UPLOAD_KEYS_A_DAY;
 
-/// A refusal: the same call would be refused again.
+/// A request that the service refuses. Repeating it gives the same refusal.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Terms without a plan.
+    /// Terms that have no plan.
     #[error("{0}")]
     Terms(String),
-    /// Terms with a second computation service, where there is none.
+    /// The terms name a second computation service, but none is configured.
     #[error(
-        "witness: the terms want a second computation service, and this crypto service knows none: make \
-         the dataset without, or ask who runs it for one (`peers.witness`)"
+        "witness: this crypto service has no second computation service (`peers.witness`); create the \
+         dataset without one, or ask the operator of the crypto service to configure one"
     )]
     NoWitness,
-    /// Nobody says that there is such a dataset.
+    /// The generation service does not vouch for the dataset.
     #[error(
-        "the generation service does not say that this dataset is there and yours: make it there \
-         first, and send what `/v1/datasets/DATASET/voucher` answers as `voucher`"
+        "voucher: the generation service does not confirm that this dataset exists and is yours; create \
+         the dataset there first, and send the answer of `/v1/datasets/DATASET/voucher` as `voucher`"
     )]
     Voucher,
-    /// Keys of a dataset that had others, of which the caller has a receipt.
+    /// The dataset had other keys, for which the caller has a receipt.
     #[error(
-        "no keys are made for this dataset: the caller has a receipt for keys that this key service \
-         does not have, so it was set back to before they were made. Finished tables stay. To continue, \
-         make a new dataset (`fhaim dataset create`): over the same records it adds its cost to what was \
-         spent on this one"
+        "no keys are created for this dataset: the caller has a receipt for keys that this key service \
+         does not have, so the key service was set back to a copy from before their creation. Finished \
+         tables stay available. To continue, create a new dataset (`fhaim dataset create`). Over the \
+         same records, its cost adds to the cost of this dataset"
     )]
     KeysLost,
-    /// Another key service has no share of this dataset's keys, or has another one.
+    /// Another key service has no share of this dataset's keys, or the share of another key.
     #[error(
-        "key service {0} does not have the keys of this dataset: it was set back, or lost them. No holder gets an upload \
-         key, and nothing more is released. Finished tables stay. To continue, make a new dataset (`fhaim dataset \
-         create`): over the same records it adds its cost to what was spent on this one"
+        "key service {0} does not have the keys of this dataset: it was set back to an older copy, or has lost them. \
+         No holder gets an upload key, and nothing more is released. Finished tables stay available. To continue, \
+         create a new dataset (`fhaim dataset create`). Over the same records, its cost adds to the cost of this \
+         dataset"
     )]
     NoSeed(String),
-    /// As many key sets as an account may have.
+    /// The account has reached its number of key sets.
     #[error(
-        "key_sets: an account can have the keys of {0} datasets, and those of a large roster count as several: \
-         delete a dataset first, or ask the operator of the crypto service for more"
+        "key_sets: the account has reached its limit of keys for {0} datasets (keys of a large roster count as \
+         several); delete a dataset, or ask the operator of the crypto service for a higher limit"
     )]
     KeySets(u64),
-    /// As many key sets as an account may make in a day.
+    /// The account has reached its number of key sets in a day.
     #[error(
-        "key_sets_a_day: an account can have keys made {0} times in 24 hours, and those of a large roster count \
-         as several: try again later, or ask the operator of the crypto service for more"
+        "key_sets_a_day: the account has reached its limit of {0} key sets in 24 hours (keys of a large roster \
+         count as several); try again later, or ask the operator of the crypto service for a higher limit"
     )]
     KeySetsToday(u64),
-    /// As many requests for an upload key as a holder may make in a day.
+    /// The holder has reached its number of requests for an upload key in a day.
     #[error(
-        "your upload key of this dataset was fetched {UPLOAD_KEYS_A_DAY} times in 24 hours: try again later"
+        "your upload key of this dataset was fetched {UPLOAD_KEYS_A_DAY} times in 24 hours; try again later"
     )]
     UploadKeysToday,
-    /// Keys of other terms.
-    #[error("the dataset's keys were made with other terms, and terms cannot change")]
+    /// The dataset's keys were created with other terms.
+    #[error(
+        "the dataset's keys were created with other terms, which cannot change; use the original terms, \
+         or create another dataset"
+    )]
     OtherTerms,
-    /// Runs over another upload.
-    #[error("the dataset's runs were begun over another upload")]
+    /// The dataset's runs are bound to another upload.
+    #[error("the dataset's runs are bound to another upload; create a new dataset for this upload")]
     OtherUpload,
-    /// A run that not all holders agree to.
+    /// Not all holders agree to the run.
     #[error("{0}")]
     Consent(String),
-    /// A signature that is not the holder's.
+    /// The signature is not the holder's.
     #[error("{0}")]
     Signature(String),
     /// No run is left.
     #[error("{0}")]
     Spent(String),
-    /// No run is left, and a job holds one that it has not used.
+    /// No run is left, but a job holds one that it has not used.
     #[error(
-        "{reason}; job {job} has a run and has released nothing: `fhaim job retry {job}`, or \
-         `fhaim job run DATASET --job {job}` where it was forgotten, goes on with it"
+        "{reason}; job {job} holds a run and has released nothing: resume it with `fhaim job retry {job}`, or \
+         with `fhaim job run DATASET --job {job}` if the generation service has forgotten it"
     )]
     Stranded {
-        /// Why there is none.
+        /// Why no run is left.
         reason: String,
-        /// The job.
+        /// The job that holds an unused run.
         job: Uuid,
     },
-    /// Nothing is released of the dataset.
+    /// The dataset is frozen.
     #[error("{}", .0.detail())]
     Frozen(Freeze),
     /// A receipt of another dataset, or one that is malformed.
     #[error(
-        "the receipt is malformed, or is for another dataset: show the last receipt for this one"
+        "the receipt is malformed, or is for another dataset; show the last receipt for this dataset"
     )]
     Receipt,
-    /// A dataset that cannot be thawed.
+    /// The dataset is frozen permanently.
     #[error("{}", .0.way_forward())]
     FrozenForGood(Freeze),
-    /// A dataset that needs no thawing.
+    /// The dataset is not frozen, so it cannot be thawed.
     #[error("the dataset is not frozen")]
     NotFrozen,
 }
 
 impl Refusal {
-    /// Which problem it is.
+    /// Returns the problem kind of the refusal.
     pub fn kind(&self) -> ProblemKind {
         match self {
             Self::Terms(_) | Self::NoWitness | Self::Receipt | Self::Signature(_) => {

@@ -1,6 +1,6 @@
-//! The HTTP surface.
+//! HTTP routes.
 
-#![allow(unused_qualifications)] // in what utoipa expands to
+#![allow(unused_qualifications)] // in utoipa's expansion
 
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State as Shared};
@@ -37,13 +37,13 @@ use crate::{
 #[openapi(
     info(
         title = "fhaim crypto service",
-        description = "Keys, the privacy ledger, decryption."
+        description = "Keys, the privacy ledger and decryption."
     ),
     components(schemas(Problem))
 )]
 struct Document;
 
-/// All routes, documented.
+/// All routes with their documentation.
 pub fn documented() -> OpenApiRouter<State> {
     let decryptions = OpenApiRouter::new()
         .routes(routes!(decrypt))
@@ -69,19 +69,19 @@ pub fn documented() -> OpenApiRouter<State> {
         .merge(decryptions)
 }
 
-/// What the services that share keys with another have too.
+/// Routes that all services sharing a key have in common.
 pub(crate) fn of_every_key_service() -> OpenApiRouter<State> {
     OpenApiRouter::new()
         .routes(routes!(jwks))
         .routes(routes!(attest))
 }
 
-/// The services that can share a dataset's key here, this one first: what terms name.
+/// Lists the services that can share a dataset's key, this one first. Terms name these services.
 #[utoipa::path(get, path = "/v1/key-services", tag = "keys", security(("bearer" = [])),
     responses(
-        (status = 200, description = "Names and keys", body = KeyServices),
+        (status = 200, description = "Names and public keys", body = KeyServices),
         (status = "4XX", description = "Not signed in", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Try again later", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn key_services(
     Shared(state): Shared<State>,
@@ -90,32 +90,33 @@ async fn key_services(
     Ok(axum::Json(shares::first::services(&state).await?))
 }
 
-/// Keys that this service signs its tokens with.
+/// Returns the public keys of this service's token signatures.
 #[utoipa::path(get, path = "/.well-known/jwks.json", tag = "service",
     responses((status = 200, description = "A JSON Web Key Set", body = Object)))]
 async fn jwks(Shared(state): Shared<State>) -> axum::Json<impl serde::Serialize> {
     axum::Json(state.base.signer.jwks())
 }
 
-/// This document.
+/// Returns this OpenAPI document.
 #[utoipa::path(get, path = "/openapi.json", tag = "service",
     responses((status = 200, description = "The OpenAPI document", body = Object)))]
 async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
     axum::Json(State::openapi())
 }
 
-/// Makes the key set of a dataset that the generation service vouches for, and fixes its plan and
-/// budget permanently. Show the last receipt for the dataset, if you have one: no keys are made in place of
-/// those that it is for.
+/// Makes the key set of a dataset for which the generation service vouches, and fixes its plan and budget permanently.
+///
+/// Send your last receipt for the dataset if you have one: if this service does not have the keys of that receipt, it
+/// creates no others.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}", tag = "keys", request_body = NewKeySet,
     params(("dataset" = Uuid, Path),
-        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+        ("fhaim-receipt" = Option<String>, Header, description = "An earlier receipt: its JSON in base64url")),
     security(("bearer" = [])),
     responses(
         (status = 201, description = "Made", body = KeySet),
-        (status = 200, description = "It was made before, with the same terms", body = KeySet),
+        (status = 200, description = "The key set already existed with the same terms", body = KeySet),
         (status = "4XX", description = "Not made", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Try again later", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn create(
     Shared(state): Shared<State>,
@@ -133,15 +134,16 @@ async fn create(
     Ok((status, axum::Json(set)))
 }
 
-/// A dataset's key set, for its holders and the computation service. A receipt that is shown with it
-/// is held against the ledger, as with `receipt`.
+/// Returns a dataset's key set to its holders and the computation service.
+///
+/// A receipt in the request is compared with the ledger, as for `receipt`.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}", tag = "keys",
     params(("dataset" = Uuid, Path),
-        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+        ("fhaim-receipt" = Option<String>, Header, description = "An earlier receipt: its JSON in base64url")),
     security(("bearer" = [])),
     responses(
         (status = 200, description = "The key set", body = KeySet),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "No such key set", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn show(
     Shared(state): Shared<State>,
@@ -154,15 +156,16 @@ async fn show(
     ))
 }
 
-/// The caller's upload key, where it is a holder of the roster: a seed from each key service, encrypted to the request's
-/// one-time key.
+/// Returns the upload key of the caller, who must be a holder of the roster.
+///
+/// The answer has a seed from each key service, encrypted to the request's one-time key.
 #[utoipa::path(post, path = "/v1/datasets/{dataset}/upload-key", tag = "keys",
     request_body = UploadKeyRequest,
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
         (status = 200, description = "The seeds", body = UploadKeySeeds),
         (status = "4XX", description = "Refused", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Try again later", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn upload_key(
     Shared(state): Shared<State>,
@@ -174,15 +177,16 @@ async fn upload_key(
     Ok(axum::Json(seeds))
 }
 
-/// Takes in the caller's consent to terms and keys. The same again changes nothing. No run begins
-/// before all holders of the roster have signed.
+/// Stores the caller's signature of the terms and keys. Repeating the call changes nothing.
+///
+/// No run begins before all holders of the roster have signed.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}/signature", tag = "keys",
     request_body = NewSignature,
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
         (status = 200, description = "Signed", body = KeySet),
         (status = "4XX", description = "Not signed", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Try again later", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn sign(
     Shared(state): Shared<State>,
@@ -196,14 +200,15 @@ async fn sign(
     ))
 }
 
-/// Lets no further run of the dataset begin, as the caller, one of its holders, wants it, for good.
-/// Runs that have begun go on.
+/// Withdraws the caller as a holder: no further run of the dataset can begin, permanently.
+///
+/// Runs that have begun continue.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}/withdrawal", tag = "keys",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
         (status = 200, description = "Withdrawn", body = KeySet),
         (status = "4XX", description = "Not withdrawn", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Try again later", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn withdraw(
     Shared(state): Shared<State>,
@@ -216,7 +221,7 @@ async fn withdraw(
     ))
 }
 
-/// Destroys a dataset's keys: nothing of it can be decrypted after. The ledger stays.
+/// Destroys a dataset's keys, so that nothing of it can be decrypted any more. The ledger remains.
 #[utoipa::path(delete, path = "/v1/datasets/{dataset}", tag = "keys",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
@@ -232,12 +237,12 @@ async fn destroy(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The key to encrypt under, for the dataset's holders and the computation service.
+/// Returns the public key for encryption to the dataset's holders and the computation service.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/public-key", tag = "keys",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
         (status = 200, description = "The encoded key", body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "No such key", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn public_key(
     Shared(state): Shared<State>,
@@ -256,12 +261,12 @@ async fn public_key(
     ))
 }
 
-/// The keys to compute with, for the computation service.
+/// Returns the keys for computing on ciphertexts to the computation service.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/evaluation-keys", tag = "keys",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
         (status = 200, description = "The encoded keys", body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "No such keys", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn evaluation_keys(
     Shared(state): Shared<State>,
@@ -275,8 +280,8 @@ async fn evaluation_keys(
     ))
 }
 
-/// Refuses a service that is none of the dataset's computation services: the second has no part in datasets
-/// whose terms have none.
+/// Checks that a service is one of the dataset's computation services. The second one must not take part in datasets
+/// whose terms do not name it.
 async fn must_compute(state: &State, peer: Peer, dataset: Uuid) -> Result<(), Failure> {
     keys::find(state, dataset)
         .await?
@@ -287,15 +292,17 @@ fn octets(bytes: Bytes) -> Response {
     ([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response()
 }
 
-/// The end of a dataset's ledger, for its holders and the other services. Show the last one you
-/// have with it: a service that was set back to an older copy of its ledger finds out.
+/// Returns a receipt for the end of a dataset's ledger to its holders and the other services.
+///
+/// Send your last receipt with the request. If this service was set back to an older copy of its ledger, the receipt
+/// shows it.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/receipt", tag = "releases",
     params(("dataset" = Uuid, Path),
-        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+        ("fhaim-receipt" = Option<String>, Header, description = "An earlier receipt: its JSON in base64url")),
     security(("bearer" = [])),
     responses(
         (status = 200, description = "The receipt", body = Receipt),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "No such dataset", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn show_receipt(
     Shared(state): Shared<State>,
@@ -312,16 +319,17 @@ async fn show_receipt(
     ))
 }
 
-/// Gives a job its run, for the computation service, before anything of the job is sealed; asked
-/// again, says which run it has and what it has released.
+/// Assigns a run to a job, for the computation service, before anything of the job is sealed.
+///
+/// Repeating the call returns the job's run and its releases so far.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}/jobs/{job}", tag = "releases",
     request_body = NewRun, security(("bearer" = [])),
     params(("dataset" = Uuid, Path), ("job" = Uuid, Path),
-        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+        ("fhaim-receipt" = Option<String>, Header, description = "An earlier receipt: its JSON in base64url")),
     responses(
         (status = 200, description = "The run", body = RunStanding),
         (status = "4XX", description = "No run", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Try again later", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn begin(
     Shared(state): Shared<State>,
@@ -340,16 +348,18 @@ async fn begin(
     Ok(axum::Json(standing))
 }
 
-/// Takes in what the second computation service computed a batch to. Nothing of a dataset whose terms
-/// have one is decrypted before, and nothing that differs: the dataset is frozen instead.
+/// Stores the digest of a batch that the second computation service reports.
+///
+/// If the terms name such a service, no batch is decrypted before its report. A batch that differs from the report
+/// freezes the dataset.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}/jobs/{job}/witnessed", tag = "releases",
     request_body = Witnessed, security(("bearer" = [])),
     params(("dataset" = Uuid, Path), ("job" = Uuid, Path),
-        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+        ("fhaim-receipt" = Option<String>, Header, description = "An earlier receipt: its JSON in base64url")),
     responses(
         (status = 200, description = "The end of the ledger", body = Receipt),
         (status = "4XX", description = "Refused", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Try again later", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn attest(
     Shared(state): Shared<State>,
@@ -369,17 +379,19 @@ async fn attest(
     Ok(axum::Json(receipt))
 }
 
-/// Debits and decrypts a batch of releases, for the computation service. The same releases again
-/// are answered from store, without a debit; any other under the same numbers is refused.
+/// Debits and decrypts a batch of releases for the computation service.
+///
+/// The same releases are answered again from the store without another debit. Other releases with the same numbers
+/// are refused.
 #[utoipa::path(post, path = "/v1/datasets/{dataset}/jobs/{job}/decryptions", tag = "releases",
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     params(("dataset" = Uuid, Path), ("job" = Uuid, Path),
-        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+        ("fhaim-receipt" = Option<String>, Header, description = "An earlier receipt: its JSON in base64url")),
     security(("bearer" = [])),
     responses(
         (status = 200, description = "The released integers", body = Decrypted),
-        (status = "4XX", description = "Refused, whatever the reason", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "Refused; the reason is not given", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Try again later", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn decrypt(
     Shared(state): Shared<State>,
@@ -399,14 +411,14 @@ async fn decrypt(
     Ok(axum::Json(decrypted))
 }
 
-/// The privacy ledger of a dataset, itemised; it outlives the keys.
+/// Returns the itemised privacy ledger of a dataset, even after its keys are destroyed.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/ledger", tag = "releases",
     params(("dataset" = Uuid, Path),
-        ("fhaim-receipt" = Option<String>, Header, description = "A receipt from before: its JSON, base64url")),
+        ("fhaim-receipt" = Option<String>, Header, description = "An earlier receipt: its JSON in base64url")),
     security(("bearer" = [])),
     responses(
         (status = 200, description = "The ledger", body = DatasetLedger),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "No such dataset", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn show_ledger(
     Shared(state): Shared<State>,
@@ -418,12 +430,12 @@ async fn show_ledger(
     Ok(axum::Json(ledger))
 }
 
-/// What was asked, debited and answered, batch by batch, oldest first; it outlives the keys.
+/// Lists the requests, debits and answers of each batch, oldest first, even after the keys are destroyed.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/answers", tag = "releases",
     params(("dataset" = Uuid, Path), After), security(("bearer" = [])),
     responses(
         (status = 200, description = "A page of batches", body = Page<ReleasedBatch>),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "No such dataset", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn show_answers(
     Shared(state): Shared<State>,
@@ -435,12 +447,12 @@ async fn show_answers(
     Ok(axum::Json(shown))
 }
 
-/// The entries of a dataset's ledger, oldest first, as the hash over it takes them; it outlives the keys.
+/// Lists the entries of a dataset's ledger in the form that is hashed, oldest first, even after the keys are destroyed.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/chain", tag = "releases",
     params(("dataset" = Uuid, Path), After), security(("bearer" = [])),
     responses(
         (status = 200, description = "A page of entries", body = Page<LedgerEntry>),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "No such dataset", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn show_chain(
     Shared(state): Shared<State>,
@@ -452,14 +464,15 @@ async fn show_chain(
     Ok(axum::Json(shown))
 }
 
-/// What each further key service of a dataset has debited, signed by that service; nothing where one service
-/// has the whole key.
+/// Lists the signed debits of each further key service of a dataset.
+///
+/// The list is empty if one service has the whole key.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/debited", tag = "releases",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
-        (status = 200, description = "One list a service", body = DebitedByServices),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "One list for each service", body = DebitedByServices),
+        (status = "4XX", description = "No such dataset", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Try again later", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn show_debited(
     Shared(state): Shared<State>,
@@ -470,10 +483,10 @@ async fn show_debited(
     Ok(axum::Json(shares::first::debited(&state, &stored).await?))
 }
 
-/// What the account has here, and what it may have.
+/// Returns the account's usage and limits at this service.
 #[utoipa::path(get, path = "/v1/usage", tag = "keys", security(("bearer" = [])),
     responses(
-        (status = 200, description = "One entry a limit", body = Usage),
+        (status = 200, description = "One entry for each limit", body = Usage),
         (status = "4XX", description = "Not signed in", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn show_usage(
@@ -483,25 +496,25 @@ async fn show_usage(
     Ok(axum::Json(limits::usage(&state, owner).await?))
 }
 
-/// Where a list goes on.
+/// Start of a page of a list.
 #[derive(Clone, Copy, Debug, Default, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct After {
-    /// The last number seen.
+    /// Number of the last item that the client has seen.
     #[serde(default)]
     #[param(minimum = 0)]
     after: u32,
 }
 
-/// Entries of one page of the audit log.
+/// Number of entries on one page of the audit log.
 const AUDIT_PAGE: usize = 200;
 
-/// Everything that was asked of a dataset's keys, oldest first.
+/// Lists all requests for a dataset's keys and releases, oldest first.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/audit", tag = "releases",
     params(("dataset" = Uuid, Path), After), security(("bearer" = [])),
     responses(
         (status = 200, description = "A page of the audit log", body = Page<AuditEntry>),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "No such dataset", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn show_audit(
     Shared(state): Shared<State>,

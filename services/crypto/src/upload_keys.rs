@@ -1,4 +1,4 @@
-//! Upload keys of a roster: each holder fetches its seeds, one from each key service.
+//! Upload keys of a roster. Each holder fetches the seeds of its key, one from each key service.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -18,17 +18,17 @@ use crate::limits::DAY;
 use crate::problem::Refusal;
 use crate::shares;
 
-/// Requests of one holder for the upload key of one dataset within 24 hours. Each is kept in the audit log.
+/// Maximum number of requests of one holder for the upload key of one dataset within 24 hours. The audit log has each.
 pub const UPLOAD_KEYS_A_DAY: u64 = 200;
 
-/// The seeds of the caller's upload key, each encrypted to the request's one-time key, in the order of the terms' key
-/// services.
+/// Returns the seeds of the caller's upload key, each encrypted to the request's one-time key, in the order of the
+/// terms' key services.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) for callers that are not in the roster, and once
-/// the keys are destroyed; [`Refusal::Signature`] for a request that is not signed with the holder's key;
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) for callers that are not in the roster, and
+/// if the keys are destroyed; [`Refusal::Signature`] for a request that is not signed with the holder's key;
 /// [`Refusal::UploadKeysToday`] beyond [`UPLOAD_KEYS_A_DAY`] requests;
-/// [`ProblemKind::Unavailable`](fhaim_api::problem::ProblemKind::Unavailable) while another key service does not answer.
+/// [`ProblemKind::Unavailable`](fhaim_api::problem::ProblemKind::Unavailable) if another key service does not answer.
 pub async fn fetch(
     state: &State,
     dataset: Uuid,
@@ -62,10 +62,10 @@ pub async fn fetch(
     })
 }
 
-/// Writes a request for an upload key into the audit log, before a seed leaves.
+/// Records a request for an upload key in the audit log, before a seed is sent.
 ///
 /// # Errors
-/// [`Refusal::UploadKeysToday`]; [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) once the keys are
+/// [`Refusal::UploadKeysToday`]; [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) if the keys are
 /// destroyed.
 pub(crate) async fn record(state: &State, entry: &Asked<'_>) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
@@ -82,7 +82,7 @@ pub(crate) async fn record(state: &State, entry: &Asked<'_>) -> Result<(), Failu
     Ok(tx.commit().await?)
 }
 
-/// What a holder of the roster asks for, if it signed that.
+/// Returns a holder's request for its upload key, after verifying its signature.
 ///
 /// # Errors
 /// [`Refusal::Signature`].

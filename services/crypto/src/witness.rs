@@ -1,8 +1,8 @@
-//! What the second computation service computed: kept until the first one's request comes, and held
-//! against it.
+//! Digests that the second computation service reports. Each is stored until the request of the first
+//! one arrives, and compared with it.
 //!
-//! No word of it is lost with a store that was set back: it says so again whenever the generation
-//! service asks it for the batch, which that does until the batch is released.
+//! A report may be lost when the store is set back. The second service repeats it whenever the
+//! generation service asks for the batch, which happens until the batch is released.
 
 use fhaim_api::Digest;
 use fhaim_api::keys::{Receipt, Witnessed};
@@ -16,11 +16,11 @@ use crate::decryption::{self, DecryptionCall, Sent};
 use crate::store::witnessed as store;
 use crate::{State, keys, ledger};
 
-/// Keeps what a batch was computed to. Two different words on one batch freeze the dataset: sealing is
-/// a function.
+/// Stores the reported digest of a batch. Sealing is deterministic, so two different reports on one batch
+/// freeze the dataset.
 ///
 /// # Errors
-/// Frozen, restored, not found, as for a decryption; forbidden where the terms have no second computation service.
+/// Frozen, restored or not found, as for a decryption; forbidden if the terms name no second computation service.
 pub async fn take(
     state: &State,
     call: &DecryptionCall,
@@ -47,7 +47,7 @@ pub async fn take(
     ledger::receipt(state, &stored, standing.tip())
 }
 
-/// Digests of a request and of what the second computation service computed, where it has.
+/// Returns the digests of a request and of the second computation service's report, if there is one.
 ///
 /// # Errors
 /// A failure of the store.
@@ -61,7 +61,7 @@ pub(crate) async fn digests(
     Ok(Digests { sent, witness })
 }
 
-/// Digest of what the second computation service computed instead of a request of this dataset and job, where it has.
+/// Returns the digest that the second computation service reported for a request of this dataset and job.
 ///
 /// # Errors
 /// A failure of the store.

@@ -1,4 +1,4 @@
-//! A batch is debited before it is decrypted: what a service does that is stopped in between, and what a page costs that
+//! A batch is debited before it is decrypted. Covers a service that stops in between, and the cost of a page that
 //! cannot be decrypted.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
@@ -39,7 +39,7 @@ use uuid::Uuid;
 
 const JOB: Uuid = Uuid::from_u128(7);
 
-/// A dataset of 40 records whose job has a run, and a computation service that has its upload.
+/// A dataset of 40 records whose job has a run, with a computation service that has its upload.
 struct Setting {
     place: Place,
     state: State,
@@ -102,7 +102,7 @@ impl Setting {
         }
     }
 
-    /// The first batch of the run: the number of records, under noise of this variance.
+    /// Seals the first batch of the run: the number of records with noise of this variance.
     fn sealed(&self, variance_units: u64) -> DecryptRequest {
         let (dataset, job) = (
             DatasetId(self.dataset.into_bytes()),
@@ -130,7 +130,7 @@ impl Setting {
         decryption::decrypt(&self.state, &self.call(), self.body(request)).await
     }
 
-    /// What a service stores of a request before it decrypts it; then it is killed and started again.
+    /// Stores the debit of a request like a service that is killed before it decrypts, and starts the service again.
     async fn debit_and_restart(&mut self, request: &DecryptRequest) {
         let rules = Rules::new(DatasetId(self.dataset.into_bytes()), &self.plan.core);
         let store = Store::open(&self.place.config.common.database, &STEPS).await;
@@ -142,7 +142,7 @@ impl Setting {
             witness: None,
         };
         let Judged::Granted(grant) = judge(&rules, &book, request, digests).unwrap() else {
-            panic!("it is not granted");
+            panic!("the request is not granted");
         };
         let link = book.debit(&mut standing, &grant, digests.sent).unwrap();
         ledger::append(&mut tx, self.dataset, &link.unwrap(), None)
@@ -152,7 +152,7 @@ impl Setting {
         self.state = self.place.open().await;
     }
 
-    /// The number of releases that the ledger has debits of, and their total cost.
+    /// Returns the number of debited releases of the ledger and their total cost.
     async fn spent(&self) -> (usize, String) {
         let shown = ledger::show(&self.state, self.dataset, OWNER, &[]).await;
         let shown = shown.unwrap();
@@ -162,7 +162,7 @@ impl Setting {
 }
 
 #[tokio::test]
-async fn killed_between_debit_and_answer_releases_once() {
+async fn service_killed_between_debit_and_answer_releases_once() {
     let undisturbed = Setting::new().await;
     let released = undisturbed.decrypt(&undisturbed.sealed(1 << 16)).await;
     let cost = undisturbed.spent().await;
@@ -171,20 +171,20 @@ async fn killed_between_debit_and_answer_releases_once() {
     let mut setting = Setting::new().await;
     let request = setting.sealed(1 << 16);
     setting.debit_and_restart(&request).await;
-    assert_eq!(setting.spent().await, cost, "it is paid for");
+    assert_eq!(setting.spent().await, cost, "the release is debited");
     let answers = setting.decrypt(&request).await.unwrap().answers;
-    assert_eq!(setting.spent().await, cost, "it is paid for once");
+    assert_eq!(setting.spent().await, cost, "the release is debited once");
     let again = setting.decrypt(&request).await.unwrap().answers;
     assert_eq!((again, setting.spent().await), (answers, cost));
 }
 
 #[tokio::test]
-async fn another_request_than_the_debited_one_is_refused() {
+async fn request_other_than_the_debited_one_is_rejected() {
     let mut setting = Setting::new().await;
     let request = setting.sealed(1 << 16);
     setting.debit_and_restart(&request).await;
     let cost = setting.spent().await;
-    // Other releases, and other bytes for the same ones.
+    // Other releases, and other bytes for the same releases.
     let other = setting.sealed(1 << 17);
     let mut changed = request.clone();
     changed.pages[0].ciphertexts = other.pages[0].ciphertexts.clone();
@@ -197,7 +197,7 @@ async fn another_request_than_the_debited_one_is_refused() {
 }
 
 #[tokio::test]
-async fn page_that_is_too_noisy_is_paid_for() {
+async fn page_that_is_too_noisy_is_debited() {
     let setting = Setting::new().await;
     let honest = setting.sealed(1 << 16);
     let params = setting.plan.parameters().unwrap();
@@ -211,7 +211,7 @@ async fn page_that_is_too_noisy_is_paid_for() {
     assert_eq!(setting.spent().await.0, 1);
     let frozen = setting.decrypt(&honest).await.unwrap_err();
     assert_eq!(frozen.kind(), ProblemKind::Frozen);
-    // The first answer has the noise of these releases: they are not decrypted in another form.
+    // The first answer had the noise of these releases, so they are not decrypted in another form.
     ledger::thaw(&setting.state, setting.dataset).await.unwrap();
     let refused = setting.decrypt(&honest).await.unwrap_err();
     assert_eq!(refused.kind(), ProblemKind::Refused);

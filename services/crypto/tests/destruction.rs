@@ -1,4 +1,4 @@
-//! A destroyed key's sealed bytes are in no file.
+//! No file contains the sealed bytes of a destroyed key.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use uuid::Uuid;
 
-/// A secret key as it is stored.
+/// Returns the stored bytes of a secret key.
 async fn sealed(place: &Place, dataset: Uuid) -> Vec<u8> {
     let url = format!("sqlite://{}/store.db", place.folder.path().display());
     let mut connection = SqliteConnection::connect(&url).await.unwrap();
@@ -27,8 +27,8 @@ async fn sealed(place: &Place, dataset: Uuid) -> Vec<u8> {
     secret
 }
 
-/// How many places of the database and its log have 16 bytes of a secret, from a multiple of 16 on:
-/// whatever has 32 bytes of it has those.
+/// Counts the places of the database and its log that contain 16 bytes of a secret at an offset that is a multiple of
+/// 16. Any place with 32 bytes of the secret contains such a piece.
 fn places(place: &Place, secrets: &[Vec<u8>]) -> usize {
     let pieces = secrets.iter().flat_map(|secret| secret.chunks_exact(16));
     let pieces: HashSet<&[u8]> = pieces.collect();
@@ -39,7 +39,7 @@ fn places(place: &Place, secrets: &[Vec<u8>]) -> usize {
 }
 
 #[tokio::test]
-async fn a_destroyed_key_is_in_no_file() {
+async fn destroyed_key_is_in_no_file() {
     let place = Place::new().await;
     let state = place.open().await;
     let mut made = Vec::new();
@@ -48,8 +48,11 @@ async fn a_destroyed_key_is_in_no_file() {
         made.push((dataset, sealed(&place, dataset).await));
     }
     let all: Vec<Vec<u8>> = made.iter().map(|(_, secret)| secret.clone()).collect();
-    assert!(places(&place, &all) >= 6, "they are not where this looks");
-    // Every other, so that rows move about between those that stay.
+    assert!(
+        places(&place, &all) >= 6,
+        "the keys are not in the searched files"
+    );
+    // Destroys every other key, so that rows move between those that stay.
     let (mut gone, mut kept) = (Vec::new(), Vec::new());
     for (number, (dataset, secret)) in made.into_iter().enumerate() {
         if number % 2 == 0 {
@@ -65,9 +68,9 @@ async fn a_destroyed_key_is_in_no_file() {
     }
 }
 
-/// Killed between the destruction and the cutting off of the log: the next start does it.
+/// The service is killed between the destruction and the truncation of the log; the next start truncates it.
 #[tokio::test]
-async fn a_key_that_is_only_in_the_log_goes_at_the_next_start() {
+async fn destroyed_key_in_the_log_is_removed_at_the_next_start() {
     let place = Place::new().await;
     let state = place.open().await;
     let dataset = place.dataset(&state, 1).await;
@@ -80,20 +83,22 @@ async fn a_key_that_is_only_in_the_log_goes_at_the_next_start() {
     assert_eq!(places(&place, &secret), 0);
 }
 
-/// A caller that hung up after the destruction was committed left the key in the log until somebody
-/// deleted something else.
+/// Guards against a key that stays in the log because the caller disconnected after the commit.
 #[tokio::test]
-async fn a_key_whose_destroyer_hangs_up_goes_within_the_next_round() {
+async fn destroyed_key_of_a_disconnected_caller_is_removed_later() {
     let place = Place::new().await;
     let state = place.open().await;
     let dataset = place.dataset(&state, 1).await;
     let secret = vec![sealed(&place, dataset).await];
     let mut destroying = Box::pin(keys::destroy(&state, dataset, OWNER));
-    // Hung up when it is committed, before the handler hears of that.
+    // Disconnects after the commit, before the handler learns of it.
     loop {
         let poll = |context: &mut Context<'_>| Poll::Ready(destroying.as_mut().poll(context));
         let step = std::future::poll_fn(poll).await;
-        assert!(step.is_pending(), "it ended before its caller hung up");
+        assert!(
+            step.is_pending(),
+            "the call ended before its caller disconnected"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
         let kept = "SELECT COUNT(secret) AS kept FROM key_sets";
         let kept = sqlx::query(kept).fetch_one(state.base().store.pool()).await;

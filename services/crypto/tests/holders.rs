@@ -1,4 +1,4 @@
-//! Several holders of one dataset: nothing begins before all have signed just these terms and keys.
+//! Several holders of one dataset: no run begins before all have signed exactly these terms and keys.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -32,7 +32,7 @@ fn key(number: u8) -> HolderSigningKey {
     HolderSigningKey::from_bytes(&[number; 32])
 }
 
-/// The account of a holder with this number, which begins with 1.
+/// Returns the account of a holder, counted from 1.
 fn account(number: u8) -> Uuid {
     match number {
         1 => OWNER,
@@ -98,7 +98,7 @@ fn stand(set: &KeySet) -> Vec<(bool, bool)> {
 }
 
 #[tokio::test]
-async fn no_run_begins_before_all_have_signed() {
+async fn run_before_all_holders_have_signed_is_rejected() {
     let place = Place::new().await;
     let state = place.open().await;
     let set = made(&place, &state).await;
@@ -111,7 +111,7 @@ async fn no_run_begins_before_all_have_signed() {
     let refused = begin(&state, id, 7).await.unwrap_err().to_string();
     assert!(refused.contains(&OTHER.to_string()), "{refused}");
     assert!(!refused.contains(&OWNER.to_string()), "{refused}");
-    // With another's key, for another, over another dataset's keys, and by nobody of the roster.
+    // Signatures with another holder's key, by a stranger, and for another dataset's keys.
     let kind = |result: Result<KeySet, Failure>| result.unwrap_err().kind();
     assert_eq!(
         kind(sign(&state, &set, OTHER, 1).await),
@@ -125,7 +125,7 @@ async fn no_run_begins_before_all_have_signed() {
     let signature = key(2).sign(&other.agreement());
     let replayed = holders::act(&state, id, OTHER, Consent::Signed(signature)).await;
     assert_eq!(kind(replayed), ProblemKind::Invalid);
-    // Signatures survive a restart, and the same again adds nothing to the chain.
+    // Signatures survive a restart, and a repeated signature adds nothing to the chain.
     drop(state);
     let state = place.open().await;
     let signed = sign(&state, &set, OTHER, 2).await.unwrap();
@@ -135,7 +135,7 @@ async fn no_run_begins_before_all_have_signed() {
     assert_eq!(begin(&state, id, 7).await.unwrap().run, 0);
 }
 
-/// What a holder would sign who was shown other terms than were stored.
+/// Returns the agreement of a holder who was shown other terms than the stored ones.
 fn over_other_terms(set: &KeySet, change: fn(&mut Terms)) -> Agreement {
     let mut other = set.clone();
     change(&mut other.terms.0);
@@ -143,9 +143,9 @@ fn over_other_terms(set: &KeySet, change: fn(&mut Terms)) -> Agreement {
     other.agreement()
 }
 
-/// The right key's signature over terms, a roster or keys that differ by a bit is none of these.
+/// A signature with the right key over terms, a roster or keys that differ in one bit is invalid.
 #[tokio::test]
-async fn a_signature_over_a_bit_that_differs_is_refused() {
+async fn signature_of_a_differing_bit_is_rejected() {
     let place = Place::new().await;
     let state = place.open().await;
     let set = made(&place, &state).await;
@@ -184,7 +184,7 @@ async fn a_signature_over_a_bit_that_differs_is_refused() {
 }
 
 #[tokio::test]
-async fn one_that_withdraws_stops_further_runs_and_every_holder_reads_the_ledger() {
+async fn withdrawal_stops_further_runs_and_leaves_the_ledger_readable() {
     let place = Place::new().await;
     let state = place.open().await;
     let set = made(&place, &state).await;
@@ -216,9 +216,9 @@ async fn one_that_withdraws_stops_further_runs_and_every_holder_reads_the_ledger
     assert_eq!(gone.unwrap_err().kind(), ProblemKind::NotFound);
 }
 
-/// Whoever makes a dataset's keys is the first of its roster: other services count it as that account's.
+/// The first holder of the roster must make the keys, because other services count the dataset as that account's.
 #[tokio::test]
-async fn the_first_holder_makes_the_keys() {
+async fn keys_made_by_another_than_the_first_holder_are_rejected() {
     let place = Place::new().await;
     let state = place.open().await;
     let make = async |user: Uuid, terms: Terms| {
@@ -244,7 +244,7 @@ async fn the_first_holder_makes_the_keys() {
     make(OWNER, of_two()).await.unwrap();
 }
 
-/// One of the holders can cause a page that cannot be decrypted, so no operator thaws the dataset.
+/// One of the holders can cause a page that cannot be decrypted, so the operator cannot thaw the dataset.
 #[tokio::test]
 async fn dataset_of_two_holders_frozen_over_noise_is_not_thawed() {
     let place = Place::new().await;
@@ -264,16 +264,16 @@ async fn dataset_of_two_holders_frozen_over_noise_is_not_thawed() {
         assert_eq!(thawed.is_ok(), thaws, "{reason:?}");
         if let Err(refused) = thawed {
             assert_eq!(refused.kind(), ProblemKind::Conflict);
-            let told = refused.problem.to_string();
+            let words = refused.problem.to_string();
             assert!(
-                told.contains("make a new dataset with the same holders"),
-                "{told}"
+                words.contains("make a new dataset with the same holders"),
+                "{words}"
             );
         }
     }
 }
 
-/// A holder's request for its upload key, and the one-time key that the answer is encrypted to.
+/// Returns a holder's request for its upload key with the one-time key that decrypts the answer.
 fn seed_request(set: &KeySet, holder: u32) -> (SeedRequest, OneTimeKey) {
     let one_time_key = OneTimeKey::random();
     let request = SeedRequest {
@@ -285,7 +285,7 @@ fn seed_request(set: &KeySet, holder: u32) -> (SeedRequest, OneTimeKey) {
     (request, one_time_key)
 }
 
-/// Fetches with a signature of holder number `signer` under a request, which may differ from the one that is sent.
+/// Fetches an upload key with holder number `signer`'s signature of a request, which may differ from the sent one.
 async fn fetch(
     state: &State,
     set: &KeySet,
@@ -301,7 +301,7 @@ async fn fetch(
     Ok(seeds.bytes().unwrap())
 }
 
-/// The key service made the switching keys of the upload key that a holder fetches.
+/// The fetched upload key is the one for which the key service made switching keys.
 #[tokio::test]
 async fn each_holder_fetches_the_upload_key_of_its_switching_keys() {
     let place = Place::new().await;
@@ -335,16 +335,16 @@ async fn each_holder_fetches_the_upload_key_of_its_switching_keys() {
     }
 }
 
-/// An access token is not enough: another service issues tokens.
+/// An access token is not sufficient, because another service issues tokens.
 #[tokio::test]
-async fn upload_key_is_not_given_to_others_than_its_holder() {
+async fn upload_key_is_given_only_to_its_holder() {
     let place = Place::new().await;
     let state = place.open().await;
     let set = made(&place, &state).await;
     let other_set = made(&place, &state).await;
     let kind = |fetched: Result<Vec<Vec<u8>>, Failure>| fetched.unwrap_err().kind();
     let (request, _) = seed_request(&set, 1);
-    // Somebody without a part, and the other holder with a token of this one or its own.
+    // An account that is not a holder, and the other holder with this holder's token or its own.
     let stranger = fetch(&state, &set, STRANGER, &request, 2).await;
     assert_eq!(kind(stranger), ProblemKind::NotFound);
     let with_token = fetch(&state, &set, OTHER, &request, 1).await;
@@ -369,7 +369,7 @@ async fn upload_key_is_not_given_to_others_than_its_holder() {
     let refused = upload_keys::fetch(&state, set.dataset, OTHER, &swapped).await;
     assert_eq!(refused.unwrap_err().kind(), ProblemKind::Invalid);
     assert!(fetch(&state, &set, OTHER, &request, 2).await.is_ok());
-    // A sole holder draws its own, and destroyed keys give none.
+    // A sole holder draws its own upload key, and destroyed keys have none.
     let sole = place.dataset(&state, 1).await;
     let asked = UploadKeyRequest {
         one_time_key: request.one_time_key,
@@ -384,7 +384,7 @@ async fn upload_key_is_not_given_to_others_than_its_holder() {
 
 /// The audit log keeps each request, so their number is bounded. Simultaneous requests are all recorded.
 #[tokio::test]
-async fn upload_key_is_fetched_a_bounded_number_of_times_a_day() {
+async fn upload_key_requests_are_limited_per_day() {
     let place = Place::new().await;
     let state = place.open().await;
     let set = made(&place, &state).await;
@@ -424,7 +424,7 @@ async fn keys_of_a_roster_count_as_several_key_sets() {
     assert_eq!(used.limits[0].used, counted);
     let refused = make().await.unwrap_err();
     assert_eq!(refused.kind(), ProblemKind::Quota);
-    // The rest is enough for a sole holder.
+    // The remaining limit suffices for a sole holder.
     place.dataset(&state, 1).await;
 }
 

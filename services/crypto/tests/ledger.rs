@@ -1,4 +1,4 @@
-//! The stored ledger: runs given once, receipts held against it.
+//! The stored ledger: runs are assigned once, and receipts are compared with the ledger.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -43,14 +43,14 @@ fn kind<T: std::fmt::Debug>(result: Result<T, Failure>) -> ProblemKind {
 }
 
 #[tokio::test]
-async fn a_run_is_given_to_one_job_and_stays_its_own() {
+async fn run_is_assigned_to_one_job_permanently() {
     let place = Place::new().await;
     let state = place.open().await;
     let id = place.dataset(&state, 2).await;
     let (one, other) = tokio::join!(begin(&state, id, 7, &[]), begin(&state, id, 8, &[]));
     let mut runs = Vec::new();
     for (job, begun) in [(7, one), (8, other)] {
-        // Of two that append at one height, one is told to try again.
+        // One of two concurrent appends is told to try again.
         let begun = match begun {
             Err(failure) if failure.kind() == ProblemKind::Unavailable => {
                 begin(&state, id, job, &[]).await
@@ -67,7 +67,7 @@ async fn a_run_is_given_to_one_job_and_stays_its_own() {
     let third = begin(&state, id, 9, &[]).await.unwrap_err();
     assert_eq!(third.kind(), ProblemKind::BudgetSpent);
     assert!(
-        third.problem.to_string().contains("goes on with it"),
+        third.problem.to_string().contains("resume it with"),
         "{third}"
     );
     let call = DecryptionCall {
@@ -81,9 +81,10 @@ async fn a_run_is_given_to_one_job_and_stays_its_own() {
     assert_eq!(kind(other), ProblemKind::Conflict);
 }
 
-/// A second computation service could begin the runs of datasets that have none, and bind them to an upload of its choice.
+/// A second computation service could otherwise bind the runs of datasets that do not name it to an upload of its
+/// choice.
 #[tokio::test]
-async fn a_second_computation_service_has_no_part_in_datasets_without_one() {
+async fn unnamed_second_computation_service_is_rejected() {
     let place = Place::new().await;
     let state = place.open().await;
     let id = place.dataset(&state, 1).await;
@@ -101,9 +102,9 @@ async fn a_second_computation_service_has_no_part_in_datasets_without_one() {
     begin(&state, id, 7, &[]).await.unwrap();
 }
 
-/// Every refusal reads alike, and is counted by what became of it.
+/// All refusals read alike, and are counted by their outcome.
 #[tokio::test]
-async fn what_is_not_decrypted_is_counted() {
+async fn refused_decryptions_are_counted() {
     let place = Place::new().await;
     let recorder = telemetry::metrics().unwrap();
     let state = place.open().await;
@@ -121,7 +122,7 @@ async fn what_is_not_decrypted_is_counted() {
             .lines()
             .find_map(|line| line.strip_prefix(&name)?.parse::<u32>().ok())
     };
-    // A job without a run, and then one whose page is none.
+    // A job without a run, and then a job with a malformed page.
     let decrypt =
         async |dataset| decryption::decrypt(&state, &call(dataset), Bytes::from_static(b"?")).await;
     assert_eq!(kind(decrypt(id).await), ProblemKind::Refused);
@@ -137,7 +138,7 @@ async fn what_is_not_decrypted_is_counted() {
 }
 
 #[tokio::test]
-async fn a_receipt_that_the_chain_does_not_contain_freezes_the_dataset() {
+async fn receipt_beyond_the_chain_freezes_the_dataset() {
     let place = Place::new().await;
     let state = place.open().await;
     let id = place.dataset(&state, 3).await;
@@ -150,7 +151,7 @@ async fn a_receipt_that_the_chain_does_not_contain_freezes_the_dataset() {
         .await
         .unwrap();
 
-    // An older copy: the second job is forgotten. Its receipt is not.
+    // An older copy of the store has forgotten the second job, but the receipt has not.
     place.execute("DELETE FROM chain WHERE height = 3").await;
     begin(&state, id, 7, &[first]).await.unwrap();
     let refused = begin(&state, id, 9, &[second]).await;
@@ -165,7 +166,7 @@ async fn a_receipt_that_the_chain_does_not_contain_freezes_the_dataset() {
 }
 
 #[tokio::test]
-async fn receipt_for_another_dataset_is_left_out() {
+async fn passed_on_receipt_for_another_dataset_is_ignored() {
     let place = Place::new().await;
     let state = place.open().await;
     let id = place.dataset(&state, 1).await;
@@ -174,11 +175,11 @@ async fn receipt_for_another_dataset_is_left_out() {
     let shown = std::slice::from_ref(&elsewhere);
     let refused = ledger::show(&state, id, OWNER, shown).await;
     assert_eq!(kind(refused), ProblemKind::Invalid);
-    // Passed on by a service that cannot tell, it does not keep a job from its run.
+    // When a service passes the receipt on, the job still gets its run.
     begin(&state, id, 7, shown).await.unwrap();
 }
 
-/// The ledger of the keys before is lost, and another key signs receipts.
+/// The ledger of the earlier keys is lost, and another key signs receipts.
 #[tokio::test]
 async fn receipt_under_an_unknown_key_freezes_the_dataset() {
     let lost = Place::new().await;
@@ -206,7 +207,7 @@ async fn receipt_under_an_unknown_key_freezes_the_dataset() {
 }
 
 #[tokio::test]
-async fn keys_are_not_made_where_a_receipt_for_others_is_shown() {
+async fn receipt_for_unknown_keys_prevents_new_keys() {
     let lost = Place::new().await;
     let id = Uuid::new_v4();
     let new = lost.generation.key_set(id, 1);
@@ -227,15 +228,15 @@ async fn keys_are_not_made_where_a_receipt_for_others_is_shown() {
     .await;
     assert_eq!(kind(refused), ProblemKind::Restored);
     assert_eq!(kind(keys::find(&state, id).await), ProblemKind::NotFound);
-    // Keys that are there are shown to a caller with a receipt for them.
+    // Existing keys are shown to a caller with a receipt for them.
     let shown = std::slice::from_ref(&set.receipt);
     let (_, made) = keys::create(&before, id, OWNER, new, shown).await.unwrap();
     assert!(!made);
 }
 
-const FROZEN_FOR_A_RECEIPT: &str = "freeze the dataset: a receipt is not of the ledger";
+const FROZEN_FOR_A_RECEIPT: &str = "freeze the dataset: the ledger does not contain a receipt";
 
-/// What the audit log says of a dataset's being frozen, oldest first.
+/// Returns the service's own entries in the audit log of a dataset, oldest first.
 async fn frozen_and_thawed(state: &State, dataset: Uuid) -> Vec<String> {
     let log = audit::read(&state.base().store, dataset, 0, 100)
         .await
@@ -246,9 +247,9 @@ async fn frozen_and_thawed(state: &State, dataset: Uuid) -> Vec<String> {
     own.map(|entry| entry.action).collect()
 }
 
-/// An operator's word is in the log, as what it is about.
+/// The audit log records the operator's act.
 #[tokio::test]
-async fn a_dataset_that_goes_on_again_says_so_in_its_log() {
+async fn freeze_and_thaw_are_in_the_audit_log() {
     let place = Place::new().await;
     let state = place.open().await;
     let id = place.dataset(&state, 1).await;
@@ -261,13 +262,13 @@ async fn a_dataset_that_goes_on_again_says_so_in_its_log() {
     ledger::thaw(&state, id).await.unwrap();
     let log = [
         "freeze the dataset: a page cannot be decrypted",
-        "let the dataset go on, for the operator",
+        "thaw the dataset, for the operator",
     ];
     assert_eq!(frozen_and_thawed(&state, id).await, log);
 }
 
 #[tokio::test]
-async fn a_key_that_was_changed_where_it_is_kept_is_noticed() {
+async fn changed_public_keys_are_detected() {
     let place = Place::new().await;
     let state = place.open().await;
     let id = place.dataset(&state, 1).await;
@@ -286,7 +287,7 @@ async fn a_key_that_was_changed_where_it_is_kept_is_noticed() {
     }
 }
 
-/// The file of a name somewhere below a folder.
+/// Finds the file with a name below a folder.
 fn find(folder: &std::path::Path, name: &str) -> Option<std::path::PathBuf> {
     let mut entries = std::fs::read_dir(folder)
         .unwrap()

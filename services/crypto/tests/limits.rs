@@ -1,4 +1,4 @@
-//! Keys are made for datasets that there are, and no more than an account may have.
+//! Keys are made only for existing datasets, and only within the account's limits.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -19,7 +19,7 @@ async fn make(place: &Place, state: &State) -> Result<Uuid, Failure> {
 }
 
 #[tokio::test]
-async fn keys_are_made_for_datasets_that_generation_vouches_for() {
+async fn keys_without_a_valid_voucher_are_rejected() {
     let place = Place::new().await;
     let state = place.open().await;
     let (id, other) = (Uuid::new_v4(), Uuid::new_v4());
@@ -46,7 +46,7 @@ async fn keys_are_made_for_datasets_that_generation_vouches_for() {
     let new = generation.key_set(id, 1);
     let (_, made) = keys::create(&state, id, OWNER, new, &[]).await.unwrap();
     assert!(made);
-    // What is there needs no voucher to be asked for again.
+    // Existing keys can be requested again without a voucher.
     let again = NewKeySet {
         terms: WireTerms(terms(1)),
         voucher: None,
@@ -56,12 +56,12 @@ async fn keys_are_made_for_datasets_that_generation_vouches_for() {
 }
 
 #[tokio::test]
-async fn an_account_has_so_many_key_sets_and_makes_so_many_a_day() {
+async fn key_sets_are_limited_per_account_and_per_day() {
     let mut place = Place::new().await;
     place.config.limits.key_sets = 2;
     place.config.limits.key_sets_a_day = 3;
     let state = place.open().await;
-    // At the same moment: never one too many.
+    // Concurrent calls do not exceed the limit.
     let made = tokio::join!(
         make(&place, &state),
         make(&place, &state),
@@ -82,7 +82,7 @@ async fn an_account_has_so_many_key_sets_and_makes_so_many_a_day() {
     let public = blobs
         .flatten()
         .filter(|set| set.as_ref().unwrap().path().join("public").exists());
-    assert_eq!(public.count(), 2, "what was refused left its keys");
+    assert_eq!(public.count(), 2, "the refused key set left its keys");
 
     let first = made.iter().find_map(|made| made.as_ref().ok()).unwrap();
     keys::destroy(&state, *first, OWNER).await.unwrap();
@@ -103,7 +103,7 @@ async fn an_account_has_so_many_key_sets_and_makes_so_many_a_day() {
         used.collect::<Vec<_>>(),
         [("key_sets", 1, 2), ("key_sets_a_day", 3, 3)]
     );
-    // Others have theirs.
+    // Other accounts have their own limits.
     let (eve, id) = (Uuid::from_u128(2), Uuid::new_v4());
     let new = NewKeySet {
         terms: WireTerms(terms(1)),

@@ -1,4 +1,4 @@
-//! Problem documents as the OpenAPI document lists them: one type a status.
+//! Problem documents for the OpenAPI document: one type for each status.
 
 use fhaim_api::problem::Problem;
 use utoipa::IntoResponses;
@@ -8,31 +8,31 @@ macro_rules! problems {
         $(#[$meta])*
         #[derive(IntoResponses)]
         #[response(status = $status, content_type = "application/problem+json")]
-        pub struct $name(#[expect(dead_code, reason = "for the document alone")] Problem);
+        pub struct $name(#[expect(dead_code, reason = "only for the OpenAPI document")] Problem);
     )*};
 }
 
 problems! {
-    /// The request cannot be understood
+    /// The request cannot be parsed
     Malformed = 400;
-    /// No token, or one that is not accepted
+    /// The token is missing or not accepted
     Unauthenticated = 401;
-    /// The token does not allow it
+    /// The token does not allow this call
     Forbidden = 403;
-    /// There is no such thing, or it is someone else's
+    /// The object does not exist, or belongs to another account
     NotFound = 404;
-    /// It contradicts what is there
+    /// The request conflicts with the current state
     Conflict = 409;
     /// The body is too large
     TooLarge = 413;
-    /// The body is not JSON
+    /// The body's media type is not supported
     UnsupportedMediaType = 415;
-    /// The request is understood and cannot be met as it is
+    /// The request is well formed but cannot be carried out
     Invalid = 422;
-    /// Too many requests; `retry_after` says when to try again
+    /// Too many requests; `retry_after` is the number of seconds to wait
     TooManyRequests = 429;
-    /// A fault of the service
+    /// Internal error of the service
     Internal = 500;
-    /// Worth another try
+    /// A service is temporarily unavailable; try again later
     Unavailable = 503;
 }

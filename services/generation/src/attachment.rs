@@ -1,12 +1,15 @@
-//! What a downloaded file is called.
+//! Names of downloaded files.
 
 use axum::http::HeaderValue;
 use fhaim_platform::Failure;
 
-/// The header that has a browser keep an answer as a file, whose name is a dataset's, in plain characters, and an ending.
+/// Returns a `Content-Disposition` header that makes a browser save the response as a file.
+///
+/// The file name is `name`, with everything but ASCII letters, digits, `.`, `_` and `-` replaced by
+/// `_`, followed by `ending`.
 ///
 /// # Errors
-/// An ending that no header takes.
+/// `ending` has characters that are not allowed in a header.
 pub fn attachment(name: &str, ending: &str) -> Result<HeaderValue, Failure> {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || "._-".contains(c) {

@@ -8,12 +8,12 @@ use std::num::NonZeroU32;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// What every service needs. `peers` must name the computation service.
+    /// Settings common to all services. `peers` must name the computation service.
     pub common: Common,
-    /// Whether anyone may sign up. Closed, only [`crate::State::create_account`] makes accounts.
+    /// Whether anyone may sign up. If not, only [`crate::State::create_account`] creates accounts.
     #[serde(default = "open")]
     pub sign_up: bool,
-    /// Bounds on what one caller may ask for.
+    /// Limits on each account and caller.
     #[serde(default)]
     pub limits: Limits,
 }
@@ -23,7 +23,7 @@ fn open() -> bool {
 }
 
 impl From<Common> for Config {
-    /// What a configuration that says nothing more has.
+    /// Returns a configuration with defaults for everything but `common`.
     fn from(common: Common) -> Self {
         Self {
             common,
@@ -33,32 +33,32 @@ impl From<Common> for Config {
     }
 }
 
-/// Bounds on what one caller may ask for.
+/// Limits on each account and caller.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// Sign-ins and sign-ups a minute from one address (for IPv6, from one /64).
+    /// Sign-ins and sign-ups per minute from one address (for IPv6, from one /64).
     pub sign_ins_per_address: NonZeroU32,
-    /// Sign-ins a minute to one account from one address (for IPv6, from one /64).
+    /// Sign-ins per minute to one account from one address (for IPv6, from one /64).
     pub sign_ins_per_email: NonZeroU32,
-    /// Behind a reverse proxy: the header whose last entry is the caller's address, such as
-    /// `x-forwarded-for`. Name none where callers connect directly: they could write it.
+    /// Header whose last entry is the caller's address, such as `x-forwarded-for`, for a service
+    /// behind a reverse proxy. Leave it out where callers connect directly: they could forge it.
     pub address_header: Option<String>,
     /// The largest model that a dataset's terms may allow, in bytes of its junction tree.
     pub model_bytes: usize,
     /// Models kept in memory between requests, in bytes.
     pub cached_model_bytes: usize,
-    /// Synthetic tables drawn at a time.
+    /// Number of synthetic tables drawn at the same time.
     pub synthetic_tables: usize,
-    /// Datasets of one account.
+    /// Number of datasets of one account.
     pub datasets: u64,
-    /// Jobs of one account, whatever became of them: they go with their datasets.
+    /// Number of jobs of one account in any state. Deleting a dataset deletes its jobs.
     pub jobs: u64,
-    /// Jobs of one account that are queued or running.
+    /// Number of queued or running jobs of one account.
     pub jobs_under_way: u64,
-    /// API keys of one account.
+    /// Number of API keys of one account.
     pub api_keys: u64,
-    /// Links of one account, by which other accounts see results.
+    /// Number of links of one account that open results for other accounts.
     pub links: u64,
 }
 
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_has_a_default() {
+    fn omitted_fields_have_defaults() {
         let config = read(FILE).unwrap();
         assert!(!config.sign_up);
         assert_eq!(config.limits.sign_ins_per_email.get(), 5);
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_that_do_not_exist_are_refused() {
+    fn unknown_and_invalid_fields_are_rejected() {
         for (right, wrong) in [("sign_up", "signup"), ("sign_ins_per", "logins_per")] {
             let error = read(&FILE.replace(right, wrong)).unwrap_err().to_string();
             assert!(error.contains(wrong), "{error}");

@@ -1,4 +1,4 @@
-//! Datasets: what their holders fixed, and how far they are.
+//! Datasets: their terms, and the progress of their uploads.
 
 use fhaim_api::account::Secret;
 use fhaim_api::dataset::{Dataset, DatasetState, NewDataset, NewName, Voucher};
@@ -25,14 +25,14 @@ use crate::{State, limits};
 
 const MAX_NAME: usize = 200;
 
-/// Whose security log it is.
+/// Service named in entries of the security log.
 const SERVICE: Service = Service::Generation;
 
-/// Makes a dataset under the identifier that its holder chose. The same again changes nothing.
+/// Creates a dataset under the identifier that its holder chose. Repeating the call changes nothing.
 ///
 /// # Errors
-/// A name that cannot be used, terms that cannot be met; a dataset of this identifier that is
-/// another, or someone else's; one more than the account may have.
+/// An invalid name or terms; a dataset with this identifier that is different or belongs to another
+/// account; too many datasets.
 pub async fn create(
     state: &State,
     owner: Uuid,
@@ -50,7 +50,7 @@ pub async fn create(
     }
     let mut tx = state.base.store.begin().await?;
     limits::check_dataset(state, &mut tx, owner).await?;
-    drop(tx); // counted again where the dataset is stored
+    drop(tx); // counted again when the dataset is stored
     check_roster(state, owner, &terms).await?;
     let (terms, budget) = planned(state, terms).await?;
     let mut tx = state.base.store.begin().await?;
@@ -60,12 +60,12 @@ pub async fn create(
         return Ok(Put::Made(show(state, owner, id).await?));
     }
     drop(tx);
-    // The same call, made twice at the same moment.
+    // The same call was made twice at the same moment.
     let found = alike(state, owner, id, &name, &terms).await?;
     found.map(Put::Found).ok_or_else(Failure::not_found)
 }
 
-/// The dataset of an identifier, if there is one and it is what the caller would make.
+/// Returns the dataset with an identifier, if it exists and equals the one that the caller creates.
 async fn alike(
     state: &State,
     owner: Uuid,
@@ -86,8 +86,8 @@ async fn alike(
     Ok(Some(dataset))
 }
 
-/// Refuses a roster that does not begin with whoever makes the dataset, and holders without an
-/// account.
+/// Checks that a roster begins with the account that creates the dataset, and that every holder has
+/// an account.
 async fn check_roster(state: &State, owner: Uuid, terms: &Terms) -> Result<(), Failure> {
     let Some(roster) = &terms.roster else {
         return Ok(());
@@ -107,7 +107,7 @@ async fn check_roster(state: &State, owner: Uuid, terms: &Terms) -> Result<(), F
     for (number, member) in (1..).zip(&roster.holders) {
         let unknown = || Refusal::Holder(number);
         let account: Uuid = member.account.parse().map_err(|_| unknown())?;
-        // An identifier has one way to be written: holders are found by their text.
+        // Holders are found by the text of their identifier, so only one spelling is accepted.
         if account.to_string() != member.account {
             return Err(unknown().into());
         }
@@ -117,7 +117,7 @@ async fn check_roster(state: &State, owner: Uuid, terms: &Terms) -> Result<(), F
     Ok(())
 }
 
-/// Completes a dataset's terms, and works its plan out as the other services will, for the budget.
+/// Completes a dataset's terms and computes its budget, with the same plan as the other services.
 async fn planned(state: &State, terms: Terms) -> Result<(Terms, Rho), Failure> {
     let (most, asked) = (state.config.limits.model_bytes, terms.model_bytes);
     if asked > most {
@@ -132,10 +132,10 @@ async fn planned(state: &State, terms: Terms) -> Result<(Terms, Rho), Failure> {
     Ok(planned.map_err(|error: fhaim_protocol::Error| Refusal::Terms(error.to_string()))?)
 }
 
-/// A dataset that a user holds, alone or with others.
+/// Returns a dataset of which a user is a sole or joint holder.
 ///
 /// # Errors
-/// There is none.
+/// The user holds no such dataset.
 pub async fn show(state: &State, user: Uuid, id: Uuid) -> Result<Dataset, Failure> {
     let found = store::find(&state.base.store, id).await?;
     let found = found.ok_or_else(Failure::not_found)?;
@@ -147,7 +147,7 @@ pub async fn show(state: &State, user: Uuid, id: Uuid) -> Result<Dataset, Failur
     Ok(Dataset { holders, ..dataset })
 }
 
-/// Refuses whoever did not make a dataset.
+/// Checks that an account created the dataset.
 async fn must_own(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure> {
     match store::find(&state.base.store, id).await? {
         Some(found) if found.owner == owner => Ok(()),
@@ -156,11 +156,10 @@ async fn must_own(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure> {
     }
 }
 
-/// Gives an owner's dataset another name. It is for people alone: terms, keys and links stay as they
-/// are.
+/// Renames an owner's dataset. The name is only for people: terms, keys and links stay the same.
 ///
 /// # Errors
-/// There is no such dataset, or another holder made it; a name that cannot be used.
+/// No such dataset, or another holder created it; an invalid name.
 pub async fn rename(
     state: &State,
     owner: Uuid,
@@ -173,10 +172,10 @@ pub async fn rename(
     show(state, owner, id).await
 }
 
-/// The datasets that a user holds, alone or with others.
+/// Lists the datasets of which a user is a sole or joint holder.
 ///
 /// # Errors
-/// A page that cannot be.
+/// Invalid paging parameters.
 pub async fn list(state: &State, user: Uuid, paging: &Paging) -> Result<Page<Dataset>, Failure> {
     let cut = Cut::new(paging)?;
     let mut datasets = store::list(&state.base.store, user, &cut).await?;
@@ -188,13 +187,13 @@ pub async fn list(state: &State, user: Uuid, paging: &Paging) -> Result<Page<Dat
     Ok(cut.page(datasets, |dataset| (dataset.created_at, dataset.id)))
 }
 
-/// A voucher is of use for so long: it is shown as soon as it is there.
+/// Lifetime of a voucher. Clients show it to the crypto service as soon as they get it.
 const VOUCHER_LIFETIME: Duration = Duration::from_secs(15 * 60);
 
-/// Vouches for an owner's dataset to the crypto service, as long as it has no keys that this service knows of.
+/// Vouches for an owner's dataset to the crypto service, unless this service knows that it has keys.
 ///
 /// # Errors
-/// There is no such dataset; [`Refusal::HasKeys`].
+/// No such dataset; [`Refusal::HasKeys`].
 pub async fn vouch(state: &State, owner: Uuid, id: Uuid) -> Result<Voucher, Failure> {
     must_own(state, owner, id).await?;
     show(state, owner, id).await?;
@@ -208,10 +207,10 @@ pub async fn vouch(state: &State, owner: Uuid, id: Uuid) -> Result<Voucher, Fail
     })
 }
 
-/// Marks a dataset as ready, if the computation service has all of its objects.
+/// Marks a dataset as ready if the computation services have all of its objects.
 ///
 /// # Errors
-/// There is no such dataset, its upload is not complete, the computation service is out of reach.
+/// No such dataset; an incomplete upload; a computation service that cannot be reached.
 pub async fn make_ready(state: &State, owner: Uuid, id: Uuid) -> Result<Dataset, Failure> {
     let dataset = show(state, owner, id).await?;
     if dataset.state == DatasetState::Ready {
@@ -251,11 +250,11 @@ async fn check_upload(computation: &PeerClient, id: Uuid, of: usize) -> Result<(
     Err(Refusal::Incomplete(missing).into())
 }
 
-/// Deletes this service's part of a dataset: jobs, releases, models. Jobs under way are stopped:
-/// their workers find nothing to write to.
+/// Deletes this service's part of a dataset: jobs, releases, models. The workers of running jobs
+/// stop at their next write, which finds no row.
 ///
 /// # Errors
-/// There is no such dataset.
+/// No such dataset.
 pub async fn delete(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure> {
     must_own(state, owner, id).await?;
     let mut tx = state.base.store.begin().await?;
@@ -267,7 +266,7 @@ pub async fn delete(state: &State, owner: Uuid, id: Uuid) -> Result<(), Failure>
     finish_deletion(state, id).await
 }
 
-/// The row goes last, after the blobs: if this is broken off, another finds it.
+/// Deletes blobs first and the row last, so that an interrupted deletion is found and resumed.
 async fn finish_deletion(state: &State, id: Uuid) -> Result<(), Failure> {
     state.base.blobs.delete_folder(&folder(id)).await?;
     state.base.store.owe_forgetting();
@@ -276,7 +275,7 @@ async fn finish_deletion(state: &State, id: Uuid) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Goes on with deletions that were broken off.
+/// Resumes interrupted deletions.
 ///
 /// # Errors
 /// A failure of the store or of the blobs.
@@ -287,10 +286,10 @@ pub async fn finish_deletions(state: &State) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Where all datasets' blobs are.
+/// Folder of all datasets' blobs.
 pub const FOLDER: &str = "datasets";
 
-/// Where a dataset's blobs are.
+/// Returns the folder of a dataset's blobs.
 pub fn folder(dataset: Uuid) -> String {
     format!("{FOLDER}/{dataset}")
 }

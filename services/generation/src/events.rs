@@ -1,4 +1,4 @@
-//! A job's events, streamed to whoever watches.
+//! Streams a job's events to its watchers.
 
 use axum::response::sse::{Event, KeepAlive, Sse};
 use fhaim_api::job::JobEvent;
@@ -11,16 +11,16 @@ use uuid::Uuid;
 use crate::State;
 use crate::store::events as store;
 
-/// How often a stream looks for new events.
+/// Time between two looks for new events.
 const LOOK_EVERY: Duration = Duration::from_millis(300);
 
-/// A comment is sent after so long without an event, so that proxies keep the connection.
+/// A stream without events sends a comment after this time, so that proxies keep the connection.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// Events fetched at a time.
 const BATCH: i64 = 100;
 
-/// The events of a job after number `last`, as they happen, until the job is at its end.
+/// Streams the events of a job after number `last` until the job ends or the service stops.
 pub fn watch(
     state: State,
     job: Uuid,
@@ -47,7 +47,7 @@ struct Watcher {
 }
 
 impl Watcher {
-    /// The next event; `None` after the last, or when the service stops.
+    /// Returns the next event, or `None` after the last event or when the service stops.
     async fn next(&mut self) -> Result<Option<Event>, Failure> {
         while self.waiting.is_empty() {
             if !self.look().await? {
@@ -69,7 +69,7 @@ impl Watcher {
             .transpose()
     }
 
-    /// Fetches new events. Returns whether there can be more, now or later.
+    /// Fetches new events. Returns whether more may follow, now or later.
     async fn look(&mut self) -> Result<bool, Failure> {
         let store = &self.state.base.store;
         let Some((state, last)) = store::last(store, &self.job).await? else {

@@ -1,4 +1,4 @@
-//! Jobs, as the holders of their datasets see them.
+//! Jobs, as seen by the holders of their datasets.
 
 use fhaim_api::job::{Job, JobState, NewJob, NewNote};
 use fhaim_api::token::Service;
@@ -16,14 +16,14 @@ use crate::store::datasets::Locked;
 use crate::store::{batches, datasets as parents, jobs as store};
 use crate::{State, datasets, limits};
 
-/// Characters of a note.
+/// Maximum number of characters of a note.
 const MAX_NOTE: usize = 200;
 
-/// Queues a job under the identifier that its owner chose. The same again changes nothing.
+/// Queues a job under the identifier that its owner chose. Repeating the call changes nothing.
 ///
 /// # Errors
-/// There is no such dataset, or it is not ready; all of its runs are begun or promised; a job of
-/// this identifier is of another dataset, or someone else's; one more than the account may have.
+/// No such dataset, or it is not ready; no free run; a job with this identifier on another dataset or
+/// of another account; too many jobs.
 pub async fn create(
     state: &State,
     owner: Uuid,
@@ -39,7 +39,7 @@ pub async fn create(
         if receipt.dataset != dataset || !readable || i64::try_from(receipt.height).is_err() {
             return Err(Refusal::Receipt.into());
         }
-        // The owner's program showed the one before when it got it.
+        // The owner's program showed its previous receipt when it got this one.
         parents::keep_receipt(&state.base.store, &mut tx, owner, receipt).await?;
     }
     if let Some(found) = alike(&mut tx, (owner, dataset), id).await? {
@@ -49,7 +49,7 @@ pub async fn create(
     claim_run(&mut tx, dataset, locked).await?;
     limits::check_job(state, &mut tx, owner, true).await?;
     if !store::insert(&mut tx, owner, dataset, id).await? {
-        // Of another dataset, at the same moment: this one is locked.
+        // A job of another dataset was created at the same moment: only this dataset is locked.
         return Err(Refusal::OtherJob.into());
     }
     tx.commit().await?;
@@ -57,8 +57,8 @@ pub async fn create(
     Ok(Put::Made(show(state, owner, id).await?))
 }
 
-/// The job of an identifier, if there is one and it is of this dataset, whichever of its holders
-/// started it.
+/// Returns the job with an identifier if it belongs to this dataset. Any holder of the dataset may
+/// have started it.
 async fn alike(
     tx: &mut Tx,
     (user, dataset): (Uuid, Uuid),
@@ -77,8 +77,8 @@ async fn lock_dataset(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<Locke
     locked.ok_or_else(Failure::not_found)
 }
 
-/// Makes sure that a locked dataset is ready and has a run that no job takes. The crypto service
-/// has the last word on this; here it saves jobs that could only fail.
+/// Checks that a locked dataset is ready and has a free run. The crypto service makes the final
+/// decision; this check avoids jobs that could only fail.
 async fn claim_run(tx: &mut Tx, dataset: Uuid, locked: Locked) -> Result<(), Failure> {
     if !locked.ready {
         return Err(Refusal::NotReady.into());
@@ -91,10 +91,10 @@ async fn claim_run(tx: &mut Tx, dataset: Uuid, locked: Locked) -> Result<(), Fai
     Err(Refusal::Spent { runs, stranded }.into())
 }
 
-/// A job of a dataset that a user holds, alone or with others.
+/// Returns a job of a dataset of which a user is a sole or joint holder.
 ///
 /// # Errors
-/// There is none.
+/// The user has no such job.
 pub async fn show(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure> {
     if let Some(job) = store::held(&state.base.store, owner, id).await? {
         return Ok(job);
@@ -106,10 +106,10 @@ pub async fn show(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure> 
     })
 }
 
-/// Gives a job another note. It is for the dataset's holders, and changes nothing else.
+/// Sets the note of a job. The note is for the dataset's holders and changes nothing else.
 ///
 /// # Errors
-/// There is no such job; a note that cannot be used.
+/// No such job; an invalid note.
 pub async fn annotate(state: &State, user: Uuid, id: Uuid, new: NewNote) -> Result<Job, Failure> {
     let note = match new.note.is_empty() {
         true => new.note,
@@ -124,10 +124,10 @@ fn foreign(owner: Uuid, id: Uuid) -> Failure {
     Failure::foreign(Service::Generation, owner, "job", id)
 }
 
-/// A dataset's jobs.
+/// Lists a dataset's jobs.
 ///
 /// # Errors
-/// There is no such dataset, or no such page.
+/// No such dataset; invalid paging parameters.
 pub async fn list(
     state: &State,
     owner: Uuid,
@@ -140,16 +140,16 @@ pub async fn list(
     Ok(cut.page(jobs, |job| (job.created_at, job.id)))
 }
 
-/// Where a job is, locked until the transaction ends.
+/// Returns a job's state and locks the job until the transaction ends.
 async fn lock(state: &State, tx: &mut Tx, id: Uuid) -> Result<JobState, Failure> {
     let locked = store::lock(&state.base.store, tx, id).await?;
     locked.ok_or_else(Failure::not_found)
 }
 
-/// Ends a job. Its worker notices at its next write, and stops; what is released stays released.
+/// Cancels a job. Its worker stops at its next write; released answers stay released.
 ///
 /// # Errors
-/// There is no such job, or it has ended otherwise.
+/// No such job, or it is done or failed.
 pub async fn cancel(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure> {
     show(state, owner, id).await?;
     let mut tx = state.base.store.begin().await?;
@@ -162,11 +162,11 @@ pub async fn cancel(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure
     show_after(state, tx, owner, id).await
 }
 
-/// Queues a job that failed or was cancelled again: it goes on where it was.
+/// Queues a failed or cancelled job again. It resumes where it stopped.
 ///
 /// # Errors
-/// There is no such job, or it is done; if it has asked for nothing yet, all of the dataset's runs
-/// may be taken.
+/// No such job, or it is done. If the job has not asked for a batch yet, it needs a free run of the
+/// dataset.
 pub async fn retry(state: &State, owner: Uuid, id: Uuid) -> Result<Job, Failure> {
     let dataset = show(state, owner, id).await?.dataset;
     let mut tx = state.base.store.begin().await?;

@@ -1,19 +1,19 @@
-//! The generation entity as a service: accounts, datasets, jobs, models, synthetic tables.
+//! The generation service: accounts, datasets, jobs, models and synthetic tables.
 //!
-//! | module | for |
+//! | module | contents |
 //! |---|---|
-//! | `worker` | the database and the computation service around it, under a lease |
+//! | `worker` | runs jobs under a lease: fits models to releases from the computation service |
 //! | `accounts` | sign-up, sessions, API keys, rate limits |
-//! | `limits` | what an account may have |
-//! | `datasets`, `jobs`, `events` | what a user sees of the work |
-//! | `results`, `synthetic` | releases, models, and tables drawn from them |
-//! | `links` | results that other accounts may see |
-//! | `routes` | the HTTP surface |
-//! | `store` | all statements |
-//! | `problem` | all refusals |
+//! | `limits` | limits on the number of objects of an account |
+//! | `datasets`, `jobs`, `events` | the users' view of their work |
+//! | `results`, `synthetic` | releases, models, and tables drawn from models |
+//! | `links` | results that other accounts may open |
+//! | `routes` | HTTP routes |
+//! | `store` | SQL statements |
+//! | `problem` | refusals and their problem documents |
 //!
-//! It holds nothing about the records that is not already differentially private: it asks the
-//! computation service for releases and gets integers.
+//! Everything that this service knows about the records is already differentially private: it asks
+//! the computation service for releases and gets integers.
 
 mod accounts;
 mod answers;

@@ -1,4 +1,4 @@
-//! What an account may have here, and what it has.
+//! Limits on the number of objects of an account.
 
 use fhaim_api::usage::{Usage, Used};
 use fhaim_platform::Failure;
@@ -9,8 +9,8 @@ use crate::State;
 use crate::problem::Refusal;
 use crate::store::limits as store;
 
-/// Refuses a dataset beyond what an account may have. No other of the account is made until the
-/// transaction ends.
+/// Checks that an account may have one more dataset. Locks the account's limits until the
+/// transaction ends, so that concurrent calls cannot exceed them.
 ///
 /// # Errors
 /// [`Refusal::TooManyDatasets`].
@@ -23,8 +23,8 @@ pub async fn check_dataset(state: &State, tx: &mut Tx, owner: Uuid) -> Result<()
     }
 }
 
-/// Refuses a job beyond what an account may have; `fresh` is whether it would be one more, rather
-/// than one that is queued again. No other of the account is queued until the transaction ends.
+/// Checks that an account may queue one more job. `fresh` is true for a new job and false for a job
+/// that is queued again. Locks the account's limits until the transaction ends.
 ///
 /// # Errors
 /// [`Refusal::TooManyJobs`], [`Refusal::TooManyUnderWay`].
@@ -45,7 +45,7 @@ pub async fn check_job(
     Ok(())
 }
 
-/// Refuses an API key beyond what an account may have. No other of the account is made until the
+/// Checks that an account may have one more API key. Locks the account's limits until the
 /// transaction ends.
 ///
 /// # Errors
@@ -59,8 +59,8 @@ pub async fn check_key(state: &State, tx: &mut Tx, owner: Uuid) -> Result<(), Fa
     }
 }
 
-/// Refuses a link beyond what an account may have. No other of the account is made until the
-/// transaction ends.
+/// Checks that an account may have one more link. Locks the account's limits until the transaction
+/// ends.
 ///
 /// # Errors
 /// [`Refusal::TooManyLinks`].
@@ -73,7 +73,7 @@ pub async fn check_link(state: &State, tx: &mut Tx, owner: Uuid) -> Result<(), F
     }
 }
 
-/// What an account has.
+/// Returns the number of objects that an account has, with its limits.
 ///
 /// # Errors
 /// A failure of the store.

@@ -1,8 +1,8 @@
-//! Links: what a holder hands to other accounts of a finished job, its table and its data card, and
-//! nothing else of the dataset.
+//! Links, which give other accounts the synthetic table and data card of a finished job, and nothing
+//! else of the dataset.
 //!
-//! A link is opened by its identifier and its secret, by whoever is signed in. What it gives is drawn
-//! from the model and public terms: it shows no more of the records than the job has released.
+//! Any signed-in account that has a link's identifier and secret can open it. The result is drawn
+//! from the model and the public terms, so it reveals no more of the records than the job released.
 
 use fhaim_api::account::Secret;
 use fhaim_api::job::{Draw, Job, JobState};
@@ -25,20 +25,19 @@ use crate::{State, jobs, limits, synthetic};
 
 const MAX_NAME: usize = 100;
 
-/// What to know of every synthetic table before it is used.
+/// Warnings for the users of every synthetic table.
 const CAVEATS: [&str; 3] = [
-    "No record is a person's. Counts of few records are mostly noise.",
-    "Dependences that were not measured are not in it.",
-    "How close it is to the original only its holder can say: ask for the verdict of the report.",
+    "No record belongs to a real person. Counts of few records are mostly noise.",
+    "Dependences between columns that were not measured are missing.",
+    "Only the holder can say how close the table is to the original: ask for the report's verdict.",
 ];
 
-/// Makes a link to a job's result under the identifier that its holder chose. The same again, before
-/// the link was ever opened, gives a new secret in the place of one that was lost on the way.
+/// Makes a link to a job's result under the identifier that its holder chose. Repeating the call
+/// before the link is first opened replaces its secret, which may have been lost with the response.
 ///
 /// # Errors
-/// There is no such job, or it is not done; a name or days that cannot be used, too many links; a
-/// link of this identifier that is to another result, is named otherwise, is good for another time
-/// or was opened.
+/// No such job, or it is not done; an invalid name or number of days; too many links; a link with
+/// this identifier that has another result, name or lifetime, or that has been opened.
 pub async fn make(
     state: &State,
     account: Uuid,
@@ -53,7 +52,7 @@ pub async fn make(
     }
     let secret = tokens::random()?;
     let mut tx = state.base.store.begin().await?;
-    // Both rows are locked, so that no link is added to a job or by an account that is going.
+    // Both rows are locked, so that no link is added while its job or account is being deleted.
     let locked = rows::lock(&state.base.store, &mut tx, job).await?;
     locked.ok_or_else(Failure::not_found)?;
     if !api_keys::lock_account(&state.base.store, &mut tx, account).await? {
@@ -67,7 +66,7 @@ pub async fn make(
             let term = Term::from_now(days);
             let ids = (account, job, id);
             if !store::insert(&mut tx, ids, &name, &digest, term).await? {
-                // Of another job, at the same moment: this one's row is locked.
+                // A link of another job was created at the same moment: only this job is locked.
                 return Err(foreign(account, id));
             }
             Put::Made(entry(id, name, term, secret))
@@ -77,7 +76,7 @@ pub async fn make(
     Ok(made)
 }
 
-/// The days that a link is asked to be good for; none: until it is revoked.
+/// Checks the requested lifetime in days. `None` means until the link is revoked.
 fn checked_days(days: Option<u16>) -> Result<Option<u16>, Refusal> {
     match days {
         Some(days) if !(1..=MAX_DAYS).contains(&days) => Err(Refusal::LinkDays(MAX_DAYS)),
@@ -96,8 +95,8 @@ fn entry(id: Uuid, name: String, term: Term, secret: Secret) -> LinkMade {
     LinkMade { link, secret }
 }
 
-/// Gives a link that was never opened another secret; when it was made and until when it is good, as
-/// it was first said, or nothing where there is none.
+/// Replaces the secret of a link that was never opened and returns its original creation time and
+/// lifetime, or `None` if the link does not exist.
 async fn renew(
     tx: &mut Tx,
     (account, job, id): (Uuid, Uuid, Uuid),
@@ -123,10 +122,11 @@ fn foreign(account: Uuid, id: Uuid) -> Failure {
     Failure::foreign(Service::Generation, account, "link", id)
 }
 
-/// The links to a job's result, whichever of the dataset's holders made them, without their secrets.
+/// Lists the links to a job's result without their secrets. Any of the dataset's holders may have
+/// made them.
 ///
 /// # Errors
-/// There is no such job, or no such page.
+/// No such job; invalid paging parameters.
 pub async fn list(
     state: &State,
     user: Uuid,
@@ -139,10 +139,10 @@ pub async fn list(
     Ok(cut.page(links, |link| (link.created_at, link.id)))
 }
 
-/// Revokes a link: it opens nothing after.
+/// Revokes a link, so that it can no longer be opened.
 ///
 /// # Errors
-/// There is no such link to this job.
+/// No such link to this job.
 pub async fn revoke(state: &State, user: Uuid, job: Uuid, id: Uuid) -> Result<(), Failure> {
     jobs::show(state, user, job).await?;
     if store::delete(&state.base.store, job, id).await? {
@@ -152,7 +152,7 @@ pub async fn revoke(state: &State, user: Uuid, job: Uuid, id: Uuid) -> Result<()
     }
 }
 
-/// What a link opens.
+/// An opened link.
 struct Opened {
     fitted: Fitted,
     /// The dataset's name.
@@ -162,7 +162,7 @@ struct Opened {
 /// Opens a link.
 ///
 /// # Errors
-/// There is none of this identifier and secret, or it is past its end: what is wrong is not told.
+/// The link does not exist, its secret is wrong, or it has expired. The error does not say which.
 async fn open(state: &State, user: Uuid, id: Uuid, secret: &Secret) -> Result<Opened, Failure> {
     let job = store::opened(&state.base.store, id, &tokens::digest(secret)).await?;
     let job = job.ok_or_else(|| foreign(user, id))?;
@@ -176,10 +176,10 @@ async fn open(state: &State, user: Uuid, id: Uuid, secret: &Secret) -> Result<Op
     Ok(Opened { fitted, name })
 }
 
-/// The data card of what a link opens.
+/// Returns the data card of an opened link.
 ///
 /// # Errors
-/// There is no such link.
+/// No such link.
 pub async fn show(
     state: &State,
     user: Uuid,
@@ -215,10 +215,10 @@ fn card(job: Job, terms: Terms, name: String, total: f64) -> LinkedResult {
     }
 }
 
-/// A synthetic table of what a link opens.
+/// Draws a synthetic table from an opened link's model.
 ///
 /// # Errors
-/// There is no such link; what [`synthetic::draw`] refuses.
+/// No such link; the errors of [`synthetic::draw`].
 pub async fn draw(
     state: &State,
     user: Uuid,

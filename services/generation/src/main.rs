@@ -1,4 +1,4 @@
-//! The generation service as a program of its own.
+//! The program of the generation service.
 
 use std::process::ExitCode;
 

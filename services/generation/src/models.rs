@@ -1,4 +1,4 @@
-//! Models of finished jobs: blobs, and the last few in memory.
+//! Models of finished jobs: stored as blobs, with the most recently used in memory.
 
 use bytes::Bytes;
 use fhaim_platform::Failure;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::store::jobs;
 use crate::{State, datasets};
 
-/// Bytes that a query of a model may take for each byte its terms allow: what a fit may take.
+/// Memory limit of a query in bytes for each byte of the terms' model limit; equal to the limit of a fit.
 const QUERY_BYTES_PER_MODEL_BYTE: usize = 64;
 
 struct Kept {
@@ -22,14 +22,14 @@ struct Kept {
     model: Arc<dyn FittedModel>,
 }
 
-/// Models in memory, the last used first, up to a number of bytes.
+/// A cache of models up to a number of bytes, the most recently used first.
 pub struct Models {
     kept: Mutex<VecDeque<Kept>>,
     bytes: usize,
 }
 
 impl Models {
-    /// None yet, and at most so many bytes of them.
+    /// Returns an empty cache that holds at most `bytes` bytes of models.
     pub fn new(bytes: usize) -> Self {
         Self {
             kept: Mutex::default(),
@@ -65,7 +65,7 @@ impl Models {
         });
     }
 
-    /// Forgets the models of a dataset.
+    /// Removes the models of a dataset.
     pub fn forget(&self, dataset: Uuid) {
         self.kept().retain(|other| other.dataset != dataset);
     }
@@ -84,7 +84,7 @@ pub async fn put(state: &State, dataset: Uuid, job: Uuid, model: Vec<u8>) -> Res
     Ok(state.base.blobs.put(&blob, Bytes::from(model)).await?)
 }
 
-/// How many bytes a job's model has as a file, and these as they are read.
+/// Returns a job's model as a stream, with its size in bytes.
 ///
 /// # Errors
 /// A failure of the blobs.
@@ -96,7 +96,7 @@ pub async fn stream(
     Ok(state.base.blobs.stream(&name(dataset, job)).await?)
 }
 
-/// Deletes the model of a job that is there no more.
+/// Deletes the model of a job that no longer exists.
 ///
 /// # Errors
 /// A failure of the store or of the blobs.
@@ -108,10 +108,10 @@ pub async fn discard_unnamed(state: &State, dataset: Uuid, job: Uuid) -> Result<
     Ok(())
 }
 
-/// A job's model.
+/// Returns a job's model, from memory if possible.
 ///
 /// # Errors
-/// A failure of the blobs, or a blob that is no model.
+/// A failure of the blobs, or a blob that is not a model.
 pub async fn get(
     state: &State,
     dataset: Uuid,

@@ -1,4 +1,4 @@
-//! Lists, newest first, a page at a time.
+//! Pages of lists, newest items first.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -12,22 +12,22 @@ use crate::problem::Refusal;
 const DEFAULT_LIMIT: u32 = 50;
 const MAX_LIMIT: u32 = 100;
 
-/// Where a page starts, and how long it is. Lists are ordered by time and then identifier, both
-/// descending; a page has what comes after (`before`, `id`).
+/// Start and length of a page. Lists are ordered by time and then by identifier, both descending; a
+/// page has the items after (`before`, `id`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Items made earlier,
+    /// The page has items made earlier than this,
     pub before: Millis,
-    /// or at the same time with a lower identifier.
+    /// or at the same time with a smaller identifier.
     pub id: String,
     limit: u32,
 }
 
 impl Cut {
-    /// Reads what a caller asks for.
+    /// Checks a caller's paging parameters.
     ///
     /// # Errors
-    /// A limit out of range, an `after` that no page gave.
+    /// A limit out of range, or an `after` that is not the cursor of a page.
     pub fn new(paging: &Paging) -> Result<Self, Refusal> {
         let limit = paging.limit.unwrap_or(DEFAULT_LIMIT);
         if !(1..=MAX_LIMIT).contains(&limit) {
@@ -44,12 +44,12 @@ impl Cut {
         })
     }
 
-    /// Rows to fetch: one more than the page, to know whether another follows.
+    /// Number of rows to fetch: one more than the page has, to detect whether another page follows.
     pub fn rows(&self) -> i64 {
         i64::from(self.limit) + 1
     }
 
-    /// A page of the items fetched; `place` is when an item was made and its identifier.
+    /// Makes a page of the fetched items. `place` returns an item's time and identifier.
     pub fn page<T>(
         &self,
         mut items: Vec<T>,
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_first_page_has_everything_and_others_what_their_cursor_says() {
+    fn first_page_starts_at_the_newest_and_later_pages_at_their_cursor() {
         let first = Cut::new(&Paging::default()).unwrap();
         assert_eq!((first.before, first.rows()), (Millis::MAX, 51));
         let id = Uuid::from_u128(7);
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn other_limits_and_cursors_are_refused() {
+    fn invalid_limits_and_cursors_are_rejected() {
         let refused = |after: Option<&str>, limit| {
             let after = after.map(str::to_owned);
             assert!(matches!(

@@ -1,4 +1,4 @@
-//! What this service refuses, and which problem each refusal is.
+//! The refusals of this service and the problem kind of each.
 
 use fhaim_api::job::JobState;
 use fhaim_api::problem::ProblemKind;
@@ -8,228 +8,241 @@ use uuid::Uuid;
 
 use fhaim_domain::ConditionError;
 
-/// A refusal: what is asked for cannot be had as it is.
+/// A request that the service refuses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Only the operator makes accounts.
-    #[error("sign-up is closed: ask who runs this service for an account")]
+    /// Sign-up is closed: only the operator creates accounts.
+    #[error("sign-up is closed on this service; ask its operator for an account")]
     SignUpClosed,
-    /// Terms with a second computation service, where there is none.
+    /// The terms name a second computation service, but none is configured.
     #[error(
-        "witness: there is no second computation service here: make the dataset without, or ask who runs \
-         this service for one (`peers.witness`)"
+        "witness: this service has no second computation service (`peers.witness`); create the \
+         dataset without one, or ask the operator of this service to configure one"
     )]
     NoWitness,
-    /// Not an address.
-    #[error("email: this is not an address")]
+    /// An invalid email address.
+    #[error("email: must be a valid email address")]
     Email,
     /// A password that is too short or too long.
-    #[error("password: it must have {least} to {most} characters")]
+    #[error("password: must have {least} to {most} characters")]
     Password {
         /// Fewest characters.
         least: usize,
         /// Most characters.
         most: usize,
     },
-    /// An address that has an account.
-    #[error("there is an account of this address: sign in")]
+    /// The email address already has an account.
+    #[error("an account with this email address already exists; sign in instead")]
     AccountExists,
-    /// A name that cannot be used.
-    #[error("{field}: it must have 1 to {most} characters, none of them control")]
+    /// An invalid name.
+    #[error("{field}: must have 1 to {most} characters and no control characters")]
     Name {
         /// The field.
         field: &'static str,
         /// Most characters.
         most: usize,
     },
-    /// Days of a link that are too few or too many.
-    #[error("days: a link is good for 1 to {0} days, or without `days` until it is revoked")]
+    /// A link's lifetime is out of range.
+    #[error("days: must be 1 to {0}; without `days`, the link is valid until it is revoked")]
     LinkDays(u16),
-    /// Wrong credentials, without saying which part.
-    #[error("there is no account with this address and password")]
+    /// Wrong credentials; the message does not say which part is wrong.
+    #[error("the email address or the password is wrong")]
     Credentials,
-    /// Another password than the account's.
-    #[error("password: it is not the account's")]
+    /// The password is not the account's.
+    #[error("password: it is not the password of this account")]
     WrongPassword,
-    /// An account that its operator has closed.
-    #[error("the account is disabled: ask who runs this service")]
+    /// The operator has disabled the account.
+    #[error("the account is disabled; ask the operator of this service")]
     Disabled,
-    /// An account that still has datasets.
+    /// The account still has datasets.
     #[error(
-        "the account has {}: delete them first, at all services", counted(*.0, "dataset")
+        "the account still has {}; delete all datasets first, at all services", counted(*.0, "dataset")
     )]
     HasDatasets(u64),
-    /// A token or a key that is unknown or of no more use.
-    #[error("this token or key is not accepted: sign in again")]
+    /// A token or an API key that is unknown, expired or revoked.
+    #[error("the token or API key is not accepted; sign in again or use another key")]
     Token,
-    /// Too many tries at signing in.
-    #[error("too many tries: wait {0} s")]
+    /// Too many sign-in attempts.
+    #[error("too many sign-in attempts; try again in {0} s")]
     TooManyTries(u64),
-    /// A key of this identifier is named otherwise.
-    #[error("there is a key of this identifier with another name")]
-    OtherKey,
-    /// A key of this identifier has been used.
-    #[error("the key has been used, so that its text is known: make another")]
-    UsedKey,
-    /// Too many keys.
+    /// An API key with this identifier has another name.
     #[error(
-        "api_keys: an account can have {0} keys: delete one first, or ask who runs this service \
-         for more"
+        "an API key with this identifier and another name already exists; choose another identifier"
+    )]
+    OtherKey,
+    /// An API key with this identifier has already been used.
+    #[error("this API key has been used, so its text cannot be replaced; create another key")]
+    UsedKey,
+    /// Too many API keys.
+    #[error(
+        "api_keys: the account has reached its limit of {0} API keys; delete one, or ask the \
+         operator of this service for a higher limit"
     )]
     TooManyKeys(u64),
-    /// A link of this identifier is named otherwise.
-    #[error("there is a link of this identifier with another name, or good for another time")]
+    /// A link with this identifier has another name or lifetime.
+    #[error(
+        "a link with this identifier and another name or lifetime already exists; choose another \
+         identifier"
+    )]
     OtherLink,
-    /// A link of this identifier has been opened.
-    #[error("the link has been opened, so that its secret is known: make another")]
+    /// A link with this identifier has already been opened.
+    #[error("this link has been opened, so its secret cannot be replaced; create another link")]
     OpenedLink,
     /// Too many links.
     #[error(
-        "links: an account can have {0} links: revoke one first, or ask who runs this service for \
-         more"
+        "links: the account has reached its limit of {0} links; revoke one, or ask the operator of \
+         this service for a higher limit"
     )]
     TooManyLinks(u64),
     /// Too many datasets.
     #[error(
-        "datasets: an account can have {0} datasets: delete one first, or ask who runs this \
-         service for more"
+        "datasets: the account has reached its limit of {0} datasets; delete one, or ask the \
+         operator of this service for a higher limit"
     )]
     TooManyDatasets(u64),
     /// Too many jobs.
     #[error(
-        "jobs: an account can have {0} jobs: delete a dataset, with which its jobs go, or ask who \
-         runs this service for more"
+        "jobs: the account has reached its limit of {0} jobs; delete a dataset, which deletes its \
+         jobs, or ask the operator of this service for a higher limit"
     )]
     TooManyJobs(u64),
     /// Too many jobs queued or running.
     #[error(
-        "jobs_under_way: an account can have {0} jobs queued or running: wait until one ends, or \
-         cancel one"
+        "jobs_under_way: the account has reached its limit of {0} queued or running jobs; wait \
+         until one ends, or cancel one"
     )]
     TooManyUnderWay(u64),
-    /// A page that is too long, or empty.
-    #[error("limit must be 1 to {0}")]
+    /// A page length out of range.
+    #[error("limit: must be 1 to {0}")]
     PageLimit(u32),
-    /// A cursor that no page gave.
-    #[error("after must be `next` of another page")]
+    /// A cursor that does not come from a page.
+    #[error("after: must be the value of `next` in another page")]
     PageAfter,
-    /// A header that is none.
-    #[error("Last-Event-ID must be the number of an event")]
+    /// An invalid `Last-Event-ID` header.
+    #[error("Last-Event-ID: must be the number of an event")]
     LastEvent,
-    /// A dataset of this identifier is being deleted.
-    #[error("the dataset of this identifier is being deleted")]
+    /// The dataset with this identifier is being deleted.
+    #[error("the dataset with this identifier is being deleted; choose another identifier")]
     Deleting,
-    /// A dataset of this identifier is another.
-    #[error("there is a dataset of this identifier with another name or other terms")]
+    /// A dataset with this identifier has another name or other terms.
+    #[error(
+        "a dataset with this identifier and another name or other terms already exists; choose \
+         another identifier"
+    )]
     OtherDataset,
-    /// A model cap above the service's.
-    #[error("model_bytes: at most {most} here, not {asked}")]
+    /// The model size of the terms exceeds the service's limit.
+    #[error("model_bytes: must be at most {most} on this service, and is {asked}")]
     ModelBytes {
-        /// The service's.
+        /// Limit of the service.
         most: usize,
-        /// What was asked for.
+        /// Model size in the terms.
         asked: usize,
     },
-    /// Terms without a plan.
+    /// Terms that have no plan.
     #[error("{0}")]
     Terms(String),
-    /// A roster that does not begin with whoever makes the dataset.
+    /// The roster does not begin with the account that creates the dataset.
     #[error(
-        "roster: the first holder is the account that makes the dataset, by its identifier {0}"
+        "roster: the first holder must be the account that creates the dataset, with identifier {0}"
     )]
     First(Uuid),
-    /// A roster of more holders than a dataset has.
-    #[error("roster: a dataset has at most {0} holders")]
+    /// The roster has too many holders.
+    #[error("roster: a dataset can have at most {0} holders")]
     Holders(usize),
-    /// A roster of an account that there is not.
+    /// A holder of the roster has no account here.
     #[error(
-        "roster: holder {0}: there is no account of this identifier: `fhaim dataset join` prints \
-         the card of who is signed in"
+        "roster: holder {0} has no account on this service; each holder gets a valid card from \
+         `fhaim dataset join` after signing in"
     )]
     Holder(usize),
-    /// Contributions that were not registered yet.
-    #[error("of {of} holders {there} have begun to upload: all must be there")]
+    /// Some contributions are not registered yet.
+    #[error("{there} of {of} holders have started to upload; all holders must upload first")]
     Absent {
-        /// Contributions that are registered.
+        /// Number of registered contributions.
         there: usize,
-        /// Those there will be.
+        /// Number of contributions in the terms.
         of: usize,
     },
-    /// Nothing of an upload is there.
-    #[error("nothing has been uploaded yet")]
+    /// No upload has been started.
+    #[error("no upload has been started for this dataset; upload the table first")]
     NotUploaded,
-    /// An upload that is not complete.
+    /// The upload is not complete.
     #[error(
-        "the upload is not complete: it lacks {}, or `complete` was not called",
+        "the upload is not complete: {} missing, or `complete` was not called; resume the upload",
         counted(*.0, "object")
     )]
     Incomplete(u64),
-    /// A voucher for a dataset that has had keys.
+    /// A voucher for a dataset that already has keys.
     #[error(
-        "keys were made for this dataset before: there is a receipt for them, or a job that released \
-         something. No others are made in their place. If the key service does not have them, it was set back \
-         to before they were made: tell its operator, and make a new dataset, which over the same records \
-         adds its cost to what was spent on this one"
+        "keys have already been created for this dataset: this service has a receipt for them, or \
+         a job that released something. New keys are not created. If the key service does not have \
+         the keys, it was set back to a copy from before their creation: inform its operator and \
+         create a new dataset. Over the same records, its cost adds to the cost of this dataset"
     )]
     HasKeys,
-    /// A receipt of something else.
-    #[error("the receipt is of another dataset, or none")]
+    /// An unreadable receipt, or the receipt of another dataset.
+    #[error("receipt: it cannot be read, or belongs to another dataset")]
     Receipt,
-    /// A job of this identifier is of another dataset.
-    #[error("there is a job of this identifier on another dataset")]
+    /// A job with this identifier belongs to another dataset.
+    #[error(
+        "a job with this identifier already exists on another dataset; choose another identifier"
+    )]
     OtherJob,
-    /// A dataset without records yet.
+    /// The dataset has no records yet.
     #[error("the dataset is not ready: upload its records first")]
     NotReady,
-    /// All runs are taken.
+    /// All runs of the dataset are taken.
     #[error(
-        "the dataset's budget is for {}, and other jobs left none; {}",
+        "the dataset's budget allows {}, and none is left; {}",
         counted(*.runs, "run"), way_out(*.stranded)
     )]
     Spent {
-        /// Runs of the dataset.
+        /// Number of runs of the dataset.
         runs: usize,
-        /// A job that holds one without being done or under way.
+        /// A failed or cancelled job that holds a run.
         stranded: Option<Uuid>,
     },
-    /// The job is at its end.
-    #[error("the job has ended already")]
+    /// The job has already ended.
+    #[error("the job has already ended")]
     Ended,
     /// The job is done.
-    #[error("the job is done: there is nothing to try again")]
+    #[error("the job is done and cannot be retried")]
     Done,
-    /// A job without a model.
-    #[error("the job has no model: it is {}", state_name(*.0))]
+    /// The job has no model.
+    #[error("the job has no model: its state is {}, and must be done", state_name(*.0))]
     NoModel(JobState),
-    /// A model that can tell no marginals.
-    #[error("the job's model has no marginals: draw a table from it")]
+    /// The model has no marginals.
+    #[error("the job's model has no marginals; draw a synthetic table from it instead")]
     NoMarginals,
-    /// A model that takes no conditions.
-    #[error("where: the job's model takes no conditions")]
+    /// The model does not support conditions.
+    #[error("where: the job's model does not support conditions; leave out `where`")]
     NoConditions,
-    /// Too many records, or none.
-    #[error("rows: it must be 1 to {0}")]
+    /// The number of records is out of range.
+    #[error("rows: must be 1 to {0}")]
     Rows(u64),
-    /// Conditions that say nothing.
+    /// Conditions that cannot be parsed.
     #[error(transparent)]
     Conditions(#[from] ConditionError),
-    /// Conditions that no record meets.
-    #[error("where: the model has no records with {0}")]
+    /// The model has no records that satisfy the conditions.
+    #[error("where: the model has no records with {0}; relax the conditions")]
     Impossible(String),
-    /// Conditions that the schema's constraints exclude.
+    /// The schema's constraints exclude almost all records that satisfy the conditions.
     #[error(
-        "where: the schema's constraints allow next to no record of {0:?}: they say what never is so"
+        "where: almost no record matching {0:?} satisfies the schema's constraints; relax the \
+         conditions"
     )]
     Excluded(String),
-    /// A table that the format cannot hold.
+    /// The output format cannot hold the table.
     #[error("{0}")]
     Format(String),
 }
 
 fn way_out(stranded: Option<Uuid>) -> String {
     match stranded {
-        Some(job) => format!("job {job} holds a run: `fhaim job retry {job}` goes on with it"),
-        None => "a new dataset over the same records adds its epsilon to what was spent".to_owned(),
+        Some(job) => format!("job {job} holds a run: resume it with `fhaim job retry {job}`"),
+        None => {
+            "a new dataset over the same records adds its epsilon to the total spent".to_owned()
+        }
     }
 }
 
@@ -238,7 +251,7 @@ fn state_name(state: JobState) -> String {
 }
 
 impl Refusal {
-    /// Which problem it is.
+    /// Returns the problem kind of the refusal.
     pub fn kind(&self) -> ProblemKind {
         match self {
             Self::SignUpClosed | Self::Disabled | Self::WrongPassword => ProblemKind::Forbidden,

@@ -1,15 +1,15 @@
-//! Answers to `PUT`: what callers make has the identifier that they chose, so that a call whose
-//! answer was lost can be made again.
+//! Responses to `PUT`. Clients choose the identifier of a new object, so that they can repeat a
+//! call whose response was lost.
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-/// What a `PUT` left.
+/// Outcome of a `PUT`.
 pub enum Put<T> {
-    /// It was made: 201.
+    /// The object was created: 201.
     Made(T),
-    /// It was there, alike: 200.
+    /// The same object already existed: 200.
     Found(T),
 }
 

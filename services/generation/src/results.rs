@@ -1,4 +1,4 @@
-//! What a job leaves: its releases, its model.
+//! Results of a job: its releases and its model.
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
@@ -26,10 +26,10 @@ struct Released {
     values: Vec<i64>,
 }
 
-/// What a job has released so far, in order.
+/// Returns all releases of a job so far, in order.
 ///
 /// # Errors
-/// There is no such job.
+/// No such job.
 pub async fn releases(
     state: &State,
     owner: Uuid,
@@ -89,7 +89,7 @@ async fn released(state: &State, job: Uuid) -> Result<Vec<Released>, Failure> {
     Ok(released)
 }
 
-/// A finished job's model, with what it is a model of.
+/// A finished job's model, with its job and terms.
 pub struct Fitted {
     /// The job.
     pub job: Job,
@@ -106,10 +106,10 @@ fn check_done(job: &Job) -> Result<(), Refusal> {
     }
 }
 
-/// The model of a job.
+/// Returns the model of a job.
 ///
 /// # Errors
-/// It is not done.
+/// The job is not done.
 pub async fn fitted(state: &State, job: Job) -> Result<Fitted, Failure> {
     check_done(&job)?;
     let terms = terms(state, job.dataset).await?;
@@ -117,10 +117,10 @@ pub async fn fitted(state: &State, job: Job) -> Result<Fitted, Failure> {
     Ok(Fitted { job, terms, model })
 }
 
-/// The model as a file, for programs: `fhaim sample` draws from it, `fhaim-lab attack` tries it.
+/// Returns the model as a file for `fhaim sample` and `fhaim-lab attack`.
 ///
 /// # Errors
-/// There is no such job, or it is not done.
+/// No such job, or it is not done.
 pub async fn file(state: &State, owner: Uuid, job: Uuid) -> Result<Response, Failure> {
     let job = jobs::show(state, owner, job).await?;
     check_done(&job)?;
@@ -141,10 +141,10 @@ pub async fn file(state: &State, owner: Uuid, job: Uuid) -> Result<Response, Fai
     Ok((headers, Body::from_stream(pieces)).into_response())
 }
 
-/// The model, for people to look at.
+/// Returns a view of the model for people.
 ///
 /// # Errors
-/// There is no such job, it is not done, or its model has no marginals to look at.
+/// No such job; a job that is not done; a model without marginals.
 pub async fn view(state: &State, owner: Uuid, job: Uuid) -> Result<ModelView, Failure> {
     let job = jobs::show(state, owner, job).await?;
     let Fitted { job, terms, model } = fitted(state, job).await?;
@@ -208,7 +208,7 @@ fn one_way(
     })
 }
 
-/// The mean of counts by weight; empty if there are none.
+/// Returns the mean of counts, weighted; empty without counts.
 fn weighted_mean(counts: impl Iterator<Item = (Vec<f64>, f64)>) -> Vec<f64> {
     let (mut mean, mut weights) = (Vec::new(), 0.0);
     for (counts, weight) in counts {
@@ -223,9 +223,9 @@ fn weighted_mean(counts: impl Iterator<Item = (Vec<f64>, f64)>) -> Vec<f64> {
     mean
 }
 
-/// Counts of an attribute's categories from its released functions, where these are the contrast
-/// of two, centred indicators or plain ones (docs/MECHANISM.md, C): what was not released is the
-/// total.
+/// Reconstructs the counts of an attribute's categories from its released functions, which are the
+/// contrast of two categories, centred indicators or plain indicators (docs/MECHANISM.md, C).
+/// `total` supplies the part that was not released. Returns `None` for other functions.
 fn counts(axis: &Axis, values: &[i64], total: f64) -> Option<Vec<f64>> {
     let functions = &axis.functions;
     let categories = functions.first()?.len();
@@ -249,7 +249,7 @@ fn counts(axis: &Axis, values: &[i64], total: f64) -> Option<Vec<f64>> {
     if is_diagonal(1, 0) {
         Some(values.iter().map(|&count| count as f64).collect())
     } else if is_diagonal(k - 1, -1) {
-        // k times the count, less the total.
+        // value = k * count - total
         let count = |&value: &i64| (value as f64 + total) / k as f64;
         Some(values.iter().map(count).collect())
     } else {
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_come_back_from_every_kind_of_one_way() {
+    fn one_way_counts_are_reconstructed_from_every_kind_of_function() {
         let released = |functions: &[Vec<i64>], truth: &[i64]| {
             let axis = Axis {
                 attribute: 0,
@@ -282,12 +282,12 @@ mod tests {
     }
 
     #[test]
-    fn the_noise_told_is_that_of_all_holders() {
+    fn sigma_includes_the_noise_of_all_holders() {
         let schema: Schema = serde_json::from_str(
             r#"{"name":"t","columns":[{"name":"a","kind":"categorical","categories":["x","y"]}]}"#,
         )
         .unwrap();
-        let told = |holders| {
+        let sigma = |holders| {
             let rho = fhaim_dp::accounting::rho(1.0, 1e-9).unwrap();
             let mut job = fhaim_release::MechanismJob::new(schema.domain().clone(), rho, 100);
             job.holders = fhaim_release::Holders::of_records(holders, 1).unwrap();
@@ -302,12 +302,12 @@ mod tests {
             };
             itemise(&schema, &job, released).unwrap().sigma
         };
-        assert!((told(1) - 10.0).abs() < 1e-12);
-        assert!((told(4) - 20.0).abs() < 1e-12);
+        assert!((sigma(1) - 10.0).abs() < 1e-12);
+        assert!((sigma(4) - 20.0).abs() < 1e-12);
     }
 
     #[test]
-    fn repeated_measurements_count_by_their_precision() {
+    fn repeated_measurements_are_weighted_by_precision() {
         let mean = weighted_mean([(vec![1.0, 0.0], 1.0), (vec![4.0, 3.0], 2.0)].into_iter());
         assert_eq!(mean, [3.0, 2.0]);
         assert!(weighted_mean(std::iter::empty()).is_empty());

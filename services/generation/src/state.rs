@@ -23,22 +23,22 @@ use crate::models::Models;
 use crate::store::{datasets, jobs};
 use crate::{Config, routes, worker};
 
-/// The service's tables.
+/// The steps that create the service's tables.
 pub const STEPS: [Step; 1] = [step!(Step::FIRST_OF_SERVICE, "generation")];
 
-/// Plans of new datasets worked out at a time.
+/// Number of plans of new datasets computed at the same time.
 const PLANS_AT_ONCE: usize = 2;
 
-/// Everything the service's handlers and workers share. Cheap to clone.
+/// Shared state of the service's handlers and workers. Cheap to clone.
 #[derive(Clone)]
 pub struct State(Arc<Inner>);
 
-/// What [`State`] points to.
+/// The contents of a [`State`].
 pub struct Inner {
     pub(crate) config: Config,
     pub(crate) base: Base,
     pub(crate) computation: PeerClient,
-    /// The second computation service, where there is one.
+    /// The second computation service, if one is configured.
     pub(crate) witness: Option<PeerClient>,
     pub(crate) tasks: Tasks,
     pub(crate) passwords: Passwords,
@@ -46,10 +46,10 @@ pub struct Inner {
     pub(crate) models: Models,
     pub(crate) plans: Few,
     pub(crate) tables: Arc<Semaphore>,
-    /// Wakes a worker when there is something to do.
+    /// Wakes a worker when a job is queued.
     pub(crate) wake: Notify,
     stopper: Stopper,
-    /// Raised when event streams have to end.
+    /// Raised when event streams must end.
     pub(crate) stopping: Shutdown,
 }
 
@@ -84,7 +84,7 @@ impl Program for State {
 
     async fn open(config: &Config) -> Result<Self, Failure> {
         let common = &config.common;
-        // No other service calls this one: it accepts its own users' tokens alone.
+        // No other service calls this one, so it accepts only its own users' tokens.
         let base = Base::open(Self::SERVICE, common, &STEPS, &[]).await?;
         let (stopper, stopping) = shutdown::channel();
         Ok(Self(Arc::new(Inner {
@@ -121,23 +121,24 @@ impl Program for State {
 }
 
 impl State {
-    /// Makes an account, whether or not sign-up is open.
+    /// Creates an account, even if sign-up is closed.
     ///
     /// # Errors
-    /// An address or a password that cannot be used, an address that has an account.
+    /// An invalid address or password, or an address that already has an account.
     pub async fn create_account(&self, credentials: Credentials) -> Result<Account, Failure> {
         accounts::create(self, credentials).await
     }
 
-    /// Does to the account of an address what its operator wants; which it is.
+    /// Applies an operator's change to the account with an address and returns the account's
+    /// identifier.
     ///
     /// # Errors
-    /// There is no such account; a password that cannot be used.
+    /// No account with this address; an invalid password.
     pub async fn change_account(&self, email: &str, change: Change) -> Result<Uuid, Failure> {
         accounts::change(self, email, change).await
     }
 
-    /// What it keeps of each dataset.
+    /// Lists the datasets of this service with their receipts.
     ///
     /// # Errors
     /// A failure of the store.
@@ -154,8 +155,7 @@ impl State {
         Ok(all)
     }
 
-    /// Ends event streams, so that a server can stop. [`Program::work`] does so when it is told
-    /// to stop.
+    /// Ends event streams, so that a server can stop. [`Program::work`] calls it on shutdown.
     pub fn stop(&self) {
         self.stopper.stop();
     }

@@ -1,9 +1,9 @@
-//! Workers: they take jobs under leases and see them through.
+//! Workers that take jobs under leases and run them to completion.
 //!
-//! A worker drives a [`fhaim_release::MechanismRun`]: what the run wants stored goes into the database, in one transaction
-//! with the event that tells of it and with proof that the lease still holds; what it asks for
-//! goes to the computation service. Whatever ends a worker, the next one finds the job where the
-//! last transaction left it.
+//! A worker drives a [`fhaim_release::MechanismRun`]. It stores the run's batches in the database, each in one
+//! transaction with the event that reports it and a check that the lease still holds. It asks the computation
+//! service for the releases. If a worker stops for any reason, the next one resumes the job after its last
+//! transaction.
 
 use fhaim_api::batch::{self, BatchStatus};
 use fhaim_api::job::{Happening, JobProgress, JobState};
@@ -31,16 +31,16 @@ use crate::store::jobs::Task;
 use crate::store::{batches, datasets as parents, events, jobs, sessions};
 use crate::{State, datasets, models};
 
-/// First and longest wait between two looks at a batch; the computation service waits, too.
+/// First and longest delay between two looks at a batch. The computation service also waits before it answers.
 const POLL: (Duration, Duration) = (Duration::from_millis(25), Duration::from_secs(1));
 
-/// How often watchers are told that a batch is being computed.
+/// Time between two events that report that a batch is being computed.
 const TELL_EVERY: Duration = Duration::from_secs(2);
 
-/// The second computation service is asked to say again what it computed so long after it did.
+/// Delay before the witness is asked again for a digest that it has already computed.
 const SAY_AGAIN_AFTER: Duration = Duration::from_secs(5);
 
-/// Works on jobs, rotates keys and forgets what is expired, until `shutdown`.
+/// Runs jobs, rotates keys and deletes expired data until `shutdown`.
 pub async fn work(state: State, shutdown: Shutdown) {
     let common = state.config.common.clone();
     let stopping = async {
@@ -99,7 +99,7 @@ impl Work for State {
     }
 
     fn given_up(attempts: u32) -> String {
-        format!("given up: {attempts} attempts in a row ended without a step")
+        format!("the job failed: {attempts} attempts in a row made no progress")
     }
 
     async fn tell_outage(
@@ -109,7 +109,7 @@ impl Work for State {
         reason: &str,
         pause: Duration,
     ) -> Result<(), Failure> {
-        let reason = format!("{reason}: trying again in {} s", pause.as_secs());
+        let reason = format!("{reason}; trying again in {} s", pause.as_secs());
         Ok(jobs::set_state(tx, &lease.id, JobState::Queued, Some(&reason)).await?)
     }
 }
@@ -121,21 +121,21 @@ struct Attempt<'a> {
     task: Task,
 }
 
-/// A batch that came back.
+/// A released batch.
 struct Released {
     answers: Vec<Vec<i64>>,
     receipt: Receipt,
-    /// What the job has spent with it.
+    /// Total cost of the job including this batch.
     spent: Rho,
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "errors are mapped by it")]
+#[expect(clippy::needless_pass_by_value, reason = "used with map_err")]
 fn failed(error: impl ToString) -> Stop {
     Stop::Failed(error.to_string())
 }
 
 impl<'a> Attempt<'a> {
-    /// Reads a job, and what is stored of it.
+    /// Reads a job and its stored batches.
     async fn begin(state: &'a State, lease: &'a Lease) -> Result<(Self, Vec<StoredBatch>), Stop> {
         let mut tx = state.base.store.begin().await?;
         state.tasks.hold(&mut tx, lease).await??;
@@ -147,7 +147,7 @@ impl<'a> Attempt<'a> {
         Ok((attempt, stored))
     }
 
-    /// Sees the job through to its end.
+    /// Runs the job to its end.
     async fn drive(&self, stored: Vec<StoredBatch>) -> Result<(), Stop> {
         let terms = self.task.terms.clone();
         let run = blocking(move || generation::start(&Mechanisms, &terms, stored)).await?;
@@ -181,7 +181,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// The end of the job after an error of its run. The releases stay stored: `job retry` continues from them.
+    /// Converts an error of the job's run. The releases stay stored, so `job retry` can resume from them.
     fn failed(&self, error: &RunError<fhaim_synth::Error>) -> Stop {
         match error {
             RunError::Mechanism(fhaim_synth::Error::Unfitted(unfitted)) => {
@@ -191,21 +191,21 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// A transaction that only the holder of the lease can have.
+    /// Begins a transaction that requires the lease.
     async fn hold(&self) -> Result<Tx, Stop> {
         let mut tx = self.state.base.store.begin().await?;
         self.state.tasks.hold(&mut tx, self.lease).await??;
         Ok(tx)
     }
 
-    /// The same, for what brings the job nearer to its end.
+    /// Begins a transaction that requires the lease and counts as progress of the job.
     async fn step(&self) -> Result<Tx, Stop> {
         let mut tx = self.state.base.store.begin().await?;
         self.state.tasks.step(&mut tx, self.lease).await??;
         Ok(tx)
     }
 
-    /// Stores a batch before it is asked for.
+    /// Stores a batch before the worker asks for it.
     async fn store(&self, batch: &ReleaseBatch) -> Result<(), Stop> {
         let (job, progress) = (&self.lease.id, JobProgress::from(batch.progress));
         let mut tx = self.step().await?;
@@ -214,9 +214,10 @@ impl<'a> Attempt<'a> {
         Ok(tx.commit().await?)
     }
 
-    /// Gets a batch released by the computation service: its integers, and the receipt of the
-    /// ledger that has them. It is asked for once, and then looked at; again where that service
-    /// no longer knows it, having been set back.
+    /// Gets a batch from the computation service: its integers and the receipt of the ledger that records them.
+    ///
+    /// Asks once and then polls. Asks again if the service no longer knows the batch because it was restored
+    /// from a backup.
     async fn ask(&self, batch: &ReleaseBatch) -> Result<(Vec<Vec<i64>>, Receipt), Stop> {
         let first = batch
             .first()
@@ -228,10 +229,10 @@ impl<'a> Attempt<'a> {
             second.begin().await?;
         }
         let first = &self.state.computation;
-        // What was refused before is asked for anew by whoever tries the job again, once.
+        // `again` makes the service compute a batch again that it refused in an earlier attempt.
         let mut status = self.put(first, &path, batch, true).await?;
         let (mut wait, longest) = POLL;
-        let mut told = Instant::now();
+        let mut last_event = Instant::now();
         loop {
             match status {
                 BatchStatus::Released {
@@ -247,8 +248,8 @@ impl<'a> Attempt<'a> {
                         false => Stop::Failed(reason),
                     });
                 }
-                BatchStatus::Running { seconds } if told.elapsed() >= TELL_EVERY => {
-                    told = Instant::now();
+                BatchStatus::Running { seconds } if last_event.elapsed() >= TELL_EVERY => {
+                    last_event = Instant::now();
                     self.tell_computing(seconds).await?;
                 }
                 BatchStatus::Queued | BatchStatus::Running { .. } => {}
@@ -265,8 +266,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Ends the job: no run was left for it, so it holds none. What it asked for is forgotten, or it
-    /// would be counted as holding the run of a job that has one, which could then not go on.
+    /// Ends a job for which the dataset has no run left. Its unanswered request is deleted: the job would
+    /// otherwise be counted as holding a run, and block the job that has it.
     async fn end_without_run(&self, reason: &str) -> Result<Stop, Stop> {
         let job = &self.lease.id;
         tracing::warn!(job, reason, "job failed: no run is left for it");
@@ -277,8 +278,8 @@ impl<'a> Attempt<'a> {
         Ok(Stop::Lost)
     }
 
-    /// Receipts of the job's owner, of other holders, and of all jobs of the dataset. Read anew each time: other jobs may have brought later
-    /// ones.
+    /// Returns the receipts of the job's owner, of other holders and of all jobs of the dataset. Reads them each
+    /// time, because other jobs may have stored later ones.
     async fn receipts(&self) -> Result<Vec<Receipt>, Stop> {
         let (store, owner) = (&self.state.base.store, &self.lease.owner);
         Ok(parents::receipts(store, self.task.dataset, owner).await?)
@@ -301,7 +302,7 @@ impl<'a> Attempt<'a> {
         status.map_err(stop_of)
     }
 
-    /// Where a batch is; nothing if it is not there.
+    /// Polls a batch. Returns `None` if the service does not know it.
     async fn look(
         &self,
         computation: &PeerClient,
@@ -346,7 +347,7 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    /// Stores the model, and then that the job is done.
+    /// Stores the model and then marks the job as done.
     async fn finish(
         &self,
         outcome: Box<RunOutcome>,
@@ -354,7 +355,8 @@ impl<'a> Attempt<'a> {
         spent: Rho,
     ) -> Result<(), Stop> {
         if outcome.spent != spent {
-            let problem = "the mechanism's account differs from the sum of its releases";
+            let problem =
+                "the mechanism's cost differs from the sum of its releases; this is a bug";
             return Err(Stop::Failed(problem.to_owned()));
         }
         let model = blocking(move || outcome.model.save()).await?;
@@ -364,7 +366,7 @@ impl<'a> Attempt<'a> {
         let mut tx = match self.step().await {
             Ok(tx) => tx,
             Err(stop) => {
-                // Where its dataset was deleted meanwhile; what another worker has is not touched.
+                // The dataset may have been deleted meanwhile. A job that another worker holds is not changed.
                 models::discard_unnamed(self.state, dataset, job).await?;
                 return Err(stop);
             }
@@ -375,20 +377,20 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// A batch at the second computation service: nothing is released before that has said what it computed,
-/// and it says so again as long as the first waits.
+/// A batch at the second computation service (the witness). Nothing is released before the witness has reported
+/// the digest that it computed. It repeats the report for as long as the first service waits.
 struct Second<'a> {
     attempt: &'a Attempt<'a>,
     service: &'a PeerClient,
     path: &'a str,
     batch: &'a ReleaseBatch,
-    /// Since when it has said so, if it has.
-    said: Option<Instant>,
+    /// Time of the last report, if there was one.
+    reported: Option<Instant>,
     looked: Instant,
 }
 
 impl<'a> Second<'a> {
-    /// Nothing where the terms have none.
+    /// Returns `None` if the terms name no second computation service.
     fn new(
         attempt: &'a Attempt<'a>,
         path: &'a str,
@@ -399,14 +401,17 @@ impl<'a> Second<'a> {
         }
         let service = attempt.state.witness.as_ref();
         let service = service.ok_or_else(|| {
-            failed("the terms want a second computation service, and this service knows none")
+            failed(
+                "the dataset's terms name a second computation service, but this service has none; \
+                 configure `peers.witness`",
+            )
         })?;
         Ok(Some(Self {
             attempt,
             service,
             path,
             batch,
-            said: None,
+            reported: None,
             looked: Instant::now(),
         }))
     }
@@ -420,14 +425,14 @@ impl<'a> Second<'a> {
         self.take(status?).await
     }
 
-    /// Looks where it is, now and then.
+    /// Polls the batch every `TELL_EVERY`.
     async fn look(&mut self) -> Result<(), Stop> {
         if self.looked.elapsed() < TELL_EVERY {
             return Ok(());
         }
-        match self.said {
-            // Said, and the first waits all the same: who keeps the ledger may have been set back.
-            Some(said) if said.elapsed() < SAY_AGAIN_AFTER => return Ok(()),
+        match self.reported {
+            // The first still waits after the report: the crypto service may have been restored from a backup.
+            Some(reported) if reported.elapsed() < SAY_AGAIN_AFTER => return Ok(()),
             Some(_) => return self.begin().await,
             None => {}
         }
@@ -439,7 +444,7 @@ impl<'a> Second<'a> {
 
     async fn take(&mut self, status: BatchStatus) -> Result<(), Stop> {
         self.looked = Instant::now();
-        self.said = match status {
+        self.reported = match status {
             BatchStatus::Released { .. } => Some(self.looked),
             BatchStatus::Refused {
                 reason,
@@ -457,8 +462,8 @@ impl<'a> Second<'a> {
     }
 }
 
-/// What an error of the computation service means for the job: its last word ends it, and all
-/// else passes. A token that it cannot check while it cannot reach us passes too.
+/// Converts an error of a computation service. A refusal ends the job; everything else is temporary,
+/// including a token that the service cannot check while it cannot reach this one.
 fn stop_of(error: PeerError) -> Stop {
     let who = match error.service() {
         Some(Service::Witness) => "the second computation service",
@@ -471,7 +476,7 @@ fn stop_of(error: PeerError) -> Stop {
         });
     }
     match error {
-        PeerError::Unreachable { .. } => Stop::Outage(format!("{who} is out of reach")),
+        PeerError::Unreachable { .. } => Stop::Outage(format!("{who} cannot be reached")),
         PeerError::Problem { problem, .. } => Stop::Outage(format!("{who}: {problem}")),
         PeerError::Unsigned => Stop::Fault(Failure::internal(error)),
     }

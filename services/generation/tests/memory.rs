@@ -1,4 +1,4 @@
-//! A long table is streamed in memory that does not grow with it, by the counters of Linux.
+//! A long table is streamed in bounded memory. Reads the memory counters of Linux.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ use futures_util::StreamExt;
 
 const ROWS: usize = 4_000_000;
 
-/// The most resident memory since the last [`forget_peak`], in bytes.
+/// Returns the peak of resident memory since the last [`forget_peak`], in bytes.
 fn peak() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status
@@ -27,7 +27,7 @@ fn forget_peak() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "slow"]
-async fn a_long_table_takes_no_more_memory_than_a_short_one() {
+async fn long_table_is_streamed_in_bounded_memory() {
     let service = Service::start_working(Kind::Sqlite).await;
     let ana = service.user("ana@x.example").await;
     let job = ana.done_job().await;
@@ -51,7 +51,7 @@ async fn a_long_table_takes_no_more_memory_than_a_short_one() {
             "{format}: {} MB streamed, {grown} MB more memory",
             bytes >> 20
         );
-        // Its codes alone would take 76 MB.
+        // The codes of the table would take 76 MB.
         assert!(grown < 48, "{format}: {grown} MB");
     }
 }

@@ -1,5 +1,5 @@
-//! Prints the export of a hospital, 3,000 stays or as many as are asked for, as a program of old
-//! writes it: semicolons, decimal commas, one byte a letter (Windows-1252).
+//! Prints the export of a hospital in the format of an old program: semicolons, decimal commas,
+//! one byte per letter (Windows-1252). The argument is the number of stays, 3,000 by default.
 //!
 //! ```sh
 //! cargo run -p fhaim-kit --example hospital > export.csv
@@ -13,6 +13,7 @@ use std::io::{self, Write};
 fn main() -> io::Result<()> {
     let asked = std::env::args().nth(1);
     let records = asked.map_or(Ok(3_000), |records| records.parse());
-    let records = records.map_err(|_| io::Error::other("how many records is not a number"))?;
+    let records = records
+        .map_err(|_| io::Error::other("the argument must be a number of records, such as 3000"))?;
     io::stdout().write_all(&fhaim_kit::hospital::one_byte_a_letter(records))
 }

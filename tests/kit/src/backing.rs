@@ -3,13 +3,13 @@
 use sqlx::Connection;
 use uuid::Uuid;
 
-/// Names a Postgres server on which tests may make databases.
+/// Environment variable with the address of a Postgres server on which tests may create databases.
 const POSTGRES: &str = "FHAIM_TEST_POSTGRES";
 
-/// Names an S3 server that has a bucket `fhaim`.
+/// Environment variable with the address of an S3 server that has a bucket `fhaim`.
 const S3: &str = "FHAIM_TEST_S3";
 
-/// Storage of the services.
+/// Where the services under test store their data.
 #[derive(Clone, Debug)]
 pub enum Backing {
     /// SQLite and folders.
@@ -24,29 +24,29 @@ pub enum Backing {
 }
 
 impl Backing {
-    /// The servers that the environment names, for a test with
+    /// Returns the servers that the environment names, for a test with
     /// `#[ignore = "needs FHAIM_TEST_POSTGRES and FHAIM_TEST_S3"]`.
     ///
     /// # Panics
-    /// If the environment does not name both.
+    /// If one of the two variables is not set.
     pub fn remote() -> Self {
         Self::Remote {
             postgres: postgres_server(),
-            s3_endpoint: std::env::var(S3).expect("FHAIM_TEST_S3 names an S3 server"),
+            s3_endpoint: std::env::var(S3).expect("FHAIM_TEST_S3 must name an S3 server"),
         }
     }
 }
 
-/// The Postgres server that the environment names, for a test with
+/// Returns the Postgres server that the environment names, for a test with
 /// `#[ignore = "needs FHAIM_TEST_POSTGRES"]`.
 ///
 /// # Panics
-/// If the environment names none.
+/// If the variable is not set.
 pub fn postgres_server() -> String {
-    std::env::var(POSTGRES).expect("FHAIM_TEST_POSTGRES names a Postgres server")
+    std::env::var(POSTGRES).expect("FHAIM_TEST_POSTGRES must name a Postgres server")
 }
 
-/// A new database on a Postgres server, which no other test sees; its address.
+/// Creates a database on a Postgres server for one test, and returns its address.
 pub async fn fresh_database(server: &str) -> String {
     let name = format!("fhaim_{}", Uuid::new_v4().simple());
     let mut connection = sqlx::PgConnection::connect(server).await.unwrap();

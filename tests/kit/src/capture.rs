@@ -1,4 +1,4 @@
-//! Everything that passes between parties: a proxy on every link, which forwards and remembers.
+//! Proxies that forward and record all messages between parties, one for every link.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,26 +14,26 @@ use tokio::{net::TcpListener, runtime::Runtime};
 
 use crate::services::Between;
 
-/// One call, as it was on the wire.
+/// One HTTP call as it was on the wire.
 #[derive(Clone, Debug)]
 pub struct Message {
-    /// Who called.
+    /// Name of the caller.
     pub from: &'static str,
-    /// Who was called.
+    /// Name of the called service.
     pub to: &'static str,
     /// Method, path and query.
     pub call: String,
-    /// Headers of the call, a line each.
+    /// Headers of the request, one per line.
     pub headers: String,
-    /// What was sent.
+    /// Body of the request.
     pub sent: Vec<u8>,
-    /// What came back.
+    /// Status of the response.
     pub status: StatusCode,
-    /// And its body.
+    /// Body of the response.
     pub received: Vec<u8>,
 }
 
-/// Proxies, and what passed them.
+/// The proxies of a test and the messages that they have recorded.
 pub struct Capture {
     runtime: Runtime,
     http: reqwest::Client,
@@ -60,14 +60,14 @@ impl Default for Capture {
 }
 
 impl Capture {
-    /// What passed so far, in the order of the calls.
+    /// Returns the messages recorded so far, in the order of the calls.
     pub fn messages(&self) -> Vec<Message> {
         self.messages.lock().unwrap().clone()
     }
 }
 
 impl Between for Capture {
-    /// A proxy before the service at `base`, for one caller; the proxy's address.
+    /// Starts a proxy for one caller in front of the service at `base`, and returns its address.
     fn link(&self, from: &'static str, to: &'static str, base: &str) -> String {
         let link = Link {
             from,
@@ -126,7 +126,7 @@ async fn pass(State(link): State<Link>, request: Request) -> Response {
             response.headers_mut().append(name, value.clone());
         }
     }
-    // Event streams pass as they come.
+    // Streamed, so that events of an event stream arrive without delay.
     let remember = move |chunk: &axum::body::Bytes| {
         link.messages.lock().unwrap()[number].received.extend(chunk);
     };

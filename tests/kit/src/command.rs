@@ -1,14 +1,14 @@
-//! The command in a folder of its own.
+//! Runs the command in a test's own folder.
 
 use std::{
     path::Path,
     process::{Command, Output},
 };
 
-/// Where the command keeps what it remembers, below the folder that it runs in.
+/// Folder of the command's configuration, relative to the folder that it runs in.
 pub const CONFIG: &str = ".config";
 
-/// Runs a program in a folder, without what the environment says of published tables.
+/// Runs a program in a folder, without the environment's variables for published tables.
 pub fn run(program: &str, folder: &Path, arguments: &[&str]) -> Output {
     Command::new(program)
         .args(arguments)
@@ -20,7 +20,7 @@ pub fn run(program: &str, folder: &Path, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-/// What a program said on its standard error.
+/// Returns a program's standard error as text.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }

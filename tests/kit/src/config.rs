@@ -1,4 +1,4 @@
-//! A service's configuration, for tests that have the service in their own process.
+//! Configurations for tests that run a service in their own process.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -9,8 +9,8 @@ use fhaim_platform::{
 
 use crate::backing::{fresh_database, postgres_server};
 
-/// A configuration whose sealing key, database and blobs are in a folder: the key is new, unless
-/// there is one. It names no peers, and takes any free port.
+/// Returns a configuration whose sealing key, database and blobs are in a folder. Creates the key
+/// if the folder has none. The configuration names no peers and listens on any free port.
 pub fn in_folder(folder: &Path) -> Common {
     let keys = folder.join("keys");
     if !keys.exists() {
@@ -37,12 +37,12 @@ pub fn in_folder(folder: &Path) -> Common {
     }
 }
 
-/// The SQLite database of a folder: `store.db`.
+/// Returns the SQLite database `store.db` of a folder.
 pub fn sqlite(folder: &Path) -> Database {
     at(format!("sqlite://{}/store.db", folder.display()))
 }
 
-/// A new database on the Postgres server that the environment names.
+/// Creates a database on the Postgres server that the environment names.
 pub async fn postgres() -> Database {
     at(fresh_database(&postgres_server()).await)
 }

@@ -1,10 +1,10 @@
-//! Folders and files.
+//! Helpers for folders and files.
 
 use std::{fs, path::Path};
 
 use serde_json::Value;
 
-/// Copies what is in a folder, and in the folders in it, into another, which may be there already.
+/// Copies a folder's contents, with subfolders, into another folder, which may exist already.
 pub fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
@@ -18,7 +18,7 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Reads a file of JSON.
+/// Reads a JSON file.
 pub fn read_json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }

@@ -1,7 +1,6 @@
-//! The export of a hospital, as its program writes it: the table on which drafts, runs and reports
-//! are tried from one end to the other.
+//! A made-up export of a hospital's program, for end-to-end tests of drafts, runs and reports.
 
-/// The wards, with letters that are one byte in Windows-1252 and two in UTF-8.
+/// Names of the wards. Some letters are one byte in Windows-1252 and two bytes in UTF-8.
 pub const WARDS: [&str; 4] = [
     "Innere Medizin",
     "Chirurgie",
@@ -9,10 +8,10 @@ pub const WARDS: [&str; 4] = [
     "K\u{fc}nstliche Ern\u{e4}hrung",
 ];
 
-/// Share of the records, in percent, without an age.
+/// Percentage of records that have no age.
 pub const WITHOUT_AGE: u32 = 5;
 
-/// Numbers by rule (a linear congruential generator), so that everyone has the same table.
+/// A linear congruential generator, so that every run makes the same table.
 struct Draw(u32);
 
 impl Draw {
@@ -21,16 +20,18 @@ impl Draw {
         (self.0 >> 8) % bound
     }
 
-    /// A laboratory value in tenths, skewed as those are: most are small, few are very large.
+    /// Draws a laboratory value in tenths. The distribution is skewed: most values are small, and a
+    /// few are very large.
     fn laboratory(&mut self) -> u32 {
         let bell: u32 = (0..6).map(|_| self.below(1_000)).sum();
-        // Up to e^8 in tenths, half of them below e^4.
+        // At most e^8 tenths; half of the values are below e^4.
         (f64::from(bell) / 750.0).exp().round() as u32
     }
 }
 
-/// `records` stays, separated by semicolons: identifiers, two times, a ward, an age with gaps, a
-/// weight and a skewed laboratory value with decimal commas, a postcode, a diagnosis, free text.
+/// Returns a table of `records` stays, with semicolons between fields: an identifier, two times, a
+/// ward, an age with gaps, a weight and a skewed laboratory value with decimal commas, a postcode,
+/// a diagnosis, and free text.
 pub fn export(records: u32) -> String {
     let mut draw = Draw(1);
     let mut csv = "fall;aufnahme;entlassung;station;alter;gewicht;crp;plz;icd;notiz\n".to_owned();
@@ -40,7 +41,7 @@ pub fn export(records: u32) -> String {
     csv
 }
 
-/// One stay as a line.
+/// Returns one stay as a line of the table.
 fn stay(row: u32, draw: &mut Draw) -> String {
     let (month, day, hour, minute) = (
         draw.below(12) + 1,
@@ -48,7 +49,7 @@ fn stay(row: u32, draw: &mut Draw) -> String {
         draw.below(24),
         draw.below(60),
     );
-    // Longer where the ward is one of longer stays, and never past the month's 28th.
+    // The mean stay depends on the ward, and no stay ends after the 28th of its month.
     let ward = draw.below(4);
     let stay = 1 + draw.below(60) + 40 * ward;
     let (hours, later) = (24 * day + hour + stay, draw.below(60));
@@ -80,8 +81,8 @@ fn stay(row: u32, draw: &mut Draw) -> String {
     )
 }
 
-/// [`export`] in Windows-1252, of which all its letters are.
+/// Returns [`export`] in Windows-1252, which has all letters of the table.
 pub fn one_byte_a_letter(records: u32) -> Vec<u8> {
-    // Below U+0100 and outside of U+0080 to U+009F both have the same numbers.
+    // Below U+0100 and outside U+0080 to U+009F, Windows-1252 has the code points of Unicode.
     export(records).chars().map(|letter| letter as u8).collect()
 }

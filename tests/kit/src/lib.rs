@@ -1,9 +1,7 @@
-//! What tests of several crates share: three services as processes and the command against them,
-//! the servers that the environment names, configurations, tables, and proxies that remember what
-//! passes.
+//! Shared support for the tests of several crates: services as processes and the command to use
+//! them, the servers that the environment names, configurations, tables, and recording proxies.
 //!
-//! A test ends at the first thing that is not as it must be: what is here panics where it cannot do
-//! what it says.
+//! All functions panic on errors, so that a test ends at the first failure.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Ports that services listen at.
+//! Ports on which the services under test listen.
 
 use std::{
     fs::{self, File},
@@ -6,19 +6,19 @@ use std::{
     ops::Range,
 };
 
-/// Below what systems give to outgoing connections (from 32,768 on Linux, from 49,152 elsewhere): one of those could take a
-/// port between its choice and the service's start, or while the service is down.
+/// Range of the ports. It is below the range for outgoing connections (from 32,768 on Linux, from 49,152 elsewhere).
+/// Otherwise a connection could take a port between its choice and the service's start, or while the service is down.
 const PORTS: Range<u16> = 20_000..32_000;
 
-/// A port of this machine that no other test takes while this value lives, whether or not a service listens at it.
+/// A port of this machine that no other test takes while this value lives, even when no service listens on it.
 pub struct Port {
     number: u16,
-    /// Locked; the system unlocks it however the test ends.
+    /// A locked file. The system releases the lock when the process ends, even after a crash.
     _lock: File,
 }
 
 impl Port {
-    /// One that nobody holds or listens at.
+    /// Takes a port that no other test holds and no process listens on.
     pub fn take() -> Self {
         let count = u128::from(PORTS.end - PORTS.start);
         loop {
@@ -30,7 +30,7 @@ impl Port {
         }
     }
 
-    /// The port of a number, unless somebody holds it or listens at it.
+    /// Takes the port of this number. Returns `None` if another test holds it or a process listens on it.
     fn held(number: u16) -> Option<Self> {
         let folder = std::env::temp_dir().join("fhaim-ports");
         fs::create_dir_all(&folder).unwrap();
@@ -43,12 +43,12 @@ impl Port {
         })
     }
 
-    /// Its number.
+    /// Returns the port's number.
     pub fn number(&self) -> u16 {
         self.number
     }
 
-    /// Its address, without a scheme.
+    /// Returns the address `127.0.0.1:PORT`, without a scheme.
     pub fn address(&self) -> String {
         format!("127.0.0.1:{}", self.number)
     }
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_held_once_and_given_to_no_outgoing_connection() {
+    fn ports_are_unique_and_below_the_range_of_outgoing_connections() {
         let threads: Vec<_> = (0..8)
             .map(|_| thread::spawn(|| (0..50).map(|_| Port::take()).collect::<Vec<_>>()))
             .collect();
@@ -75,13 +75,13 @@ mod tests {
     }
 
     #[test]
-    fn a_port_that_is_held_or_listened_at_is_not_given() {
+    fn held_or_listening_port_is_not_given_again() {
         let port = Port::take();
         let number = port.number();
         assert!(Port::held(number).is_none(), "held");
         let listener = TcpListener::bind(port.address()).unwrap();
         drop(port);
-        assert!(Port::held(number).is_none(), "listened at");
+        assert!(Port::held(number).is_none(), "a listener uses it");
         drop(listener);
         assert!(Port::held(number).is_some());
     }

@@ -1,4 +1,4 @@
-//! The services as processes, and the command against them.
+//! Runs the services as processes, and the command against them.
 
 use std::{
     fs,
@@ -20,16 +20,16 @@ use crate::{
     tables, until,
 };
 
-/// The services, in the order in which they are numbered here.
+/// Names of the three basic services. A service's number is its index here.
 pub const NAMES: [&str; 3] = ["generation", "computation", "crypto"];
 
-/// The number of the second computation service, where a [`ServiceOptions`] has one.
+/// Number of the second computation service, if the [`ServiceOptions`] have one.
 pub const WITNESS: usize = NAMES.len();
 
-/// The number of the first service that shares keys with the crypto service, where a [`ServiceOptions`] has any.
+/// Number of the first service that shares keys with the crypto service, if the [`ServiceOptions`] have any.
 pub const KEYSHARE: usize = WITNESS + 1;
 
-/// All that there can be.
+/// Names of all services that a test can have.
 const ALL: [&str; 6] = [
     NAMES[0],
     NAMES[1],
@@ -39,41 +39,41 @@ const ALL: [&str; 6] = [
     "keyshare2",
 ];
 
-/// A service's name.
+/// Returns the name of a service.
 fn name_of(service: usize) -> &'static str {
     ALL[service]
 }
 
-/// The holder, who runs the command.
+/// Name of the holder, who runs the command.
 pub const HOLDER: &str = "holder";
 
-/// Everybody's password.
+/// Password of all users.
 pub const PASSWORD: &str = "correct horse battery";
 
-/// Whoever stands between two parties.
+/// An intermediary between two parties, such as a proxy.
 pub trait Between: Send + Sync {
-    /// From the caller's name, the service's and its address: the address to call.
+    /// Returns the address at which the caller `from` reaches the service `to`, whose own address is `base`.
     fn link(&self, from: &'static str, to: &'static str, base: &str) -> String;
 }
 
 /// How services are started and reached.
 pub struct ServiceOptions {
-    /// The program.
+    /// Path of the `fhaim` program.
     pub program: PathBuf,
-    /// Who is on every link, between services and from the command.
+    /// Intermediary on every link, between services and from the command.
     pub between: Option<Arc<dyn Between>>,
-    /// Folders for what the services keep, where they are elsewhere than the rest.
+    /// Data folders of the services, if they are not below [`Services::folder`].
     pub homes: Option<[PathBuf; 3]>,
-    /// Variables of each service's process.
+    /// Environment variables of each service's process.
     pub variables: [Vec<(String, String)>; 3],
     /// Whether there is a second computation service.
     pub witness: bool,
-    /// How many key services there are, which can share keys.
+    /// Number of key services. Two or more of them can share keys.
     pub keys: usize,
 }
 
 impl ServiceOptions {
-    /// A program, and nobody between.
+    /// Returns options for a program, with three services and direct links between them.
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
@@ -86,9 +86,9 @@ impl ServiceOptions {
     }
 }
 
-/// Three services as processes of their own, or up to six.
+/// Between three and six services, each in its own process.
 pub struct Services {
-    /// Where the command runs: it has a table, `t.csv`, of 300 records, and its schema.
+    /// Folder in which the command runs. It has a table of 300 records, `t.csv`, and its schema.
     pub folder: TempDir,
     ports: [Port; ALL.len()],
     children: [Mutex<Option<Child>>; ALL.len()],
@@ -97,17 +97,17 @@ pub struct Services {
 }
 
 impl Services {
-    /// Starts the services as processes of a program, and waits until they can do their work.
+    /// Starts the three services as processes of a program, and waits until they are ready.
     pub fn start(program: impl Into<PathBuf>, backing: &Backing) -> Self {
         Self::start_in(backing, ServiceOptions::new(program))
     }
 
-    /// As [`Services::start`], with a proxy on every link, between services and from the command.
+    /// Like [`Services::start`], with a recording proxy on every link, between services and from the command.
     pub fn start_captured(program: impl Into<PathBuf>, backing: &Backing) -> Self {
         Self::start_captured_in(backing, ServiceOptions::new(program))
     }
 
-    /// As [`Services::start_captured`], in a setting, which has no one else between.
+    /// Like [`Services::start_captured`], with options. Replaces their intermediary.
     pub fn start_captured_in(backing: &Backing, setting: ServiceOptions) -> Self {
         let capture = Arc::new(Capture::default());
         let between: Arc<dyn Between> = capture.clone();
@@ -120,7 +120,7 @@ impl Services {
         services
     }
 
-    /// As [`Services::start`], in a setting.
+    /// Like [`Services::start`], with options.
     pub fn start_in(backing: &Backing, setting: ServiceOptions) -> Self {
         let services = Self {
             folder: TempDir::new().unwrap(),
@@ -140,24 +140,25 @@ impl Services {
         services
     }
 
-    /// The services by number.
+    /// Returns the numbers of the services.
     fn numbers(&self) -> impl Iterator<Item = usize> {
         let witness = Some(WITNESS).filter(|_| self.setting.witness);
         let keyshares = KEYSHARE..KEYSHARE + self.setting.keys - 1;
         (0..NAMES.len()).chain(witness).chain(keyshares)
     }
 
-    /// Folder of a service's configuration, database and blobs.
+    /// Returns the folder of a service's configuration, database and blobs.
     pub fn home(&self, service: usize) -> PathBuf {
         self.folder.path().join(name_of(service))
     }
 
-    /// What a service has logged.
+    /// Returns the log of a service.
     pub fn log(&self, service: usize) -> String {
         fs::read_to_string(self.log_path(service)).unwrap_or_default()
     }
 
-    /// Beside what it keeps: a log is neither set back nor in want of room.
+    /// Returns the path of a service's log. It is outside the service's folder, so that a test that restores or fills
+    /// that folder does not affect the log.
     fn log_path(&self, service: usize) -> PathBuf {
         self.folder.path().join(format!("{}.log", name_of(service)))
     }
@@ -214,7 +215,7 @@ impl Services {
         format!("http://{}", self.ports[service].address())
     }
 
-    /// Where `from` reaches a service.
+    /// Returns the address at which `from` reaches a service.
     fn link(&self, from: &'static str, service: usize) -> String {
         let base = self.base(service);
         match &self.setting.between {
@@ -223,7 +224,7 @@ impl Services {
         }
     }
 
-    /// What passed between the parties.
+    /// Returns the recorded messages between the parties. The list is empty without recording proxies.
     pub fn messages(&self) -> Vec<Message> {
         self.capture
             .as_ref()
@@ -256,7 +257,7 @@ impl Services {
         *self.children[service].lock().unwrap() = Some(child);
     }
 
-    /// Kills a service as `kill -9` does.
+    /// Kills a service with SIGKILL.
     pub fn kill(&self, service: usize) {
         if let Some(mut child) = self.children[service].lock().unwrap().take() {
             child.kill().unwrap();
@@ -264,7 +265,7 @@ impl Services {
         }
     }
 
-    /// Sends a running service a signal.
+    /// Sends a signal to a running service.
     pub fn signal(&self, service: usize, signal: &str) {
         if let Some(child) = &*self.children[service].lock().unwrap() {
             let id = child.id().to_string();
@@ -273,18 +274,18 @@ impl Services {
         }
     }
 
-    /// How a service ended that nobody killed.
+    /// Returns the exit status of a service that ended without [`Services::kill`].
     pub fn ended(&self, service: usize) -> Option<ExitStatus> {
         let mut child = self.children[service].lock().unwrap();
         child.as_mut()?.try_wait().unwrap()
     }
 
-    /// Whether a service says that it can do its work.
+    /// Checks whether a service answers that it is ready.
     pub fn is_ready(&self, service: usize) -> bool {
         readiness(&self.ports[service].address()).starts_with("HTTP/1.1 200")
     }
 
-    /// The time that a service says it is: seconds since 1970, if it answers.
+    /// Returns the time of a service's clock in seconds since 1970, if the service answers.
     pub fn clock(&self, service: usize) -> Option<i64> {
         let answer = readiness(&self.ports[service].address());
         let date = answer
@@ -297,12 +298,12 @@ impl Services {
         String::from_utf8(read.stdout).ok()?.trim().parse().ok()
     }
 
-    /// Waits until all services say that they can do their work.
+    /// Waits until all services are ready.
     pub fn wait_until_ready(&self) {
         for service in self.numbers() {
             let name = name_of(service);
             until(|| {
-                // Without this, whoever else answers at its address would be taken for it.
+                // Otherwise another process that answers at this address could be mistaken for the service.
                 if let Some(status) = self.ended(service) {
                     panic!("{name} ended, {status}: {}", self.log(service));
                 }
@@ -314,13 +315,13 @@ impl Services {
         }
     }
 
-    /// The command, as the user of a folder.
+    /// Runs the command with the configuration of a user.
     pub fn command(&self, user: &str, arguments: &[&str]) -> Output {
         let program = Command::new(&self.setting.program);
         self.prepare(program, user, arguments).output().unwrap()
     }
 
-    /// The command as it is run, but given to another program, which runs it.
+    /// Returns another program that is given the command line of [`Services::command`] and runs it.
     pub fn command_under(&self, mut other: Command, user: &str, arguments: &[&str]) -> Command {
         other.arg(&self.setting.program);
         self.prepare(other, user, arguments)
@@ -336,28 +337,28 @@ impl Services {
         program
     }
 
-    /// The command, which must succeed; its standard output.
+    /// Runs the command, which must succeed, and returns its standard output.
     pub fn run(&self, user: &str, arguments: &[&str]) -> String {
         succeeded(&self.command(user, arguments))
     }
 
-    /// The command with `--json`.
+    /// Runs the command with `--json`, and returns its output.
     pub fn json(&self, user: &str, arguments: &[&str]) -> Value {
         let text = self.run(user, &[arguments, &["--json"]].concat());
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Signs a new user up and in.
+    /// Creates an account for a new user and signs in.
     pub fn sign_up(&self, user: &str) {
         self.sign_up_at(user, &[0, 1, 2].map(|service| self.link(HOLDER, service)));
     }
 
-    /// Signs a user in anew, whose session a service has forgotten.
+    /// Signs in a user again, such as after a service has lost the session.
     pub fn sign_in(&self, user: &str) {
         succeeded(&self.try_sign_in(user));
     }
 
-    /// As [`Services::sign_in`], where that may fail.
+    /// Like [`Services::sign_in`], but may fail.
     pub fn try_sign_in(&self, user: &str) -> Output {
         self.login(
             user,
@@ -366,7 +367,7 @@ impl Services {
         )
     }
 
-    /// Signs a new user up and in, who finds the services at these addresses.
+    /// Like [`Services::sign_up`], for a user who reaches the services at these addresses.
     pub fn sign_up_at(&self, user: &str, bases: &[String; 3]) {
         succeeded(&self.login(user, &["--sign-up"], bases));
     }
@@ -392,7 +393,7 @@ impl Services {
         self.command(user, &[&who[..], &at[..], second].concat())
     }
 
-    /// Creates a dataset; its identifier.
+    /// Creates a dataset and returns its identifier.
     pub fn create(&self, user: &str, more: &[&str]) -> String {
         let create = [
             "dataset",
@@ -406,7 +407,7 @@ impl Services {
         created.trim().to_owned()
     }
 
-    /// Creates and uploads a dataset with a seeded ladder; its identifier.
+    /// Creates a dataset, uploads it with a seeded ladder, and returns its identifier.
     pub fn dataset(&self, user: &str, more: &[&str]) -> String {
         let id = self.create(user, more);
         let upload = ["dataset", "upload", &id, "--data", "t.csv", "--seed", "5"];
@@ -414,13 +415,13 @@ impl Services {
         id
     }
 
-    /// Base address, for requests that the command does not make.
+    /// Returns a service's base address, for requests that the command does not make.
     pub fn address(&self, service: usize) -> String {
         self.base(service)
     }
 }
 
-/// All users of a test come from one address.
+/// Raises the limits on sign-ins, because all users of a test have the same address.
 fn limits(service: usize) -> &'static str {
     match name_of(service) {
         "generation" => "[limits]\nsign_ins_per_address = 1000000\nsign_ins_per_email = 1000000\n",
@@ -441,27 +442,27 @@ impl Drop for Services {
     }
 }
 
-/// The standard output of a command that must have succeeded.
+/// Returns the standard output of a command that must have succeeded.
 fn succeeded(output: &Output) -> String {
     let told = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{told}");
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// What a service at an address answers to whether it is ready: nothing, if it does not.
+/// Returns a service's response to a readiness request. It is empty if the service does not answer.
 fn readiness(address: &str) -> String {
     let Ok(mut stream) = TcpStream::connect(address) else {
         return String::new();
     };
     let request = format!("GET /readyz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
     let mut answer = String::new();
-    // An answer that breaks off is none that anybody waits for.
+    // A truncated response counts as not ready, so errors can be ignored.
     let _ = stream.write_all(request.as_bytes());
     let _ = stream.read_to_string(&mut answer);
     answer
 }
 
-/// [`fresh_database`], for those who do not wait for anything else meanwhile.
+/// Calls [`fresh_database`] from synchronous code.
 fn made_now(server: &str) -> String {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(fresh_database(server))

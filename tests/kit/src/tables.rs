@@ -1,4 +1,4 @@
-//! Tables to run on.
+//! Tables for tests.
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ pub const SCHEMA: &str = r#"{"name": "small", "target": "y", "columns": [
     {"name": "c", "kind": "categorical", "categories": ["red", "green", "blue"]},
     {"name": "y", "kind": "categorical", "categories": ["0", "1"]}]}"#;
 
-/// A table of [`SCHEMA`] as CSV, with as many records as are asked for.
+/// Returns a table of [`SCHEMA`] as CSV with the given number of records.
 pub fn small(records: usize) -> String {
     let colours = ["red", "green", "blue"];
     let row = |i: usize| format!("{},{},{}\n", i * 7 % 11, colours[i * 5 % 3], i * 3 % 4 / 2);
@@ -30,12 +30,12 @@ pub fn write(folder: &Path, csv: impl AsRef<[u8]>, schema: impl AsRef<[u8]>) {
     fs::write(folder.join("t.schema.json"), schema).unwrap();
 }
 
-/// The folder of the published tables, for a test with `#[ignore = "needs FHAIM_DATA_DIR"]`.
+/// Returns the folder of the published tables, for a test with `#[ignore = "needs FHAIM_DATA_DIR"]`.
 ///
 /// # Panics
-/// If the environment does not name it.
+/// If the variable is not set.
 pub fn published() -> PathBuf {
     std::env::var_os("FHAIM_DATA_DIR")
         .map(PathBuf::from)
-        .expect("FHAIM_DATA_DIR names the folder of the published tables")
+        .expect("FHAIM_DATA_DIR must name the folder of the published tables")
 }

@@ -1,18 +1,17 @@
-//! Waiting for what happens elsewhere.
+//! Waits for another process or thread.
 
 use std::{
     thread,
     time::{Duration, Instant},
 };
 
-/// What has not happened after so long never will.
+/// Time after which a test gives up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Pause between two looks.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Looks again and again until there is what is looked for; ends the test with what the last look
-/// found lacking, after a minute.
+/// Calls `look` until it succeeds. Panics after a minute with the message of the last attempt.
 pub fn until<T>(mut look: impl FnMut() -> Result<T, String>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {

@@ -1,5 +1,4 @@
-//! The computation services: `services/computation`'s batches, runs and worker over a simulated
-//! store.
+//! The computation services: batches, runs and workers as in `services/computation`, with a simulated store.
 
 use crate::Mutant;
 use crate::contribution::{self, Contribution};
@@ -23,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What is stored.
+/// Stored state of a computation service.
 #[derive(Clone, Default)]
 pub(crate) struct Db {
     batches: BTreeMap<(JobId, u32), Row>,
@@ -40,15 +39,15 @@ struct Row {
     state: State,
     sealed: Option<u64>,
     answers: Option<Rc<str>>,
-    /// What it was released with.
+    /// Receipt that came with the release.
     receipt: Option<Rc<str>>,
-    /// What whoever asked for it showed.
+    /// Receipts that the caller showed with the batch.
     shown: receipts::Text,
     reason: Option<Rc<str>>,
     lease: lease::Lease,
-    /// Entries of the ledger that it tells of.
+    /// Ledger entries that the batch's answers reveal.
     known: Known,
-    /// What whoever asked for it knew.
+    /// Ledger entries that the caller knew of.
     asker: Known,
 }
 
@@ -60,17 +59,18 @@ enum State {
     Refused,
 }
 
-/// A call by the generation service, or about the upload.
+/// A call to a computation service.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Call {
+    /// A call about the upload.
     Upload(contribution::Call),
-    /// Asks for a batch.
+    /// Requests a batch.
     Ask {
         job: JobId,
         first: u32,
         batch: Batch,
     },
-    /// Looks at a batch that was asked for.
+    /// Polls a batch that was requested before.
     Look {
         job: JobId,
         first: u32,
@@ -82,13 +82,13 @@ type Name = (JobId, u32);
 
 type Lease = lease::Taken<Name>;
 
-/// As the service's worker has it.
+/// Policy of the real service's worker.
 const POLICY: Policy = Policy {
     first_pause: 5,
     max_faults: 10,
 };
 
-/// A look at a batch waits so long for its end.
+/// Number of ticks that a poll waits for the end of a batch.
 const PATIENCE: u64 = 8;
 
 enum End {
@@ -103,26 +103,26 @@ impl Db {
             .fold(0, |known, row| known | row.known)
     }
 
-    /// What is there once the upload is.
+    /// Sets the state after a completed upload.
     pub(crate) fn uploaded(&mut self, key: Option<[u8; 32]>) {
         self.contribution = Contribution::from_the_beginning();
         self.sealing_key = key;
     }
 
-    /// Ends every lease, as a clock that jumps would.
+    /// Ends every lease, as after a jump of the clock.
     pub(crate) fn end_leases(&mut self) {
         for row in self.batches.values_mut() {
             row.lease.end();
         }
     }
 
-    /// Whether the batch of a sealed request is released.
+    /// Checks whether the batch of a sealed request is released.
     pub(crate) fn is_released(&self, blob: u64) -> bool {
         let of = |row: &Row| row.sealed == Some(blob) && row.state == State::Released;
         self.batches.values().any(of)
     }
 
-    /// Numbers of sealed requests.
+    /// Returns the numbers of all sealed requests.
     pub(crate) fn sealed(&self) -> Vec<u64> {
         self.batches.values().filter_map(|row| row.sealed).collect()
     }
@@ -164,8 +164,8 @@ pub(crate) async fn handle(w: &W, node: Node, envelope: &Envelope) -> Result<Env
     }
 }
 
-/// Asks for a batch. The same again changes nothing, but that one that was refused begins anew
-/// where whoever asks wants it to.
+/// Accepts a request for a batch. A repeated request changes nothing, except that a refused batch is
+/// reopened if the caller asks for that.
 async fn ask(
     w: &W,
     node: Node,
@@ -181,7 +181,7 @@ async fn ask(
         return queued(0);
     };
     if read::<Vec<ReleaseRequest>>(&row.requests)? != batch.requests {
-        let detail = "the release was asked for with other content";
+        let detail = "the release was requested before with other content";
         return Err(Failure::new(ProblemKind::Conflict, detail));
     }
     let again = batch.again && row.state == State::Refused;
@@ -193,14 +193,14 @@ async fn ask(
         return queued(row.known);
     }
     if batch.again && node == Node::Witness && row.state == State::Released {
-        // The crypto service may have been set back to before it was told.
+        // A rollback of the crypto service may have removed the digest.
         repeat(w, node, name).await?;
         return queued(row.known);
     }
     Ok(Envelope::new(&status(&row)?, row.known))
 }
 
-/// Looks at a batch that was asked for, and waits a little for its end.
+/// Returns the status of a batch, after a short wait for its end.
 async fn look(
     w: &W,
     node: Node,
@@ -219,7 +219,7 @@ async fn look(
 }
 
 fn not_found() -> Failure {
-    Failure::new(ProblemKind::NotFound, "no such batch")
+    Failure::new(ProblemKind::NotFound, "the batch does not exist")
 }
 
 async fn find(w: &W, node: Node, name: Name) -> Result<Row, Failure> {
@@ -228,8 +228,7 @@ async fn find(w: &W, node: Node, name: Name) -> Result<Row, Failure> {
     row.ok_or_else(not_found)
 }
 
-/// Takes in what whoever asks has seen of the crypto service's ledger, beside what it showed when
-/// it asked before.
+/// Stores the receipts that the caller shows, in addition to those that it showed before.
 async fn take_in(
     w: &W,
     node: Node,
@@ -260,7 +259,7 @@ async fn reopen(w: &W, node: Node, name: Name) -> Result<(), Failure> {
         {
             (row.state, row.reason) = (State::Queued, None);
             row.lease.reset();
-            // It is sealed again, to the same bytes.
+            // The worker seals the batch again, to the same bytes.
             if !w.is(Mutant::LostBlobsAreFaults) {
                 row.sealed = None;
             }
@@ -324,7 +323,7 @@ fn status(row: &Row) -> Result<BatchStatus, Failure> {
     })
 }
 
-/// Begins the process's workers.
+/// Starts the workers of the process.
 pub(crate) fn start(w: &W, node: Node) {
     for _ in 0..2 {
         let world = Rc::clone(w);
@@ -391,10 +390,10 @@ fn is_final(kind: ProblemKind) -> bool {
 }
 
 fn given_up() -> End {
-    End::Refused("the computation service failed over and over".to_owned())
+    End::Refused("the computation service failed too many times in a row".to_owned())
 }
 
-/// Tries a batch again after a pause; one that has met too many faults of this service's own ends.
+/// Schedules another attempt of a batch after a pause. Ends the batch after too many of this service's own faults.
 async fn put_off(w: &W, node: Node, lease: &Lease, kind: ProblemKind) {
     let put_off = w.tx(w.computing(node), |db| {
         let row = db.hold(w, lease).ok_or(())?;
@@ -429,7 +428,7 @@ async fn end(w: &W, node: Node, lease: &Lease, end: End) {
         }
         Ok::<_, ()>(())
     });
-    let _ = ended.await; // lost: someone else ends it
+    let _ = ended.await; // If the lease is lost, another worker ends the batch.
 }
 
 async fn attempt(w: &W, node: Node, lease: &Lease) -> Result<Option<End>, Failure> {
@@ -441,7 +440,7 @@ async fn attempt(w: &W, node: Node, lease: &Lease) -> Result<Option<End>, Failur
         .and_then(|blob| w.blobs.borrow().get(&blob).cloned());
     let absent = task.sealed.is_some() && stored.is_none();
     if absent && w.is(Mutant::LostBlobsAreFaults) {
-        return Err(Failure::new(ProblemKind::Internal, "a blob is absent"));
+        return Err(Failure::new(ProblemKind::Internal, "a blob is missing"));
     }
     let sealed = match stored {
         Some(sealed) => sealed,
@@ -457,7 +456,7 @@ async fn attempt(w: &W, node: Node, lease: &Lease) -> Result<Option<End>, Failur
     done.map(Some)
 }
 
-/// Computes and seals a batch, and makes that durable with the window after it.
+/// Computes and seals a batch, and stores it together with the window that follows it.
 async fn compute(
     w: &W,
     node: Node,
@@ -486,7 +485,7 @@ async fn compute(
         }
         let same = db.windows.get(&lease.id.0) == before.as_ref();
         if !same && !w.is(Mutant::ComputationForgets) {
-            let detail = "another worker stored the run's window meanwhile";
+            let detail = "another worker has changed the run's window in the meantime";
             return Err(Some(Failure::new(ProblemKind::Unavailable, detail)));
         }
         db.windows.insert(lease.id.0, after);
@@ -503,7 +502,7 @@ async fn compute(
     }
 }
 
-/// The run's window, caught up with the crypto service, and the text it was stored as.
+/// Returns the run's window, updated with the crypto service's releases, and its previously stored text.
 async fn window(
     w: &W,
     node: Node,
@@ -531,7 +530,7 @@ async fn window(
         return Ok((window, before));
     }
     if window.run() != standing.run || window.catch_up(&released).is_err() {
-        let detail = "the crypto service and this one know the job's run differently";
+        let detail = "the crypto service and this service disagree about the job's run";
         return Err(Failure::new(ProblemKind::Conflict, detail));
     }
     Ok((window, before))
@@ -546,14 +545,15 @@ async fn sealing_key(w: &W, node: Node) -> Result<SealingKey, Failure> {
         if db.sealing_key.is_none() {
             db.sealing_key = late;
         }
-        let missing = || Failure::new(ProblemKind::Internal, "no sealing key");
+        let missing = || Failure::new(ProblemKind::Internal, "the sealing key is missing");
         fresh.or(db.sealing_key).ok_or_else(missing)
     });
-    let damaged = || Failure::new(ProblemKind::Internal, "a sealing key is damaged");
+    let damaged = || Failure::new(ProblemKind::Internal, "the sealing key is damaged");
     SealingKey::from_bytes(&key.await?).ok_or_else(damaged)
 }
 
-/// The receipts to be shown, as such and as headers, and what those know who show them.
+/// Returns the receipts to show to the crypto service, the same as headers, and the ledger entries that this service
+/// and its caller know of.
 async fn show(w: &W, node: Node, task: &Row) -> (Vec<Receipt>, Vec<String>, Known) {
     w.pause().await;
     let db = w.computing(node).get();
@@ -597,7 +597,7 @@ async fn decrypt(
     Ok(End::Released(answers, receipt, answer.known))
 }
 
-/// Says what a batch was computed to, as the second computation service.
+/// Sends the digest of a batch to the key services, as the second computation service.
 async fn attest(w: &W, node: Node, job: JobId, task: &Row, sealed: &[u8]) -> Result<End, Failure> {
     let (shown, receipts, known) = show(w, node, task).await;
     let look = w.setting.engine.look(sealed);

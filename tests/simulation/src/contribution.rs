@@ -1,5 +1,4 @@
-//! The computation services' contributions: `services/computation/src/uploads` over a simulated store. The
-//! dataset has one part.
+//! Contributions as in `services/computation/src/uploads`, with a simulated store. The dataset has one part.
 
 use crate::Mutant;
 use crate::crypto::Call as CryptoCall;
@@ -11,28 +10,28 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 
-/// Number of objects of the part.
+/// Number of objects in the part.
 pub(crate) const OBJECTS: u8 = 4;
 
-/// Digest of the upload that is there from the beginning.
+/// Digest of an upload that is complete from the beginning.
 const FROM_THE_BEGINNING: [u8; 32] = crate::setting::UPLOAD;
 
-/// An object: what its bytes would show to those who can read them.
+/// An object. Instead of ciphertexts it has the origin of its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Object {
     pub digest: [u8; 32],
-    /// The table, noise and upload key that it is made from, and the dataset's keys.
+    /// The table, noise and upload key that it was made from, and the dataset's keys.
     pub under: Under,
 }
 
-/// An upload as it is stored.
+/// A stored upload.
 #[derive(Clone, Default)]
 pub(crate) struct Contribution {
-    /// The dataset's keys as the key service had them when the upload was registered.
+    /// Number of the key service's keys when the upload was registered.
     keys: Option<u64>,
     objects: BTreeMap<u8, Object>,
     complete: bool,
-    /// What runs are bound to, once it is complete.
+    /// Digest that runs are bound to, once the upload is complete.
     bound: [u8; 32],
 }
 
@@ -40,30 +39,30 @@ pub(crate) struct Contribution {
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Call {
     Register,
-    /// Which objects are there, and whether the upload is complete.
+    /// Returns the names of the stored objects, and whether the upload is complete.
     State,
     Put(u8, Object),
     /// Completes the upload, if it has this manifest.
     Complete([u8; 32]),
-    /// What the second computation service copies.
+    /// Returns the objects and the sealing key to the second computation service.
     Copy,
 }
 
-/// How far an upload is.
+/// Progress of an upload.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct State {
     pub present: Vec<u8>,
     pub complete: bool,
 }
 
-/// What the second computation service copies: objects, and the sealing key once there is one.
+/// Answer to [`Call::Copy`]: the objects, and the sealing key once there is one.
 #[derive(Serialize, Deserialize)]
 struct Copied {
     objects: BTreeMap<u8, Object>,
     key: Option<[u8; 32]>,
 }
 
-/// Digest over all objects.
+/// Returns the digest over all objects.
 pub(crate) fn manifest<'a>(digests: impl Iterator<Item = (&'a u8, [u8; 32])>) -> [u8; 32] {
     let mut hash = Sha256::new();
     for (name, digest) in digests {
@@ -74,7 +73,7 @@ pub(crate) fn manifest<'a>(digests: impl Iterator<Item = (&'a u8, [u8; 32])>) ->
 }
 
 impl Contribution {
-    /// An upload that is complete from the beginning.
+    /// Returns an upload that is complete from the beginning.
     pub(crate) fn from_the_beginning() -> Self {
         Self {
             keys: Some(0),
@@ -84,22 +83,22 @@ impl Contribution {
         }
     }
 
-    /// Whether it is complete, and with what manifest.
+    /// Returns the digest that runs are bound to, if the upload is complete.
     pub(crate) fn completed(&self) -> Option<[u8; 32]> {
         self.complete.then_some(self.bound)
     }
 
-    /// Digest that runs are bound to.
+    /// Returns the digest that runs are bound to.
     ///
     /// # Errors
-    /// An upload that is not complete.
+    /// If the upload is not complete.
     pub(crate) fn bound(&self) -> Result<[u8; 32], Failure> {
         let absent = || Failure::new(ProblemKind::NotFound, "the upload is not complete");
         self.completed().ok_or_else(absent)
     }
 
-    /// The table, noise and keys of pages that are computed from it. Objects under several keys make pages that
-    /// nobody can decrypt.
+    /// Returns the table, noise and keys of pages that are computed from the upload. Objects under several keys make
+    /// pages that nobody can decrypt.
     pub(crate) fn under(&self) -> Under {
         let all = || self.objects.values().map(|object| object.under);
         let Some(first) = all().next() else {
@@ -182,11 +181,14 @@ async fn put(w: &W, node: Node, name: u8, object: Object) -> Result<(), Failure>
     w.tx(w.computing(node), |db| {
         let there = &mut db.contribution;
         if there.complete {
-            return Err(Failure::new(ProblemKind::Conflict, "it is complete"));
+            return Err(Failure::new(
+                ProblemKind::Conflict,
+                "the upload is complete",
+            ));
         }
         let absent = || Failure::new(ProblemKind::NotFound, "the upload is not registered");
         let keys = there.keys.ok_or_else(absent)?;
-        // A roster's objects are under an upload key that the key services made with the others.
+        // With several holders, the key services make the upload key together with the dataset's keys.
         if w.roster.holders > 1 && keys != object.under.keys {
             let detail = "the object is under another upload key";
             return Err(Failure::new(ProblemKind::Invalid, detail));
@@ -197,7 +199,7 @@ async fn put(w: &W, node: Node, name: u8, object: Object) -> Result<(), Failure>
     .await
 }
 
-/// Completes an upload whose manifest is what the program says.
+/// Completes an upload if its manifest is the one that the program sends.
 async fn complete(w: &W, node: Node, manifest: [u8; 32]) -> Result<(), Failure> {
     let key = match node {
         Node::Witness => copy(w, node, manifest).await?,
@@ -213,10 +215,10 @@ async fn complete(w: &W, node: Node, manifest: [u8; 32]) -> Result<(), Failure> 
             w.event("an upload was refused for its manifest");
             return Err(another_manifest());
         }
-        let detail = "the first has no sealing key yet";
+        let detail = "the first computation service has no sealing key yet";
         let key = (db.sealing_key.or(key))
             .ok_or_else(|| Failure::new(ProblemKind::Unavailable, detail))?;
-        let damaged = || Failure::new(ProblemKind::Internal, "a sealing key is damaged");
+        let damaged = || Failure::new(ProblemKind::Internal, "the sealing key is damaged");
         let sealing = SealingKey::from_bytes(&key).ok_or_else(damaged)?;
         w.ghost.borrow_mut().completed(node, &there.sessions());
         if !there.complete {
@@ -234,11 +236,11 @@ async fn complete(w: &W, node: Node, manifest: [u8; 32]) -> Result<(), Failure> 
 }
 
 fn another_manifest() -> Failure {
-    let detail = "the objects that are there are of another manifest";
+    let detail = "the stored objects have another manifest";
     Failure::new(ProblemKind::DigestMismatch, detail)
 }
 
-/// Copies the objects of the first computation service, if they are what the program says. The sealing key.
+/// Copies the objects of the first computation service, if they have the program's manifest. Returns the sealing key.
 async fn copy(w: &W, node: Node, of: [u8; 32]) -> Result<Option<[u8; 32]>, Failure> {
     let call = super::computation::Call::Upload(Call::Copy);
     let answer = w.call(node, Node::Computation, Envelope::new(&call, 0));

@@ -1,4 +1,4 @@
-//! The crypto service: `services/crypto`'s ledger and decryption over a simulated store.
+//! The crypto service: ledger and decryption as in `services/crypto`, with a simulated store.
 
 use crate::ghost::{self, Knowledge, Known};
 use crate::keyshare::Call as Share;
@@ -19,13 +19,14 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The chain's rows; a row's height is one more than its index.
+/// Stored state of the crypto service.
 #[derive(Clone, Default)]
 pub(crate) struct Db {
     /// The number of the dataset's keys, once they are made.
     keys: Option<u64>,
+    /// Rows of the chain. A row's height is its index plus one.
     rows: Vec<Rc<Row>>,
-    /// What the second computation service computed batches to, by job and what was asked.
+    /// Digests of the second computation service's batches, by job and digest of the releases.
     witnessed: BTreeMap<(JobId, [u8; 32]), [u8; 32]>,
     /// Requests promised to the service that shares the key, until they are released.
     promises: BTreeMap<JobId, [u8; 32]>,
@@ -50,7 +51,7 @@ enum Kind {
     Thawed,
 }
 
-/// What is asked.
+/// A call to the crypto service.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Call {
     Begin {
@@ -62,7 +63,7 @@ pub(crate) enum Call {
         job: JobId,
         receipts: Vec<String>,
     },
-    /// By the second computation service.
+    /// Sends the digest of a batch from the second computation service.
     Witnessed {
         job: JobId,
         new: Witnessed,
@@ -71,7 +72,7 @@ pub(crate) enum Call {
     Show {
         receipts: Vec<String>,
     },
-    /// Shows the dataset's keys.
+    /// Returns the number of the dataset's keys.
     Keys {
         receipts: Vec<String>,
     },
@@ -82,7 +83,7 @@ pub(crate) enum Call {
     Thaw,
 }
 
-/// The key that signs receipts, made with the dataset's keys: the same in all schedules.
+/// Returns the key that signs receipts. It belongs to the dataset's keys, and is the same in all schedules.
 fn receipt_key(keys: u64) -> ReceiptKey {
     let mut bytes = [9; 32];
     for (byte, number) in bytes.iter_mut().zip(keys.to_le_bytes()) {
@@ -99,7 +100,7 @@ fn no_keys() -> Failure {
     Failure::new(ProblemKind::NotFound, "the dataset has no keys")
 }
 
-/// What the protocol's refusal or fault is for whoever asked.
+/// Converts the protocol's error to the answer for the caller.
 fn failure(error: Error) -> Failure {
     let kind = match &error {
         Error::Frozen(Freeze::Restored | Freeze::UnknownReceipt) => ProblemKind::Restored,
@@ -113,18 +114,22 @@ fn failure(error: Error) -> Failure {
 }
 
 fn broken(error: impl std::fmt::Display) -> Failure {
-    Failure::new(ProblemKind::Internal, format!("the stored ledger: {error}"))
+    Failure::new(
+        ProblemKind::Internal,
+        format!("the stored ledger is damaged: {error}"),
+    )
 }
 
 impl Db {
-    /// The number of the dataset's keys.
+    /// Returns the number of the dataset's keys.
     fn keys(&self) -> Result<u64, Failure> {
         self.keys.ok_or_else(no_keys)
     }
 
-    /// The dataset's first keys are made.
+    /// Makes the dataset's first keys.
     pub(crate) fn first_keys(&mut self) {
-        self.make_keys(0).expect("a first act can be appended");
+        self.make_keys(0)
+            .expect("an empty chain accepts a first act");
     }
 
     fn make_keys(&mut self, keys: u64) -> Result<(), Failure> {
@@ -147,7 +152,7 @@ impl Db {
         Ok(())
     }
 
-    /// The freezes that were not lifted.
+    /// Returns the freezes that were not lifted.
     fn freezes(&self) -> Vec<Freeze> {
         let kinds = [Kind::Frozen, Kind::Thawed];
         let rows = self.rows.iter().filter(|row| kinds.contains(&row.kind));
@@ -186,7 +191,7 @@ impl Db {
         Book::read(rules, job, run, releases, debited.transpose()?).map_err(failure)
     }
 
-    /// Compare and set: appends at the link's height, and nowhere else.
+    /// Appends a link (compare and set): fails unless the chain still ends just below the link's height.
     fn append(
         &mut self,
         w: &W,
@@ -195,7 +200,7 @@ impl Db {
     ) -> Result<Known, Failure> {
         let same = link.tip.height == self.rows.len() as u64 + 1;
         if !same && !w.is(Mutant::CryptoAppendsBlindly) {
-            let detail = "another request of the dataset was stored meanwhile";
+            let detail = "another request of the dataset was stored in the meantime";
             return Err(Failure::new(ProblemKind::Unavailable, detail));
         }
         let text = link.text.clone();
@@ -236,7 +241,7 @@ impl Db {
         Ok(record)
     }
 
-    /// Entries of a job's batch.
+    /// Returns the entries of a job.
     fn released(&self, job: JobId) -> Known {
         let of = |row: &&Rc<Row>| row.job == Some(job);
         self.rows
@@ -246,7 +251,7 @@ impl Db {
     }
 }
 
-/// The entry that an act is, under the keys of a number. A debit and the release for it are one.
+/// Returns the ledger entry of an act under the keys of this number. A debit and its release are one entry.
 fn record_of(w: &W, keys: u64, act: &Act) -> Result<Known, Failure> {
     let text = match act {
         Act::Debited { job, entries, .. } | Act::Released { job, entries, .. } => {
@@ -313,7 +318,7 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
     }
 }
 
-/// The receipt of the ledger as it is.
+/// Returns a receipt of the current ledger.
 async fn show(w: &W, asked: Known) -> Result<Envelope, Failure> {
     w.pause().await;
     let db = w.crypto.get();
@@ -325,7 +330,7 @@ async fn show(w: &W, asked: Known) -> Result<Envelope, Failure> {
     Ok(Envelope::new(&receipt, db.known()))
 }
 
-/// Makes the dataset's keys unless there are some. The generation service vouched for the dataset.
+/// Makes the dataset's keys unless they exist. The generation service has vouched for the dataset.
 async fn create(w: &W, receipts: &[String], asked: Known) -> Result<Envelope, Failure> {
     w.pause().await;
     if w.crypto.get().keys.is_some() {
@@ -334,7 +339,7 @@ async fn create(w: &W, receipts: &[String], asked: Known) -> Result<Envelope, Fa
     }
     if !receipts.is_empty() && !w.is(Mutant::CryptoMakesKeysAgain) {
         w.event("other keys were refused to a caller with a receipt");
-        let detail = "a receipt was shown for keys that are not there";
+        let detail = "the caller has a receipt of the dataset, but its keys are missing here";
         return Err(Failure::new(ProblemKind::Restored, detail));
     }
     let keys = w.fresh();
@@ -443,7 +448,10 @@ async fn attempt(
     let keys = db.keys()?;
     let (standing, mut before) = read(&db)?;
     w.pause().await;
-    let body = envelope.body.as_deref().ok_or_else(|| refused("no body"))?;
+    let body = envelope
+        .body
+        .as_deref()
+        .ok_or_else(|| refused("the request has no body"))?;
     let look = w
         .setting
         .engine
@@ -496,7 +504,7 @@ async fn attempt(
             };
             let record = record_of(w, keys, &act)?;
             let known = knowledge(w, &w.crypto.get(), envelope.known);
-            // Keys that the page is not under read nothing in it.
+            // Other keys than the page's reveal nothing.
             if look.under.keys == keys {
                 w.ghost.borrow_mut().decrypted(&look, record, known);
             }
@@ -550,7 +558,7 @@ async fn attempt(
     Ok(decrypted(answers, receipt(keys, tip), known))
 }
 
-/// Checks what a request may be released for, as far as other services had a part in it.
+/// Checks that the other services have done their part before a release, and that the keys are the upload's.
 fn check_ruling(w: &W, ruling: &Ruling, (look, keys): (&Look, u64), sent: &[u8; 32]) {
     let mut ghost = w.ghost.borrow_mut();
     if ruling.answers().is_none() {
@@ -564,14 +572,14 @@ fn check_ruling(w: &W, ruling: &Ruling, (look, keys): (&Look, u64), sent: &[u8; 
         w.event("a batch was released under other keys and an upload for them");
     }
     if w.has_keyshare() && !ghost.shared.contains(sent) {
-        ghost.violation("10: a batch was released that only one service paid for".to_owned());
+        ghost.violation("10: a batch was released that only one service had debited".to_owned());
     }
     if w.has_witness() && !ghost.witnessed.contains(sent) {
-        ghost.violation("8: a page was decrypted that only one service computed".to_owned());
+        ghost.violation("8: a batch was decrypted that only one service had computed".to_owned());
     }
 }
 
-/// Refuses where the dataset is frozen.
+/// Returns an error if the dataset is frozen.
 fn check_open(w: &W, standing: &ChainState) -> Result<(), Failure> {
     match w.is(Mutant::CryptoReleasesWhileFrozen) {
         true => Ok(()),
@@ -579,7 +587,7 @@ fn check_open(w: &W, standing: &ChainState) -> Result<(), Failure> {
     }
 }
 
-/// Debits a batch, before it is decrypted.
+/// Debits a batch before it is decrypted.
 async fn debit(
     w: &W,
     job: JobId,
@@ -608,7 +616,7 @@ async fn debit(
     Ok(())
 }
 
-/// Promises a batch, and has the service that shares the key pay for it.
+/// Promises a batch, and has the service that shares the key debit it.
 async fn have_shared(w: &W, judged: &Book, body: &[u8]) -> Result<(), Failure> {
     let refused = |detail: &str| Failure::new(ProblemKind::Refused, detail);
     let sent: [u8; 32] = Sha256::digest(body).into();
@@ -619,16 +627,17 @@ async fn have_shared(w: &W, judged: &Book, body: &[u8]) -> Result<(), Failure> {
         let run = standing
             .run(job)
             .ok_or_else(|| refused("the job has no run"))?;
-        // Released meanwhile, by the same request that came twice: its promise was kept, and another would be of nothing.
+        // Another copy of the same request was released in the meantime. Its promise is fulfilled, and a new one would
+        // never be.
         if db.book(&w.setting.rules, job, run)? != *judged && !w.is(Mutant::CryptoPromisesLate) {
             return Err(failure(Error::Overtaken));
         }
         if *db.promises.entry(job).or_insert(sent) != sent {
-            return Err(refused("another request of these releases was promised"));
+            return Err(refused("another request for these releases was promised"));
         }
         w.ghost.borrow_mut().promised.insert(sent);
         let upload = standing.upload();
-        let upload = upload.ok_or_else(|| refused("there is no upload"))?;
+        let upload = upload.ok_or_else(|| refused("the dataset has no upload"))?;
         Ok(Share::Share {
             keys: db.keys()?,
             job,
@@ -646,7 +655,7 @@ fn decrypted(answers: Vec<Vec<i64>>, receipt: Receipt, known: Known) -> Envelope
     Envelope::new(&Decrypted { answers, receipt }, known)
 }
 
-/// What leaves must be what an undisturbed run has at these numbers.
+/// Checks that released integers are those of an undisturbed run at these release numbers.
 fn check_answers(w: &W, run: u32, look: &Look, answers: &[Vec<i64>]) {
     let undisturbed = &w.setting.runs[run as usize];
     let same = undisturbed
@@ -654,7 +663,7 @@ fn check_answers(w: &W, run: u32, look: &Look, answers: &[Vec<i64>]) {
         .iter()
         .any(|batch| batch.requests == look.releases && batch.released == answers);
     if !same {
-        let what = format!("2: run {run} released other integers than undisturbed");
+        let what = format!("2: run {run} released other integers than the undisturbed run");
         w.ghost.borrow_mut().violation(what);
     }
 }
@@ -666,7 +675,7 @@ async fn check_receipts(w: &W, receipts: &[String]) -> Result<(), Failure> {
         return Ok(());
     }
     for header in receipts {
-        let invalid = || Failure::new(ProblemKind::Invalid, "a receipt that is none");
+        let invalid = || Failure::new(ProblemKind::Invalid, "a receipt is invalid");
         let receipt = Receipt::from_header(header.as_bytes()).ok_or_else(invalid)?;
         let shown = chain::ChainReceipt::try_from(&receipt).map_err(|_| invalid())?;
         if shown.dataset != DATASET {
@@ -707,8 +716,7 @@ async fn freeze(w: &W, reason: Freeze) -> Failure {
     }
 }
 
-/// A service that takes the sender's word for positions: it checks that numbers are new, and nothing
-/// about where they are.
+/// Judges a request as a service that trusts the sender's positions. It only checks that the release numbers are new.
 fn trusting(w: &W, book: &Book, look: &Look, body: &[u8]) -> Result<RequestOutcome, Error> {
     let next = book.window().placed().len();
     let numbers = look.releases.iter().map(|release| release.number as usize);
@@ -718,7 +726,7 @@ fn trusting(w: &W, book: &Book, look: &Look, body: &[u8]) -> Result<RequestOutco
         ));
     }
     if !numbers.eq(next..next + look.releases.len()) {
-        return Err(Error::Request("not the next"));
+        return Err(Error::Request("the release numbers are not the next ones"));
     }
     let answers = w.setting.engine.read(body)?;
     let entry = |release: &fhaim_release::ReleaseRequest| {

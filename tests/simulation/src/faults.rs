@@ -1,4 +1,4 @@
-//! What goes wrong, and when.
+//! Faults of a schedule, and their times.
 
 use crate::computation;
 use crate::crypto::Call;
@@ -10,7 +10,7 @@ use rand::Rng;
 use rand_chacha::ChaCha8Rng;
 use std::rc::Rc;
 
-/// The faults of a schedule: chances at each step, while there are any.
+/// The faults of a schedule: probabilities at each step until faults stop, and rollbacks at fixed times.
 pub(crate) struct Faults {
     pub weather: Weather,
     until: u64,
@@ -19,18 +19,18 @@ pub(crate) struct Faults {
     forge: f64,
     blob: f64,
     restores: Vec<Restore>,
-    /// Whether the crypto service will be set back.
+    /// Whether a rollback of the crypto service is planned.
     crypto_restored: bool,
     down: Vec<(u64, Node)>,
 }
 
-/// Some stores are set back.
+/// A rollback of some stores.
 struct Restore {
     at: u64,
     nodes: Vec<Node>,
-    /// All to one moment, or each to its own.
+    /// Whether all stores are rolled back to the same time.
     together: bool,
-    /// A little, or to anywhere.
+    /// Whether the time can be any, instead of at most 150 ticks ago.
     far: bool,
 }
 
@@ -63,7 +63,7 @@ impl Faults {
         }
     }
 
-    /// What goes wrong before the next step.
+    /// Injects the faults that happen before the next step.
     pub(crate) fn step(&mut self, w: &W, tasks: &mut Vec<Task>) {
         let now = w.now.get();
         self.down.retain(|&(at, node)| {
@@ -106,7 +106,7 @@ impl Faults {
         }
     }
 
-    /// Ends a process, which starts again a while later.
+    /// Kills a process. It starts again after a pause.
     pub(crate) fn end(&mut self, w: &W, tasks: &mut Vec<Task>, node: Node) {
         tasks.extend(w.spawned());
         tasks.retain(|task| task.node != node);
@@ -128,7 +128,7 @@ impl Faults {
                 true => common,
                 false => now - w.below(range + 1),
             };
-            w.trace(|| format!("{node:?} is set back to {time}"));
+            w.trace(|| format!("{node:?} is rolled back to {time}"));
             w.restore(node, time);
             w.ghost.borrow_mut().set_back(node);
         }
@@ -149,7 +149,7 @@ fn name(node: Node) -> &'static str {
 
 impl Restore {
     fn new(rng: &mut ChaCha8Rng, until: u64, all: &[Node]) -> Self {
-        // Any set of them but none; the three services together rarely without the holder.
+        // Any non-empty set of stores.
         let set = rng.random_range(1..1 << all.len());
         let nodes = all.iter().enumerate();
         let nodes = nodes.filter(|(bit, _)| set >> bit & 1 == 1);
@@ -163,7 +163,7 @@ impl Restore {
     }
 }
 
-/// Whoever is at work loses its lease, and does not know.
+/// Ends all leases without notice to the workers that hold them.
 fn end_leases(w: &W) {
     let now = w.now.get();
     w.computation.alter(now, computation::Db::end_leases);
@@ -171,7 +171,7 @@ fn end_leases(w: &W) {
     w.generation.alter(now, generation::Db::end_leases);
 }
 
-/// A sealed request of before comes changed.
+/// Sends a forged copy of an earlier sealed request to the crypto service.
 fn forge(w: &W, crypto_restored: bool) {
     let blobs = w.computation.get().sealed();
     if blobs.is_empty() {
@@ -185,7 +185,7 @@ fn forge(w: &W, crypto_restored: bool) {
     let Ok(look) = engine.look(&body) else { return };
     let other = JobId([w.below(w.wanted as u64) as u8 + 1; 16]);
     let forgery = match w.below(7) {
-        // Before a batch is released, nothing tells another variance from the one asked for.
+        // Before a batch is released, a changed variance cannot be told from the requested one.
         0 if crypto_restored || !w.computation.get().is_released(blob) => return,
         0 => Forgery::Variance,
         1 => Forgery::Numbers(look.releases.len() as u32),
@@ -214,7 +214,7 @@ fn forge(w: &W, crypto_restored: bool) {
     w.post(Node::Computation, Node::Crypto, w.fresh(), envelope);
 }
 
-/// A sealed request is no longer among the blobs: they were set back further than the database.
+/// Removes a sealed request from the blobs, as if they were rolled back further than the database.
 fn lose_blob(w: &W) {
     let sealed = w.computation.get().sealed();
     if let Some(&blob) = sealed.last()

@@ -1,4 +1,4 @@
-//! The generation service: `services/generation`'s jobs and worker over a simulated store.
+//! The generation service: jobs and workers as in `services/generation`, with a simulated store.
 
 use crate::Mutant;
 use crate::computation::Call as ComputationCall;
@@ -18,13 +18,13 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What is stored.
+/// Stored state of the generation service.
 #[derive(Clone, Default)]
 pub(crate) struct Db {
     jobs: BTreeMap<JobId, Job>,
     /// The highest receipt of all jobs, for [`Mutant::HighestReceiptAlone`].
     highest: receipts::Text,
-    /// Whether the upload is complete, as far as is known here.
+    /// Whether this service knows that the upload is complete.
     ready: bool,
     /// Receipts that holders showed.
     told: receipts::Text,
@@ -39,13 +39,13 @@ struct Job {
     batches: Vec<(Rc<str>, Option<Rc<str>>)>,
     /// SHA-256 of the saved model.
     model: Option<[u8; 32]>,
-    /// The receipt of the job's last answer. The next one's call shows it, and so contains it; of
-    /// another job's nothing is known.
+    /// The receipt of the job's last answer. The next call shows it, so the next receipt contains it. Receipts of
+    /// other jobs may not contain it.
     receipt: receipts::Text,
     known: Known,
 }
 
-/// Where a job is.
+/// State of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum State {
     Queued,
@@ -57,22 +57,22 @@ pub(crate) enum State {
 /// A call by a holder's program.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Call {
-    /// Makes the job of this name; again, it changes nothing.
+    /// Makes the job of this name. A repeated call changes nothing.
     Create(JobId),
     Show(JobId),
     Retry(JobId),
     /// Vouches for the dataset to the key service.
     Vouch,
-    /// The upload is complete.
+    /// Reports that the upload is complete.
     Ready,
-    /// Shows a receipt, which is passed on with batches.
+    /// Shows a receipt. The service passes it on with batches.
     Tell(Receipt),
 }
 
-/// What a job of a dataset without an upload is refused with.
+/// Reason for refusing a job if the dataset has no upload.
 pub(crate) const NOT_READY: &str = "the dataset is not ready: upload its records first";
 
-/// What a holder's program is told of its job.
+/// A job as a holder's program sees it.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Shown {
     pub state: State,
@@ -96,7 +96,7 @@ impl From<Failure> for Stop {
 
 type Lease = lease::Taken<JobId>;
 
-/// As the service's worker has it.
+/// Policy of the real service's worker.
 const POLICY: Policy = Policy {
     first_pause: 10,
     max_faults: 5,
@@ -110,7 +110,7 @@ impl Db {
         self.jobs.values().fold(0, |known, job| known | job.known)
     }
 
-    /// Takes the upload for complete.
+    /// Marks the upload as complete.
     pub(crate) fn make_ready(&mut self) {
         self.ready = true;
     }
@@ -121,7 +121,7 @@ impl Db {
         }
     }
 
-    /// The answers and the model of a job that is done.
+    /// Returns the answers and the model of a finished job.
     pub(crate) fn result(&self, job: JobId) -> Option<JobResult> {
         let job = self.jobs.get(&job)?;
         let answers = job
@@ -140,14 +140,14 @@ impl Db {
         Ok(job)
     }
 
-    /// The same, for what brings the job nearer to its end.
+    /// Like [`Db::hold`], and records that the job makes progress.
     fn step(&mut self, w: &W, lease: &Lease) -> Result<&mut Job, Stop> {
         let job = self.hold(w, lease)?;
         job.lease.step();
         Ok(job)
     }
 
-    /// The receipts that are shown.
+    /// Returns the receipts that this service shows to others.
     fn receipts(&self, w: &W) -> Vec<Receipt> {
         if w.is(Mutant::GenerationShowsNoReceipt) {
             return Vec::new();
@@ -160,7 +160,7 @@ impl Db {
         receipts::distinct(receipts::read(&self.told).into_iter().chain(of_jobs))
     }
 
-    /// Whether the dataset has had keys, as far as is known here.
+    /// Checks whether this service knows that the dataset has had keys.
     fn had_keys(&self) -> bool {
         let has = |job: &Job| job.receipt.is_some() || job.releases > 0;
         self.told.is_some() || self.jobs.values().any(has)
@@ -170,7 +170,7 @@ impl Db {
         let live =
             |job: &&Job| job.releases > 0 || matches!(job.state, State::Queued | State::Running);
         if self.jobs.values().filter(live).count() >= runs as usize {
-            let detail = "the dataset's budget has no run left";
+            let detail = "the dataset's budget has no more runs";
             return Err(Failure::new(ProblemKind::BudgetSpent, detail));
         }
         Ok(())
@@ -246,7 +246,7 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
     }
 }
 
-/// Vouches for the dataset, unless it has had keys.
+/// Vouches for the dataset unless it has had keys.
 async fn vouch(w: &W) -> Result<Envelope, Failure> {
     w.pause().await;
     let db = w.generation.get();
@@ -298,10 +298,10 @@ impl Job {
 }
 
 fn not_found() -> Failure {
-    Failure::new(ProblemKind::NotFound, "no such job")
+    Failure::new(ProblemKind::NotFound, "the job does not exist")
 }
 
-/// Another name for each time that a call comes.
+/// Returns a different job name for each arrival of a call.
 fn other_name(JobId(mut name): JobId, number: u64) -> JobId {
     name[8..].copy_from_slice(&number.to_le_bytes());
     JobId(name)
@@ -326,7 +326,7 @@ fn show(w: &W, job: JobId) -> Result<Envelope, Failure> {
     Ok(Envelope::new(&shown, db.known()))
 }
 
-/// Begins the process's workers.
+/// Starts the workers of the process.
 pub(crate) fn start(w: &W) {
     for _ in 0..2 {
         let world = Rc::clone(w);
@@ -371,7 +371,7 @@ async fn take(w: &W) -> Option<Lease> {
 }
 
 fn given_up(attempts: u32) -> String {
-    format!("given up: {attempts} attempts in a row ended without a step")
+    format!("the job failed: {attempts} attempts in a row made no progress")
 }
 
 async fn settle(w: &W, lease: &Lease, stop: Stop) {
@@ -400,7 +400,7 @@ async fn settle(w: &W, lease: &Lease, stop: Stop) {
     drop(settled.await);
 }
 
-/// Sees a job through to its end.
+/// Runs a job to its end.
 async fn drive(w: &W, lease: &Lease) -> Result<(), Stop> {
     let stored = begin(w, lease).await?;
     let failed = |error: &dyn std::fmt::Display| Stop::Failed(error.to_string());
@@ -424,7 +424,7 @@ async fn drive(w: &W, lease: &Lease) -> Result<(), Stop> {
     }
 }
 
-/// Reads a job, and what is stored of it.
+/// Reads the stored batches of a job.
 async fn begin(w: &W, lease: &Lease) -> Result<Vec<StoredBatch>, Stop> {
     let batches = w.tx(&w.generation, |db| {
         Ok::<_, Stop>(db.hold(w, lease)?.batches.clone())
@@ -442,7 +442,7 @@ async fn store(w: &W, lease: &Lease, batch: &ReleaseBatch) -> Result<(), Stop> {
     w.tx(&w.generation, |db| {
         let job = db.step(w, lease)?;
         if job.batches.len() != batch.number {
-            let detail = "a batch of this number is stored";
+            let detail = "a batch of this number is already stored";
             return Err(Failure::new(ProblemKind::Internal, detail).into());
         }
         job.batches.push((text(&batch.requests), None));
@@ -451,14 +451,14 @@ async fn store(w: &W, lease: &Lease, batch: &ReleaseBatch) -> Result<(), Stop> {
     .await
 }
 
-/// Gets a batch released by the computation service. It is asked for once, and then looked at;
-/// again where that service no longer knows it, having been set back.
+/// Gets a batch released by the computation service. Requests the batch once and then polls it. Requests it again if
+/// that service has lost it in a rollback.
 async fn ask(
     w: &W,
     lease: &Lease,
     batch: &ReleaseBatch,
 ) -> Result<(Vec<Vec<i64>>, Receipt, Known), Stop> {
-    let contradiction = || Stop::Failed("a batch without a release".to_owned());
+    let contradiction = || Stop::Failed("a batch has no releases".to_owned());
     let (job, number) = (lease.id, batch.first().ok_or_else(contradiction)?);
     let put = |again| {
         let requests = batch.requests.clone();
@@ -498,7 +498,7 @@ async fn ask(
             first: number,
             receipts,
         };
-        // As long as the first waits, the second is looked at, and says again what it has said.
+        // While the first service waits, poll the second one, and have it send its digest again from time to time.
         let again = said.is_none_or(|at| at + SAY_AGAIN_AFTER < w.now.get());
         if w.has_witness() && again && !w.is(Mutant::WitnessIsAskedOnce) {
             let answer = match said {
@@ -521,10 +521,10 @@ async fn ask(
     }
 }
 
-/// Ticks after which the second computation service says again what it computed.
+/// Number of ticks after which the generation service asks the second computation service for its digest again.
 const SAY_AGAIN_AFTER: u64 = 100;
 
-/// What the second computation service answers: since when it has said what a batch comes to.
+/// Reads the second computation service's answer: sets `said` to the current time if it has sent its digest.
 fn second(w: &W, answer: Result<Envelope, Failure>, said: &mut Option<u64>) -> Result<(), Stop> {
     let found = answer.map_err(|failure| stop_of(&failure))?;
     *said = match found.open()? {
@@ -538,8 +538,7 @@ fn second(w: &W, answer: Result<Envelope, Failure>, said: &mut Option<u64>) -> R
     Ok(())
 }
 
-/// Calls a computation service with the receipts that there are now: other jobs may have brought
-/// later ones.
+/// Calls a computation service with the current receipts. They can include later receipts from other jobs.
 async fn call(
     w: &W,
     to: Node,
@@ -584,7 +583,7 @@ async fn store_answers(
     .await
 }
 
-/// Stores the model, and that the job is done.
+/// Stores the model and marks the job as done.
 async fn finish(
     w: &W,
     lease: &Lease,
@@ -592,7 +591,7 @@ async fn finish(
     spent: fhaim_dp::Rho,
 ) -> Result<(), Stop> {
     if outcome.spent != spent {
-        let problem = "the mechanism's account differs from the sum of its releases";
+        let problem = "the mechanism's cost differs from the sum of its releases; this is a bug";
         return Err(Stop::Failed(problem.to_owned()));
     }
     let undisturbed = w.setting.runs.iter().find(|run| run.is(&outcome));

@@ -1,4 +1,4 @@
-//! Who checks: sees everything, and has a part in nothing.
+//! An observer that sees all events, checks the rules, and does not affect the schedule.
 
 use crate::pages::{Look, Under};
 use crate::roster::Roster;
@@ -9,57 +9,57 @@ use fhaim_release::ReleaseRequest;
 use sha2::{Digest, Sha256};
 use std::collections::{HashMap, HashSet};
 
-/// A set of entries of the ledger, in whatever copy they were made: runs begun and batches
-/// released.
+/// A bit set of ledger entries (runs begun and batches released), from any copy of the ledger.
 pub(crate) type Known = u128;
 
-/// What is remembered of a schedule.
+/// Observed events of a schedule.
 #[derive(Default)]
 pub(crate) struct Ghost {
-    /// Entries by their text.
+    /// Numbers of ledger entries by their text.
     records: HashMap<String, u32>,
-    /// Which release each position of an upload's noise was decrypted for, by which entry.
+    /// The release that each position of an upload's noise was decrypted for, and the entry of its debit.
     decrypted: HashMap<(u64, usize, usize), (Statement, Known)>,
-    /// What was sent to be decrypted at each position.
+    /// The release and page digest that were sent for decryption at each position.
     sent: HashMap<(Under, usize, usize), (Statement, [u8; 32])>,
-    /// Which job each run was given to, by which entry.
+    /// The job that each run was given to, and the entry of the act.
     runs: HashMap<(u64, u32), (JobId, Known)>,
-    /// Jobs by the client's call that they are for.
+    /// Jobs by the client's call that made them.
     pub calls: HashMap<JobId, JobId>,
-    /// What must not happen, and did.
+    /// Violated rules.
     pub violations: Vec<String>,
-    /// A release or a run was given again since the crypto service was set back, and no one who
-    /// was asked knew.
+    /// Times that the crypto service gave a release or a run again after a rollback, and no other entity knew of the
+    /// first one.
     pub forgotten: u64,
-    /// Positions decrypted for another release, while someone knew who was not asked.
+    /// Positions decrypted for another release, although an entity that was not asked knew of the first one.
     pub reused: u64,
-    /// Runs given to another job, while someone knew who was not asked.
+    /// Runs given to another job, although an entity that was not asked knew of the first one.
     pub reassigned: u64,
-    /// An answer from a set back ledger, while someone knew who was not asked.
+    /// Answers from a ledger that lacks an entry that an entity knows of that was not asked.
     pub unasked: u64,
-    /// Whether the crypto service was set back at all.
+    /// Whether the crypto service was ever rolled back.
     pub crypto_restored: bool,
-    /// Whether the generation service was.
+    /// Whether the generation service was ever rolled back.
     pub generation_restored: bool,
     /// Whether a page was spoilt.
     pub spoilt: bool,
-    /// Digests of what the second computation service computed.
+    /// Digests of the second computation service's batches.
     pub witnessed: HashSet<[u8; 32]>,
-    /// Digests of the requests that the crypto service promised, and of those that the other service debited.
+    /// Digests of the requests that the crypto service promised.
     pub promised: HashSet<[u8; 32]>,
+    /// Digests of the requests that the service that shares the key debited.
     pub shared: HashSet<[u8; 32]>,
-    /// Which release the other service debited each position for.
+    /// The release for which the service that shares the key debited each position.
     debited: HashMap<(u64, usize, usize), Statement>,
-    /// Whether the service that shares the key was set back.
+    /// Whether the service that shares the key was ever rolled back.
     pub keyshare_restored: bool,
-    /// Whether the dataset was frozen over an unknown receipt or a page of bad objects.
+    /// Whether the dataset was frozen because of an unknown receipt or a page of bad objects.
     pub deviated: bool,
-    /// Whether a computation service lost an upload that a run had begun over, or that the other one has, or the holder's
-    /// program lost the manifest that the second computation service needs to copy it.
+    /// Whether a computation service lost an upload over which a run had begun, or that the other one has, or the
+    /// holder's program lost the manifest that the second computation service needs to copy it.
     pub upload_lost: bool,
-    /// Whether the computation services registered the upload with different keys: other keys were made in between.
+    /// Whether the computation services registered the upload with different keys.
     pub registered_otherwise: bool,
-    /// The session whose upload each computation service completed, since it was set back last.
+    /// The session whose upload each computation service completed since its last rollback.
     uploads: HashMap<&'static str, u64>,
 }
 
@@ -72,7 +72,7 @@ fn upload_of(node: Node) -> &'static str {
     }
 }
 
-/// The freezes of a chain's acts that were not lifted.
+/// Returns the freezes of a chain's acts that were not lifted.
 pub(crate) fn frozen(acts: impl Iterator<Item = Act>) -> Vec<Freeze> {
     acts.fold(Vec::new(), |mut reasons, act| {
         match act {
@@ -84,14 +84,14 @@ pub(crate) fn frozen(acts: impl Iterator<Item = Act>) -> Vec<Freeze> {
     })
 }
 
-/// What is known where the crypto service answers.
+/// Known ledger entries at the time of the crypto service's answer.
 #[derive(Clone, Copy)]
 pub(crate) struct Knowledge {
-    /// What its own ledger has.
+    /// Entries of the crypto service's ledger.
     pub ledger: Known,
-    /// What those know who were asked.
+    /// Entries that the caller knows of, and the entities that the caller asked.
     pub asked: Known,
-    /// What anyone knows.
+    /// Entries that any entity knows of.
     pub anyone: Known,
 }
 
@@ -107,15 +107,15 @@ impl Ghost {
         }
     }
 
-    /// The number of an entry of the ledger, as a set.
+    /// Returns a ledger entry as a set of one.
     pub(crate) fn record(&mut self, act: &str) -> Known {
         let next = self.records.len() as u32;
         let index = *self.records.entry(act.to_owned()).or_insert(next);
-        assert!(index < Known::BITS, "a schedule has few entries");
+        assert!(index < Known::BITS, "more entries than bits in a set");
         1 << index
     }
 
-    /// The crypto service answers: what those know who asked must be in its ledger.
+    /// Checks an answer of the crypto service: its ledger must have all entries that the caller knows of.
     pub(crate) fn answered(&mut self, what: &str, knowledge: Knowledge) {
         if knowledge.asked & !knowledge.ledger != 0 {
             self.violation(format!(
@@ -126,7 +126,8 @@ impl Ghost {
         }
     }
 
-    /// Something that was given before is given again, to someone else.
+    /// Records that a position or a run was given again for another purpose. It is a violation if the crypto service
+    /// could have known.
     fn again(&mut self, earlier: Known, knowledge: Knowledge, what: String) {
         if earlier & (knowledge.ledger | knowledge.asked) != 0 {
             self.violation(what);
@@ -139,7 +140,7 @@ impl Ghost {
         }
     }
 
-    /// A batch is sent to be decrypted by a service that follows the protocol.
+    /// Records a batch that a service that follows the protocol sends for decryption.
     pub(crate) fn sent(&mut self, look: &Look) {
         for page in &look.pages {
             for part in &page.parts {
@@ -152,13 +153,13 @@ impl Ghost {
                     let before = *self.sent.entry(place).or_insert(now);
                     if before.0 != statement && !self.crypto_restored {
                         self.violation(format!(
-                            "1: page {} position {position} is sealed for two releases",
+                            "1: page {} position {position} was sealed for two releases",
                             part.span.page
                         ));
                     }
                     if before.0 == statement && before.1 != page.digest {
                         self.violation(format!(
-                            "1: release {} is sealed to two forms",
+                            "1: release {} was sealed to two forms",
                             release.number
                         ));
                     }
@@ -167,7 +168,7 @@ impl Ghost {
         }
     }
 
-    /// A batch is decrypted, for the debit that is the entry `record`.
+    /// Records that a batch is decrypted. The entry `record` is its debit.
     pub(crate) fn decrypted(&mut self, look: &Look, record: Known, knowledge: Knowledge) {
         if record & !knowledge.ledger != 0 {
             self.violation("13: a page was decrypted before its debit".to_owned());
@@ -183,18 +184,22 @@ impl Ghost {
                     && before != statement
                 {
                     let page = part.span.page;
-                    let what = format!("1: page {page} position {position} serves two releases");
+                    let what =
+                        format!("1: page {page} position {position} was used for two releases");
                     self.again(earlier, knowledge, what);
                 }
             }
         }
     }
 
-    /// The service that shares the key debits a request.
+    /// Records that the service that shares the key debits a request.
     pub(crate) fn debited(&mut self, request: &DecryptRequest<()>, session: u64, digest: [u8; 32]) {
         self.shared.insert(digest);
         if !self.promised.contains(&digest) {
-            self.violation("11: one debited what the other had not promised".to_owned());
+            self.violation(
+                "11: a service debited a request that the crypto service had not promised"
+                    .to_owned(),
+            );
         }
         for part in request.pages.iter().flat_map(|page| &page.parts) {
             let release = request.releases.iter().find(|r| r.number == part.number);
@@ -206,7 +211,7 @@ impl Ghost {
                 let other = before.is_some_and(|before| before != statement);
                 if other && !self.keyshare_restored {
                     self.violation(format!(
-                        "12: page {} position {position} is shared for two releases",
+                        "12: page {} position {position} was debited for two releases",
                         part.span.page
                     ));
                 }
@@ -214,22 +219,23 @@ impl Ghost {
         }
     }
 
-    /// A dataset is frozen as the computation services do not agree. Nobody deviates but who spoils a page.
+    /// Records that a dataset is frozen because the computation services disagree. Only a spoilt page or different
+    /// keys excuse this.
     pub(crate) fn disagreement(&mut self) {
         if !self.spoilt && !self.registered_otherwise {
-            self.violation("9: two services that follow the protocol do not agree".to_owned());
+            self.violation("9: two services that follow the protocol disagree".to_owned());
         }
     }
 
-    /// The same at the service that shares the key, which remembers what a batch was computed to in the run that its
-    /// job had before the crypto service was set back.
+    /// Like [`Ghost::disagreement`], at the service that shares the key. It remembers digests from the run that a job
+    /// had before a rollback of the crypto service.
     pub(crate) fn disagreement_at_share(&mut self) {
         if !self.crypto_restored {
             self.disagreement();
         }
     }
 
-    /// A run is given to a job, as the entry `record`.
+    /// Records that a run is given to a job. The entry of the act is `record`.
     pub(crate) fn begun(
         &mut self,
         (job, run): (JobId, u32),
@@ -240,12 +246,12 @@ impl Ghost {
         if let Some((other, earlier)) = self.runs.insert((keys, run), (job, record))
             && other != job
         {
-            let what = format!("6: run {run} is given to two jobs");
+            let what = format!("6: run {run} was given to two jobs");
             self.again(earlier, knowledge, what);
         }
     }
 
-    /// A store is set back.
+    /// Records that a store is rolled back.
     pub(crate) fn set_back(&mut self, node: Node) {
         match node {
             Node::Crypto => self.crypto_restored = true,
@@ -257,48 +263,50 @@ impl Ghost {
         }
     }
 
-    /// The dataset is frozen; a holder's objects may be bad.
+    /// Records that the dataset is frozen. `bad` says whether a holder's objects are bad.
     pub(crate) fn frozen(&mut self, reason: Freeze, bad: bool) {
         let noise = bad && reason == Freeze::Noise;
         self.deviated |= noise || reason == Freeze::UnknownReceipt;
     }
 
-    /// Whether a run has begun.
+    /// Checks whether a run has begun.
     pub(crate) fn has_run(&self) -> bool {
         !self.runs.is_empty()
     }
 
-    /// A computation service completes an upload of objects of these sessions.
+    /// Records that a computation service completes an upload with objects of these sessions.
     pub(crate) fn completed(&mut self, node: Node, sessions: &[u64]) {
         let &[session] = sessions else {
-            return self.violation("16: an upload of several sessions is complete".to_owned());
+            return self.violation("16: an upload of several sessions was completed".to_owned());
         };
         let before = self.uploads.insert(upload_of(node), session);
         if before.is_some_and(|before| before != session) {
-            self.violation("16: the uploads of two sessions are complete".to_owned());
+            self.violation("16: the uploads of two sessions were completed".to_owned());
         }
     }
 
-    /// Integers leave the key service that has the keys of this number.
+    /// Records a release by the key service that has the keys of this number.
     pub(crate) fn released(&mut self, look: &Look, keys: u64) {
         if look.under.keys != keys {
-            self.violation("14: released under other keys than the upload is under".to_owned());
+            self.violation(
+                "14: a batch was released under other keys than the upload's".to_owned(),
+            );
         }
     }
 
-    /// A key service appends to a chain in which these freezes were not lifted.
+    /// Records that a key service appends an act to a chain in which these freezes were not lifted.
     pub(crate) fn appended(&mut self, act: &Act, frozen: &[Freeze], roster: &Roster) {
         let releases = matches!(act, Act::Debited { .. } | Act::Released { .. });
         if releases && !frozen.is_empty() {
-            self.violation("15: a frozen dataset releases".to_owned());
+            self.violation("15: a frozen dataset released a batch".to_owned());
         }
         let permanent = frozen.iter().any(|&reason| roster.is_permanent(reason));
         if matches!(act, Act::Thawed) && permanent {
-            self.violation("15: a freeze was lifted that is permanent".to_owned());
+            self.violation("15: a permanent freeze was lifted".to_owned());
         }
     }
 
-    /// A job is made for a client's call.
+    /// Records that a client's call makes a job.
     pub(crate) fn made(&mut self, call: JobId, job: JobId) {
         if let Some(other) = self.calls.insert(call, job)
             && other != job

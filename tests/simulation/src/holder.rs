@@ -1,5 +1,5 @@
-//! A holder's program: it names a job before it asks for it, shows the receipt it has kept, repeats
-//! calls whose answers are lost, and looks at the ledger when the job is done.
+//! A holder's program. It chooses a job's name before it asks for the job, shows the receipts that it has kept, repeats
+//! calls whose answers are lost, and compares receipts when the job is done.
 
 use crate::crypto::Call as CryptoCall;
 use crate::generation::{self, Call, Shown, State};
@@ -15,7 +15,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// What is stored.
+/// Stored state of the program.
 #[derive(Clone, Default)]
 pub(crate) struct Db {
     receipts: receipts::Text,
@@ -27,7 +27,7 @@ pub(crate) struct Db {
 /// How a wanted job ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum End {
-    /// With the answers of an undisturbed run.
+    /// The job is done. Has the undisturbed run with the same answers and model, if there is one.
     Done(Option<usize>),
     Refused(String),
 }
@@ -46,13 +46,13 @@ impl Db {
     }
 }
 
-/// Tries in a row, once nothing fails any more, after which a holder takes a refusal for final.
+/// Number of tries after the end of all faults. A holder then accepts a refusal as final.
 const LAST_TRIES: u32 = 10;
 
-/// The same, where the dataset's upload is not complete: programs may still upload it.
+/// Like [`LAST_TRIES`], while the dataset's upload is not complete, because programs may still upload it.
 const LAST_TRIES_BEFORE_UPLOAD: u32 = 100;
 
-/// Begins the program: it goes on with every job that has not ended.
+/// Starts the program. It continues every job that has not ended.
 pub(crate) fn start(w: &W) {
     if w.roster.concurrent.is_some() {
         upload::start(w, Node::Holder);
@@ -75,7 +75,7 @@ pub(crate) fn start(w: &W) {
     }
 }
 
-/// Operators of the key services look into a frozen dataset, and let it go on.
+/// Has the operators of the key services thaw a frozen dataset.
 pub(crate) fn thaw(w: &W) {
     thaw_at(w, Node::Crypto, Envelope::new(&CryptoCall::Thaw, 0));
     if w.has_keyshare() {
@@ -95,7 +95,7 @@ fn thaw_at(w: &W, node: Node, envelope: Envelope) {
     });
 }
 
-/// Counts refusals once nothing fails any more.
+/// Counts refusals after the end of all faults.
 #[derive(Default)]
 struct Tries(u32);
 
@@ -160,7 +160,7 @@ async fn attempt(w: &W, job: JobId, tries: &mut Tries) -> Result<End, Failure> {
                 {
                     return Err(failure);
                 }
-                // Set back between the two calls: look again.
+                // The generation service was rolled back between the two calls: ask again.
                 let Some((answers, model)) = result else {
                     continue;
                 };
@@ -172,7 +172,7 @@ async fn attempt(w: &W, job: JobId, tries: &mut Tries) -> Result<End, Failure> {
     }
 }
 
-/// Shows receipts, and asks for other keys if the keys are lost.
+/// Shows receipts to the key service, and asks for new keys if it has lost the dataset's keys.
 async fn have_keys(w: &W) -> Result<(), Failure> {
     match show_receipts(w, Vec::new(), 0).await {
         Err(failure) if failure.kind == ProblemKind::NotFound => {
@@ -189,7 +189,7 @@ async fn ask(w: &W, call: &impl Serialize) -> Result<(Shown, Known), Failure> {
     Ok((answer.open()?, answer.known))
 }
 
-/// Shows the key service the receipts that the holder has, and keeps the one it answers with.
+/// Shows the holder's receipts to the key service, and keeps the receipt that it returns.
 async fn show_receipts(w: &W, told: Vec<Receipt>, known: Known) -> Result<(), Failure> {
     w.pause().await;
     let db = w.holder.get();

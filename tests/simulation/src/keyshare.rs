@@ -1,5 +1,5 @@
-//! A service that shares keys with the crypto service: `services/crypto/src/shares/member.rs` over a simulated store.
-//! Pages are clear values, so that its share is a word: that it has debited.
+//! A service that shares keys with the crypto service, as in `services/crypto/src/shares/member.rs`, with a simulated
+//! store. Pages have clear values, so its share is only the confirmation that it has debited the request.
 
 use crate::Mutant;
 use crate::ghost;
@@ -18,42 +18,42 @@ use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-/// The services that share the key: the crypto service, and this one.
+/// Number of services that share the key: the crypto service and this one.
 const SERVICES: usize = 2;
 
-/// What is stored.
+/// Stored state of the service.
 #[derive(Clone, Default)]
 pub(crate) struct Db {
-    /// The number of the keys that it has a share of, and whether all services have confirmed them.
+    /// The number of the keys of which it has a share, and whether all services have confirmed them.
     keys: Option<(u64, bool)>,
     acts: Vec<Rc<Act>>,
     tip: Tip,
     promises: BTreeMap<JobId, [u8; 32]>,
-    /// What the second computation service computed batches to, by job and what was asked.
+    /// Digests of the second computation service's batches, by job and digest of the releases.
     witnessed: BTreeMap<(JobId, [u8; 32]), [u8; 32]>,
 }
 
-/// What is asked.
+/// A call to the service.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Call {
-    /// By the crypto service, which has promised the request in the body.
+    /// From the crypto service, which has promised the request in the body.
     Share {
         keys: u64,
         job: JobId,
         run: u32,
         upload: [u8; 32],
     },
-    /// By the crypto service, which was shown a page that cannot be decrypted.
+    /// From the crypto service, which received a page that cannot be decrypted.
     Freeze,
-    /// By the second computation service.
+    /// From the second computation service: the digest of a batch.
     Witnessed { job: JobId, new: Witnessed },
-    /// By the crypto service, which makes the dataset's keys.
+    /// From the crypto service, which makes the dataset's keys.
     Make { keys: u64 },
-    /// By its operator.
+    /// From the operator of this service.
     Thaw,
 }
 
-/// The protocol's refusal, for the first service.
+/// Converts the protocol's error to the answer for the caller.
 fn refused(error: Error) -> Failure {
     let kind = match &error {
         Error::Unwitnessed | Error::Overtaken => ProblemKind::Unavailable,
@@ -87,30 +87,33 @@ impl Db {
         Ok(record)
     }
 
-    /// The dataset's first keys are made.
+    /// Makes the dataset's first keys.
     pub(crate) fn first_keys(&mut self) {
         self.keys = Some((0, false));
     }
 
-    /// Confirms the keys, if they are these: no others are made from then on.
+    /// Confirms the keys of this number. The service makes no other keys from then on.
     fn confirm(&mut self, keys: u64) -> Result<(), Failure> {
         match self.keys {
-            None => Err(Failure::new(ProblemKind::NotFound, "no keys")),
+            None => Err(no_keys()),
             Some((own, _)) if own == keys => {
                 self.keys = Some((keys, true));
                 Ok(())
             }
-            Some(_) => Err(Failure::new(ProblemKind::Refused, "other keys")),
+            Some(_) => {
+                let detail = "this service has a share of other keys";
+                Err(Failure::new(ProblemKind::Refused, detail))
+            }
         }
     }
 
-    /// Makes a share of keys, in place of keys that were not confirmed.
+    /// Makes a share of keys. It replaces keys that were not confirmed.
     fn make(&mut self, keys: u64) -> Result<(), Failure> {
         if self
             .keys
             .is_some_and(|(own, confirmed)| confirmed && own != keys)
         {
-            let detail = "the key services have made the dataset's keys";
+            let detail = "the key services have already made the dataset's keys";
             return Err(Failure::new(ProblemKind::Conflict, detail));
         }
         self.keys.get_or_insert((keys, false)).0 = keys;
@@ -128,11 +131,15 @@ impl Db {
     }
 }
 
+fn no_keys() -> Failure {
+    Failure::new(ProblemKind::NotFound, "the dataset has no keys")
+}
+
 /// Answers a call.
 pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failure> {
     let call = envelope.open()?;
     if w.keyshare.get().keys.is_none() && !matches!(call, Call::Make { .. }) {
-        return Err(Failure::new(ProblemKind::NotFound, "no keys"));
+        return Err(no_keys());
     }
     match call {
         Call::Share {
@@ -167,7 +174,8 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
     }
 }
 
-/// Judges and promises a batch, and debits it: the first has promised it, and there are two.
+/// Judges, promises and debits a batch. With two services, all promises are there: the crypto service has promised the
+/// batch already.
 async fn share(
     w: &W,
     keys: u64,
@@ -178,7 +186,8 @@ async fn share(
     let digest: [u8; 32] = Sha256::digest(body).into();
     let job = assignment.job;
     if request.job != job {
-        return Err(Failure::new(ProblemKind::Refused, "a run of another job"));
+        let detail = "the request is for another job";
+        return Err(Failure::new(ProblemKind::Refused, detail));
     }
     w.tx(&w.keyshare, |db| {
         db.confirm(keys)?;

@@ -1,35 +1,34 @@
-//! Tasks under leases over a simulated store, as `platform`'s `lease` and `runner` have them: taken,
-//! held, put off, given up.
+//! Leases on tasks, as in the modules `lease` and `runner` of `platform`, with a simulated store.
 
 use crate::world::World;
 
-/// What a task's row has of its lease.
+/// The lease fields of a task's row.
 #[derive(Clone, Default)]
 pub(crate) struct Lease {
     token: Option<u64>,
-    /// When the lease ends, or when a task that was put off may be taken.
+    /// When the lease ends, or when a postponed task may be taken.
     until: u64,
-    /// Attempts in a row without a step; the one under way is one of them.
+    /// Number of attempts in a row without progress, including the current one.
     faults: u32,
     outages: u32,
 }
 
-/// A task taken.
+/// A task that a worker has taken.
 #[derive(Clone, Copy)]
 pub(crate) struct Taken<Id> {
     pub id: Id,
     pub token: u64,
-    /// Attempts in a row before this one that ended without a step.
+    /// Number of previous attempts in a row that ended without progress.
     pub faults: u32,
 }
 
-/// How long tasks are put off, and when they are given up.
+/// Pauses between attempts, and the number of attempts.
 pub(crate) struct Policy {
     pub first_pause: u64,
     pub max_faults: u32,
 }
 
-/// The most that a pause is of the first one.
+/// Number of times that a pause can double.
 const MAX_DOUBLINGS: u32 = 5;
 
 impl Policy {
@@ -37,14 +36,14 @@ impl Policy {
         self.first_pause << doublings.min(MAX_DOUBLINGS)
     }
 
-    /// Whether a task is given up before another attempt.
+    /// Checks whether a task has had too many faults for another attempt.
     pub(crate) fn gives_up<Id>(&self, taken: &Taken<Id>) -> bool {
         taken.faults >= self.max_faults
     }
 }
 
 impl Lease {
-    /// Whether anyone may take the task.
+    /// Checks whether a worker may take the task.
     pub(crate) fn is_free(&self, w: &World) -> bool {
         self.until <= w.now.get() && !self.token.is_some_and(|token| w.is_at_work(token))
     }
@@ -64,18 +63,18 @@ impl Lease {
         self.until = w.now.get() + w.lease;
     }
 
-    /// Counts faults and outages anew: the task is nearer to its end.
+    /// Resets the counts of faults and outages, because the task has made progress.
     pub(crate) fn step(&mut self) {
         (self.faults, self.outages) = (0, 0);
     }
 
-    /// Puts the task off for something that is away.
+    /// Postpones the task after an outage of another service.
     pub(crate) fn put_off_for_outage(&mut self, w: &World, policy: &Policy) {
         self.until = w.now.get() + policy.pause(self.outages);
         (self.token, self.faults, self.outages) = (None, 0, self.outages + 1);
     }
 
-    /// Puts the task off for a fault; not where there were too many, and it is given up.
+    /// Postpones the task after a fault. Returns `false` if it has had too many faults.
     pub(crate) fn put_off_for_fault(&mut self, w: &World, policy: &Policy) -> bool {
         if self.faults >= policy.max_faults {
             return false;
@@ -85,12 +84,12 @@ impl Lease {
         true
     }
 
-    /// Ends the lease, as a clock that jumps would.
+    /// Ends the lease, as after a jump of the clock.
     pub(crate) fn end(&mut self) {
         (self.token, self.until) = (None, 0);
     }
 
-    /// The task is tried again, as if it were new.
+    /// Resets the lease to that of a new task.
     pub(crate) fn reset(&mut self) {
         *self = Self::default();
     }

@@ -1,54 +1,56 @@
-//! All entities in one process, over a network that fails, from a seed.
+//! Simulates all entities in one process over an unreliable network. A seed determines everything.
 //!
-//! Holders' programs, two workers of a computation service, a crypto service and a generation
-//! service run the protocol's own entities, codecs and stored forms. Messages are lost, late,
-//! repeated and out of order; processes are killed between any two stored writes or messages; one
-//! store or several are set back to any earlier state, each by itself or together; leases end while
-//! someone is at work; requests come that no service which follows the protocol sends.
+//! Holders' programs, a computation service with two workers, a crypto service and a generation
+//! service run the protocol's own entities, codecs and stored forms. The simulation injects faults:
 //!
-//! Pages are clear values beside the real ledger, allocator, judge and sealing keys, or real
+//! - Messages are lost, delayed, repeated and reordered.
+//! - Processes are killed between any two writes or messages.
+//! - Stores are rolled back to earlier states, individually or together.
+//! - Leases expire while a worker still works on the task.
+//! - Services receive requests that no service that follows the protocol sends.
+//!
+//! The ledger, allocator, judge and sealing keys are the real ones. Pages hold clear values or real
 //! ciphertexts.
 //!
-//! A quarter of the schedules with clear pages draw further events from a second random stream:
+//! About a quarter of the schedules with clear pages have further events, drawn from a second random stream:
 //!
-//! - The key service loses a dataset's keys and ledger. Other stores can go back with it.
-//! - A holder shows a receipt that it invented, to the key service or to the generation service.
+//! - The key service loses a dataset's keys and ledger. Other stores can be rolled back with it.
+//! - A holder shows an invented receipt to the key service or to the generation service.
 //! - A holder's objects make pages that cannot be decrypted. The dataset has one holder or two.
 //! - Two programs upload the same part of the dataset at the same time, and are killed in between.
 //!
-//! What must hold, by the numbers that a violation is reported with:
+//! The simulation checks these rules. A violation is reported with the number of its rule:
 //!
-//! 1. No position of the ladder is decrypted for two releases; no release is sealed to two forms.
-//! 2. Whatever is released is what an undisturbed run with the same ladder releases, and so is
-//!    every table; or the job is refused with a reason.
-//! 3. The crypto service answers no one who knows of an entry that its ledger lacks.
+//! 1. No position of the ladder is decrypted for two releases, and no release is sealed to two forms.
+//! 2. Every release and every table is the one of an undisturbed run with the same ladder, or the job
+//!    is refused with a reason.
+//! 3. The crypto service does not answer a caller that knows of an entry that its ledger lacks.
 //! 4. Once faults have stopped, every job ends within a bounded number of steps.
 //! 5. One call of a client makes one job.
 //! 6. No run is given to two jobs.
-//! 7. A job is refused for a reason: unless a key service was set back or a page was spoilt,
-//!    as many jobs are done as were wanted, or as the dataset has runs.
-//! 8. Where there is a second computation service, nothing is decrypted that it did not compute to the
-//!    same bytes.
-//! 9. Two computation services that follow the protocol never come to different bytes, so that the dataset
-//!    is frozen for that only where a page was spoilt; by a service that shares the key, also where the crypto
-//!    service was set back and gave a job another run.
-//! 10. Where a service shares the key, nothing is released that it has not debited.
-//! 11. It debits nothing that the crypto service has not promised.
-//! 12. It debits no position of the ladder for two releases, unless it was set back itself: not where the crypto
-//!     service was, and no one knows.
-//! 13. The crypto service decrypts nothing that it has not debited.
-//! 14. Nothing is released under other keys than the upload was encrypted for.
-//! 15. A frozen dataset releases nothing, and no one lifts a freeze that is permanent.
-//! 16. A completed upload has the objects of one session, and of two uploads at most one is completed.
+//! 7. Jobs are not refused without need. Unless a key service was rolled back or a page was spoilt, the number
+//!    of finished jobs is at least the smaller of the wanted jobs and the dataset's runs.
+//! 8. If there is a second computation service, only pages that it computed to the same bytes are decrypted.
+//! 9. Two computation services that follow the protocol never compute different bytes. The dataset is frozen
+//!    for a disagreement only if a page was spoilt. A service that shares the key can also freeze it after the
+//!    crypto service was rolled back and gave a job another run.
+//! 10. If a service shares the key, only batches that it has debited are released.
+//! 11. That service debits only requests that the crypto service has promised.
+//! 12. That service debits no position of the ladder for two releases, unless it was rolled back itself. This holds
+//!     even if the crypto service was rolled back and nobody knows.
+//! 13. The crypto service decrypts only batches that it has debited.
+//! 14. Nothing is released under other keys than those the upload was encrypted for.
+//! 15. A frozen dataset releases nothing, and nobody lifts a permanent freeze.
+//! 16. A completed upload has the objects of one session, and at most one of two uploads is completed.
 //!
-//! An upload has its own noise, so 1 and 12 hold for each upload. Rule 3 covers keys too: the key
-//! service makes none for a caller, or on a voucher of a generation service, that knows of an entry.
-//! Rule 7 does not apply where a holder's deviation froze the dataset, or where a computation
-//! service lost an upload that a run had begun over. Rule 9 does not apply where the two computation services
-//! registered an upload with different keys, as the key service lost the first in between.
+//! An upload has its own noise, so rules 1 and 12 hold for each upload. Rule 3 covers keys too: the key service makes
+//! none for a caller that knows of an entry, or if the generation service that vouches for the dataset knows of one.
+//! Rule 7 does not apply if a holder's deviation froze the dataset, or if a computation service lost an upload over
+//! which a run had begun. Rule 9 does not apply if the key service lost its keys while the upload was registered, so
+//! that the two computation services registered it with different keys.
 //!
-//! Where the crypto service was set back, 1 and 6 are excused if nobody who was asked since knows of
-//! what it lost; [`Counts`] says how often, and how often someone knew who was not asked.
+//! After a rollback of the crypto service, violations of rules 1 and 6 are excused if no caller since then knew of the
+//! lost entries. [`Counts`] has the number of such cases, and of cases in which an entity that was not asked knew.
 
 mod computation;
 mod contribution;
@@ -81,68 +83,67 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::task::{Context, Waker};
 
-/// A fault that is built into a service, to see that the simulation finds it.
+/// A fault that can be built into a service, to check that the simulation finds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mutant {
-    /// CE stores windows without comparing, and does not catch up with the crypto service.
+    /// CE stores windows without comparing them, and does not catch up with the crypto service.
     ComputationForgets,
-    /// CSE takes positions from the request.
+    /// CSE trusts the positions that a request names.
     CryptoTrustsSpans,
-    /// CE seals with other randomness each time.
+    /// CE seals with new randomness each time.
     FreshSealing,
-    /// CE makes its sealing key when it is first needed, so that a copy of its store from before
-    /// has none.
+    /// CE makes its sealing key at the first use, so that an earlier copy of its store has none.
     LateSealingKey,
-    /// CSE does not look at receipts.
+    /// CSE does not check receipts.
     ReceiptsNotChecked,
     /// CE does not show its receipt.
     ComputationShowsNoReceipt,
     /// GE does not show its receipt.
     GenerationShowsNoReceipt,
-    /// GE makes a job for every call that arrives.
+    /// GE makes a job for every call that arrives, even if it repeats an earlier one.
     EachCallMakesAJob,
-    /// CSE answers, and then appends to its chain.
+    /// CSE answers before it appends to its chain.
     CryptoAnswersFirst,
     /// CSE decrypts before it debits.
     CryptoDebitsLate,
-    /// CSE appends to its chain without comparing.
+    /// CSE appends to its chain without comparing heights.
     CryptoAppendsBlindly,
-    /// CE takes a sealed batch that its blob store no longer has for a fault that passes, also
-    /// where the batch is opened again.
+    /// CE treats a sealed batch that is missing from its blob store as a transient fault, even when the batch is
+    /// reopened.
     LostBlobsAreFaults,
-    /// CE, GE and holders keep the highest receipt alone, whether or not the call that it came
-    /// with showed the one before.
+    /// CE, GE and holders keep only the highest receipt, even if the call that returned it did not show the previous
+    /// one.
     HighestReceiptAlone,
-    /// CSE decrypts what the second computation service has said nothing of.
+    /// CSE decrypts batches without a digest from the second computation service.
     CryptoDoesNotWait,
-    /// The second computation service seals with a key of its own.
+    /// The second computation service seals with its own key.
     WitnessHasItsOwnKey,
-    /// GE asks the second computation service for a batch once.
+    /// GE asks the second computation service for a batch only once.
     WitnessIsAskedOnce,
-    /// CSE releases what the service that shares the key has not paid for.
+    /// CSE releases batches that the service that shares the key has not debited.
     CryptoSharesWithNoOne,
-    /// CSE promises a request that it judged before the same one came to its end.
+    /// CSE promises a request that it judged before another copy of the same request was released.
     CryptoPromisesLate,
-    /// The service that shares the key forgets its own ledger where the crypto service's contradicts it.
+    /// The service that shares the key discards its own ledger when the crypto service's ledger contradicts it.
     KeyshareBelievesTheFirst,
     /// GE vouches for other keys although it has a receipt for the dataset.
     GenerationVouchesAgain,
-    /// CSE ignores a receipt that the dataset's receipt key did not sign.
+    /// CSE ignores receipts that the dataset's receipt key did not sign.
     CryptoIgnoresUnknownReceipts,
     /// CSE makes other keys for a caller that shows a receipt.
     CryptoMakesKeysAgain,
     /// CSE releases while the dataset is frozen.
     CryptoReleasesWhileFrozen,
-    /// CE completes an upload whose manifest is not the one that the program says.
+    /// CE completes an upload whose manifest differs from the one that the program sends.
     ComputationCompletesMixed,
-    /// An operator can thaw a dataset of several holders that is frozen over a page.
+    /// An operator can thaw a dataset of several holders that was frozen because of a page.
     ThawIgnoresHolders,
-    /// A job that is tried again needs a run that no other job waits for, though it may have one.
+    /// A retried job claims a free run, although it may have one already.
     RetryClaimsARun,
 }
 
 impl Mutant {
-    /// All of them.
+    /// All built-in faults.
     pub const ALL: [Self; 26] = [
         Self::ComputationForgets,
         Self::CryptoTrustsSpans,
@@ -173,37 +174,37 @@ impl Mutant {
     ];
 }
 
-/// How schedules are played.
+/// Options of the played schedules.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// With real ciphertexts.
+    /// Whether pages are real ciphertexts.
     pub encrypted: bool,
-    /// With a second computation service.
+    /// Whether there is a second computation service.
     pub witness: bool,
-    /// With a service that shares the key with the crypto service; pages are clear then.
+    /// Whether a service shares the key with the crypto service. Requires clear pages.
     pub keyshare: bool,
-    /// Print what happens.
+    /// Whether to print every event.
     pub trace: bool,
-    /// A fault that is built in.
+    /// Fault that is built into a service.
     pub mutant: Option<Mutant>,
 }
 
-/// What came of one schedule.
+/// Result of one schedule.
 #[derive(Clone, Debug)]
 pub struct Played {
-    /// What it did.
+    /// Counts of the schedule's events.
     pub counts: Counts,
-    /// What must not have happened, and did.
+    /// Violated rules.
     pub violations: Vec<String>,
 }
 
-/// Plays schedules, which share tables, ladders, keys and fits.
+/// Plays schedules. They share tables, ladders, keys and fits.
 #[derive(Default)]
 pub struct Simulation {
     settings: HashMap<(MechanismName, u32, bool, bool), Rc<Scenario>>,
 }
 
-/// Steps after the last fault within which every job must end.
+/// Number of steps after the last fault within which every job must end.
 const BOUND: u64 = 30_000;
 
 impl Simulation {
@@ -243,12 +244,12 @@ impl Simulation {
     }
 }
 
-/// One schedule under way.
+/// One schedule in progress.
 struct Schedule {
     world: W,
     tasks: Vec<Task>,
     faults: Faults,
-    /// The events that are still to come.
+    /// Events that have not happened yet.
     roster: Roster,
 }
 
@@ -272,19 +273,19 @@ impl Schedule {
             self.step();
             steps += u64::from(!world.faulty.get());
             if steps > BOUND {
-                let what = format!("4: after {BOUND} steps without a fault a job has not ended");
+                let what = format!("4: a job has not ended after {BOUND} steps without a fault");
                 return world.ghost.borrow_mut().violation(what);
             }
         }
     }
 
-    /// Whether every wanted job has ended.
+    /// Checks whether every wanted job has ended.
     fn is_over(&self) -> bool {
         let world = &self.world;
         !world.faulty.get() && world.holder.get().ended().len() == world.wanted
     }
 
-    /// Goes on with a task or delivers a message, by chance.
+    /// Continues a task or delivers a message, chosen at random.
     fn step(&mut self) {
         let world = Rc::clone(&self.world);
         world.count(|c| c.steps += 1);
@@ -303,7 +304,7 @@ impl Schedule {
         }
     }
 
-    /// Lets time pass until something can go on.
+    /// Advances the time until a task can continue or a message is due.
     fn jump(&self, message: Option<u64>) {
         let waits = self.tasks.iter().map(|task| match task.wait {
             Wait::Ready => 0,
@@ -325,7 +326,7 @@ impl Schedule {
         }
     }
 
-    /// Checks what is left when all is over.
+    /// Checks the final state, and returns the result.
     fn end(self) -> Played {
         let world = self.world;
         drop(self.tasks);
@@ -337,21 +338,21 @@ impl Schedule {
         for end in holder.ended().values() {
             match end {
                 End::Done(None) => {
-                    ghost.violation("2: a table is not an undisturbed run's".to_owned());
+                    ghost.violation("2: a table differs from the undisturbed runs".to_owned());
                 }
                 End::Done(Some(run)) => runs.push(*run),
                 End::Refused(reason) => {
                     refused += 1;
                     counts.refuse(reason);
                     if reason.is_empty() {
-                        ghost.violation("2: a job is refused without a reason".to_owned());
+                        ghost.violation("2: a job was refused without a reason".to_owned());
                     }
                 }
             }
         }
         let due = world.wanted.min(world.setting.plan.core.runs as usize);
-        // A generation service that was set back may have forgotten a job that has a run, and
-        // taken another in its place, whose holder waited longer.
+        // After a rollback, the generation service may have forgotten a job that has a run, and accepted
+        // another job in its place.
         let excused = ghost.crypto_restored
             || ghost.keyshare_restored
             || ghost.spoilt
@@ -359,14 +360,14 @@ impl Schedule {
             || ghost.upload_lost
             || ghost.generation_restored && world.wanted > due;
         if runs.len() < due && refused > 0 && !excused {
-            let what = format!("7: {} of {due} jobs are done", runs.len());
+            let what = format!("7: only {} of {due} jobs were done", runs.len());
             ghost.violation(what);
         }
         let done = runs.len();
         runs.sort_unstable();
         runs.dedup();
         if runs.len() < done && !ghost.crypto_restored {
-            ghost.violation("6: two tables are of one run".to_owned());
+            ghost.violation("6: two tables are from the same run".to_owned());
         }
         counts.done += done as u64;
         counts.schedules = 1;
@@ -374,7 +375,7 @@ impl Schedule {
         counts.events_in = seen.collect();
         if let Some(kind) = world.roster.kind() {
             let outcome = match (runs.len() >= due, refused > 0) {
-                (true, _) => "all jobs that have runs were done",
+                (true, _) => "all jobs with runs were done",
                 (false, true) => "jobs were refused",
                 (false, false) => "jobs did not end",
             };

@@ -1,4 +1,4 @@
-//! Plays schedules and prints what they did.
+//! Plays simulated schedules, and prints counts of their events.
 
 use clap::{Arg, ArgAction, Command, value_parser};
 use fhaim_simulation::{Counts, Mutant, Options, Simulation};
@@ -14,28 +14,28 @@ fn main() -> ExitCode {
     };
     let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
     let arguments = Command::new("fhaim-simulation")
-        .about("All entities in one process, over a network that fails, from seeds")
-        .arg(number("from", "0").help("The first seed"))
-        .arg(number("seeds", "1000").help("How many"))
-        .arg(flag("encrypted").help("With real ciphertexts"))
-        .arg(flag("witness").help("With a second computation service"))
+        .about("Simulate all entities in one process over an unreliable network")
+        .arg(number("from", "0").help("First seed"))
+        .arg(number("seeds", "1000").help("Number of seeds"))
+        .arg(flag("encrypted").help("Use real ciphertexts"))
+        .arg(flag("witness").help("Add a second computation service"))
         .arg(
             flag("keyshare")
                 .conflicts_with("encrypted")
-                .help("With a service that shares the key with the crypto service"),
+                .help("Add a service that shares the key with the crypto service"),
         )
-        .arg(flag("trace").help("Print what happens"))
+        .arg(flag("trace").help("Print every event"))
         .arg(
             Arg::new("seed")
                 .long("seed")
                 .value_parser(value_parser!(u64))
-                .help("This seed alone"),
+                .help("Play only this seed"),
         )
         .arg(
             Arg::new("mutant")
                 .long("mutant")
                 .value_parser(mutant)
-                .help("With a fault built in, by its name in the code"),
+                .help("Build in a fault, such as FreshSealing (a variant of Mutant)"),
         )
         .get_matches();
     let options = Options {
@@ -74,6 +74,6 @@ fn mutant(name: &str) -> Result<Mutant, String> {
     let mut known = known.filter(|mutant| format!("{mutant:?}") == name);
     known.next().ok_or_else(|| {
         let names: Vec<_> = Mutant::ALL.iter().map(|m| format!("{m:?}")).collect();
-        format!("one of {}", names.join(", "))
+        format!("must be one of {}", names.join(", "))
     })
 }

@@ -1,6 +1,5 @@
-//! Sealed pages: made by the computation service, read by the crypto service, and looked at by
-//! whoever checks the two. Clear pages have values in place of ciphertexts; everything else about
-//! them, from positions to bytes, is the protocol's own.
+//! Sealed pages: the computation service makes them, the crypto service reads them, and the observer inspects them.
+//! Clear pages have values in place of ciphertexts. Everything else, from positions to bytes, is the protocol's own.
 
 use crate::setting::{DATASET, public_part};
 use fhaim_domain::Table;
@@ -33,9 +32,9 @@ use zeroize::Zeroizing;
 /// Bytes of a sealed request, as they are stored and sent.
 pub(crate) type Bytes = Rc<[u8]>;
 
-/// How pages are made and read.
+/// Makes and reads pages.
 pub(crate) trait Engine {
-    /// What the computation service does with a batch.
+    /// Computes and seals a batch, as the computation service.
     fn seal(
         &self,
         window: &Window,
@@ -43,7 +42,7 @@ pub(crate) trait Engine {
         upload: (&SealingKey, Under),
     ) -> Result<(Bytes, Window), Error>;
 
-    /// What the crypto service makes of a request before it decrypts.
+    /// Judges a request before decryption, as the crypto service.
     fn judge(
         &self,
         rules: &Rules,
@@ -52,33 +51,33 @@ pub(crate) trait Engine {
         digests: Digests,
     ) -> Result<Judged, Error>;
 
-    /// The integers of a request, if it can be decrypted under the dataset's keys of this number.
+    /// Decrypts the integers of a request. Returns `None` if it cannot be decrypted under the dataset's keys of this
+    /// number.
     fn open(&self, body: &[u8], keys: u64) -> Result<Option<Vec<Vec<i64>>>, Error>;
 
-    /// A request without its pages' contents: what a service judges that reads none.
+    /// Returns a request without its pages' contents, for a service that judges without reading them.
     fn bare(&self, body: &[u8]) -> Result<DecryptRequest<()>, Error>;
 
-    /// What a request asks for, for whoever checks.
+    /// Inspects a request for the observer.
     fn look(&self, body: &[u8]) -> Result<Look, Error>;
 
-    /// The integers at the places that the request itself names: what a service that takes the
-    /// sender's word for positions would release.
+    /// Decrypts the integers at the positions that the request names, as a service that trusts the sender's positions.
     fn read(&self, body: &[u8]) -> Result<Vec<Vec<i64>>, Error>;
 
-    /// A request that no service which follows the protocol sends.
+    /// Makes a request that no service that follows the protocol sends.
     fn forge(&self, body: &[u8], forgery: Forgery) -> Option<Bytes>;
 }
 
-/// The table and noise that pages are computed from, and the dataset's keys that their ciphertexts are under.
+/// The origin of pages: the table and noise that they are computed from, and the keys of their ciphertexts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Under {
-    /// The upload that the objects were encrypted in; 0 for the upload that is there from the beginning.
+    /// The session in which the objects were encrypted. 0 is the upload that is complete from the beginning.
     pub session: u64,
-    /// The number of the keys; 0 for the first.
+    /// The number of the dataset's keys. 0 is the first keys.
     pub keys: u64,
 }
 
-/// What a request asks for.
+/// Contents of a request, for the observer.
 pub(crate) struct Look {
     pub job: JobId,
     pub under: Under,
@@ -86,24 +85,24 @@ pub(crate) struct Look {
     pub pages: Vec<LookedPage>,
 }
 
-/// A page of a request: its parts, and the digest of what carries its values.
+/// A page of a request: its parts, and the digest of its contents.
 pub(crate) struct LookedPage {
     pub parts: Vec<PageSpan>,
     pub digest: [u8; 32],
 }
 
-/// How a request is changed.
+/// A change to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Forgery {
-    /// Its releases have a little more noise.
+    /// Its releases have a slightly larger variance.
     Variance,
     /// Its releases have other numbers, at the same positions.
     Numbers(u32),
-    /// It is another job's.
+    /// It names another job.
     Job(JobId),
     /// A page is missing.
     Fewer,
-    /// A part's positions are others.
+    /// The parts have other positions.
     Moved,
     /// A page cannot be decrypted.
     Spoilt,
@@ -115,7 +114,7 @@ pub(crate) struct Clear {
     pub ladder: Arc<Ladder>,
 }
 
-/// What a clear page carries: values at released coefficients, and what all others follow from.
+/// Contents of a clear page: values of the released coefficients, and a seed for all others.
 #[derive(Clone)]
 pub(crate) struct ClearPage {
     under: Under,
@@ -123,7 +122,7 @@ pub(crate) struct ClearPage {
     values: Vec<(u16, i64)>,
 }
 
-/// What a spoilt page has elsewhere.
+/// Marks a spoilt page, in place of its seed.
 const SPOILT: [u8; 32] = [0xff; 32];
 
 /// Reads and writes clear pages.
@@ -178,7 +177,7 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], Error> {
     Ok(*taken)
 }
 
-/// Stands where the secret key does: the number of the keys that it is of.
+/// Takes the place of the secret key. Has the number of the dataset's keys.
 struct ClearKey(u64);
 
 impl Decryptor<ClearPage> for ClearKey {
@@ -188,15 +187,15 @@ impl Decryptor<ClearPage> for ClearKey {
         _place: PagePlace,
     ) -> Result<Zeroizing<Vec<i128>>, Error> {
         if page.elsewhere == SPOILT || page.under.keys != self.0 {
-            return Err(Error::Request("a page that cannot be decrypted"));
+            return Err(Error::Request("a page cannot be decrypted"));
         }
         let (seed, _) = page
             .elsewhere
             .split_first_chunk()
-            .expect("32 bytes are more than 8");
+            .expect("a seed of 8 bytes fits in 32 bytes");
         let mut state = u64::from_le_bytes(*seed);
         let mut uniform = || {
-            // SplitMix64, for values that nobody may read.
+            // SplitMix64, because nobody may use these values.
             state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mixed = (state ^ state >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
             i128::from(mixed >> 20)
@@ -210,7 +209,7 @@ impl Decryptor<ClearPage> for ClearKey {
 }
 
 impl Clear {
-    /// The cells of a release at its positions: what ciphertexts would hold.
+    /// Returns the cells of a release at its positions, as ciphertexts would hold them.
     fn values(&self, request: &ReleaseRequest, spans: &[Span]) -> Result<Vec<i64>, Error> {
         let noise = self.ladder.release_noise(spans, request.variance_units)?;
         let exact = exact(&*self.table, &request.statistic).map_err(|error| Error::Statistic {
@@ -320,23 +319,23 @@ impl Engine for Clear {
     }
 }
 
-/// Pages that are ciphertexts, under one key set for all schedules.
+/// Pages of ciphertexts, with one set of keys for all schedules.
 pub(crate) struct Encrypted {
     params: Parameters,
     secret: SecretKey,
     computation: Computation,
-    /// Sealed batches by everything that they are a function of.
+    /// Sealed batches by the digest of all their inputs.
     sealed: RefCell<HashMap<[u8; 32], Sealed>>,
 }
 
 struct Sealed {
     bytes: Bytes,
     window: Window,
-    /// How often it was asked for.
+    /// Number of requests for the batch after the first.
     asked: u32,
 }
 
-/// A batch that was sealed before is sealed again, and compared, every so many times.
+/// Interval between checks that sealing a known batch again gives the same bytes, in requests for the batch.
 const CHECK_EVERY: u32 = 40;
 
 impl Encrypted {
@@ -346,8 +345,8 @@ impl Encrypted {
         let public = secret.public_key(rng).expect("keys can be made");
         let domain = table.domain().clone();
         let upload = UploadPlan::for_table(&domain, table.records(), ladder.plan(), &plan.core.set);
-        let upload = upload.expect("the plan is the table's");
-        // Schedules of two runs, or with squared scores, have an upload key that the holder drew; others one of a roster.
+        let upload = upload.expect("the plan fits the table");
+        // With two runs or squared scores, the holder draws the upload key. Otherwise the upload has a roster's key.
         let (upload, own, keys) = if plan.core.runs == 2 || plan.core.set.has_squares() {
             (
                 upload,
@@ -371,7 +370,7 @@ impl Encrypted {
         };
         let bound = u64::MAX;
         let holder = Holder::new(table, bound, HolderNoise::Drawn(ladder), encryptor, upload);
-        let upload = holder::encrypt(&holder.expect("the plan is the table's"), rng, &|| ());
+        let upload = holder::encrypt(&holder.expect("the plan fits the table"), rng, &|| ());
         let upload = upload.expect("records can be encrypted");
         let upload = join_uploads(&domain, &Holders::one(), &keys, &[upload]);
         let upload = upload.expect("the upload is the only one");
@@ -409,7 +408,10 @@ impl Engine for Encrypted {
             known.asked += 1;
             if known.asked % CHECK_EVERY == 1 {
                 let (bytes, _) = self.fresh(window, requests, key)?;
-                assert!(bytes == known.bytes, "one batch was sealed to two forms");
+                assert!(
+                    bytes == known.bytes,
+                    "sealing a batch again gave other bytes"
+                );
             }
             return Ok((Rc::clone(&known.bytes), known.window.clone()));
         }
@@ -453,13 +455,13 @@ impl Engine for Encrypted {
 
     fn forge(&self, body: &[u8], forgery: Forgery) -> Option<Bytes> {
         if forgery == Forgery::Spoilt {
-            return None; // clear pages have this fault
+            return None; // Only clear pages have this fault.
         }
         forge(&self.params, body, forgery, |_| ())
     }
 }
 
-/// A request without its pages' contents.
+/// Returns a request without its pages' contents.
 fn bare<C: PageCodec>(codec: &C, body: &[u8]) -> Result<DecryptRequest<()>, Error> {
     let request = DecryptRequest::from_bytes(codec, body)?;
     let page = |page: SealedPage<C::Page>| SealedPage {
@@ -502,7 +504,7 @@ fn read<K: PageCodec>(
     let first = request.releases.first().map_or(0, |release| release.number);
     let mut answers = vec![Vec::new(); request.releases.len()];
     for (number, page) in (0..).zip(&request.pages) {
-        // Of the place nothing depends but a flood.
+        // Only a flood depends on the place.
         let place = PagePlace {
             request: [0; 32],
             number,

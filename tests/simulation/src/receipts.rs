@@ -1,8 +1,8 @@
-//! Receipts as they are kept: those that no later one is known to contain.
+//! Stored receipts. A receipt is kept until a later one is known to contain it.
 //!
-//! A receipt that comes with the answer to a call contains every receipt that the call showed, since
-//! the crypto service looked; of any other nothing is known. One that is higher may be of another
-//! history: whoever kept it alone would forget what it could refute.
+//! The receipt in an answer contains all receipts that the call showed, because the crypto service has checked them.
+//! It need not contain any other: a higher receipt may belong to another history. An entity that kept only the highest
+//! receipt would lose the evidence against that history.
 
 use crate::Mutant;
 use crate::world::W;
@@ -12,13 +12,13 @@ use std::rc::Rc;
 /// Stored receipts.
 pub(crate) type Text = Option<Rc<str>>;
 
-/// Reads what is stored.
+/// Reads stored receipts.
 pub(crate) fn read(stored: &Text) -> Vec<Receipt> {
     let list = stored.as_deref().map(serde_json::from_str);
     list.and_then(Result::ok).unwrap_or_default()
 }
 
-/// What is stored after an answer that came with `receipt`, to a call that showed `shown`.
+/// Returns the receipts to store after an answer with `receipt`, to a call that showed `shown`.
 pub(crate) fn keep(w: &W, stored: &Text, shown: &[Receipt], receipt: &Receipt) -> Text {
     let mut list = read(stored);
     if w.is(Mutant::HighestReceiptAlone) {
@@ -31,7 +31,7 @@ pub(crate) fn keep(w: &W, stored: &Text, shown: &[Receipt], receipt: &Receipt) -
     serde_json::to_string(&list).ok().map(Into::into)
 }
 
-/// Receipts of several sources, each once.
+/// Removes repeated receipts.
 pub(crate) fn distinct(receipts: impl Iterator<Item = Receipt>) -> Vec<Receipt> {
     receipts.fold(Vec::new(), |mut list, receipt| {
         if !list.contains(&receipt) {

@@ -1,26 +1,26 @@
-//! What schedules did, as a table.
+//! Counts of the events in schedules, printed as a table.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Counts over one schedule or many.
+/// Counts of the events in one or more schedules.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
     /// Schedules played.
     pub schedules: u64,
-    /// Tasks gone on with, and messages delivered.
+    /// Steps: tasks continued and messages delivered.
     pub steps: u64,
     /// Messages sent.
     pub messages: u64,
-    /// Of these, lost.
+    /// Messages lost.
     pub dropped: u64,
-    /// Of these, sent twice.
+    /// Messages sent twice.
     pub repeated: u64,
-    /// Of these, late.
+    /// Messages delayed.
     pub delayed: u64,
     /// Kills: holder, CE, CSE, GE, CE2, CSE2.
     pub killed: [u64; 6],
-    /// Times that stores were set back, by whose.
+    /// Rollbacks, by the set of stores.
     pub restored: BTreeMap<String, u64>,
     /// Times that all leases ended.
     pub leases: u64,
@@ -32,23 +32,25 @@ pub struct Counts {
     pub done: u64,
     /// Jobs refused, by reason.
     pub refused: BTreeMap<String, u64>,
-    /// Lost keys, deviating holders and concurrent uploads, and what followed.
+    /// Lost keys, deviating holders, concurrent uploads, and their consequences.
     pub events: BTreeMap<String, u64>,
-    /// How schedules with one kind of them, or several, ended.
+    /// Outcomes of the schedules that have such events, by kind.
     pub outcomes: BTreeMap<String, u64>,
-    /// Schedules that had each of these events.
+    /// Number of schedules with each of these events.
     pub events_in: BTreeMap<String, u64>,
-    /// Schedules in which the crypto service was set back, and all who knew were too: it went on.
+    /// Schedules in which the crypto service and all entities that knew of an entry were rolled back, so that it gave
+    /// a release or a run again.
     pub forgotten: u64,
-    /// Schedules in which it answered while someone knew who was not asked.
+    /// Schedules in which the crypto service answered after a rollback although an entity that was not asked knew of a
+    /// lost entry.
     pub unasked: u64,
-    /// Of these, ones in which it decrypted a position for another release.
+    /// Schedules of these in which it decrypted a position for another release.
     pub reused: u64,
-    /// Of these, ones in which it gave a run to another job.
+    /// Schedules of these in which it gave a run to another job.
     pub reassigned: u64,
 }
 
-/// So much of a reason tells it from others.
+/// Number of characters of a reason that distinguish it from others.
 const REASON: usize = 100;
 
 impl Counts {
@@ -65,17 +67,17 @@ impl Counts {
         *self.outcomes.entry(name.to_owned()).or_default() += 1;
     }
 
-    /// How often each kind of fault was.
+    /// Returns how often each kind of fault occurred.
     pub fn faults(&self) -> Vec<(&'static str, u64)> {
-        // The second computation service is in some schedules alone.
+        // Only some schedules have a second computation service.
         let killed = self.killed.iter().take(4).copied().min().unwrap_or(0);
         let restored = self.restored.len() as u64;
         vec![
             ("messages lost", self.dropped),
             ("messages repeated", self.repeated),
-            ("messages late", self.delayed),
-            ("the least killed", killed),
-            ("all sets of stores set back", restored / 15),
+            ("messages delayed", self.delayed),
+            ("kills of the least killed process", killed),
+            ("all sets of stores rolled back", restored / 15),
             ("leases ended", self.leases),
             ("forged requests", self.forged),
             ("sealed requests lost", self.blobs),
@@ -83,7 +85,7 @@ impl Counts {
         ]
     }
 
-    /// Adds what another schedule did.
+    /// Adds the counts of other schedules.
     pub fn add(&mut self, other: &Self) {
         let pairs = [
             (&mut self.schedules, other.schedules),
@@ -129,7 +131,7 @@ impl fmt::Display for Counts {
         row("messages", self.messages)?;
         row("messages lost", self.dropped)?;
         row("messages repeated", self.repeated)?;
-        row("messages late", self.delayed)?;
+        row("messages delayed", self.delayed)?;
         for (name, count) in ["holder", "CE", "CSE", "GE", "CE2", "CSE2"]
             .iter()
             .zip(self.killed)
@@ -137,7 +139,7 @@ impl fmt::Display for Counts {
             row(&format!("killed: {name}"), count)?;
         }
         for (name, count) in &self.restored {
-            row(&format!("set back: {name}"), *count)?;
+            row(&format!("rolled back: {name}"), *count)?;
         }
         row("leases ended", self.leases)?;
         row("forged requests", self.forged)?;
@@ -156,19 +158,19 @@ impl fmt::Display for Counts {
             row(outcome, *count)?;
         }
         row(
-            "CSE set back: went on, and all who knew were set back",
+            "CSE rolled back: repeated a lost entry that nobody knew of",
             self.forgotten,
         )?;
         row(
-            "CSE set back: answered, and who knew was not asked",
+            "CSE rolled back: answered, and an entity that was not asked knew",
             self.unasked,
         )?;
         row(
-            "CSE set back: used a position again, and who knew was not asked",
+            "CSE rolled back: reused a position, and an entity that was not asked knew",
             self.reused,
         )?;
         row(
-            "CSE set back: gave a run again, and who knew was not asked",
+            "CSE rolled back: gave a run again, and an entity that was not asked knew",
             self.reassigned,
         )
     }

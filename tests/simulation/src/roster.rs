@@ -1,7 +1,6 @@
-//! Lost keys, deviating holders and concurrent uploads: which a schedule has, and when.
+//! Lost keys, deviating holders and concurrent uploads of a schedule, and their times.
 //!
-//! They are drawn from a separate random stream, so that the schedules without them are the same as
-//! before there were any.
+//! They are drawn from a separate random stream, so that they do not change the schedules without them.
 
 use crate::Mutant;
 use crate::crypto::Call as CryptoCall;
@@ -15,30 +14,30 @@ use fhaim_release::{Holders, ReleaseRequest, Statistic};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-/// Separates the stream of this module from the other streams of a seed. With this number the schedules of
-/// the built-in faults in `tests/seeds.rs` that need none of these events have none.
+/// Separates the stream of this module from the other streams of a seed. The number is chosen so that the schedules in
+/// `tests/seeds.rs` whose built-in faults need none of these events have none.
 const STREAM: u64 = 2094;
 
 /// The events of one schedule.
 #[derive(Clone, Debug)]
 pub(crate) struct Roster {
-    /// Number of holders: it decides whether an operator can thaw the dataset.
+    /// Number of holders. It decides whether an operator can thaw the dataset.
     pub holders: u32,
-    /// The key service loses all it has of the dataset.
+    /// The key service loses all data of the dataset.
     pub loss: Option<Loss>,
-    /// A holder shows a receipt that it invented.
+    /// A holder shows an invented receipt.
     pub invented: Option<Invented>,
     /// A holder's objects of this attribute make pages that cannot be decrypted.
     pub bad_attribute: Option<usize>,
-    /// Two programs upload the same part at the same time. Otherwise it is complete from the beginning.
+    /// Two programs upload the same part at the same time. Without this, the upload is complete from the beginning.
     pub concurrent: Option<Concurrent>,
 }
 
-/// The key service is set back to before the dataset's keys were made.
+/// A rollback of the key service to a state before the dataset's keys were made.
 #[derive(Clone, Debug)]
 pub(crate) struct Loss {
     at: u64,
-    /// Other stores that are set back at the same time: to this moment, or to the beginning.
+    /// Other stores that are rolled back at the same time: to this fraction of the time so far, or to the beginning.
     others: Vec<(Node, Option<f64>)>,
 }
 
@@ -46,21 +45,21 @@ pub(crate) struct Loss {
 #[derive(Clone, Debug)]
 pub(crate) struct Invented {
     at: u64,
-    /// The holder shows it to the generation service, which passes it on, or to the key service.
+    /// Whether the holder shows it to the generation service, which passes it on, instead of to the key service.
     passed_on: bool,
     seed: [u8; 32],
     height: u64,
 }
 
-/// Two uploads of one part.
+/// Two concurrent uploads of one part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Concurrent {
-    /// Chance at each step that the second program is killed.
+    /// Probability at each step that the second program is killed.
     kill: f64,
 }
 
 impl Roster {
-    /// No event, and one holder.
+    /// Returns a roster without events and with one holder.
     fn none() -> Self {
         Self {
             holders: 1,
@@ -71,8 +70,8 @@ impl Roster {
         }
     }
 
-    /// The events of a seed, and the stream that continues after them. Schedules with ciphertexts have none: their keys
-    /// and uploads are shared.
+    /// Returns the events of a seed, and the random stream after them. Schedules with ciphertexts have no events,
+    /// because they share keys and uploads.
     pub(crate) fn new(seed: u64, all: &[Node], encrypted: bool) -> (Self, ChaCha20Rng) {
         let mut rng = ChaCha20Rng::seed_from_u64(seed.wrapping_add(STREAM));
         if encrypted || rng.random_range(0..3) > 0 {
@@ -91,7 +90,7 @@ impl Roster {
         (roster, rng)
     }
 
-    /// The name of the kind of events, if there are any.
+    /// Returns the name of the kind of events, if there are any.
     pub(crate) fn kind(&self) -> Option<&'static str> {
         let kinds = [
             ("keys lost", self.loss.is_some()),
@@ -108,7 +107,7 @@ impl Roster {
         }
     }
 
-    /// Whether pages with these releases cannot be decrypted.
+    /// Checks whether bad objects make pages with these releases impossible to decrypt.
     pub(crate) fn spoils(&self, requests: &[ReleaseRequest]) -> bool {
         let Some(bad) = self.bad_attribute else {
             return false;
@@ -121,7 +120,7 @@ impl Roster {
         })
     }
 
-    /// The rules that decide whether an operator can thaw the dataset.
+    /// Returns the rules that decide whether an operator can thaw the dataset.
     pub(crate) fn thaw_rules(&self, w: &W) -> Rules {
         let holders = match w.is(Mutant::ThawIgnoresHolders) {
             true => 1,
@@ -132,7 +131,7 @@ impl Roster {
         rules
     }
 
-    /// Whether no operator can lift a freeze. The simulation decides this by itself.
+    /// Checks whether no operator can lift a freeze. Does not use the protocol's own rules, which it is meant to check.
     pub(crate) fn is_permanent(&self, reason: Freeze) -> bool {
         match reason {
             Freeze::Witness => false,
@@ -141,7 +140,7 @@ impl Roster {
         }
     }
 
-    /// What happens before the next step.
+    /// Runs the events that happen before the next step.
     pub(crate) fn step(&mut self, w: &W, faults: &mut Faults, tasks: &mut Vec<Task>) {
         let now = w.now.get();
         if !w.faulty.get() {
@@ -173,7 +172,7 @@ impl Loss {
                 rng.random::<bool>().then_some((node, to))
             })
             .collect();
-        // Half of them early, where the upload may not be complete.
+        // Half of the losses are early, while the upload may be incomplete.
         let latest = [200, 1500][rng.random_range(0..2)];
         Self {
             at: rng.random_range(20..latest),
@@ -191,7 +190,7 @@ impl Loss {
             faults.end(w, tasks, node);
             let now = w.now.get();
             let time = to.map_or(0, |part| (now as f64 * part) as u64);
-            w.trace(|| format!("{node:?} is set back to {time}"));
+            w.trace(|| format!("{node:?} is rolled back to {time}"));
             match node {
                 Node::Keyshare => w.lose_keys(node),
                 _ => w.restore(node, time),

@@ -1,5 +1,5 @@
-//! What schedules have in common: a small table, its ladder, and what a run gives that nothing
-//! disturbs. Worked out once for each mechanism and number of runs.
+//! Scenarios that schedules share: a small table, its ladder, and the results of undisturbed runs. They are computed
+//! once for each mechanism and number of runs.
 
 use crate::pages::{Clear, Encrypted, Engine};
 use fhaim_domain::{Schema, Table};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// The dataset of every schedule.
 pub(crate) const DATASET: DatasetId = DatasetId([7; 16]);
 
-/// Digest of the upload's manifest.
+/// Digest to which runs are bound if the upload is complete from the beginning.
 pub(crate) const UPLOAD: [u8; 32] = [4; 32];
 
 const RECORDS: usize = 40;
@@ -28,7 +28,7 @@ const SCHEMA: &str = r#"{"name":"t","columns":[
     {"name":"b","kind":"categorical","categories":["1","2","3"]},
     {"name":"c","kind":"categorical","categories":["1","2"]}]}"#;
 
-/// A dataset: its terms, its table, and how its pages are made and read.
+/// A dataset: its terms, its table, and the engine that makes and reads its pages.
 pub(crate) struct Scenario {
     pub plan: Plan,
     pub rules: Rules,
@@ -37,9 +37,9 @@ pub(crate) struct Scenario {
     mechanism: MechanismName,
 }
 
-/// A run that nothing disturbed.
+/// A run without faults.
 pub(crate) struct Undisturbed {
-    /// Each batch asked for, where the mechanism stood, and the whole answers.
+    /// All requested batches with their answers.
     pub batches: Vec<Batch>,
     last: RunProgress,
     outcome: RunOutcome,
@@ -49,10 +49,11 @@ pub(crate) struct Undisturbed {
 
 pub(crate) struct Batch {
     pub requests: Vec<ReleaseRequest>,
+    /// Progress of the mechanism when it asked for the batch.
     pub progress: RunProgress,
-    /// As the crypto service releases them.
+    /// Answers as the crypto service releases them.
     pub released: Vec<Vec<i64>>,
-    /// With what is public of them.
+    /// Answers with their public part added.
     pub whole: Vec<Vec<i64>>,
 }
 
@@ -64,8 +65,8 @@ impl Scenario {
         terms.witness = witness;
         let terms = terms
             .complete(&Mechanisms)
-            .expect("the terms above can be met");
-        let plan = terms.plan().expect("the terms above can be met");
+            .expect("the terms above are feasible");
+        let plan = terms.plan().expect("the terms above are feasible");
         let mut rng = ChaCha8Rng::seed_from_u64(5);
         let table = Arc::new(table(&mut rng));
         let ladder = plan.ladder().expect("the ladder is small");
@@ -89,7 +90,7 @@ impl Scenario {
         }
     }
 
-    /// The mechanism's machine, which remembers what it asked for in undisturbed runs.
+    /// Starts the mechanism. It takes its steps from the undisturbed runs as long as the answers match one of them.
     pub(crate) fn start(&self) -> Result<Box<AnyMachine>, Error> {
         Ok(Box::new(Remembering {
             runs: Arc::clone(&self.runs),
@@ -102,7 +103,7 @@ impl Scenario {
         }))
     }
 
-    /// Which run's answers these are, batch by batch.
+    /// Returns the undisturbed run that has these answers, batch by batch.
     pub(crate) fn run_of(&self, answers: &[Vec<Vec<i64>>]) -> Option<usize> {
         let same = |run: &Undisturbed| run.batches.iter().map(|b| &b.whole).eq(answers);
         self.runs.iter().position(same)
@@ -110,7 +111,7 @@ impl Scenario {
 }
 
 fn schema() -> Schema {
-    Schema::from_json("t.json", SCHEMA.as_bytes()).expect("the schema above is one")
+    Schema::from_json("t.json", SCHEMA.as_bytes()).expect("the schema above is valid")
 }
 
 fn table(rng: &mut ChaCha8Rng) -> Table {
@@ -125,7 +126,7 @@ fn table(rng: &mut ChaCha8Rng) -> Table {
     Table::new(Arc::new(schema()), columns).expect("codes are within the schema's sizes")
 }
 
-/// A run's noise at its place in the dataset's ladder.
+/// Computes exact answers with a run's noise, taken from its window in the dataset's ladder.
 struct Source<'a> {
     table: &'a Table,
     ladder: &'a Ladder,
@@ -147,7 +148,7 @@ impl<'a> Source<'a> {
         let spans = self
             .allocator
             .allocate(request.number, request.statistic.cells());
-        let mut spans = spans.expect("the plan lasts for the mechanism's releases");
+        let mut spans = spans.expect("the plan has positions for the mechanism's releases");
         for span in &mut spans {
             span.page += self.first_page;
         }
@@ -161,7 +162,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// What is public of each cell: `weight * ||target||^2` of a squared score.
+/// Returns the public part of each cell: `weight * ||target||^2` for a squared score, otherwise 0.
 pub(crate) fn public_part(statistic: &Statistic, cells: usize) -> Vec<i64> {
     match statistic {
         Statistic::SquaredScores(terms) => (terms.iter())
@@ -172,7 +173,7 @@ pub(crate) fn public_part(statistic: &Statistic, cells: usize) -> Vec<i64> {
 }
 
 impl Undisturbed {
-    /// Whether an outcome is this run's.
+    /// Checks whether an outcome has the releases of this run.
     pub(crate) fn is(&self, outcome: &RunOutcome) -> bool {
         self.outcome.releases == outcome.releases
     }
@@ -180,7 +181,7 @@ impl Undisturbed {
     fn new(name: MechanismName, plan: &Plan, table: &Table, ladder: &Ladder, run: u32) -> Self {
         let mut machine = name
             .start(plan.job.clone())
-            .expect("the plan has been worked out");
+            .expect("the plan is valid for the mechanism");
         let mut source = Source::new(table, ladder, plan.core.run_ladder, run);
         let mut batches: Vec<Batch> = Vec::new();
         loop {
@@ -210,11 +211,11 @@ impl Undisturbed {
     }
 }
 
-/// A machine that answers from undisturbed runs, and plays the real one where the answers are
-/// of none.
+/// A machine that takes its steps from undisturbed runs. Once the answers match none of them, it runs the real
+/// mechanism.
 struct Remembering {
     runs: Arc<Vec<Undisturbed>>,
-    /// The runs that all answers so far are of.
+    /// Runs that match all answers so far.
     possible: Vec<usize>,
     steps: usize,
     history: Vec<Vec<Vec<i64>>>,
@@ -265,7 +266,7 @@ impl Machine for Remembering {
 }
 
 impl Remembering {
-    /// The real mechanism, from its beginning to here.
+    /// Runs the real mechanism from the beginning to the current step.
     fn play(&mut self) -> Result<MechanismStep, Error> {
         let mut machine = self.name.start(self.job.clone())?;
         let (last, before) = self.history.split_last().expect("a step was pushed");

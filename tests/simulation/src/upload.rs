@@ -1,5 +1,5 @@
-//! Programs that upload the holder's part: `crates/sdk/src/upload.rs` over simulated stores. Two of them run at a
-//! time, on two machines, each with a record of the objects that it sent.
+//! Programs that upload the holder's part, as in `crates/sdk/src/upload.rs`, with simulated stores. Two of them run at
+//! the same time on two machines, each with its own record of sent objects.
 
 use crate::computation::Call as ComputationCall;
 use crate::contribution::{Call, OBJECTS, Object, State, manifest};
@@ -15,18 +15,19 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::BTreeMap;
 
-/// What a program keeps of its upload.
+/// A program's record of its upload.
 #[derive(Clone, Default)]
 pub(crate) struct Journal {
-    /// Names its upload key and its noise, which are drawn when it begins.
+    /// Identifies the upload key and noise that the program draws when it begins an upload.
     session: Option<u64>,
+    /// Digests of the sent objects.
     sent: BTreeMap<u8, [u8; 32]>,
-    /// The manifest that it completed. It sends it to a second computation service that lost its copy.
+    /// Manifest of the completed upload, kept for a second computation service that loses its copy.
     manifest: Option<[u8; 32]>,
 }
 
 impl Journal {
-    /// The manifest that it completed, if it did.
+    /// Returns the manifest of the completed upload, if there is one.
     pub(crate) fn kept(&self) -> Option<[u8; 32]> {
         self.manifest
     }
@@ -35,13 +36,13 @@ impl Journal {
         manifest(self.sent.iter().map(|(name, digest)| (name, *digest)))
     }
 
-    /// Forgets the objects that were sent, and their key.
+    /// Forgets the sent objects and their key.
     fn restart(&mut self) {
         (self.session, self.sent) = (None, BTreeMap::new());
     }
 }
 
-/// Begins a program. It uploads again if its upload was lost.
+/// Starts a program. It uploads again if its upload was lost.
 pub(crate) fn start(w: &W, node: Node) {
     let world = std::rc::Rc::clone(w);
     w.spawn(node, async move {
@@ -99,7 +100,7 @@ async fn attempt(w: &W, node: Node) -> Result<(), Failure> {
     .await?;
     let mut sent = journal(w, node).sent;
     if there.complete && sent.len() < usize::from(OBJECTS) {
-        // Complete, and of another program or of no record any more.
+        // Another program completed the upload, or this one has lost its record of it.
         have_copied_again(w, node).await?;
         return make_ready(w, node).await;
     }
@@ -127,7 +128,7 @@ async fn register(w: &W, node: Node) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The dataset's keys, made now unless they were made before.
+/// Returns the number of the dataset's keys. Has them made if they do not exist.
 async fn prepare(w: &W, node: Node) -> Result<u64, Failure> {
     let (receipts, known) = shown(w, node);
     let call = Envelope::new(&CryptoCall::Keys { receipts }, known);
@@ -137,7 +138,8 @@ async fn prepare(w: &W, node: Node) -> Result<u64, Failure> {
     }
 }
 
-/// The receipts that a program shows as headers, and its knowledge. The second machine has none.
+/// Returns the receipts that a program shows, as headers, and the entries that it knows of. The second program has
+/// none of them.
 fn shown(w: &W, node: Node) -> (Vec<String>, Known) {
     if node != Node::Holder {
         return (Vec::new(), 0);
@@ -148,7 +150,7 @@ fn shown(w: &W, node: Node) -> (Vec<String>, Known) {
     (receipts, db.known())
 }
 
-/// Has keys made that the generation service vouches for.
+/// Asks the generation service for a voucher, and has the key service make keys.
 pub(crate) async fn make_keys(w: &W, node: Node) -> Result<u64, Failure> {
     let (receipts, known) = shown(w, node);
     let vouched = ask(w, node, &GenerationCall::Vouch, known).await?;
@@ -162,7 +164,7 @@ async fn ask(w: &W, node: Node, call: &impl Serialize, known: Known) -> Result<E
     w.call(node, Node::Generation, call).await
 }
 
-/// The session of an upload that begins or continues.
+/// Returns the session of an upload in progress, or begins a new one.
 async fn begin(w: &W, node: Node) -> Result<u64, Failure> {
     let known = journal(w, node);
     match known.session.filter(|_| !known.sent.is_empty()) {
@@ -175,7 +177,7 @@ async fn begin(w: &W, node: Node) -> Result<u64, Failure> {
     }
 }
 
-/// Every encryption has other randomness.
+/// Makes an object with a new digest, because every encryption has new randomness.
 fn encrypt(w: &W, name: u8, under: Under) -> Object {
     let mut hash = Sha256::new();
     hash.update([name]);
@@ -190,7 +192,7 @@ fn encrypt(w: &W, name: u8, under: Under) -> Object {
 
 async fn complete(w: &W, node: Node, sent: usize) -> Result<(), Failure> {
     if sent < usize::from(OBJECTS) {
-        let detail = "the program was set back meanwhile";
+        let detail = "the program was rolled back in the meantime";
         return Err(Failure::new(ProblemKind::Unavailable, detail));
     }
     let manifest = journal(w, node).manifest();
@@ -210,14 +212,14 @@ async fn complete(w: &W, node: Node, sent: usize) -> Result<(), Failure> {
     write(w, node, Journal::restart).await
 }
 
-/// Has the second computation service copy the part.
+/// Has the second computation service copy the upload.
 async fn have_copied(w: &W, node: Node, manifest: [u8; 32]) -> Result<(), Failure> {
     computation(w, node, Node::Witness, Call::Register).await?;
     computation(w, node, Node::Witness, Call::Complete(manifest)).await?;
     Ok(())
 }
 
-/// The same for a copy that was lost: what the program completed, if it did.
+/// Has the second computation service copy the upload again if it lost its copy and the program kept the manifest.
 async fn have_copied_again(w: &W, node: Node) -> Result<(), Failure> {
     if !w.has_witness() {
         return Ok(());
@@ -226,7 +228,7 @@ async fn have_copied_again(w: &W, node: Node) -> Result<(), Failure> {
     if there.complete {
         return Ok(());
     }
-    let detail = "the upload's manifest is not known";
+    let detail = "the program does not know the upload's manifest";
     let absent = || Failure::new(ProblemKind::Conflict, detail);
     let manifest = journal(w, node).manifest.ok_or_else(absent)?;
     have_copied(w, node, manifest).await

@@ -1,8 +1,9 @@
-//! What the simulated services run on: tasks that are ended at any point, a network that drops,
-//! delays, repeats and reorders, stores whose every state is remembered, and one source of chance.
+//! The environment of the simulated services: tasks that can be killed, an unreliable network, stores that remember
+//! all their states, and one source of randomness.
 //!
 //! A service's code waits wherever the real one does: before and after each transaction, and for
-//! the answer to a call. Only there can it be ended, since only what is stored or sent outlives it.
+//! the answer to a call. The simulation kills tasks only there. Other points make no difference, because only stored
+//! or sent data outlives a task.
 
 use crate::ghost::{Ghost, Known};
 use crate::roster::Roster;
@@ -23,7 +24,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-/// Who runs.
+/// An entity with its own process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Node {
     Holder,
@@ -48,7 +49,7 @@ impl Node {
         Self::Keyshare,
     ];
 
-    /// All that a schedule has.
+    /// Returns the nodes of a schedule.
     pub(crate) fn all(witness: bool, keyshare: bool) -> Vec<Self> {
         let has = |node: &Self| match node {
             Self::Witness => witness,
@@ -59,7 +60,7 @@ impl Node {
     }
 }
 
-/// A service's refusal, or that it cannot be reached.
+/// A service's refusal, or an error because the service is unreachable.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failure {
     pub kind: ProblemKind,
@@ -75,12 +76,12 @@ impl Failure {
     }
 }
 
-/// A call's text and, for requests for decryption, its body.
+/// A message's text and, for decryption requests, its body.
 #[derive(Clone)]
 pub(crate) struct Envelope {
     pub text: String,
     pub body: Option<Rc<[u8]>>,
-    /// For whoever checks: which releases the caller knows of, or the answer tells of.
+    /// For the checks: entries of the ledger that the caller knows of, or that the answer reveals.
     pub known: Known,
 }
 
@@ -102,7 +103,7 @@ impl Envelope {
 type Answer = Result<Envelope, Failure>;
 type Work = Pin<Box<dyn Future<Output = ()>>>;
 
-/// What a task waits for.
+/// Condition that a task waits for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Wait {
     Ready,
@@ -116,7 +117,7 @@ pub(crate) struct Task {
     pub wait: Wait,
 }
 
-/// On its way.
+/// A message in transit.
 struct Message {
     call: u64,
     from: Node,
@@ -130,7 +131,7 @@ enum Content {
     Reply(Answer),
 }
 
-/// How often the network does what.
+/// Probabilities of network faults, and the longest delay.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Weather {
     pub drop: f64,
@@ -138,7 +139,7 @@ pub(crate) struct Weather {
     pub delay: u64,
 }
 
-/// A store: what is committed, and all that ever was.
+/// A store: the committed state, and all earlier states.
 pub(crate) struct Store<T> {
     now: RefCell<Rc<T>>,
     history: RefCell<Vec<(u64, Rc<T>)>>,
@@ -163,19 +164,19 @@ impl<T: Clone + Default> Store<T> {
         *self.now.borrow_mut() = next;
     }
 
-    /// Changes what is stored, from outside.
+    /// Changes the stored state outside a task.
     pub(crate) fn alter(&self, time: u64, change: impl FnOnce(&mut T)) {
         let mut next = T::clone(&self.get());
         change(&mut next);
         self.commit(time, next);
     }
 
-    /// Sets the store back to before everything.
+    /// Rolls the store back to its first, empty state.
     fn restore_first(&self) {
         *self.now.borrow_mut() = Rc::clone(&self.history.borrow()[0].1);
     }
 
-    /// Sets the store back to what it was at a time, whatever lineage it is of.
+    /// Rolls the store back to its state at a time, even if that state is from before an earlier rollback.
     fn restore(&self, time: u64) {
         let history = self.history.borrow();
         let at = history.partition_point(|(t, _)| *t <= time).max(1) - 1;
@@ -183,7 +184,7 @@ impl<T: Clone + Default> Store<T> {
     }
 }
 
-/// Everything but the tasks.
+/// State of a schedule, except for its tasks.
 pub(crate) struct World {
     pub setting: Rc<Scenario>,
     pub mutant: Option<Mutant>,
@@ -193,22 +194,22 @@ pub(crate) struct World {
     pub generation: Store<generation::Db>,
     pub witness: Store<computation::Db>,
     pub keyshare: Store<keyshare::Db>,
-    /// What the second uploading program keeps.
+    /// Store of the second uploading program.
     pub uploader: Store<upload::Journal>,
     /// The schedule's lost keys, deviating holders and concurrent uploads.
     pub roster: Roster,
     roster_rng: RefCell<ChaCha20Rng>,
     has_keyshare: bool,
-    /// Sealed requests by number; a number is used once.
+    /// Sealed requests by number. Numbers are not reused.
     pub blobs: RefCell<HashMap<u64, Rc<[u8]>>>,
     pub ghost: RefCell<Ghost>,
     pub counts: RefCell<Counts>,
     pub weather: Cell<Weather>,
-    /// Length of a lease.
+    /// Length of a lease in ticks.
     pub lease: u64,
-    /// Jobs that holders want.
+    /// Number of jobs that holders want.
     pub wanted: usize,
-    /// Whether faults still come.
+    /// Whether faults still occur.
     pub faulty: Cell<bool>,
     pub now: Cell<u64>,
     pub up: [Cell<bool>; 7],
@@ -218,14 +219,14 @@ pub(crate) struct World {
     messages: RefCell<Vec<Message>>,
     replies: RefCell<HashMap<u64, Answer>>,
     fresh: Cell<u64>,
-    /// Receipts whose signatures were checked.
+    /// Receipts whose signatures have been verified.
     verified: RefCell<HashSet<Signed>>,
-    /// Leases that someone renews beside the work.
+    /// Tokens of the leases that are renewed in the background.
     at_work: RefCell<HashSet<u64>>,
     trace: bool,
 }
 
-/// A lease is renewed for as long as this is there: a killed process renews none.
+/// Guard that renews a lease in the background until it is dropped, as it is when the process is killed.
 pub(crate) struct AtWork(W, u64);
 
 impl Drop for AtWork {
@@ -234,12 +235,12 @@ impl Drop for AtWork {
     }
 }
 
-/// A receipt's height, head and signature, and the key that it was checked with.
+/// A receipt's height, head and signature, and the key that verified it.
 type Signed = (u64, [u8; 32], [u8; 64], [u8; 32]);
 
 pub(crate) type W = Rc<World>;
 
-/// Ticks after which a caller gives up.
+/// Number of ticks after which a caller gives up.
 const PATIENCE: u64 = 120;
 
 impl World {
@@ -304,22 +305,22 @@ impl World {
         probability > 0.0 && self.rng.borrow_mut().random_bool(probability.min(1.0))
     }
 
-    /// A number below `end`, which is not 0.
+    /// Returns a random number below `end`, which must not be 0.
     pub(crate) fn below(&self, end: u64) -> u64 {
         self.rng.borrow_mut().random_range(0..end)
     }
 
-    /// The same, from the stream of [`Roster`].
+    /// Like [`World::below`], from the random stream of [`Roster`].
     pub(crate) fn roster_below(&self, end: u64) -> u64 {
         self.roster_rng.borrow_mut().random_range(0..end)
     }
 
-    /// Whether an event of [`Roster`] happens.
+    /// Decides whether an event of [`Roster`] happens.
     pub(crate) fn roster_chance(&self, probability: f64) -> bool {
         probability > 0.0 && self.roster_rng.borrow_mut().random_bool(probability)
     }
 
-    /// Fresh bytes for keys, from the stream of [`Roster`].
+    /// Returns random bytes for a key, from the random stream of [`Roster`].
     pub(crate) fn roster_key(&self) -> [u8; 32] {
         self.roster_rng.borrow_mut().random()
     }
@@ -330,12 +331,12 @@ impl World {
         self.count(|c| c.event(name));
     }
 
-    /// Fresh bytes for keys.
+    /// Returns random bytes for a key.
     pub(crate) fn key(&self) -> [u8; 32] {
         self.rng.borrow_mut().random()
     }
 
-    /// A number that was never given before.
+    /// Returns a number that was not returned before.
     pub(crate) fn fresh(&self) -> u64 {
         self.fresh.set(self.fresh.get() + 1);
         self.fresh.get()
@@ -353,7 +354,7 @@ impl World {
         .await;
     }
 
-    /// A point at which a service can be ended.
+    /// Waits at a point at which the task can be killed.
     pub(crate) async fn pause(&self) {
         self.wait(Wait::Ready).await;
     }
@@ -362,7 +363,7 @@ impl World {
         self.wait(Wait::Until(self.now.get() + ticks)).await;
     }
 
-    /// A transaction: all of it or, on an error, nothing.
+    /// Runs a transaction: commits its changes or, on an error, discards all of them.
     pub(crate) async fn tx<T: Clone + Default, R, E>(
         &self,
         store: &Store<T>,
@@ -376,7 +377,7 @@ impl World {
         Ok(result)
     }
 
-    /// Calls a service and waits for its answer, or for so long as anyone waits.
+    /// Calls a service and waits for its answer, at most [`PATIENCE`] ticks and the network's delay.
     pub(crate) async fn call(&self, from: Node, to: Node, envelope: Envelope) -> Answer {
         let call = self.fresh();
         self.trace(|| format!("{from:?} -> {to:?} #{call} {}", shorten(&envelope.text)));
@@ -386,7 +387,7 @@ impl World {
         let answer = self.replies.borrow_mut().remove(&call);
         answer.unwrap_or_else(|| {
             self.trace(|| format!("{from:?} gives up on #{call}"));
-            Err(Failure::new(ProblemKind::Unavailable, "out of reach"))
+            Err(Failure::new(ProblemKind::Unavailable, "no answer in time"))
         })
     }
 
@@ -431,7 +432,7 @@ impl World {
         });
     }
 
-    /// When the next message is due, and which are now.
+    /// Returns the time at which the next message is due, and the indices of the messages that are due now.
     pub(crate) fn due(&self) -> (Option<u64>, Vec<usize>) {
         let messages = self.messages.borrow();
         let now = self.now.get();
@@ -454,7 +455,7 @@ impl World {
                 self.replies.borrow_mut().entry(call).or_insert(answer);
             }
             Content::Request(_) if !self.up[to as usize].get() => {
-                let failure = Failure::new(ProblemKind::Unavailable, "out of reach");
+                let failure = Failure::new(ProblemKind::Unavailable, "the service is down");
                 self.send(to, from, call, Content::Reply(Err(failure)));
             }
             Content::Request(envelope) => {
@@ -476,7 +477,7 @@ impl World {
         }
     }
 
-    /// Whether a waiting task can go on.
+    /// Checks whether a waiting task can continue.
     pub(crate) fn is_ready(&self, wait: Wait) -> bool {
         let now = self.now.get();
         match wait {
@@ -488,7 +489,7 @@ impl World {
         }
     }
 
-    /// What the task that was just polled waits for.
+    /// Returns the condition that the most recently polled task waits for.
     pub(crate) fn waiting(&self) -> Wait {
         self.wait.get()
     }
@@ -507,18 +508,18 @@ impl World {
         spawned.into_iter().map(task).collect()
     }
 
-    /// Renews a lease beside the work.
+    /// Renews a lease in the background until the guard is dropped.
     pub(crate) fn at_work(self: &Rc<Self>, token: u64) -> AtWork {
         self.at_work.borrow_mut().insert(token);
         AtWork(Rc::clone(self), token)
     }
 
-    /// Whether someone renews a lease.
+    /// Checks whether a lease is renewed in the background.
     pub(crate) fn is_at_work(&self, token: u64) -> bool {
         self.at_work.borrow().contains(&token)
     }
 
-    /// Begins a process's own work.
+    /// Starts the tasks of a process.
     pub(crate) fn start(self: &Rc<Self>, node: Node) {
         self.up[node as usize].set(true);
         match node {
@@ -530,7 +531,7 @@ impl World {
         }
     }
 
-    /// Sets a store back.
+    /// Rolls a store back to its state at a time.
     pub(crate) fn restore(&self, node: Node, time: u64) {
         let completed = || {
             let of = |node| self.computing(node).get().contribution.completed();
@@ -552,7 +553,7 @@ impl World {
         ghost.upload_lost |= needed && completed() != before;
     }
 
-    /// A key service loses all it has of the dataset.
+    /// Makes a key service lose all data of the dataset.
     pub(crate) fn lose_keys(&self, node: Node) {
         match node {
             Node::Keyshare => self.keyshare.restore_first(),
@@ -560,31 +561,30 @@ impl World {
         }
     }
 
-    /// The dataset's keys are made: the earliest state that a store is set back to, unless it loses all.
+    /// Makes the dataset's keys. No rollback goes back further, except for a key service that loses all data.
     pub(crate) fn make_keys(&self) {
         self.crypto.alter(0, crypto::Db::first_keys);
         self.keyshare.alter(0, keyshare::Db::first_keys);
     }
 
-    /// The upload is complete, and the computation services have a key to seal with: the earliest
-    /// state that any store is set back to.
+    /// Completes the upload and gives the computation services a sealing key. No rollback goes back further.
     pub(crate) fn upload(&self, key: Option<[u8; 32]>) {
         self.computation.alter(0, |db| db.uploaded(key));
         self.witness.alter(0, |db| db.uploaded(key));
         self.generation.alter(0, generation::Db::make_ready);
     }
 
-    /// Whether there is a second computation service.
+    /// Checks whether there is a second computation service.
     pub(crate) fn has_witness(&self) -> bool {
         self.setting.rules.plan.witness
     }
 
-    /// Whether a service shares the key with the crypto service.
+    /// Checks whether a service shares the key with the crypto service.
     pub(crate) fn has_keyshare(&self) -> bool {
         self.has_keyshare
     }
 
-    /// What one of the computation services stores.
+    /// Returns the store of one of the computation services.
     pub(crate) fn computing(&self, node: Node) -> &Store<computation::Db> {
         match node {
             Node::Witness => &self.witness,
@@ -592,7 +592,7 @@ impl World {
         }
     }
 
-    /// Verifies a receipt, or remembers that it did.
+    /// Verifies a receipt's signature, once for each receipt and key.
     pub(crate) fn verify(&self, receipt: &ChainReceipt, key: &[u8; 32]) -> Result<(), Error> {
         let tip = receipt.tip;
         let name = (tip.height, tip.head, receipt.signature, *key);
@@ -603,7 +603,7 @@ impl World {
         Ok(())
     }
 
-    /// What anyone but the crypto service has stored knowledge of.
+    /// Returns the ledger entries that any entity except the key services knows of.
     pub(crate) fn everyone_knows(&self) -> Known {
         let computing = self.computation.get().known() | self.witness.get().known();
         self.holder.get().known() | computing | self.generation.get().known()

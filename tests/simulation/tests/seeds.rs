@@ -1,4 +1,4 @@
-//! A fixed set of schedules, and that the simulation can fail.
+//! Plays a fixed set of schedules, and checks that the simulation finds built-in faults.
 
 use fhaim_simulation::{Counts, Mutant, Options, Simulation};
 
@@ -18,10 +18,10 @@ fn play(seeds: std::ops::Range<u64>, options: Options) -> (Counts, Vec<String>) 
 }
 
 #[test]
-fn schedules_with_clear_pages_hold() {
+fn schedules_with_clear_pages_violate_no_rule() {
     let (counts, violations) = play(0..600, Options::default());
     assert_eq!(violations, Vec::<String>::new(), "{counts}");
-    // What is checked did happen: every kind of fault, jobs done and jobs refused.
+    // Every kind of fault occurred, jobs were done, and jobs were refused.
     assert!(counts.done > 600, "{counts}");
     for (name, count) in counts.faults() {
         assert!(count > 0, "{name}: {counts}");
@@ -32,7 +32,7 @@ fn schedules_with_clear_pages_hold() {
     }
 }
 
-/// Events of lost keys, deviating holders and concurrent uploads that the fixed set has to show.
+/// Events of lost keys, deviating holders and concurrent uploads that must occur in the fixed set.
 const EVENTS: [&str; 12] = [
     "keys lost",
     "a voucher was refused",
@@ -49,7 +49,7 @@ const EVENTS: [&str; 12] = [
 ];
 
 #[test]
-fn schedules_with_ciphertexts_hold() {
+fn schedules_with_ciphertexts_violate_no_rule() {
     let encrypted = Options {
         encrypted: true,
         ..Options::default()
@@ -60,7 +60,7 @@ fn schedules_with_ciphertexts_hold() {
 }
 
 #[test]
-fn schedules_with_a_second_computation_service_hold() {
+fn schedules_with_second_computation_service_violate_no_rule() {
     let with_witness = Options {
         witness: true,
         ..Options::default()
@@ -81,7 +81,7 @@ fn schedules_with_a_second_computation_service_hold() {
 }
 
 #[test]
-fn schedules_with_a_service_that_shares_the_key_hold() {
+fn schedules_with_key_sharing_service_violate_no_rule() {
     for (witness, seeds) in [(false, 0..300), (true, 1000..1200)] {
         let options = Options {
             witness,
@@ -94,7 +94,7 @@ fn schedules_with_a_service_that_shares_the_key_hold() {
     }
 }
 
-/// Whether a built-in fault is found, by the invariant of this number, in this schedule.
+/// Checks whether a built-in fault violates the rule of this number in this schedule.
 fn is_found(mutant: Mutant, seed: u64, number: u8) -> bool {
     let options = Options {
         mutant: Some(mutant),
@@ -125,10 +125,9 @@ fn needs_keyshare(mutant: Mutant) -> bool {
     )
 }
 
-/// Each of these schedules holds without the fault that is built in, and not with it. Those of
-/// the four before a second computation service were found in the services as they were.
+/// Each of these schedules violates the rule with the built-in fault, and no rule without it.
 #[test]
-fn every_fault_that_is_built_in_is_found() {
+fn every_built_in_fault_violates_a_rule() {
     let found = [
         (Mutant::ComputationForgets, 399, 7),
         (Mutant::CryptoTrustsSpans, 47, 1),

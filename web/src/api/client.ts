@@ -1,9 +1,9 @@
-// Calls to the services, which share the page's origin, and the session they need.
+// Calls to the services, which share the page's origin, and their session.
 import type { Page, Problem, Session } from "./types";
 
 export type Service = "generation" | "computation" | "witness" | "crypto";
 
-/** A service's refusal, in its own words. */
+/** A service's refusal, with its message. */
 export class Refusal extends Error {
   readonly kind: string;
   readonly status: number;
@@ -26,14 +26,14 @@ export class Unreachable extends Error {
 
 const REFRESH_TOKEN = "fhaim.refresh";
 const EMAIL = "fhaim.email";
-/** A session is renewed so long before it expires. */
+/** Time before its expiry at which a session is renewed. */
 const MARGIN_MS = 30_000;
 
 let access: { session: Session; expires: number } | undefined;
 let renewal: Promise<Session> | undefined;
 const listeners = new Set<() => void>();
 
-/** The address of whoever is signed in. */
+/** Returns the address of the signed-in account. */
 export function signedInAs(): string | undefined {
   const known = sessionStorage.getItem(REFRESH_TOKEN) !== null;
   return known ? (sessionStorage.getItem(EMAIL) ?? "") : undefined;
@@ -50,7 +50,7 @@ function keep(session: Session): Session {
   return session;
 }
 
-/** Forgets the session, which has ended. */
+/** Discards the session, which has ended. */
 export function forget(): void {
   access = undefined;
   sessionStorage.removeItem(REFRESH_TOKEN);
@@ -81,18 +81,18 @@ export async function signOut(): Promise<void> {
   }
 }
 
-/** Gives the account another password; all of its sessions but this one end. */
+/** Changes the account's password, and ends all its sessions except this one. */
 export async function changePassword(password: string, new_password: string): Promise<void> {
   keep(await json<Session>("generation", "PUT", "/v1/account/password", { json: { password, new_password } }));
 }
 
-/** Ends all sessions of the account, this one too. */
+/** Ends all sessions of the account, including this one. */
 export async function signOutEverywhere(): Promise<void> {
   await call("generation", "DELETE", "/v1/account/sessions");
   forget();
 }
 
-/** What a call to a service carries: each has its own, so that none can use it at another. */
+/** Returns the token for calls to a service. Each service has a separate token, so that none can use it at another. */
 async function token(service: Service): Promise<string> {
   const { access_token, computation_token, witness_token, crypto_token } = await session();
   const tokens = {
@@ -103,14 +103,14 @@ async function token(service: Service): Promise<string> {
   return token;
 }
 
-/** Whether the services know a second computation service: then sessions have a token for it. */
+/** Returns whether the services know a second computation service, for which sessions then have a token. */
 export async function hasWitness(): Promise<boolean> {
   return (await session()).witness_token != null;
 }
 
 /**
- * A session that is good for a while yet; one renewal at a time, since a refresh token is good until what
- * it was exchanged for is used. Where an answer is lost, the next call shows it again.
+ * Returns a session that is valid for some time. Only one renewal runs at a time: a refresh token is valid until its
+ * successor is used. If an answer is lost, the next call uses the same refresh token again.
  */
 async function session(): Promise<Session> {
   if (access && access.expires - MARGIN_MS > Date.now()) return access.session;
@@ -183,7 +183,7 @@ async function problem(response: Response): Promise<Problem> {
   return { type: "", kind, title, status: response.status };
 }
 
-/** A call with the session's token. */
+/** Makes a call with the session's token. */
 export async function call(
   service: Service,
   method: string,
@@ -194,7 +194,7 @@ export async function call(
   return send(service, method, path, { ...options, headers });
 }
 
-/** A call that is answered in JSON. */
+/** Makes a call and reads its answer as JSON. */
 export async function json<T>(
   service: Service,
   method: string,
@@ -208,7 +208,7 @@ export function get<T>(service: Service, path: string): Promise<T> {
   return json<T>(service, "GET", path);
 }
 
-/** All pages of a list. */
+/** Returns the items of all pages of a list. */
 export async function list<T>(service: Service, path: string): Promise<T[]> {
   const items: T[] = [];
   let after: string | null | undefined;
@@ -221,35 +221,35 @@ export async function list<T>(service: Service, path: string): Promise<T[]> {
   return items;
 }
 
-/** Words for any error. */
+/** Returns a message for any error. */
 export function words(error: unknown): string {
   if (!(error instanceof Error)) return "Something went wrong.";
   return error instanceof Refusal ? sentence(error.message) : error.message;
 }
 
-/** The services write their refusals without a capital and a full stop. */
+/** Adds the capital letter and the full stop that the services omit in their messages. */
 function sentence(text: string): string {
   const begun = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(begun) ? begun : `${begun}.`;
 }
 
-/** Whether there is no such thing, for this account at least. */
+/** Returns whether the object does not exist, or is not visible to this account. */
 export function isMissing(error: unknown): boolean {
   return error instanceof Refusal && error.status === 404;
 }
 
-/** Whether the call contradicts the state of the service. */
+/** Returns whether the call contradicts the state of the service. */
 export function isConflict(error: unknown): boolean {
   return error instanceof Refusal && error.status === 409;
 }
 
-/** Whether the same call may go through later. */
+/** Returns whether the same call may succeed later. */
 export function mayPass(error: unknown): boolean {
   if (error instanceof Unreachable) return true;
   return error instanceof Refusal && (error.status >= 500 || error.status === 429);
 }
 
-/** Waits that grow from try to try, unless the service says how long. */
+/** Waits before another attempt: for the time that the service requested, or otherwise longer with each attempt. */
 export function backoff(attempt: number, error: unknown): Promise<void> {
   const told = error instanceof Refusal ? error.retryAfter : undefined;
   const seconds = told ?? Math.min(0.3 * 2 ** attempt, 10);

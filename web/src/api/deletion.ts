@@ -1,4 +1,4 @@
-// Deleting a dataset, and an account with all it has.
+// Deletion of a dataset, and of an account with all its data.
 import { drop } from "../crypto/uploads";
 import { forgetUpload } from "../crypto/journal";
 import { forgetRead } from "../crypto/remembered";
@@ -16,11 +16,11 @@ function unless(kinds: string[]): (error: unknown) => void {
 }
 
 /**
- * Deletes a dataset everywhere, as whoever made it: jobs under way are stopped, then its keys go, after which
- * nothing can be decrypted, whatever else fails. The same again goes on where it was.
+ * Deletes a dataset everywhere, as its maker. Running jobs are stopped first. Then the keys are destroyed, after which
+ * nothing can be decrypted, even if a later step fails. Repeating the call continues the deletion.
  */
 export async function deleteDataset(id: string): Promise<void> {
-  // Where the generation service has forgotten it, all others had before.
+  // If the generation service has forgotten it, all other services deleted it before.
   const computations = await get<Dataset>("generation", `/v1/datasets/${id}`).then(computationsOf, (error: unknown) => {
     if (isMissing(error)) return ["computation" as const];
     throw error;
@@ -30,7 +30,7 @@ export async function deleteDataset(id: string): Promise<void> {
     throw error;
   });
   for (const job of jobs.filter(({ state }) => !FINAL.includes(state))) {
-    // It may come to its end meanwhile.
+    // The job may end in the meantime.
     await call("generation", "POST", `/v1/jobs/${job.id}/cancel`).catch(unless(["conflict", "not-found"]));
   }
   for (const service of ["crypto", ...computations, "generation"] as const) {
@@ -41,9 +41,9 @@ export async function deleteDataset(id: string): Promise<void> {
   await forgetUpload(id);
 }
 
-/** Deletes all of the account's datasets, withdraws from those of others, and then deletes the account. */
+/** Deletes all datasets of the account, withdraws from those of other accounts, and then deletes the account. */
 export async function closeAccount(password: string): Promise<void> {
-  // A wrong password is refused before anything is gone.
+  // A wrong password is rejected before anything is deleted.
   await signIn(signedInAs() ?? "", password);
   for (const dataset of await list<Dataset>("generation", "/v1/datasets")) {
     const part = await partOf(dataset);

@@ -1,12 +1,12 @@
-// A job's event stream, over fetch since it needs the session's token.
+// A job's event stream, read with fetch because it needs the session's token.
 import { backoff, call, mayPass } from "./client";
 import type { JobEvent } from "./types";
 
 const FINAL: string[] = ["done", "failed", "cancelled"];
 
 /**
- * Tells of every event of a job in order, reconnecting where it left off, until the job is at its
- * end. `lost` is told whether the connection is down.
+ * Passes on every event of a job in order, and reconnects after an interruption, until the job ends. `lost` is called
+ * with whether the connection is down.
  */
 export async function follow(
   job: string,
@@ -33,7 +33,7 @@ export async function follow(
       await backoff(attempt, undefined);
     } catch (error) {
       if (signal.aborted) return;
-      // A stream that breaks is a TypeError of the reader.
+      // A broken stream is a TypeError of the reader.
       if (!(error instanceof TypeError) && !mayPass(error)) throw error;
       lost(true);
       await backoff(attempt, error);

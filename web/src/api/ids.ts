@@ -1,7 +1,7 @@
-// Identifiers of what the page makes. It chooses them, so that a call whose answer was lost can be made
-// again without making anything twice.
+// Identifiers of objects that the page creates. The page chooses them, so that a call with a lost answer can be
+// repeated without creating anything twice.
 
-/** A new one: a UUID, version 4 (RFC 9562). The browser's own function is not there on plain HTTP. */
+/** Returns a new UUID, version 4 (RFC 9562). The browser's own function is unavailable on plain HTTP. */
 export function newId(): string {
   const bytes = Array.from(crypto.getRandomValues(new Uint8Array(16)));
   const fixed = bytes.map((byte, place) => (place === 6 ? (byte & 0x0f) | 0x40 : place === 8 ? (byte & 0x3f) | 0x80 : byte));

@@ -1,4 +1,4 @@
-// The key set of a dataset, at the crypto service: made by a sole holder, withdrawn from by one of several.
+// The key set of a dataset at the crypto service: a sole holder creates it, and one of several can withdraw from it.
 import { call, get, isConflict, isMissing, Refusal } from "./client";
 import { computationsOf } from "./parts";
 import { ofLedger } from "./receipts";
@@ -7,8 +7,8 @@ import type { Dataset, KeySet, Voucher } from "./types";
 const receipt = (set: KeySet) => set.receipt;
 
 /**
- * The dataset's keys, made now unless they were made before, for the account that made the dataset. The generation
- * service does not vouch for a dataset that has released something: its keys exist.
+ * Returns the dataset's keys, and creates them if they do not exist yet, for the account that made the dataset. The
+ * generation service does not vouch for a dataset that has released something, because its keys exist.
  */
 export async function makeKeys({ id, terms }: Dataset): Promise<KeySet> {
   const path = `/v1/datasets/${id}/voucher`;
@@ -24,17 +24,17 @@ export function keySet(dataset: string): Promise<KeySet> {
   return ofLedger<KeySet>("GET", dataset, "", receipt);
 }
 
-/** Lets no further run begin, and takes the holder's part back if no run over it has begun. */
+/** Prevents further runs, and takes the holder's part back if no run over it has begun. */
 export async function withdraw(dataset: Dataset, part: number): Promise<void> {
   await ofLedger<KeySet>("PUT", dataset.id, "/withdrawal", receipt).catch((error: unknown) => {
-    // Without keys nothing can begin.
+    // Without keys, no run can begin.
     if (!isMissing(error)) throw error;
   });
   const path = `/v1/datasets/${dataset.id}/contributions/${part}`;
-  // The copy first, as the command does it: while the first has the part, the second can be told again.
+  // The copy first, as in the command: while the first service has the part, the second can be called again.
   for (const service of computationsOf(dataset).reverse()) {
     await call(service, "DELETE", path).catch((error: unknown) => {
-      // Nothing was uploaded, or a run has begun: what it released stays released.
+      // Nothing was uploaded, or a run has begun, whose releases cannot be taken back.
       if (!(error instanceof Refusal && ["not-found", "conflict"].includes(error.kind))) throw error;
     });
   }

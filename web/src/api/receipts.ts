@@ -1,8 +1,8 @@
-// What this browser keeps of each dataset's ledger, to notice a crypto service that was set back.
+// Receipts of each dataset's ledger, with which this browser detects a crypto service that was set back.
 //
-// The ledger is a hash chain, and every answer about it carries a signed receipt of its end. A service
-// that was set back to an older copy has forgotten what it released, and would let it be spent twice.
-// It cannot know that by itself: whoever calls it shows the last receipt and compares the answer.
+// The ledger is a hash chain, and every answer about it carries a signed receipt of its end. A service that was set
+// back to an older copy has forgotten releases, and would allow their budget to be spent twice. It cannot detect this
+// itself. Therefore every caller sends its last receipt and checks the answer against it.
 import { isMissing, json, mayPass } from "./client";
 import type { Receipt } from "./types";
 import { isRecord, stored } from "../components/stored";
@@ -15,7 +15,7 @@ export class Restored extends Error {
   constructor() {
     super(
       "The crypto service was set back to an older copy of this dataset’s ledger, and does not know what it " +
-        "released since: nothing more may be released of it. Tell its operator. Finished tables stay; a new " +
+        "released since then: no more releases of it are allowed. Tell its operator. Finished tables stay; a new " +
         "dataset over the same records adds its epsilon to what was spent.",
     );
   }
@@ -39,7 +39,7 @@ function header(receipt: Receipt): string {
   return btoa(JSON.stringify(receipt)).replaceAll("+", "-").replaceAll("/", "_").replace(/=*$/, "");
 }
 
-/** A call to the crypto service about a dataset; `receipt` finds the one in the answer. */
+/** Makes a call to the crypto service about a dataset. `receipt` extracts the receipt from the answer. */
 export async function ofLedger<T>(
   method: string,
   dataset: string,
@@ -60,8 +60,8 @@ export async function ofLedger<T>(
 }
 
 /**
- * The receipt of a dataset's ledger as it is now, to be handed on with a job; where the crypto service is
- * away or knows of no ledger, the last one seen: the others hold it to that when it is back.
+ * Returns the current receipt of a dataset's ledger, to be passed on with a job. If the crypto service is away or does
+ * not know the ledger, returns the last one seen: the other services check the crypto service against it later.
  */
 export async function receiptOf(dataset: string): Promise<Receipt | undefined> {
   try {

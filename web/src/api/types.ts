@@ -10,7 +10,7 @@ export type Account = G["Account"];
 export type Session = G["Session"];
 export type ApiKey = G["ApiKey"];
 export type ApiKeyMade = G["ApiKeyMade"];
-/** The document leaves the schema open; the page knows its form. */
+/** The document leaves the schema open, but the page knows its form. */
 export type Terms = Omit<G["Terms"], "schema"> & { schema: Schema };
 export type Dataset = Omit<G["Dataset"], "terms"> & { terms: Terms };
 /** A link to a result, without its secret. */

@@ -2,8 +2,8 @@ import { Component, type ReactNode } from "react";
 import { Notice } from "./ui";
 
 /**
- * A page that breaks says so in its place. Mostly its script could not be fetched: the connection is
- * lost, or the services were updated since this tab was opened. Both mend with a reload.
+ * Replaces a page that fails with a message. In most cases its script could not be loaded: the connection is lost, or
+ * the services were updated after this tab was opened. A reload solves both.
  */
 export class Boundary extends Component<{ children: ReactNode }, { broken: boolean }> {
   override state = { broken: false };
@@ -17,8 +17,8 @@ export class Boundary extends Component<{ children: ReactNode }, { broken: boole
     return (
       <main id="content">
         <Notice tone="bad">
-          <p>This page could not be shown. Check the connection, then load it again; nothing is lost.</p>
-          <button type="button" onClick={() => window.location.reload()}>Load it again</button>
+          <p>This page could not be loaded. Check the connection, then reload the page; nothing is lost.</p>
+          <button type="button" onClick={() => window.location.reload()}>Reload</button>
         </Notice>
       </main>
     );

@@ -1,4 +1,4 @@
-// Pictures as plain SVG. Each has a text beside or inside it that says the same.
+// Pictures as plain SVG. Each has a text next to it or inside it with the same information.
 import { counted } from "./ui";
 
 const MAX_LABEL = 20;
@@ -22,7 +22,7 @@ interface BarsProps {
   limit?: number;
 }
 
-/** Horizontal bars by category, one series beside the other. */
+/** Horizontal bars by category, with the bars of all series next to each other. */
 export function Bars({ title, labels, series, spread = 0, limit = 24 }: BarsProps) {
   const top = Math.max(1e-12, ...series.flatMap(({ values }) => values)) + spread;
   const percent = (value: number) => `${(100 * Math.max(0, value)) / top}%`;
@@ -70,7 +70,7 @@ export function Legend({ items }: { items: { name: string; className: string }[]
 
 const PHASES = ["one", "two", "three", "four"];
 
-/** A budget as one bar: what was spent on what, and what is left. */
+/** A budget as one bar: the spending by part, and the rest. */
 export function LedgerBar({ budget, parts }: { budget: number; parts: { name: string; rho: number }[] }) {
   let start = 0;
   const share = (rho: number) => (budget > 0 ? (100 * rho) / budget : 0);
@@ -101,7 +101,7 @@ export function LedgerBar({ budget, parts }: { budget: number; parts: { name: st
   );
 }
 
-/** Attributes on a circle, a line for every measured pair, thicker where its weight is larger. */
+/** Attributes on a circle, with a line for every measured pair. A larger weight makes the line thicker. */
 export function ModelGraph(props: { attributes: string[]; pairs: number[][]; weights: number[] }) {
   const { attributes, pairs, weights } = props;
   const heaviest = Math.max(1e-12, ...weights);
@@ -137,7 +137,7 @@ export function ModelGraph(props: { attributes: string[]; pairs: number[][]; wei
   );
 }
 
-/** A symmetric matrix of distances from 0 to 1, stronger in colour where larger, up to `full`. */
+/** A symmetric matrix of distances from 0 to 1. The colour is stronger for larger distances, up to `full`. */
 export function Heatmap({ names, values, full }: { names: string[]; values: number[][]; full: number }) {
   const cell = Math.max(12, Math.min(28, 480 / names.length));
   const [left, above] = [150, 110];

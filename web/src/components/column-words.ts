@@ -1,19 +1,19 @@
-// Columns of a schema in words.
+// Descriptions of a schema's columns.
 import type { Bound, Column, Kind } from "../crypto/messages";
 import { counted } from "./ui";
 
 export const KINDS: Record<Kind, string> = {
   categorical: "categories",
   number: "number",
-  numeric: "number in even bins",
+  numeric: "number in equal bins",
   date: "date",
   datetime: "date and time",
   code: "codes in chapters",
-  identifier: "identifier, made anew",
+  identifier: "identifier, newly generated",
   "left-out": "left out",
 };
 
-/** Whether records of the column are encrypted. */
+/** Returns whether records of the column are encrypted. */
 export function isEncrypted({ kind }: Column): boolean {
   return kind !== "identifier" && kind !== "left-out";
 }
@@ -22,33 +22,33 @@ export function isTime({ kind }: Column): boolean {
   return kind === "date" || kind === "datetime";
 }
 
-/** Names of attributes that say which part of a coarser one's value: nothing by themselves. */
+/** Returns the names of digits: attributes whose codes are parts of a coarser attribute's values. */
 export function digitsOf(attributes: string[]): Set<string> {
   const suffix = " (digit)";
   const known = new Set(attributes);
   return new Set(attributes.filter((name) => name.endsWith(suffix) && known.has(name.slice(0, -suffix.length))));
 }
 
-/** Fields of a schema by the words that the page has for them. */
+/** Fields of a schema, with the page's names for them. */
 const FIELDS: Record<string, string> = {
-  digits: "parts of a bin",
-  edges: "bins begin at",
+  digits: "parts per bin",
+  edges: "bin edges",
   min: "from",
   max: "to",
-  special: "by themselves",
-  format: "written as",
+  special: "special values",
+  format: "format",
   relative_to: "never before",
-  prefix: "characters of a chapter",
-  other: "others count as",
+  prefix: "prefix length",
+  other: "other values count as",
   nullable: "may be missing",
 };
 
-/** What the schema's reader says of a column, with the words that stand beside its fields here. */
+/** Replaces field names in a problem by the page's names for these fields. */
 export function inWords(problem: string): string {
   return problem.replaceAll(/`(\w+)`/g, (_, field: string) => `“${FIELDS[field] ?? field}”`);
 }
 
-/** What values a column may take. */
+/** Describes the values that a column may take. */
 export function describe(column: Column): string {
   const missing = column.nullable ? ", or missing" : "";
   return values(column) + missing;
@@ -61,7 +61,7 @@ function values(column: Column): string {
     case "code":
       return counted(column.codes?.length ?? column.chapters?.flatMap(({ codes }) => codes).length ?? 0, "code");
     case "identifier":
-      return `made anew: ${column.pattern ?? ""}`;
+      return `newly generated: ${column.pattern ?? ""}`;
     case "left-out":
       return `left out${column.reason ? `: ${column.reason}` : ""}`;
     case "date":
@@ -82,5 +82,5 @@ function range({ min, max, bins = 0, edges = [], digits = 1 }: Column): string {
 }
 
 function special(values: Bound[] | undefined): string {
-  return values && values.length > 0 ? `, and ${values.join(", ")} by themselves` : "";
+  return values && values.length > 0 ? `, special values ${values.join(", ")}` : "";
 }

@@ -1,6 +1,6 @@
 import { Copyable } from "./ui";
 
-/** What to paste into a shell to do here what the pages do. */
+/** Shell commands that do the same as these pages. */
 export function CommandLine() {
   const commands = [
     `fhaim account login --server ${window.location.origin} --email you@example.org`,
@@ -14,7 +14,7 @@ export function CommandLine() {
   ].join("\n");
   return (
     <div className="card">
-      <p>The same with the command line, which uses all cores and reads tables of any size:</p>
+      <p>The command line does the same. It uses all cores and reads tables of any size:</p>
       <Copyable text={commands} />
     </div>
   );

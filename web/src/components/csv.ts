@@ -1,6 +1,7 @@
-// Enough CSV (RFC 4180) to show the first records of a file, and what the generation service writes.
+// Enough CSV (RFC 4180) to show the first records of a file, and to read the generation service's
+// output.
 
-/** At most so many records of a text; the byte order mark is left out. */
+/** Returns at most `most` records of a text, without the byte order mark. */
 export function parseCsv(text: string, delimiter = ",", most = Infinity): string[][] {
   const records: string[][] = [];
   let record: string[] = [];

@@ -1,25 +1,25 @@
-// What goes with a synthetic table to whoever uses it: nothing in it is private.
+// The data card, which is passed on with a synthetic table. It contains nothing private.
 import type { LinkedResult } from "../api/types";
 import type { Schema } from "../crypto/messages";
 import { describe } from "./column-words";
 import { count } from "./ui";
 
-/** What a data card is written from. */
+/** The data of a data card. */
 export type Carded = Omit<LinkedResult, "attributes">;
 
-/** As the generation service says them to whoever opens a link. */
+/** The same caveats as the generation service shows when a link is opened. */
 export const CAVEATS = [
-  "No record is a person's. Counts of few records are mostly noise.",
-  "Dependences that were not measured are not in it.",
-  "How close it is to the original only its holder can say: ask for the verdict of the report.",
+  "No record belongs to a real person. Counts of few records are mostly noise.",
+  "Dependences between columns that were not measured are missing.",
+  "Only the holder can say how close the table is to the original: ask for the report's verdict.",
 ];
 
-/** How many columns a synthetic table has. */
+/** Returns the number of columns of a synthetic table. */
 export function columnsOf(schema: Schema): string {
   return count(schema.columns.filter(({ kind }) => kind !== "left-out").length);
 }
 
-/** A data card as a text. */
+/** Returns a data card as text. */
 export function dataCard({ job, name, made_at, epsilon, delta, runs, mechanism, spent, total, schema, caveats }: Carded): string {
   return [
     `Synthetic table: ${name}`,
@@ -29,10 +29,10 @@ export function dataCard({ job, name, made_at, epsilon, delta, runs, mechanism, 
     `jobs together (${runs}), each under ${mechanism}; this one spent rho ${spent.rho.toPrecision(3)}.`,
     "Records were encrypted by their holder; no service saw one.",
     "",
-    `Records, by the model: ${Math.round(total)}. As many as are wanted can be drawn.`,
-    ...(schema.claim ? [`The schema was drafted privately, at epsilon ${schema.claim.epsilon}, as its holder says.`] : []),
+    `Records, as the model estimates: ${Math.round(total)}. Any number of records can be drawn.`,
+    ...(schema.claim ? [`The schema was drafted privately, at epsilon ${schema.claim.epsilon}, as its holder states.`] : []),
     "",
-    "What to know before it is used",
+    "Before you use it",
     ...caveats.map((caveat) => `- ${caveat}`),
     "",
     "Columns",

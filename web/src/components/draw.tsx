@@ -1,4 +1,4 @@
-// Records drawn from a model, by its holder or by whoever has a link to it.
+// Records drawn from a model, by its holder or by an account with a link to it.
 import { useState, type FormEvent } from "react";
 import type { Schema } from "../crypto/messages";
 import { Filters, written, type Condition } from "../pages/filters";
@@ -8,20 +8,20 @@ import { Field, Trouble, useLoad, useWork } from "./ui";
 
 const PREVIEW_ROWS = 12;
 
-/** How a table is asked for: what is empty is left out. */
+/** The query for a table. Empty values are omitted. */
 export type Query = Record<string, string>;
 
-/** The query of an address. */
+/** Returns the query string. */
 export function asked(query: Query): string {
   return new URLSearchParams(Object.entries(query).filter(([, value]) => value !== "")).toString();
 }
 
-/** What tables are drawn from. */
+/** The model that tables are drawn from. */
 export interface Source {
-  /** One a model. */
+  /** Identifies the model. */
   key: string;
   schema: Schema;
-  /** Records, by the model. */
+  /** Number of records, as the model estimates. */
   total: number;
   /** The bins, groups or categories of a column. */
   labels: (column: string) => string[];
@@ -44,7 +44,7 @@ export function Download({ source: { schema, total, labels, draw } }: { source: 
   return (
     <form className="card" onSubmit={submit}>
       <h2>Download</h2>
-      <p className="quiet">Records drawn from the model. They cost no budget: draw as many as you like, as often as you like.</p>
+      <p className="quiet">Records are drawn from the model. This costs no budget, so you can draw as many as you like.</p>
       <div className="grid fields">
         <Field label="Format">
           {(id) => (
@@ -57,7 +57,7 @@ export function Download({ source: { schema, total, labels, draw } }: { source: 
         <Field label="Records">
           {(id) => <input id={id} type="number" min={1} max={100_000_000} required value={rows} onChange={(event) => setRows(event.target.value)} />}
         </Field>
-        <Field label="Seed" hint="The same seed draws the same records. Empty: a fresh one.">
+        <Field label="Seed" hint="The same seed draws the same records. Empty: a random one.">
           {(id, hint) => <input id={id} aria-describedby={hint} inputMode="numeric" pattern="[0-9]*" value={seed} onChange={(event) => setSeed(event.target.value)} />}
         </Field>
       </div>
@@ -81,7 +81,7 @@ export function Preview({ source: { key, draw } }: { source: Source }) {
           <thead><tr>{header.map((name) => <th key={name}>{name}</th>)}</tr></thead>
           <tbody>
             {rows.map((row, index) => (
-              // Records have no identity of their own.
+              // Records have no identity.
               <tr key={index}>{row.map((field, column) => <td key={header[column]}>{field === "" ? <span className="quiet">(missing)</span> : field}</td>)}</tr>
             ))}
           </tbody>

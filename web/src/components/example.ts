@@ -1,11 +1,12 @@
-// A table to try everything with before one's own: made here, of nobody.
+// A table for trying everything before using a real one. It is generated here, and its people do
+// not exist.
 
 const RECORDS = 2000;
 const WARDS = ["surgery", "medicine", "maternity", "paediatrics"];
-/** The age about which a ward's patients are, and how far from it. */
+/** Middle and spread of the ages of a ward's patients. */
 const AGES: [number, number][] = [[58, 22], [70, 14], [31, 6], [8, 6]];
 
-/** Numbers from 0 to 1, the same each time (Park and Miller's generator). */
+/** Returns numbers from 0 to 1, the same each time (Park and Miller's generator). */
 function numbers(): () => number {
   let state = 20_260_101;
   return () => {
@@ -21,7 +22,7 @@ function stay(next: () => number): string {
   const days = Math.max(1, Math.round((1 + age / 30) * -Math.log(1 - next())));
   const weight = Math.max(2.5, (age < 18 ? 4 + 3.3 * age : 76) * (0.85 + 0.3 * next()));
   const isBack = next() < 0.04 + (age > 65 ? 0.12 : 0) + (days > 6 ? 0.1 : 0);
-  // Nobody was weighed in a few cases.
+  // A few patients were not weighed.
   return [WARDS[place], age, days, next() < 0.03 ? "" : weight.toFixed(1), isBack ? "yes" : "no"].join(",");
 }
 

@@ -1,4 +1,4 @@
-// Figures of models: how far a fit is from the noisy counts that it was made of.
+// Figures of models: the distance between a fit and the noisy counts that it was made from.
 import type { ModelView } from "../api/types";
 
 export interface ColumnDistance {
@@ -6,7 +6,7 @@ export interface ColumnDistance {
   distance: number;
 }
 
-/** Of no numbers there is no mean. */
+/** Returns the mean, or undefined for no numbers. */
 export function mean(values: number[]): number | undefined {
   return values.length === 0 ? undefined : values.reduce((sum, value) => sum + value, 0) / values.length;
 }
@@ -17,14 +17,14 @@ export function median(values: number[]): number | undefined {
   return mean(sorted.slice(Math.ceil(middle) - 1, Math.floor(middle) + 1));
 }
 
-/** Shares of a whole; noise may make a count negative, which is no share. */
+/** Returns shares of a whole. Noise may make a count negative; it then counts as 0. */
 function shares(counts: number[]): number[] {
   const positive = counts.map((value) => Math.max(0, value));
   const sum = positive.reduce((whole, value) => whole + value, 0);
   return positive.map((value) => (sum === 0 ? 0 : value / sum));
 }
 
-/** Total variation between what was measured of each column and what the model has. */
+/** Returns the total variation distance between the measured and the fitted counts of each column. */
 export function distances({ attributes, one_ways }: ModelView): ColumnDistance[] {
   return one_ways.flatMap(({ measured, fitted }, index) => {
     if (measured.length === 0) return [];

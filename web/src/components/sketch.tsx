@@ -1,4 +1,4 @@
-// How a column's values are spread, as a picture of a line's height: of the first records, for the holder's eyes.
+// A small picture of the distribution of a column's values in the first records, for the holder's eyes only.
 
 const WIDTH = 120;
 const HEIGHT = 24;
@@ -9,7 +9,7 @@ export interface Bar {
   records: number;
 }
 
-/** A number as people write it, with either mark; nothing for what is none. */
+/** Parses a number with either decimal mark. Returns NaN for any other text. */
 function numberOf(text: string): number {
   return /^\s*-?\d+([.,]\d+)?\s*$/.test(text) ? Number(text.replace(",", ".")) : Number.NaN;
 }
@@ -25,7 +25,10 @@ function evenBins(numbers: number[]): Bar[] {
   return bins;
 }
 
-/** The bars of some values: numbers in their order, in even bins where there are many; else the most frequent texts. */
+/**
+ * Returns the bars of some values: numbers in order, in equal bins if there are many; otherwise the most frequent
+ * texts.
+ */
 export function barsOf(values: string[]): Bar[] {
   const counts = new Map<string, number>();
   for (const value of values) if (value !== "") counts.set(value, (counts.get(value) ?? 0) + 1);
@@ -36,11 +39,11 @@ export function barsOf(values: string[]): Bar[] {
   return distinct.sort((a, b) => numberOf(a.label) - numberOf(b.label));
 }
 
-/** The bars beside each other. */
+/** Shows bars next to each other. */
 export function Sketch({ name, values }: { name: string; values: string[] }) {
   const bars = barsOf(values);
   const most = Math.max(0, ...bars.map(({ records }) => records));
-  // Where each value is one record's, as names are, there is nothing to see.
+  // If every value belongs to one record, as names do, there is nothing to show.
   if (most < 2) return null;
   const step = WIDTH / Math.max(4, bars.length);
   const words = bars.map(({ label, records }) => `${label}: ${records}`).join(", ");

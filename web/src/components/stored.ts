@@ -1,6 +1,6 @@
-// What this browser keeps, read back with care: its user can change it.
+// Reads back data that this browser stores, and checks it, because the user can change it.
 
-/** What is stored under a key, where it is JSON of the shape asked for; otherwise it is as if there were nothing. */
+/** Returns the value stored under a key if it is JSON of the requested form, otherwise undefined. */
 export function stored<T>(storage: Storage, key: string, isOne: (value: unknown) => value is T): T | undefined {
   const text = storage.getItem(key);
   if (text === null) return undefined;
@@ -12,7 +12,7 @@ export function stored<T>(storage: Storage, key: string, isOne: (value: unknown)
   }
 }
 
-/** Whether a value is an object whose fields can be looked at. */
+/** Returns whether a value is an object with readable fields. */
 export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -9,7 +9,7 @@ export function Notice({ tone = "", children }: { tone?: "" | "bad" | "warn" | "
   return <div className={`notice ${tone}`} role={role}>{children}</div>;
 }
 
-/** What went wrong, and a way to try again where there is one. */
+/** Shows an error and, if possible, a way to try again. */
 export function Trouble(props: { error: unknown; wayOut?: string | undefined; retry?: () => void }) {
   const { error, wayOut, retry } = props;
   if (error === undefined) return null;
@@ -23,18 +23,18 @@ export function Trouble(props: { error: unknown; wayOut?: string | undefined; re
   );
 }
 
-/** Nothing is at this address, or it is another account's: the services do not tell which. */
+/** Nothing is at this address, or it belongs to another account: the services do not say which. */
 export function NotFound() {
   return (
     <section role="alert">
-      <h1>There is nothing here</h1>
-      <p>It was deleted, it belongs to another account, or the address is wrong.</p>
+      <h1>Not found</h1>
+      <p>It was deleted, belongs to another account, or the address is wrong.</p>
       <p><Link className="button" to="/">Go to your datasets</Link></p>
     </section>
   );
 }
 
-/** Text to take elsewhere. */
+/** Text to copy. */
 export function Copyable({ text }: { text: string }) {
   const [copied, setCopied] = useState(false);
   const copy = async () => {
@@ -77,15 +77,15 @@ export function Facts({ items }: { items: [string, ReactNode][] }) {
   );
 }
 
-/** A button that asks before it does something for good. */
+/** A button that asks for confirmation before a permanent action. */
 export function Confirmed(props: {
   label: string;
   title: string;
   children: ReactNode;
-  /** Of what is made, if anything is: the identifier that was chosen when the dialog was opened. */
+  /** The identifier of the created object, if there is one. It is chosen when the dialog opens. */
   action: (id: string) => Promise<void>;
   tone?: "bad" | "main" | "";
-  /** What the dialog's own buttons say. */
+  /** The labels of the dialog's buttons. */
   confirm?: string;
   dismiss?: string;
   disabled?: boolean;
@@ -120,7 +120,7 @@ export function Confirmed(props: {
   );
 }
 
-/** How far a file has been read, with a way to stop. */
+/** Shows how much of a file has been read, with a button to stop. */
 export function Reading({ file, read, onStop }: { file: File; read: number; onStop: () => void }) {
   return (
     <div className="notice" role="status">
@@ -131,24 +131,24 @@ export function Reading({ file, read, onStop }: { file: File; read: number; onSt
   );
 }
 
-/** The way through a long list, a page at a time. */
+/** Navigation through a long list, one page at a time. */
 export function Pages(props: { name: string; from: number; size: number; total: number; onFrom: (from: number) => void }) {
   const { name, from, size, total, onFrom } = props;
   if (total <= size) return null;
   return (
     <nav className="row" aria-label={`Pages of ${name}`}>
-      <button type="button" disabled={from === 0} onClick={() => onFrom(from - size)}>Earlier</button>
+      <button type="button" disabled={from === 0} onClick={() => onFrom(from - size)}>Previous</button>
       <span>{name} {count(from + 1)} to {count(Math.min(total, from + size))} of {count(total)}</span>
-      <button type="button" disabled={from + size >= total} onClick={() => onFrom(from + size)}>Later</button>
+      <button type="button" disabled={from + size >= total} onClick={() => onFrom(from + size)}>Next</button>
     </nav>
   );
 }
 
-/** Work that a button starts, once at a time: whether it goes on, and what went wrong the last time. */
+/** Work that a button starts, once at a time: whether it is running, and the last error. */
 export function useWork() {
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>();
-  // A second click may come before the button is shown as disabled.
+  // A second click may come before the button appears disabled.
   const working = useRef(false);
   const run = async (work: () => Promise<void>) => {
     if (working.current) return;
@@ -213,7 +213,7 @@ export function count(value: number): string {
   return whole.format(Math.round(value));
 }
 
-/** A number of things, as people write it: "1 field", "3 fields". */
+/** Formats a number of things: "1 field", "3 fields". */
 export function counted(value: number, thing: string, things = `${thing}s`): string {
   const shown = count(value);
   return `${shown} ${shown === "1" ? thing : things}`;
@@ -230,7 +230,7 @@ export function seconds(value: number): string {
   return value < 90 ? `${Math.round(value)} s` : `${Math.round(value / 60)} min`;
 }
 
-/** A moment, as the reader's country writes it. */
+/** A moment in the reader's local format. */
 export function When({ at }: { at: string }) {
   return <time dateTime={at}>{new Date(at).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" })}</time>;
 }

@@ -1,29 +1,29 @@
-// Digests of the objects that a service has confirmed, kept by the browser: with them an upload
-// goes on after a reload. Digests of ciphertexts say nothing about the records.
+// Digests of the objects that a service has confirmed, stored by the browser so that an upload can be resumed after a
+// reload. Digests of ciphertexts reveal nothing about the records.
 //
-// An upload continues under the same upload key. The key is kept with the digests, encrypted under a key that no script
+// A resumed upload uses the same upload key. The key is stored with the digests, encrypted under a key that no script
 // can read, and is deleted with them.
 //
-// They are kept in IndexedDB as a log. What was confirmed since the last write is one entry, and no
-// entry is written twice: an object of a large table costs no more than one of a small table.
+// The digests are stored in IndexedDB as a log. Each write adds one entry with the digests since the last write, and no
+// entry is written twice. Therefore an object of a large table costs no more than one of a small table.
 
 const DATABASE = "fhaim";
 const STORE = "uploads";
 const BY_DATASET = "dataset";
-/** Milliseconds between two writes. What was sent since the last may have to be sent again. */
+/** Milliseconds between two writes. Objects sent since the last write may have to be sent again. */
 const EVERY_MS = 500;
 const DIGEST_BYTES = 32;
 
 interface Entry {
   dataset: string;
   objects: string[];
-  /** One after the other, in the order of `objects`. */
+  /** The digests in the order of `objects`, without separators. */
   digests: Uint8Array<ArrayBuffer>;
-  /** The upload key of what follows; what came before does not count any more. */
+  /** The upload key of the following entries. Earlier entries do not count any more. */
   sealed?: Sealed;
 }
 
-/** A text under a key that the browser keeps to itself. */
+/** A text encrypted under a key that only the browser can use. */
 interface Sealed {
   key: CryptoKey;
   iv: Uint8Array<ArrayBuffer>;
@@ -34,14 +34,14 @@ export class Journal {
   readonly digests = new Map<string, Uint8Array<ArrayBuffer>>();
   /** The upload key, once there is one. */
   uploadKey: string | undefined;
-  /** Confirmed since the last write. */
+  /** Objects that were confirmed since the last write. */
   private fresh: string[] = [];
   private timer: ReturnType<typeof setTimeout> | undefined;
   private database: IDBDatabase | undefined;
 
   constructor(private readonly dataset: string) {}
 
-  /** Reads what was kept. Of an object that was sent twice, the later digest counts. */
+  /** Reads the stored entries. If an object was sent twice, the later digest counts. */
   async load(): Promise<void> {
     this.database = await database();
     const entries = this.database ? await entriesOf(this.database, this.dataset) : [];
@@ -56,7 +56,7 @@ export class Journal {
     }
   }
 
-  /** Begins again, under another upload key. */
+  /** Starts over under another upload key. */
   async begin(uploadKey: string): Promise<void> {
     this.digests.clear();
     this.fresh = [];
@@ -72,12 +72,12 @@ export class Journal {
     this.timer ??= setTimeout(() => this.write(), EVERY_MS);
   }
 
-  /** Forgets objects that the service does not have. */
+  /** Forgets objects that the service lacks. */
   forget(objects: string[]): void {
     for (const object of objects) this.digests.delete(object);
   }
 
-  /** Appends what is new. It is on its way when this returns, also where the page is left then. */
+  /** Appends the new digests. The write has started when this returns, even if the page is then left. */
   write(): void {
     clearTimeout(this.timer);
     this.timer = undefined;
@@ -91,14 +91,14 @@ export class Journal {
     append(this.database, { dataset: this.dataset, objects, digests });
   }
 
-  /** Forgets everything, on the disk too. */
+  /** Forgets everything, including the stored entries. */
   async finish(): Promise<void> {
     clearTimeout(this.timer);
     this.fresh = [];
     await forgetUpload(this.dataset);
   }
 
-  /** Digest of the manifest: every object in order of its name, with its digest. */
+  /** Returns the digest of the manifest: every object with its digest, in order of the names. */
   async manifest(): Promise<string> {
     // Names are ASCII: the order of code units is that of bytes.
     const entries = [...this.digests].sort(([one], [other]) => (one < other ? -1 : 1));
@@ -115,7 +115,7 @@ async function sealed(text: string): Promise<Sealed> {
   return { key, iv, bytes };
 }
 
-/** Nothing where it cannot be opened: the upload begins anew then. */
+/** Returns undefined if the text cannot be decrypted: then the upload starts over. */
 async function opened({ key, iv, bytes }: Sealed): Promise<string | undefined> {
   try {
     return new TextDecoder().decode(await crypto.subtle.decrypt({ name: "AES-GCM", iv }, key, bytes));
@@ -124,7 +124,7 @@ async function opened({ key, iv, bytes }: Sealed): Promise<string | undefined> {
   }
 }
 
-/** Forgets what was sent of a dataset that is done, or gone. */
+/** Forgets the stored digests of a dataset that is complete or deleted. */
 export async function forgetUpload(dataset: string): Promise<void> {
   const opened = await database();
   if (!opened) return;
@@ -133,7 +133,7 @@ export async function forgetUpload(dataset: string): Promise<void> {
     const keys = await settled(store.index(BY_DATASET).getAllKeys(dataset));
     await Promise.all(keys.map((key) => settled(store.delete(key))));
   } catch {
-    // What is left over is in nobody's way.
+    // Entries that stay behind do no harm.
   }
 }
 
@@ -147,7 +147,7 @@ export function hexadecimal(bytes: Uint8Array): string {
 
 let opening: Promise<IDBDatabase | undefined> | undefined;
 
-/** Nothing where the browser keeps nothing, as some do in private windows. */
+/** Returns undefined if the browser stores nothing, as in some private windows. */
 function database(): Promise<IDBDatabase | undefined> {
   opening ??= open().catch(() => undefined);
   return opening;
@@ -167,7 +167,7 @@ async function entriesOf(opened: IDBDatabase, dataset: string): Promise<Entry[]>
     const store = opened.transaction(STORE).objectStore(STORE);
     return await settled(store.index(BY_DATASET).getAll(dataset));
   } catch {
-    // What cannot be read is as if it was not kept.
+    // Unreadable entries count as missing.
     return [];
   }
 }
@@ -178,13 +178,13 @@ function append(opened: IDBDatabase, entry: Entry): void {
     transaction.objectStore(STORE).add(entry);
     transaction.commit();
   } catch {
-    // Where the browser refuses, an upload cannot go on after a reload; it is sent again then.
+    // If the browser cannot store it, the upload cannot be resumed after a reload and everything is sent again.
   }
 }
 
 function settled<T>(request: IDBRequest<T>): Promise<T> {
   return new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error ?? new Error("The browser cannot keep what was sent."));
+    request.onerror = () => reject(request.error ?? new Error("The browser cannot store the record of the upload."));
   });
 }

@@ -1,8 +1,8 @@
-// What this browser remembers of the records that were uploaded from it. Datasets over the same records
-// add up, and no service can know that they are the same: only their holder can.
+// The records that were uploaded from this browser. The costs of datasets over the same records add up, and only the
+// holder of the records can know that they are the same.
 //
-// A file is known again by an HMAC-SHA256 under a random key that stays in this browser: over the
-// digests of its slices, since the browser's own function takes no stream. Nothing of this is ever sent.
+// A file is recognized by an HMAC-SHA256 under a random key that stays in this browser. It covers the digests of the
+// file's slices, because the browser's function does not accept a stream. Nothing of this is ever sent.
 import type { Dataset } from "../api/types";
 import { isRecord, stored } from "../components/stored";
 import { hexadecimal } from "./journal";
@@ -10,10 +10,10 @@ import { hexadecimal } from "./journal";
 const KEY = "fhaim.memory.key";
 const USES = "fhaim.memory.uses";
 const KEY_BYTES = 32;
-/** Bytes of a file that are read at a time. */
+/** Number of bytes of a file that are read at a time. */
 const SLICE = 16 << 20;
 
-/** A dataset that some records were uploaded to. */
+/** A dataset to which some records were uploaded. */
 export interface Use {
   records: string;
   dataset: string;
@@ -22,7 +22,7 @@ export interface Use {
   rho: string;
 }
 
-/** Records that were looked up, and the other datasets that they were used for. */
+/** Records that were looked up, and the other datasets that used them. */
 export interface Used {
   records: string;
   before: Use[];
@@ -57,7 +57,10 @@ function uses(): Use[] {
   return (stored(localStorage, USES, Array.isArray) ?? []).filter(isUse);
 }
 
-/** Looks a file up. Where it was used for `dataset` itself, that was asked before: nothing counts. */
+/**
+ * Looks a file up. If it was already used for `dataset` itself, the question was answered before, so nothing is
+ * returned.
+ */
 export async function usesOf(file: File, dataset?: Dataset): Promise<Used> {
   const records = await digestOf(file);
   const before = uses().filter((use) => use.records === records);

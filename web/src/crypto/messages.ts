@@ -1,15 +1,14 @@
-// What passes between the page and crates/sdk-wasm, as its src/request.rs, schema.rs, table.rs and plan.rs
-// have it.
+// Messages between the page and crates/sdk-wasm, as defined in its src/request.rs, schema.rs, table.rs and plan.rs.
 import type { Terms } from "../api/types";
 
-/** What a column holds: see GLOSSARY.md, and docs/DESIGN.md for what each becomes. */
+/** The kind of a column: see GLOSSARY.md, and docs/DESIGN.md for what each becomes. */
 export type Kind =
   | "categorical" | "numeric" | "number" | "date" | "datetime" | "code" | "identifier" | "left-out";
 
 /** A limit: a number, or a date as 2024-01-31. */
 export type Bound = number | string;
 
-/** A column of a table: the fields that its kind has, and no others. */
+/** A column of a table, with only the fields of its kind. */
 export interface Column {
   name: string;
   kind: Kind;
@@ -57,7 +56,7 @@ export interface ReadOptions {
   schema: Schema;
   clamp: boolean;
   use_other: boolean;
-  /** For a report: the values as they are stay in the worker. */
+  /** For a report: whether the original values stay in the worker. */
   keep_values?: boolean;
 }
 
@@ -77,17 +76,17 @@ export type Request =
   | { op: "rehearse"; parameter_set: number; objects: number }
   | { op: "report"; file: string; facts: [string, string][] };
 
-/** A mechanism that can be chosen; the default is listed first. */
+/** A mechanism to choose from. The default is listed first. */
 export interface Mechanism {
   name: string;
   label: string;
   about: string;
 }
 
-/** How a file is written, by its first bytes. */
+/** How a file is written, detected from its first bytes. */
 export interface Dialect {
   delimiter: string;
-  /** By the name that TextDecoder knows. */
+  /** The encoding's name for TextDecoder. */
   encoding: string;
 }
 
@@ -103,7 +102,7 @@ export interface Drafted {
 }
 
 export interface SchemaCost {
-  /** One an attribute. */
+  /** One entry per attribute. */
   columns: { name: string; size: number; pair_cells: number; share: number }[];
   one_hot_columns: number;
   pairs: number;
@@ -111,15 +110,15 @@ export interface SchemaCost {
   suggestions: { column: string; from: number; to: number }[];
 }
 
-/** What a schema costs, or all that is wrong with it. */
+/** The cost of a schema, or all its problems. */
 export type Checked =
   | { cost: SchemaCost; labels: string[][]; refused?: undefined }
   | { refused: string; problems: Remark[] };
 
-/** An attribute: of most columns there is one, of those with digits, dates and times there are several. */
+/** An attribute. Most columns have one; those with digits, dates and times have several. */
 export interface ReadColumn {
   name: string;
-  /** It says which part of a coarser attribute's value. */
+  /** Whether its codes are parts of a coarser attribute's values. */
   digit: boolean;
   labels: string[];
   counts: number[];
@@ -144,19 +143,19 @@ export interface Part {
 export interface Planned {
   parameter_set: number;
   rho: number;
-  /** The same as a count of 2^-80. */
+  /** The whole budget as a count of 2^-80. */
   budget: string;
   run_rho: number;
-  /** Nothing is told of the number of records where counts are uploaded. */
+  /** The layout, by which an upload reveals the number of records; null for counts. */
   layout: { chunks: number; stride: number } | null;
   objects: string[];
-  /** Of all objects. */
+  /** Size of all objects. */
   bytes: number;
-  /** By attribute. */
+  /** One entry per attribute. */
   sigmas: (number | null)[];
 }
 
-/** What uses of the same records cost together. */
+/** The total cost of uses of the same records. */
 export interface Composed {
   rho: number;
   epsilon: number;
@@ -169,7 +168,7 @@ export interface Shares {
   synthetic: number;
 }
 
-/** How close a synthetic table is: crates/eval/src/report.rs. */
+/** The distance of a synthetic table from the real one: crates/eval/src/report.rs. */
 export interface Report {
   statement: string;
   real_records: number;
@@ -190,32 +189,32 @@ export interface Report {
   pair_total_variation: number[][];
 }
 
-/** A report, as data and as a page of its own. */
+/** A report, as data and as a separate page. */
 export interface Reported {
   report: Report;
   page: string;
 }
 
-/** An encrypted object and the digest it is sent with. */
+/** An encrypted object, with the digest that is sent with it. */
 export interface Encrypted {
   bytes: Uint8Array<ArrayBuffer>;
   digest: Uint8Array<ArrayBuffer>;
 }
 
-/** To the worker: a request and the file or bytes that belong to it. */
+/** A message to the worker: a request, with the file or bytes that belong to it. */
 export interface Ask {
   id: number;
   request: Request;
   input?: Blob;
 }
 
-/** How far a worker has read its input: bytes, and ends of lines in them. */
+/** How much of its input a worker has read, in bytes and in line ends. */
 export interface Read {
   bytes: number;
   lines: number;
 }
 
-/** From the worker: how far it has read its input, and then the answer. */
+/** A message from the worker: its reading progress, and then the answer. */
 export type Answer =
   | { id: number; kind: "progress"; read: Read }
   | { id: number; kind: "json"; value: unknown }

@@ -1,13 +1,13 @@
-// The WebAssembly module of crates/sdk-wasm, as its src/abi.rs has it: three imports, two exports. In the
-// page's worker and in the TypeScript package alike.
+// The WebAssembly module of crates/sdk-wasm, with the interface of its src/abi.rs: three imports and two exports. The
+// page's worker and the TypeScript package both use this file.
 
-/** Where the bytes are that belong to a request. */
+/** Source of the bytes that belong to a request. */
 export interface Source {
-  /** Fills `to` from its beginning; returns how many bytes these were, 0 at the end. */
+  /** Fills `to` from its beginning. Returns the number of bytes, 0 at the end. */
   read(to: Uint8Array): number;
 }
 
-/** What the module hands over. */
+/** An answer of the module. */
 export interface Reply {
   /** 0 JSON, 1 bytes, 2 an error as JSON. */
   kind: number;
@@ -20,10 +20,10 @@ interface Exports extends WebAssembly.Exports {
   fhaim_call(from: number, length: number): void;
 }
 
-/** Most that getRandomValues gives at once. */
+/** The most bytes that getRandomValues returns at once. */
 const MAX_RANDOM = 65_536;
 
-/** The kind of a reply that names the place of a panic, which the module did not survive. */
+/** The kind of a reply with the place of a panic, after which the module cannot be used. */
 const PANIC = 3;
 
 const NOTHING: Source = { read: () => 0 };
@@ -35,7 +35,7 @@ export class Module {
 
   private constructor(private readonly exports: Exports) {}
 
-  /** Starts the module whose bytes these are. */
+  /** Starts a module from its bytes. */
   static async start(bytes: BufferSource | Response | Promise<Response>): Promise<Module> {
     let module: Module;
     const host = {
@@ -62,7 +62,7 @@ export class Module {
     return this.reply ?? { kind: 2, bytes: new TextEncoder().encode("{}") };
   }
 
-  /** Where it broke, if it told. */
+  /** The place of a panic, if the module reported one. */
   get place(): string {
     return this.reply?.kind === PANIC ? new TextDecoder().decode(this.reply.bytes) : "";
   }

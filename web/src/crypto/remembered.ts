@@ -1,5 +1,5 @@
-// How a dataset's table was read, kept by the browser: an upload that goes on after a reload must
-// read the same file the same way.
+// How a dataset's table was read, stored by the browser: an upload that is resumed after a reload
+// must read the same file in the same way.
 import type { Dataset } from "../api/types";
 import { isRecord, stored } from "../components/stored";
 import type { ReadOptions, Schema } from "./messages";
@@ -26,8 +26,8 @@ export function remember(dataset: string, read: ReadOptions): void {
 }
 
 /**
- * How to read a file for a dataset by a schema, as it was read before if this browser knows, and else as
- * the file shows.
+ * Returns how to read a file for a dataset with a schema: as before if this browser remembers it, otherwise as detected
+ * from the file.
  */
 export async function recall(dataset: Dataset, schema: Schema, file: File, session: HolderSession): Promise<ReadOptions> {
   const kept: Partial<Kept> = stored(localStorage, PREFIX + dataset.id, isKept) ?? {};

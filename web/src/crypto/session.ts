@@ -1,4 +1,4 @@
-// The page's end of a worker: one promise a request.
+// The page's side of a worker: one promise per request.
 import { useEffect, useRef, useState } from "react";
 import type {
   Answer,
@@ -21,10 +21,10 @@ import type {
 } from "./messages";
 import type { Terms } from "../api/types";
 
-/** What the worker refuses, in its words. */
+/** An error of the worker, with its message. */
 export class WorkerRefusal extends Error {}
 
-/** Told of how far a worker has read its file. */
+/** Called with how much of its file a worker has read. */
 export type OnRead = (read: Read) => void;
 
 interface Waiting {
@@ -33,7 +33,7 @@ interface Waiting {
   onRead: OnRead | undefined;
 }
 
-/** A worker with a table of its own. */
+/** A worker with its own table. */
 export class HolderSession {
   private readonly worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
   private readonly waiting = new Map<number, Waiting>();
@@ -49,7 +49,7 @@ export class HolderSession {
     return this.ask({ op: "draft", format, name, leave_out }, file, onRead);
   }
 
-  /** How the file is written whose first bytes these are. */
+  /** Detects how a file is written, from its first bytes. */
   dialect(head: Blob): Promise<Dialect> {
     return this.ask({ op: "dialect" }, head);
   }
@@ -66,7 +66,7 @@ export class HolderSession {
     return this.ask({ op: "read", ...options }, file, onRead);
   }
 
-  /** New terms with all that their holder leaves to the program. */
+  /** Completes new terms with everything that their holder leaves to the program. */
   named(terms: Terms): Promise<Terms> {
     return this.ask({ op: "name", terms });
   }
@@ -83,7 +83,7 @@ export class HolderSession {
     return this.ask({ op: "compose", costs, delta });
   }
 
-  /** A new upload key: a secret, which every worker of an upload is given, and nobody else. */
+  /** Returns a new upload key. It is a secret: only the workers of the upload may get it. */
   uploadKey(terms: Terms): Promise<string> {
     return this.ask({ op: "upload-key", terms });
   }
@@ -96,12 +96,12 @@ export class HolderSession {
     return this.ask({ op: "encrypt", object });
   }
 
-  /** Encrypts objects of zeros under a key that is thrown away; how many there were. */
+  /** Encrypts objects of zeros under a temporary key. Returns their number. */
   rehearse(parameter_set: number, objects: number): Promise<number> {
     return this.ask({ op: "rehearse", parameter_set, objects });
   }
 
-  /** Compares a synthetic table with the one that was read with its values. */
+  /** Compares a synthetic table with the one that was read together with its values. */
   report(synthetic: Blob, facts: [string, string][]): Promise<Reported> {
     return this.ask({ op: "report", file: "synthetic.csv", facts }, synthetic);
   }
@@ -133,7 +133,7 @@ export class HolderSession {
   }
 }
 
-/** A session for as long as a part of the page is shown. */
+/** A session that lasts while a part of the page is shown. */
 export function useSession(): HolderSession | undefined {
   const [session, setSession] = useState<HolderSession>();
   useEffect(() => {
@@ -144,7 +144,7 @@ export function useSession(): HolderSession | undefined {
   return session;
 }
 
-/** Reads a file in a session of its own: how far it is, what went wrong, and a way to stop. */
+/** Reads a file in a separate session: its progress, its error, and a function to stop. */
 export function useReading() {
   const [reading, setReading] = useState<{ file: File; read: number }>();
   const [error, setError] = useState<unknown>();
@@ -157,7 +157,7 @@ export function useReading() {
     try {
       await work(own, ({ bytes }) => setReading({ file, read: bytes }));
     } catch (problem) {
-      // Stopping is no trouble.
+      // Stopping is not an error.
       if (session.current === own) setError(problem);
     } finally {
       own.end();
@@ -171,7 +171,7 @@ export function useReading() {
   return { reading, error, read, stop };
 }
 
-/** Whether this browser can encrypt: WebAssembly, and digests, which need a secure origin. */
+/** Returns whether this browser can encrypt: it needs WebAssembly, and digests, which need a secure origin. */
 export function canEncrypt(): boolean {
   return typeof WebAssembly === "object" && window.isSecureContext;
 }

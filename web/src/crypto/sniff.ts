@@ -1,14 +1,14 @@
-// What a file is, by its first bytes: a file that is no CSV table is refused before it is read.
+// Inspects a file's first bytes, and rejects a file that is not a CSV table before it is read.
 import { parseCsv } from "../components/csv";
 import type { Dialect } from "./messages";
 import type { HolderSession } from "./session";
 
-/** Larger files do not fit into the memory that a browser gives a page, with room to work. */
+/** Larger files do not fit into the memory of a page together with room to work. */
 export const MAX_FILE_BYTES = 1e9;
 
 const HEAD_BYTES = 64 * 1024;
 
-/** Files that are taken for tables by mistake: how they begin, and what to do with them. */
+/** Files that are mistaken for tables: how they begin, and what to do with them. */
 const OTHERS: { begins: string; words: string }[] = [
   { begins: "\x89PNG", words: "is a picture (PNG), not a table" },
   { begins: "\xff\xd8\xff", words: "is a picture (JPEG), not a table" },
@@ -23,15 +23,15 @@ const OTHERS: { begins: string; words: string }[] = [
 ];
 
 export interface Sniffed extends Dialect {
-  /** Why it cannot be a table, in words; nothing where it can. */
+  /** Why the file cannot be a table; undefined if it can. */
   refusal?: string;
-  /** The first records, the names in the first line left out. */
+  /** The first records, without the names in the first line. */
   samples: string[][];
   /** Names in the first line. */
   header: string[];
 }
 
-/** Records of which the spread of a column's values is shown. */
+/** Number of records whose values are shown in a column's picture. */
 const MAX_SAMPLES = 500;
 
 export async function sniff(file: File, session: HolderSession): Promise<Sniffed> {
@@ -42,7 +42,7 @@ export async function sniff(file: File, session: HolderSession): Promise<Sniffed
   if (refusal !== undefined) return { ...usual, refusal: `${file.name} ${refusal}.`, samples: [], header: [] };
   const dialect = await session.dialect(head);
   const records = parseCsv(new TextDecoder(dialect.encoding).decode(bytes), dialect.delimiter, MAX_SAMPLES + 2);
-  // The last of them may be cut off.
+  // The last record may be cut off.
   const whole = file.size > HEAD_BYTES ? records.slice(0, -1) : records;
   return { ...dialect, header: whole[0] ?? [], samples: whole.slice(1, MAX_SAMPLES + 1) };
 }
@@ -56,5 +56,5 @@ function refused(file: File, bytes: Uint8Array): string | undefined {
   if (!isWide && bytes.includes(0)) return "is not a text file. Save the table as CSV";
   if (file.size <= MAX_FILE_BYTES) return undefined;
   const gigabytes = (file.size / 1e9).toFixed(1);
-  return `has ${gigabytes} GB: more than a browser can hold. The command line, below, has no such limit`;
+  return `has ${gigabytes} GB: more than a browser can hold. The command line, below, has no limit`;
 }

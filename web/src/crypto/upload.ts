@@ -1,4 +1,5 @@
-// The upload of a sole holder: encrypted in workers while it is sent, paused, gone on with after a break.
+// The upload of a sole holder: workers encrypt while objects are sent. It can be paused, and resumed after an
+// interruption.
 import { backoff, call, get, json, mayPass, words } from "../api/client";
 import { makeKeys } from "../api/keys";
 import { computationsOf, contributionsOf, isComplete, type Computation } from "../api/parts";
@@ -16,33 +17,33 @@ export interface Progress {
   done: number;
   objects: number;
   bytesSent: number;
-  /** Milliseconds since the first object, pauses left out. */
+  /** Milliseconds since the first object, without pauses. */
   sendingMs: number;
-  /** Why it stands still, in words. */
+  /** Why it is not progressing, as a message. */
   trouble?: string;
 }
 
-/** Objects on their way for each worker. */
+/** Number of objects in progress per worker. */
 const PARALLEL = 2;
 
-/** Said where the first computation service has all, the second has not, and what was sent is not known any more. */
+/** Shown if the first computation service has everything, the second lacks it, and the record of the upload is lost. */
 const UNCOPIED =
-  "The second computation service has no copy of this upload, and this browser does not know any more what it sent: " +
-  "go on in the browser that began it, or make the dataset again.";
+  "The second computation service has no copy of this upload, and this browser no longer knows what it sent: " +
+  "continue in the browser that began the upload, or create the dataset again.";
 
-/** Milliseconds between two counts that the page is told of. */
+/** Minimum milliseconds between two updates of the page. */
 const TELL_MS = 100;
 
 const MAX_WORKERS = 4;
-/** Memory that the workers' copies of the table may take together. */
+/** Maximum memory of all workers' copies of the table. */
 const TABLES_BYTES = 2e9;
 
-/** What a worker's copy of a table takes: four bytes a field. */
+/** Returns the size of a worker's copy of a table: four bytes per field. */
 export function tableBytes(records: number, columns: number): number {
   return 4 * records * columns;
 }
 
-/** How many workers encrypt a table: each reads it for itself. */
+/** Returns the number of workers that encrypt a table. Each reads a separate copy. */
 export function workersFor(records: number, columns: number): number {
   const room = Math.floor(TABLES_BYTES / Math.max(1, tableBytes(records, columns)));
   return Math.max(1, Math.min(MAX_WORKERS, navigator.hardwareConcurrency || 2, room));
@@ -51,10 +52,10 @@ export function workersFor(records: number, columns: number): number {
 export class Upload {
   private progress: Progress = { phase: "preparing", done: 0, objects: 0, bytesSent: 0, sendingMs: 0 };
   private readonly sessions: HolderSession[] = [];
-  /** What is to be sent, and how far down the list it is. */
+  /** The objects to send. `next` is the index of the next one. */
   private queue: string[] = [];
   private next = 0;
-  /** Complete at the computation service before anything was sent. */
+  /** Whether the computation service had a complete upload before anything was sent. */
   private complete = false;
   private readonly journal: Journal;
   private resumed: (() => void)[] = [];
@@ -73,12 +74,12 @@ export class Upload {
     this.journal = new Journal(dataset.id);
   }
 
-  /** How far it is. The same object until something changes. */
+  /** The progress. The object is the same until something changes. */
   get state(): Progress {
     return this.progress;
   }
 
-  /** Runs to the end; what goes wrong is told as progress. */
+  /** Runs to the end. Errors are reported as progress. */
   async run(): Promise<void> {
     try {
       await this.prepare();
@@ -109,12 +110,12 @@ export class Upload {
     this.resumed.splice(0).forEach((go) => go());
   }
 
-  /** Writes down what was sent, for the upload to go on after a reload. */
+  /** Stores the record of sent objects, so that the upload can be resumed after a reload. */
   keep(): void {
     if (this.progress.phase !== "done") this.journal.write();
   }
 
-  /** Ends it; what was sent stays, and another upload goes on from there. */
+  /** Ends the upload. Sent objects stay, and another upload continues from there. */
   stop(): void {
     this.stopped = true;
     this.resumed.splice(0).forEach((go) => go());
@@ -122,7 +123,7 @@ export class Upload {
     this.keep();
   }
 
-  /** Milliseconds spent sending up to now; the count goes on from here. */
+  /** Returns the milliseconds spent sending so far, and restarts the clock. */
   private elapsed(): number {
     if (this.progress.phase !== "sending") return this.progress.sendingMs;
     const now = performance.now();
@@ -158,14 +159,14 @@ export class Upload {
     this.queue = plan.objects.filter((object) => !this.journal.digests.has(object));
     if (this.queue.length > 0 && (await this.isComplete())) {
       if (this.dataset.terms.witness && !(await this.isComplete("witness"))) throw new Error(UNCOPIED);
-      // Complete, and so of no journal any more, and not ready: the generation service was set back.
+      // A complete upload has no journal. The dataset is not ready because the generation service was set back.
       this.complete = true;
       this.queue = [];
     }
     this.say({ objects: plan.objects.length, done: plan.objects.length - this.queue.length });
   }
 
-  /** The upload key. An upload that was begun before continues under its key. */
+  /** Returns the upload key. A resumed upload keeps its key. */
   private async uploadKey(session: HolderSession): Promise<string> {
     if (this.journal.digests.size > 0 && this.journal.uploadKey) return this.journal.uploadKey;
     const key = await session.uploadKey(this.dataset.terms);
@@ -179,7 +180,7 @@ export class Upload {
     return { session, table: await session.read(this.file, this.read) };
   }
 
-  /** The dataset's public key, once the crypto service sees the plan that the page sees. */
+  /** Returns the dataset's public key, after checking that the crypto service has the same plan as the page. */
   private async publicKey(plan: Planned): Promise<Blob> {
     const set = await this.persist(() => makeKeys(this.dataset));
     if (set.parameter_set !== plan.parameter_set || set.budget.exact !== plan.budget) {
@@ -190,7 +191,7 @@ export class Upload {
     );
     const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
     if (hexadecimal(digest) !== set.public_key) {
-      throw new Error("The public key is not the one that the crypto service announced.");
+      throw new Error("The public key differs from the one that the crypto service announced.");
     }
     return new Blob([bytes]);
   }
@@ -198,7 +199,7 @@ export class Upload {
   private async register({ layout }: Planned): Promise<void> {
     const terms = this.dataset.terms;
     const registration = layout ? { terms, layout } : { terms };
-    // The second before the first, to which objects are sent.
+    // The second service before the first, to which objects are sent.
     for (const service of computationsOf(this.dataset).reverse()) {
       await this.persist(() => call(service, "PUT", this.path(""), { json: registration }));
     }
@@ -225,14 +226,14 @@ export class Upload {
       if (object === undefined) return;
       const encrypted = await session.encrypt(object);
       await this.put(object, encrypted);
-      // Another upload of the same table may be under way, and its objects are what counts then.
+      // Another upload of the same table may have started. Then only its objects count.
       if (this.stopped) return;
       this.journal.confirm(object, encrypted.digest);
       this.count(encrypted.bytes.length);
     }
   }
 
-  /** One object more was sent. The page is told a few times a second, however fast they go. */
+  /** Counts a sent object. The page is updated a few times a second at most. */
   private count(size: number): void {
     const { done, bytesSent } = this.progress;
     const change = { done: done + 1, bytesSent: bytesSent + size, sendingMs: this.elapsed() };
@@ -251,7 +252,7 @@ export class Upload {
     await this.persist(() => call("computation", "PUT", path, { bytes, headers }));
   }
 
-  /** Notes how long it took, for what the next one is told to take. */
+  /** Remembers the duration, for the estimate of the next upload. */
   private async remember(): Promise<void> {
     const { bytesSent, sendingMs } = this.progress;
     const sent = { objects: this.queue.length, bytes: bytesSent, seconds: sendingMs / 1000 };
@@ -269,8 +270,8 @@ export class Upload {
   }
 
   /**
-   * Has the second computation service copy the upload from the first, for a while with each call: it holds what it
-   * gets against the manifest that it is told here.
+   * Makes the second computation service copy the upload from the first, for a while with each call. It checks the copy
+   * against the manifest in this call.
    */
   private async haveCopied(manifest: string): Promise<void> {
     for (;;) {
@@ -281,7 +282,7 @@ export class Upload {
     }
   }
 
-  /** Does it again and again while the connection is lost. */
+  /** Repeats the work while the connection is lost. */
   private async persist<T>(work: () => Promise<T>): Promise<T> {
     for (let attempt = 0; ; attempt++) {
       try {

@@ -1,5 +1,5 @@
-// The uploads of this tab: they go on while other pages are looked at, until they are done or the
-// tab is left.
+// The uploads of this tab. They continue while other pages are shown, until they are done or the
+// tab is closed.
 import { useSyncExternalStore } from "react";
 import { onSession, signedInAs } from "../api/client";
 import type { Dataset } from "../api/types";
@@ -41,12 +41,12 @@ function subscribe(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** How far a dataset's upload is, live; nothing where this tab has none. */
+/** The live progress of a dataset's upload; undefined if this tab has none. */
 export function useUpload(dataset: string): Progress | undefined {
   return useSyncExternalStore(subscribe, () => uploads.get(dataset)?.state);
 }
 
-/** The upload that is under way in this tab, if any. */
+/** The upload in progress in this tab, if there is one. */
 export function useActiveUpload(): Upload | undefined {
   useSyncExternalStore(subscribe, () => active()?.state);
   return active();
@@ -60,7 +60,7 @@ onSession(() => {
   if (signedInAs() === undefined) [...uploads.keys()].forEach(drop);
 });
 
-// Ciphertexts made but not yet sent are lost with the tab: the browser asks first.
+// Ciphertexts that were made but not sent are lost with the tab, so the browser asks first.
 window.addEventListener("beforeunload", (event) => {
   if (active()) event.preventDefault();
 });

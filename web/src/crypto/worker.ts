@@ -1,13 +1,13 @@
-// A worker that holds one WebAssembly session: a table, and the key it is encrypted under.
+// A worker with one WebAssembly session: a table, and the key that it is encrypted under.
 import type { Answer, Ask, Read } from "./messages";
 import { Module, type Source } from "./module";
 
 const scope = self as unknown as DedicatedWorkerGlobalScope;
 
-/** Bytes read off a file at a time. */
+/** Number of bytes read from a file at a time. */
 const SLICE = 1 << 20;
 
-/** The bytes of a file, read synchronously as a worker may, slice by slice. */
+/** The bytes of a file, read synchronously in slices, which only a worker may do. */
 class Input implements Source {
   private readonly reader = new FileReaderSync();
   private slice = new Uint8Array();
@@ -41,7 +41,7 @@ function lineEnds(bytes: Uint8Array): number {
   return count;
 }
 
-/** The module; after it broke there is none until the next request. */
+/** The module. After a failure there is no module until the next request. */
 let running: Promise<Module> | undefined;
 
 async function answer({ id, request, input: blob }: Ask, module: Module): Promise<Answer> {
@@ -60,9 +60,9 @@ function why(error: unknown, module: Module | undefined): string {
   const broke = error instanceof RangeError || error instanceof WebAssembly.RuntimeError;
   if (!broke) return `Encryption could not be started: ${error instanceof Error ? error.message : "unknown"}`;
   const place = module?.place ?? "";
-  // Without a place, or in the allocator, a panic is want of memory.
+  // A panic without a place, or in the allocator, means that memory ran out.
   if (place === "" || /alloc|raw_vec/.test(place)) {
-    return "The browser ran out of memory for this table. The command line can take it.";
+    return "The browser ran out of memory for this table. Use the command line instead.";
   }
   return `The encryption module stopped at ${place}. This is a defect: please report it.`;
 }
@@ -74,7 +74,7 @@ scope.onmessage = async ({ data }: MessageEvent<Ask>) => {
     module = await (running ??= Module.start(fetch("/fhaim.wasm")));
     told = await answer(data, module);
   } catch (error) {
-    // The module broke, or did not start: its memory is of no use any more.
+    // The module failed or did not start, so its memory cannot be used any more.
     running = undefined;
     told = { id: data.id, kind: "error", detail: why(error, module) };
   }

@@ -1,4 +1,4 @@
-// The account that is signed in: its password and sessions, what it uses, and its end.
+// The account page: password, sessions, usage and limits, and deletion of the account.
 import { useState, type FormEvent } from "react";
 import { changePassword, get, signOutEverywhere, type Service } from "../api/client";
 import { closeAccount } from "../api/deletion";
@@ -20,7 +20,7 @@ export default function AccountPage() {
       <h1>Account</h1>
       <Trouble error={error} retry={reload} />
       {!value && error === undefined && <Loading />}
-      {value && <p>{value.email}, made <When at={value.created_at} /></p>}
+      {value && <p>{value.email}, created <When at={value.created_at} /></p>}
       <div className="grid two">
         <Password />
         <div className="column">
@@ -70,11 +70,11 @@ function Password() {
   return (
     <form className="card" onSubmit={submit}>
       <h2>Password</h2>
-      <Secret label="The password now" value={old} onChange={setOld} />
-      <Secret label="The new one" value={fresh} isNew onChange={setFresh} />
+      <Secret label="Current password" value={old} onChange={setOld} />
+      <Secret label="New password" value={fresh} isNew onChange={setFresh} />
       <Trouble error={error} />
-      {isDone && <Notice tone="good"><p>The password is changed. Everybody else who was signed in to this account is signed out; API keys stay.</p></Notice>}
-      <button className="main" disabled={busy}>Change the password</button>
+      {isDone && <Notice tone="good"><p>The password is changed. All other sessions of this account are signed out. API keys stay valid.</p></Notice>}
+      <button className="main" disabled={busy}>Change password</button>
     </form>
   );
 }
@@ -83,9 +83,9 @@ function Sessions() {
   return (
     <section className="card">
       <h2>Sessions</h2>
-      <p>Signs out here and wherever else this account is signed in. API keys stay: delete those by themselves.</p>
+      <p>Signs out here and everywhere else this account is signed in. API keys stay valid: delete them separately.</p>
       <Confirmed label="Sign out everywhere" title="Sign out everywhere?" dismiss="Not now" action={signOutEverywhere}>
-        <p>What was handed out already is good for a quarter of an hour at most.</p>
+        <p>Other sessions may keep working for up to 15 minutes.</p>
       </Confirmed>
     </section>
   );
@@ -96,16 +96,16 @@ function Close({ email }: { email: string }) {
   return (
     <section className="card">
       <h2>Delete the account</h2>
-      <p>All of its datasets go, with their keys, ciphertexts and results; from those of others it withdraws.</p>
+      <p>Deletes all datasets of the account, with their keys, ciphertexts and results, and withdraws from datasets of other accounts.</p>
       <Confirmed label="Delete the account" title={`Delete the account ${email}?`} action={() => closeAccount(password)}>
-        <p>This cannot be undone. Where it is broken off, what was deleted stays deleted; do it again then.</p>
-        <Secret label="Its password" value={password} onChange={setPassword} />
+        <p>This cannot be undone. If it is interrupted, deleted data stays deleted: start it again then.</p>
+        <Secret label="Your password" value={password} onChange={setPassword} />
       </Confirmed>
     </section>
   );
 }
 
-/** What the account uses of each service, and what it may. */
+/** Usage and limits of the account at each service. */
 function Limits() {
   return (
     <section className="card">

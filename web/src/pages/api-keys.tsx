@@ -13,7 +13,7 @@ export default function ApiKeys() {
   return (
     <main id="content">
       <h1>API keys</h1>
-      <p>For programs and the command line, in place of your password. A key can do all that you can.</p>
+      <p>For programs and the command line, in place of your password. A key can do everything that you can do.</p>
       <NewKey onMade={(key) => { setMade(key); reload(); }} />
       {made && (
         <Notice tone="good">
@@ -32,7 +32,8 @@ export default function ApiKeys() {
 function NewKey({ onMade }: { onMade: (key: ApiKeyMade) => void }) {
   const [name, setName] = useState("");
   const { busy, error, run } = useWork();
-  // Of the key that this name is for: made again after a lost answer, it is the same key.
+  // One identifier per name: a retry after a lost answer returns the same key instead of a second
+  // one.
   const id = useMemo(newId, [name]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -49,7 +50,7 @@ function NewKey({ onMade }: { onMade: (key: ApiKeyMade) => void }) {
         )}
       </Field>
       <Trouble error={error} />
-      <button className="main" disabled={busy}>Make a key</button>
+      <button className="main" disabled={busy}>Create a key</button>
     </form>
   );
 }
@@ -62,16 +63,16 @@ function Table({ keys, reload }: { keys: ApiKey[]; reload: () => void }) {
   return (
     <div className="card">
       <table className="stack">
-        <thead><tr><th>For</th><th>Made</th><th>Last used</th><th>Delete</th></tr></thead>
+        <thead><tr><th>For</th><th>Created</th><th>Last used</th><th>Delete</th></tr></thead>
         <tbody>
           {keys.map((key) => (
             <tr key={key.id}>
               <td>{key.name}</td>
-              <td data-label="Made"><When at={key.created_at} /></td>
+              <td data-label="Created"><When at={key.created_at} /></td>
               <td data-label="Last used">{key.last_used_at ? <When at={key.last_used_at} /> : "never"}</td>
               <td>
                 <Confirmed label="Delete" title={`Delete the key “${key.name}”?`} action={remove(key)}>
-                  <p>Programs that use it will be refused from now on.</p>
+                  <p>Programs that use it are rejected from now on.</p>
                 </Confirmed>
               </td>
             </tr>

@@ -1,4 +1,4 @@
-// Two jobs side by side: what they spent, how long they took, and how close they came.
+// Compares two jobs: budget spent, duration, and distance from the original.
 import { useState, type ReactNode } from "react";
 import { Link, useNavigate, useParams } from "react-router";
 import { call, get, list } from "../api/client";
@@ -15,10 +15,10 @@ import { count, Field, Loading, Notice, seconds, Trouble, useLoad, useTitle, use
 interface Side {
   job: Job;
   dataset: Dataset;
-  /** What the job spent, as epsilon at the dataset's delta. */
+  /** Budget spent by the job, as epsilon at the dataset's delta. */
   epsilon: number;
   releases: ReleasedStatistic[];
-  /** Of a job that is done, if its mechanism fits one that can be looked at. */
+  /** The model of a finished job, if its mechanism fits one that can be shown. */
   model: ModelView | undefined;
 }
 
@@ -47,7 +47,7 @@ export default function ComparePage() {
   useTitle("Compare jobs");
   const ids = second === "" ? [first] : [first, second];
   const { value, error, reload } = useLoad(() => loadBoth(ids), ids.join());
-  // What is shown is of the jobs that were chosen last.
+  // Ignores answers about jobs that are no longer chosen.
   const sides = value?.map(({ job }) => job.id).join() === ids.join() ? value : undefined;
   return (
     <main id="content">
@@ -71,7 +71,7 @@ interface Group {
   jobs: Job[];
 }
 
-/** All jobs there are, by dataset: a dataset whose runs are all left has none. */
+/** Loads all jobs, grouped by dataset. A dataset with all runs left has no jobs, so it is not asked for them. */
 async function loadJobs(): Promise<Group[]> {
   const datasets = await list<Dataset>("generation", "/v1/datasets");
   const begun = datasets.filter(({ state, runs_left, terms }) => state === "ready" && runs_left < terms.runs);
@@ -86,8 +86,8 @@ function Choice({ first, second }: { first: string; second: string }) {
     <section className="card">
       <Trouble error={error} retry={reload} />
       <div className="grid fields">
-        <Choose label="A job" groups={value} chosen={first} other={second} onChoose={(id) => go(id, second)} />
-        <Choose label="Another" groups={value} chosen={second} other={first} onChoose={(id) => go(first, id)} />
+        <Choose label="First job" groups={value} chosen={first} other={second} onChoose={(id) => go(id, second)} />
+        <Choose label="Second job" groups={value} chosen={second} other={first} onChoose={(id) => go(first, id)} />
       </div>
     </section>
   );
@@ -123,19 +123,19 @@ type Row = [label: string, of: (side: Side) => ReactNode];
 const ROWS: Row[] = [
   ["Dataset", ({ dataset }) => <Link to={`/datasets/${dataset.id}`}>{dataset.name}</Link>],
   ["State", ({ job }) => <JobTag state={job.state} />],
-  ["Begun", ({ job }) => <When at={job.created_at} />],
-  ["From start to end", ({ job }) => took((Date.parse(job.updated_at) - Date.parse(job.created_at)) / 1000)],
+  ["Started", ({ job }) => <When at={job.created_at} />],
+  ["Duration", ({ job }) => took((Date.parse(job.updated_at) - Date.parse(job.created_at)) / 1000)],
   ["Method", ({ dataset }) => dataset.terms.mechanism],
   ["Epsilon spent", ({ epsilon, dataset }) => `${epsilon.toPrecision(3)} at δ ${dataset.terms.delta.toExponential()}`],
   ["ρ spent", ({ job }) => job.spent.rho.toPrecision(3)],
   ["Releases", ({ releases }) => count(releases.length)],
   ["Pairs measured", ({ model }) => (model ? count(model.measured_pairs.length) : "–")],
-  ["Noise of a pair’s count (σ, the median)", ({ releases }) => shown(median(releases.filter(isPair).map(({ sigma }) => sigma)), 1)],
-  ["Records, by the model", ({ model }) => (model ? count(model.total) : "–")],
+  ["Noise of a pair’s count (median σ)", ({ releases }) => shown(median(releases.filter(isPair).map(({ sigma }) => sigma)), 1)],
+  ["Estimated records", ({ model }) => (model ? count(model.total) : "–")],
   ["Fit to the noisy counts: mean distance", ({ model }) => shown(model && mean(distances(model).map(({ distance }) => distance)), 4)],
 ];
 
-/** Short times to a tenth of a second, so that they can be compared. */
+/** Formats a duration. Short ones have tenths of a second, so that they can be compared. */
 function took(time: number): string {
   return time < 100 ? `${time.toFixed(1)} s` : seconds(time);
 }
@@ -155,7 +155,7 @@ function Heads({ sides }: { sides: Side[] }) {
 function Figures({ sides }: { sides: Side[] }) {
   return (
     <section className="card">
-      <h2>What they spent and made</h2>
+      <h2>Costs and results</h2>
       <div className="scroll" tabIndex={0} role="region" aria-label="Both jobs">
         <table className="sides">
           <thead><tr><td /><Heads sides={sides} /></tr></thead>
@@ -170,7 +170,7 @@ function Figures({ sides }: { sides: Side[] }) {
   );
 }
 
-/** A report on a side's synthetic table beside the original, which stays in this browser. */
+/** Compares a side's synthetic table with the original, which stays in this browser. */
 async function reportOf({ job, dataset }: Side, file: File): Promise<Report> {
   const session = new HolderSession();
   try {
@@ -190,7 +190,7 @@ function Closeness({ sides }: { sides: Side[] }) {
   if (sides.some(({ job }) => job.state !== "done")) return null;
   const compare = async (file: File) => {
     const made: Report[] = [];
-    // One after the other: each holds the whole table.
+    // One at a time: each comparison holds the whole table in memory.
     for (const side of sides) made.push(await reportOf(side, file));
     setReports(made);
   };
@@ -198,8 +198,8 @@ function Closeness({ sides }: { sides: Side[] }) {
     <section className="card">
       <h2>How close is each?</h2>
       <p>
-        Choose the original table: both are compared with it here, in this browser, and nothing of it is sent. What
-        you see then is not protected by noise: keep it to yourself, and choose no settings by it that you then publish.
+        Choose the original table. Both synthetic tables are compared with it in this browser, and it is not sent. The
+        comparison is not protected by noise: keep it to yourself, and do not base published settings on it.
       </p>
       <label htmlFor="original">The original, as a CSV file</label>
       <input id="original" type="file" accept=".csv,text/csv,text/plain" disabled={busy}
@@ -216,8 +216,8 @@ const ERRORS: [label: string, of: (report: Report) => number | undefined, digits
   ["Columns: largest", ({ columns }) => Math.max(...columns.map((column) => column.total_variation)), 4],
   ["Pairs of columns: mean distance", (report) => mean(pairs(report)), 4],
   ["Pairs of columns: largest", (report) => Math.max(0, ...pairs(report)), 4],
-  ["Findings not to rely on", ({ verdict }) => verdict.findings.filter(({ reliance }) => reliance === "bad").length, 0],
-  ["Findings that hold roughly", ({ verdict }) => verdict.findings.filter(({ reliance }) => reliance === "rough").length, 0],
+  ["Unreliable findings", ({ verdict }) => verdict.findings.filter(({ reliance }) => reliance === "bad").length, 0],
+  ["Roughly reliable findings", ({ verdict }) => verdict.findings.filter(({ reliance }) => reliance === "rough").length, 0],
 ];
 
 function pairs({ pair_total_variation }: Report): number[] {
@@ -231,7 +231,7 @@ function Errors({ sides, reports }: { sides: Side[]; reports: Report[] }) {
   return (
     <>
       <h3>Distance from the original</h3>
-      <p className="small quiet">Total variation: 0 where both tables have the same shares, 1 where they have nothing in common. The smaller of two is bold.</p>
+      <p className="small quiet">Total variation: 0 if both tables have the same shares, 1 if they have nothing in common. The smaller value is bold.</p>
       <div className="scroll" tabIndex={0} role="region" aria-label="Distances from the original">
         <table className="sides">
           <thead><tr><td /><Heads sides={sides} /></tr></thead>
@@ -248,7 +248,7 @@ function Errors({ sides, reports }: { sides: Side[]; reports: Report[] }) {
 function Numbers({ label, values, digits }: { label: string; values: (number | undefined)[]; digits: number }) {
   const texts = values.map((value) => shown(value, digits));
   const known = values.filter((value) => value !== undefined);
-  // What is the same as far as it is shown is not told apart.
+  // Values that look equal after rounding are not marked.
   const least = new Set(texts).size > 1 && known.length === values.length ? shown(Math.min(...known), digits) : undefined;
   return (
     <tr>

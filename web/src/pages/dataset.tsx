@@ -53,12 +53,12 @@ function Details({ dataset, reload }: { dataset: Dataset; reload: () => void }) 
       </div>
       <Facts items={[
         ["Columns", count(terms.schema.columns.filter(isEncrypted).length)],
-        ["Records, at most", count(terms.record_bound)],
+        ["Maximum records", count(terms.record_bound)],
         ["Epsilon", terms.epsilon],
         ["Delta", terms.delta.toExponential()],
         ["Jobs left", `${dataset.runs_left} of ${terms.runs}`],
         ...(terms.witness ? [["Computed by", "two services, which must agree"] as [string, string]] : []),
-        ["Made", <When at={dataset.created_at} />],
+        ["Created", <When at={dataset.created_at} />],
       ]} />
       {upload && <UploadCard dataset={dataset} progress={upload} />}
       {terms.roster
@@ -71,7 +71,7 @@ function Details({ dataset, reload }: { dataset: Dataset; reload: () => void }) 
   );
 }
 
-/** Another name, for people: nothing else of the dataset changes. */
+/** Renames the dataset. Only the displayed name changes. */
 function Rename({ dataset: { id, name }, reload }: { dataset: Dataset; reload: () => void }) {
   const [fresh, setFresh] = useState(name);
   const rename = async () => {
@@ -80,7 +80,7 @@ function Rename({ dataset: { id, name }, reload }: { dataset: Dataset; reload: (
   };
   return (
     <Confirmed label="Rename" title={`Rename “${name}”`} tone="" confirm="Rename it" dismiss="Not now" action={rename}>
-      <Field label="Its new name">
+      <Field label="New name">
         {(id) => <input id={id} maxLength={200} value={fresh} onChange={(event) => setFresh(event.target.value)} />}
       </Field>
     </Confirmed>
@@ -95,7 +95,7 @@ function Delete({ dataset: { id, name } }: { dataset: Dataset }) {
   };
   return (
     <Confirmed label="Delete" title={`Delete “${name}”?`} action={remove}>
-      <p>Jobs under way are stopped. Its keys are destroyed first, so that its records can never be decrypted; then its ciphertexts, jobs and results. This cannot be undone.</p>
+      <p>Running jobs are stopped. The keys are destroyed first, so that the records can never be decrypted. Then the ciphertexts, jobs and results are deleted. This cannot be undone.</p>
     </Confirmed>
   );
 }
@@ -125,8 +125,8 @@ function GoOn({ dataset }: { dataset: Dataset }) {
     <section className="card">
       <h2>The upload is not finished</h2>
       <p>
-        What was sent is kept. Choose the same file again, and the upload goes on from there: a browser
-        may not open it by itself. A file with other columns is refused before anything is sent.
+        The sent data is kept. Choose the same file again to resume the upload, because a browser may
+        not open it by itself. A file with other columns is rejected before anything is sent.
       </p>
       <label htmlFor="again">The table, as a CSV file</label>
       <input id="again" type="file" accept=".csv,text/csv,text/plain" disabled={busy} onChange={(event) => choose(event.target.files?.[0])} />
@@ -134,7 +134,7 @@ function GoOn({ dataset }: { dataset: Dataset }) {
       {again && (
         <>
           <UsedBefore used={again.used} next={dataset.budget.exact} delta={dataset.terms.delta} />
-          <button type="button" className="main" disabled={busy} onClick={() => go(again)}>Upload them all the same</button>
+          <button type="button" className="main" disabled={busy} onClick={() => go(again)}>Upload anyway</button>
         </>
       )}
     </section>
@@ -153,44 +153,45 @@ function Jobs({ dataset, standing }: { dataset: Dataset; standing: Standing | un
       {standing?.missing && <p className="quiet">{standing.missing}</p>}
       {dataset.runs_left === 0 && (
         <p className="quiet">
-          The budget is promised to the jobs below. One that failed or was cancelled after it had begun holds
-          its share, and goes on with “Retry”. A new dataset over the same records would not start from
-          nothing: its epsilon adds to what was spent here.
+          The whole budget is assigned to the jobs below. A job that failed or was cancelled after its start
+          keeps its share: use “Retry” to resume it. A new dataset over the same records does not start
+          from zero: its epsilon adds to the epsilon spent here.
         </p>
       )}
       <Trouble error={error} retry={reload} />
-      {value?.length === 0 && <p>None yet. A job spends its share of the budget on noisy counts, fits a model to them, and draws synthetic records from it.</p>}
+      {value?.length === 0 && <p>No jobs yet. A job spends its share of the budget on noisy counts, fits a model to them, and draws synthetic records from it.</p>}
       {value && value.length > 0 && <JobTable jobs={value} />}
       {value?.[0] && <p><Link to={compared(value)}>Compare jobs</Link></p>}
     </section>
   );
 }
 
-/** Where the newest two jobs are compared, or the only one with others' of another dataset. */
+/** Returns the path that compares the two newest jobs, or the only job with one of another dataset. */
 function compared(jobs: Job[]): string {
   return `/compare/${jobs.slice(0, 2).map(({ id }) => id).join("/")}`;
 }
 
-/** Starts a job, once what it costs is confirmed: however often it is clicked or tried again, one. */
+/** Starts a job after a confirmation of its cost. Repeated clicks and retries start only one job. */
 function Run({ dataset, standing }: { dataset: Dataset; standing: Standing | undefined }) {
   const navigate = useNavigate();
   const { epsilon, delta, runs } = dataset.terms;
   const start = async (id: string) => {
     const path = `/v1/datasets/${dataset.id}/jobs/${id}`;
-    // The other services hold the crypto service to it, as this page just did.
+    // With the receipt, the other services check the crypto service's ledger, as this page just
+    // did.
     const receipt = await receiptOf(dataset.id);
     const job = await json<Job>("generation", "PUT", path, { json: { receipt } });
     void navigate(`/jobs/${job.id}`);
   };
   return (
-    <Confirmed label="Run a job" title="Spend on a job?" tone="main" confirm="Run it" dismiss="Not now"
+    <Confirmed label="Run a job" title="Run a job?" tone="main" confirm="Run it" dismiss="Not now"
       disabled={dataset.runs_left === 0 || (dataset.terms.roster != null && standing?.missing !== "")} action={start}>
       <p>
-        It spends {runs === 1 ? "all" : `one of ${count(runs)} equal parts`} of this dataset’s budget, at most
+        The job spends {runs === 1 ? "all" : `one of ${count(runs)} equal parts`} of this dataset’s budget: at most
         ρ {(dataset.budget.rho / runs).toPrecision(3)} of {dataset.budget.rho.toPrecision(3)} (ε {epsilon} at
-        δ {delta.toExponential()} for all its jobs). {counted(dataset.runs_left, "job is", "jobs are")} left of {count(runs)}.
+        δ {delta.toExponential()} for all jobs). {counted(dataset.runs_left, "job is", "jobs are")} left of {count(runs)}.
       </p>
-      <p>What a job has spent does not come back.</p>
+      <p>The budget that a job has spent cannot be recovered.</p>
     </Confirmed>
   );
 }
@@ -198,7 +199,7 @@ function Run({ dataset, standing }: { dataset: Dataset; standing: Standing | und
 function JobTable({ jobs }: { jobs: Job[] }) {
   return (
     <table className="stack">
-      <thead><tr><th>Begun</th><th>State</th><th>Releases</th><th>Result</th></tr></thead>
+      <thead><tr><th>Started</th><th>State</th><th>Releases</th><th>Result</th></tr></thead>
       <tbody>
         {jobs.map((job) => (
           <tr key={job.id}>
@@ -222,7 +223,7 @@ function Budget({ dataset }: { dataset: Dataset }) {
   return (
     <section className="card">
       <h2>Privacy ledger</h2>
-      <p className="quiet">Kept by the crypto service, which decrypts nothing that it has not debited first.</p>
+      <p className="quiet">Kept by the crypto service, which debits every release before it decrypts it.</p>
       <Trouble error={error} />
       {value?.frozen && <Notice tone="bad"><p>{value.frozen}</p></Notice>}
       {value && (
@@ -232,7 +233,7 @@ function Budget({ dataset }: { dataset: Dataset }) {
   );
 }
 
-/** The schema as the command line reads it. */
+/** Download of the schema, in the format of the command line. */
 function SchemaFile({ dataset: { terms: { schema } } }: { dataset: Dataset }) {
   const download = () => save(new Blob([`${JSON.stringify(schema, null, 2)}\n`], { type: "application/json" }), `${schema.name}.schema.json`);
   return <p><button type="button" onClick={download}>Download the schema</button></p>;
@@ -241,7 +242,7 @@ function SchemaFile({ dataset: { terms: { schema } } }: { dataset: Dataset }) {
 function Columns({ dataset }: { dataset: Dataset }) {
   return (
     <details className="card">
-      <summary>Columns, as they are public</summary>
+      <summary>Public description of the columns</summary>
       <SchemaFile dataset={dataset} />
       <div className="scroll">
         <table>

@@ -25,11 +25,11 @@ function Empty() {
     <div className="card empty">
       <h2>No datasets yet</h2>
       <p>
-        Begin with a table as a CSV file. You describe its columns, choose how much privacy to spend,
-        and this browser encrypts it before anything is sent. Then run a job and download a synthetic
-        table.
+        Start with a table as a CSV file. You describe its columns and choose a privacy budget, and
+        this browser encrypts the table before anything is sent. Then run a job and download a
+        synthetic table.
       </p>
-      <Link className="button main" to="/datasets/new">Make the first dataset</Link>
+      <Link className="button main" to="/datasets/new">Create the first dataset</Link>
     </div>
   );
 }
@@ -39,7 +39,7 @@ function Table({ datasets }: { datasets: Dataset[] }) {
     <div className="card">
       <table className="stack">
         <thead>
-          <tr><th>Name</th><th>State</th><th>Privacy budget</th><th>Jobs left</th><th>Made</th></tr>
+          <tr><th>Name</th><th>State</th><th>Privacy budget</th><th>Jobs left</th><th>Created</th></tr>
         </thead>
         <tbody>
           {datasets.map((dataset) => (
@@ -48,7 +48,7 @@ function Table({ datasets }: { datasets: Dataset[] }) {
               <td data-label="State"><DatasetTag dataset={dataset} /></td>
               <td data-label="Privacy budget">ε {dataset.terms.epsilon}, δ {dataset.terms.delta.toExponential()}</td>
               <td data-label="Jobs left"><RunsLeft dataset={dataset} /></td>
-              <td data-label="Made"><When at={dataset.created_at} /></td>
+              <td data-label="Created"><When at={dataset.created_at} /></td>
             </tr>
           ))}
         </tbody>

@@ -1,4 +1,4 @@
-// Conditions on the records that are drawn: a column, and one of its values, bins or chapters.
+// Conditions on drawn records: a column, and one of its values, bins or chapters.
 import { useState } from "react";
 import type { Schema } from "../crypto/messages";
 import { isEncrypted } from "../components/column-words";
@@ -9,7 +9,7 @@ export interface Condition {
   value: string;
 }
 
-/** Conditions as the service reads them: commas and quotes inside of one are quoted (RFC 4180). */
+/** Writes conditions in the format of the service. A condition with commas or quotes is quoted (RFC 4180). */
 export function written(conditions: Condition[]): string {
   const all = conditions.map(({ column, value }) => `${column}=${value}`);
   return all.map((text) => (/[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text)).join(",");
@@ -65,7 +65,7 @@ function Add({ names, schema, labels, onAdd }: AddProps) {
     onAdd({ column, value: exact || value });
     choose("");
   };
-  // Bins and chapters stand for many values: one of them may be named by itself.
+  // A bin or chapter has many values, so a condition may also name a single one.
   const hasExact = chosen !== undefined && chosen.kind !== "categorical";
   return (
     <div className="grid fields">
@@ -88,7 +88,7 @@ function Add({ names, schema, labels, onAdd }: AddProps) {
         </Field>
       )}
       {hasExact && (
-        <Field label="or this value alone">
+        <Field label="or this exact value">
           {(id) => <input id={id} value={exact} onChange={(event) => setExact(event.target.value)} />}
         </Field>
       )}

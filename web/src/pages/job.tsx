@@ -1,4 +1,4 @@
-// A job as it runs: its phases, what was released, what it cost, the model it ends with.
+// The page of a job: its progress, its releases, the budget spent, and the fitted model.
 import { useEffect, useRef, useState, type ReactNode, type UIEvent } from "react";
 import { Link, useParams } from "react-router";
 import { call, get } from "../api/client";
@@ -10,12 +10,12 @@ import { digitsOf } from "../components/column-words";
 import { JobTag } from "../components/job-tag";
 import { Confirmed, count, counted, Facts, Field, Loading, Notice, Trouble, useLoad, useTitle } from "../components/ui";
 
-/** Pixels from the end of the log within which it is at its end. */
+/** Pixels from the end of the log within which it counts as scrolled to its end. */
 const NEAR_END = 24;
 
 const FINAL = ["done", "failed", "cancelled"];
 
-/** A job and its events, live. */
+/** Loads a job and follows its events. */
 function useJob(id: string) {
   const { value, error, reload } = useLoad(() => get<Job>("generation", `/v1/jobs/${id}`), id);
   const [events, setEvents] = useState<JobEvent[]>([]);
@@ -48,7 +48,7 @@ export default function JobPage() {
     <main id="content">
       {!lost && <Trouble error={error} retry={reload} />}
       {!job && error === undefined && <Loading />}
-      {lost && <Notice tone="warn"><p>The connection is lost. The job goes on without it; this page comes back by itself.</p></Notice>}
+      {lost && <Notice tone="warn"><p>The connection is lost. The job keeps running; this page reconnects automatically.</p></Notice>}
       {job && (
         <>
           <Head job={job} reload={reload} again={again} />
@@ -65,12 +65,12 @@ function Head({ job, reload, again }: { job: Job; reload: () => void; again: () 
   const final = FINAL.includes(job.state);
   const [refused, setRefused] = useState<unknown>();
   useEffect(() => {
-    // Keeps the receipt of a ledger that has the job's releases; whatever is wrong with it, the next run is told.
+    // Stores a receipt of the ledger that has the job's releases. Errors are reported when the next job is run.
     if (final && job.releases > 0) receiptOf(job.dataset).catch(() => undefined);
   }, [final, job.dataset, job.releases]);
   const dataset = useLoad(() => get<Dataset>("generation", `/v1/datasets/${job.dataset}`), job.dataset).value;
   const act = async (what: "cancel" | "retry") => {
-    // More is spent: the crypto service is held to what was last seen of the ledger, as for a run.
+    // A retry spends budget: as for a new job, the ledger is first compared with its last known state.
     if (what === "retry") await receiptOf(job.dataset);
     await call("generation", "POST", `/v1/jobs/${job.id}/${what}`);
     reload();
@@ -90,7 +90,7 @@ function Head({ job, reload, again }: { job: Job; reload: () => void; again: () 
           )}
           {!final && (
             <Confirmed label="Cancel" title="Cancel this job?" action={() => act("cancel")}>
-              <p>What it has spent of the budget stays spent, and it keeps its share: “Retry” goes on with it.</p>
+              <p>The spent budget cannot be recovered, and the job keeps its share: use “Retry” to resume it.</p>
             </Confirmed>
           )}
         </div>
@@ -103,7 +103,7 @@ function Head({ job, reload, again }: { job: Job; reload: () => void; again: () 
   );
 }
 
-/** What the dataset's holders want to remember of a job. */
+/** A note on a job, which all holders of the dataset see. */
 function Note({ job: { id, note = "" }, reload }: { job: Job; reload: () => void }) {
   const [fresh, setFresh] = useState(note);
   const annotate = async () => {
@@ -111,8 +111,8 @@ function Note({ job: { id, note = "" }, reload }: { job: Job; reload: () => void
     reload();
   };
   return (
-    <Confirmed label="Note" title="A note on this job" tone="" confirm="Keep the note" dismiss="Not now" action={annotate}>
-      <Field label="By which to tell it from others" hint="The dataset’s holders see it. Empty: none.">
+    <Confirmed label="Note" title="A note on this job" tone="" confirm="Save the note" dismiss="Not now" action={annotate}>
+      <Field label="Text of the note" hint="All holders of the dataset see it. Leave it empty to remove the note.">
         {(id, hint) => <input id={id} aria-describedby={hint} maxLength={200} value={fresh} onChange={(event) => setFresh(event.target.value)} />}
       </Field>
     </Confirmed>
@@ -127,7 +127,7 @@ function Progress({ job: { state, progress, releases } }: { job: Job }) {
       {phase && <p role="status">{phase}</p>}
       <progress aria-label="Rounds done" max={rounds} value={state === "done" ? rounds : Math.max(0, round - 1)} />
       <Facts items={[
-        ["State", state === "running" && !progress ? "beginning" : state],
+        ["State", state === "running" && !progress ? "starting" : state],
         ["Round", progress ? `${round} of at most ${rounds}` : "–"],
         ["Releases", count(releases)],
       ]} />
@@ -137,7 +137,7 @@ function Progress({ job: { state, progress, releases } }: { job: Job }) {
 
 type Turn = "generation" | "services" | undefined;
 
-/** Whose turn it is: the generator's to choose and fit, or the others' to count and decrypt. */
+/** Returns who works now: generation (chooses and fits) or the other services (compute and decrypt). */
 function turn(events: JobEvent[], job: Job): Turn {
   if (job.state !== "running") return undefined;
   const last = events.at(-1)?.what.kind;
@@ -145,25 +145,25 @@ function turn(events: JobEvent[], job: Job): Turn {
   return last === "phase" || last === "computing" ? "services" : "generation";
 }
 
-/** What each service does at the moment, and what it can see. */
+/** Shows what each service does now, and what it can see. */
 function Parties({ events, job }: { events: JobEvent[]; job: Job }) {
   const now = turn(events, job);
   const last = events.at(-1)?.what;
   const seconds = last?.kind === "computing" ? `, for ${last.seconds.toFixed(1)} s so far` : "";
-  const idle = job.state === "running" ? "waits for the others" : job.state === "queued" ? "has not begun" : "is done with this job";
+  const idle = job.state === "running" ? "waits for the others" : job.state === "queued" ? "has not started" : "is done with this job";
   return (
     <details className="card parties" open={job.state === "running"}>
     <summary>Who can see what</summary>
     <div className="grid">
       <Party name="Computation (CE)" isBusy={now === "services"}
         does={now === "services" ? `adds and multiplies ciphertexts, and adds your encrypted noise${seconds}` : idle}
-        sees="ciphertexts. It has no key: neither records, nor counts, nor the noise." />
+        sees="only ciphertexts. It has no key, so it sees no records, counts or noise." />
       <Party name="Keys (CSE)" isBusy={now === "services"}
-        does={now === "services" ? "debits the budget, then decrypts sums that have the noise in them" : idle}
-        sees="sums that have your noise in them already; never a ciphertext of a record, nor the noise." />
+        does={now === "services" ? "debits the budget, then decrypts sums that contain the noise" : idle}
+        sees="sums that already contain your noise; never a ciphertext of a record or the noise itself." />
       <Party name="Generation (GE)" isBusy={now === "generation"}
-        does={now === "generation" ? "fits the model, and chooses what to ask next" : idle}
-        sees="noisy counts once they are released, and the model made of them; never a record." />
+        does={now === "generation" ? "fits the model and chooses the next statistics" : idle}
+        sees="released noisy counts and the model fitted to them; never a record." />
     </div>
     </details>
   );
@@ -172,14 +172,14 @@ function Parties({ events, job }: { events: JobEvent[]; job: Job }) {
 function Party({ name, isBusy, does, sees }: { name: string; isBusy: boolean; does: string; sees: string }) {
   return (
     <section>
-      <h2>{name} {isBusy && <span className="tag busy">at work</span>}</h2>
+      <h2>{name} {isBusy && <span className="tag busy">working</span>}</h2>
       <p>{does}</p>
       <p className="small quiet">Can see: {sees}</p>
     </section>
   );
 }
 
-/** What was released so far, and the model once there is one. */
+/** Shows the releases so far, and the model of a finished job. */
 function Outcome({ job }: { job: Job }) {
   const path = `/v1/jobs/${job.id}/releases`;
   const { value = [] } = useLoad(() => get<ReleasedStatistic[]>("generation", path), `${path} ${job.releases}`);
@@ -192,7 +192,7 @@ function Spent({ releases, budget }: { releases: ReleasedStatistic[]; budget: nu
   const parts = phases.map((name) => ({ name, rho: cost(releases.filter(({ phase }) => phase === name)) }));
   return (
     <section className="card">
-      <h2>What the budget was spent on</h2>
+      <h2>How the budget was spent</h2>
       <LedgerBar budget={budget} parts={parts} />
       <details>
         <summary>{counted(releases.length, "release")}</summary>
@@ -221,7 +221,7 @@ function cost(releases: ReleasedStatistic[]): number {
   return releases.reduce((sum, { cost: { rho } }) => sum + rho, 0);
 }
 
-/** How much was spent on a pair of columns. */
+/** Returns the budget spent on a pair of columns. */
 function spentOn(releases: ReleasedStatistic[], names: (string | undefined)[]): number {
   return cost(releases.filter(({ attributes }) => attributes.length === 2 && attributes.every((name) => names.includes(name))));
 }
@@ -241,7 +241,7 @@ function Model({ job, releases, children }: { job: Job; releases: ReleasedStatis
       <div className="grid two">
         <section className="card">
           <h2>The model</h2>
-          <p className="quiet">Columns, and the pairs whose dependence was measured, thicker where more was spent. It estimates {counted(total, "record")}.</p>
+          <p className="quiet">Columns, and the pairs whose dependence was measured. A thicker line means that more was spent on the pair. The model estimates {counted(total, "record")}.</p>
           <ModelGraph attributes={coarse} pairs={pairs.map((pair) => pair.map((name) => coarse.indexOf(name)))} weights={weights} />
         </section>
         {children}
@@ -281,7 +281,7 @@ function describe(event: JobEvent): string {
     case "state":
       return what.error ? `${what.state}: ${what.error}` : what.state;
     case "phase":
-      return what.releases === 0 ? `${what.progress.phase} begins` : `${what.progress.phase}: ${counted(what.releases, "release")} asked for`;
+      return what.releases === 0 ? `${what.progress.phase} starts` : `${what.progress.phase}: ${counted(what.releases, "release")} requested`;
     case "computing":
       return `computing for ${what.seconds.toFixed(1)} s`;
     case "released":
@@ -291,7 +291,7 @@ function describe(event: JobEvent): string {
 
 function Log({ events }: { events: JobEvent[] }) {
   const log = useRef<HTMLDivElement>(null);
-  // The latest stays in view, as long as nobody scrolls back.
+  // Keeps the newest event in view, unless the user has scrolled back.
   const follows = useRef(true);
   useEffect(() => {
     if (log.current && follows.current) log.current.scrollTop = log.current.scrollHeight;

@@ -1,4 +1,4 @@
-// A new dataset: the file, its columns, the budget; then its own page has the upload.
+// Creates a dataset in three steps: file, columns, privacy. Its own page then shows the upload.
 import { useEffect, useRef, useState } from "react";
 import { useNavigate } from "react-router";
 import { json } from "../api/client";
@@ -19,7 +19,7 @@ import { forgetDraft, keep } from "./new-dataset/kept";
 
 const STEPS = ["File", "Columns", "Privacy"];
 
-/** Changes that can be taken back. */
+/** Maximum number of changes that can be undone. */
 const MAX_UNDONE = 50;
 
 interface Checked {
@@ -27,7 +27,7 @@ interface Checked {
   table: ReadTable;
 }
 
-/** The draft as it is edited, kept by the tab after every change. */
+/** The draft as it is edited. Every change is also kept in the tab's storage. */
 function useDraft() {
   const [picked, setPicked] = useState<Picked>();
   const [confirmed, setConfirmed] = useState<ReadonlySet<string>>(new Set());
@@ -56,7 +56,7 @@ function useDraft() {
       const last = past.at(-1);
       if (last) show(last);
       setPast(past.slice(0, -1));
-      // What is confirmed is what is on the screen.
+      // A confirmation holds only for the values that were on the screen.
       setConfirmed(new Set());
     },
   };
@@ -71,7 +71,7 @@ export default function NewDataset() {
   const [choice, setChoice] = useState<Choice>();
   const chosen = useRef({ id: "", content: "" });
   const create = async (file: File, read: ReadOptions, used: Used, name: string, terms: Terms) => {
-    // The same content, tried again after a lost answer, is the same dataset.
+    // A retry with the same content after a lost answer must not create a second dataset.
     const content = JSON.stringify({ name, terms });
     if (chosen.current.content !== content) chosen.current = { id: newId(), content };
     const path = `/v1/datasets/${chosen.current.id}`;
@@ -118,15 +118,15 @@ function Steps({ current }: { current: number }) {
   );
 }
 
-/** Where this browser cannot encrypt, the command line can. */
+/** Shows the commands to use if this browser cannot encrypt. */
 function Unable() {
   return (
     <main id="content">
       <h1>New dataset</h1>
       <Notice tone="warn">
         <p>
-          This browser cannot encrypt here: it lacks WebAssembly, or this page did not come over HTTPS.
-          The command line can do the same.
+          This browser cannot encrypt here: it lacks WebAssembly, or this page was not loaded over HTTPS.
+          Use the command line instead.
         </p>
       </Notice>
       <CommandLine />

@@ -1,11 +1,11 @@
-// The report on a synthetic table, as crates/eval makes it: what it says in words first, the worst on top.
+// The report on a synthetic table from crates/eval: first the verdict, then the differences, the worst first.
 import type { Reliance, Report, Reported } from "../crypto/messages";
 import { Bars, Heatmap, Legend } from "../components/charts";
 import { save } from "../components/save";
 import { count, Facts, Notice } from "../components/ui";
 
 const TONES: Record<Reliance, string> = { good: "good", rough: "warn", bad: "bad" };
-const WORDS: Record<Reliance, string> = { good: "good", rough: "roughly", bad: "do not rely" };
+const WORDS: Record<Reliance, string> = { good: "good", rough: "roughly", bad: "unreliable" };
 
 export function ReportView({ name, reported: { report, page } }: { name: string; reported: Reported }) {
   const download = () => save(new Blob([page], { type: "text/html" }), `${name}-report.html`);
@@ -24,7 +24,7 @@ export function ReportView({ name, reported: { report, page } }: { name: string;
       <Findings report={report} />
       <Values report={report} />
       <h3>Distance of every pair of columns</h3>
-      <p className="small quiet">Total variation: 0 where both tables have the same shares, 1 where they have nothing in common. The colour is full from 0.2 on.</p>
+      <p className="small quiet">Total variation: 0 if both tables have the same shares, 1 if they have nothing in common. Full colour begins at 0.2.</p>
       <Heatmap names={report.columns.map((column) => column.name)} values={report.pair_total_variation} full={0.2} />
       <Shares report={report} />
     </>
@@ -35,7 +35,7 @@ function Findings({ report: { verdict: { findings } } }: { report: Report }) {
   if (findings.length === 0) return null;
   return (
     <>
-      <h3>What differs, the worst first</h3>
+      <h3>Differences, the worst first</h3>
       <ol className="findings">
         {findings.map(({ text, distance, reliance }) => (
           <li key={text}><span className={`tag ${TONES[reliance]}`}>{WORDS[reliance]}</span> {distance.toFixed(3)}: {text}</li>
@@ -48,13 +48,13 @@ function Findings({ report: { verdict: { findings } } }: { report: Report }) {
 const shown = (value: number | null) => (value === null ? "–" : value.toFixed(3));
 const percent = (share: number) => `${(100 * share).toFixed(1)} %`;
 
-/** Value by value, not bin by bin. */
+/** Compares single values instead of bins. */
 function Values({ report: { values } }: { report: Report }) {
   if (values.length === 0) return null;
   return (
     <>
-      <h3>Values as they are</h3>
-      <div className="scroll" tabIndex={0} role="region" aria-label="Values as they are">
+      <h3>Original values</h3>
+      <div className="scroll" tabIndex={0} role="region" aria-label="Original values">
         <table>
           <thead>
             <tr>
@@ -76,7 +76,7 @@ function Values({ report: { values } }: { report: Report }) {
           </tbody>
         </table>
       </div>
-      <p className="small quiet">Distances from 0 to 1: of the shares of single values; of the shares below a number; by what share of its range a number has to move.</p>
+      <p className="small quiet">Distances from 0 to 1: between the shares of single values; between the shares below a number; and the share of its range by which a number has to move.</p>
     </>
   );
 }

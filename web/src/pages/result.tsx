@@ -1,4 +1,4 @@
-// What a job leaves: a preview, the download, and a comparison that stays in the page.
+// The result of a job: a preview, the download, and a comparison with the original in this browser.
 import { useState } from "react";
 import { Link, useParams } from "react-router";
 import { call, get } from "../api/client";
@@ -33,7 +33,7 @@ function drawn(job: string, query: Query): Promise<Response> {
   return call("generation", "GET", `/v1/jobs/${job}/synthetic?${asked(query)}`);
 }
 
-/** What tables are drawn from. */
+/** Returns the source of synthetic tables: the job's model. */
 function source({ job, dataset, model }: Result): Source {
   return {
     key: job.id,
@@ -64,7 +64,7 @@ export default function ResultPage() {
             <h1>Synthetic {value.dataset.name}</h1>
             <Link className="button" to={`/jobs/${id}`}>The job</Link>
           </div>
-          <Facts items={[["Records, by the model", count(value.model.total)], ["Columns", columnsOf(value.dataset.terms.schema)]]} />
+          <Facts items={[["Estimated records", count(value.model.total)], ["Columns", columnsOf(value.dataset.terms.schema)]]} />
           <Download source={source(value)} />
           <Preview source={source(value)} />
           <HandOver {...value} />
@@ -76,15 +76,15 @@ export default function ResultPage() {
   );
 }
 
-/** What the report says of how the table was made. */
+/** Facts for the report about how the table was made. */
 function facts({ job, dataset: { terms } }: Result): [string, string][] {
   return [
-    ["Epsilon, of all jobs", String(terms.epsilon)],
+    ["Epsilon of all jobs", String(terms.epsilon)],
     ["Delta", terms.delta.toExponential()],
     ["Jobs that share it", String(terms.runs)],
     ["Method", terms.mechanism],
     ["Job", job.id],
-    ["Made", new Date().toISOString().slice(0, 10)],
+    ["Created", new Date().toISOString().slice(0, 10)],
   ];
 }
 
@@ -109,8 +109,8 @@ function Compare(result: Result) {
     <section className="card">
       <h2>How close is it?</h2>
       <p>
-        Choose the original table: it is compared with synthetic records here, in this browser, value by value,
-        and nothing of it is sent. What you see then is not protected by noise: keep it to yourself.
+        Choose the original table. This browser compares it with synthetic records, value by value, and does
+        not send it. The comparison is not protected by noise: keep it to yourself.
       </p>
       <label htmlFor="original">The original, as a CSV file</label>
       <input id="original" type="file" accept=".csv,text/csv,text/plain" disabled={busy}
@@ -132,8 +132,8 @@ function HandOver(result: Result) {
   const text = (content: string, name: string, type: string) => save(new Blob([content], { type }), `${schema.name}-${name}`);
   return (
     <section className="card">
-      <h2>Hand it over</h2>
-      <p className="quiet">Beside the table, for whoever uses it. Nothing in these files is private.</p>
+      <h2>Files to pass on</h2>
+      <p className="quiet">Pass these files on with the table. They contain nothing private.</p>
       <div className="row">
         <button type="button" onClick={() => text(dataCard(card(result)), "data-card.txt", "text/plain")}>Data card</button>
         <button type="button" onClick={() => text(`${JSON.stringify(schema, null, 2)}\n`, "schema.json", "application/json")}>Schema</button>

@@ -1,4 +1,4 @@
-// What another account's link shows of a result: its data card, a preview, the download. Nothing else.
+// A result as another account's link shows it: its data card, a preview and the download, and nothing else.
 import { Link, useLocation, useParams } from "react-router";
 import { call, isMissing, json } from "../api/client";
 import type { LinkedResult } from "../api/types";
@@ -8,7 +8,7 @@ import { asked, Download, Preview, type Source } from "../components/draw";
 import { save } from "../components/save";
 import { count, Facts, Loading, Trouble, useLoad, useTitle, When } from "../components/ui";
 
-/** The link's secret goes with each call in a header: never in an address. */
+/** Header with the link's secret, sent with each call. The secret is never part of a URL. */
 const HEADER = "fhaim-link";
 
 export default function SharedPage() {
@@ -36,8 +36,8 @@ export default function SharedPage() {
 function OpensNothing() {
   return (
     <section role="alert">
-      <h1>This link opens nothing</h1>
-      <p>It was revoked or its time is over, what it led to was deleted, or it is not whole: all of it counts, also what is behind the #. Ask whoever sent it for another.</p>
+      <h1>This link does not open</h1>
+      <p>It was revoked or has expired, its result was deleted, or it is incomplete: the part after the # is needed too. Ask the sender for another link.</p>
       <p><Link className="button" to="/">Go to your datasets</Link></p>
     </section>
   );
@@ -47,13 +47,13 @@ function Shared({ result, source }: { result: LinkedResult; source: Source }) {
   return (
     <>
       <h1>Synthetic {result.name}</h1>
-      <p className="quiet">Another account shares this with you: synthetic records and how they were made, and none of the real ones.</p>
+      <p className="quiet">Another account shares this with you: synthetic records and how they were made, but no real records.</p>
       <Facts items={[
-        ["Records, by the model", count(result.total)],
+        ["Estimated records", count(result.total)],
         ["Columns", columnsOf(result.schema)],
-        ["Epsilon, of all its jobs", result.epsilon],
+        ["Epsilon of all jobs", result.epsilon],
         ["Delta", result.delta.toExponential()],
-        ["Made", <When at={result.made_at} />],
+        ["Created", <When at={result.made_at} />],
       ]} />
       <Card result={result} />
       <Download source={source} />

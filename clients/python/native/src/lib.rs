@@ -1,8 +1,8 @@
-//! The command `fhaim` as a module of Python, `fhaim._native`: tables are drafted, modelled, encrypted
-//! and uploaded in the process that has them, with the interpreter's lock released.
+//! The command `fhaim` as a Python module, `fhaim._native`: tables are drafted, modelled, encrypted and uploaded in the
+//! process that has them, with the interpreter's lock released.
 //!
-//! Every function calls `tell(phase, done, total)` where one is given, ends at Ctrl-C, and returns its
-//! remarks last. Randomness is the operating system's alone: nothing here takes a seed.
+//! Every function calls `tell(phase, done, total)` if it is given, stops at Ctrl-C, and returns its remarks last.
+//! Randomness comes only from the operating system: no function takes a seed.
 
 mod table;
 mod work;
@@ -39,7 +39,7 @@ impl Reading {
     }
 }
 
-/// A schema as JSON, notes on its columns, and remarks.
+/// Returns a schema as JSON, notes on its columns, and remarks.
 #[pyfunction]
 #[pyo3(signature = (table, *, name, target, leave_out, missing, epsilon, delta, tell))]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
@@ -70,7 +70,7 @@ fn draft(
 /// A model's bytes, its ledger and a summary as JSON, and remarks.
 type Fitted<'py> = (Bound<'py, PyBytes>, String, String, Vec<String>);
 
-/// A model's bytes, its ledger and a summary as JSON, and remarks.
+/// Returns a model's bytes, its ledger and a summary as JSON, and remarks.
 #[pyfunction]
 #[pyo3(signature = (table, schema, *, epsilon, delta, mechanism, encrypted, record_bound, model_mb,
     target_weight, memory_mb, reading, tell))]
@@ -109,7 +109,7 @@ fn fit<'py>(
     Ok((model, result.ledger, result.summary, remarks))
 }
 
-/// Records of a model, and remarks.
+/// Returns records drawn from a model, and remarks.
 #[pyfunction]
 #[pyo3(signature = (model, schema, *, records, conditions, model_mb, tell))]
 fn sample(
@@ -133,14 +133,14 @@ fn sample(
     Ok((Table::new(done.result, &columns)?, done.remarks))
 }
 
-/// A synthetic table of some CSV that a service drew, with the types of its schema.
+/// Returns a synthetic table from CSV that a service drew, with the types of its schema.
 #[pyfunction]
 #[pyo3(name = "table")]
 fn typed(text: Vec<u8>, schema: &str) -> PyResult<Table> {
     Table::new(text, &read_schema(schema)?)
 }
 
-/// A report as JSON, the same as a page, and remarks.
+/// Returns a report as JSON, the same report as a page, and remarks.
 #[pyfunction]
 #[pyo3(signature = (real, synthetic, schema, *, held_out, reading, tell))]
 fn evaluate(
@@ -163,7 +163,7 @@ fn evaluate(
     Ok((done.result.report, done.result.page, done.remarks))
 }
 
-/// The most records of a table whose upload looks the same as this one's, and remarks.
+/// Returns the most records of any table whose upload looks the same as this one's, and remarks.
 #[pyfunction]
 #[pyo3(signature = (table, schema, *, reading, tell))]
 fn record_bound(
@@ -182,7 +182,7 @@ fn record_bound(
     Ok((done.result, done.remarks))
 }
 
-/// Encrypts a table here and uploads it, or what is missing of it; remarks.
+/// Encrypts a table in this process and uploads it, or its missing objects. Returns remarks.
 #[pyfunction]
 #[pyo3(signature = (table, *, dataset, generation, computation, crypto, witness, api_key, folder, reading, tell))]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]

@@ -1,4 +1,4 @@
-//! Tables between Python and the command: by the Arrow PyCapsule interface, or files.
+//! Tables between Python and the command, by the Arrow PyCapsule interface or as files.
 
 use std::sync::Arc;
 
@@ -24,10 +24,10 @@ use pyo3::{
 
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 
-/// What pandas calls an index without a name, which is no column.
+/// pandas' name for an index without a name, which is not a column.
 const UNNAMED_INDEX: &str = "__index_level_";
 
-/// A table as a function takes it: an object with `__arrow_c_stream__`, or a file's path.
+/// A table argument of a function: an object with `__arrow_c_stream__`, or a file's path.
 pub struct Input(pub Data);
 
 impl FromPyObject<'_, '_> for Input {
@@ -40,13 +40,13 @@ impl FromPyObject<'_, '_> for Input {
         if !table.hasattr("__arrow_c_stream__")? {
             let kind = table.get_type().name()?.to_string();
             return Err(PyTypeError::new_err(format!(
-                "{kind} is no table: give one of pandas, polars, pyarrow or DuckDB, or a CSV file's path"
+                "{kind} is not a table: pass one of pandas, polars, pyarrow or DuckDB, or a CSV file's path"
             )));
         }
         let capsule = table.call_method0("__arrow_c_stream__")?;
         let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(STREAM))?;
-        // SAFETY: a capsule of this name holds such a stream, which is moved out of it here; the capsule
-        // lives until the end of this function.
+        // SAFETY: a capsule of this name holds such a stream, which is moved out of it here. The capsule lives until
+        // the end of this function.
         let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr().cast()) };
         let text = table.py().detach(|| {
             let reader = RecordBatchStreamReader::try_new(stream)?;
@@ -57,7 +57,7 @@ impl FromPyObject<'_, '_> for Input {
     }
 }
 
-/// Records as CSV in UTF-8, a missing value as nothing.
+/// Converts records to CSV in UTF-8. A missing value becomes an empty field.
 fn text(reader: RecordBatchStreamReader) -> Result<Vec<u8>, ArrowError> {
     let schema = reader.schema();
     let kept: Vec<_> = (0..schema.fields().len())
@@ -93,7 +93,7 @@ fn text(reader: RecordBatchStreamReader) -> Result<Vec<u8>, ArrowError> {
         .map_err(|error| ArrowError::CsvError(error.to_string()))
 }
 
-/// A value as text. Whole numbers among floating-point ones are written without a fraction: pandas
+/// Converts a value to text. Whole numbers among floating-point ones are written without a fraction, because pandas
 /// makes such columns of integers with gaps.
 fn cell(column: &dyn Array, row: usize, values: &ArrayFormatter<'_>) -> Result<String, ArrowError> {
     if column.is_null(row) {
@@ -103,7 +103,7 @@ fn cell(column: &dyn Array, row: usize, values: &ArrayFormatter<'_>) -> Result<S
         DataType::Float64 => column
             .as_primitive::<arrow_array::types::Float64Type>()
             .value(row),
-        // By way of its text: the nearest f64 has digits that the value was not written with.
+        // By its text: the nearest f64 has digits that the value was not written with.
         DataType::Float32 => return Ok(plain(&values.value(row).try_to_string()?)),
         _ => return values.value(row).try_to_string(),
     };
@@ -114,7 +114,7 @@ fn cell(column: &dyn Array, row: usize, values: &ArrayFormatter<'_>) -> Result<S
     })
 }
 
-/// A floating-point number without a fraction of nothing; what is none is missing.
+/// Returns a floating-point number without an empty fraction. NaN is missing.
 fn plain(text: &str) -> String {
     match text.strip_suffix(".0") {
         Some(whole) => whole.to_owned(),
@@ -123,7 +123,7 @@ fn plain(text: &str) -> String {
     }
 }
 
-/// How the values of a column are written: times of day are left out where all are midnight.
+/// Returns how the values of a column are written. Times of day are left out if all are midnight.
 fn format(batches: &[RecordBatch], column: usize) -> FormatOptions<'static> {
     let format = FormatOptions::new()
         .with_date_format(Some("%Y-%m-%d"))
@@ -169,7 +169,7 @@ fn is_midnight(column: &dyn Array) -> bool {
     }
 }
 
-/// A synthetic table, which pandas, polars, pyarrow and DuckDB take over as it is.
+/// A synthetic table, which pandas, polars, pyarrow and DuckDB accept directly.
 #[pyclass(frozen, module = "fhaim._native")]
 pub struct Table {
     batch: RecordBatch,
@@ -177,7 +177,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// The table of some CSV, with the types that its schema gives its columns.
+    /// Builds a table from CSV, with the types that its schema gives its columns.
     pub fn new(text: Vec<u8>, schema: &Schema) -> PyResult<Self> {
         let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
         let mut reader = csv::Reader::from_reader(text.as_slice());
@@ -207,8 +207,8 @@ impl Table {
     }
 }
 
-/// The values of a column; as texts where they are not what the schema calls them, as numbers with a
-/// decimal comma are not.
+/// Returns the values of a column. They are texts if they do not have the schema's type, as numbers with a decimal
+/// comma.
 fn array(values: &[Option<String>], output: Option<Output>) -> ArrayRef {
     match output {
         Some(Output::Integer) => {
@@ -232,12 +232,12 @@ fn parsed<T: std::str::FromStr>(values: &[Option<String>]) -> Option<Vec<Option<
 
 #[pymethods]
 impl Table {
-    /// The table as CSV in UTF-8, with a header.
+    /// Returns the table as CSV in UTF-8, with a header.
     fn csv<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, &self.text)
     }
 
-    /// The columns' names.
+    /// The names of the columns.
     #[getter]
     fn columns(&self) -> Vec<String> {
         let schema = self.batch.schema();
@@ -255,7 +255,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // Types may be asked for, and need not be given.
+        // A consumer may request types, but need not get them.
         let _ = requested_schema;
         let batches = std::iter::once(Ok(self.batch.clone()));
         let reader = RecordBatchIterator::new(batches, self.batch.schema());

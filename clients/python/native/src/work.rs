@@ -1,4 +1,4 @@
-//! Work on a thread of its own, while the interpreter's lock is free and Ctrl-C is heard.
+//! Runs work on a separate thread, while the interpreter's lock is free and Ctrl-C is handled.
 
 use std::{
     collections::VecDeque,
@@ -18,16 +18,16 @@ create_exception!(
     fhaim._native,
     Refused,
     PyException,
-    "Work that cannot be done: its arguments are the reason, and a way out or None."
+    "Work that failed. Its arguments are the reason, and a solution or None."
 );
 
-/// How often the interpreter is asked whether somebody pressed Ctrl-C.
+/// Interval at which the interpreter checks for Ctrl-C.
 const LISTENING: Duration = Duration::from_millis(50);
 
-/// Where a phase stands: its name, units done, units in all.
+/// Progress of a phase: its name, units done, units in total.
 type Told = (String, u64, Option<u64>);
 
-/// What the worker has to say and the interpreter has not heard.
+/// Messages of the worker that the interpreter has not received yet.
 #[derive(Default)]
 struct Post {
     told: Mutex<VecDeque<Told>>,
@@ -44,7 +44,7 @@ impl Listener for Post {
     fn hear(&self, phase: &str, done: u64, total: Option<u64>) {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         match told.back_mut() {
-            // Of one phase the last word is enough.
+            // Only the latest progress of a phase matters.
             Some(last) if last.0 == phase => (last.1, last.2) = (done, total),
             _ => told.push_back((phase.to_owned(), done, total)),
         }
@@ -55,10 +55,11 @@ impl Listener for Post {
     }
 }
 
-/// Does some work and calls `tell(phase, done, total)` meanwhile; its result and its remarks.
+/// Runs some work and calls `tell(phase, done, total)` meanwhile. Returns its result and its
+/// remarks.
 ///
 /// # Errors
-/// [`Refused`]; what `tell` or a signal's handler raises, once the work has been ended.
+/// [`Refused`], and exceptions of `tell` or of a signal's handler, after the work has stopped.
 pub fn follow<T: Send + 'static>(
     py: Python<'_>,
     tell: Option<&Bound<'_, PyAny>>,

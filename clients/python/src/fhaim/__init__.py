@@ -1,5 +1,5 @@
-"""Synthetic data from records nobody but their holder ever sees: a client of fhaim's services, and with the
-wheel the program itself in this process."""
+"""Synthetic data from records that only their holder sees: a client of fhaim's services and, with
+the wheel, the program itself in this process."""
 
 from fhaim.client import Client, Download, Run, Spending
 from fhaim.errors import Error

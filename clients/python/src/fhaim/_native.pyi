@@ -1,4 +1,4 @@
-"""The command `fhaim` in this process; the functions of this package are the way to it."""
+"""The command `fhaim` in this process. Use it through the functions of this package."""
 
 from collections.abc import Callable
 from typing import Any, final

@@ -1,4 +1,4 @@
-"""The client: what a user wants of the three services, in a few calls."""
+"""The client: the most common tasks across the three services, in a few calls."""
 
 from __future__ import annotations
 
@@ -67,39 +67,39 @@ class Download:
     path: Path
     """The file."""
     bytes: int
-    """Its size."""
+    """Its size in bytes."""
     rows: int | None
-    """Its records."""
+    """Number of its records."""
     seed: int | None
-    """The seed it was drawn with: the same draws the same table."""
+    """The seed that it was drawn with. The same seed draws the same table."""
 
 
 @dataclass(frozen=True)
 class Spending:
-    """What a run is about to spend."""
+    """The cost of a run, before it starts."""
 
     job: UUID
-    """The job it will be."""
+    """The job that the run will be."""
     rho: float
-    """What it spends at most."""
+    """The most that the run can spend."""
     spent: float
-    """What the dataset has spent so far."""
+    """The dataset's spending so far."""
     budget: float
-    """What the dataset may spend in all."""
+    """The dataset's whole budget."""
     runs_left: int
-    """Runs that no job takes, this one included."""
+    """Number of runs that no job has taken, including this one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Job):
-    """A job that this client knows: what to do with it is at hand."""
+    """A job with its client, and with methods such as `wait` and `sample`."""
 
     client: Client = field(repr=False, compare=False)
-    """Whose it is."""
+    """The client that it belongs to."""
 
     @classmethod
     def of(cls, client: Client, job: Job) -> Run:
-        """A job in the hands of a client."""
+        """Attaches a job to a client."""
         return cls(**{part.name: getattr(job, part.name) for part in fields(Job)}, client=client)
 
     def wait(
@@ -108,7 +108,7 @@ class Run(Job):
         progress: Callable[[JobEvent], None] | None = None,
         timeout: float | None = None,
     ) -> Run:
-        """Follows the job to its end, as `Client.wait` does."""
+        """Waits until the job ends, as `Client.wait` does."""
         return Run.of(self.client, self.client.wait(self, progress=progress, timeout=timeout))
 
     def sample(
@@ -118,19 +118,19 @@ class Run(Job):
         where: Mapping[str, object] | str | None = None,
         seed: int | None = None,
     ) -> Any:
-        """Draws a table: one of the library whose table was uploaded by this client, and a table that
-        pandas, polars and pyarrow take over otherwise. Needs the wheel."""
+        """Draws a table of the library whose table this client uploaded, or otherwise a table that
+        pandas, polars and pyarrow accept. Needs the wheel."""
         return self.client.sample(self, rows, where=where, seed=seed)
 
 
 class Client:
-    """A client of all services, signed in where there is an ``api_key``.
+    """A client of all services. With an ``api_key``, it is signed in.
 
-    ``server`` is the address they are behind, as `fhaim up` and the reverse proxy serve them; each
-    can be named by itself where they are not. ``generation``, ``computation`` and ``crypto`` of
-    the client have a method for every operation, and ``witness``, the second computation service
-    of datasets that have one, those of ``computation``; its own methods are the ones most wanted.
-    Every failure is an `Error`.
+    ``server`` is the address of all services, as `fhaim up` and the reverse proxy serve them.
+    Services at other addresses can be named one by one. The client's attributes ``generation``,
+    ``computation`` and ``crypto`` have a method for every operation of their service. ``witness``,
+    the second computation service of datasets that have one, has the methods of ``computation``.
+    The client's own methods cover the most common tasks. Every failure is an `Error`.
     """
 
     def __init__(
@@ -151,15 +151,15 @@ class Client:
         self._witness = witness or f"{base}/witness"
         self._login = Login(self._generation, timeout)
         self.generation = Generation(Transport(self._generation, self._login.of("generation"), timeout))
-        """Accounts, jobs, results: one method an operation."""
+        """Accounts, jobs, results: one method per operation."""
         self.computation = Computation(Transport(self._computation, self._login.of("computation"), timeout))
-        """Uploads: one method an operation."""
+        """Uploads: one method per operation."""
         self.witness = Computation(Transport(self._witness, self._login.of("witness"), timeout))
         """The second computation service, for datasets whose terms have one."""
         self._receipts = Receipts(self._crypto)
         self.crypto = Crypto(Transport(self._crypto, self._login.of("crypto"), timeout))
-        """Keys and the ledger: one method an operation."""
-        # The library of each table that was uploaded: what is drawn is of the same.
+        """Keys and the ledger: one method per operation."""
+        # The library of each uploaded table. Drawn tables are of the same library.
         self._libraries: dict[UUID, str] = {}
         if api_key is not None:
             self.use_api_key(api_key)
@@ -170,11 +170,11 @@ class Client:
     # Accounts
 
     def sign_up(self, email: str, password: str) -> Account:
-        """Makes an account. It still has to sign in."""
+        """Creates an account, which still has to sign in."""
         return self.generation.sign_up(Credentials(email=email, password=password))
 
     def sign_in(self, email: str, password: str) -> Client:
-        """Signs in. The session is renewed by itself for as long as it lasts."""
+        """Signs in. The session is renewed automatically for as long as it lasts."""
         self._login.sign_in(email, password)
         return self
 
@@ -188,16 +188,16 @@ class Client:
         self._login.sign_out()
 
     def account(self) -> Account:
-        """The account that is signed in."""
+        """Returns the signed-in account."""
         return self.generation.show_account()
 
     def make_api_key(self, name: str, *, id: UUID | str | None = None) -> ApiKeyMade:
-        """Makes an API key; ``text`` is shown this once. Made again under the same ``id``, before
-        it was used, it has another text in the place of one that was lost."""
+        """Creates an API key. Its ``text`` is shown only once. Repeating the call under the same
+        ``id``, before the key is used, replaces a lost text by another one."""
         return self.generation.make_key(_new(id), NewApiKey(name=name))
 
     def api_keys(self) -> list[ApiKey]:
-        """The account's API keys, newest first."""
+        """Returns the account's API keys, newest first."""
         return _all(self.generation.list_keys)
 
     def delete_api_key(self, key: ApiKey | UUID | str) -> None:
@@ -224,19 +224,21 @@ class Client:
         witness: bool = False,
         id: UUID | str | None = None,
     ) -> Dataset:
-        """Makes a dataset and fixes, for good, its public schema (or the file that holds it) and
-        its privacy budget. ``record_bound`` is public too: no table has more records. Made again
-        under the same ``id``, it is the same dataset.
+        """Creates a dataset. Its public schema (or the file that contains it) and its privacy
+        budget cannot be changed later. ``record_bound`` is public too: no table may have more
+        records. Repeating the call under the same ``id`` returns the same dataset.
 
-        With ``holders``, the cards that `join` gave each of them (this account's first), several
-        accounts hold it: each has to `sign` it and uploads its own part. ``honest`` is on how many
-        holders' noise everyone relies: with 1 nobody need trust another's. ``contribution`` is what
-        each uploads: encrypted ``"records"``, or encrypted ``"counts"`` of all pairs of columns,
-        megabytes for any number of records.
+        With ``holders``, the cards that each of them got from `join` (this account's first),
+        several accounts hold the dataset: each has to `sign` it and uploads its own part.
+        ``honest`` is the number of holders on whose noise everyone relies: with 1, nobody has to
+        trust another holder. ``contribution`` is what each of them uploads: encrypted
+        ``"records"``, or encrypted ``"counts"`` of all pairs of columns, which are megabytes for
+        any number of records.
 
-        With ``witness`` a second computation service computes everything as well, and nothing is
-        decrypted that the two do not agree on: then neither has to be believed alone. It costs a
-        copy of the upload there, and jobs wait for both. Refused where the services know none.
+        With ``witness``, a second computation service computes everything as well, and only results
+        on which both agree are decrypted, so that neither has to be trusted alone. This costs a
+        copy of the upload there, and jobs wait for both. It fails if the services do not know a
+        second one.
         """
         if isinstance(schema, Schema):
             schema = schema.to_dict()
@@ -266,7 +268,7 @@ class Client:
         made = self.generation.make_dataset(_new(id), NewDataset(name=name, terms=terms))
         _check_terms(terms, made.terms)
         if roster is not None:
-            # The others sign the keys too, and cannot have them made.
+            # The other holders sign the keys too, but cannot have them made.
             vouched = self.generation.vouch_for_dataset(made.id).voucher
             self.crypto.create(made.id, NewKeySet(terms=made.terms, voucher=vouched))
         return made
@@ -280,13 +282,13 @@ class Client:
         columns: Sequence[str] = (),
         program: str | os.PathLike[str] | None = None,
     ) -> Member:
-        """The card by which a dataset of several holders names this account: at most so many
-        records, all of their columns or those named.
+        """Returns the card by which a dataset of several holders names this account: at most
+        ``record_bound`` records, with all of their columns or only the named ones.
 
-        It has the public half of a key that the program `fhaim` makes once for the account on
-        this machine, and signs with. Send it to whoever makes the dataset, and compare its
-        `fhaim.fingerprint` by telephone: whoever can change a card on its way could sign in your
-        name.
+        The card contains the public half of a key that the program `fhaim` creates once for the
+        account on this machine, and signs with. Send the card to the maker of the dataset, and
+        compare its `fhaim.fingerprint` by telephone: a party that can change a card on its way
+        could sign in your name.
         """
         card = self._consent(program, "join", f"--record-bound={record_bound}")
         held = decode(Member, json.loads(card))
@@ -299,20 +301,21 @@ class Client:
         show: Callable[[str], object] = print,
         program: str | os.PathLike[str] | None = None,
     ) -> list[Standing]:
-        """Agrees to a dataset's terms, holders and keys, as one of its holders; where all stand then.
+        """Agrees to a dataset's terms, holders and keys, as one of its holders. Returns the status
+        of all holders.
 
-        Look at ``dataset(ID).terms`` and at the fingerprints of `standings` before. The program
-        `fhaim` works out the plan by itself and refuses where a service has another. What was signed
-        is printed in its words, or given to ``show``: terms, whose noise is relied on, each holder's
-        columns, records and fingerprint.
+        Check ``dataset(ID).terms`` and the fingerprints of `standings` first. The program `fhaim`
+        computes the plan independently and fails if a service has another one. It describes what
+        was signed in words, which are printed or passed to ``show``: the terms, the holders whose
+        noise is relied on, and each holder's columns, records and fingerprint.
         """
         identifier = _identifier(dataset)
         self._consent(program, "sign", str(identifier), "--yes", "--json", show=show)
         return self.standings(identifier)
 
     def withdraw(self, dataset: DatasetId) -> list[Standing]:
-        """Lets no further run of a dataset begin, for good, as one of its holders, and takes the
-        account's ciphertexts back if no run has begun; where all stand then."""
+        """Permanently prevents further runs of a dataset, as one of its holders, and takes the
+        account's ciphertexts back if no run has begun. Returns the status of all holders."""
         shown = self.dataset(dataset)
         own = str(self.account().id)
         roster = shown.terms.roster
@@ -320,23 +323,23 @@ class Client:
         if not numbers:
             raise Error(
                 "invalid",
-                "The account is none of several holders",
+                "The account is not one of several holders",
                 str(shown.id),
-                way_out="Client.delete_dataset deletes a dataset of one's own.",
+                way_out="Use Client.delete_dataset to delete your own dataset.",
             )
         self.crypto.withdraw(shown.id)
         for service in reversed(self._computations(shown)):  # the copy first
             try:
                 service.take_back(shown.id, numbers[0])
             except Error as error:
-                # Nothing was uploaded, or a run has begun: what it released stays released.
+                # Nothing was uploaded, or a run has begun, whose releases cannot be taken back.
                 if error.kind not in ("not-found", "conflict"):
                     raise
         return self.standings(shown)
 
     def standings(self, dataset: DatasetId) -> list[Standing]:
-        """Where each holder of a dataset stands, in the roster's order; none where there is one
-        holder. A run begins once all are ``ready``."""
+        """Returns the status of each holder of a dataset, in the roster's order, or an empty list
+        if there is one holder. A run can begin once all are ``ready``."""
         shown = self.dataset(dataset)
         if shown.terms.roster is None:
             return []
@@ -350,7 +353,7 @@ class Client:
         *arguments: str,
         show: Callable[[str], object] | None = None,
     ) -> str:
-        """Runs a command that uses the account's own key, which stays on this machine."""
+        """Runs a command that uses the account's signing key, which stays on this machine."""
         path = upload.program(program)
         folder = self._holder_folder()
         with self._key(f"consent of {folder.name}") as key:
@@ -359,13 +362,13 @@ class Client:
                 return signing.run("dataset", *arguments, show=show)
 
     def _holder_folder(self) -> Path:
-        """The folder of the key that this account signs with."""
+        """Returns the folder of the account's signing key."""
         return upload.memory_folder() / "holders" / str(self.account().id)
 
     @contextmanager
     def _signing_key(self, dataset: UUID, folder: Path) -> Iterator[None]:
-        """Shows the account's signing key to an upload in ``folder``: a holder of a roster signs the request for
-        its upload key."""
+        """Provides the account's signing key to an upload in ``folder``: a holder of a roster signs
+        the request for its upload key."""
         if self.dataset(dataset).terms.roster is None:
             yield
             return
@@ -388,15 +391,16 @@ class Client:
         ]
 
     def _computations(self, dataset: Dataset) -> list[Computation]:
-        """Those that a dataset's terms have: the first, and the second where there is one."""
+        """Returns the computation services of a dataset: the first and, if its terms have one, the
+        second."""
         return [self.computation, self.witness] if dataset.terms.witness else [self.computation]
 
     def datasets(self) -> list[Dataset]:
-        """All datasets of the account, newest first."""
+        """Returns all datasets of the account, newest first."""
         return _all(self.generation.list_datasets)
 
     def dataset(self, dataset: DatasetId) -> Dataset:
-        """A dataset as it is now."""
+        """Returns a dataset in its current state."""
         return self.generation.show_dataset(_identifier(dataset))
 
     @overload
@@ -439,18 +443,19 @@ class Client:
     ) -> Dataset:
         """Encrypts a table on this machine and uploads the ciphertexts.
 
-        ``upload(dataset, table)`` is for a dataset that is there; ``upload(table, schema, epsilon=1)``
-        makes it first, with whatever else `create_dataset` takes, and needs the wheel, which finds the
-        record bound out. With the wheel encryption is in this process, and tables may be those of pandas, polars
-        or pyarrow. Without it, or with ``program`` or ``options`` (such as ``"--clamp"``), a CSV file is
-        encrypted by the program `fhaim` (``program``, or FHAIM_BIN, or the one on the search path).
-        Broken off, ``upload(dataset, table)`` goes on with what is missing: ``state`` is the folder where it
-        keeps track. ``progress`` is told objects there and objects in all, now and then.
+        ``upload(dataset, table)`` is for an existing dataset. ``upload(table, schema, epsilon=1)``
+        creates the dataset first, with further arguments of `create_dataset`; this needs the wheel,
+        which determines the record bound. With the wheel, encryption runs in this process, and
+        tables may be those of pandas, polars or pyarrow. Without it, or with ``program`` or
+        ``options`` (such as ``"--clamp"``), the program `fhaim` encrypts a CSV file (``program``,
+        or FHAIM_BIN, or the one on the search path). After an interruption, ``upload(dataset,
+        table)`` sends the missing objects: ``state`` is the folder with its record. ``progress`` is
+        called from time to time with the number of uploaded objects and the total number.
         """
         if epsilon is not None:
             dataset, table = self._made_for(dataset, table, epsilon, terms), dataset
         elif terms:
-            raise TypeError(f"{sorted(terms)} are for a new dataset, which has an epsilon")
+            raise TypeError(f"{sorted(terms)} are only for a new dataset, which needs an epsilon")
         identifier = _identifier(dataset)
         folder = Path(state) if state is not None else upload.state_folder() / str(identifier)
         by_program = program is not None or options or not native.is_here()
@@ -458,8 +463,8 @@ class Client:
             raise Error(
                 "invalid",
                 "The table was not uploaded",
-                "the program takes a CSV file, and this is a table in memory",
-                way_out="Install the wheel, and leave program and options out.",
+                "the program needs a CSV file, but this is a table in memory",
+                way_out="Install the wheel, and omit program and options.",
             )
         path = upload.program(program) if by_program else ""
         with self._key(f"upload of {identifier}") as key, self._signing_key(identifier, folder):
@@ -484,7 +489,7 @@ class Client:
     def _made_for(
         self, table: native.TableLike, schema: SchemaLike, epsilon: float, terms: Mapping[str, Any]
     ) -> Dataset:
-        """A dataset for a table."""
+        """Creates a dataset for a table."""
         described = as_schema(schema)
         bound = terms.get("record_bound")
         if bound is None:
@@ -530,10 +535,10 @@ class Client:
         self._libraries[dataset] = native.library(table)
 
     def delete_dataset(self, dataset: DatasetId) -> None:
-        """Deletes a dataset everywhere: its keys first, after which nothing of it can be
-        decrypted, then its ciphertexts, then its jobs and results."""
+        """Deletes a dataset everywhere: first its keys, after which nothing of it can be decrypted,
+        then its ciphertexts, then its jobs and results."""
         identifier = _identifier(dataset)
-        # Where the generation service has forgotten it, all others had before.
+        # If the generation service has forgotten it, all others deleted it before.
         shown = _if_there(lambda: self.generation.show_dataset(identifier))
         both = [self.computation] if shown is None else self._computations(shown)
         deletions = [service.delete for service in both]
@@ -541,11 +546,11 @@ class Client:
             try:
                 delete(identifier)
             except Error as error:
-                if error.kind != "not-found":  # it never got so far, or an earlier call did
+                if error.kind != "not-found":  # it never reached this service, or an earlier call deleted it
                     raise
 
     def ledger(self, dataset: DatasetId) -> DatasetLedger:
-        """What was released of a dataset and what it cost, from the crypto service itself. It
+        """Returns a dataset's releases and their cost, directly from the crypto service. The ledger
         begins with the upload."""
         identifier = _identifier(dataset)
         shown = self._receipts.load(identifier)
@@ -554,8 +559,9 @@ class Client:
         return ledger
 
     def _receipt(self, dataset: UUID) -> Receipt | None:
-        """The end of the ledger as it is now, held against what this machine has seen of it; where
-        the crypto service is away or knows of no ledger, the last one seen."""
+        """Returns the current end of the ledger, after checking it against what this machine has
+        seen. If the crypto service is away or does not know the ledger, returns the last one seen.
+        """
         shown = self._receipts.load(dataset)
         try:
             told = self.crypto.show_receipt(dataset, fhaim_receipt=header(shown))
@@ -577,24 +583,25 @@ class Client:
     ) -> Run:
         """Starts a run, on one share of the dataset's budget.
 
-        ``job`` is its identifier, a new one unless given: the same again, where the answer was
-        lost, starts and spends nothing more. Nothing is started, by an `Error` of kind
-        ``restored``, where the crypto service was set back, and of kind ``not-agreed``, where a holder
-        of several has not signed or withdrew. ``confirm`` is told what the run spends and what is
-        left before anything is; an `Error` of kind ``not-confirmed`` where it says no.
+        ``job`` is its identifier, by default a new one. If the answer is lost, repeating the call
+        with the same identifier starts and spends nothing more. An `Error` of kind ``restored``
+        means that the crypto service was set back, and one of kind ``not-agreed`` that one of
+        several holders has not signed or has withdrawn; then nothing is started. ``confirm`` is
+        called with the cost of the run and the remaining budget before anything is spent; if it
+        returns false, the `Error` has kind ``not-confirmed``.
         """
         identifier, new = _identifier(dataset), _new(job)
         parties.must_agree(self.standings(identifier))
         if confirm is not None and not confirm(self._spending(identifier, new)):
             raise Error("not-confirmed", "Nothing was started")
-        # The other services hold the crypto service to it, as this program just did.
+        # The other services check the crypto service against the receipt, as this program just did.
         body = NewJob(receipt=self._receipt(identifier))
         try:
             return Run.of(self, self.generation.make_job(identifier, new, body))
         except Error as error:
             if error.status is not None and error.status < 500:
                 raise
-            way_out = f"It may have been started: run(dataset, job='{new}') is the same run."
+            way_out = f"The run may have started: run(dataset, job='{new}') continues the same run."
             raise Error(
                 error.kind, error.title, error.detail, way_out=way_out, status=error.status
             ) from error
@@ -610,36 +617,38 @@ class Client:
         )
 
     def jobs(self, dataset: DatasetId) -> list[Job]:
-        """All jobs of a dataset, newest first."""
+        """Returns all jobs of a dataset, newest first."""
         identifier = _identifier(dataset)
         return _all(lambda **page: self.generation.list_jobs(identifier, **page))
 
     def job(self, job: JobId) -> Job:
-        """A job as it is now. Once it is at its end, the receipt of a ledger that has its releases
-        is kept, so that the next run can tell where all services were set back behind them."""
+        """Returns a job in its current state. Once the job has ended, also stores the receipt of a
+        ledger that contains its releases, so that the next run can detect that all services were
+        set back to before them."""
         shown = self.generation.show_job(_identifier(job))
         if shown.releases > 0 and shown.state in ("done", "failed", "cancelled"):
             try:
                 self._receipt(shown.dataset)
             except Error:
-                pass  # the job is as it is; the next run is told
+                pass  # the job is unaffected, and the next run reports it
         return shown
 
     def cancel(self, job: JobId) -> Job:
-        """Stops a job; what it spent stays spent."""
+        """Stops a job. Its spending cannot be taken back."""
         return self.generation.cancel_job(_identifier(job))
 
     def retry(self, job: JobId) -> Job:
-        """Lets a job that failed or was cancelled go on where it was.
+        """Resumes a job that failed or was cancelled.
 
-        The crypto service is held to what was last seen of the ledger, as for a run.
+        The crypto service is checked against the last known end of the ledger, as for a run.
         """
         identifier = _identifier(job)
         self._receipt(self.generation.show_job(identifier).dataset)
         return self.generation.retry_job(identifier)
 
     def events(self, job: JobId, *, after: int = 0) -> Iterator[JobEvent]:
-        """A job's events after a number, as they happen, until it ends or the connection does."""
+        """Yields a job's events after a number as they happen, until the job ends or the connection
+        breaks."""
         with self.generation.watch_job(_identifier(job), last_event_id=after) as stream:
             for data in _server_sent(stream):
                 yield decode(JobEvent, json.loads(data))
@@ -651,10 +660,12 @@ class Client:
         progress: Callable[[JobEvent], None] | None = None,
         timeout: float | None = None,
     ) -> Job:
-        """Follows a job to its end, over breaks of the connection; ``progress`` is told each event.
+        """Waits until a job ends, also across interruptions of the connection. ``progress`` is
+        called with each event.
 
-        An `Error` of kind ``job-failed`` or ``job-cancelled`` where it ends so, of kind
-        ``timeout`` where it does not end in time (it goes on, and can be waited for again).
+        Raises an `Error` of kind ``job-failed`` or ``job-cancelled`` if the job ends this way, and
+        of kind ``timeout`` if it does not end in time (it keeps running, and can be waited for
+        again).
         """
         identifier, seen, breaks = _identifier(job), 0, 0
         end = None if timeout is None else time.monotonic() + timeout
@@ -678,21 +689,21 @@ class Client:
                     "timeout",
                     "The job has not ended in time",
                     str(identifier),
-                    way_out="It goes on: wait for it again, or cancel it.",
+                    way_out="It keeps running: wait for it again, or cancel it.",
                 )
             time.sleep(0.5)
 
     def releases(self, job: JobId) -> list[ReleasedStatistic]:
-        """Everything a job released: integers, noise, cost."""
+        """Returns everything that a job released: integers, noise, cost."""
         return self.generation.list_releases(_identifier(job))
 
     def model(self, job: JobId) -> ModelView:
-        """The model of a finished job."""
+        """Returns the model of a finished job."""
         return self.generation.show_model(_identifier(job))
 
     def download_model(self, job: JobId, path: str | os.PathLike[str]) -> int:
-        """Writes the model of a finished job to a file, for `fhaim sample` and `fhaim-lab attack`; its bytes.
-        The file is there whole or not at all."""
+        """Writes the model of a finished job to a file, for `fhaim sample` and `fhaim-lab attack`.
+        Returns its size in bytes. The file appears only when it is complete."""
         with self.generation.download_model(_identifier(job)) as saved:
             return _written(saved, Path(path))
 
@@ -706,11 +717,11 @@ class Client:
         where: Mapping[str, object] | str | None = None,
         seed: int | None = None,
     ) -> Download:
-        """Draws a synthetic table from a finished job and writes it as it comes.
+        """Draws a synthetic table from a finished job and writes it as it arrives.
 
-        ``where`` holds conditions that every record meets, such as ``{"race": "Asian"}``; `None`
-        stands for a missing value. The format is that of the path's ending unless given. The file
-        is there whole or not at all.
+        ``where`` has conditions that every record meets, such as ``{"race": "Asian"}``; `None`
+        stands for a missing value. By default, the format follows from the path's extension. The
+        file appears only when it is complete.
         """
         path = Path(path)
         if format is None:
@@ -728,9 +739,9 @@ class Client:
         where: Mapping[str, object] | str | None = None,
         seed: int | None = None,
     ) -> Any:
-        """Draws a synthetic table from a finished job into memory, with the types that its schema says.
-        It is of the library whose table was uploaded by this client; otherwise one that pandas, polars
-        and pyarrow take over. Needs the wheel."""
+        """Draws a synthetic table from a finished job into memory, with the types of its schema. It
+        is of the library whose table this client uploaded, or otherwise a table that pandas, polars
+        and pyarrow accept. Needs the wheel."""
         shown = self.generation.show_job(_identifier(job))
         schema = Schema(self.dataset(shown.dataset).terms.schema)
         with self._drawn(shown, "csv", rows, where, seed) as drawn:
@@ -743,24 +754,25 @@ class Client:
     def make_link(
         self, job: JobId, name: str, *, days: int | None = 90, id: UUID | str | None = None
     ) -> str:
-        """Makes a link to a finished job's result; it is known this once. Whoever opens it, signed in
-        to any account, sees a data card and draws tables, and nothing else of the dataset. It is good for
-        so many days, or, with None, until it is revoked. Made again under the same ``id``, before it was
-        opened, it has another secret."""
+        """Creates a link to a finished job's result. The link is shown only once. Anyone who opens
+        it, signed in to any account, sees a data card and can draw tables, but sees nothing else of
+        the dataset. It is valid for ``days`` days or, with None, until it is revoked. Repeating the
+        call under the same ``id``, before the link is opened, gives it another secret."""
         asked = NewLink(name=name, days=days)
         made = self.generation.make_link(_identifier(job), _new(id), asked)
         return handed.written(self._generation, made)
 
     def links(self, job: JobId) -> list[Link]:
-        """The links to a job's result, newest first, and when they were last opened."""
+        """Returns the links to a job's result, newest first, with the times when they were last
+        opened."""
         return _all(lambda **page: self.generation.list_links(_identifier(job), **page))
 
     def revoke_link(self, job: JobId, link: Link | UUID | str) -> None:
-        """Revokes a link: it opens nothing after."""
+        """Revokes a link, which then no longer opens."""
         self.generation.revoke_link(_identifier(job), _identifier(link))
 
     def open_link(self, link: str) -> LinkedResult:
-        """The data card of what another account's link opens."""
+        """Returns the data card of the result that another account's link opens."""
         identifier, secret = handed.read(self._generation, link)
         return self.generation.open_link(identifier, fhaim_link=secret)
 
@@ -774,7 +786,8 @@ class Client:
         where: Mapping[str, object] | str | None = None,
         seed: int | None = None,
     ) -> Download:
-        """Draws a synthetic table of what another account's link opens, as `download` does."""
+        """Draws a synthetic table from the result that another account's link opens, as `download`
+        does."""
         path = Path(path)
         identifier, secret = handed.read(self._generation, link)
         drawn = self.generation.draw_linked_table(
@@ -814,14 +827,14 @@ class Client:
         try:
             upload = self.computation.show(dataset)
         except Error:
-            return  # not registered yet, or busy: there is a next time
+            return  # not registered yet, or busy: the next call may succeed
         parts = upload.contributions
         progress(sum(part.objects_present for part in parts), sum(part.objects for part in parts))
 
 
 class _Key:
-    """An API key for a program: the one the client is signed in with, or one of its own that is
-    deleted in the end."""
+    """An API key for a program: the one of the client's session, or a temporary one that is deleted
+    at the end."""
 
     def __init__(self, client: Client, name: str, key: str | None) -> None:
         self._client, self._name, self._key = client, name, key
@@ -845,33 +858,32 @@ def _identifier(thing: Any) -> UUID:
         try:
             return UUID(thing)
         except ValueError:
-            raise Error("not-found", "It is no identifier", repr(thing)) from None
+            raise Error("not-found", "This is not an identifier", repr(thing)) from None
     identifier: UUID = thing.id
     return identifier
 
 
 def _check_terms(sent: Terms, told: Terms) -> None:
-    """Refuses an answer with other terms than those sent: tables are encrypted under the answer. What
-    was left out is the service's to name, and it may write a schema in other words: of that the
-    columns are compared.
-    """
+    """Rejects an answer with terms other than those sent, because tables are encrypted under the
+    answer. The service fills in omitted terms. It may write a schema in other words, so only the
+    columns of schemas are compared."""
     told_names, sent_names = ([column["name"] for column in terms.schema["columns"]] for terms in (told, sent))
     if told_names != sent_names:
         raise Error("disagreement", "The service answered with another schema: tell its operator")
     for name in (field.name for field in fields(Terms) if field.name not in ("schema", "version")):
         value, answered = getattr(sent, name), getattr(told, name)
         if value is not None and answered != value:
-            words = f"{name} is {answered!r} where {value!r} was sent: tell its operator"
+            words = f"{name} is {answered!r}, but {value!r} was sent: tell its operator"
             raise Error("disagreement", "The service answered with other terms", words)
 
 
 def _new(identifier: UUID | str | None) -> UUID:
-    """An identifier of something to be made."""
+    """Returns the identifier of a new object."""
     return uuid4() if identifier is None else _identifier(identifier)
 
 
 def _all(page: Callable[..., Any]) -> list[Any]:
-    """All items of a list that comes in pages."""
+    """Returns all items of a list that comes in pages."""
     items: list[Any] = []
     after = None
     while True:
@@ -883,7 +895,7 @@ def _all(page: Callable[..., Any]) -> list[Any]:
 
 
 def _if_there(call: Callable[[], Any]) -> Any:
-    """What a service has, or nothing."""
+    """Returns a service's answer, or None if the object does not exist."""
     try:
         return call()
     except Error as error:
@@ -903,12 +915,12 @@ def _schema(path: Path) -> Mapping[str, Any]:
             way_out="`fhaim schema infer` drafts one.",
         ) from error
     if not isinstance(schema, dict):
-        raise Error("unreadable", "The schema cannot be read", f"{path}: it is no JSON object")
+        raise Error("unreadable", "The schema cannot be read", f"{path}: it is not a JSON object")
     return schema
 
 
 def _server_sent(stream: Stream) -> Iterator[str]:
-    """The data of each server-sent event."""
+    """Yields the data of each server-sent event."""
     data: list[str] = []
     for line in stream.lines():
         if line.startswith("data:"):
@@ -928,20 +940,21 @@ def _ended(job: Job) -> Job:
             "job-failed",
             "The job failed",
             job.error,
-            way_out="Client.retry lets it go on where it was.",
+            way_out="Client.retry resumes it.",
         )
     if job.state == "cancelled":
         raise Error(
             "job-cancelled",
             "The job was cancelled",
             str(job.id),
-            way_out="Client.retry lets it go on where it was.",
+            way_out="Client.retry resumes it.",
         )
     return job
 
 
 def _written(stream: Stream, path: Path) -> int:
-    """Writes a stream to a file that appears when all of it is there; the number of bytes."""
+    """Writes a stream to a file that appears only when it is complete. Returns the number of bytes.
+    """
     part = path.with_name(f".{path.name}.{uuid4()}.part")
     try:
         try:

@@ -1,4 +1,4 @@
-"""JSON to the dataclasses of `fhaim.models` and back, by their annotations."""
+"""Converts JSON to the dataclasses of `fhaim.models` and back, by their annotations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fhaim.errors import Error
 
 
 def encode(value: Any) -> Any:
-    """A value as `json.dumps` takes it; fields that are absent are left out."""
+    """Converts a value for `json.dumps`. Absent fields are left out."""
     if dataclasses.is_dataclass(value):
         fields = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
         return {name: encode(content) for name, content in fields if content is not None}
@@ -31,13 +31,13 @@ def encode(value: Any) -> Any:
 
 
 def decode(kind: Any, value: Any) -> Any:
-    """A value of a kind. Fields that the kind does not have are left out, so that a newer service
-    can be read."""
+    """Converts JSON to a value of a kind. Unknown fields are ignored, so that a newer service can
+    be read."""
     try:
         return _decode(kind, value)
     except (KeyError, TypeError, ValueError) as error:
         name = getattr(kind, "__name__", str(kind))
-        detail = f"it should be a {name}: {error}"
+        detail = f"expected a {name}: {error}"
         raise Error(
             "unreadable",
             "A service's answer cannot be read",
@@ -59,7 +59,7 @@ def _decode(kind: Any, value: Any) -> Any:
     if origin is dict:
         return {name: _decode(arguments[1], item) for name, item in _expect(dict, value).items()}
     if origin is Literal:
-        return _expect(str, value)  # also one that a newer service has
+        return _expect(str, value)  # also accepts values of a newer service
     if kind is UUID:
         return UUID(_expect(str, value))
     if kind is datetime:
@@ -71,7 +71,7 @@ def _decode(kind: Any, value: Any) -> Any:
 
 def _expect(kind: type, value: Any) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise TypeError(f"{type(value).__name__} where {kind.__name__} should be")
+        raise TypeError(f"expected {kind.__name__}, found {type(value).__name__}")
     return value
 
 
@@ -83,11 +83,11 @@ def _hints(kind: Any) -> dict[str, Any]:
 def _object(kind: Any, value: Any) -> Any:
     value, hints = _expect(dict, value), _hints(kind)
     found = {name: _decode(hints[name], value[name]) for name in hints if name in value}
-    return kind(**found)  # a TypeError names what is missing
+    return kind(**found)  # a TypeError names the missing fields
 
 
 def _member(members: tuple[Any, ...], value: Any) -> Any:
-    """The member of a union that a value is of."""
+    """Returns the member of a union that a value belongs to."""
     if value is None and type(None) in members:
         return type(None)
     members = tuple(member for member in members if member is not type(None))
@@ -102,14 +102,15 @@ def _member(members: tuple[Any, ...], value: Any) -> Any:
         }
         if tags and all(value.get(name) in allowed for name, allowed in tags.items()):
             return member
-    raise ValueError("it is of a kind that is not known here")
+    raise ValueError("unknown kind of value")
 
 
 def _datetime(text: str) -> datetime:
-    """RFC 3339; digits after the sixth of a second are dropped (Python 3.10 reads no others)."""
+    """Parses RFC 3339. Digits after the sixth of a second are dropped, because Python 3.10 rejects
+    them."""
     text = re.sub(r"[zZ]$", "+00:00", text)
     found = re.fullmatch(r"(.{19})(?:\.(\d+))?(.*)", text)
     if found is None:
-        raise ValueError(f"{text!r} is no time")
+        raise ValueError(f"{text!r} is not a time")
     start, fraction, zone = found.groups()
     return datetime.fromisoformat(f"{start}.{(fraction or '0')[:6]:0<6}{zone}")

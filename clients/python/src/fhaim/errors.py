@@ -1,24 +1,25 @@
-"""The one exception of this package."""
+"""The only exception of this package."""
 
 from __future__ import annotations
 
 _WAYS_OUT = {
     "unauthenticated": "Sign in with Client.sign_in or Client.use_api_key; "
     "check the address and the password.",
-    "forbidden": "Ask the operator, or sign in with an account that may.",
-    "not-found": "Check the identifier; what another account made cannot be seen.",
-    "conflict": "Look at what is there before you try again.",
-    "budget-spent": "What was released cannot be taken back, and what a new dataset over the same "
-    "records releases adds to it. A job that holds a run goes on with Client.retry.",
+    "forbidden": "Ask the operator, or sign in with an account that is allowed to do this.",
+    "not-found": "Check the identifier; objects of other accounts are not visible.",
+    "conflict": "Check the current state before you try again.",
+    "budget-spent": "Releases cannot be taken back, and releases of a new dataset over the same "
+    "records add to them. A job that already holds a run continues with Client.retry.",
     "too-many-requests": "Wait, and try again.",
-    "unavailable": "Try again later; what was done so far stays done.",
+    "unavailable": "Try again later; completed work is kept.",
     "unreachable": "Check the address and the network, and try again.",
-    "internal": "Try again; if it stays, give the request's identifier to the operator.",
+    "internal": "Try again; if the problem persists, give the request's identifier to the "
+    "operator.",
 }
 
 
 class Error(Exception):
-    """What went wrong, in a service, on the way, or here.
+    """A failure of a service, of the connection, or of this program.
 
     ``kind`` is for programs: a problem kind of the services (``not-found``, ``budget-spent``, ...)
     or one of this package (``unreachable``, ``unreadable``, ``program-missing``,
@@ -38,19 +39,19 @@ class Error(Exception):
         retry_after: int | None = None,
     ) -> None:
         self.kind = kind
-        """What kind of problem it is: go by this, not by the words."""
+        """The kind of the problem: programs should use this, not the texts."""
         self.title = title
-        """The same for every problem of the kind."""
+        """The title, which is the same for every problem of the kind."""
         self.detail = detail
-        """What is wrong this time."""
+        """The problem in this case."""
         self.way_out = way_out or _WAYS_OUT.get(kind)
-        """What to do about it, where ``detail`` does not say."""
+        """How to solve it, if ``detail`` does not say so."""
         self.status = status
-        """The HTTP status, where a service answered."""
+        """The HTTP status, if a service answered."""
         self.request_id = request_id
-        """The request, as the services' logs know it."""
+        """The request's identifier in the services' logs."""
         self.retry_after = retry_after
-        """Seconds to wait before another try, where the service said so."""
+        """Seconds to wait before another attempt, if the service said so."""
         super().__init__(str(self))
 
     def __str__(self) -> str:

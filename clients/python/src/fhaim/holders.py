@@ -1,4 +1,4 @@
-"""Datasets of several holders: what a key is compared by, and where each holder stands."""
+"""Datasets of several holders: fingerprints of keys, and the status of each holder."""
 
 from __future__ import annotations
 
@@ -12,39 +12,39 @@ from fhaim.models import Dataset, KeySet, Member, Partition, Roster, Upload
 
 @dataclass(frozen=True)
 class Standing:
-    """Where one holder of a dataset stands."""
+    """The status of one holder of a dataset."""
 
     number: int
     """Its place in the roster, from 0."""
     email: str
     """The address that its account signs in with."""
     fingerprint: str
-    """What people compare of its key, outside of the system."""
+    """The fingerprint of its key, which people compare outside of the system."""
     signed: bool
     """Whether it has signed the terms, the roster and the keys."""
     withdrawn: bool
-    """Whether it lets no further run begin."""
+    """Whether it prevents further runs."""
     uploaded: bool
-    """Whether its part is there whole."""
+    """Whether its part is complete."""
     objects_present: int
-    """Objects of its part that are there."""
+    """Number of uploaded objects of its part."""
     objects: int | None
-    """Objects of its part; `None` before it has begun to upload."""
+    """Number of objects of its part; `None` before its upload has begun."""
 
     @property
     def ready(self) -> bool:
-        """Whether a run waits for nothing from it."""
+        """Whether a run does not have to wait for it."""
         return self.signed and self.uploaded and not self.withdrawn
 
 
 def fingerprint(holder: Member) -> str:
-    """What people compare of a holder's key: eight groups of four hexadecimal digits."""
+    """Returns the fingerprint of a holder's key: eight groups of four hexadecimal digits."""
     digest = hashlib.sha256(bytes.fromhex(holder.key)).hexdigest()
     return "-".join(digest[place : place + 4] for place in range(0, 32, 4))
 
 
 def roster(holders: Sequence[Member], honest: int) -> tuple[Roster, int]:
-    """The roster that cards make, and the most records of their holders together."""
+    """Returns the roster of some cards, and the most records of their holders together."""
     bounds = [holder.record_bound for holder in holders]
     partition: Partition
     if any(holder.columns for holder in holders):
@@ -55,7 +55,8 @@ def roster(holders: Sequence[Member], honest: int) -> tuple[Roster, int]:
 
 
 def standings(dataset: Dataset, keys: KeySet | None, upload: Upload | None) -> list[Standing]:
-    """Where all holders of a dataset stand, in the roster's order; none where there is one."""
+    """Returns the status of all holders, in the roster's order, or an empty list if there is one.
+    """
     if dataset.terms.roster is None:
         return []
     emails = dataset.holders or []
@@ -81,20 +82,20 @@ def standings(dataset: Dataset, keys: KeySet | None, upload: Upload | None) -> l
 
 
 def must_agree(all_holders: Sequence[Standing]) -> None:
-    """Refuses a run that the key service would not begin: it would fail, and be counted."""
+    """Rejects a run that the key service would not begin: it would fail, but still count."""
     missing = [one.email or f"holder {one.number + 1}" for one in all_holders if not one.signed]
     left = [one.email or f"holder {one.number + 1}" for one in all_holders if one.withdrawn]
     if left:
         raise Error(
             "not-agreed",
-            "No run begins after a holder withdrew",
+            "No run can begin after a holder withdrew",
             f"withdrew: {', '.join(left)}",
-            way_out="Those who are left can make a dataset of their own.",
+            way_out="The remaining holders can create another dataset.",
         )
     if missing:
         raise Error(
             "not-agreed",
-            "No run begins before all holders have signed",
+            "No run can begin before all holders have signed",
             f"not signed: {', '.join(missing)}",
             way_out="Each holder signs with Client.sign, or `fhaim dataset sign`.",
         )

@@ -1,4 +1,4 @@
-"""What the wheel has and the client alone has not: the command in this process."""
+"""Functions that need the wheel: the command in this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 Tell = Callable[[str, int, Union[int, None]], object]
-"""Is told a phase, what is done of it and, where that is known, how much there is in all."""
+"""A function that is called with a phase, the amount done and, if known, the total amount."""
 
 
 class Arrow(Protocol):
@@ -31,7 +31,7 @@ TableLike = Union[Arrow, str, "os.PathLike[str]"]
 
 
 def is_here() -> bool:
-    """Whether this installation has the native module."""
+    """Returns whether this installation has the native module."""
     try:
         import fhaim._native  # noqa: F401
     except ImportError:
@@ -40,8 +40,8 @@ def is_here() -> bool:
 
 
 def call(title: str, function: str, /, *arguments: Any, **named: Any) -> Any:
-    """A function of the native module: an `Error` where it refuses, warnings for its remarks (its last
-    result, which is left out of what is returned)."""
+    """Calls a function of the native module. Raises an `Error` if it fails, and a warning for each
+    of its remarks (its last result, which is not returned)."""
     try:
         from fhaim import _native
     except ImportError as error:
@@ -68,7 +68,7 @@ def call(title: str, function: str, /, *arguments: Any, **named: Any) -> Any:
 
 
 def _here(words: str | None) -> str | None:
-    """Words of the command, with its flags as arguments have them here."""
+    """Returns a text of the command, with its flags in the form of arguments of this package."""
     for flag in ("use_other", "clamp", "ignore_columns"):
         words = words and words.replace(f"--{flag.replace('_', '-')}", f"{flag}=True")
     return words
@@ -80,7 +80,7 @@ def reading(
     clamp: bool = False,
     ignore_columns: bool = False,
 ) -> Any:
-    """How tables are read, for `call`; nothing where there is no native module to be called."""
+    """Returns options for reading tables, for `call`, or None without the native module."""
     if not is_here():
         return None
     from fhaim._native import Reading
@@ -91,7 +91,7 @@ def reading(
 
 
 def shown(progress: bool | Tell | None) -> Tell | None:
-    """What `progress` asks for: a bar of tqdm where that is installed, lines elsewhere."""
+    """Returns a function that shows `progress`: a bar if tqdm is installed, otherwise lines."""
     if progress is None or progress is False:
         return None
     return _Bar() if progress is True else progress
@@ -125,17 +125,17 @@ class _Bar:
 
 
 def like(table: object, drawn: _native.Table) -> Any:
-    """A synthetic table as one of the library that ``table`` is of; as it is for any other."""
+    """Returns a synthetic table as one of the library of ``table``, or unchanged for any other."""
     return of_library(library(table), drawn)
 
 
 def library(table: object) -> str:
-    """The library that a table is of."""
+    """Returns the library of a table."""
     return type(table).__module__.partition(".")[0]
 
 
 def of_library(name: str, drawn: _native.Table) -> Any:
-    """A synthetic table as one of a library."""
+    """Returns a synthetic table as one of a library."""
     if name == "pandas":
         import pandas
 

@@ -1,9 +1,9 @@
-"""Receipts: what this machine keeps of each dataset's ledger, to notice a crypto service that was set
+"""Receipts of each dataset's ledger, with which this machine detects a crypto service that was set
 back to an older copy.
 
 The ledger is a hash chain, and every answer about it carries a signed receipt of its end. A service
-that was set back has forgotten what it released and cannot know that by itself: whoever calls it shows
-the last receipt and compares the answer. The files are those of the program `fhaim`.
+that was set back has forgotten releases and cannot detect that by itself. Therefore every caller
+sends its last receipt and checks the answer against it. The program `fhaim` uses the same files.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from fhaim.upload import memory_folder
 
 
 class Receipts:
-    """The last receipt of each dataset of one crypto service: in files, and in memory where files
+    """The last receipt of each dataset of one crypto service: in files, or in memory if files
     cannot be written."""
 
     def __init__(self, crypto: str) -> None:
@@ -31,12 +31,12 @@ class Receipts:
         self._known: dict[UUID, Receipt] = {}
 
     def load(self, dataset: UUID) -> Receipt | None:
-        """The last receipt of a dataset."""
+        """Returns the last receipt of a dataset."""
         known = [self._known.get(dataset), self._read(dataset)]
         return max((one for one in known if one), key=lambda one: one.height, default=None)
 
     def keep(self, dataset: UUID, shown: Receipt | None, told: Receipt) -> None:
-        """Holds the receipt of an answer against the one shown with the call, and keeps it."""
+        """Checks the receipt of an answer against the one sent with the call, and stores it."""
         if shown is not None and (
             told.height < shown.height or (told.height == shown.height and told.head != shown.head)
         ):
@@ -44,8 +44,8 @@ class Receipts:
                 "restored",
                 "The crypto service was set back to an older copy of the ledger",
                 str(dataset),
-                way_out="Nothing more may be released of the dataset: tell the operator. Finished "
-                "tables stay; a new dataset over the same records adds its epsilon to what was spent.",
+                way_out="No more releases of the dataset are allowed: tell the operator. Finished "
+                "tables stay; a new dataset over the same records adds its epsilon to the spending.",
             )
         last = self.load(dataset)
         if last is None or last.height < told.height:
@@ -70,11 +70,11 @@ class Receipts:
                 json.dump(encode(receipt), file)
             os.replace(file.name, path)
         except OSError:
-            pass  # kept in memory, for as long as this program runs
+            pass  # kept in memory while this program runs
 
 
 def header(receipt: Receipt | None) -> str | None:
-    """How a call shows a receipt."""
+    """Returns the header that carries a receipt."""
     if receipt is None:
         return None
     return base64.urlsafe_b64encode(json.dumps(encode(receipt)).encode()).decode().rstrip("=")

@@ -15,14 +15,14 @@ from fhaim.errors import Error
 class Schema:
     """The public description of a table: its columns, their kinds and their values.
 
-    It is published with what is made of the table, so its owner looks at it first: a schema that was
-    drafted without an epsilon was read off the records.
+    It is published with everything that is made from the table, so its owner must check it first. A
+    schema that was drafted without an epsilon was read from the records.
     """
 
     def __init__(self, schema: Mapping[str, Any], notes: Sequence[str] = ()) -> None:
         self._schema = dict(schema)
         self.notes = list(notes)
-        """What a draft decided of the columns, and what may be done with it."""
+        """Remarks of a draft on its columns, and on how it may be used."""
 
     @classmethod
     def draft(
@@ -36,8 +36,9 @@ class Schema:
         epsilon: float | None = None,
         delta: float = 1e-9,
     ) -> Schema:
-        """Drafts a schema from a table. With ``epsilon`` it pays for what it says, and may be published
-        unseen; without, its owner has to look at it (``print(schema)``) and at its ``notes``."""
+        """Drafts a schema from a table. With ``epsilon``, the draft is differentially private and
+        may be published without a check. Without it, the owner must check the schema
+        (``print(schema)``) and its ``notes``."""
         schema, notes = native.call(
             "No schema was drafted",
             "draft",
@@ -54,7 +55,7 @@ class Schema:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
-        """Reads a schema's file."""
+        """Reads a schema from a file."""
         try:
             schema = json.loads(Path(path).read_text("utf-8"))
         except (OSError, ValueError) as error:
@@ -62,25 +63,25 @@ class Schema:
                 "unreadable",
                 "The schema cannot be read",
                 f"{path}: {error}",
-                way_out="Schema.draft drafts one.",
+                way_out="Use Schema.draft to draft one.",
             ) from error
         if not isinstance(schema, dict):
             raise Error(
-                "unreadable", "The schema cannot be read", f"{path}: it is no JSON object"
+                "unreadable", "The schema cannot be read", f"{path}: it is not a JSON object"
             )
         return cls(schema)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the schema as the command reads it."""
+        """Writes the schema to a file in the form that the command reads."""
         Path(path).write_text(str(self) + "\n", "utf-8")
 
     def to_dict(self) -> dict[str, Any]:
-        """The schema as JSON has it: what is changed in it changes nothing here."""
+        """Returns the schema as JSON data. Changes to the result do not change the schema."""
         copy: dict[str, Any] = json.loads(self.to_json())
         return copy
 
     def to_json(self) -> str:
-        """The schema in one line of JSON."""
+        """Returns the schema as one line of JSON."""
         return json.dumps(self._schema, ensure_ascii=False)
 
     def __str__(self) -> str:
@@ -101,7 +102,7 @@ SchemaLike = Union[Schema, Mapping[str, Any], str, "os.PathLike[str]"]
 
 
 def as_schema(schema: SchemaLike) -> Schema:
-    """A schema of any of them."""
+    """Converts any of these to a schema."""
     if isinstance(schema, Schema):
         return schema
     return Schema(schema) if isinstance(schema, Mapping) else Schema.load(schema)

@@ -1,4 +1,4 @@
-"""The session: signed in once, renewed before it expires."""
+"""The session: signs in once, and is renewed before it expires."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from fhaim.models import Credentials, KeyExchange, Refresh, Session
 from fhaim.transport import Tokens, Transport
 
 MARGIN = 30.0
-"""A session is renewed so many seconds before it expires."""
+"""Number of seconds before its expiry at which a session is renewed."""
 
 
 class Login:
-    """Tokens for all services, one for each: no service can use elsewhere what it is shown.
-    Threads may share it: a refresh token is good until what it was exchanged for is used, so they
-    renew it one at a time."""
+    """Tokens for all services, a separate one for each, so that no service can use its token
+    elsewhere. Threads may share a login: a refresh token is valid until its successor is used, so
+    they renew it one at a time."""
 
     def __init__(self, generation: str, timeout: float) -> None:
         self._generation = Generation(Transport(generation, self.of("generation"), timeout))
@@ -27,7 +27,7 @@ class Login:
         self._expires = 0.0
         self._refresh: str | None = None
         self.api_key: str | None = None
-        """The API key the session is of, if it is of one."""
+        """The API key of the session, if it was created with one."""
 
     def __repr__(self) -> str:
         return f"Login(signed_in={self._session is not None})"
@@ -40,7 +40,7 @@ class Login:
         self._begin(lambda: self._generation.exchange_key(KeyExchange(api_key=key)), key)
 
     def sign_out(self) -> None:
-        """Forgets the session, and ends it at the service if it is one of a password."""
+        """Discards the session, and ends it at the service if it was created with a password."""
         with self._lock:
             refresh, self._refresh, self._session, self.api_key = self._refresh, None, None, None
             if refresh is not None:
@@ -51,7 +51,7 @@ class Login:
         return _Of(self, service)
 
     def access(self, service: str, refused: str | None = None) -> str:
-        """A service's token that has not expired, and is not the one that was refused."""
+        """Returns a service's token that has not expired and is not the rejected one."""
         with self._lock:
             current = self._session
             if current is None:
@@ -101,12 +101,12 @@ class _Of:
         self._login, self._service = login, service
 
     def access(self, refused: str | None = None) -> str:
-        """A token that has not expired, and is not the one that was refused."""
+        """Returns a token that has not expired and is not the rejected one."""
         return self._login.access(self._service, refused)
 
 
 def _token(session: Session, service: str) -> str:
-    """What a call to a service carries."""
+    """Returns the token for calls to a service."""
     tokens = {
         "generation": session.access_token,
         "computation": session.computation_token,

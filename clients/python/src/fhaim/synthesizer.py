@@ -1,4 +1,4 @@
-"""Synthetic tables made on this machine."""
+"""Synthetic tables that are made on this machine."""
 
 from __future__ import annotations
 
@@ -19,18 +19,19 @@ from fhaim.where import conditions
 _FORMAT = 1
 
 _GROWTH = 8
-"""By how much a model that is read back may be larger than it was allowed to be while it was fitted: the fit
-counts groups of values, and what is drawn from has a cell for each value."""
+"""Factor by which a loaded model may exceed the size limit of its fit: the fit counts groups of
+values, while sampling needs a cell for each value."""
 
 _MODEL_MB = 1_000
-"""What any model may take that is drawn from."""
+"""Size limit of any model to sample from, in megabytes."""
 
 
 class Synthesizer:
     """A differentially private model of a table, and tables drawn from it.
 
-    It keeps scikit-learn's conventions: parameters are those of ``__init__``, what `fit` learns ends in
-    ``_``. There is no seed: whoever knows one can take the noise away.
+    It follows scikit-learn's conventions: parameters are those of ``__init__``, and attributes that
+    `fit` learns end in ``_``. There is no seed, because a party that knows a seed can remove the
+    noise.
     """
 
     def __init__(
@@ -51,8 +52,8 @@ class Synthesizer:
         ignore_columns: bool = False,
     ) -> None:
         """``encrypted`` counts on ciphertexts, as the services do: the same releases, in more time.
-        ``record_bound`` is public then. ``missing``, ``use_other``, ``clamp`` and ``ignore_columns``
-        say how the table is read."""
+        Then ``record_bound`` is public. ``missing``, ``use_other``, ``clamp`` and
+        ``ignore_columns`` control how the table is read."""
         self.schema = schema
         self.epsilon = epsilon
         self.delta = delta
@@ -68,14 +69,14 @@ class Synthesizer:
         self.ignore_columns = ignore_columns
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The parameters of ``__init__``."""
+        """Returns the parameters of ``__init__``."""
         return {name: getattr(self, name) for name in _PARAMETERS}
 
     def set_params(self, **parameters: Any) -> Synthesizer:
-        """Changes parameters; what was fitted stays as it is."""
+        """Changes parameters. A fitted model stays as it is."""
         for name, value in parameters.items():
             if name not in _PARAMETERS:
-                raise ValueError(f"there is no parameter {name!r}; there are {_PARAMETERS}")
+                raise ValueError(f"unknown parameter {name!r}; the parameters are {_PARAMETERS}")
             setattr(self, name, value)
         return self
 
@@ -86,13 +87,13 @@ class Synthesizer:
         *,
         progress: bool | native.Tell | None = None,
     ) -> Synthesizer:
-        """Fits a model to a table, and spends epsilon on it. Ctrl-C ends it; nothing is released then."""
+        """Fits a model to a table, and spends epsilon on it. Ctrl-C stops it without a release."""
         if self.schema is None:
             raise Error(
                 "refused",
                 "Nothing was fitted",
                 "there is no schema",
-                way_out="Schema.draft(table) drafts one, which its owner confirms: it is public.",
+                way_out="Use Schema.draft(table) to draft one; its owner must confirm it.",
             )
         schema = as_schema(self.schema)
         model, ledger, summary = native.call(
@@ -126,11 +127,12 @@ class Synthesizer:
         *,
         where: Mapping[str, object] | str | None = None,
     ) -> Any:
-        """Draws a table: one of pandas, polars or pyarrow if it was fitted to such a one, and a
-        `Table`, which all of them take, otherwise. As many records as the model estimates there were,
-        unless ``rows`` says; all of them meet ``where``, such as ``{"race": "Asian"}``."""
+        """Draws a table: one of pandas, polars or pyarrow if the model was fitted to one of these,
+        otherwise a `Table`, which all of them accept. It has ``rows`` records, by default the
+        model's estimate of the original number. All of them meet ``where``, such as ``{"race":
+        "Asian"}``."""
         if not hasattr(self, "model_"):
-            raise Error("refused", "Nothing was drawn", "there is no model", way_out="fit one.")
+            raise Error("refused", "Nothing was drawn", "there is no model", way_out="Call fit.")
         drawn = native.call(
             "Nothing was drawn",
             "sample",
@@ -144,9 +146,10 @@ class Synthesizer:
         return native.of_library(self._library, drawn)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes what was fitted: model, schema and ledger, all of which are private enough to go."""
+        """Writes the model, its schema and its ledger, all of which are private enough to be passed
+        on."""
         if not hasattr(self, "model_"):
-            raise Error("refused", "Nothing was saved", "there is no model", way_out="fit one.")
+            raise Error("refused", "Nothing was saved", "there is no model", way_out="Call fit.")
         path = Path(path)
         about = {"version": _FORMAT, "library": self._library}
         part = path.with_name(f".{path.name}.{uuid4()}.part")
@@ -163,12 +166,13 @@ class Synthesizer:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Synthesizer:
-        """Reads what `save` wrote. Its parameters are in its ledger; those of ``__init__`` are new."""
+        """Reads a file that `save` wrote. The fit's parameters are in its ledger; those of
+        ``__init__`` are the defaults."""
         try:
             with zipfile.ZipFile(path) as file:
                 about = json.loads(file.read("about.json"))
                 if about["version"] != _FORMAT:
-                    raise ValueError(f"it is of version {about['version']}, later than this one")
+                    raise ValueError(f"version {about['version']} is not supported")
                 made = cls(Schema(json.loads(file.read("schema.json"))))
                 made.schema_ = Schema(json.loads(file.read("schema.json")))
                 made.ledger_ = json.loads(file.read("ledger.json"))
@@ -190,15 +194,16 @@ _PARAMETERS = tuple(
 
 @dataclass(frozen=True)
 class Report:
-    """How far a synthetic table is from the real one. It is not private: it stays with its owner."""
+    """The distance between a synthetic table and the real one. It is not private: only the owner
+    may see it."""
 
     values: dict[str, Any]
-    """All of it, as the command writes it."""
+    """The whole report, as the command writes it."""
     page: str
-    """The same as a page of HTML."""
+    """The report as an HTML page."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the page, or JSON where the path ends so."""
+        """Writes the page, or JSON if the path ends in ``.json``."""
         text = json.dumps(self.values) if str(path).endswith(".json") else self.page
         Path(path).write_text(text, "utf-8")
 
@@ -221,10 +226,11 @@ def evaluate(
     ignore_columns: bool = False,
     progress: bool | native.Tell | None = None,
 ) -> Report:
-    """Compares a synthetic table with the real one, and with real records that it was not made from.
+    """Compares a synthetic table with the real one, and with real records that it was not made
+    from.
 
-    Without a schema one is drafted from the real table, as the report is its owner's alone; values of
-    the synthetic one that it lacks are an error then.
+    Without a schema, one is drafted from the real table, because only its owner sees the report.
+    Then values of the synthetic table that the draft lacks are an error.
     """
     drafted = as_schema(schema) if schema is not None else Schema.draft(real, missing=missing)
     report, page = native.call(

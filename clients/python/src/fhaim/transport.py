@@ -1,4 +1,4 @@
-"""HTTP with the standard library: addresses, problems, another try, streams."""
+"""HTTP with the standard library: addresses, problems, retries, streams."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fhaim.codec import decode, encode
 from fhaim.errors import Error
 
 TRIES = 6
-"""Tries of a call that can be made again, where it gets no answer."""
+"""Number of attempts of a repeatable call that gets no answer."""
 
 _BACKOFF = 0.2
 _PIECE = 1 << 16
@@ -27,14 +27,14 @@ _REPEATABLE = {"GET", "PUT", "DELETE"}
 
 
 class Tokens(Protocol):
-    """Where access tokens come from."""
+    """Source of access tokens."""
 
     def access(self, refused: str | None = None) -> str:
-        """A token that has not expired, and is not the one that was refused."""
+        """Returns a token that has not expired and is not the rejected one."""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """The services do not redirect: a token must not follow wherever an answer points."""
+    """The services do not redirect, and a token must not follow a redirect."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -44,12 +44,12 @@ _OPENER = urllib.request.build_opener(_NoRedirects)
 
 
 def path(template: str, *parts: object) -> str:
-    """An address with its parameters in place."""
+    """Returns an address with its parameters filled in."""
     return template.format(*(urllib.parse.quote(str(part), safe="") for part in parts))
 
 
 class Stream:
-    """A body that is read as it comes. Use it in a ``with`` statement."""
+    """A body that is read as it arrives. Use it in a ``with`` statement."""
 
     def __init__(self, response: http.client.HTTPResponse, address: str) -> None:
         self._response, self._address = response, address
@@ -68,18 +68,18 @@ class Stream:
         self._response.close()
 
     def __iter__(self) -> Iterator[bytes]:
-        """The body in pieces; an `Error` where the connection breaks off before its end."""
+        """Yields the body in pieces. Raises an `Error` if the connection breaks before its end."""
         while piece := self._read(lambda: self._response.read(_PIECE)):
             yield piece
-        if self._response.length:  # of which the standard library says nothing
+        if self._response.length:  # the standard library does not report this
             raise _unreachable(self._address, EOFError(f"{self._response.length} bytes missing"))
 
     def read(self) -> bytes:
-        """All of the body."""
+        """Returns the whole body."""
         return b"".join(self)
 
     def lines(self) -> Iterator[str]:
-        """The body's lines, without their ends."""
+        """Yields the body's lines, without their ends."""
         while line := self._read(self._response.readline):
             yield line.decode("utf-8", "replace").rstrip("\r\n")
 
@@ -97,7 +97,7 @@ class Transport:
         self._base, self._tokens, self._timeout = base.rstrip("/"), tokens, timeout
 
     def json(self, kind: Any, method: str, path: str, **call: Any) -> Any:
-        """A call whose answer is JSON of a kind."""
+        """Makes a call and decodes its answer from JSON."""
         text = self._whole(method, path, **call)
         try:
             return decode(kind, json.loads(text))
@@ -111,7 +111,7 @@ class Transport:
             ) from error
 
     def _whole(self, method: str, path: str, **call: Any) -> bytes:
-        """An answer, asked for again where it breaks off and the call can be made again."""
+        """Reads an answer. Repeats the call if the answer breaks off and the call is repeatable."""
         tries = TRIES if method in _REPEATABLE else 1
         for attempt in range(tries):
             with self.stream(method, path, **call) as answer:
@@ -123,7 +123,7 @@ class Transport:
         raise AssertionError("the last try returns or raises")
 
     def nothing(self, method: str, path: str, **call: Any) -> None:
-        """A call whose answer says nothing."""
+        """Makes a call and ignores its answer."""
         with self.stream(method, path, **call):
             pass
 
@@ -137,7 +137,7 @@ class Transport:
         body: Any = None,
         signed: bool = True,
     ) -> Stream:
-        """A call whose answer is read as it comes."""
+        """Makes a call whose answer is read as it arrives."""
         address = self._base + path
         pairs = {name: value for name, value in (query or {}).items() if value is not None}
         if pairs:
@@ -171,7 +171,7 @@ class Transport:
         except Error as error:
             if error.status != 401:
                 raise
-        # Refused: nothing was done, so that the call can be made again whatever it is.
+        # Rejected: nothing was done, so any call can be repeated.
         token = self._tokens.access(refused=token)
         return self._once(method, address, {**headers, **_bearer(token)}, data)
 
@@ -181,9 +181,9 @@ class Transport:
         if not address.startswith(("http://", "https://")):
             raise Error(
                 "unreachable",
-                "It is no address of a service",
+                "This is not the address of a service",
                 address,
-                way_out="Give one such as http://127.0.0.1:8080.",
+                way_out="Use an address such as http://127.0.0.1:8080.",
             )
         try:
             request = urllib.request.Request(address, data, headers, method=method)
@@ -206,7 +206,7 @@ def _unreachable(address: str, error: Exception) -> Error:
 
 
 def _problem(answer: urllib.error.HTTPError, address: str) -> Error:
-    """The error that an answer tells of."""
+    """Converts an answer to an error."""
     try:
         problem = json.loads(answer.read(_PROBLEM_BYTES))
         return Error(
@@ -218,7 +218,7 @@ def _problem(answer: urllib.error.HTTPError, address: str) -> Error:
             retry_after=problem.get("retry_after"),
         )
     except (KeyError, TypeError, ValueError, OSError, http.client.HTTPException):
-        # Not from a service: a proxy on the way, or another program at the address.
+        # Not from a service: from a proxy in between, or from another program at the address.
         kind = "unavailable" if answer.code in _WORTH_ANOTHER_TRY else "unreadable"
         detail = f"{address}: HTTP status {answer.code}"
         return Error(

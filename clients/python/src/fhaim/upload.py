@@ -1,6 +1,6 @@
-"""The program `fhaim`, which encrypts and signs on this machine; this module starts it.
+"""Runs the program `fhaim`, which encrypts and signs on this machine.
 
-Plaintext goes from the table to that program and nowhere else.
+Plaintext goes from the table only to that program.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from fhaim.errors import Error
 
 @dataclass(frozen=True)
 class Purpose:
-    """What the program is run for: how its failures are told, and whether its remarks are."""
+    """A purpose of running the program: the texts of its errors, and whether its remarks are shown.
+    """
 
     kind: str
     title: str
@@ -30,55 +31,56 @@ class Purpose:
 UPLOAD = Purpose(
     "upload-failed",
     "The table was not uploaded",
-    "Mend it and upload again: what is there is not sent twice.",
+    "Fix the problem and upload again: uploaded objects are not sent twice.",
     True,
 )
 """Encrypting a table."""
 
 CONSENT = Purpose("not-agreed", "The holder's key was not used", None, False)
-"""Writing a card, or signing: what the program remarks is told by those who ask to."""
+"""Writing a card, or signing: the caller decides whether to show the program's remarks."""
 
 
 def program(name: str | os.PathLike[str] | None) -> str:
-    """The program's path: the one named, that of FHAIM_BIN, or `fhaim` of the search path."""
+    """Returns the program's path: the given one, that of FHAIM_BIN, or `fhaim` on the search path.
+    """
     wanted = os.fspath(name or os.environ.get("FHAIM_BIN") or "fhaim")
     found = shutil.which(wanted)
     if found is None:
         raise Error(
             "program-missing",
-            "The program that encrypts is not here",
-            f"there is no {wanted!r} that can be run",
-            way_out="Install it (cargo install --path crates/cli), or name it by FHAIM_BIN. "
+            "The program that encrypts was not found",
+            f"{wanted!r} is not an executable program",
+            way_out="Install it (cargo install --path crates/cli), or set FHAIM_BIN to its path. "
             "Tables are encrypted on this machine, never by a service.",
         )
     return found
 
 
 def state_folder() -> Path:
-    """Where uploads under way leave what they need to go on."""
+    """Returns the folder where interrupted uploads keep the data to resume them."""
     base = os.environ.get("XDG_STATE_HOME")
     return (Path(base) if base else Path.home() / ".local" / "state") / "fhaim" / "python"
 
 
 def memory_folder() -> Path:
-    """Where the program keeps what it remembers of records and ledgers: its own folder."""
+    """Returns the program's own folder, where it remembers records and ledgers."""
     own = os.environ.get("FHAIM_MEMORY_DIR") or os.environ.get("FHAIM_CONFIG_DIR")
     base = os.environ.get("XDG_CONFIG_HOME")
     return Path(own) if own else (Path(base) if base else Path.home() / ".config") / "fhaim"
 
 
 class Program:
-    """The program, signed in with an API key for as long as it is needed."""
+    """The program, signed in with an API key while it is needed."""
 
     def __init__(self, path: str, folder: Path, purpose: Purpose = UPLOAD) -> None:
         self._path, self._folder, self._purpose = path, folder, purpose
 
     @contextmanager
     def signed_in(self, endpoints: Sequence[str], api_key: str) -> Iterator[None]:
-        """Signs in with a key, and forgets it in the end."""
+        """Signs in with a key, and removes it at the end."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
-            with tempfile.NamedTemporaryFile("w", dir=self._folder) as file:  # its owner's alone
+            with tempfile.NamedTemporaryFile("w", dir=self._folder) as file:  # owner-only
                 file.write(api_key)
                 file.flush()
                 self.run("account", "login", *endpoints, "--api-key-file", file.name)
@@ -92,9 +94,9 @@ class Program:
         meanwhile: Callable[[], None] | None = None,
         show: Callable[[str], object] | None = None,
     ) -> str:
-        """Runs it to its end and returns what it printed; calls `meanwhile` every second, and `show` in the
-        end with what it said beside that."""
-        # The login is this upload's own; what is remembered of the records is the machine's.
+        """Runs the program to its end and returns its output. Calls `meanwhile` every second, and
+        `show` at the end with its messages."""
+        # The login belongs to this upload; the memory of records belongs to the machine.
         environment = {
             **os.environ,
             "FHAIM_CONFIG_DIR": str(self._folder),

@@ -1,4 +1,4 @@
-"""Conditions on what is drawn."""
+"""Conditions on drawn tables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from collections.abc import Mapping
 
 
 def conditions(where: Mapping[str, object] | str) -> str:
-    """Conditions as command and service read them: one line of comma-separated values."""
+    """Converts conditions to the form that command and service read: a line of comma-separated
+    values."""
     if isinstance(where, str):
         return where
     line = io.StringIO()

@@ -12,14 +12,14 @@ use crate::{
     input::Data,
 };
 
-/// Examples in the help.
+/// Examples in the command's help.
 pub const RUN_EXAMPLES: &str = "\
 Examples:
   fhaim run --data patients.csv --schema patients.schema.json --epsilon 1 --out synthetic.csv
   fhaim run --data patients.csv --schema patients.schema.json --epsilon 1 --delta 1e-6 \\
       --out synthetic.csv --report report.html --ledger ledger.json";
 
-/// Examples in the help.
+/// Examples in the command's help.
 pub const LOCAL_EXAMPLES: &str = "\
 Examples:
   fhaim local --data patients.csv --schema patients.schema.json --epsilon 1 --out synthetic.csv
@@ -29,16 +29,16 @@ Examples:
 /// Flags of `local` and `run`.
 #[derive(Debug, Args)]
 pub struct GenerateArguments {
-    /// The table
+    /// Input table (CSV or Parquet)
     #[arg(long, value_name = "CSV")]
     pub data: Data,
-    /// Its schema
+    /// Schema of the table; see `fhaim schema infer`
     #[arg(long, value_name = "JSON")]
     pub schema: PathBuf,
-    /// Privacy budget: epsilon of (epsilon, delta)-differential privacy
+    /// Privacy budget: epsilon of (epsilon, delta)-differential privacy; smaller is more private
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     pub epsilon: f64,
-    /// Privacy budget: delta
+    /// Privacy budget: delta of (epsilon, delta)-differential privacy
     #[arg(
         long,
         value_name = "D",
@@ -46,37 +46,42 @@ pub struct GenerateArguments {
         allow_negative_numbers = true
     )]
     pub delta: f64,
-    /// How to spend it
+    /// Mechanism that spends the budget; see below
     #[arg(long, value_name = "M", default_value_t, value_parser = mechanism())]
     pub mechanism: MechanismName,
-    /// File for the synthetic table
+    /// Output file for the synthetic table
     #[arg(long, value_name = "CSV")]
     pub out: PathBuf,
-    /// File for the itemised releases and what each cost
+    /// Output file for the ledger: every release, and its privacy cost
     #[arg(long, value_name = "JSON")]
     pub ledger: Option<PathBuf>,
-    /// File for a page on how close the synthetic table is (not private: for its holder alone)
+    /// Output file for a report on the quality of the synthetic table
+    ///
+    /// The report is not private: only the holder of the real table may see it.
     #[arg(long, value_name = "HTML")]
     pub report: Option<PathBuf>,
-    /// File for the model, from which `fhaim sample` draws more; as private as the synthetic table
+    /// Output file for the model, from which `fhaim sample` draws more records
+    ///
+    /// The model is as private as the synthetic table.
     #[arg(long, value_name = "FILE")]
     pub model_out: Option<PathBuf>,
-    /// Synthetic records to draw [default: as many as the model estimates there are]
+    /// Number of synthetic records [default: the model's estimate of the number of real records]
     #[arg(long, value_name = "N", value_parser = count)]
     pub records: Option<NonZeroUsize>,
-    /// Public bound on the number of records [default: what the size of the upload shows]
+    /// Public upper bound on the number of real records [default: the bound that the size of an upload
+    /// reveals]
     #[arg(long, value_name = "N")]
     pub record_bound: Option<u64>,
-    /// Most memory the model may take, in MB
+    /// Maximum memory for the model, in MB
     #[arg(long, value_name = "MB", default_value_t = DEFAULT_MODEL_MB)]
     pub model_mb: usize,
-    /// Weight of the pairs with the schema's target column
+    /// Weight of pairs of columns that include the schema's target column
     #[arg(long, value_name = "W", default_value_t = 1)]
     pub target_weight: u32,
-    /// Most memory the command may take, in MB [default: what the system has free]
+    /// Maximum memory for the command, in MB [default: the memory that is available]
     #[arg(long, value_name = "MB")]
     pub memory_mb: Option<u64>,
-    /// Use records again without asking, where they were used before
+    /// Do not ask for confirmation if the records were used before
     #[arg(long)]
     pub yes: bool,
     /// Print a summary as JSON

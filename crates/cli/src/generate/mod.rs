@@ -1,4 +1,4 @@
-//! `fhaim local` and `fhaim run`: a table in, releases, a model, a synthetic table out.
+//! `fhaim local` and `fhaim run`: read a table, make releases, fit a model, and write a synthetic table.
 
 pub mod args;
 
@@ -40,34 +40,34 @@ use crate::{
     summary::{Fit, LedgerFile, Summary, print_summary},
 };
 
-/// A table, its budget, and where the results go: everything checked before the work starts.
+/// A checked request: a table, its budget, and all other inputs of a run.
 pub struct Request<'a> {
     arguments: &'a GenerateArguments,
     seed: Option<InsecureTestSeed>,
     /// The records.
     pub held: Held,
-    /// Its values as they are, for a report.
+    /// The values of the table without binning, for a report.
     values: Vec<RawColumn>,
-    /// Byte between the fields of the table, and of the synthetic one.
+    /// Field delimiter of the table, and of the synthetic table.
     delimiter: u8,
-    /// What its holders would fix for it: one run.
+    /// Terms that the table's holders would fix, with one run.
     terms: Terms,
     /// The holders, if there are several.
     party: Party,
-    /// What the mechanism may know.
+    /// The public inputs of the mechanism.
     pub job: MechanismJob,
     start: Instant,
 }
 
-/// What a run has released.
+/// Result of a run.
 pub struct GeneratedTable {
-    /// Its model, and the releases that it was fitted to.
+    /// The model, and the releases that it was fitted to.
     pub outcome: RunOutcome,
-    /// What encryption took, where there was any.
+    /// Costs of encryption, for an encrypted run.
     pub costs: Option<Costs>,
 }
 
-/// Result files under way.
+/// Unfinished result files.
 struct Files {
     table: StagedFile,
     ledger: Option<StagedFile>,
@@ -87,7 +87,7 @@ impl Files {
     }
 }
 
-/// A request of a command, with the files that its results go to.
+/// Checks a command's arguments, and creates the files for its results.
 fn request(
     arguments: &GenerateArguments,
     seed: Option<InsecureTestSeed>,
@@ -112,7 +112,7 @@ impl<'a> Request<'a> {
         let delimiter = input::delimiter(&arguments.data, &arguments.format)?;
         let terms = terms(arguments, &held)?;
         let (party, terms) = Party::join(arguments, &held, terms, &mut system()?)?;
-        // A run in the clear is charged for ciphertexts too, so that both ways plan and release alike.
+        // A run in the clear also pays the cost of ciphertexts, so that both commands plan and release the same.
         let job = terms.job(arguments.mechanism.releases_squares())?;
         Ok(Self {
             arguments,
@@ -127,13 +127,13 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// Refuses a run that needs more memory than there is, by the bytes that each domain needs.
+    /// Rejects a run that needs more memory than the limit. `bytes` returns the memory for a domain.
     fn check_size(&self, bytes: impl Fn(&Domain) -> Result<u64, Error>) -> Result<u64, Error> {
         let limit = size::limit(self.arguments.memory_mb);
         size::check(self.held.schema(), limit, bytes)
     }
 
-    /// Says what the records have cost before, and asks.
+    /// Reports earlier uses of the records, and asks for confirmation.
     fn look_up(&self) -> Result<Option<KnownRecords>, Error> {
         let GenerateArguments {
             data, delta, yes, ..
@@ -163,7 +163,7 @@ impl<'a> Request<'a> {
         let mut rng = generator(self.seed, Purpose::Records)?;
         let schema = self.held.shared_schema();
         let blocks = drawing::blocks(&schema, &outcome.model, records, &mut rng);
-        // A report compares what was drawn.
+        // The report needs the drawn table.
         let mut kept = files.report.is_some().then(Kept::default);
         let mut options = WriteOptions::new(self.arguments.out.to_string_lossy());
         options.delimiter = self.delimiter;
@@ -179,13 +179,13 @@ impl<'a> Request<'a> {
         }
         phase.finish();
         let mut summary = self.summary(made, records);
-        // A table that is reported on was read whole.
+        // With a report, the records are always a table and not counts.
         if let (Held::Table(table), Some(file), Some(mut kept)) =
             (&self.held, &mut files.report, kept)
         {
             let synthetic = kept.table(&schema)?;
             if !self.job.holders.is_one() {
-                let phase = progress.uncounted("each alone");
+                let phase = progress.uncounted("each holder by itself");
                 let (mechanism, job) = (self.arguments.mechanism, &self.job);
                 summary.alone = alone(mechanism, job, table, &synthetic, &mut rng)?;
                 phase.finish();
@@ -205,7 +205,7 @@ impl<'a> Request<'a> {
         Ok(summary)
     }
 
-    /// Writes the report on a table, and a synthetic one and its text.
+    /// Writes the report that compares a table with a synthetic table, given as codes and as text.
     fn write_report(
         &self,
         file: &mut StagedFile,
@@ -225,7 +225,7 @@ impl<'a> Request<'a> {
         Ok(file.write_bytes(html_page(&report, &summary.facts()).as_bytes())?)
     }
 
-    /// What was released and what it cost, as JSON.
+    /// Returns the releases and their costs as JSON.
     pub fn ledger(&self, outcome: &RunOutcome) -> Result<String, Error> {
         self.ledger_of(&outcome.releases, outcome.spent)
     }
@@ -242,7 +242,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// What was done, where `records` were drawn from the model.
+    /// Returns the summary of a run that drew `records` from the model.
     pub fn summary(
         &self,
         GeneratedTable { outcome, costs }: &GeneratedTable,
@@ -269,7 +269,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Makes the releases under encryption, and fits a model to them. What it cost is remembered.
+    /// Makes the releases under encryption, fits a model to them, and adds their cost to the usage history.
     pub fn make_encrypted(&self, progress: &Progress) -> Result<GeneratedTable, Error> {
         let Self { held, job, .. } = self;
         let (arguments, seed) = (self.arguments, self.seed);
@@ -305,7 +305,7 @@ impl<'a> Request<'a> {
         Ok(GeneratedTable { outcome, costs })
     }
 
-    /// Makes the same releases in the clear. What they cost is remembered.
+    /// Makes the same releases in the clear, and adds their cost to the usage history.
     pub fn make_in_the_clear(&self, progress: &Progress) -> Result<GeneratedTable, Error> {
         let (records, model_bytes) = (self.held.records(), self.job.model_bytes);
         self.check_size(|domain| Ok(size::local_bytes(domain, records, model_bytes)))?;
@@ -319,8 +319,8 @@ impl<'a> Request<'a> {
 }
 
 impl Request<'_> {
-    /// Handles the error of a run. If no model fits the releases, remembers their cost and keeps them in a file next to
-    /// the output.
+    /// Handles the error of a run. If no model fits the releases, adds their cost to the usage history, and saves them
+    /// in a file next to the output.
     fn failed(&self, error: Error, known: Option<&KnownRecords>) -> Error {
         match error {
             Error::Mechanism(fhaim_synth::Error::Unfitted(unfitted)) => {
@@ -343,7 +343,7 @@ impl Request<'_> {
     }
 }
 
-/// Remembers what a run has spent, before anything of it is written.
+/// Adds the cost of a run to the usage history. Call it before writing any result.
 fn remember(records: Option<&KnownRecords>, arguments: &GenerateArguments, spent: Rho) {
     if let Some(records) = records {
         let out = arguments.out.display().to_string();
@@ -351,12 +351,12 @@ fn remember(records: Option<&KnownRecords>, arguments: &GenerateArguments, spent
     }
 }
 
-/// As many records as the model estimates there are, and at least one.
+/// Returns the model's estimate of the number of records, at least one.
 pub fn modelled_records(outcome: &RunOutcome) -> usize {
     (outcome.model.total().round() as usize).max(1)
 }
 
-/// `fhaim local`: everything in the clear.
+/// Runs `fhaim local`.
 pub fn local(
     arguments: &GenerateArguments,
     seed: Option<InsecureTestSeed>,
@@ -368,7 +368,7 @@ pub fn local(
     print_summary(arguments, &summary)
 }
 
-/// `fhaim run`: everything under encryption.
+/// Runs `fhaim run`.
 pub fn run(
     arguments: &GenerateArguments,
     seed: Option<InsecureTestSeed>,
@@ -378,7 +378,7 @@ pub fn run(
     print_summary(arguments, &summary)
 }
 
-/// A run under encryption, its files written.
+/// Runs under encryption and writes the result files.
 pub fn run_encrypted(
     arguments: &GenerateArguments,
     seed: Option<InsecureTestSeed>,
@@ -402,8 +402,8 @@ fn run_in_the_clear(request: &Request<'_>, progress: &Progress) -> Result<RunOut
     }
     let run = MechanismRun::new(mechanism.start(job.clone())?, job.clone(), Vec::new());
     let run = run.map_err(fhaim_synth::Error::from)?;
-    // Noise drawn as it is needed is from the same distributions as a ladder's; only a run to be
-    // compared with an encrypted one of the same seed draws the whole ladder.
+    // Noise that is drawn on demand has the same distributions as a noise ladder. Only a run that is compared with an
+    // encrypted run of the same seed needs the whole ladder.
     if seed.is_none() {
         let source = PlaintextSource::with_rng(held, &mut rng);
         let mut source = source.of_holders(job.holders.count());
@@ -422,7 +422,7 @@ fn terms(arguments: &GenerateArguments, held: &Held) -> Result<Terms, Error> {
     let record_bound = arguments.record_bound.unwrap_or(shown);
     if held.records() as u64 > record_bound {
         return Err(Error::Usage(format!(
-            "the table has more than the {} of --record-bound",
+            "the table has more than the {} that --record-bound allows",
             counted(record_bound, "record")
         )));
     }
@@ -435,7 +435,7 @@ fn terms(arguments: &GenerateArguments, held: &Held) -> Result<Terms, Error> {
     })
 }
 
-/// Refuses results that would overwrite an input or each other.
+/// Rejects results that would overwrite an input or each other.
 fn check_paths(arguments: &GenerateArguments) -> Result<(), Error> {
     let outputs = std::iter::once(arguments.out.as_path())
         .chain(arguments.ledger.as_deref())
@@ -449,7 +449,7 @@ fn check_paths(arguments: &GenerateArguments) -> Result<(), Error> {
     )?)
 }
 
-/// Shows where a mechanism stands.
+/// Returns a callback that shows a mechanism's progress.
 pub fn follow<'p>(progress: &'p Progress) -> impl FnMut(Standing) + use<'p> {
     let mut phase: Option<PhaseProgress> = None;
     move |standing| {

@@ -46,7 +46,7 @@ async fn change_password() -> Result<(), Error> {
     let old = login::password()?;
     let new = login::secret("FHAIM_NEW_PASSWORD", "New password: ")?;
     client.change_password(old, new).await?;
-    output::print("the password is changed; all other sessions have ended\n")
+    output::print("the password was changed, and all other sessions have ended\n")
 }
 
 async fn close(arguments: &CloseArguments) -> Result<(), Error> {
@@ -55,12 +55,14 @@ async fn close(arguments: &CloseArguments) -> Result<(), Error> {
     let datasets = client.datasets().await?.len();
     if !arguments.yes {
         if !can_ask() {
-            let reason = "there is no terminal to ask: say --yes to delete the account";
+            let reason =
+                "cannot ask for confirmation without a terminal: use --yes to delete the account";
             return Err(Error::Usage(reason.to_owned()));
         }
         let datasets = counted(datasets, "dataset");
-        if !ask(&format!("Delete {account}, with its {datasets}, for good?"))? {
-            return Err(Error::Usage("nothing was deleted".to_owned()));
+        let question = format!("Delete {account} and its {datasets}? This cannot be undone.");
+        if !ask(&question)? {
+            return Err(Error::Usage("cancelled: nothing was deleted".to_owned()));
         }
     }
     client.close_account(login::password()?).await?;
@@ -68,7 +70,7 @@ async fn close(arguments: &CloseArguments) -> Result<(), Error> {
     output::print(&format!("{account}: deleted\n"))
 }
 
-/// Bytes in megabytes; a count as it is.
+/// Formats an amount: bytes in megabytes, and a count as a number.
 fn amount(of: &Used, number: u64) -> String {
     match of.limit.ends_with("_bytes") {
         true => format!("{:.1} MB", number as f64 / 1e6),
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_told_in_megabytes() {
+    fn bytes_are_formatted_in_megabytes() {
         let stored = Used::new("stored_bytes", 1_500_000, 2_000_000_000);
         assert_eq!(amount(&stored, stored.used), "1.5 MB");
         let datasets = Used::new("datasets", 3, 200);

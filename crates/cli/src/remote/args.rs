@@ -1,4 +1,4 @@
-//! Flags of the commands that talk to the services.
+//! Subcommands and flags of the commands that work with a server.
 
 use std::path::PathBuf;
 
@@ -18,54 +18,54 @@ Examples:
   fhaim account login --server https://fhaim.example --email ana@hospital.example --sign-up
   fhaim account login --server https://fhaim.example --api-key-file key.txt
 
-The password is asked for, or read from FHAIM_PASSWORD. The login is kept in FHAIM_CONFIG_DIR
-(by default ~/.config/fhaim), readable by its owner alone.";
+The command asks for the password, or reads it from FHAIM_PASSWORD. It stores the login in the folder
+FHAIM_CONFIG_DIR (default: ~/.config/fhaim), which only its owner can read.";
 
 /// Flags of `account login`.
 #[derive(Debug, Args)]
 pub struct LoginArguments {
-    /// Address that the three services are behind
+    /// Base address of the services
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:8080")]
     pub server: String,
-    /// Address of the computation service, where it is not SERVER/computation
+    /// Address of the computation service, if it is not SERVER/computation
     #[arg(long, value_name = "URL")]
     pub computation: Option<String>,
-    /// Address of the crypto service, where it is not SERVER/crypto
+    /// Address of the crypto service, if it is not SERVER/crypto
     #[arg(long, value_name = "URL")]
     pub crypto: Option<String>,
-    /// Address of the second computation service, where there is one and it is not SERVER/witness
+    /// Address of the second computation service, if there is one and it is not SERVER/witness
     #[arg(long, value_name = "URL")]
     pub witness: Option<String>,
-    /// Address of the generation service, where it is not SERVER/generation
+    /// Address of the generation service, if it is not SERVER/generation
     #[arg(long, value_name = "URL")]
     pub generation: Option<String>,
-    /// The account
+    /// Email address of the account
     #[arg(long, required_unless_present = "api_key_file")]
     pub email: Option<String>,
-    /// Make the account first
+    /// Create the account first
     #[arg(long, conflicts_with = "api_key_file")]
     pub sign_up: bool,
-    /// File with an API key, instead of an account's password
+    /// File with an API key, to sign in without an email address and password
     #[arg(long, value_name = "FILE", conflicts_with = "email")]
     pub api_key_file: Option<PathBuf>,
 }
 
-/// What to do with the account.
+/// Subcommands of `account`.
 #[derive(Debug, Subcommand)]
 pub enum AccountCommand {
     /// Sign in to the services
     #[command(after_help = LOGIN_EXAMPLES)]
     Login(LoginArguments),
-    /// Sign out, and forget the login
+    /// Sign out, and delete the stored login
     #[command(after_help = LOGOUT_EXAMPLES)]
     Logout(LogoutArguments),
-    /// What the account has at each service, and what it may have
+    /// Show what the account uses at each service, and its limits
     #[command(after_help = USAGE_EXAMPLES)]
     Usage(ListArguments),
-    /// Change the account's password; all other sessions end
+    /// Change the account's password, and end all other sessions
     #[command(after_help = PASSWORD_EXAMPLES)]
     Password,
-    /// Delete the account with all of its datasets, at all three services
+    /// Delete the account with all of its datasets at all services
     #[command(after_help = CLOSE_EXAMPLES)]
     Delete(CloseArguments),
 }
@@ -75,20 +75,19 @@ Examples:
   fhaim account password
   FHAIM_PASSWORD=old FHAIM_NEW_PASSWORD=new fhaim account password
 
-Both passwords are asked for, or read from FHAIM_PASSWORD and FHAIM_NEW_PASSWORD.";
+The command asks for both passwords, or reads them from FHAIM_PASSWORD and FHAIM_NEW_PASSWORD.";
 
 const CLOSE_EXAMPLES: &str = "\
 Examples:
   fhaim account delete
   FHAIM_PASSWORD=secret fhaim account delete --yes
 
-Synthetic tables that were downloaded stay where they are; what was spent of a table's privacy stays
-spent.";
+Downloaded synthetic tables are not deleted. Privacy budget that was spent on a table stays spent.";
 
 /// Flags of `account delete`.
 #[derive(Debug, Args)]
 pub struct CloseArguments {
-    /// Delete it without asking
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
 }
@@ -98,33 +97,33 @@ Examples:
   fhaim account usage
   fhaim account usage --json
 
-Each line names a limit as the service's configuration does: who runs the service can change it.";
+Limits have the same names as in the service's configuration, where its operator can change them.";
 
-/// What to do with datasets.
+/// Subcommands of `dataset`.
 #[derive(Debug, Subcommand)]
 pub enum DatasetCommand<R: Randomness> {
-    /// Fix a dataset's schema and budget, and have its keys made
+    /// Create a dataset with a fixed schema and privacy budget
     #[command(after_help = with_mechanisms(CREATE_EXAMPLES))]
     Create(CreateArguments),
-    /// Encrypt a table here and upload it; the same again goes on with what is missing
+    /// Encrypt a table locally and upload it. Run the command again to resume an interrupted upload
     #[command(after_help = UPLOAD_EXAMPLES)]
     Upload(Drawing<UploadArguments, R>),
-    /// Write the card by which a dataset of several holders names this account and its part
+    /// Print this account's card, for joining a dataset with several holders
     #[command(after_help = JOIN_EXAMPLES)]
     Join(JoinArguments),
-    /// Agree to a dataset's terms, holders and keys; nothing is released before all have
+    /// Sign the terms, holders and keys of a dataset. Nothing is released before all holders have signed
     #[command(after_help = SIGN_EXAMPLES)]
     Sign(ConsentArguments),
-    /// Leave a dataset: no further run of it begins, for good
+    /// Leave a dataset permanently: no further run of it can start
     #[command(after_help = WITHDRAW_EXAMPLES)]
     Withdraw(ConsentArguments),
-    /// All datasets, newest first
+    /// List all datasets, newest first
     #[command(after_help = DATASET_LIST_EXAMPLES)]
     List(ListArguments),
-    /// One dataset: its terms, its upload, its budget
+    /// Show the terms, upload and budget of a dataset
     #[command(after_help = DATASET_SHOW_EXAMPLES)]
     Show(ShowArguments),
-    /// Give a dataset another name; nothing else of it changes
+    /// Rename a dataset
     #[command(after_help = RENAME_EXAMPLES)]
     Rename(RenameArguments),
     /// Destroy a dataset's keys, then delete its ciphertexts, jobs and results
@@ -137,32 +136,34 @@ Examples:
   fhaim dataset join --record-bound 5000 > ana.json
   fhaim dataset join --record-bound 5000 --columns age,sex,income > ana.json
 
-The card is public: the account's identifier, what it will have of the table, and the public half of a
-key that this machine makes once and keeps beside the login. Send it to whoever makes the dataset, and
-compare its fingerprint by telephone: whoever can change a card on its way could sign in your name.";
+The card is public. It contains the account's identifier, the account's part of the table, and the public
+half of a signing key. This machine creates the key once and stores it next to the login.
+
+Send the card to the account that creates the dataset, and compare the key's fingerprint by telephone.
+Anyone who can change a card on its way could sign in your name.";
 
 const SIGN_EXAMPLES: &str = "\
 Examples:
   fhaim dataset sign 0198c0de-0000-7000-8000-000000000000
   fhaim dataset sign 0198c0de-0000-7000-8000-000000000000 --yes
 
-It shows what the dataset is for, who holds it with which key, and on whose noise its price relies, and
-asks. The signature is kept in the dataset's ledger by the key service, which releases nothing before
-every holder has signed the same terms and keys.";
+The command shows the terms of the dataset, its holders with their keys, and how many holders' noise the
+privacy guarantee relies on. Then it asks for confirmation. The key service stores the signature in the
+dataset's ledger. It releases nothing before every holder has signed the same terms and keys.";
 
 const WITHDRAW_EXAMPLES: &str = "\
 Examples:
   fhaim dataset withdraw 0198c0de-0000-7000-8000-000000000000
 
-Before the first run the account's ciphertexts are deleted. What was released stays released.";
+If no run has started yet, the services delete the account's ciphertexts. Earlier releases remain.";
 
 /// Flags of `dataset join`.
 #[derive(Debug, Args)]
 pub struct JoinArguments {
-    /// Most records that this holder has
+    /// Public upper bound on this holder's number of records
     #[arg(long, value_name = "N")]
     pub record_bound: u64,
-    /// Names of its columns, separated by commas, where each holder has some columns of all records
+    /// Names of this holder's columns, separated by commas, if each holder has some columns of all records
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub columns: Vec<String>,
 }
@@ -170,28 +171,33 @@ pub struct JoinArguments {
 /// Flags of `dataset sign` and `dataset withdraw`.
 #[derive(Debug, Args)]
 pub struct ConsentArguments {
-    /// The dataset
+    /// Identifier of the dataset
     pub dataset: Uuid,
-    /// Do it without asking
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
-    /// Print where all holders stand as JSON
+    /// Print the state of all holders as JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// Who holds a dataset together, and what each uploads.
+/// The holders of a dataset, and the content of their uploads.
 #[derive(Debug, Args)]
 pub struct RosterArguments {
-    /// Card of a holder, as `fhaim dataset join` writes it: once for each holder, this account's first
+    /// Card of a holder, printed by `fhaim dataset join`
+    ///
+    /// Repeat the flag for each holder, with this account's card first.
     #[arg(long = "holder", value_name = "JSON")]
     pub holders: Vec<PathBuf>,
-    /// Holders whose noise everyone relies on: 1 trusts nobody else's; all of them protects against
-    /// services and readers, but not against other holders, who can subtract their own noise
+    /// Number of holders whose noise the privacy guarantee relies on
+    ///
+    /// With 1, no holder needs to trust another. With all holders, the result is more accurate, but the
+    /// guarantee holds only against services and readers: other holders can subtract their own noise.
     #[arg(long, value_name = "H", default_value_t = 1)]
     pub honest: u32,
-    /// What each holder uploads beside its noise: encrypted records, or encrypted counts of all pairs
-    /// of columns; auto: whichever is smaller for the most records that a holder may have
+    /// Content of each holder's upload
+    ///
+    /// `auto` compares the sizes for the largest record bound of a holder.
     #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
     pub contribution: HolderUpload,
 }
@@ -209,14 +215,14 @@ const RENAME_EXAMPLES: &str = "\
 Examples:
   fhaim dataset rename 0198c0de-0000-7000-8000-000000000000 \"Admissions 2026\"
 
-The name is for people; the dataset's identifier, its terms and its schema stay as they are.";
+Only the display name changes. The dataset's identifier, terms and schema stay the same.";
 
 /// Flags of `dataset rename`.
 #[derive(Debug, Args)]
 pub struct RenameArguments {
-    /// The dataset
+    /// Identifier of the dataset
     pub dataset: Uuid,
-    /// Its new name
+    /// New name
     pub name: String,
     /// Print the dataset as JSON
     #[arg(long)]
@@ -228,7 +234,8 @@ Examples:
   fhaim dataset delete 0198c0de-0000-7000-8000-000000000000
   fhaim dataset delete 0198c0de-0000-7000-8000-000000000000 --yes
 
-The key of its noise on this machine is deleted with it: nothing of it can be verified after.";
+The command also deletes the key of the dataset's noise on this machine. After that, the releases of the
+dataset cannot be verified.";
 
 const CREATE_EXAMPLES: &str = "\
 Examples:
@@ -236,67 +243,69 @@ Examples:
   fhaim dataset create --schema compas.schema.json --record-bound 8192 --epsilon 10 --runs 2
   fhaim dataset create --schema compas.schema.json --epsilon 1 --holder ana.json --holder ben.json
 
-With --holder several accounts hold the dataset: each has written its card with `fhaim dataset join`, has
-to `sign` the dataset, and uploads its part. The first card is that of who makes the dataset.
+The command prints the dataset's identifier. The schema, epsilon, delta, mechanism and record bound are
+public and cannot be changed later. --data is only used to choose the record bound: it is the number of
+records, rounded up to the next bound that the size of an upload reveals.
 
-The schema, epsilon, delta, mechanism and record bound are public and cannot be changed after.
---data only serves to choose the record bound: the number of records, rounded up as an upload
-shows it. It prints the dataset's identifier.
+With --holder, several accounts hold the dataset. Each of them prints its card with `fhaim dataset join`,
+signs the dataset with `fhaim dataset sign`, and uploads its part of the table. The first card must be
+that of the account that creates the dataset.
 
-What a dataset releases adds up with what other datasets over the same records have released. This
-machine remembers, by a keyed digest of the file, what it was used for, and says so (--yes: without
-a question).";
+The privacy costs of datasets over the same records add up. This machine keeps a history of the tables
+that were used, by a keyed digest of each file. If the table was used before, the command shows the
+total cost and asks for confirmation (not with --yes).";
 
 /// Flags of `dataset create`.
 #[derive(Debug, Args)]
 pub struct CreateArguments {
-    /// Public description of the table
+    /// Schema, the public description of the table
     #[arg(long, value_name = "JSON")]
     pub schema: PathBuf,
-    /// Name for people; the schema's unless given
+    /// Display name [default: the schema's name]
     #[arg(long)]
     pub name: Option<String>,
     /// Privacy budget of all runs together: epsilon of (epsilon, delta)-differential privacy
     #[arg(long, value_name = "E")]
     pub epsilon: f64,
-    /// Privacy budget: delta
+    /// Privacy budget of all runs together: delta of (epsilon, delta)-differential privacy
     #[arg(long, value_name = "D", default_value_t = DEFAULT_DELTA)]
     pub delta: f64,
-    /// How synthetic tables are made
+    /// Mechanism that spends the budget; see below
     #[arg(long, value_name = "M", default_value_t, value_parser = mechanism())]
     pub mechanism: MechanismName,
-    /// Runs that share the budget equally
+    /// Number of runs, which share the budget equally
     #[arg(long, default_value_t = 1)]
     pub runs: u32,
-    /// Most records the table has
+    /// Public upper bound on the number of records in the table
     #[arg(long, value_name = "N", required_unless_present_any = ["data", "holders"])]
     pub record_bound: Option<u64>,
-    /// The table, to choose the record bound from
+    /// Table to choose the record bound from
     #[arg(long, value_name = "CSV")]
     pub data: Option<PathBuf>,
-    /// How the table is written.
+    /// Text format of the table.
     #[command(flatten)]
     pub format: FormatArguments,
-    /// What to do with values that the schema does not have.
+    /// Handling of values and columns that are not in the schema.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
-    /// Who holds it.
+    /// The holders of the dataset.
     #[command(flatten)]
     pub roster: RosterArguments,
-    /// Most memory of the model, in MB
+    /// Maximum memory for the model, in MB
     #[arg(long, value_name = "MB", default_value_t = DEFAULT_MODEL_MB)]
     pub model_mb: usize,
-    /// How much more the pairs with the schema's target count
+    /// Weight of pairs of columns that include the schema's target column
     #[arg(long, value_name = "W", default_value_t = 1)]
     pub target_weight: u32,
-    /// Have a second computation service compute everything too, and nothing decrypted that the two do
-    /// not agree on
+    /// Use a second computation service, and decrypt only results on which both services agree
     #[arg(long)]
     pub witness: bool,
-    /// Have so many key services share the key: nothing is decrypted that one of them does not pay for
+    /// Split the secret key among N key services, which can decrypt only together
+    ///
+    /// Each of them charges every decryption to its own ledger.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
     pub keys: u8,
-    /// Use records again without asking, where they were used before
+    /// Do not ask for confirmation if the records were used before
     #[arg(long)]
     pub yes: bool,
     /// Print the dataset as JSON
@@ -308,28 +317,28 @@ const UPLOAD_EXAMPLES: &str = "\
 Examples:
   fhaim dataset upload 0198c0de-0000-7000-8000-000000000000 --data compas.csv
 
-Run the same command again to resume an interrupted upload. A file in the folder of the login records
-the objects that the service has confirmed. The same folder has DATASET.ladder, the key of your noise,
-for `fhaim verify`: anyone who has it can remove your noise from the released numbers.
+Run the same command again to resume an interrupted upload: a file in the folder of the login records the
+objects that the service has confirmed. The same folder contains DATASET.ladder, the key of your noise,
+which `fhaim verify` needs. Anyone who has this key can remove your noise from the released numbers.
 
-One upload of a dataset runs at a time. A second one on this machine is refused. One on another machine
-makes both send everything again.";
+Run only one upload of a dataset at a time. A second one on this machine is rejected. With a second one
+on another machine, both have to send everything again.";
 
 /// Flags of `dataset upload`.
 #[derive(Debug, Args)]
 pub struct UploadArguments {
-    /// The dataset
+    /// Identifier of the dataset
     pub dataset: Uuid,
-    /// The table
+    /// Input table (CSV or Parquet)
     #[arg(long, value_name = "CSV")]
     pub data: Data,
-    /// How the table is written.
+    /// Text format of the table.
     #[command(flatten)]
     pub format: FormatArguments,
-    /// What to do with values that the schema does not have.
+    /// Handling of values and columns that are not in the schema.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
-    /// Use records again without asking, where they were used before
+    /// Do not ask for confirmation if the records were used before
     #[arg(long)]
     pub yes: bool,
     /// Print the upload as JSON
@@ -337,10 +346,10 @@ pub struct UploadArguments {
     pub json: bool,
 }
 
-/// Flags of `dataset list`.
+/// Flags of `dataset list` and `account usage`.
 #[derive(Debug, Args)]
 pub struct ListArguments {
-    /// Print them as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -348,9 +357,9 @@ pub struct ListArguments {
 /// Flags of `dataset show`, `job list` and `ledger`.
 #[derive(Debug, Args)]
 pub struct ShowArguments {
-    /// The dataset
+    /// Identifier of the dataset
     pub dataset: Uuid,
-    /// Print it as JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -358,38 +367,38 @@ pub struct ShowArguments {
 /// Flags of `dataset delete`.
 #[derive(Debug, Args)]
 pub struct DeleteArguments {
-    /// The dataset
+    /// Identifier of the dataset
     pub dataset: Uuid,
-    /// Delete it without asking
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
 }
 
-/// What to do with jobs.
+/// Subcommands of `job`.
 #[derive(Debug, Subcommand)]
 pub enum JobCommand {
     /// Start a run over a dataset
     #[command(after_help = JOB_RUN_EXAMPLES)]
     Run(JobRunArguments),
-    /// Follow a job to its end
+    /// Show the progress of a job until it ends
     #[command(after_help = WATCH_EXAMPLES)]
     Watch(JobArguments),
-    /// All jobs of a dataset, newest first
+    /// List all jobs of a dataset, newest first
     #[command(after_help = JOB_LIST_EXAMPLES)]
     List(ShowArguments),
-    /// One job
+    /// Show a job
     #[command(after_help = JOB_SHOW_EXAMPLES)]
     Show(JobArguments),
-    /// Everything a job released: integers, noise, cost
+    /// List everything that a job released: integers, noise and cost
     #[command(after_help = RELEASES_EXAMPLES)]
     Releases(JobArguments),
-    /// Note something on a job, by which to tell it from others
+    /// Attach a note to a job
     #[command(after_help = NOTE_EXAMPLES)]
     Note(NoteArguments),
-    /// Stop a job; what it spent stays spent
+    /// Stop a job. Its spent budget stays spent
     #[command(after_help = CANCEL_EXAMPLES)]
     Cancel(JobArguments),
-    /// Let a job that failed or was cancelled go on where it was
+    /// Resume a job that failed or was cancelled
     #[command(after_help = RETRY_EXAMPLES)]
     Retry(JobArguments),
 }
@@ -400,9 +409,11 @@ Examples:
   fhaim job run 0198c0de-0000-7000-8000-000000000000 --json
   fhaim job run 0198c0de-0000-7000-8000-000000000000 --job 0198c0de-0000-7000-8000-000000000001
 
-On a terminal it says what the run spends and what is left, and asks first. The job's identifier is
-printed before the call (with --json on standard error): where the answer is lost, the same run is
-asked for again with --job, and nothing is spent twice.";
+On a terminal, the command shows the cost of the run and the remaining budget, and asks for confirmation.
+
+It prints the job's identifier before it sends the request (with --json, to standard error). If the
+answer is lost, repeat the command with --job IDENTIFIER: the same run is not started again, and no
+budget is spent twice.";
 
 const WATCH_EXAMPLES: &str = "\
 Examples:
@@ -425,14 +436,14 @@ Examples:
   fhaim job note 0198c0de-0000-7000-8000-000000000001 \"with the new schema\"
   fhaim job note 0198c0de-0000-7000-8000-000000000001 \"\"
 
-An empty note takes the old one away. The dataset's holders see it, and nobody else.";
+An empty note removes the old note. Only the dataset's holders can see the note.";
 
 /// Flags of `job note`.
 #[derive(Debug, Args)]
 pub struct NoteArguments {
-    /// The job
+    /// Identifier of the job
     pub job: Uuid,
-    /// What to note
+    /// Text of the note
     pub note: String,
     /// Print the job as JSON
     #[arg(long)]
@@ -450,16 +461,16 @@ Examples:
 /// Flags of `job run`.
 #[derive(Debug, Args)]
 pub struct JobRunArguments {
-    /// The dataset
+    /// Identifier of the dataset
     pub dataset: Uuid,
-    /// Identifier of the job; where there is one of it already, no other is started [default: a
-    /// new one]
+    /// Identifier for the job. If a job with this identifier exists, no new job is started [default: a
+    /// new identifier]
     #[arg(long, value_name = "ID")]
     pub job: Option<Uuid>,
-    /// Start it without asking
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
-    /// Follow the job to its end
+    /// Show the job's progress until it ends
     #[arg(long)]
     pub watch: bool,
     /// Print the job as JSON
@@ -470,9 +481,9 @@ pub struct JobRunArguments {
 /// Flags of commands about one job.
 #[derive(Debug, Args)]
 pub struct JobArguments {
-    /// The job
+    /// Identifier of the job
     pub job: Uuid,
-    /// Print it as JSON (following a job: one event a line)
+    /// Print JSON (`job watch`: one event per line)
     #[arg(long)]
     pub json: bool,
 }
@@ -482,12 +493,12 @@ Examples:
   fhaim account logout
   fhaim account logout --everywhere
 
-API keys stay, and a token that is out is good for a quarter of an hour at most.";
+API keys stay valid. Access tokens that were already issued stay valid for up to 15 minutes.";
 
 /// Flags of `account logout`.
 #[derive(Debug, Args)]
 pub struct LogoutArguments {
-    /// End all sessions of the account, on whatever machine
+    /// End all sessions of the account on all machines
     #[arg(long)]
     pub everywhere: bool,
 }

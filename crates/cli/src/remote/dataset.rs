@@ -83,7 +83,7 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
                 format: &arguments.format,
                 strictness: &arguments.strictness,
             };
-            // Their number alone is asked for.
+            // Only the number of records is needed.
             let records = input::stream(source, |_| Ok(()))?.records;
             Some(Layout::for_records(
                 usize::try_from(records).unwrap_or(usize::MAX),
@@ -110,7 +110,7 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
         ..Terms::new(schema, arguments.epsilon, arguments.delta, record_bound)
     };
     let terms = terms.complete(&Mechanisms)?;
-    // Refused here with a reason, before anything is sent.
+    // Invalid terms fail here with a reason, before anything is sent.
     let budget = terms.plan()?.core.budget;
     eprint!("{}", holders::risk(&terms));
     if let Some(data) = &arguments.data {
@@ -126,7 +126,7 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
     }
     let dataset = client.create_dataset(Uuid::now_v7(), &name, terms).await?;
     if dataset.terms.0.roster.is_some() {
-        // The others sign the keys too, and cannot have them made.
+        // The other holders also sign the keys, but cannot have them created.
         client.prepare_keys(&dataset).await?;
     }
     if arguments.json {
@@ -135,7 +135,7 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
     output::print(&format!("{}\n", dataset.id))
 }
 
-/// The services that are to share the key, where there are to be several, for people to compare.
+/// Returns the services that will share the key, if there are several, and prints their keys for comparison.
 async fn key_services(keys: u8) -> Result<Vec<KeyService>, Error> {
     if keys < 2 {
         return Ok(Vec::new());
@@ -165,7 +165,7 @@ async fn upload(
     let own = parts.filter(|part| part.number == sent.number);
     let bytes: u64 = own.map(|part| part.bytes_present).sum();
     output::print(&format!(
-        "{}: {} encrypted and uploaded, {:.1} MB in {:.1} s ({} bytes a record)\n",
+        "{}: {} encrypted and uploaded, {:.1} MB in {:.1} s ({} bytes per record)\n",
         arguments.dataset,
         counted(sent.records, "record"),
         bytes as f64 / 1e6,
@@ -174,17 +174,18 @@ async fn upload(
     ))
 }
 
-/// What an upload has sent.
+/// Result of an upload.
 pub struct Sent {
     upload: Upload,
-    /// The number of the account's part.
+    /// Number of the account's part.
     number: u32,
     records: usize,
     seconds: f64,
 }
 
-/// Encrypts the account's part of a dataset and sends the missing objects. The journal, the key of the noise and a holder's
-/// signing key are in `folder`.
+/// Encrypts the account's part of a dataset and sends the missing objects.
+///
+/// `folder` contains the journal, the key of the noise and a holder's signing key.
 pub async fn send(
     client: &Client,
     arguments: &UploadArguments,
@@ -193,7 +194,8 @@ pub async fn send(
     progress: &Progress,
 ) -> Result<Sent, Error> {
     let dataset = client.dataset(arguments.dataset).await?;
-    // Where the second computation service was set back to before the upload, it is told of it again.
+    // The second computation service may have been restored to a time before the upload. Then it needs the upload
+    // again.
     if dataset.state == DatasetState::Ready && !client.lacks_copy(&dataset).await? {
         let reason = format!("dataset {} has been uploaded already", dataset.id);
         return Err(Error::Usage(reason));
@@ -256,7 +258,7 @@ pub async fn send(
     })
 }
 
-/// What is uploaded of a holder's file: its records, or what one pass over them counts.
+/// Reads a holder's file for its upload: the records, or their counts from one pass over the file.
 pub fn read(
     data: &Data,
     format: &FormatArguments,
@@ -275,13 +277,12 @@ pub fn read(
         strictness,
     };
     let pair_counts = counting::tallies(source, &[counting::WHOLE])?.pop();
-    let pair_counts = pair_counts.ok_or(fhaim_protocol::Error::Object(
-        "a share without a pair_counts",
-    ))?;
+    let pair_counts =
+        pair_counts.ok_or(fhaim_protocol::Error::Object("a share without pair counts"))?;
     Ok(Records::Tally(Arc::new(pair_counts)))
 }
 
-/// SHA-256 of a table's text, a piece of it in memory at a time.
+/// Returns the SHA-256 of a table's text, with only a piece of the text in memory at a time.
 fn table_digest(data: &Data) -> Result<Digest, Error> {
     let mut text = data.open()?;
     let mut hash = Sha256::new();
@@ -312,7 +313,7 @@ async fn list(arguments: &ListArguments) -> Result<(), Error> {
         return output::print_json(&datasets);
     }
     if datasets.is_empty() {
-        eprintln!("note: no datasets yet: `fhaim dataset create` makes one");
+        eprintln!("note: there are no datasets yet: create one with `fhaim dataset create`");
     }
     output::print(&datasets.iter().map(line).collect::<String>())
 }
@@ -341,16 +342,16 @@ async fn show(arguments: &ShowArguments) -> Result<(), Error> {
     }
     match client.ledger(dataset.id).await {
         Ok(ledger) => text.push_str(&budget(&ledger)),
-        // Before the upload there are no keys, and no ledger.
+        // Before the upload, there are no keys and no ledger.
         Err(error) if error.kind() == Some(ProblemKind::NotFound) => {}
-        Err(error) => text.push_str(&format!("budget: not known: {error}\n")),
+        Err(error) => text.push_str(&format!("budget: unknown: {error}\n")),
     }
     output::print(&text)
 }
 
 fn budget(ledger: &DatasetLedger) -> String {
     let mut text = format!(
-        "budget: rho {:.6}, spent {:.6}, promised to no run {:.6}\n",
+        "budget: rho {:.6}, spent {:.6}, available for new runs {:.6}\n",
         ledger.budget.rho, ledger.spent.rho, ledger.unclaimed.rho
     );
     if let Some(reason) = &ledger.frozen {
@@ -362,15 +363,15 @@ fn budget(ledger: &DatasetLedger) -> String {
 async fn delete(arguments: &DeleteArguments) -> Result<(), Error> {
     let client = login::client()?;
     if !arguments.yes && !confirmed(arguments.dataset)? {
-        return Err(Error::Usage("nothing was deleted".to_owned()));
+        return Err(Error::Usage("cancelled: nothing was deleted".to_owned()));
     }
     client.delete_dataset(arguments.dataset).await?;
     forget_ladder(arguments.dataset)?;
     output::print(&format!("{}: deleted\n", arguments.dataset))
 }
 
-/// Deletes the key of a dataset's noise, what was noted of shares, and the lock of its uploads: there is nothing any
-/// more that they could serve to check.
+/// Deletes the key of a dataset's noise, the record of its shares, and the lock of its uploads, which are of no use
+/// without the dataset.
 fn forget_ladder(dataset: Uuid) -> Result<(), Error> {
     let folder = login::folder()?;
     let key = login::ladder(&folder, dataset);
@@ -388,20 +389,21 @@ fn forget_ladder(dataset: Uuid) -> Result<(), Error> {
 
 fn confirmed(dataset: Uuid) -> Result<bool, Error> {
     if !can_ask() {
-        let reason = "there is no terminal to ask: say --yes to delete the dataset";
+        let reason =
+            "cannot ask for confirmation without a terminal: use --yes to delete the dataset";
         return Err(Error::Usage(reason.to_owned()));
     }
     Ok(ask(&format!(
-        "Delete {dataset}, its keys and all its results for good?"
+        "Delete {dataset}, its keys and all its results? This cannot be undone."
     ))?)
 }
 
-/// What drafting the schema cost, of which no service can know more than its holder says.
+/// Describes the cost of drafting the schema. The holder states it, and no service can check it.
 fn drafted(claim: Claim) -> String {
     let rho = Rho::from_count(claim.rho).to_f64();
     format!(
-        "schema: drafted privately before, rho {rho:.6} (epsilon {}, delta {:e}), as its holder says; it adds \
-         up with the budget\n",
+        "schema: drafted privately, rho {rho:.6} (epsilon {}, delta {:e}) according to its holder; this cost \
+         adds to the budget\n",
         claim.epsilon, claim.delta
     )
 }
@@ -440,7 +442,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_draft_cost_is_told_first() {
+    fn cost_of_the_draft_is_shown() {
         let claim = Claim {
             epsilon: 0.1,
             delta: 1e-10,
@@ -448,15 +450,13 @@ mod tests {
         };
         let told = drafted(claim);
         assert!(
-            told.starts_with(
-                "schema: drafted privately before, rho 0.000977 (epsilon 0.1, delta 1e-10)"
-            ),
+            told.starts_with("schema: drafted privately, rho 0.000977 (epsilon 0.1, delta 1e-10)"),
             "{told}"
         );
     }
 
     #[test]
-    fn a_frozen_ledger_says_why() {
+    fn frozen_ledger_shows_the_reason() {
         let cost = |rho: f64| serde_json::json!({ "exact": "1", "rho": rho });
         let mut ledger = serde_json::json!({
             "dataset": Uuid::nil(), "budget": cost(0.5), "spent": cost(0.25),
@@ -467,7 +467,7 @@ mod tests {
         });
         let told =
             |ledger: &serde_json::Value| budget(&serde_json::from_value(ledger.clone()).unwrap());
-        let open = "budget: rho 0.500000, spent 0.250000, promised to no run 0.250000\n";
+        let open = "budget: rho 0.500000, spent 0.250000, available for new runs 0.250000\n";
         assert_eq!(told(&ledger), open);
         ledger["frozen"] = "set back".into();
         let frozen = format!("{open}nothing more can be released: set back\n");

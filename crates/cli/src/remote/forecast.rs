@@ -1,5 +1,5 @@
-//! When a job will be done: by what its batches take here, before it begins; and by what they took there, once some are
-//! done.
+//! Forecasts the duration of a job: from the speed of this machine before the job starts, and from the services' speed
+//! once some batches are done.
 
 use fhaim_protocol::terms::Terms;
 use fhaim_sdk::Client;
@@ -12,31 +12,31 @@ use crate::{
     estimate::{self, duration},
 };
 
-/// Of all that is expected so much has to be done before the rest is told by it.
+/// Minimum share of the expected work that must be done before the remaining time is forecast from it.
 const LEAST_DONE: f64 = 0.1;
 
-/// What each batch of a job is expected to take, and how far it is.
+/// Expected time of each batch of a job, and the job's progress.
 #[derive(Debug)]
 pub struct Forecast {
-    /// Seconds of each batch, and of what comes of its answers, on a machine as fast as this one.
+    /// Expected seconds of each batch, with the work on its answers, on a machine as fast as this one.
     stages: Vec<f64>,
-    /// Batches that were asked for.
+    /// Number of batches that the job has requested.
     asked: usize,
-    /// When the first was.
+    /// Time of the first request.
     begun: Option<OffsetDateTime>,
 }
 
 impl Forecast {
-    /// The forecast of a run over a dataset, as far as its terms tell: of as many records as they allow.
+    /// Returns the forecast of a run over a dataset, for the maximum number of records in its terms.
     ///
     /// # Errors
-    /// Terms that cannot be read; a system without randomness.
+    /// If the terms are invalid, or the system cannot provide randomness.
     pub async fn of(client: &Client, dataset: Uuid) -> Result<Self, Error> {
         let terms = client.dataset(dataset).await?.terms.0;
         let measured = tokio::task::spawn_blocking(move || stages(terms));
         let stages = measured
             .await
-            .map_err(|_| Error::Job("the machine was not measured".to_owned()))??;
+            .map_err(|_| Error::Job("cannot measure this machine's speed".to_owned()))??;
         Ok(Self::new(stages))
     }
 
@@ -48,25 +48,25 @@ impl Forecast {
         }
     }
 
-    /// What there is to say before the job begins.
+    /// Describes the expected time of the whole job.
     pub fn before(&self) -> String {
         let all = duration(self.stages.iter().sum());
-        format!("about {all} where the services are as fast as this machine")
+        format!("about {all} if the services are as fast as this machine")
     }
 
-    /// Notes that another batch was asked for, or the model; what there is to say then, if there is.
+    /// Records that the job has requested another batch, or the model. Describes the remaining time, if it is known.
     pub fn asked(&mut self, at: OffsetDateTime) -> Option<String> {
         let begun = *self.begun.get_or_insert(at);
         let done = self.asked;
         self.asked += 1;
         let left = self.left(done, (at - begun).as_seconds_f64())?;
         Some(format!(
-            "about {} left, by what it took so far",
+            "about {} left, according to the time so far",
             duration(left)
         ))
     }
 
-    /// Seconds left after so many batches that took so long together.
+    /// Returns the remaining seconds after `done` batches that took `took` seconds together.
     fn left(&self, done: usize, took: f64) -> Option<f64> {
         let (done, left) = self.stages.split_at_checked(done)?;
         let (done, left): (f64, f64) = (done.iter().sum(), left.iter().sum());
@@ -98,23 +98,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_told_once_enough_is_done() {
+    fn remaining_time_is_forecast_once_enough_is_done() {
         let mut forecast = Forecast::new(vec![1.0, 9.0, 50.0, 40.0]);
         assert_eq!(
             forecast.before(),
-            "about 2 min where the services are as fast as this machine"
+            "about 2 min if the services are as fast as this machine"
         );
         assert_eq!(forecast.asked(at(100)), None);
         assert_eq!(forecast.asked(at(103)), None);
-        // A tenth took 30 s.
+        // A tenth of the work took 30 s.
         let left = forecast.asked(at(130)).unwrap();
-        assert_eq!(left, "about 4 min left, by what it took so far");
+        assert_eq!(left, "about 4 min left, according to the time so far");
         let left = forecast.asked(at(220)).unwrap();
-        assert_eq!(left, "about 80 s left, by what it took so far");
+        assert_eq!(left, "about 80 s left, according to the time so far");
     }
 
     #[test]
-    fn a_job_of_other_batches_than_expected_is_not_told() {
+    fn job_with_more_batches_than_expected_has_no_forecast() {
         let mut forecast = Forecast::new(vec![1.0, 1.0]);
         assert_eq!(forecast.asked(at(0)), None);
         assert!(forecast.asked(at(1)).is_some());

@@ -1,4 +1,4 @@
-//! `fhaim dataset join|sign|withdraw`: datasets of several holders.
+//! `fhaim dataset join|sign|withdraw`: datasets with several holders.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{division::HolderUpload, error::Error, output};
 
-/// `fhaim dataset join`.
+/// Runs `fhaim dataset join`.
 pub async fn join(arguments: &JoinArguments) -> Result<(), Error> {
     let account = login::client()?.account().await?;
     let card = Member {
@@ -29,18 +29,18 @@ pub async fn join(arguments: &JoinArguments) -> Result<(), Error> {
         key: login::signing_key(&login::folder()?)?.public(),
     };
     eprintln!(
-        "note: the fingerprint of this key is {}",
+        "note: fingerprint of this account's key: {}",
         card.fingerprint()
     );
     output::print_json(&card)
 }
 
-/// The roster that the cards make, and the most records of their holders together; nothing without
-/// a card.
+/// Returns the roster of the cards' holders, and the bound on their number of records together, or `None` without a
+/// card.
 pub fn roster(arguments: &RosterArguments) -> Result<Option<(Roster, u64)>, Error> {
     if arguments.holders.is_empty() {
         if arguments.honest != 1 {
-            let error = "--honest says on how many holders' noise to rely: name them by --holder";
+            let error = "--honest needs holders: name their cards with --holder";
             return Err(Error::Usage(error.to_owned()));
         }
         return Ok(None);
@@ -68,11 +68,12 @@ fn card(path: &Path) -> Result<Member, Error> {
     })?;
     serde_json::from_slice(&text).map_err(|error| Error::Content {
         path: path.to_owned(),
-        problem: format!("not a card of `fhaim dataset join`: {error}"),
+        problem: format!("not a card from `fhaim dataset join`: {error}"),
     })
 }
 
-/// What a holder that deviates from the protocol can read, for terms in which holders share columns.
+/// Returns a warning for terms in which holders have different columns: a holder that deviates from the protocol can
+/// read the rows of the others.
 pub fn risk(terms: &Terms) -> String {
     match &terms.roster {
         Some(roster) if roster.partition == Partition::Columns && roster.holders.len() > 1 => {
@@ -84,7 +85,7 @@ pub fn risk(terms: &Terms) -> String {
     }
 }
 
-/// What holders of at most so many records each upload.
+/// Returns the content of the holders' uploads.
 pub fn contribution(
     arguments: &RosterArguments,
     schema: &Schema,
@@ -105,39 +106,39 @@ pub fn contribution(
     }
 }
 
-/// `fhaim dataset sign`.
+/// Runs `fhaim dataset sign`.
 pub async fn sign(arguments: &ConsentArguments) -> Result<(), Error> {
     let client = login::client()?;
     let dataset = client.dataset(arguments.dataset).await?;
     eprint!("{}", agreement(&dataset));
-    confirmed(arguments, "Sign these terms, and the keys made under them?")?;
+    confirmed(arguments, "Sign these terms and the keys created for them?")?;
     let set = client
         .sign(&dataset, &login::signing_key(&login::folder()?)?)
         .await?;
     stand(arguments, &client, &dataset, Some(&set)).await
 }
 
-/// `fhaim dataset withdraw`.
+/// Runs `fhaim dataset withdraw`.
 pub async fn withdraw(arguments: &ConsentArguments) -> Result<(), Error> {
     let client = login::client()?;
     let dataset = client.dataset(arguments.dataset).await?;
     confirmed(
         arguments,
-        "Let no further run of this dataset begin, for good?",
+        "Withdraw, so that no further run of this dataset can start? This cannot be undone.",
     )?;
     let Withdrawal { set, part } = client.withdraw(&dataset).await?;
     if set.is_none() {
         eprintln!(
-            "note: the dataset has no keys, so nothing was signed and no run can begin; nothing is \
-             recorded either: withdraw again once its first holder has had keys made"
+            "note: the withdrawal was not recorded, because the dataset has no keys yet. No run can start \
+             now. Withdraw again after its first holder has created the keys"
         );
     }
     match part {
-        WithdrawnPart::Deleted => eprintln!("note: what this account had uploaded is deleted"),
+        WithdrawnPart::Deleted => eprintln!("note: this account's upload was deleted"),
         WithdrawnPart::Absent => {}
         WithdrawnPart::Kept => eprintln!(
-            "note: a run over what this account uploaded has begun: it stays with the dataset until its \
-             first holder deletes that; no further run begins"
+            "note: this account's upload was not deleted, because a run over it has started. It remains \
+             until the first holder deletes the dataset. No further run can start"
         ),
     }
     stand(arguments, &client, &dataset, set.as_ref()).await
@@ -148,13 +149,13 @@ fn confirmed(arguments: &ConsentArguments, question: &str) -> Result<(), Error> 
         return Ok(());
     }
     if !can_ask() {
-        let reason = "there is no terminal to ask: say --yes to go on";
+        let reason = "cannot ask for confirmation without a terminal: use --yes to continue";
         return Err(Error::Usage(reason.to_owned()));
     }
     if ask(question)? {
         return Ok(());
     }
-    Err(Error::Usage("nothing was changed".to_owned()))
+    Err(Error::Usage("cancelled: nothing was changed".to_owned()))
 }
 
 async fn stand(
@@ -169,7 +170,7 @@ async fn stand(
     output::print(&standings(client, dataset, set).await)
 }
 
-/// What a holder agrees to, in words.
+/// Describes the terms, holders and keys that a holder agrees to.
 fn agreement(dataset: &Dataset) -> String {
     let terms = &dataset.terms.0;
     let mut text = format!(
@@ -201,18 +202,18 @@ fn agreement(dataset: &Dataset) -> String {
     text
 }
 
-/// Whether one computation service and one key service must be believed, in words.
+/// Describes the second computation service and the key services of a dataset, if it has them.
 pub fn watched(terms: &Terms) -> String {
     let second = match terms.witness {
         true => {
-            "a second computation service computes everything too: nothing is decrypted that the two do not agree on\n"
+            "a second computation service computes everything as well: only results on which both agree are decrypted\n"
         }
         false => "",
     };
     format!("{second}{}", sharing(&terms.key_services))
 }
 
-/// Which services share the key, in words; nothing where one has it.
+/// Describes the services that share the key. The text is empty if one service has it.
 pub fn sharing(services: &[KeyService]) -> String {
     let mut text = String::new();
     for (number, service) in (1..).zip(services) {
@@ -222,23 +223,25 @@ pub fn sharing(services: &[KeyService]) -> String {
     text
 }
 
-/// On whose noise the price relies, in words.
+/// Describes how many holders' noise the privacy guarantee relies on.
 fn trust(terms: &Terms) -> String {
     let Some(roster) = &terms.roster else {
         return String::new();
     };
     let (k, h) = (roster.holders.len(), roster.honest);
     match h {
-        1 => "every holder adds noise enough for all: nobody need trust another's\n".to_owned(),
+        1 => {
+            "every holder adds enough noise for all: no holder needs to trust another\n".to_owned()
+        }
         _ if h as usize == k => format!(
-            "all {k} holders' noise is relied upon: this protects against services and readers, and \
-             not against other holders, who can subtract their own\n"
+            "privacy relies on the noise of all {k} holders: it protects against services and readers, but \
+             not against other holders, who can subtract their own noise\n"
         ),
-        _ => format!("the noise of {h} of {k} holders is relied upon, whichever they are\n"),
+        _ => format!("privacy relies on the noise of any {h} of the {k} holders\n"),
     }
 }
 
-/// Refuses a run that the key service would not begin: it would fail, and be counted.
+/// Rejects a run that the key service would not start. Such a run would fail, but count as one of the dataset's runs.
 pub async fn must_agree(client: &Client, dataset: Uuid) -> Result<(), Error> {
     let dataset = client.dataset(dataset).await?;
     if dataset.terms.0.roster.is_none() {
@@ -249,12 +252,12 @@ pub async fn must_agree(client: &Client, dataset: Uuid) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Usage(format!(
-        "no run begins before all holders have signed, and none after one withdrew:\n{}",
+        "a run needs the signatures of all holders, and no holder may have withdrawn:\n{}",
         standings(client, &dataset, Some(&set)).await.trim_end()
     )))
 }
 
-/// Where every holder of a dataset stands, a line each; nothing where there is one.
+/// Describes the state of every holder of a dataset, one line each. The text is empty for a sole holder.
 pub async fn standings(client: &Client, dataset: &Dataset, set: Option<&KeySet>) -> String {
     let Some(roster) = &dataset.terms.0.roster else {
         return String::new();

@@ -26,7 +26,7 @@ use crate::{
     output::{self, StagedFile},
 };
 
-/// Breaks of the event stream in a row before following a job is given up.
+/// Number of consecutive broken event streams after which watching a job fails.
 const BREAKS: u32 = 10;
 
 pub async fn run(command: &JobCommand, progress: &Progress) -> Result<(), Error> {
@@ -57,7 +57,7 @@ pub async fn run(command: &JobCommand, progress: &Progress) -> Result<(), Error>
     }
 }
 
-/// `fhaim job run`.
+/// Runs `fhaim job run`.
 async fn start(
     client: &Client,
     arguments: &JobRunArguments,
@@ -70,21 +70,21 @@ async fn start(
         progress.say(&forecast.before());
     }
     if !arguments.yes && can_ask() && !ask(&question(client, dataset).await?)? {
-        return Err(Error::Usage("nothing was started".to_owned()));
+        return Err(Error::Usage("cancelled: nothing was started".to_owned()));
     }
     let id = arguments.job.unwrap_or_else(Uuid::now_v7);
-    // Told before it is started, so that it can be looked up whatever becomes of the answer.
+    // The identifier is printed first, so that the job can be found even if the answer is lost.
     if json {
         eprintln!("job {id}");
     } else {
         output::print(&format!("{id}\n"))?;
     }
     let job = client.run(dataset, id).await.inspect_err(|error| {
-        // What a service refuses was not started.
+        // A job that a service rejects was not started.
         if error.kind().is_none() {
             eprintln!(
-                "note: it may have been started: `fhaim job run {dataset} --job {id}` asks for \
-                 the same run again"
+                "note: the job may have started. To repeat the request without a second run, use \
+                 `fhaim job run {dataset} --job {id}`"
             );
         }
     })?;
@@ -97,8 +97,7 @@ async fn start(
     Ok(())
 }
 
-/// A forecast of a run over a dataset, where somebody sees it. No run depends on it: what keeps it away keeps it from
-/// being said, and nothing else.
+/// Returns the forecast of a run over a dataset, or `None` if nobody would see it or it fails. No run depends on it.
 async fn forecast(client: &Client, dataset: Uuid, progress: &Progress) -> Option<Forecast> {
     match progress.is_quiet() {
         false => Forecast::of(client, dataset).await.ok(),
@@ -106,15 +105,15 @@ async fn forecast(client: &Client, dataset: Uuid, progress: &Progress) -> Option
     }
 }
 
-/// What a run will spend and what is left, as a question.
+/// Returns the question before a run, with its cost and the remaining budget.
 async fn question(client: &Client, dataset: Uuid) -> Result<String, Error> {
     let shown = client.dataset(dataset).await?;
     let ledger = client.ledger(dataset).await?;
     let terms = &shown.terms.0;
     let run = accounting::rho(terms.epsilon, terms.delta)?.share(terms.runs);
     Ok(format!(
-        "A run over {} spends at most rho {:.6}, one of {} left of {}. Spent so far: rho {:.6} of \
-         {:.6} (epsilon {} at delta {:e}). What is spent does not come back. Start it?",
+        "A run over {} spends at most rho {:.6}. It uses one of {} left of {}. Spent so far: rho {:.6} of \
+         {:.6} (epsilon {} at delta {:e}). Spent budget cannot be recovered. Start the run?",
         shown.name,
         run.to_f64(),
         counted(shown.runs_left, "run"),
@@ -181,7 +180,7 @@ fn line(job: &Job) -> String {
     )
 }
 
-/// Follows a job to its end, over breaks of the connection.
+/// Follows a job until it ends, and reconnects after a broken connection.
 async fn watch(
     client: &Client,
     id: Uuid,
@@ -267,34 +266,34 @@ Examples:
       --rows 1000000 --where race=Asian --draw-seed 7
   fhaim download 0198c0de-0000-7000-8000-000000000001 --model patients.model
 
-The model is made from what was released, as synthetic tables are: `fhaim sample` draws from it, `fhaim-lab attack`
-tries whom it tells of. A link opens no model.";
+The model is made only from the releases, so it is as private as the synthetic tables. `fhaim sample`
+draws more records from it. A link does not give access to the model.";
 
 /// Flags of `download`.
 #[derive(Debug, Args)]
 pub struct DownloadArguments {
-    /// The job
+    /// Identifier of the job
     #[arg(required_unless_present = "link_file")]
     pub job: Option<Uuid>,
     /// File with a link to another account's result, instead of a job
     #[arg(long, value_name = "FILE", conflicts_with = "job")]
     pub link_file: Option<PathBuf>,
-    /// Where the synthetic table goes
+    /// Output file for the synthetic table
     #[arg(long, value_name = "FILE", required_unless_present = "model")]
     pub out: Option<PathBuf>,
-    /// Where the model goes
+    /// Output file for the model
     #[arg(long, value_name = "FILE", conflicts_with = "link_file")]
     pub model: Option<PathBuf>,
-    /// csv or parquet
+    /// Format of the synthetic table: csv or parquet
     #[arg(long, default_value = "csv", value_parser = table_format)]
     pub format: TableFormat,
-    /// Number of records; the model's estimate unless given
+    /// Number of records [default: the model's estimate of the number of real records]
     #[arg(long, requires = "out")]
     pub rows: Option<u64>,
-    /// The same number draws the same table
+    /// Seed of the records: the same seed draws the same table [default: a random seed]
     #[arg(long, value_name = "SEED", requires = "out")]
     pub draw_seed: Option<u64>,
-    /// Condition that every record meets (may be repeated)
+    /// Condition that every record must meet (may be repeated)
     #[arg(long = "where", value_name = "COLUMN=VALUE", requires = "out")]
     pub conditions: Vec<String>,
 }
@@ -303,11 +302,11 @@ fn table_format(text: &str) -> Result<TableFormat, String> {
     match text {
         "csv" => Ok(TableFormat::Csv),
         "parquet" => Ok(TableFormat::Parquet),
-        _ => Err("csv or parquet".to_owned()),
+        _ => Err("use csv or parquet".to_owned()),
     }
 }
 
-/// `fhaim download`.
+/// Runs `fhaim download`.
 pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Result<(), Error> {
     let outputs = [&arguments.out, &arguments.model];
     let outputs: Vec<&Path> = outputs
@@ -334,7 +333,7 @@ pub async fn download(arguments: &DownloadArguments, progress: &Progress) -> Res
     Ok(())
 }
 
-/// A file that comes to its place when it is whole.
+/// Starts a file that gets its name when it is complete.
 fn begin(path: &Path) -> Result<(StagedFile, tokio::fs::File), Error> {
     let mut staged = StagedFile::create(path)?;
     let file = tokio::fs::File::from_std(staged.handle()?);
@@ -367,6 +366,6 @@ async fn download_table(
             Ok(client.download_linked(&link, &draw, file).await?)
         }
         (None, Some(job)) => Ok(client.download(job, &draw, file).await?),
-        (None, None) => Err(Error::Usage("name a job, or a --link-file".to_owned())),
+        (None, None) => Err(Error::Usage("name a job or use --link-file".to_owned())),
     }
 }

@@ -1,4 +1,4 @@
-//! `fhaim link ...`: results for other accounts.
+//! `fhaim link ...`: shares results with other accounts.
 
 use std::{
     fmt, fs,
@@ -19,19 +19,19 @@ use zeroize::Zeroizing;
 use super::{args::JobArguments, login};
 use crate::{error::Error, output};
 
-/// What to do with links to results.
+/// Subcommands of `link`.
 #[derive(Debug, Subcommand)]
 pub enum LinkCommand {
     /// Make a link to a finished job's result, which any other account can open
     #[command(after_help = LINK_MAKE_EXAMPLES)]
     Make(LinkMakeArguments),
-    /// All links to a job's result, newest first, and when they were last opened
+    /// List all links to a job's result, newest first, with the time when each was last opened
     #[command(after_help = LINK_LIST_EXAMPLES)]
     List(JobArguments),
-    /// Revoke a link: it opens nothing after
+    /// Revoke a link, so that nobody can open it any more
     #[command(after_help = LINK_REVOKE_EXAMPLES)]
     Revoke(LinkRevokeArguments),
-    /// The data card of what another account's link opens
+    /// Show the data card of the result that a link opens
     #[command(after_help = LINK_SHOW_EXAMPLES)]
     Show(LinkShowArguments),
 }
@@ -41,9 +41,12 @@ Examples:
   fhaim link make 0198c0de-0000-7000-8000-000000000001 --name \"Ben, statistics\" > link.txt
   fhaim link make 0198c0de-0000-7000-8000-000000000001 --name \"our page\" --expires never > link.txt
 
-Whoever has the link and an account here sees a data card and draws synthetic tables, in the page or by
-`fhaim download --link-file`: not the releases, and nothing else of the dataset. The link is shown this
-once; the service keeps a digest of its secret. Send it as you would a password.";
+Anyone with the link and an account on this server can see a data card and draw synthetic tables, on the
+web page or with `fhaim download --link-file`. The link does not give access to the releases, or to
+anything else of the dataset.
+
+The link is shown only once: the service stores only a digest of its secret. Send it as you would send a
+password.";
 
 const LINK_LIST_EXAMPLES: &str = "\
 Examples:
@@ -53,7 +56,7 @@ const LINK_REVOKE_EXAMPLES: &str = "\
 Examples:
   fhaim link revoke 0198c0de-0000-7000-8000-000000000001 0198c0de-0000-7000-8000-000000000002
 
-`fhaim link list` has the links' identifiers. Tables that were drawn stay with whoever drew them.";
+`fhaim link list` shows the identifiers of links. Tables that were already downloaded are not affected.";
 
 const LINK_SHOW_EXAMPLES: &str = "\
 Examples:
@@ -63,20 +66,20 @@ Examples:
 /// Flags of `link make`.
 #[derive(Debug, Args)]
 pub struct LinkMakeArguments {
-    /// The job
+    /// Identifier of the job
     pub job: Uuid,
-    /// Whom it is for; only the dataset's holders see it
+    /// Name of the recipient, which only the dataset's holders can see
     #[arg(long)]
     pub name: String,
-    /// Days after which it opens nothing, or `never`
+    /// Number of days until the link expires, or `never`
     #[arg(long, value_name = "DAYS", default_value_t = Expiry(Some(DEFAULT_DAYS)))]
     pub expires: Expiry,
-    /// Print the link's entry as JSON, with the whole link as `address`
+    /// Print the link's entry as JSON, with the link itself as `address`
     #[arg(long)]
     pub json: bool,
 }
 
-/// The days that a link is good for; none: until it is revoked.
+/// Number of days for which a link is valid; `None` for a link without expiry.
 #[derive(Clone, Copy, Debug)]
 pub struct Expiry(Option<u16>);
 
@@ -100,9 +103,9 @@ impl FromStr for Expiry {
             .ok()
             .filter(|days| (1..=MAX_DAYS).contains(days));
         match days {
-            None if text != NEVER => {
-                Err(format!("a number of days, 1 to {MAX_DAYS}, or `{NEVER}`"))
-            }
+            None if text != NEVER => Err(format!(
+                "use a number of days from 1 to {MAX_DAYS}, or `{NEVER}`"
+            )),
             days => Ok(Self(days)),
         }
     }
@@ -111,9 +114,9 @@ impl FromStr for Expiry {
 /// Flags of `link revoke`.
 #[derive(Debug, Args)]
 pub struct LinkRevokeArguments {
-    /// The job
+    /// Identifier of the job
     pub job: Uuid,
-    /// The link
+    /// Identifier of the link
     pub link: Uuid,
 }
 
@@ -128,7 +131,7 @@ pub struct LinkShowArguments {
     pub json: bool,
 }
 
-/// Labels of a column that a data card names.
+/// Maximum number of labels of a column on a data card.
 const MAX_LABELS: usize = 8;
 
 pub async fn run(command: &LinkCommand) -> Result<(), Error> {
@@ -150,7 +153,7 @@ pub async fn run(command: &LinkCommand) -> Result<(), Error> {
     }
 }
 
-/// What `link make --json` prints.
+/// Output of `link make --json`.
 #[derive(Serialize)]
 struct Made<'a> {
     #[serde(flatten)]
@@ -178,8 +181,8 @@ fn line(link: &Link) -> String {
     };
     let ends = match link.expires_at {
         Some(at) if at <= OffsetDateTime::now_utc() => format!("expired {}", minute(at)),
-        Some(at) => format!("good until {}", minute(at)),
-        None => "good until revoked".to_owned(),
+        Some(at) => format!("expires {}", minute(at)),
+        None => "never expires".to_owned(),
     };
     let (made, name) = (minute(link.created_at), &link.name);
     format!("{}  made {made}, {opened}, {ends}  {name}\n", link.id)
@@ -190,7 +193,7 @@ fn minute(at: OffsetDateTime) -> String {
     format!("{date} {hour:02}:{minute:02}")
 }
 
-/// The link that a file holds.
+/// Reads a link from a file.
 pub fn read(path: &Path) -> Result<LinkAddress, Error> {
     let text = fs::read_to_string(path).map_err(|source| Error::Read {
         path: path.to_owned(),
@@ -208,15 +211,15 @@ async fn show(arguments: &LinkShowArguments) -> Result<(), Error> {
     output::print(&card(&result))
 }
 
-/// A data card, for people.
+/// Formats the data card of a result.
 fn card(result: &LinkedResult) -> String {
     let mut text = format!(
         "Synthetic table: {}\n\n\
          Made with fhaim by job {}, which ended {}.\n\
-         Differential privacy: epsilon {} at delta {:e} for all of the dataset's jobs together ({}), \
-         each under {}; this one spent rho {:.3e}.\n\
-         Records, by the model: {:.0}. As many as are wanted can be drawn.\n\n\
-         What to know before it is used\n",
+         Differential privacy: epsilon {} at delta {:e} for all jobs of the dataset together (number of \
+         jobs: {}), each with the mechanism {}; this job spent rho {:.3e}.\n\
+         Number of records estimated by the model: {:.0}. Any number of records can be drawn.\n\n\
+         Before you use this table\n",
         result.name,
         result.job,
         result.made_at.date(),
@@ -236,12 +239,12 @@ fn card(result: &LinkedResult) -> String {
     text
 }
 
-/// A column's values in words, the first few of them by their labels.
+/// Describes a column's values by the first few labels.
 fn values(result: &LinkedResult, field: &Field) -> String {
     if field.is_identifier() {
-        return "identifiers, made anew".to_owned();
+        return "newly generated identifiers".to_owned();
     }
-    // Of a column with digits, the coarse ones.
+    // For a column with digits, these are the coarse labels.
     let coarse = result.attributes.get(field.attributes().start);
     let labels = coarse.map_or(&[][..], |attribute| &attribute.labels);
     let shown = labels[..labels.len().min(MAX_LABELS)].join(", ");
@@ -258,7 +261,7 @@ mod tests {
     use fhaim_domain::Schema;
 
     #[test]
-    fn a_card_has_what_its_reader_needs() {
+    fn data_card_describes_privacy_caveats_and_columns() {
         let categories: Vec<String> = (0..10).map(|n| format!("c{n}")).collect();
         let schema = serde_json::json!({ "name": "t", "columns": [
             { "name": "ward", "kind": "categorical", "categories": ["S\u{fc}d, alt", "Nord"] },
@@ -287,12 +290,12 @@ mod tests {
         for words in [
             "Synthetic table: Admissions\n",
             "which ended 1970-01-01.",
-            "epsilon 0.5 at delta 1e-9 for all of the dataset's jobs together (2)",
-            "Records, by the model: 2000.",
+            "epsilon 0.5 at delta 1e-9 for all jobs of the dataset together (number of jobs: 2)",
+            "Number of records estimated by the model: 2000.",
             "- Mind the gap.\n",
             "- ward: S\u{fc}d, alt, Nord\n",
             "- code: c0, c1, c2, c3, c4, c5, c6, c7 and 2 more\n",
-            "- id: identifiers, made anew\n",
+            "- id: newly generated identifiers\n",
         ] {
             assert!(text.contains(words), "{words:?}: {text}");
         }

@@ -1,4 +1,4 @@
-//! Signing in, and what is kept of it.
+//! Signs in and out, and stores the login, the ledgers' receipts and the keys of an account.
 
 use std::{
     io::IsTerminal,
@@ -28,22 +28,22 @@ struct Kept {
     login: Login,
 }
 
-/// The folder of the login, of uploads that are not complete, and of keys.
+/// Returns the folder of the login, of unfinished uploads, and of keys.
 pub fn folder() -> Result<PathBuf, Error> {
     Ok(home::made(home::folder()?)?)
 }
 
-/// The journal of an upload that is not complete.
+/// Returns the path of an unfinished upload's journal.
 pub fn journal(folder: &Path, dataset: Uuid) -> PathBuf {
     folder.join(format!("{dataset}.upload"))
 }
 
-/// The file with the key of a dataset's noise.
+/// Returns the path of the key of a dataset's noise.
 pub fn ladder(folder: &Path, dataset: Uuid) -> PathBuf {
     folder.join(format!("{dataset}.ladder"))
 }
 
-/// The key that a holder signs with, from the folder. If there is none, one is made and kept.
+/// Reads a holder's signing key from the folder, and creates it if it does not exist.
 pub fn signing_key(folder: &Path) -> Result<HolderSigningKey, Error> {
     let path = folder.join("holder.key");
     let _lock = home::lock(&path.with_extension("lock"))?;
@@ -51,8 +51,8 @@ pub fn signing_key(folder: &Path) -> Result<HolderSigningKey, Error> {
         let bytes = <[u8; 32]>::try_from(kept.as_slice()).map(Zeroizing::new);
         let bytes = bytes.map_err(|_| Error::Content {
             path,
-            problem: "not a holder's key: 32 bytes; put the file back, or move it away to have \
-                      another key made, with which no dataset of before can be signed"
+            problem: "not a holder's key of 32 bytes: restore the file from a backup, or move it away to \
+                      create a new key. Earlier datasets cannot be signed with a new key"
                 .to_owned(),
         })?;
         return Ok(HolderSigningKey::from_bytes(&bytes));
@@ -67,7 +67,7 @@ fn keep(path: &Path, kept: &Kept) -> Result<(), Error> {
     Ok(home::replace(path, text.as_bytes())?)
 }
 
-/// A client with the login that was kept; whenever it changes it is kept again.
+/// Returns a client with the stored login. The client stores the login again whenever it changes.
 pub fn client() -> Result<Client, Error> {
     let path = home::folder()?.join("login.json");
     let kept = read(&path)?.ok_or(fhaim_sdk::Error::SignedOut)?;
@@ -86,7 +86,7 @@ fn read(path: &Path) -> Result<Option<Kept>, Error> {
     Ok(Some(kept))
 }
 
-/// The file of the login, which commands that run at the same time share.
+/// The file of the login, shared by commands that run at the same time.
 struct LoginFile {
     path: PathBuf,
     endpoints: Endpoints,
@@ -94,7 +94,7 @@ struct LoginFile {
 
 impl Keeper for LoginFile {
     fn exclusive(&self) -> Box<dyn std::any::Any + Send> {
-        // Where there are no locks, commands that run at the same time may sign each other out.
+        // Without locks, commands that run at the same time may sign each other out.
         Box::new(home::lock(&self.path.with_extension("lock")))
     }
 
@@ -108,19 +108,19 @@ impl Keeper for LoginFile {
             login: login.clone(),
         };
         if let Err(error) = keep(&self.path, &kept) {
-            note(format_args!("the login was not kept: {error}"));
+            note(format_args!("cannot store the login: {error}"));
         }
     }
 }
 
-/// Receipts of ledgers: a file a dataset, in a folder of their crypto service.
+/// Stores the receipts of ledgers: one file per dataset, in a folder for each crypto service.
 struct ReceiptFiles {
     folder: PathBuf,
 }
 
 impl ReceiptFiles {
     fn of(crypto: &str) -> Result<Self, Error> {
-        // An address may be long, and have any characters.
+        // The digest is a valid name for any address, which may be long and contain any characters.
         let service = Digest::of(crypto.as_bytes()).to_string();
         let folder = home::memory()?.join("receipts").join(service);
         let folder = home::made(folder)?;
@@ -137,7 +137,7 @@ impl ReceiptStore for ReceiptFiles {
         let path = self.path(dataset);
         let text = home::read(&path).ok()??;
         serde_json::from_slice(&text)
-            .inspect_err(|error| note(format_args!("{}: no receipt: {error}", path.display())))
+            .inspect_err(|error| note(format_args!("{}: not a receipt: {error}", path.display())))
             .ok()
     }
 
@@ -152,7 +152,7 @@ impl ReceiptStore for ReceiptFiles {
             Ok(home::replace(&path, output::to_json(receipt)?.as_bytes())?)
         };
         if let Err(error) = keep() {
-            note(format_args!("the ledger's receipt was not kept: {error}"));
+            note(format_args!("cannot store the ledger's receipt: {error}"));
         }
     }
 }
@@ -163,7 +163,7 @@ fn keeping(endpoints: Endpoints, path: PathBuf) -> Result<Client, Error> {
     Ok(client.with_keeper(Arc::new(LoginFile { path, endpoints })))
 }
 
-/// A client that is signed in with an API key and keeps nothing but receipts.
+/// Returns a client that is signed in with an API key and stores only receipts.
 pub async fn with_api_key(endpoints: Endpoints, api_key: Secret) -> Result<Client, Error> {
     let receipts = ReceiptFiles::of(&endpoints.crypto)?;
     let client = Client::new(endpoints)?.with_receipts(Arc::new(receipts));
@@ -171,7 +171,7 @@ pub async fn with_api_key(endpoints: Endpoints, api_key: Secret) -> Result<Clien
     Ok(client)
 }
 
-/// `fhaim account login`.
+/// Runs `fhaim account login`.
 pub async fn login(arguments: &LoginArguments) -> Result<(), Error> {
     let behind = Endpoints::behind(&arguments.server);
     let endpoints = Endpoints {
@@ -208,7 +208,7 @@ pub async fn login(arguments: &LoginArguments) -> Result<(), Error> {
     ))
 }
 
-/// `fhaim account logout`.
+/// Runs `fhaim account logout`.
 pub async fn logout(arguments: &LogoutArguments) -> Result<(), Error> {
     let client = client()?;
     if arguments.everywhere {
@@ -218,24 +218,24 @@ pub async fn logout(arguments: &LogoutArguments) -> Result<(), Error> {
     forget()
 }
 
-/// Forgets the login that was kept.
+/// Deletes the stored login.
 pub fn forget() -> Result<(), Error> {
     let path = home::folder()?.join("login.json");
     std::fs::remove_file(&path).map_err(|source| Error::Write { path, source })
 }
 
-/// The account's password.
+/// Reads the account's password.
 pub fn password() -> Result<Secret, Error> {
     secret("FHAIM_PASSWORD", "Password: ")
 }
 
-/// What a variable holds, or else what is typed where nobody sees it.
+/// Returns the value of an environment variable, or else asks at the terminal without echo.
 pub fn secret(variable: &str, prompt: &str) -> Result<Secret, Error> {
     if let Ok(secret) = std::env::var(variable) {
         return Ok(Secret(secret));
     }
     if !std::io::stdin().is_terminal() {
-        let reason = format!("there is no terminal to ask for the password: set {variable}");
+        let reason = format!("cannot ask for the password without a terminal: set {variable}");
         return Err(Error::Usage(reason));
     }
     let asked = rpassword::prompt_password(prompt);

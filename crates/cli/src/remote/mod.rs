@@ -1,4 +1,4 @@
-//! Commands that talk to the services.
+//! Commands that work with a server.
 
 pub mod account;
 pub mod args;

@@ -1,4 +1,4 @@
-//! `fhaim verify`: whether what was released is what this machine's table and noise come to.
+//! `fhaim verify`: checks released integers against this machine's table and noise.
 
 use clap::Args;
 use fhaim_api::dataset::Dataset;
@@ -24,49 +24,50 @@ Examples:
   fhaim verify 0198c0de-0000-7000-8000-000000000000 --data my-part.csv --share-out ana.share
   fhaim verify 0198c0de-0000-7000-8000-000000000000 --share ana.share --share ben.share
 
-`fhaim dataset upload` keeps the key of its noise in a file of its own, DATASET.ladder beside the login.
-With it and the table this works out every integer that should have been released, and compares it
-with what the key service did release: a computation service that left noise out, changed a cell or
-counted another column is found out, after the fact. Nothing is sent. It ends with 1 if a
-release differs or cannot be checked.
-What an integer comes to is as private as the table, once another was released in its place: tell the
-services' operators which release and which cell differ, and no numbers.
+`fhaim dataset upload` stores the key of its noise in the file DATASET.ladder, next to the login. With
+this key and the table, the command computes every integer that should have been released, and compares it
+with the integer that the key service released. This detects a computation service that left out noise,
+changed a cell or counted another column. The table and the key do not leave this machine. The exit code
+is 1 if a release differs or cannot be checked.
 
-Of several holders of records each writes its share: what it adds to each release, masked so that only the
-sum of all shares says something, which is what was released. A party with one share of each holder compares. Where
-that sum differs it is a second answer about all records: stop, and show it to no one. No share is written
-unless the key service shows the same releases as the generation service, as every other key service, and as
-this machine recorded when it watched the job end.
+If a release differs, the correct integers are as private as the table. Tell the services' operators which
+release and which cell differ, but no numbers.
 
-The key undoes the noise: whoever has it, and reads what was released, has exact counts of the table.
-Keep it like the table itself, and delete it once nothing is to be checked any more.";
+With several holders of records, each holder writes a share: its contribution to each release, masked so
+that only the sum of all shares is meaningful. The sum must equal the released integers. A party with one
+share from each holder compares them. If the sum differs, it is a second answer about all records: stop,
+and show it to nobody. The command writes a share only if the key service shows the same releases as the
+generation service, as every other key service, and as this machine recorded at the end of the job.
+
+The key can remove the noise: anyone with the key and the releases has exact counts of the table. Protect
+it like the table, and delete it when you do not need to check the releases any more.";
 
 /// Flags of `verify`.
 #[derive(Debug, Args)]
 pub struct VerifyArguments {
-    /// The dataset
+    /// Identifier of the dataset
     pub dataset: Uuid,
-    /// The table that was uploaded
+    /// Table that was uploaded
     #[arg(long, value_name = "CSV", required_unless_present = "shares")]
     pub data: Option<Data>,
-    /// Write this holder's share here and compare nothing, where there are several holders
+    /// Output file for this holder's share, for a dataset with several holders. Compares nothing
     #[arg(long, value_name = "FILE", requires = "data")]
     pub share_out: Option<PathBuf>,
-    /// Share of a holder: once for each, this one's too
+    /// Share of a holder. Repeat the flag for each holder, including this one
     #[arg(long = "share", value_name = "FILE", conflicts_with_all = ["data", "share_out"])]
     pub shares: Vec<PathBuf>,
-    /// How the table is written.
+    /// Text format of the table.
     #[command(flatten)]
     pub format: FormatArguments,
-    /// What to do with values that the schema does not have.
+    /// Handling of values and columns that are not in the schema.
     #[command(flatten)]
     pub strictness: StrictnessArguments,
-    /// Print what was found as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// `fhaim verify`.
+/// Runs `fhaim verify`.
 pub async fn run(arguments: &VerifyArguments, progress: &Progress) -> Result<(), Error> {
     let client = login::client()?;
     let of = client.dataset(arguments.dataset).await?;
@@ -87,19 +88,21 @@ pub async fn run(arguments: &VerifyArguments, progress: &Progress) -> Result<(),
         file.write_bytes(output::to_json(&share)?.as_bytes())?;
         return Ok(file.commit()?);
     }
-    let phase = progress.uncounted("compare what was released");
+    let phase = progress.uncounted("compare the releases");
     let found = client.verify(&of, &records, &kept).await?;
     phase.finish();
     judged(arguments, &found)
 }
 
-/// Records what an ended job released, where this machine has the key of the upload's noise: a history that a key
-/// service invents later is then given no share. The job has ended in any case, so a failure is only reported.
+/// Records the releases of an ended job, if this machine has the key of the upload's noise.
+///
+/// With the record, no share is written for a history that a key service invents later. The job has ended in any case,
+/// so a failure is only reported.
 pub async fn record(client: &Client, job: &Job) {
     if let Err(error) = try_to_record(client, job).await {
         note(format_args!(
-            "what job {} released was not recorded, and `fhaim verify --share-out` will compare it with \
-             less: {error}",
+            "cannot record the releases of job {}, so `fhaim verify --share-out` will have less to compare \
+             them with: {error}",
             job.id
         ));
     }
@@ -122,11 +125,11 @@ fn read_share(path: &Path) -> Result<Share, Error> {
     })?;
     serde_json::from_slice(&text).map_err(|_| Error::Content {
         path: path.to_owned(),
-        problem: "not a share of `fhaim verify --share-out`".to_owned(),
+        problem: "not a share from `fhaim verify --share-out`".to_owned(),
     })
 }
 
-/// Prints what was found; an error unless everything was checked and is as it should be.
+/// Prints the result. Returns an error unless everything was checked and is correct.
 fn judged(arguments: &VerifyArguments, found: &Verification) -> Result<(), Error> {
     if arguments.json {
         output::print_json(found)?;
@@ -136,21 +139,21 @@ fn judged(arguments: &VerifyArguments, found: &Verification) -> Result<(), Error
     judge(found)
 }
 
-/// The key of the upload's noise.
+/// Reads the key of the upload's noise.
 fn kept(dataset: &Dataset) -> Result<KeptLadder, Error> {
     let path = login::ladder(&login::folder()?, dataset.id);
     KeptLadder::read(&path, dataset.id)?.ok_or_else(|| {
         Error::Usage(format!(
-            "this machine has no key of the noise of dataset {} ({}): it was uploaded elsewhere, from \
-             the page or by another program. Its releases cannot be \
-             checked; an upload of a new dataset by `fhaim dataset upload` keeps a key",
+            "this machine has no key of the noise of dataset {} ({}), because the dataset was uploaded from \
+             another machine, from the web page or by another program. Its releases cannot be checked here. \
+             `fhaim dataset upload` stores the key for a new dataset",
             dataset.id,
             path.display()
         ))
     })
 }
 
-/// What was found, a line each.
+/// Describes the findings, one line each, and the totals.
 fn told(found: &Verification) -> String {
     let mut text: String = found.findings.iter().map(line).collect();
     text.push_str(&format!(
@@ -163,13 +166,13 @@ fn told(found: &Verification) -> String {
 
 fn line(finding: &VerifyFinding) -> String {
     let what = match &finding.fault {
-        Fault::Unanswered => "was debited, and the key service shows no integers for it".to_owned(),
-        Fault::Undebited => "was released, and the ledger has no debit of it".to_owned(),
-        Fault::Statement => "what is said to have been asked is not what was debited".to_owned(),
-        Fault::Square => "cannot be checked: a square is no sum over holders".to_owned(),
-        Fault::Unshared(holder) => format!("holder {} shared nothing of it", holder + 1),
+        Fault::Unanswered => "was debited, but the key service shows no integers for it".to_owned(),
+        Fault::Undebited => "was released, but the ledger has no debit for it".to_owned(),
+        Fault::Statement => "the shown request is not the one that was debited".to_owned(),
+        Fault::Square => "cannot be checked: squares are not sums over holders".to_owned(),
+        Fault::Unshared(holder) => format!("holder {} has no share of it", holder + 1),
         Fault::Length { expected, released } => format!(
-            "{} released, the statistic has {}",
+            "{} released, but the statistic has {}",
             counted(*released, "cell"),
             counted(*expected, "cell")
         ),
@@ -179,8 +182,8 @@ fn line(finding: &VerifyFinding) -> String {
             expected,
             released,
         } => format!(
-            "{} other than the statistic with its noise; cell {first} was released as \
-             {released}, and comes to {expected}",
+            "{} not equal to the statistic with its noise; cell {first} was released as \
+             {released}, but should be {expected}",
             counted(*count, "cell")
         ),
     };
@@ -190,7 +193,7 @@ fn line(finding: &VerifyFinding) -> String {
     )
 }
 
-/// An error unless everything was checked and is as it should be.
+/// Returns an error unless everything was checked and is correct.
 fn judge(found: &Verification) -> Result<(), Error> {
     let wrong = found.findings.len();
     if wrong == 0 {
@@ -204,9 +207,9 @@ fn judge(found: &Verification) -> Result<(), Error> {
         format!("{unchecked} of {of} releases cannot be checked")
     } else {
         format!(
-            "{} of {of} releases are not what this table and its noise come to. Start no further run; \
-             the services' operators have to explain it, unless this part was uploaded again from \
-             elsewhere since",
+            "{} of {of} releases differ from this table with its noise. If this part was not uploaded \
+             again from another place, start no further run, and ask the services' operators for an \
+             explanation",
             wrong - unchecked
         )
     };
@@ -232,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_difference_is_named_and_none_is_a_success() {
+    fn every_difference_is_reported_as_an_error() {
         let good = found(Vec::new());
         judge(&good).unwrap();
         let whole = "12 integers compared, 3 releases equal to the statistic with its noise\n";
@@ -246,15 +249,15 @@ mod tests {
         let bad = found(vec![cells, Fault::Square]);
         let text = told(&bad);
         let line = "job 00000000-0000-0000-0000-000000000000, release 7 (attributes 1 and 2): 2 cells \
-                    other than the statistic with its noise; cell 4 was released as 5, and \
-                    comes to -3\n";
+                    not equal to the statistic with its noise; cell 4 was released as 5, but \
+                    should be -3\n";
         assert!(text.starts_with(line), "{text}");
         assert!(text.ends_with(whole), "{text}");
         let error = judge(&bad).unwrap_err();
         assert!(
             error
                 .to_string()
-                .starts_with("1 of 5 releases are not what"),
+                .starts_with("1 of 5 releases differ from this table"),
             "{error}"
         );
         assert_eq!(error.exit_code(), 1);

@@ -1,8 +1,8 @@
-//! `fhaim admin backup` and `fhaim admin restore`: copies the data of `fhaim up` while it runs, and puts it back.
+//! `fhaim admin backup` and `fhaim admin restore`: copies the data of `fhaim up` while it runs, and restores it.
 //!
-//! Each service's database is copied before its blobs: a blob is there before the row that names it.
-//! The crypto service goes last: the others catch up with a ledger that is ahead of them, and refuse
-//! one that is behind.
+//! Each service's database is copied before its blobs, because a blob is written before the row that refers to it.
+//! The crypto service is copied last: the other services catch up with a ledger that is ahead of them, but refuse one
+//! that is behind.
 
 use std::{
     fs,
@@ -24,26 +24,27 @@ pub const BACKUP_EXAMPLES: &str = "\
 Examples:
   fhaim admin backup --data fhaim-data --out /backup/2026-11-22
 
-Databases and blobs go to OUT/SERVICE, sealing keys to OUT/keys: keep those apart from the rest, or
-the copy is as good as the tables. `fhaim up` may run meanwhile. For Postgres and S3 use their own
-tools: infra/README.md says in which order.";
+The backup has databases and blobs in OUT/SERVICE, and sealing keys in OUT/keys. Store the keys in a
+different place: anyone with both can read the tables. `fhaim up` may run during the backup. For Postgres
+and S3, use their own tools, in the order that infra/README.md describes.";
 
 pub const RESTORE_EXAMPLES: &str = "\
 Examples:
   fhaim admin restore --from /backup/2026-11-22 --data fhaim-data
   fhaim admin compare --data fhaim-data
 
-A restored ledger forgets what was spent after it was copied. A dataset that has moved on since is
-frozen for good at the first request that carries a later receipt: its finished tables stay. Where no
-program has one, nothing is noticed: restore only what is lost, and as late a copy as there is.";
+A restored ledger lacks the budget that was spent after the backup. If a request later carries a newer
+receipt of a dataset, that dataset is frozen permanently, and only its finished tables remain. If no
+program has a newer receipt, nobody notices the lost spending. Therefore restore only lost data, and use
+the latest backup.";
 
 /// Flags of `admin backup`.
 #[derive(Debug, Args)]
 pub struct BackupArguments {
-    /// Folder of `fhaim up`
+    /// Data folder of `fhaim up`
     #[arg(long, value_name = "DIR", default_value = "fhaim-data")]
     pub data: PathBuf,
-    /// Folder for the copy. It must not exist
+    /// Folder for the backup. It must not exist
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
 }
@@ -51,15 +52,15 @@ pub struct BackupArguments {
 /// Flags of `admin restore`.
 #[derive(Debug, Args)]
 pub struct RestoreArguments {
-    /// Folder of the copy
+    /// Folder of the backup
     #[arg(long, value_name = "DIR")]
     pub from: PathBuf,
-    /// Folder for `fhaim up`. It must not exist
+    /// New data folder for `fhaim up`. It must not exist
     #[arg(long, value_name = "DIR", default_value = "fhaim-data")]
     pub data: PathBuf,
 }
 
-/// The services that a folder has parts of, the crypto service last.
+/// Returns the services with data in a folder, the crypto service last.
 fn order(folder: &Path) -> Vec<Service> {
     let is_there = |service: &Service| folder.join(service.as_str()).exists();
     let mut all = vec![Service::Generation, Service::Computation];
@@ -69,10 +70,10 @@ fn order(folder: &Path) -> Vec<Service> {
     all
 }
 
-/// Copies what `fhaim up` keeps.
+/// Runs `fhaim admin backup`.
 pub async fn backup(arguments: &BackupArguments) -> Result<(), Error> {
     let (data, out) = (&arguments.data, &arguments.out);
-    // Refused before anything is made.
+    // Fail before creating anything.
     for service in order(data) {
         up::stored(data, service)?;
     }
@@ -80,19 +81,20 @@ pub async fn backup(arguments: &BackupArguments) -> Result<(), Error> {
     let files = copy_services(data, &partial).await?;
     finish(&partial, out)?;
     output::print(&format!(
-        "{}: {} and {files} blobs; keep {} apart from the rest\n",
+        "{}: {} and {files} blobs; store {} in a different place\n",
         out.display(),
         counted(order(data).len(), "database"),
         out.join("keys").display()
     ))
 }
 
-/// A folder for what is copied to `out`, beside it: `out` is there whole or not at all. One that was
-/// broken off is in nobody's way.
+/// Creates a temporary folder next to `out`, so that `out` appears complete or not at all.
+///
+/// Removes the temporary folder of an earlier, interrupted copy.
 fn begin(out: &Path) -> Result<PathBuf, Error> {
     if out.exists() {
         return Err(Error::Usage(format!(
-            "{} is there already: name a folder that is not",
+            "{} already exists: name a new folder",
             out.display()
         )));
     }
@@ -105,7 +107,7 @@ fn begin(out: &Path) -> Result<PathBuf, Error> {
     Ok(partial)
 }
 
-/// Gives a whole copy its place.
+/// Renames a complete copy to `out`.
 fn finish(partial: &Path, out: &Path) -> Result<(), Error> {
     fs::rename(partial, out).map_err(|source| Error::Write {
         path: out.to_owned(),
@@ -113,7 +115,7 @@ fn finish(partial: &Path, out: &Path) -> Result<(), Error> {
     })
 }
 
-/// Removes what an earlier copy left that was broken off.
+/// Removes the temporary folder of an interrupted copy, if it exists.
 fn remove(folder: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -125,7 +127,7 @@ fn remove(folder: &Path) -> Result<(), Error> {
     }
 }
 
-/// Copies databases, blobs and keys of all services; how many blobs.
+/// Copies databases, blobs and keys of all services, and returns the number of blobs.
 async fn copy_services(data: &Path, out: &Path) -> Result<usize, Error> {
     let keys = out.join("keys");
     up::make_folder(&keys)?;
@@ -149,7 +151,7 @@ async fn copy_services(data: &Path, out: &Path) -> Result<usize, Error> {
     Ok(files)
 }
 
-/// Puts a copy where `fhaim up` finds it.
+/// Runs `fhaim admin restore`.
 pub async fn restore(arguments: &RestoreArguments) -> Result<(), Error> {
     let (from, data) = (&arguments.from, &arguments.data);
     let keys = from.join("keys");
@@ -164,7 +166,7 @@ pub async fn restore(arguments: &RestoreArguments) -> Result<(), Error> {
         })?;
         let key = keys.join(format!("{service}.key"));
         if !key.exists() {
-            let reason = "there is no sealing key: put the one that was kept apart there";
+            let reason = "the sealing key is missing: copy it to this place";
             return Err(Error::Usage(format!("{}: {reason}", key.display())));
         }
     }
@@ -185,14 +187,15 @@ pub async fn restore(arguments: &RestoreArguments) -> Result<(), Error> {
     }
     finish(&partial, data)?;
     output::print(&format!(
-        "{}: restored; `fhaim admin compare --data {}` holds the services against each other\n",
+        "{}: restored; check the services with `fhaim admin compare --data {}`\n",
         data.display(),
         data.display()
     ))
 }
 
-/// Copies all files below a folder, which must be there; how many. What goes meanwhile was deleted by
-/// its owner: files, and folders with all that is in them.
+/// Copies all files below a folder, which must exist, and returns their number.
+///
+/// Ignores files and folders that disappear during the copy, because their owner has deleted them.
 fn copy(from: &Path, to: &Path) -> Result<usize, Error> {
     up::make_folder(to)?;
     let unreadable = |source| Error::Read {
@@ -215,7 +218,7 @@ fn copy(from: &Path, to: &Path) -> Result<usize, Error> {
     Ok(files)
 }
 
-/// Copies a file for its owner alone, and waits until it is on the disk.
+/// Copies a file to a file that only its owner can read, and flushes it to disk.
 fn copy_file(from: &Path, to: &Path) -> Result<(), Error> {
     let bytes = fs::read(from).map_err(|source| Error::Read {
         path: from.to_owned(),
@@ -228,9 +231,9 @@ fn copy_file(from: &Path, to: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
 
-    /// A dataset that is deleted while the folder is copied takes its folder with it.
+    /// Deleting a dataset during the copy also deletes its folder.
     #[test]
-    fn folders_that_go_meanwhile_are_left_out() {
+    fn folders_that_disappear_during_the_copy_are_ignored() {
         let place = tempfile::tempdir().unwrap();
         let from = place.path().join("from");
         fs::create_dir_all(from.join("stays/1")).unwrap();
@@ -258,7 +261,7 @@ mod tests {
         let none = copy(&from.join("none"), &place.path().join("none"));
         assert!(
             matches!(none, Err(Error::Read { .. })),
-            "a folder that is not there is no empty one"
+            "a missing folder is not an empty folder"
         );
     }
 }

@@ -1,5 +1,4 @@
-//! `fhaim serve`, `fhaim up` and `fhaim admin`: the services as
-//! programs, and what their operators do.
+//! `fhaim serve`, `fhaim up` and `fhaim admin`: run the services, and operate them.
 
 mod admin;
 mod backup;
@@ -15,22 +14,22 @@ use crate::error::Error;
 pub use admin::args::AdminCommand;
 pub use up::UpArguments;
 
-/// Which service to serve.
+/// Subcommands of `serve`.
 #[derive(Debug, Subcommand)]
 pub enum ServeCommand {
-    /// Accounts, jobs, models, synthetic tables
+    /// Run the generation service: accounts, jobs, models and synthetic tables
     #[command(after_help = SERVE_EXAMPLES)]
     Generation(ServeArguments),
-    /// Ciphertexts in, sealed releases out
+    /// Run the computation service, which computes sealed releases from ciphertexts
     #[command(after_help = SERVE_EXAMPLES)]
     Computation(ServeArguments),
-    /// The second computation service: computes what the first does, and says what came of it
+    /// Run the second computation service, which repeats the first one's computations for comparison
     #[command(after_help = SERVE_EXAMPLES)]
     Witness(ServeArguments),
-    /// Keys, the privacy ledger, decryption
+    /// Run the crypto service: keys, the privacy ledger and decryption
     #[command(after_help = SERVE_EXAMPLES)]
     Crypto(ServeArguments),
-    /// A share of keys, and a ledger of its own: nothing is decrypted without it
+    /// Run a key service that has a share of the keys and its own ledger
     #[command(after_help = KEYSHARE_EXAMPLES)]
     Keyshare(KeyshareArguments),
 }
@@ -40,8 +39,9 @@ Examples:
   fhaim serve keyshare --config keyshare.toml
   fhaim serve keyshare --number 2 --config third.toml
 
-Whoever runs it has one of two or three shares of every key that the crypto service makes with it. Its
-configuration names the crypto service and, if there is one, the second computation service as peers.";
+The service has one of two or three shares of every key that it creates together with the crypto service.
+Nothing is decrypted without it. Its configuration names the crypto service and, if there is one, the
+second computation service as peers.";
 
 const SERVE_EXAMPLES: &str = "\
 Examples:
@@ -53,10 +53,11 @@ Examples:
 /// Flags of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArguments {
-    /// Configuration; variables that begin with FHAIM_CRYPTO__ and the like override it
+    /// Configuration file. Environment variables override it; their names begin with the service's name,
+    /// such as FHAIM_CRYPTO__
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Print the OpenAPI document and end
+    /// Print the OpenAPI document and exit
     #[arg(long)]
     pub openapi: bool,
 }
@@ -64,10 +65,10 @@ pub struct ServeArguments {
 /// Flags of `serve keyshare`.
 #[derive(Debug, Args)]
 pub struct KeyshareArguments {
-    /// Which of the services that share keys with the crypto service it is
+    /// Number of this service among those that share keys with the crypto service
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=2))]
     pub number: u8,
-    /// What every service takes.
+    /// Flags of all services.
     #[command(flatten)]
     pub serve: ServeArguments,
 }
@@ -78,7 +79,7 @@ Examples:
   fhaim up --data /srv/fhaim --listen 0.0.0.0:8080
   fhaim up --witness --keys 2";
 
-/// The runtime of everything that waits for a network.
+/// Returns the asynchronous runtime for network input and output.
 pub fn runtime() -> Result<tokio::runtime::Runtime, Error> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     let runtime = builder.enable_all().build();
@@ -88,7 +89,7 @@ pub fn runtime() -> Result<tokio::runtime::Runtime, Error> {
 /// Runs `fhaim up`.
 ///
 /// # Errors
-/// A service that cannot start.
+/// If a service cannot start.
 pub fn up(arguments: &UpArguments) -> Result<(), Error> {
     let runtime = runtime()?;
     let done = runtime.block_on(up::run(arguments));
@@ -99,7 +100,7 @@ pub fn up(arguments: &UpArguments) -> Result<(), Error> {
 /// Runs `fhaim admin`.
 ///
 /// # Errors
-/// What the command refuses.
+/// If the subcommand fails.
 pub fn admin(command: &AdminCommand) -> Result<(), Error> {
     admin::run(command)
 }
@@ -107,7 +108,7 @@ pub fn admin(command: &AdminCommand) -> Result<(), Error> {
 /// Runs `fhaim serve`.
 ///
 /// # Errors
-/// A service that cannot start.
+/// If a service cannot start.
 pub fn serve(command: &ServeCommand) -> Result<(), Error> {
     match command {
         ServeCommand::Generation(arguments) => one::<fhaim_generation::State>(arguments),
@@ -121,7 +122,7 @@ pub fn serve(command: &ServeCommand) -> Result<(), Error> {
     }
 }
 
-/// Runs one service until it is told to stop, or prints its document.
+/// Runs one service until the process is signalled to stop, or prints its OpenAPI document.
 fn one<P: Program>(arguments: &ServeArguments) -> Result<(), Error> {
     if arguments.openapi {
         let text = P::openapi().to_pretty_json();

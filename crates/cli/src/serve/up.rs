@@ -1,8 +1,8 @@
-//! `fhaim up`: all three services in one process, SQLite and a data folder.
+//! `fhaim up`: runs all services in one process, with SQLite and a data folder.
 //!
-//! Each service has its own database, blobs and sealing key, as it would alone, and talks to the
-//! others over the loopback address. One machine holds everything then: it is for trying fhaim
-//! out and for holders who run all parts themselves, not for keeping the parts from each other.
+//! Each service has its own database, blobs and sealing key, like a separate service, and talks to the others over the
+//! loopback address. One machine then has all data. This is meant for trying fhaim, and for holders who run all
+//! services themselves. It does not protect the services' data from each other.
 
 use std::{
     collections::BTreeMap,
@@ -30,38 +30,38 @@ use crate::{error::Error, output};
 /// Flags of `up`.
 #[derive(Debug, Args)]
 pub struct UpArguments {
-    /// Folder of everything the services keep
+    /// Data folder of all services
     #[arg(long, value_name = "DIR", default_value = "fhaim-data")]
     pub data: PathBuf,
-    /// Where to listen; port 0 takes a free one
+    /// Address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
-    /// The first account's address
+    /// Email address of the first account
     #[arg(long, default_value = "holder@fhaim.local")]
     pub email: String,
-    /// Serve a second computation service too, for datasets that are made with one; once served from a
-    /// folder, it always is
+    /// Also run a second computation service, for datasets created with --witness. Later starts with the
+    /// same data folder run it even without this flag
     #[arg(long)]
     pub witness: bool,
-    /// Serve so many key services, which share the keys of datasets that are made so; once served from a folder, they
-    /// always are
+    /// Run N key services, for datasets created with --keys. Later starts with the same data folder run
+    /// them even without this flag
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=3))]
     pub keys: u8,
-    /// Refuse sign-ups
+    /// Do not allow new accounts to sign up
     #[arg(long)]
     pub closed: bool,
-    /// What to log, such as `debug` or `info,sqlx=warn`
+    /// Log filter, such as `debug` or `info,sqlx=warn`
     #[arg(long, value_name = "FILTER", default_value = "warn")]
     pub log: String,
-    /// Seconds after which a killed process's work is taken up again
+    /// Seconds until the work of a killed process is resumed
     #[arg(long, value_name = "S", default_value_t = 30)]
     pub lease_seconds: u64,
-    /// Folder of the page's files [default: web/dist of the checkout, if it was built]
+    /// Folder of the web page's files [default: web/dist of the source checkout, if it was built]
     #[arg(long, value_name = "DIR")]
     pub web: Option<PathBuf>,
 }
 
-/// Those that not every folder has last.
+/// All services. Those that only some data folders have are last.
 pub const ALL: [Service; 6] = [
     Service::Generation,
     Service::Computation,
@@ -71,7 +71,7 @@ pub const ALL: [Service; 6] = [
     Service::Keyshare2,
 ];
 
-/// Whether a service is served: asked for, or there from before.
+/// Whether a service runs: because of a flag, or because the data folder has its data.
 fn is_served(arguments: &UpArguments, service: Service) -> bool {
     let asked = match service {
         Service::Generation | Service::Computation | Service::Crypto => return true,
@@ -82,10 +82,10 @@ fn is_served(arguments: &UpArguments, service: Service) -> bool {
     asked || folder(&arguments.data, service).exists()
 }
 
-/// How long work under way may take once it is told to stop.
+/// Time that running work has to finish after the process is signalled to stop.
 const WORK_GRACE: Duration = Duration::from_secs(10);
 
-/// Runs until it is told to stop.
+/// Runs the services until the process is signalled to stop.
 pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     telemetry::log(&Log {
         json: false,
@@ -109,7 +109,7 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     let common = |service| common(&arguments.data, service, &all, address, lease_seconds);
     let crypto = fhaim_crypto::Config::from(common(Service::Crypto)?);
     let of = |common| fhaim_computation::Config {
-        stored_bytes: 1 << 40, // whoever runs this has its disk to themselves
+        stored_bytes: 1 << 40, // the operator does not share the disk with other accounts
         ..fhaim_computation::Config::from(common)
     };
     let computation = of(common(Service::Computation)?);
@@ -144,12 +144,12 @@ pub async fn run(arguments: &UpArguments) -> Result<(), Error> {
     stopping.abort();
     let worked = async { while workers.join_next().await.is_some() {} };
     if tokio::time::timeout(WORK_GRACE, worked).await.is_err() {
-        eprintln!("note: work was under way: it goes on when fhaim is up again");
+        eprintln!("note: some work was interrupted: the next `fhaim up` resumes it");
     }
     Ok(())
 }
 
-/// Keeps others from serving the same folder; held as long as this process serves it.
+/// Locks the data folder, so that no other process uses it. The lock lasts as long as the returned file.
 fn lock(data: &Path) -> Result<fs::File, Error> {
     let path = data.join("lock");
     let file = fs::File::create(&path).map_err(|source| Error::Write {
@@ -159,15 +159,15 @@ fn lock(data: &Path) -> Result<fs::File, Error> {
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(fs::TryLockError::WouldBlock) => Err(Error::Usage(format!(
-            "{} is in use: another `fhaim up` serves it; stop that one, or name another folder \
-             with --data",
+            "{} is in use by another `fhaim up`: stop that process, or name another folder with \
+             --data",
             data.display()
         ))),
         Err(fs::TryLockError::Error(source)) => Err(Error::Write { path, source }),
     }
 }
 
-/// Sets a service to work, and puts its routes under its name.
+/// Starts a service's worker, and adds its routes under its name.
 fn start<P: Program>(
     routes: Router,
     state: P,
@@ -178,7 +178,7 @@ fn start<P: Program>(
     routes.nest(&format!("/{}", P::SERVICE), state.router())
 }
 
-/// The same with a service that is not always served.
+/// Starts an optional service; see [`start`].
 fn start_some<P: Program>(
     routes: Router,
     state: Option<P>,
@@ -191,7 +191,7 @@ fn start_some<P: Program>(
     }
 }
 
-/// A service that shares keys with the crypto service, where it is served.
+/// Opens a service that shares keys with the crypto service, if it runs.
 async fn keyshare<const N: usize>(
     all: &[Service],
     common: &impl Fn(Service) -> Result<Common, Error>,
@@ -204,7 +204,7 @@ async fn keyshare<const N: usize>(
     Ok(Some(fhaim_crypto::Keyshare::open(&config).await?))
 }
 
-/// What a service keeps in a data folder that `fhaim up` has made, for work without serving.
+/// Returns the configuration for a service's data in an existing data folder of `fhaim up`, for work without serving.
 pub fn stored(data: &Path, service: Service) -> Result<Common, Error> {
     let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
     let path = data.join(service.as_str());
@@ -239,7 +239,7 @@ fn common(
     if !key.exists() {
         write_secret(&key, Sealer::new_key().map_err(Failure::from)?.as_bytes())?;
     }
-    // Where it listens on all addresses, the services find each other on the loopback one.
+    // If the process listens on all addresses, the services use the loopback address for each other.
     let ip = match address.ip() {
         ip if !ip.is_unspecified() => ip.to_string(),
         _ => "127.0.0.1".to_owned(),
@@ -272,7 +272,9 @@ fn common(
     })
 }
 
-/// Makes the first account, and keeps its password in the data folder; none if there is one.
+/// Creates the first account, and stores its password in the data folder.
+///
+/// Returns the path of the password, or `None` if the account exists and its password is not in the folder.
 async fn first_account(
     arguments: &UpArguments,
     generation: &fhaim_generation::State,
@@ -283,7 +285,7 @@ async fn first_account(
     }
     let password = match std::env::var("FHAIM_PASSWORD") {
         Ok(password) => password,
-        // A sealing key is 256 random bits as text: as good a password.
+        // A sealing key is a text with 256 random bits, so a part of it is a good password.
         Err(_) => Sealer::new_key().map_err(Failure::from)?[..24].to_owned(),
     };
     let credentials = Credentials {
@@ -322,7 +324,7 @@ fn say(
     output::print(&text)
 }
 
-/// Makes a folder that its owner alone may look into, and those above it.
+/// Creates a folder that only its owner can access, and its parents.
 pub fn make_folder(path: &Path) -> Result<(), Error> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
@@ -334,7 +336,7 @@ pub fn make_folder(path: &Path) -> Result<(), Error> {
     })
 }
 
-/// Writes a file that its owner alone may read.
+/// Writes a new file that only its owner can read.
 pub fn write_secret(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     use std::io::Write;
     let mut options = fs::OpenOptions::new();
@@ -356,7 +358,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_served_once_at_a_time() {
+    fn data_folder_in_use_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let held = lock(folder.path()).unwrap();
         let refused = lock(folder.path()).unwrap_err().to_string();

@@ -1,7 +1,7 @@
-//! The page: the files of a folder, under a policy that lets it talk to its own origin alone.
+//! Serves the web page: the files of a folder, with a content security policy that allows only the page's own origin.
 //!
-//! All files are read once, at the start, so that no request reaches the file system. A file
-//! `x.gz` beside `x` is sent in its place to browsers that take gzip.
+//! All files are read once at the start, so that no request accesses the file system. If there is a file `x.gz` next to
+//! `x`, browsers that accept gzip get it instead.
 
 use std::{
     collections::BTreeMap,
@@ -21,7 +21,7 @@ use axum::{
 
 use crate::error::Error;
 
-/// What every answer says beside its content.
+/// Headers of every answer.
 const HEADERS: [(HeaderName, &str); 4] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -34,13 +34,13 @@ const HEADERS: [(HeaderName, &str); 4] = [
     (header::VARY, "accept-encoding"),
 ];
 
-/// The page's files by path, without the first slash.
+/// The page's files by path, without the leading slash.
 type Files = BTreeMap<String, Bytes>;
 
 /// Serves the page from a folder.
 ///
 /// # Errors
-/// A folder or file that cannot be read, or a folder without `index.html`.
+/// [`Error::Read`] if the folder or a file cannot be read, or if the folder has no `index.html`.
 pub fn router(folder: &Path) -> Result<Router, Error> {
     let refuse = |source| Error::Read {
         path: folder.to_owned(),
@@ -49,14 +49,14 @@ pub fn router(folder: &Path) -> Result<Router, Error> {
     let mut files = Files::new();
     collect(folder, "", &mut files).map_err(refuse)?;
     if !files.contains_key("index.html") {
-        return Err(refuse(io::Error::other("there is no index.html in it")));
+        return Err(refuse(io::Error::other("the folder has no index.html")));
     }
     Ok(Router::new()
         .fallback(get(answer))
         .with_state(Arc::new(files)))
 }
 
-/// Where a build of this checkout puts the page, if it is there.
+/// Returns the folder of the page's build in this source checkout, if it exists.
 pub fn default_folder() -> Option<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/dist");
     folder.join("index.html").exists().then_some(folder)
@@ -80,9 +80,9 @@ async fn answer(State(files): State<Arc<Files>>, request: Request) -> Response {
     let found = if files.contains_key(path) {
         path
     } else if path.starts_with("assets/") || path.contains('.') {
-        return (StatusCode::NOT_FOUND, "There is no such file.\n").into_response();
+        return (StatusCode::NOT_FOUND, "File not found.\n").into_response();
     } else {
-        // The page's own addresses: it reads them itself.
+        // Other paths are addresses within the page, which handles them itself.
         "index.html"
     };
     let (body, gzip) = body(&files, found, request.headers());
@@ -108,7 +108,7 @@ async fn answer(State(files): State<Arc<Files>>, request: Request) -> Response {
     response
 }
 
-/// A file, compressed where that is there and welcome.
+/// Returns a file's content, and whether it is compressed. It is if there is a `.gz` file and the browser accepts it.
 fn body(files: &Files, path: &str, headers: &HeaderMap) -> (Bytes, bool) {
     let accepted = headers.get(header::ACCEPT_ENCODING);
     let accepted = accepted.and_then(|value| value.to_str().ok()).unwrap_or("");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn files_with_their_types_and_the_page_for_its_own_addresses() {
+    fn files_are_served_with_their_types_and_other_paths_with_the_page() {
         for path in ["/", "/datasets/12/new"] {
             let (status, headers, bytes) = ask(path, "");
             assert_eq!((status, bytes.as_ref()), (StatusCode::OK, &b"page"[..]));
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_the_folder() {
+    fn missing_files_and_paths_outside_the_folder_are_not_found() {
         for path in [
             "/assets/none.js",
             "/../Cargo.toml",

@@ -1,4 +1,4 @@
-//! `fhaim align`: every holder its own process, messages as files.
+//! Tests of `fhaim align`, with a process for every holder and messages as files.
 
 use std::{collections::BTreeSet, fs, path::Path, thread};
 
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::{fhaim, stderr};
 
-/// Runs all parties at a time; what each printed.
+/// Runs all parties at the same time, and returns the output of each.
 fn align(folder: &Path, parties: usize, rows: &[String]) -> Vec<String> {
     let run = |me: usize| {
         fs::write(folder.join(format!("{me}.csv")), &rows[me - 1]).unwrap();
@@ -51,7 +51,7 @@ fn align(folder: &Path, parties: usize, rows: &[String]) -> Vec<String> {
     })
 }
 
-/// A table of these records, each with what this party alone knows.
+/// Returns a table of these records, each with a value that only this party knows.
 fn table(ids: impl Iterator<Item = u32>, party: &str) -> String {
     let rows: String = ids
         .map(|id| format!("Person {id},{party} {id}\n"))
@@ -70,7 +70,7 @@ fn records(folder: &Path, me: usize) -> Vec<u32> {
 }
 
 #[test]
-fn two_and_three_holders_get_their_common_rows_in_one_order() {
+fn two_and_three_holders_get_their_common_rows_in_the_same_order() {
     for parties in [2, 3] {
         let folder = TempDir::new().unwrap();
         let lists = [0..60, 20..90, 30..50];
@@ -97,7 +97,7 @@ fn two_and_three_holders_get_their_common_rows_in_one_order() {
             let bytes = fs::read(message.unwrap().path()).unwrap();
             assert!(!bytes.windows(6).any(|window| window == b"Person"));
         }
-        // The exponents of these messages are gone.
+        // The secret exponents of these messages no longer exist.
         let again = "align --data 1.csv --on id --me 1 --of 2 --session trial --messages shared \
                      --out again.csv --yes";
         let again = fhaim(folder.path(), &again.split_whitespace().collect::<Vec<_>>());
@@ -111,7 +111,7 @@ fn two_and_three_holders_get_their_common_rows_in_one_order() {
 }
 
 #[test]
-fn tables_that_cannot_be_aligned() {
+fn tables_with_invalid_keys_or_numbers_are_rejected() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("t.csv"), "id,x\n1,a\n 1 ,b\n").unwrap();
     fs::write(folder.path().join("e.csv"), "id,x\n1,a\n,b\n").unwrap();
@@ -144,9 +144,9 @@ fn tables_that_cannot_be_aligned() {
     }
 }
 
-/// The common rows take the place of no table, before anything is sent.
+/// The common rows must not replace the table. The command fails before it sends anything.
 #[test]
-fn the_rows_do_not_replace_the_table() {
+fn output_that_would_replace_the_table_is_rejected() {
     let folder = TempDir::new().unwrap();
     let rows = table(0..3, "age");
     fs::write(folder.path().join("t.csv"), &rows).unwrap();
@@ -157,7 +157,10 @@ fn the_rows_do_not_replace_the_table() {
         let output = fhaim(folder.path(), &line.split(' ').collect::<Vec<_>>());
         let told = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains("is named for two purposes"), "{told}");
+        assert!(
+            told.contains("is named both as an output and as another file"),
+            "{told}"
+        );
         assert!(!folder.path().join("shared").exists());
     }
     assert_eq!(
@@ -166,9 +169,9 @@ fn the_rows_do_not_replace_the_table() {
     );
 }
 
-/// A wait that no clock has before it ended the command after its first message was out.
+/// A wait that overflows the clock must not end the command after it has sent its first message.
 #[test]
-fn waits_that_cannot_be_are_refused_before_anything_is_sent() {
+fn invalid_waits_are_rejected_before_anything_is_sent() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("t.csv"), table(0..3, "age")).unwrap();
     for wait in ["18446744073709551615", "0"] {

@@ -1,4 +1,4 @@
-//! What holds between columns, from the schema to the report.
+//! Tests of constraints between columns, from the schema to the report.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ const SCHEMA: &str = r#"{"name": "stays", "columns": [
     {"name": "born", "kind": "number", "integer": true, "min": 0, "max": 199, "bins": 4}],
   "constraints": [{"sum": {"total": "both", "parts": ["night", "day"]}}, {"at_most": ["born", "limit"]}]}"#;
 
-/// Records that hold both.
+/// Returns records that satisfy both constraints.
 fn table() -> String {
     let row = |n: u32| {
         let (night, day, born) = (n * 7 % 30, n * 11 % 60, n * 13 % 150);
@@ -26,7 +26,7 @@ fn table() -> String {
 }
 
 #[test]
-fn every_record_that_is_drawn_holds_what_the_schema_says() {
+fn drawn_records_satisfy_the_schemas_constraints() {
     let folder = folder(table(), SCHEMA);
     let files = [
         "local",
@@ -84,7 +84,7 @@ fn every_record_that_is_drawn_holds_what_the_schema_says() {
         said.contains("No synthetic record breaks any of the schema's 2 constraints."),
         "{said}"
     );
-    // A table of somebody else's is looked at all the same, and told of.
+    // A synthetic table from elsewhere may break constraints; the evaluation reports them.
     let wrong = "night,day,both,limit,born\n1,1,3,5,4\n1,1,2,5,4\n2,2,4,9,9\n0,0,0,1,1\n";
     fs::write(folder.path().join("wrong.csv"), wrong).unwrap();
     let said = evaluated("wrong.csv");
@@ -92,7 +92,7 @@ fn every_record_that_is_drawn_holds_what_the_schema_says() {
         said.contains("25.0% of the synthetic records break a constraint"),
         "{said}"
     );
-    // As a real one it is refused, with the row and the way out.
+    // A real table that breaks constraints is rejected, with the row and a way out.
     let run = fhaim(
         folder.path(),
         &["schema", "check", "t.schema.json", "--data", "wrong.csv"],
@@ -101,7 +101,7 @@ fn every_record_that_is_drawn_holds_what_the_schema_says() {
     let said = stderr(&run);
     assert!(
         said.contains("row 1 (line 2) breaks a constraint")
-            && said.contains("take the constraint out"),
+            && said.contains("remove the constraint"),
         "{said}"
     );
 }

@@ -1,4 +1,4 @@
-//! Private drafts: what they say, what they cost, and where that is told.
+//! Tests of private drafts: their content, their cost, and where the cost is shown.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use crate::{fhaim, stderr};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// 20,000 visits: a ward of which one is rare, an age, a number with a spike at nothing.
+/// Returns 20,000 visits with a ward (one of them is rare), an age, and a number with a spike at zero.
 fn visits() -> String {
     let mut csv = "ward,age,dose,name\n".to_owned();
     for row in 0..20_000u32 {
@@ -25,7 +25,7 @@ fn visits() -> String {
 }
 
 #[test]
-fn a_private_draft_says_what_it_cost_and_is_remembered() {
+fn private_draft_shows_its_cost_and_is_recorded() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("t.csv"), visits()).unwrap();
     let run = |line: &str| {
@@ -38,14 +38,14 @@ fn a_private_draft_says_what_it_cost_and_is_remembered() {
     };
     let told = run("schema infer --data t.csv --epsilon 1 --delta 1e-9 --out s.json");
     assert!(
-        told.contains("This draft may be published: it cost rho"),
+        told.contains("This draft may be published. It cost rho"),
         "{told}"
     );
     let schema = json("s.json");
     assert_eq!(schema["claim"]["epsilon"], 1.0);
     let text = schema.to_string();
     assert!(text.contains("surgery") && !text.contains("secret") && !text.contains("Person"));
-    // The run's ledger has it first, and the records are known again.
+    // The run's ledger contains the draft's cost, and the history knows the records.
     let told = run(
         "local --data t.csv --schema s.json --epsilon 1 --out new.csv --ledger l.json --use-other --clamp --yes",
     );
@@ -59,7 +59,7 @@ fn a_private_draft_says_what_it_cost_and_is_remembered() {
 }
 
 #[test]
-fn what_a_private_draft_cannot_be_is_refused() {
+fn invalid_private_draft_is_rejected() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("t.csv"), visits()).unwrap();
     let refused = |line: &str| {
@@ -68,12 +68,12 @@ fn what_a_private_draft_cannot_be_is_refused() {
         stderr(&output)
     };
     assert!(refused("schema infer --data t.csv --epsilon 0").contains("epsilon must"));
-    assert!(refused("schema infer --data t.csv --epsilon 1e-9").contains("too little"));
+    assert!(refused("schema infer --data t.csv --epsilon 1e-9").contains("too small"));
     assert!(refused("schema infer --data t.csv --yes").contains("--epsilon"));
 }
 
 #[test]
-fn a_kept_model_gives_more_records_with_digits_and_conditions() {
+fn saved_model_draws_records_with_digits_and_conditions() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("t.csv"), visits()).unwrap();
     let run = |line: &str| fhaim(folder.path(), &line.split(' ').collect::<Vec<_>>());
@@ -104,7 +104,7 @@ fn a_kept_model_gives_more_records_with_digits_and_conditions() {
 }
 
 #[test]
-fn completions_know_commands_and_flags() {
+fn completions_contain_commands_and_flags() {
     let folder = TempDir::new().unwrap();
     for shell in ["bash", "zsh", "fish"] {
         let output = fhaim(folder.path(), &["shell", "completions", shell]);

@@ -1,8 +1,10 @@
-//! What an estimate counts is near to what a run does. Seconds are not compared: they are the machine's.
+//! Tests that the amounts of an estimate are close to those of a run. They do not compare seconds, which depend on the
+//! machine.
 
 use crate::{fhaim, folder, generate, stderr};
 
-/// A table of columns of so many values each, which mostly follow the one before; and its schema.
+/// Returns a table of columns with these numbers of values, and its schema. Most values equal those of the column
+/// before.
 fn made(sizes: &[usize], records: usize) -> (String, String) {
     let columns: Vec<String> = (sizes.iter().enumerate())
         .map(|(number, size)| {
@@ -18,7 +20,7 @@ fn made(sizes: &[usize], records: usize) -> (String, String) {
     let mut csv = names.join(",") + "\n";
     let mut state = 1_u64;
     let mut next = |below: usize| {
-        // Knuth's generator: what it draws need only not be regular.
+        // Knuth's generator. The values only need to be irregular.
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1);
@@ -40,18 +42,18 @@ fn made(sizes: &[usize], records: usize) -> (String, String) {
     (csv, schema)
 }
 
-/// What is counted, and the factor that it is expected within.
+/// Names of amounts, each with the factor that the estimate must be within.
 type Counted = [(&'static str, f64)];
 
 const KEY_SWITCHES: (&str, f64) = ("key_switches", 2.5);
 
-/// Fits of models as small as these end by themselves, some sooner than others.
+/// Fits of small models stop by themselves, some earlier than others, so their factors are larger.
 const ALL: &Counted = &[KEY_SWITCHES, ("fit_cells", 6.0), ("fit_tables", 4.0)];
 
-/// What a sole holder can upload.
+/// The contents of a sole holder's upload.
 const SOLE: &[&str] = &["--contribution records", "--contribution counts"];
 
-/// Asserts that the counts of runs with each of these flags are near the expected ones.
+/// Asserts that the amounts of runs with each of these flags are close to the estimated ones.
 fn assert_counted(flags: &[&str], counted: &Counted, sizes: &[usize], records: usize) {
     let (csv, schema) = made(sizes, records);
     for flags in flags {
@@ -79,28 +81,28 @@ fn assert_counted(flags: &[&str], counted: &Counted, sizes: &[usize], records: u
 }
 
 #[test]
-fn of_few_records() {
+fn estimate_for_few_records_matches_the_run() {
     assert_counted(SOLE, ALL, &[3, 5, 2, 4, 7, 2], 200);
 }
 
 #[test]
-fn of_many_records_in_few_columns() {
+fn estimate_for_many_records_in_few_columns_matches_the_run() {
     assert_counted(SOLE, ALL, &[3, 4, 2, 4, 3], 20_000);
 }
 
 #[test]
-fn of_wide_columns() {
+fn estimate_for_wide_columns_matches_the_run() {
     assert_counted(SOLE, ALL, &[12, 20, 9, 15], 6_000);
 }
 
 #[test]
-fn of_many_columns() {
-    // The noise decides whether the model is the chain or a hundred times as large: fits are not compared.
+fn estimate_for_many_columns_matches_the_run() {
+    // Fits are not compared: depending on the noise, the model is the chain or a hundred times larger.
     assert_counted(SOLE, &[KEY_SWITCHES], &[2; 14], 6_000);
 }
 
 #[test]
-fn of_several_holders() {
+fn estimate_for_several_holders_matches_the_run() {
     let flags = [
         "--holders 3 --contribution records",
         "--holders 3 --contribution counts",

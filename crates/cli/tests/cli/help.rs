@@ -1,4 +1,4 @@
-//! What the command says about itself.
+//! Tests of help texts, examples, manual pages and the version.
 
 use std::{fs, path::PathBuf};
 
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::{fhaim, stderr};
 
-/// `help` of every command, however deep, with its words.
+/// Returns every command and subcommand with its help.
 fn all_help() -> Vec<(String, String)> {
     let mut all = Vec::new();
     // `shell` is hidden.
@@ -19,7 +19,7 @@ fn all_help() -> Vec<(String, String)> {
     all
 }
 
-/// The names under "Commands:", or under the groups of the first page, which come before its options.
+/// Returns the names under "Commands:", or under the groups of the first page, which are before its options.
 fn subcommands(help: &str) -> impl Iterator<Item = &str> {
     let list = match help.split_once("Commands:\n") {
         Some((_, list)) => list.split_once("\n\n").map_or(list, |(list, _)| list),
@@ -28,7 +28,7 @@ fn subcommands(help: &str) -> impl Iterator<Item = &str> {
         }
         None => "",
     };
-    // Two spaces before a name, more where a description goes on.
+    // A name is indented by two spaces, and a wrapped description by more.
     let names = list
         .lines()
         .filter(|line| line.starts_with("  ") && !line.starts_with("   "));
@@ -52,7 +52,7 @@ fn help_starts_with_three_commands_and_has_every_command_once() {
     let folder = TempDir::new().unwrap();
     let bash = fhaim(folder.path(), &["shell", "completions", "bash"]);
     let bash = String::from_utf8(bash.stdout).unwrap();
-    // The script lists every command of `fhaim`, the hidden one and `help` too.
+    // The script lists every command of `fhaim`, including the hidden one and `help`.
     let all = bash
         .lines()
         .filter_map(|line| line.trim().strip_prefix("fhaim,")?.strip_suffix(')'));
@@ -72,9 +72,9 @@ fn help(command: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// FHAIM_UPDATE_HELP=1 writes the snapshots.
+/// Run with FHAIM_UPDATE_HELP=1 to write the snapshots.
 #[test]
-fn help_of_every_command_is_its_snapshot() {
+fn help_of_every_command_equals_its_snapshot() {
     let snapshots = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/help");
     for (command, help) in all_help() {
         let path = snapshots.join(format!("fhaim-{}.txt", command.replace(' ', "-")));
@@ -88,7 +88,7 @@ fn help_of_every_command_is_its_snapshot() {
 }
 
 #[test]
-fn every_command_that_does_something_shows_examples() {
+fn help_of_every_leaf_command_shows_examples() {
     let all = all_help();
     assert!(all.iter().any(|(command, _)| command == "bench"));
     for (command, help) in all {
@@ -101,7 +101,7 @@ fn every_command_that_does_something_shows_examples() {
     }
 }
 
-/// Every command, however deep, has a manual page with its examples.
+/// Every command and subcommand has a manual page with its examples.
 #[test]
 fn every_command_has_a_manual_page() {
     let folder = TempDir::new().unwrap();
@@ -127,9 +127,9 @@ fn every_command_has_a_manual_page() {
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
 }
 
-/// A release, and a commit where the build was told of one.
+/// The version is the release, followed by the commit if the build knows it.
 #[test]
-fn the_version_is_that_of_the_release() {
+fn version_is_the_release_with_an_optional_commit() {
     let folder = TempDir::new().unwrap();
     let output = fhaim(folder.path(), &["--version"]);
     let said = String::from_utf8(output.stdout).unwrap();
@@ -144,7 +144,7 @@ fn the_version_is_that_of_the_release() {
     assert!(rest == Some("") || commit.is_some_and(is_commit), "{said}");
 }
 
-/// Releases drawn from a seed are for programs that only tests build.
+/// Only programs that are built for tests can draw noise from a seed.
 #[test]
 fn no_command_takes_a_seed() {
     let folder = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! Datasets of several holders, without services.
+//! Tests of datasets with several holders, without services.
 
 use std::fs;
 
@@ -6,8 +6,9 @@ use fhaim_protocol::roster::{HolderSigningKey, Member};
 
 use crate::{SCHEMA, fhaim, folder, stderr, table};
 
-/// What `fhaim dataset create` prints on standard error for a dataset of these holders. Nobody is signed in, so it
-/// fails after the terms are complete.
+/// Returns the standard error of `fhaim dataset create` for these holders.
+///
+/// Nobody is signed in, so the command fails after it has completed the terms.
 fn create(holders: &[&str], columns: [&[&str]; 2], more: &[&str]) -> String {
     let folder = folder(table(20), SCHEMA);
     let mut arguments = vec!["dataset", "create", "--schema", "t.schema.json"];

@@ -1,4 +1,4 @@
-//! The export of a hospital, from a draft to a report, with the commands that its holder types.
+//! Tests with a hospital's export, from a draft to a report, with the commands that its holder runs.
 
 use std::{collections::HashSet, fs, path::Path, process::Output};
 
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 const RECORDS: u32 = 3_000;
 
-/// The values of a column of a table that is separated by semicolons.
+/// Returns the values of a column of a table with semicolons as delimiters.
 fn column<'a>(csv: &'a str, name: &str) -> Vec<&'a str> {
     let header = csv.lines().next().unwrap();
     let place = header.split(';').position(|field| field == name).unwrap();
@@ -17,7 +17,7 @@ fn column<'a>(csv: &'a str, name: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// A time as text that sorts.
+/// Converts a time to a text that sorts chronologically.
 fn sortable(time: &str) -> String {
     let (day, month, year, clock) = (&time[..2], &time[3..5], &time[6..10], &time[10..]);
     format!("{year}{month}{day}{clock}")
@@ -27,7 +27,7 @@ fn share<'a>(column: &[&'a str], value: &'a str) -> f64 {
     column.iter().filter(|found| **found == value).count() as f64 / column.len() as f64
 }
 
-/// The numbers of a column of decimal commas, ascending.
+/// Returns the numbers of a column with decimal commas, in ascending order.
 fn numbers(csv: &str, name: &str) -> Vec<f64> {
     let mut numbers: Vec<f64> = column(csv, name)
         .iter()
@@ -37,7 +37,7 @@ fn numbers(csv: &str, name: &str) -> Vec<f64> {
     numbers
 }
 
-/// The largest relative distance of the three quartiles of two ascending lists.
+/// Returns the largest relative distance of the three quartiles of two ascending lists.
 fn quartile_distance(real: &[f64], synthetic: &[f64]) -> f64 {
     let quartile = |numbers: &[f64], of_four: usize| numbers[numbers.len() * of_four / 4];
     let distance = |of_four| quartile(synthetic, of_four) / quartile(real, of_four) - 1.0;
@@ -46,20 +46,20 @@ fn quartile_distance(real: &[f64], synthetic: &[f64]) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// A command in the folder, which has to end well.
+/// Runs a command in the folder, which must succeed.
 fn run(folder: &Path, line: &str) -> Output {
     let output = fhaim(folder, &line.split(' ').collect::<Vec<_>>());
     assert!(output.status.success(), "{line}: {}", stderr(&output));
     output
 }
 
-/// A folder with the export as `export.csv`, and its draft as `s.json`.
+/// Returns a folder with the export as `export.csv`, and its draft as `s.json`.
 fn drafted() -> TempDir {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("export.csv"), one_byte_a_letter(RECORDS)).unwrap();
     let draft = run(folder.path(), "schema infer --data export.csv --out s.json");
     for words in [
-        "separated by ';'",
+        "field delimiter ';'",
         "Windows-1252",
         "\"notiz\": left out",
         "\"entlassung\": never before \"aufnahme\"",
@@ -75,7 +75,7 @@ fn drafted() -> TempDir {
 }
 
 #[test]
-fn an_export_becomes_a_table_that_looks_like_it() {
+fn synthetic_export_keeps_formats_and_shares() {
     let folder = drafted();
     let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
     let real = export(RECORDS);
@@ -98,7 +98,7 @@ fn an_export_becomes_a_table_that_looks_like_it() {
     );
     let said = String::from_utf8(said.stdout).unwrap();
     assert!(
-        said.contains("may be relied on for counts and averages"),
+        said.contains("can be used for counts and averages"),
         "{said}"
     );
     for page in ["r.html", "e.html"] {
@@ -114,7 +114,7 @@ fn every_row_is_in_order(new: &str) {
     }
 }
 
-/// Of the real table's form, all different, and counted up: a function of nothing that is in it.
+/// Checks that identifiers have the real format and are different. They are a counter, and do not depend on the table.
 fn identifiers_are_new(new: &str) {
     let identifiers = column(new, "fall");
     let different: HashSet<&str> = identifiers.iter().copied().collect();
@@ -144,7 +144,7 @@ fn values_are_written_as_they_were_read(new: &str, real: &str) {
     );
 }
 
-/// Budget 1 has noise of some forty records on a count of a 1-way table of so few values: 1.5%.
+/// With epsilon 1, a count in a small 1-way table has noise of about forty records, which is 1.5%.
 fn shares_are_within_the_noise(new: &str, real: &str) {
     let missing = share(&column(new, "alter"), "");
     assert!(
@@ -161,7 +161,7 @@ fn shares_are_within_the_noise(new: &str, real: &str) {
 }
 
 #[test]
-fn a_skewed_laboratory_value_keeps_its_quartiles() {
+fn skewed_laboratory_value_keeps_its_quartiles() {
     let folder = drafted();
     run(
         folder.path(),
@@ -169,13 +169,13 @@ fn a_skewed_laboratory_value_keeps_its_quartiles() {
     );
     let new = fs::read_to_string(folder.path().join("new.csv")).unwrap();
     let [new, real] = [new, export(RECORDS)].map(|csv| numbers(&csv, "crp"));
-    // Values from 0.1 to 300 and more, half of them below 6.
+    // Values are from 0.1 to more than 300, and half of them are below 6.
     assert!(real[real.len() / 2] < 0.05 * real[real.len() - 1]);
     let distance = quartile_distance(&real, &new);
     assert!(distance < 0.05, "{distance}");
 }
 
-/// An acid in hundredths, which is 0 in every twelfth record, and a grade that falls with it.
+/// Returns records with an acid in hundredths, which is 0 in every twelfth record, and a grade that decreases with it.
 fn acids(records: usize) -> String {
     let row = |i: usize| {
         let hundredths = if i.is_multiple_of(12) {
@@ -191,7 +191,7 @@ fn acids(records: usize) -> String {
 }
 
 #[test]
-fn the_spike_of_records_at_zero_is_kept() {
+fn spike_of_records_at_zero_is_kept() {
     let folder = TempDir::new().unwrap();
     let real = acids(1_600);
     fs::write(folder.path().join("acids.csv"), &real).unwrap();

@@ -1,4 +1,4 @@
-//! The command as a script sees it: exit codes, one line for each error, files whole or absent.
+//! Tests of the command from outside: exit codes, one-line errors, and complete or absent files.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -27,14 +27,14 @@ fn fhaim(folder: &Path, arguments: &[&str]) -> Output {
     command::run(env!("CARGO_BIN_EXE_fhaim"), folder, arguments)
 }
 
-/// A folder with a table and its schema.
+/// Creates a folder with a table and its schema.
 fn folder(csv: impl AsRef<[u8]>, schema: impl AsRef<[u8]>) -> TempDir {
     let folder = TempDir::new().unwrap();
     tables::write(folder.path(), csv, schema);
     folder
 }
 
-/// `fhaim COMMAND` on the folder's table, with `more` arguments.
+/// Returns the arguments of `fhaim COMMAND` for the folder's table, followed by `more`.
 fn generate<'a>(command: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let files = ["--data", "t.csv", "--schema", "t.schema.json"];
     [&[command], &files[..], &["--out", "out.csv"], more].concat()

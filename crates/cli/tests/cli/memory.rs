@@ -1,4 +1,4 @@
-//! What the command remembers of records that it has used before.
+//! Tests of the usage history.
 
 use std::fs;
 
@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::{CONFIG, SCHEMA, fhaim, folder, generate, stderr, table};
 
-/// Two runs over the same records add up, and the second says so; records that differ in one value
-/// are others.
+/// The costs of two runs over the same records add up, and the second run shows the total. Records that differ in one
+/// value are different records.
 #[test]
-fn a_second_run_over_the_same_records_says_what_they_cost_together() {
+fn second_run_over_the_same_records_shows_the_total_cost() {
     let folder = folder(table(200), SCHEMA);
     let run = |more: &[&str]| {
         let arguments = [&["--quiet"], &generate("run", more)[..]].concat();
@@ -18,7 +18,7 @@ fn a_second_run_over_the_same_records_says_what_they_cost_together() {
         stderr(&output)
     };
     assert_eq!(run(&["--epsilon", "1"]), "");
-    // Under another name, in another place.
+    // The same records in another file with the same name.
     fs::rename(folder.path().join("t.csv"), folder.path().join("u.csv")).unwrap();
     fs::copy(folder.path().join("u.csv"), folder.path().join("t.csv")).unwrap();
     let told = run(&["--epsilon", "1", "--yes"]);
@@ -27,11 +27,11 @@ fn a_second_run_over_the_same_records_says_what_they_cost_together() {
         told.contains("a run of fhaim, into out.csv: rho "),
         "{told}"
     );
-    // Both together: less than 1 + 1, more than 1.
+    // The total is less than 1 + 1, but more than 1.
     let (_, line) = told.split_once("for a record added or removed: ").unwrap();
     let with_this = line
         .trim()
-        .strip_suffix(" at delta 1e-9 with this")
+        .strip_suffix(" at delta 1e-9 with this use")
         .unwrap();
     let epsilon: f64 = with_this
         .rsplit_once("epsilon ")
@@ -46,10 +46,9 @@ fn a_second_run_over_the_same_records_says_what_they_cost_together() {
     assert_eq!(run(&["--epsilon", "1"]), "");
 }
 
-/// What is kept does not tell which records they were to someone who has the file but not the key,
-/// and is its owner's alone.
+/// Without the key, the history does not reveal which records were used. Only its owner can read it.
 #[test]
-fn what_is_remembered_is_keyed_and_its_owners_alone() {
+fn history_is_keyed_and_readable_only_by_its_owner() {
     let digests = [(); 2].map(|()| {
         let folder = folder(table(50), SCHEMA);
         let local = generate("local", &["--epsilon", "1"]);
@@ -69,13 +68,13 @@ fn what_is_remembered_is_keyed_and_its_owners_alone() {
         let entries: Value = serde_json::from_slice(&entries).unwrap();
         entries["uses"][0]["records"].as_str().unwrap().to_owned()
     });
-    // The same records, on two machines.
+    // The digests of the same records differ on two machines.
     assert_ne!(digests[0], digests[1]);
     let plain = fhaim_api::Digest::of(table(50).as_bytes()).to_string();
     assert!(!digests.contains(&plain));
 }
 
-/// A file's name may be anything, and what a terminal would obey in it is not given to one.
+/// A file name may contain any characters. Control characters must not reach the terminal.
 #[cfg(unix)]
 #[test]
 fn what_is_remembered_does_nothing_to_a_terminal() {
@@ -93,7 +92,7 @@ fn what_is_remembered_does_nothing_to_a_terminal() {
     assert!(!told.contains('\u{1b}'), "{told}");
 }
 
-/// Without the key nothing is known again, and a new one would say that nothing was used before.
+/// Without the key, no table can be recognised. A new key would make all tables look unused.
 #[test]
 fn a_key_that_is_gone_is_told_of() {
     let folder = folder(table(50), SCHEMA);
@@ -107,14 +106,11 @@ fn a_key_that_is_gone_is_told_of() {
     let key = folder.path().join(CONFIG).join("memory.key");
     fs::remove_file(&key).unwrap();
     let told = run();
-    assert!(
-        told.contains("memory.key: it is not there any more"),
-        "{told}"
-    );
-    assert!(!key.exists(), "a new key hides what was used before");
+    assert!(told.contains("memory.key: the key is missing"), "{told}");
+    assert!(!key.exists(), "a new key hides earlier uses");
 }
 
-/// A result in the place of what is remembered would make all of it forgotten.
+/// A result must not overwrite the history.
 #[test]
 fn no_result_takes_the_place_of_what_is_remembered() {
     let folder = folder(table(50), SCHEMA);
@@ -128,7 +124,7 @@ fn no_result_takes_the_place_of_what_is_remembered() {
     assert_eq!(output.status.code(), Some(2));
     let told = stderr(&output);
     assert!(
-        told.contains("what is remembered of earlier runs is there"),
+        told.contains("this name is reserved for the history of earlier runs"),
         "{told}"
     );
     assert_eq!(fs::read(folder.path().join(&memory)).unwrap(), before);

@@ -1,4 +1,4 @@
-//! The documents in `openapi/` are what the services write.
+//! Tests that the documents in `openapi/` are up to date.
 
 use std::{fs, path::PathBuf};
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use crate::fhaim;
 
 #[test]
-fn documents_are_as_the_services_write_them() {
+fn openapi_documents_equal_the_services_output() {
     let documents = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../openapi");
     for service in ["generation", "computation", "crypto", "keyshare"] {
         let folder = TempDir::new().unwrap();
@@ -16,7 +16,7 @@ fn documents_are_as_the_services_write_them() {
         let kept = fs::read(documents.join(format!("{service}.json"))).unwrap();
         assert!(
             output.stdout == kept,
-            "openapi/{service}.json: write it anew with `fhaim serve {service} --openapi`"
+            "openapi/{service}.json is outdated: write it with `fhaim serve {service} --openapi`"
         );
     }
 }

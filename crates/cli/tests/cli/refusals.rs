@@ -1,6 +1,7 @@
-//! Bad input: one line that names the file, the place and a way out; exit code 2; nothing left
-//! behind. Damaged ciphertexts and keys are refused by `fhaim-he`'s codecs, whose own tests cut
-//! and flip them.
+//! Tests of invalid input: a one-line error with the file, the place and a way out, exit code 2, and no files left
+//! behind.
+//!
+//! Damaged ciphertexts and keys are tested in `fhaim-he`, whose codecs reject them.
 
 use std::{fs, process::Output};
 
@@ -10,7 +11,7 @@ use crate::{SCHEMA, fhaim, folder, generate, names, stderr, table};
 
 const E1: [&str; 2] = ["--epsilon", "1"];
 
-/// Exit code 2 and one line that starts as errors do, after notes if any, which say all of `says`.
+/// Checks for exit code 2 and one line with an error, after notes if any. The output must contain all of `says`.
 fn check_refusal(output: &Output, says: &[&str]) {
     let errors = stderr(output);
     assert_eq!(output.status.code(), Some(2), "{errors}");
@@ -26,7 +27,7 @@ fn check_refusal(output: &Output, says: &[&str]) {
     assert!(output.stdout.is_empty());
 }
 
-/// Both ways to generate are refused alike, and leave the folder as it was.
+/// Checks that `local` and `run` fail in the same way, and leave the folder unchanged.
 fn refused_with(csv: &[u8], schema: &[u8], more: &[&str], says: &[&str]) {
     for command in ["local", "run"] {
         let folder = folder(csv, schema);
@@ -45,7 +46,7 @@ fn refused_arguments(more: &[&str], says: &[&str]) {
 }
 
 #[test]
-fn values_outside_the_domain() {
+fn values_outside_the_schema_are_rejected_with_their_place() {
     let place = |column: &str| format!("t.csv: row 2 (line 3), column \"{column}\": ");
     for (record, column, says) in [
         ("2,pink,1", "c", ["\"pink\" is not one of", "--use-other"]),
@@ -62,18 +63,18 @@ fn values_outside_the_domain() {
 }
 
 #[test]
-fn ragged_rows() {
+fn rows_with_wrong_number_of_fields_are_rejected() {
     let says = "t.csv: row 2 (line 3): 2 fields where the header has 3";
     refused_table("x,c,y\n1,red,0\n2,red\n", &[says, "--delimiter"]);
     let says = "t.csv: row 1 (line 2): 4 fields where the header has 3";
     refused_table("x,c,y\n1,red,0,\n", &[says]);
-    // A quote left open swallows the rest of the file.
+    // An open quote extends to the end of the file.
     let says = "t.csv: row 1 (line 2): 1 field where the header has 3";
     refused_table("x,c,y\n\"1,red,0\n2,red,1\n", &[says, "open quote"]);
 }
 
 #[test]
-fn tables_without_records() {
+fn tables_without_records_are_rejected() {
     refused_table("", &["t.csv: the file is empty: it has no header"]);
     refused_table("\n\n", &["t.csv: the file is empty: it has no header"]);
     refused_table("x,c,y\n", &["t.csv: the table has no records"]);
@@ -81,7 +82,7 @@ fn tables_without_records() {
 }
 
 #[test]
-fn columns_that_do_not_match() {
+fn tables_with_other_columns_are_rejected() {
     let missing = "t.csv: the schema's column \"c\" is missing from the header";
     refused_table("x,y\n1,0\n", &[missing, "correct the schema or the table"]);
     let unlisted = "t.csv: column \"z\" is not in the schema";
@@ -92,13 +93,13 @@ fn columns_that_do_not_match() {
 }
 
 #[test]
-fn bytes_that_are_not_text() {
-    // What is no UTF-8 is read as what it may be instead, and said to be.
+fn invalid_bytes_in_text_are_rejected() {
+    // A table that is not UTF-8 is read in the detected encoding, with a note.
     let latin = "note: t.csv: read as Windows-1252";
     let says = "t.csv: row 2 (line 3), column \"c\": \"\u{ff}\" is not one of";
     refused_table(b"x,c,y\n1,red,0\n2,\xff,1\n", &[latin, says]);
     refused_table(b"x,\xe9,y\n1,red,0\n", &[latin, "\"c\" is missing"]);
-    // NUL is text, but no schema has it: it is shown escaped.
+    // NUL is text, but not in the schema. The error shows it escaped.
     let says = "t.csv: row 1 (line 2), column \"c\": \"re\\0d\" is not one of";
     refused_table(b"x,c,y\n1,re\0d,0\n", &[says]);
     refused_table(b"x,c,y\n1\0,red,0\n", &["\"1\\0\" is not a number"]);
@@ -107,7 +108,7 @@ fn bytes_that_are_not_text() {
 }
 
 #[test]
-fn budgets_out_of_range() {
+fn budgets_out_of_range_are_rejected() {
     for epsilon in ["0", "-1", "-0", "NaN", "inf", "1e-300"] {
         let says = "epsilon must be a positive number";
         refused_arguments(&["--epsilon", epsilon], &[says, "not "]);
@@ -122,7 +123,7 @@ fn budgets_out_of_range() {
 }
 
 #[test]
-fn arguments_out_of_range() {
+fn arguments_out_of_range_are_rejected() {
     let mechanism = ["--epsilon", "1", "--mechanism", "rap"];
     let known = "possible values: staged, fhaim-l2, aim, mst, one-ways";
     refused_arguments(&mechanism, &["'rap'", "--mechanism", known]);
@@ -130,14 +131,15 @@ fn arguments_out_of_range() {
     let cap = ["--epsilon", "1", "--model-mb", "0"];
     refused_arguments(&cap, &["model cap", "raise --model-mb"]);
     let bound = ["--epsilon", "1", "--record-bound", "19"];
-    refused_arguments(&bound, &["more than the 19 records of --record-bound"]);
+    let says = "more than the 19 records that --record-bound allows";
+    refused_arguments(&bound, &[says]);
     let unknown = ["--epsilon", "1", "--sigma", "3"];
     refused_arguments(&unknown, &["'--sigma'"]);
     refused_arguments(&[], &["--epsilon <E>"]);
 }
 
 #[test]
-fn aim_under_encryption() {
+fn aim_under_encryption_is_rejected() {
     let folder = folder(table(20), SCHEMA);
     let arguments = generate("run", &["--epsilon", "1", "--mechanism", "aim"]);
     let says = ["aim reads exact marginals", "fhaim local"];
@@ -146,7 +148,7 @@ fn aim_under_encryption() {
 }
 
 #[test]
-fn files_that_are_not_there() {
+fn missing_files_and_folders_are_rejected() {
     let folder = folder(table(20), SCHEMA);
     let refused = |arguments: &[&str], says: &[&str]| {
         check_refusal(&fhaim(folder.path(), arguments), says);
@@ -162,17 +164,18 @@ fn files_that_are_not_there() {
         run("no.csv", json, "o.csv", "l.json", &["no.csv: No such file"]);
         run(".", json, "o.csv", "l.json", &[".: is a directory"]);
         run(csv, "no.json", "o.csv", "l.json", &["no.json: No such"]);
-        let no_folder = ["no/o.csv: there is no folder no: make it first"];
+        let no_folder = ["no/o.csv: the folder no does not exist: create it first"];
         run(csv, json, "no/o.csv", "l.json", &no_folder);
-        let no_folder = ["no/l.json: there is no folder no: make it first"];
+        let no_folder = ["no/l.json: the folder no does not exist: create it first"];
         run(csv, json, "o.csv", "no/l.json", &no_folder);
-        run(csv, json, "./t.csv", "l.json", &["named for two purposes"]);
-        run(csv, json, "l.json", "l.json", &["named for two purposes"]);
+        let named_twice = ["named both as an output and as another file"];
+        run(csv, json, "./t.csv", "l.json", &named_twice);
+        run(csv, json, "l.json", "l.json", &named_twice);
     }
 }
 
 #[test]
-fn results_never_replace_what_they_are_made_of() {
+fn results_never_replace_their_inputs() {
     let folder = folder(table(20), SCHEMA);
     let table = fs::read(folder.path().join("t.csv")).unwrap();
     for arguments in [
@@ -182,7 +185,10 @@ fn results_never_replace_what_they_are_made_of() {
     ] {
         let arguments: Vec<&str> = arguments.split(' ').collect();
         let output = fhaim(folder.path(), &arguments);
-        check_refusal(&output, &["./t.csv is named for two purposes"]);
+        check_refusal(
+            &output,
+            &["./t.csv is named both as an output and as another file"],
+        );
         assert_eq!(fs::read(folder.path().join("t.csv")).unwrap(), table);
     }
     assert_eq!(names(folder.path()), ["t.csv", "t.schema.json"]);
@@ -200,7 +206,7 @@ fn results_never_replace_a_folder() {
 }
 
 #[test]
-fn a_truncated_schema() {
+fn truncated_schema_is_rejected() {
     let whole = SCHEMA.as_bytes();
     for length in (0..whole.len()).step_by(9) {
         let folder = folder(table(20), &whole[..length]);
@@ -211,10 +217,10 @@ fn a_truncated_schema() {
     }
 }
 
-/// A flipped bit may leave a schema, of other words or limits. Then the table fits it or is
-/// refused; otherwise the schema is.
+/// A flipped bit may give a valid schema with other names or limits. Then the table matches it or is rejected.
+/// Otherwise, the schema is rejected.
 #[test]
-fn a_bit_flipped_schema() {
+fn schema_with_flipped_bit_is_rejected_or_valid() {
     let mut refused = 0;
     for bit in (0..8 * SCHEMA.len()).step_by(23) {
         let mut schema = SCHEMA.as_bytes().to_vec();
@@ -234,13 +240,13 @@ fn a_bit_flipped_schema() {
 }
 
 #[test]
-fn more_memory_than_allowed() {
+fn run_that_needs_more_memory_than_allowed_is_rejected() {
     let tight = ["--epsilon", "1", "--memory-mb", "10"];
-    let says = ["MB of memory where 10 MB may be used", "--model-mb"];
+    let says = ["MB of memory, but only 10 MB may be used", "--model-mb"];
     refused_arguments(&tight, &says);
 }
 
-/// 60 columns of `bins` bins, of which c3 has more.
+/// Returns a schema of 60 columns with `bins` bins, except c3, which has `most`.
 fn wide_schema(bins: usize, most: usize) -> String {
     let column = |i: usize| {
         let bins = if i == 3 { most } else { bins };
@@ -251,28 +257,28 @@ fn wide_schema(bins: usize, most: usize) -> String {
 }
 
 #[test]
-fn a_schema_too_large_for_memory_names_the_column_to_coarsen() {
+fn schema_too_large_for_memory_is_rejected_with_the_column_to_coarsen() {
     let schema = wide_schema(400, 500);
     let header: Vec<String> = (0..60).map(|i| format!("c{i}")).collect();
     let csv = format!("{}\n{}\n", header.join(","), ["0.5"; 60].join(","));
     let memory = ["--epsilon", "1", "--memory-mb", "2000"];
     let says = [
-        "MB of memory where 2000 MB",
+        "MB of memory, but only 2000 MB",
         "coarsen column \"c3\" from 500 to ",
     ];
     refused_with(csv.as_bytes(), schema.as_bytes(), &memory, &says);
 }
 
-/// More one-hot columns than a schema may have.
+/// The schema has more one-hot columns than allowed.
 #[test]
-fn a_schema_too_wide_names_the_widest_column() {
+fn too_wide_schema_is_rejected_with_its_widest_column() {
     let schema = wide_schema(2000, 9000);
     let says = ["t.schema.json: ", "column \"c3\" has the most"];
     refused_with(b"c1\n1\n", schema.as_bytes(), &E1, &says);
 }
 
 #[test]
-fn tables_that_cannot_be_compared_or_described() {
+fn invalid_tables_are_rejected_by_evaluate_and_schema() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("t.schema.json"), SCHEMA).unwrap();
     fs::write(folder.path().join("t.csv"), table(20)).unwrap();
@@ -294,7 +300,7 @@ fn tables_that_cannot_be_compared_or_described() {
 }
 
 #[test]
-fn holders_that_cannot_be() {
+fn invalid_numbers_of_holders_are_rejected() {
     let refused = |more: &str, says: &[&str]| {
         let more: Vec<&str> = E1.into_iter().chain(more.split(' ')).collect();
         refused_arguments(&more, says);

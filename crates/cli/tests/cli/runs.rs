@@ -1,4 +1,4 @@
-//! Commands that succeed, and what they leave behind.
+//! Tests of successful commands and their output files.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use crate::{SCHEMA, fhaim, folder, generate, names, stderr, table};
 
 #[test]
-fn local_and_run_write_a_table_that_fits_the_schema() {
+fn local_and_run_write_a_table_that_matches_the_schema() {
     for command in ["local", "run"] {
         let folder = folder(table(200), SCHEMA);
         let more = "--epsilon 10 --records 50 --ledger l.json --report r.html --json";
@@ -26,7 +26,10 @@ fn local_and_run_write_a_table_that_fits_the_schema() {
         );
         let check = ["schema", "check", "t.schema.json", "--data", "out.csv"];
         let output = fhaim(folder.path(), &check);
-        assert!(String::from_utf8_lossy(&output.stdout).contains("the table fits: 50 records"));
+        assert!(
+            String::from_utf8_lossy(&output.stdout)
+                .contains("the table matches the schema: 50 records")
+        );
         let evaluate = "evaluate --real t.csv --synthetic out.csv --schema t.schema.json";
         let evaluate: Vec<&str> = evaluate.split(' ').collect();
         assert!(fhaim(folder.path(), &evaluate).status.success());
@@ -34,7 +37,7 @@ fn local_and_run_write_a_table_that_fits_the_schema() {
 }
 
 #[test]
-fn a_draft_is_a_schema_and_says_that_it_is_a_draft() {
+fn draft_is_a_valid_schema_with_a_notice() {
     let folder = folder(table(50), SCHEMA);
     let infer = ["schema", "infer", "--data", "t.csv", "--target", "y"];
     let output = fhaim(folder.path(), &infer);
@@ -47,9 +50,9 @@ fn a_draft_is_a_schema_and_says_that_it_is_a_draft() {
     assert_eq!(report["records"], 50);
 }
 
-/// One screen, of a table that encryption has counted.
+/// The bench counts a table under encryption, and prints one screen.
 #[test]
-fn the_bench_measures_ones_own_table() {
+fn bench_measures_the_given_table() {
     let folder = folder(table(200), SCHEMA);
     let bench = "bench --data t.csv --schema t.schema.json --quiet";
     let output = fhaim(folder.path(), &bench.split(' ').collect::<Vec<_>>());
@@ -61,7 +64,7 @@ fn the_bench_measures_ones_own_table() {
     }
     assert!(screen.ends_with("Every cell was decrypted and equals its count.\n"));
     assert!(screen.lines().count() < 24 && screen.lines().all(|line| line.len() <= 100));
-    // Nothing is spent.
+    // The bench spends no budget.
     assert!(
         !folder
             .path()
@@ -71,9 +74,9 @@ fn the_bench_measures_ones_own_table() {
     );
 }
 
-/// One table, one budget: the demo ends with a table that fits its schema and a page.
+/// The demo writes a table that matches its schema, and a report.
 #[test]
-fn the_demo_leaves_a_table_and_a_page() {
+fn demo_writes_a_table_and_a_report() {
     let folder = TempDir::new().unwrap();
     let output = fhaim(folder.path(), &["demo", "--out", "d", "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
@@ -94,7 +97,7 @@ fn the_demo_leaves_a_table_and_a_page() {
     assert!(fhaim(folder.path(), &check).status.success());
 }
 
-/// Six columns of two values, for three holders of two columns each.
+/// Six columns of two values, so that each of three holders has two columns.
 const SIX: &str = r#"{"name": "six", "columns": [
     {"name": "a", "kind": "categorical", "categories": ["0", "1"]},
     {"name": "b", "kind": "categorical", "categories": ["0", "1"]},
@@ -103,7 +106,7 @@ const SIX: &str = r#"{"name": "six", "columns": [
     {"name": "e", "kind": "categorical", "categories": ["0", "1"]},
     {"name": "f", "kind": "categorical", "categories": ["0", "1"]}]}"#;
 
-/// A table of [`SIX`] as CSV.
+/// Returns a table of [`SIX`] as CSV.
 fn six(records: usize) -> String {
     let row = |i: usize| {
         let values = [2, 3, 5, 7, 11, 13].map(|prime| (i / prime % 2).to_string());
@@ -113,9 +116,8 @@ fn six(records: usize) -> String {
     format!("a,b,c,d,e,f\n{rows}")
 }
 
-/// Each of several holders is told what it would have got alone.
 #[test]
-fn three_holders_are_told_what_each_would_have_got_alone() {
+fn summary_and_report_compare_each_holders_result_with_the_common_one() {
     for (by, records, pairs) in [
         ("records", [100.0; 3], [15.0; 3]),
         ("columns", [300.0; 3], [1.0; 3]),
@@ -140,13 +142,16 @@ fn three_holders_are_told_what_each_would_have_got_alone() {
             assert!(of_each(name).iter().sum::<f64>() > 0.0, "{by}: {name}");
         }
         let page = fs::read_to_string(folder.path().join("r.html")).unwrap();
-        assert!(page.contains("Holder 3") && page.contains("alone"), "{by}");
+        assert!(
+            page.contains("Holder 3") && page.contains("on its own"),
+            "{by}"
+        );
     }
 }
 
-/// A pipe gives its bytes once, and a table is looked at before it is read; by counts it is read twice.
+/// A pipe gives its bytes only once. But a table's dialect is detected before it is read, and counting reads it twice.
 #[test]
-fn a_table_comes_through_a_pipe() {
+fn table_can_be_read_from_a_pipe() {
     let folder = folder(table(200), SCHEMA);
     let draft = "\"$0\" schema infer --data /dev/stdin --out draft.json";
     let run = |command: &str, out: &str, more: &str| {
@@ -170,10 +175,10 @@ fn a_table_comes_through_a_pipe() {
     assert!(records.abs_diff(200) < 20, "{records}");
 }
 
-/// A dash stands for standard output, as elsewhere, and a table that goes there is all that goes there.
+/// A dash means standard output. If the table goes there, nothing else does.
 #[cfg(unix)]
 #[test]
-fn a_dash_is_standard_output() {
+fn dash_as_output_writes_only_the_table_to_standard_output() {
     let folder = folder(table(200), SCHEMA);
     let line = "local --data t.csv --schema t.schema.json --epsilon 1 --out -";
     let arguments: Vec<&str> = line.split(' ').collect();
@@ -186,10 +191,10 @@ fn a_dash_is_standard_output() {
     assert_eq!(names(folder.path()), ["t.csv", "t.schema.json"]);
 }
 
-/// Links are written through, and what is no file (a device, standard output) is not replaced by one.
+/// Results are written to the targets of links. A device or standard output is not replaced by a file.
 #[cfg(unix)]
 #[test]
-fn results_go_where_links_lead() {
+fn results_are_written_to_the_targets_of_links() {
     let folder = folder(table(200), SCHEMA);
     let at = |name: &str| folder.path().join(name);
     fs::create_dir(at("kept")).unwrap();
@@ -224,7 +229,7 @@ fn results_go_where_links_lead() {
             > 1
     );
     assert_eq!(names(&at("kept")), ["synthetic.csv"]);
-    // The model alone: what the command says of itself is not part of it.
+    // Standard output has only the model, not the command's messages.
     assert!(fhaim_synth::load_model(&output.stdout, usize::MAX).is_ok());
     assert!(stderr(&output).contains("rho"), "{}", stderr(&output));
 }

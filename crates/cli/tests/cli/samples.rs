@@ -1,4 +1,4 @@
-//! The configurations in `infra/config/` are what the services read.
+//! Tests that the services can read the configurations in `infra/config/`.
 
 use std::{
     fs,
@@ -15,7 +15,7 @@ fn sample(service: Service) -> PathBuf {
     folder.join(format!("{service}.toml"))
 }
 
-/// Reads a sample, and sees that the same with one field more is refused.
+/// Reads a sample, and checks that an additional field is rejected.
 fn read<T: DeserializeOwned>(service: Service) -> T {
     let path = sample(service);
     let config = load(service.as_str(), Some(&path)).unwrap_or_else(|error| panic!("{error}"));
@@ -39,7 +39,7 @@ fn read<T: DeserializeOwned>(service: Service) -> T {
     config
 }
 
-/// What holds of every sample: no secret in it, and a peer's address is where the peer listens.
+/// Checks that a sample contains no secret, and that the peers' addresses are those on which the peers listen.
 fn check(service: Service, common: &Common, peers: &[(Service, &str)]) {
     assert!(common.sealing.file.is_none() && common.sealing.variable.is_some());
     let (_, address) = common.database.url.split_once("://").unwrap();
@@ -49,7 +49,7 @@ fn check(service: Service, common: &Common, peers: &[(Service, &str)]) {
 }
 
 #[test]
-fn sample_configurations_are_read() {
+fn sample_configurations_are_valid() {
     let generation: fhaim_generation::Config = read(Service::Generation);
     let computation: fhaim_computation::Config = read(Service::Computation);
     let crypto: fhaim_crypto::Config = read(Service::Crypto);

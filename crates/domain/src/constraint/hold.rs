@@ -1,8 +1,8 @@
-//! Values that hold a schema's constraints, drawn from what a record's codes leave open.
+//! Draws values that satisfy a schema's constraints, within what a record's codes allow.
 //!
-//! Rules that share no field are held each by itself, so that what one draws again leaves the others' values
-//! alone. Where few draws of all its fields hold, the fields of a rule that does not are drawn again, one rule
-//! after the other, and at last put where they hold.
+//! Groups of rules that share no field are satisfied separately, so that drawing again for one group does not change
+//! the values of another. If [`TRIES`] draws of all fields of a group fail, only the fields of a broken rule are drawn
+//! again, one rule after the other. If that fails too, the values are set to ones that satisfy the rules.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,15 +11,14 @@ use rand::Rng;
 use super::rules::{Bounds, Rule, RuleSet, ordered};
 use crate::Value;
 
-/// All fields of rules that hang together are drawn so often,
+/// Number of draws of all fields of connected rules.
 const TRIES: usize = 64;
 
-/// and then those of a rule that does not hold, for so many rules looked at, before they are put where they
-/// do.
+/// Number of rules to check while the fields of single broken rules are drawn again, before [`put`] sets the values.
 const REPAIRS: usize = 1 << 16;
 
-/// Makes the numbers among a record's drawn values hold the schema's constraints, as far as its codes allow
-/// ([`crate::Schema::allows`]). `values` are those of the fields that are written, in their order.
+/// Makes the numbers among a record's drawn values satisfy the schema's constraints, as far as its codes allow
+/// ([`crate::Schema::allows`]). `values` are those of the written fields, in order.
 pub(crate) fn hold(
     set: RuleSet<'_>,
     code: &dyn Fn(usize) -> u32,
@@ -55,7 +54,7 @@ pub(crate) fn hold(
     }
 }
 
-/// Rules of numbers, those together that share fields by way of each other.
+/// Groups the rules of numbers that share fields directly or through other rules.
 fn together<'a>(rules: &[&'a Rule]) -> Vec<Vec<&'a Rule>> {
     let mut groups: Vec<(BTreeSet<usize>, Vec<&'a Rule>)> = Vec::new();
     for &rule in rules {
@@ -76,7 +75,7 @@ fn together<'a>(rules: &[&'a Rule]) -> Vec<Vec<&'a Rule>> {
     groups.into_iter().map(|(_, rules)| rules).collect()
 }
 
-/// Makes the fields of rules that hang together hold them.
+/// Makes the fields of connected rules satisfy them.
 fn hold_rules(
     bounds: &Bounds<'_>,
     rules: &[&Rule],
@@ -99,7 +98,7 @@ fn hold_rules(
     broken(bounds, rules, steps);
 }
 
-/// Draws fields' values from what their codes stand for.
+/// Draws the values of fields from their codes again.
 fn draw_anew(
     bounds: &Bounds<'_>,
     fields: impl Iterator<Item = usize>,
@@ -115,7 +114,7 @@ fn draw_anew(
     }
 }
 
-/// Where a field's value stands among those of the fields that are written.
+/// Returns the index of a field's value among those of the written fields.
 fn place(set: RuleSet<'_>, field: usize) -> Option<usize> {
     let before = set.fields.get(..field)?;
     Some(before.iter().filter(|field| field.is_written()).count())
@@ -134,7 +133,7 @@ fn draw(
     Some(ordered.sample(code(part.coarse), digit, rng))
 }
 
-/// The first rule that steps do not hold; totals are made the sums that they are.
+/// Returns the first rule that the steps break. Also sets each total to the sum of its parts.
 fn broken<'a>(
     bounds: &Bounds<'_>,
     rules: &[&'a Rule],
@@ -161,8 +160,8 @@ fn broken<'a>(
     rules.iter().copied().find(|rule| !holds(rule, steps))
 }
 
-/// Puts steps where they hold: each at the least that it may be, and parts of a sum raised, the first ones
-/// first, until it is large enough.
+/// Sets steps that satisfy the rules: each field to its minimum. Then the parts of a sum are raised in order until the
+/// sum is large enough.
 fn put(
     bounds: &Bounds<'_>,
     rules: &[&Rule],

@@ -1,4 +1,4 @@
-//! Constraints by the places of fields, and what a record's codes leave of them.
+//! Constraints resolved to fields, and the values that a record's codes leave open.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::{
     ordered::{Ordered, Span},
 };
 
-/// A constraint by indices of fields.
+/// A constraint that refers to fields by index.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Rule {
     AtMost(usize, usize),
@@ -25,16 +25,17 @@ pub(crate) enum Rule {
     },
 }
 
-/// The attributes and codes of a field's value; `None` for a value that the field does not have.
+/// Returns the attributes and codes of a field's value, or `None` if the field does not have the value.
 type CodesOf<'a> = dyn Fn(&Field, &str) -> Option<Vec<(usize, u32)>> + 'a;
 
-/// The numbers of a record, by field, as a table has them.
+/// The numbers of a record, by field, as in its table.
 pub(crate) type Numbers = std::collections::HashMap<usize, f64>;
 
-/// Works out what constraints mean for the fields of a schema. `codes_of` gives the codes of a field's value.
+/// Resolves constraints to the fields of a schema. `codes_of` returns the codes of a field's value.
 ///
 /// # Errors
-/// [`SchemaProblem::Constraint`].
+/// [`SchemaProblem::Constraints`] for too many constraints, [`SchemaProblem::Constraint`] for one that does not fit the
+/// fields.
 pub(crate) fn resolve(
     constraints: &[Constraint],
     fields: &[Field],
@@ -43,7 +44,7 @@ pub(crate) fn resolve(
     if constraints.len() > MAX_CONSTRAINTS {
         return Err(SchemaProblem::Constraints(constraints.len()));
     }
-    // Where a sum's values are put, nothing else may want them.
+    // A sum sets the values of its columns, so no other constraint of numbers may use them.
     let mut taken = vec![[false; 2]; fields.len()];
     let mut rules = Vec::with_capacity(constraints.len());
     for constraint in constraints {
@@ -52,7 +53,7 @@ pub(crate) fn resolve(
             for field in numbers {
                 let [sum, bound] = &mut taken[field];
                 if *sum || (is_sum && *bound) {
-                    return Err("a column of a sum is in no other constraint of numbers");
+                    return Err("a column of a sum cannot be in another constraint of numbers");
                 }
                 (*sum, *bound) = (is_sum, !is_sum);
             }
@@ -94,7 +95,7 @@ fn rule(
             different(&[one, other])?;
             let kept = |index: usize| !fields[index].attributes.is_empty();
             if !kept(one) || !kept(other) {
-                return Err("identifiers and columns that are left out are never missing");
+                return Err("identifiers and left-out columns are never missing");
             }
             Ok(Rule::Together(one, other))
         }
@@ -111,7 +112,7 @@ fn rule(
         }
         Constraint::Sum(Sum { total, parts }) => {
             if parts.len() < 2 {
-                return Err("a sum has two parts or more");
+                return Err("a sum needs two parts or more");
             }
             let numbers: Vec<(usize, u32)> = std::iter::once(total)
                 .chain(parts)
@@ -120,7 +121,9 @@ fn rule(
             let (places, decimals): (Vec<usize>, Vec<u32>) = numbers.into_iter().unzip();
             alike(&decimals)?;
             different(&places)?;
-            let (&total, parts) = places.split_first().ok_or("a sum has two parts or more")?;
+            let (&total, parts) = places
+                .split_first()
+                .ok_or("a sum needs two parts or more")?;
             Ok(Rule::Sum {
                 total,
                 parts: parts.to_vec(),
@@ -132,7 +135,7 @@ fn rule(
 fn alike(decimals: &[u32]) -> Result<(), &'static str> {
     match decimals.windows(2).all(|pair| pair[0] == pair[1]) {
         true => Ok(()),
-        false => Err("its columns must have as many `decimals` as each other"),
+        false => Err("its columns must have the same number of `decimals`"),
     }
 }
 
@@ -145,7 +148,7 @@ fn different(fields: &[usize]) -> Result<(), &'static str> {
 }
 
 impl Rule {
-    /// The fields whose numbers it is about, and whether it is a sum.
+    /// Returns the fields whose numbers the rule is about, and whether it is a sum.
     pub(super) fn numbers(&self) -> (Vec<usize>, bool) {
         match self {
             Self::AtMost(low, high) => (vec![*low, *high], false),
@@ -155,7 +158,7 @@ impl Rule {
     }
 }
 
-/// The style and the steps of a field of numbers: rules of numbers name no others.
+/// Returns the style and the steps of a field of numbers. Rules of numbers refer to no other fields.
 pub(super) fn ordered(field: &Field) -> Option<(DecimalStyle, &Ordered)> {
     match &field.meaning {
         Meaning::Number(style, ordered) => Some((*style, ordered)),
@@ -172,14 +175,13 @@ pub(crate) struct RuleSet<'a> {
 }
 
 impl RuleSet<'_> {
-    /// Whether values that hold all constraints can be drawn for the record whose attributes have the codes
-    /// that `code` gives.
+    /// Returns whether a record with the codes that `code` gives can have values that satisfy all constraints.
     pub(crate) fn allows(&self, code: &dyn Fn(usize) -> u32) -> bool {
         let Some(bounds) = Bounds::of(*self, code) else {
             return false;
         };
         self.rules.iter().all(|rule| match rule {
-            Rule::AtMost(..) => true, // so they are bounded
+            Rule::AtMost(..) => true, // `Bounds` enforces it
             Rule::Together(one, other) => {
                 self.is_missing(*one, code) == self.is_missing(*other, code)
             }
@@ -192,7 +194,7 @@ impl RuleSet<'_> {
         })
     }
 
-    /// The first constraint that a record of a table breaks, by its codes and its numbers.
+    /// Returns the constraints that a record of a table breaks, given its codes and its numbers.
     pub(crate) fn broken(&self, code: &dyn Fn(usize) -> u32, numbers: &Numbers) -> Vec<usize> {
         let step = |field: usize| {
             let (style, _) = ordered(self.fields.get(field)?)?;
@@ -224,7 +226,7 @@ impl RuleSet<'_> {
             .collect()
     }
 
-    /// Whether a field has no value in a record.
+    /// Returns whether a field has no value in a record.
     fn is_missing(&self, field: usize, code: &dyn Fn(usize) -> u32) -> bool {
         let part = self.fields.get(field).and_then(|field| field.parts.first());
         part.is_some_and(|part| {
@@ -234,16 +236,16 @@ impl RuleSet<'_> {
     }
 }
 
-/// The steps that a record's codes leave to its numbers, each field's from the least that `at_most` leaves.
+/// The steps that a record's codes leave to its numbers. Each field begins at the least step that `at_most` leaves.
 pub(super) struct Bounds<'a> {
     pub(super) rules: RuleSet<'a>,
     pub(super) code: &'a dyn Fn(usize) -> u32,
-    /// By field of numbers that has a value.
+    /// The span of each field of numbers that has a value.
     pub(super) spans: BTreeMap<usize, Span>,
 }
 
 impl<'a> Bounds<'a> {
-    /// `None` where `at_most` leaves nothing.
+    /// Returns `None` if `at_most` leaves a field no steps.
     pub(super) fn of(rules: RuleSet<'a>, code: &'a dyn Fn(usize) -> u32) -> Option<Self> {
         let mut bounds = Self {
             rules,
@@ -257,7 +259,7 @@ impl<'a> Bounds<'a> {
                 }
             }
         }
-        // A least value passes on from low to high, at most once through every field.
+        // A minimum propagates from low to high, at most once through every field.
         for _ in 0..bounds.spans.len() {
             if !bounds.raise() {
                 break;
@@ -267,7 +269,7 @@ impl<'a> Bounds<'a> {
         open.then_some(bounds)
     }
 
-    /// Raises the least of each field to that of one which it is not below; whether any was raised.
+    /// Raises the minimum of each upper field to that of its lower field. Returns whether any was raised.
     fn raise(&mut self) -> bool {
         let mut raised = false;
         for rule in self.rules.rules {
@@ -283,12 +285,12 @@ impl<'a> Bounds<'a> {
         raised
     }
 
-    /// First and last step of what a field's codes stand for; `None` without a value.
+    /// First and last step that a field's codes stand for; `None` without a value.
     fn span(&self, field: usize) -> Option<Span> {
         self.step_range(field, true)
     }
 
-    /// The same by the coarse code alone.
+    /// First and last step that the coarse code stands for.
     pub(super) fn coarse(&self, field: usize) -> Option<Span> {
         self.step_range(field, false)
     }
@@ -304,7 +306,7 @@ impl<'a> Bounds<'a> {
         Some(ordered.span((self.code)(part.coarse), digit))
     }
 
-    /// The least and the largest sum of parts; `None` where it is open, a value being missing.
+    /// Returns the least and the largest sum of the parts; `None` if a value is missing, which leaves the sum open.
     pub(super) fn sum(&self, total: usize, parts: &[usize]) -> Option<Span> {
         self.spans.get(&total)?;
         let mut sum = (0i64, 0i64);

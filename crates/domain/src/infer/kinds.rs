@@ -1,4 +1,4 @@
-//! What kind a column is drafted as.
+//! Choice of the kind of a drafted column.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -12,25 +12,25 @@ use crate::{
     form::{ColumnForm, KindForm},
 };
 
-/// These texts often stand for a missing value.
+/// Texts that often stand for a missing value.
 const MISSING_LOOKALIKES: [&str; 12] = [
     "?", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none", "-", ".",
 ];
 
-/// A code is at most so long, and a column has so many of them.
+/// Maximum length of a code, and maximum number of codes of a column.
 const MAX_CODE_LENGTH: usize = 12;
 const MAX_CODES: usize = 5_000;
 
-/// So large a share of a column's records has no more decimals than are drafted.
+/// The drafted decimals suffice for at least this share of a column's records.
 const USUAL_SHARE: f64 = 0.95;
 
-/// Chapters that codes may be drafted into.
+/// Maximum number of chapters of drafted codes.
 const MAX_CHAPTERS: usize = 64;
 
-/// Fewer records than this do not tell identifiers from values that happen to differ.
+/// With fewer records, identifiers look the same as values that happen to differ.
 const MIN_RECORDS_OF_IDENTIFIERS: u64 = 20;
 
-/// A column's form and, where there is something to look at, a sentence.
+/// A column's form and, if there is something to check, a note.
 type Drafted = (ColumnForm, Option<String>);
 
 /// Drafts a column.
@@ -60,9 +60,9 @@ pub(super) fn form(name: &str, profile: &Profile, options: &InferOptions) -> Dra
             .iter()
             .find(|token| profile.texts.iter().any(|t| t == *token));
         let note = rare.map(|token| {
-            format!("if {token:?} stands for a missing value, say so and draft again")
+            format!("if {token:?} stands for a missing value, declare it as one and draft again")
         });
-        // A column of few records that all differ is one of names or the like.
+        // If all values differ, the column may hold names or the like.
         if !all_differ(profile) {
             return (form, note);
         }
@@ -81,7 +81,7 @@ fn many_texts(name: &str, profile: &Profile) -> Drafted {
             Some(pattern) => identifier(
                 name,
                 &pattern,
-                "every value is of one form and no two are alike",
+                "all values have the same form and no two are equal",
             ),
             None => left_out(name, "every value is different, as in names and free text"),
         };
@@ -98,8 +98,8 @@ fn many_texts(name: &str, profile: &Profile) -> Drafted {
         form.prefix = Some(prefix);
         form.codes = Some(sorted_texts(profile));
         let note = format!(
-            "its {} codes were read off the records, in chapters of the first {}: put the code \
-             book's, with an `other` for what it lacks",
+            "its {} codes were read from the records, in chapters of the first {}: replace them \
+             with the code book's, and add an `other` for unknown codes",
             profile.texts.len(),
             crate::counted(prefix, "character")
         );
@@ -112,7 +112,8 @@ fn many_texts(name: &str, profile: &Profile) -> Drafted {
     )
 }
 
-/// The prefix with the fewest one-hot columns: chapters and the most codes of one.
+/// Returns the prefix with the fewest one-hot columns: chapters, and the codes of the largest
+/// chapter.
 fn best_prefix(texts: &[String]) -> Option<usize> {
     let cost = |prefix: usize| {
         let mut chapters: BTreeMap<String, usize> = BTreeMap::new();
@@ -144,13 +145,13 @@ fn identifier(name: &str, pattern: &str, why: &str) -> Drafted {
     (
         form,
         Some(format!(
-            "{why}: taken for an identifier, and made anew on sampling"
+            "{why}: drafted as an identifier, which sampling replaces with new ones"
         )),
     )
 }
 
-/// The pattern that all texts are of: as long as each other, and at each place a digit, a letter
-/// of one case, or always the same character.
+/// Returns the pattern that all texts follow. They have the same length and, at each place, a
+/// digit, a letter of one case, or always the same character.
 fn pattern(profile: &Profile) -> Option<String> {
     let mut texts = profile.texts.iter();
     let first: Vec<char> = texts.next()?.chars().collect();
@@ -201,12 +202,12 @@ fn is_uuid(profile: &Profile) -> bool {
     })
 }
 
-/// Whether a column of numbers is better taken for categorical: few different ones, each always
-/// written the same way.
+/// Returns whether a column of numbers is better drafted as categorical: it has few different
+/// numbers, each always written the same way.
 fn few_numbers(profile: &Profile, style: Numbers, options: &InferOptions) -> bool {
     let style = decimal_style(style, 0);
     let values = || profile.texts.iter().filter_map(|text| style.parse(text));
-    // Adding zero makes the bits of -0 those of 0.
+    // Adding zero turns -0 into 0, so that both have the same bits.
     let different: HashSet<u64> = values().map(|value| (value + 0.0).to_bits()).collect();
     if different.len() <= 1 {
         return !profile.overflowed;
@@ -223,7 +224,7 @@ fn decimal_style(style: Numbers, decimals: u32) -> DecimalStyle {
     }
 }
 
-/// Numbers in bins with digits.
+/// Drafts numbers in bins with digits.
 fn number(
     mut form: ColumnForm,
     written: Numbers,
@@ -250,7 +251,7 @@ fn number(
         form.decimals = Some(u64::from(style.decimals));
         form.trailing_zeros = style.trailing_zeros.then_some(true);
     }
-    // Past the texts that are remembered the limits are still known.
+    // The limits also cover texts that are not remembered.
     if profile.overflowed {
         for limit in [profile.limits.0, profile.limits.1] {
             steps.extend(
@@ -264,22 +265,22 @@ fn number(
     form.decimal_comma = style.comma.then_some(true);
     let (first, last) = numbers::fill(&mut form, style, &steps, options);
     let mut note = format!(
-        "the range from {} to {} and where bins begin were read off the records and rounded: put \
-         what is publicly known",
+        "the range from {} to {} and the bin edges were read from the records and rounded: \
+         replace them with publicly known ones",
         style.number(first),
         style.number(last)
     );
     if form.special.is_some() {
-        note.push_str("; its special values are those of many records, or made of nines");
+        note.push_str("; its special values occur in many records, or consist of nines");
     }
     if usual < written.decimals.0 {
-        note.push_str("; a few values have more decimals, and are rounded");
+        note.push_str("; a few values have more decimals and are rounded");
     }
     (form, Some(note))
 }
 
-/// The decimals that nearly all records' numbers do with: a few quotients among measurements,
-/// 9.53333333 among 9.4 and 9.8, are no reason to write all others to nine places.
+/// Returns the decimals that suffice for nearly all records. A few quotients among measurements
+/// (9.53333333 among 9.4 and 9.8) are no reason to write all others with nine decimals.
 fn usual_decimals(written: Numbers, profile: &Profile) -> u32 {
     let mut records: BTreeMap<u32, u64> = BTreeMap::new();
     for (text, count) in profile.counted() {
@@ -296,7 +297,7 @@ fn usual_decimals(written: Numbers, profile: &Profile) -> u32 {
     written.decimals.0
 }
 
-/// Numbers by value, other texts by their characters.
+/// Sorts numbers by value, other texts by their characters.
 fn sorted_texts(profile: &Profile) -> Vec<String> {
     let texts: BTreeSet<&String> = profile.texts.iter().collect();
     let mut texts: Vec<String> = texts.into_iter().cloned().collect();

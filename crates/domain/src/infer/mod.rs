@@ -1,8 +1,8 @@
-//! A first draft of a schema, read off a table for the holder to correct and confirm.
+//! Drafts of schemas, made from a table for its holder to correct and confirm.
 //!
-//! A schema is public, and what is read off private records is not: the smallest and largest
-//! value of a column, or a category that one person has, says something about them. So this
-//! never runs by itself, and what it drafts is the holder's to judge before it is used.
+//! A schema is public, but facts from private records are not. A column's smallest and largest
+//! value, or a category that only one person has, reveal something about the records. Therefore a
+//! draft is never made automatically, and the holder reviews it before it is used.
 
 mod kinds;
 mod numbers;
@@ -15,12 +15,12 @@ use crate::{Error, HeaderProblem, MAX_COLUMNS, Schema, records::Records, schema_
 use profile::Profile;
 pub use profile::time_formats;
 
-/// What the holder must be told with every draft.
-pub const DRAFT_STATEMENT: &str = "This is a draft. Its categories and limits were read off the \
-records, so they may tell something about a person in them. A schema is public and must not \
+/// Warning that must accompany every draft.
+pub const DRAFT_STATEMENT: &str = "This is a draft. Its categories and limits were read from the \
+records, so they may reveal something about a person in them. A schema is public and must not \
 depend on the records. Correct it from public knowledge (the questionnaire, the code book, the \
-physical range of a measurement), remove what only the records could have told, and confirm that \
-it may be public before you use it.";
+physical range of a measurement), remove everything that only the records can reveal, and confirm \
+that it may be public before you use it.";
 
 /// How to draft a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,21 +33,21 @@ pub struct InferOptions {
     pub target: Option<String>,
     /// Byte between fields.
     pub delimiter: u8,
-    /// Fields that stand for a missing value.
+    /// Texts that stand for a missing value.
     pub missing: Vec<String>,
     /// Columns to leave out.
     pub leave_out: Vec<String>,
-    /// Most categories of a column of texts.
+    /// Maximum number of categories of a column of texts.
     pub max_categories: usize,
-    /// Most different numbers of a column that is taken for categorical.
+    /// Maximum number of different numbers in a column that is drafted as categorical.
     pub max_number_categories: usize,
-    /// Bins of a column of numbers or dates (fewer where it has fewer values).
+    /// Number of bins of a column of numbers or dates (fewer if it has fewer values).
     pub bins: u32,
 }
 
 impl InferOptions {
-    /// Commas; only an empty field is missing; up to 100 categories, up to 10 different numbers
-    /// as categories, 10 bins. `file` is named in errors.
+    /// Returns the defaults: commas as delimiters, only an empty field is missing, up to 100
+    /// categories, up to 10 different numbers as categories, 10 bins. Errors name `file`.
     pub fn new(file: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -68,23 +68,23 @@ impl InferOptions {
 pub struct Draft {
     /// The draft.
     pub schema: Schema,
-    /// What to look at, column by column.
+    /// Points for the holder to check, by column.
     pub notes: Vec<Note>,
 }
 
 impl Draft {
-    /// What the holder must be told with the draft: [`DRAFT_STATEMENT`].
+    /// Returns the warning that must accompany the draft: [`DRAFT_STATEMENT`].
     pub fn statement(&self) -> &'static str {
         DRAFT_STATEMENT
     }
 }
 
-/// Something for the holder to look at in a draft.
+/// A point of a draft for the holder to check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     /// Name of the column.
     pub column: String,
-    /// What to look at, as a sentence.
+    /// What to check, as a sentence.
     pub text: String,
 }
 
@@ -94,13 +94,17 @@ impl fmt::Display for Note {
     }
 }
 
-/// Drafts a schema from a CSV table. Numbers become bins with digits, limits rounded outward, or
-/// categories where there are few different ones; dates and times become what they are, later
-/// ones relative to earlier ones; texts become categories, codes or identifiers; what is none of
-/// these is left out, with the reason.
+/// Drafts a schema from a CSV table.
+///
+/// - Numbers become bins with digits and limits that are rounded outward, or categories if there
+///   are few different ones.
+/// - Dates and times keep their kind, later ones relative to earlier ones.
+/// - Texts become categories, codes or identifiers.
+/// - Other columns are left out, with the reason.
 ///
 /// # Errors
-/// A broken CSV file (as in [`crate::read_csv`]), no records, no column that can be kept.
+/// A broken CSV file (as in [`crate::read_csv`]), a named column that the table does not have, no
+/// records, or no column left.
 pub fn infer_schema(input: impl Read, options: &InferOptions) -> Result<Draft, Error> {
     let mut records = Records::open(&options.file, options.delimiter, input)?;
     check_named_columns(records.header(), options)?;

@@ -9,27 +9,28 @@ use crate::{
     form::{Bound, ColumnForm},
 };
 
-/// A value of so large a share of the records stands alone.
+/// A value with at least this share of the records becomes a special value.
 const SPECIAL_SHARE: f64 = 0.05;
 
-/// So many values stand alone.
+/// Maximum number of special values that are drafted for their frequency.
 const MAX_SPECIAL: usize = 8;
 
-/// A bin has so many digits at most where each is to be one value.
+/// Maximum number of digits of a bin in which each digit is one value.
 const MAX_RESOLVED: i64 = 64;
 
-/// A bin has so many digits where its values are too many for one each.
+/// Number of digits of a bin with too many values for one digit each.
 const EVEN_DIGITS: u64 = 16;
 
-/// Decimals that a column's range gives room for: more would not be told apart by anyone.
+/// Limits the decimals to those that a column's range leaves room for: more would not be
+/// meaningful.
 pub(super) fn decimals_within(found: u32, (min, max): (f64, f64)) -> u32 {
     let magnitude = min.abs().max(max.abs()).max(1e-9).log10().ceil();
     let most = (12.0 - magnitude).clamp(0.0, f64::from(MAX_DECIMALS)) as u32;
     found.min(most)
 }
 
-/// Fills in `special` and where bins begin, for steps and how often each occurs. Returns the
-/// first and the last step of a bin.
+/// Fills in `special` and the bins of `form`, given how often each step occurs. Returns the first
+/// and the last step of the bins.
 pub(super) fn fill(
     form: &mut ColumnForm,
     style: DecimalStyle,
@@ -48,7 +49,7 @@ pub(super) fn fill(
         .collect();
     let (first, last) = match (rest.first(), rest.last()) {
         (Some(first), Some(last)) => (first.0, last.0),
-        // Every value stands alone: a bin beside them, for what else may come.
+        // Every value is special: add a bin for other values.
         _ => {
             let largest = special.last().copied().unwrap_or(0);
             (largest + 1, largest + 1)
@@ -60,7 +61,7 @@ pub(super) fn fill(
         form.min = Some(bound(first));
         form.max = Some(bound(last));
         form.bins = Some((last - first + 1) as u64);
-        // Bins of special values alone are none: one bin then.
+        // A bin that contains only special values is invalid, so use one bin for all.
         let alone = |step: &i64| (first..=last).contains(step);
         if special.iter().any(alone) {
             form.bins = Some(1);
@@ -86,8 +87,8 @@ pub(super) fn fill(
     (first, last)
 }
 
-/// The values that stand alone: those of many records, and a number made of nines far from all
-/// others, as stands for a missing one.
+/// Returns the special values: frequent ones, and a number made of nines far from all others, which
+/// often stands for a missing value.
 fn special(steps: &BTreeMap<i64, u64>, total: u64) -> Vec<i64> {
     let mut heavy: Vec<(i64, u64)> = (steps.iter())
         .filter(|&(_, &count)| count as f64 >= SPECIAL_SHARE * total as f64)
@@ -110,7 +111,7 @@ fn special(steps: &BTreeMap<i64, u64>, total: u64) -> Vec<i64> {
     special
 }
 
-/// Edges between which bins have about as many records, and where `resolved` at most
+/// Returns edges of bins with about equal numbers of records and, if `resolved`, at most
 /// [`MAX_RESOLVED`] steps.
 fn edges(rest: &[(i64, u64)], (first, last): (i64, i64), bins: i64, resolved: bool) -> Vec<i64> {
     let total: u64 = rest.iter().map(|(_, count)| count).sum();
@@ -141,8 +142,8 @@ fn edges(rest: &[(i64, u64)], (first, last): (i64, i64), bins: i64, resolved: bo
     narrow
 }
 
-/// An edge moved to a round number near it: it is read off the records, and need not be one of
-/// their values.
+/// Moves an edge to a round number near it. The edge was read from the records, and need not be one
+/// of their values.
 fn rounded(before: i64, edge: i64, after: i64) -> i64 {
     let gap = (edge - before).min(after - edge) / 2;
     let mut unit = 1;
@@ -152,8 +153,7 @@ fn rounded(before: i64, edge: i64, after: i64) -> i64 {
     (edge + unit / 2).div_euclid(unit) * unit
 }
 
-/// Limits that are multiples of 1, 2 or 5 times a power of ten near a tenth of the range, the
-/// lower one at most `first` and the upper one at least `last`.
+/// Rounds limits outward to multiples of 1, 2 or 5 times a power of ten, near a tenth of the range.
 fn outward(first: i64, last: i64) -> (i64, i64) {
     let mut unit = 1i64;
     let range = last - first;
@@ -169,7 +169,7 @@ fn outward(first: i64, last: i64) -> (i64, i64) {
         first.div_euclid(unit) * unit,
         -(-last).div_euclid(unit) * unit,
     );
-    // A column without negative numbers is drafted without.
+    // A column without negative numbers gets no negative limit.
     (if first >= 0 { low.max(0) } else { low }, high)
 }
 
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_have_about_as_many_records_between_them_and_are_round() {
+    fn edges_are_round_and_split_records_evenly() {
         let rest: Vec<(i64, u64)> = (0..10_000).map(|step| (step, 1)).collect();
         let edges = edges(&rest, (0, 10_000), 10, false);
         assert_eq!(edges.len(), 11);
@@ -200,14 +200,14 @@ mod tests {
     }
 
     #[test]
-    fn spikes_and_nines_stand_alone() {
+    fn frequent_values_and_nines_are_special() {
         let mut steps: BTreeMap<i64, u64> = (1..60).map(|step| (step, 1)).collect();
         steps.insert(0, 900);
         steps.insert(999, 3);
         assert_eq!(special(&steps, 962), [0, 999]);
         steps.remove(&999);
         steps.insert(99, 1);
-        // 99 beside 59 is no further than 59 is from 0.
+        // 99 is no further from 59 than 59 is from 0.
         assert_eq!(special(&steps, 962), [0]);
     }
 }

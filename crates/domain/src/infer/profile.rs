@@ -1,4 +1,4 @@
-//! What is remembered of a column while it is read for a draft.
+//! Statistics of a column, collected while it is read for a draft.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use crate::{
     calendar::TimeFormat, decimal::DecimalStyle, decimal::parse_number, options::is_missing,
 };
 
-/// So many different texts of a column are remembered, and of a column that may be dates.
+/// Maximum number of different texts to remember: of any column, and of one that may hold dates.
 const MAX_TEXTS: usize = 1 << 16;
 const MAX_MOMENTS: usize = 1 << 20;
 
-/// Formats of dates that are tried, the likelier first.
+/// Date formats to try, the likelier first.
 const DATES: [&str; 7] = [
     "%Y-%m-%d",
     "%d.%m.%Y",
@@ -21,10 +21,11 @@ const DATES: [&str; 7] = [
     "%-m/%-d/%Y",
 ];
 
-/// What may follow a date: the coarser clock first, which others read as well.
+/// Times of day that may follow a date. The coarser come first, because finer formats read their
+/// texts too.
 const CLOCKS: [&str; 5] = ["%H:00:00", "%H:%M:00", "%H:%M:%S", "%H:00", "%H:%M"];
 
-/// A format that all texts so far are of.
+/// A format that fits all texts so far.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
     pub(super) text: String,
@@ -32,7 +33,7 @@ pub(super) struct Candidate {
     pub(super) clock: bool,
 }
 
-/// All formats that are tried.
+/// Returns all formats to try.
 fn candidates() -> Vec<Candidate> {
     let candidate = |text: String, clock| {
         let format = TimeFormat::parse(&text, clock).ok()?;
@@ -54,43 +55,43 @@ fn candidates() -> Vec<Candidate> {
         .collect()
 }
 
-/// The formats of dates that drafts try, the likelier first: as a schema has them, whether they
-/// have a time of day, and to read with.
+/// Returns the date formats that drafts try, the likelier first: the format as written in a schema,
+/// whether it has a time of day, and its parser.
 pub fn time_formats() -> impl Iterator<Item = (String, bool, TimeFormat)> {
     let parts = |candidate: Candidate| (candidate.text, candidate.clock, candidate.format);
     candidates().into_iter().map(parts)
 }
 
-/// How a column's texts would be read as numbers of one decimal mark.
+/// How a column's texts read as numbers with one decimal mark.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
     pub(super) comma: bool,
-    /// Whether every text so far is a number so written.
+    /// Whether every text so far is such a number.
     pub(super) all: bool,
     /// The most and the fewest decimals of a text.
     pub(super) decimals: (u32, u32),
 }
 
-/// What is remembered of a column.
+/// Statistics of a column.
 pub(super) struct Profile {
     /// Texts by index, and their counts.
     pub(super) texts: Vec<String>,
     pub(super) counts: Vec<u64>,
     index: HashMap<String, u32>,
-    /// More different texts than are remembered.
+    /// Whether the column has more different texts than are remembered.
     pub(super) overflowed: bool,
     pub(super) missing: bool,
     /// Records with a value.
     pub(super) present: u64,
-    /// A column of points, and one of commas.
+    /// Readings with a decimal point and with a decimal comma.
     pub(super) numbers: [Numbers; 2],
-    /// Smallest and largest number, read with points.
+    /// Smallest and largest number, read with a decimal point.
     pub(super) limits: (f64, f64),
-    /// The last number, and whether each was one more than the one before.
+    /// The last number, and whether each number was one more than the previous one.
     last: Option<f64>,
     pub(super) counting: bool,
     pub(super) formats: Vec<Candidate>,
-    /// By record, the text's index, while it may be a date.
+    /// The index of each record's text, while the column may hold dates.
     rows: Vec<Option<u32>>,
 }
 
@@ -147,7 +148,7 @@ impl Profile {
         }
     }
 
-    /// A text that is seen for the first time, or past the number that is remembered.
+    /// Handles a text that is new, or beyond the number of remembered texts.
     fn see_first(&mut self, text: &str) -> Option<u32> {
         self.formats
             .retain(|candidate| candidate.format.read(text).is_some());
@@ -173,7 +174,7 @@ impl Profile {
         Some(index)
     }
 
-    /// Texts and how often each occurs.
+    /// Returns each text with its number of occurrences.
     pub(super) fn counted(&self) -> impl Iterator<Item = (&str, u64)> + '_ {
         self.texts
             .iter()
@@ -181,15 +182,15 @@ impl Profile {
             .zip(self.counts.iter().copied())
     }
 
-    /// By record, the moments in a format that all texts are of.
+    /// Returns the moments by record, in a format that fits all texts.
     pub(super) fn moments(&self, format: &TimeFormat) -> Vec<Option<i64>> {
         let read: Vec<Option<i64>> = self.texts.iter().map(|text| format.read(text)).collect();
         let moment = |row: &Option<u32>| row.and_then(|row| read[row as usize]);
         self.rows.iter().map(moment).collect()
     }
 
-    /// How its numbers are written, if all texts are numbers: with points rather than commas
-    /// where both would do.
+    /// Returns how the numbers are written, if all texts are numbers. Points take precedence over
+    /// commas if both fit.
     pub(super) fn number_style(&self) -> Option<Numbers> {
         self.numbers.into_iter().find(|numbers| numbers.all)
     }
@@ -209,14 +210,14 @@ impl Numbers {
         self.decimals = (self.decimals.0.max(count), self.decimals.1.min(count));
     }
 
-    /// Decimals of a number so written.
+    /// Counts the decimals of a number in this style.
     pub(super) fn decimals_of(&self, text: &str) -> u32 {
         let mark = if self.comma { ',' } else { '.' };
         let decimals = text
             .trim()
             .split_once(mark)
             .map_or("", |(_, decimals)| decimals);
-        // An exponent says nothing of decimals: as many as are kept at most.
+        // An exponent says nothing about decimals, so assume the most that are kept.
         let digits = decimals.bytes().all(|byte| byte.is_ascii_digit());
         let exponent = text.contains(['e', 'E']);
         if digits && !exponent {
@@ -227,7 +228,8 @@ impl Numbers {
     }
 }
 
-/// Whether a text of digits begins with a zero that a number would lose, as postal codes do.
+/// Returns whether a text of digits begins with a zero that a number would lose, as postal codes
+/// do.
 fn is_padded(text: &str) -> bool {
     let text = text.trim();
     text.len() > 1 && text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit())
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_format_that_reads_all_texts_is_taken() {
+    fn first_format_that_reads_all_texts_is_chosen() {
         let first = |texts: &[&str]| {
             let mut profile = Profile::new();
             texts.iter().for_each(|text| profile.see(text, &[]));

@@ -1,4 +1,4 @@
-//! Dates and times, and which of them come after which.
+//! Drafts of columns of dates and times, and of their order.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ use crate::{
     form::{Bound, ColumnForm, KindForm, Unit},
 };
 
-/// A later column is relative to an earlier one where their distance spans at most this share of
-/// the earlier one's range.
+/// A later column is relative to an earlier one if their distance spans at most this share of the
+/// earlier column's range.
 const MAX_LAPSE_SHARE: f64 = 0.34;
 
-/// Digits of a day within a bin.
+/// Maximum number of digits of a day within a bin.
 const MAX_DAYS: i64 = 100;
 
-/// With so few different minutes their values are kept.
+/// Minutes are kept if a column has at most this many different ones.
 const MAX_MINUTES: usize = 12;
 
 /// Lapses shorter than this are counted in minutes.
 const MINUTES_BELOW: i64 = 6 * 3_600;
 
-/// Drafts a column all of whose texts are dates or times.
+/// Drafts a column whose texts are all dates or times.
 pub(super) fn form(
     name: &str,
     profile: &Profile,
@@ -66,14 +66,18 @@ pub(super) fn form(
     let swapped = others
         .into_iter()
         .find(|other| is_swapped(&candidate.text, other));
-    let mut note = "its range was read off the records: put what is publicly known".to_owned();
+    let mut note =
+        "its range was read from the records: replace it with publicly known limits".to_owned();
     if let Some(other) = swapped {
-        note = format!("read as {}, and could be {other}; {note}", candidate.text);
+        note = format!(
+            "read as {}, but could also be {other}; {note}",
+            candidate.text
+        );
     }
     Some((form, Some(note)))
 }
 
-/// Whether two formats read the same texts with day and month the other way round.
+/// Returns whether two formats read the same texts with day and month swapped.
 fn is_swapped(one: &str, other: &str) -> bool {
     let place = |format: &str, letter| format.find(letter).unwrap_or(0);
     let day_first = |format| place(format, 'd') < place(format, 'm');
@@ -100,7 +104,7 @@ impl Dated<'_> {
     }
 }
 
-/// Makes columns of dates relative to earlier ones that they never come before, and near to.
+/// Makes columns of dates relative to earlier columns that they never precede and stay close to.
 pub(super) fn relate(
     columns: &[(&str, &Profile)],
     forms: &mut [ColumnForm],
@@ -132,14 +136,15 @@ pub(super) fn relate(
         let column = columns[later.index].0.to_owned();
         notes.retain(|note| note.column != column);
         let text = format!(
-            "never before {name:?}, and so drafted relative to it: how much later it may be was \
-             read off the records"
+            "never before {name:?}, so it is drafted relative to that column: the range of the \
+             difference was read from the records"
         );
         notes.push(Note { column, text });
     }
 }
 
-/// Whether `later` never comes before `base`, is near to it, and is missing where that is.
+/// Returns whether `later` never precedes `base`, stays close to it, and is missing wherever `base`
+/// is.
 fn follows(base: &Dated<'_>, later: &Dated<'_>) -> bool {
     let both = base.moments.iter().zip(&later.moments);
     let lost = both
@@ -154,7 +159,7 @@ fn follows(base: &Dated<'_>, later: &Dated<'_>) -> bool {
     clocks && !lost && least >= 0 && near && (later.nullable || !base.nullable)
 }
 
-/// Drafts `later` as a lapse.
+/// Drafts `later` as a lapse after `base`.
 fn lapse(form: &mut ColumnForm, name: &str, base: &Dated<'_>, later: &Dated<'_>) {
     let both = base.moments.iter().zip(&later.moments);
     let distances = both.filter_map(|(base, later)| Some((*later)? - (*base)?));
@@ -175,7 +180,7 @@ fn lapse(form: &mut ColumnForm, name: &str, base: &Dated<'_>, later: &Dated<'_>)
     form.unit = Some(unit).filter(|_| later.candidate.clock);
     (form.min, form.max, form.bins, form.digits) = (None, None, None, None);
     numbers::fill(form, DecimalStyle::default(), &steps, &options);
-    // A lapse has no special values: bins hold them all.
+    // A lapse has no special values, so its bins contain all values.
     if form.special.take().is_some() {
         let first = steps.keys().next().copied().unwrap_or(0);
         let last = steps.keys().next_back().copied().unwrap_or(0);

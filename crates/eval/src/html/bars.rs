@@ -1,25 +1,28 @@
-//! One column of both tables, value by value.
+//! Draws one column of both tables, value by value.
 
 use std::fmt::{self, Display, Formatter};
 
 use super::{Escaped, percent, shorten};
 use crate::report::ColumnReport;
 
-/// Up to so many values, each has a line of text of its own.
+/// Maximum number of values that are drawn on separate lines.
 const MAX_LINES: usize = 13;
 
-/// A drawing is so wide, in units of its own that are about pixels.
+/// Width of a drawing in SVG units, which are about pixels.
 const WIDTH: f64 = 360.0;
 
-/// The percentage at the end of a bar takes so much room.
+/// Width of the percentage at the end of a bar.
 const VALUE_WIDTH: f64 = 38.0;
 
-/// A label at the beginning of a line is cut after so many characters, of about the width below.
+/// Maximum number of characters of a label at the start of a line.
 const MAX_LABEL: usize = 17;
+/// Approximate width of a label's character.
 const CHARACTER_WIDTH: f64 = 6.3;
 
-/// The drawing of a column: bars on lines where there are few values, otherwise bars side by
-/// side with the synthetic table's as steps over them.
+/// Drawing of a column.
+///
+/// Few values are drawn as bars on separate lines. More values are drawn as bars side by side for the real table, with
+/// the synthetic table as a step line over them.
 pub(super) struct Bars<'a>(pub(super) &'a ColumnReport);
 
 impl Display for Bars<'_> {
@@ -33,13 +36,13 @@ impl Display for Bars<'_> {
 }
 
 impl Bars<'_> {
-    /// The largest share of either table: the full length of a bar.
+    /// Returns the largest share of either table, which has a bar of full length.
     fn largest(&self) -> f64 {
         let shares = self.0.real.iter().chain(&self.0.synthetic);
         shares.copied().fold(f64::MIN_POSITIVE, f64::max)
     }
 
-    /// Room for the labels at the beginning of the lines.
+    /// Returns the width of the labels at the start of the lines.
     fn label_width(&self) -> f64 {
         let longest = self
             .0
@@ -59,7 +62,7 @@ impl Bars<'_> {
         )
     }
 
-    /// What a reader sees who points at a value.
+    /// Returns the tooltip of a value.
     fn title(&self, value: usize) -> String {
         let ColumnReport {
             labels,
@@ -153,7 +156,7 @@ impl Bars<'_> {
         out.write_str("</svg>\n")
     }
 
-    /// The labels of the first and the last value.
+    /// Writes the labels of the first and the last value.
     fn ends(&self, out: &mut Formatter<'_>, y: f64) -> fmt::Result {
         let labels = &self.0.labels;
         let (Some(first), Some(last)) = (labels.first(), labels.last()) else {

@@ -1,55 +1,55 @@
-//! A square matrix over columns, one coloured cell per pair.
+//! Draws a square matrix over columns, with one coloured cell per pair.
 
 use std::fmt::{self, Display, Formatter};
 
 use super::{Escaped, shorten};
 
-/// The names on the left and the numbers above take so much room, in the drawing's units.
+/// Width of the names on the left, in SVG units.
 const LEFT: f64 = 116.0;
+/// Height of the numbers above the cells.
 const TOP: f64 = 18.0;
 
-/// A cell is at least and at most so wide.
+/// Minimum and maximum width of a cell.
 const CELL_LIMITS: (f64, f64) = (12.0, 44.0);
 
-/// Width that all cells of a drawing share: one across the page, or three side by side.
+/// Total width of the cells of a drawing across the page.
 pub(super) const WIDE: f64 = 500.0;
+/// Total width of the cells of a drawing that is one of three side by side.
 pub(super) const NARROW: f64 = 236.0;
 
-/// The smallest cell that has room for its number.
+/// Minimum width of a cell with a number.
 const CELL_WITH_NUMBER: f64 = 24.0;
 
-/// The intensity from which the number on a cell is written in the other colour.
+/// Minimum intensity of a cell whose number has the contrasting colour.
 const STRONG: f64 = 0.62;
 
-/// How values are coloured.
+/// Colour scale of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Scale {
-    /// Errors from 0 to the largest of the matrix, at least 0.1.
+    /// Errors from 0 to the largest in the matrix, or to 0.1 if that is larger.
     Error,
     /// Values from 0 to 1.
     Unit,
-    /// Changes in both directions, to the largest of the matrix, at least 0.1.
+    /// Changes in both directions, up to the largest in the matrix, or to 0.1 if that is larger.
     Change,
 }
 
-/// The drawing of a matrix.
+/// Drawing of a matrix.
 pub(super) struct Heatmap<'a> {
-    /// What is drawn, for readers who do not see it.
+    /// Description for readers who cannot see the drawing.
     pub(super) title: String,
-    /// Names of the columns drawn.
+    /// Names of the columns to draw.
     pub(super) names: Vec<&'a str>,
-    /// Their places in the matrix.
+    /// Indices of these columns in the matrix.
     pub(super) columns: &'a [usize],
-    /// The matrix.
     pub(super) matrix: &'a [Vec<f64>],
-    /// How values are coloured.
     pub(super) scale: Scale,
-    /// Width that all cells share.
+    /// Total width of the cells.
     pub(super) width: f64,
 }
 
 impl Heatmap<'_> {
-    /// The value of full colour.
+    /// Returns the value that has full colour.
     fn full(&self) -> f64 {
         let all = || {
             self.columns
@@ -64,7 +64,7 @@ impl Heatmap<'_> {
         }
     }
 
-    /// The class that colours a value.
+    /// Returns the CSS class for a value.
     fn class(&self, value: f64) -> &'static str {
         match self.scale {
             Scale::Change if value < 0.0 => "cold",
@@ -153,7 +153,7 @@ impl Heatmap<'_> {
     }
 }
 
-/// A value in hundredths, without the zero before the point.
+/// Formats a value with two decimals, without the zero before the point.
 fn hundredths(value: f64) -> String {
     let text = format!("{value:.2}");
     match text.as_str() {

@@ -1,17 +1,17 @@
-//! What membership attacks found, on the page.
+//! The page's section on membership attacks.
 
 use std::fmt::{self, Formatter};
 
 use super::{Escaped, card, grouped};
 use crate::{Attack, membership::Membership};
 
-/// The section on attacks.
+/// Writes the section on membership attacks.
 pub(super) fn membership_section(out: &mut Formatter<'_>, membership: &Membership) -> fmt::Result {
     out.write_str("<section>\n<h2>Membership</h2>\n")?;
     write!(
         out,
-        "<p class=\"lead\">Attacks that try to tell {} records that the table was made from from {} \
-         others of the same population. {}</p>\n<div class=\"cards\">\n",
+        "<p class=\"lead\">Attacks that try to distinguish {} records that the table was made from (members) \
+         from {} other records of the same population. {}</p>\n<div class=\"cards\">\n",
         grouped(membership.members as u64),
         grouped(membership.others as u64),
         Escaped(&membership.sentence())
@@ -24,28 +24,28 @@ pub(super) fn membership_section(out: &mut Formatter<'_>, membership: &Membershi
         one(
             "Likelihood",
             scores.likelihood,
-            "chance that the model finds a member likelier than another record (Yeom et al. 2018)",
+            "probability that a member has a higher likelihood under the model than another record (Yeom et al. 2018)",
         )?;
         one(
             "White box",
             scores.white_box,
-            "share of members among the records that the model finds likeliest (Hayes et al. 2019)",
+            "share of members among the records with the highest likelihood (Hayes et al. 2019)",
         )?;
         one(
             "Total variation",
             scores.total_variation,
-            "distance between the likelihoods of members and of others",
+            "distance between the likelihoods of members and of other records",
         )?;
     }
     one(
         "Nearest record",
         membership.nearby,
-        "share of pairs of a member and another in which the member has a synthetic record nearer to it",
+        "share of pairs of a member and another record in which the member is nearer to a synthetic record",
     )?;
     one(
         "Monte Carlo",
         membership.monte_carlo,
-        "share of tries in which members have more synthetic records near them (Hilprecht et al. 2019)",
+        "share of tries in which more synthetic records are near members (Hilprecht et al. 2019)",
     )?;
     out.write_str("</div>\n</section>\n")
 }

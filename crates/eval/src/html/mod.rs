@@ -1,4 +1,4 @@
-//! A report as one HTML page: no scripts, nothing loaded, every text escaped.
+//! Renders a report as one HTML page without scripts or external resources, with every text escaped.
 
 mod bars;
 mod heatmap;
@@ -20,27 +20,27 @@ use verdict::{ValuesSection, VerdictSection};
 const STYLE: &str = include_str!("style.css");
 const GLOSSARY: &str = include_str!("glossary.html");
 
-/// A heatmap draws so many columns; of more, those that differ most.
+/// Maximum number of columns in a heatmap. If there are more, it shows those that differ most.
 const MAX_DRAWN: usize = 40;
 
-/// The list of the worst pairs has so many.
+/// Length of the list of the worst pairs.
 const WORST_PAIRS: usize = 8;
 
-/// Something to say on the page about how the table was made: "epsilon", "1".
+/// A fact about how the synthetic table was made, such as "epsilon", "1".
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fact {
-    /// What it is.
+    /// Name of the fact.
     pub name: String,
-    /// Its value.
+    /// Value of the fact.
     pub value: String,
 }
 
-/// The page of a report, with facts about how the synthetic table was made.
+/// Returns the HTML page of a report, with facts about how the synthetic table was made.
 pub fn html_page(report: &Report, facts: &[Fact]) -> String {
     Page { report, facts }.to_string()
 }
 
-/// A text made safe for HTML, inside elements and quoted attributes.
+/// Displays a text escaped for HTML elements and quoted attributes.
 struct Escaped<'a>(&'a str);
 
 impl Display for Escaped<'_> {
@@ -59,7 +59,7 @@ impl Display for Escaped<'_> {
     }
 }
 
-/// The first characters of a label, for where there is little room.
+/// Shortens a label to at most `longest` characters.
 pub(crate) fn shorten(label: &str, longest: usize) -> String {
     if label.chars().count() <= longest {
         return label.to_owned();
@@ -68,7 +68,7 @@ pub(crate) fn shorten(label: &str, longest: usize) -> String {
     format!("{}…", kept.trim_end())
 }
 
-/// A share as a percentage, with as many digits as say something.
+/// Formats a share as a percentage with its significant digits.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 0.1 {
@@ -80,7 +80,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// A whole number with its thousands apart.
+/// Formats an integer with commas between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -170,7 +170,7 @@ impl Page<'_> {
                 continue;
             }
             let sets = if workload.sets as u64 == workload.of {
-                format!("{} in all", grouped(workload.of))
+                format!("all {}", grouped(workload.of))
             } else {
                 format!(
                     "{} of {}",
@@ -182,14 +182,14 @@ impl Page<'_> {
                 out,
                 &format!("{}-way error", workload.order),
                 &format!("{:.4}", workload.mean_l1),
-                &format!("mean L1 distance per {what} ({sets}); 0 is equal, 2 nothing in common"),
+                &format!("mean L1 distance per {what} ({sets}); 0: equal, 2: nothing in common"),
             )?;
         }
         card(
             out,
             "Dependence",
             &format!("{:.4}", self.report.association.mean_absolute_difference),
-            "mean change of Cramér's V per pair of columns; 0 is equal",
+            "mean absolute change of Cramér's V per pair of columns; 0: equal",
         )?;
         if let Some(prediction) = &self.report.prediction {
             card(
@@ -197,8 +197,8 @@ impl Page<'_> {
                 "Prediction",
                 &percent(prediction.synthetic.accuracy),
                 &format!(
-                    "accuracy on real records after training on synthetic ones; {} after training \
-                     on real ones",
+                    "accuracy on real records after training on synthetic records; {} after \
+                     training on real records",
                     percent(prediction.real.accuracy)
                 ),
             )?;
@@ -236,7 +236,7 @@ impl Page<'_> {
         write!(
             out,
             "<section>\n<h2>Pairs of columns</h2>\n<p class=\"lead\">Total variation distance of \
-             each pair; on the diagonal, of each column alone.{}</p>\n<div class=\"split\">\n\
+             each pair of columns. The diagonal shows single columns.{}</p>\n<div class=\"split\">\n\
              <figure class=\"panel scroll\">\n{}</figure>\n",
             self.left_out(&drawn),
             self.heatmap(
@@ -258,7 +258,7 @@ impl Page<'_> {
         }
         pairs.sort_by(|one, two| two.0.total_cmp(&one.0).then(one.1.cmp(&two.1)));
         out.write_str(
-            "<div class=\"panel\">\n<h3>Furthest apart</h3>\n<table>\n<thead><tr><th>Pair</th>\
+            "<div class=\"panel\">\n<h3>Largest differences</h3>\n<table>\n<thead><tr><th>Pair</th>\
              <th class=\"number\">TV</th></tr></thead>\n<tbody>\n",
         )?;
         for &(tv, a, b) in pairs.iter().take(WORST_PAIRS) {
@@ -293,14 +293,14 @@ impl Page<'_> {
         write!(
             out,
             "<section>\n<h2>Dependence between columns</h2>\n<p class=\"lead\">Cramér's V of each \
-             pair: 0 where the columns are independent, 1 where one determines the other.{}</p>\n\
+             pair: 0 if the columns are independent, 1 if one determines the other.{}</p>\n\
              <div class=\"grid thirds\">\n",
             self.left_out(&drawn)
         )?;
         let maps = [
             ("Real", &association.real, Scale::Unit),
             ("Synthetic", &association.synthetic, Scale::Unit),
-            ("Synthetic less real", &change, Scale::Change),
+            ("Synthetic minus real", &change, Scale::Change),
         ];
         for (title, matrix, scale) in maps {
             write!(
@@ -324,7 +324,7 @@ impl Page<'_> {
         out.write_str("</section>\n")
     }
 
-    /// The columns of a heatmap: all, or those whose pairs differ most, in the schema's order.
+    /// Returns the columns of a heatmap in the schema's order: all, or those whose pairs differ most.
     fn drawn(&self, matrix: &[Vec<f64>]) -> Vec<usize> {
         let mut order: Vec<usize> = (0..matrix.len()).collect();
         let sum = |index: usize| matrix[index].iter().sum::<f64>();
@@ -334,14 +334,14 @@ impl Page<'_> {
         order
     }
 
-    /// A sentence where not all columns are drawn.
+    /// Returns a sentence about columns that are not drawn, if there are any.
     fn left_out(&self, drawn: &[usize]) -> String {
         let columns = self.report.columns.len();
         if drawn.len() == columns {
             return String::new();
         }
         format!(
-            " Drawn are the {} of {columns} columns whose pairs differ most.",
+            " The map shows the {} of {columns} columns whose pairs differ most.",
             drawn.len()
         )
     }
@@ -368,7 +368,7 @@ impl Page<'_> {
     }
 }
 
-/// A number of the summary.
+/// Writes a panel with a number and its explanation.
 fn card(out: &mut Formatter<'_>, title: &str, number: &str, text: &str) -> fmt::Result {
     writeln!(
         out,
@@ -381,12 +381,12 @@ fn card(out: &mut Formatter<'_>, title: &str, number: &str, text: &str) -> fmt::
 
 fn prediction_table(out: &mut Formatter<'_>, prediction: &Prediction) -> fmt::Result {
     let of = match &prediction.positive {
-        Some(class) => format!("F1 and AUC are those of {class:?}."),
+        Some(class) => format!("F1 and AUC are for the class {class:?}."),
         None => "F1 and AUC are means over the classes.".to_owned(),
     };
     let seen = if prediction.test_records_were_seen {
-        " The synthetic table was made from records among which the test records are; the model \
-         trained on real records has not seen them."
+        " The records that the synthetic table was made from include the test records. The model \
+         trained on real records has not seen the test records."
     } else {
         ""
     };
@@ -404,7 +404,7 @@ fn prediction_table(out: &mut Formatter<'_>, prediction: &Prediction) -> fmt::Re
     score_row(out, "synthetic records", "synthetic", &prediction.synthetic)?;
     write!(
         out,
-        "<tr class=\"quiet\"><td>nothing: always the most common class</td>\
+        "<tr class=\"quiet\"><td>nothing (predicts the most common class)</td>\
          <td class=\"number\">{:.3}</td><td></td><td></td></tr>\n</tbody>\n</table>\n</div>\n",
         prediction.baseline_accuracy
     )
@@ -427,9 +427,9 @@ fn closeness_section(out: &mut Formatter<'_>, closeness: &Closeness) -> fmt::Res
     out.write_str("<section>\n<h2>Closeness to real records</h2>\n")?;
     write!(
         out,
-        "<p class=\"lead\">{} synthetic records, each beside {} of the records that they were \
-         made from and as many held-out ones. A check, not a guarantee: that is differential \
-         privacy's.</p>\n<div class=\"cards\">\n",
+        "<p class=\"lead\">Compares {} synthetic records with {} of the records that they were made \
+         from and the same number of held-out records. This is a check; only differential privacy \
+         is a guarantee.</p>\n<div class=\"cards\">\n",
         grouped(closeness.synthetic_records as u64),
         grouped(closeness.real_records as u64)
     )?;
@@ -437,15 +437,15 @@ fn closeness_section(out: &mut Formatter<'_>, closeness: &Closeness) -> fmt::Res
         out,
         "Closer to training",
         &percent(closeness.closer_to_training),
-        "of the synthetic records are nearer to a training record than to any held-out one, ties \
-         counted half; 50% is ideal",
+        "of the synthetic records are nearer to a training record than to any held-out record, \
+         with ties counted half; 50% is ideal",
     )?;
     card(
         out,
         "Equal to training",
         &percent(closeness.equal_to_training),
         &format!(
-            "of the synthetic records equal a training record; {} equal a held-out one",
+            "of the synthetic records equal a training record; {} equal a held-out record",
             percent(closeness.equal_to_held_out)
         ),
     )?;
@@ -471,7 +471,7 @@ mod tests {
     }
 
     #[test]
-    fn percentages_have_the_digits_that_say_something() {
+    fn percentages_show_significant_digits() {
         assert_eq!(percent(0.0), "0%");
         assert_eq!(percent(0.000_4), "<0.1%");
         assert_eq!(percent(0.012_34), "1.2%");

@@ -1,4 +1,4 @@
-//! The verdict on the page: words first, then what is worst, then values.
+//! The page's verdict: sentences, then the worst differences, then single values.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -18,7 +18,7 @@ impl Display for VerdictSection<'_> {
         if !verdict.findings.is_empty() {
             out.write_str(
                 "<div class=\"panel scroll\">\n<h3>Worst first</h3>\n<table>\n<thead><tr>\
-                 <th>What differs</th><th>May be relied on</th><th class=\"number\">Distance</th>\
+                 <th>What differs</th><th>Reliable</th><th class=\"number\">Distance</th>\
                  </tr></thead>\n<tbody>\n",
             )?;
             verdict
@@ -45,7 +45,7 @@ fn finding_row(out: &mut Formatter<'_>, finding: &Finding) -> fmt::Result {
     )
 }
 
-/// The columns compared value by value.
+/// The section with columns compared value by value.
 pub(super) struct ValuesSection<'a>(pub(super) &'a [ValueReport]);
 
 impl Display for ValuesSection<'_> {
@@ -54,10 +54,10 @@ impl Display for ValuesSection<'_> {
             return Ok(());
         }
         out.write_str(
-            "<section>\n<h2>Values</h2>\n<p class=\"lead\">The columns as they stand in the tables, \
-             value by value and without bins. TV: total variation of single values; KS: \
-             Kolmogorov-Smirnov distance; both from 0, equal, to 1, nothing in common. Moved: how \
-             far a value has to move on average, as a share of the range (Wasserstein).</p>\n\
+            "<section>\n<h2>Values</h2>\n<p class=\"lead\">The columns of the tables compared value by \
+             value, without bins. TV: total variation distance of single values. KS: \
+             Kolmogorov-Smirnov distance. Both are from 0 (equal) to 1 (nothing in common). Moved: the \
+             distance that a value has to move on average, as a share of the range (Wasserstein).</p>\n\
              <div class=\"panel scroll\">\n<table>\n<thead><tr><th>Column</th>\
              <th class=\"number\">Values</th><th class=\"number\">TV</th><th class=\"number\">KS</th>\
              <th class=\"number\">Moved</th><th class=\"number\">Missing, real</th>\

@@ -1,4 +1,4 @@
-//! The loss of a logistic regression, and its minimum.
+//! Loss of a logistic regression, and its minimisation.
 
 use argmin::{
     core::{CostFunction, Executor, Gradient, State},
@@ -9,15 +9,16 @@ use fhaim_domain::Table;
 use super::Features;
 use crate::Error;
 
-/// Weight of the penalty: the loss is the sum of log losses + PENALTY / 2 ||w||^2, the intercept
-/// free. One is the default of scikit-learn's and linfa's logistic regression.
+/// Weight of the penalty: the loss is the sum of log losses + PENALTY / 2 ||w||^2, without the intercept.
+/// Scikit-learn's and linfa's logistic regressions have the same default.
 const PENALTY: f64 = 1.0;
 
-/// L-BFGS takes so many steps at most, and remembers so many vectors.
+/// Maximum number of L-BFGS steps.
 const MAX_STEPS: u64 = 500;
+/// Number of vectors that L-BFGS keeps.
 const MEMORY: usize = 10;
 
-/// The gradient's norm at which the fit is done, per record.
+/// Norm of the gradient, per record, at which the fit stops.
 const TOLERANCE_PER_RECORD: f64 = 1e-6;
 
 /// The loss of a binary problem as a function of the weights.
@@ -63,7 +64,7 @@ impl Gradient for Loss<'_> {
     }
 }
 
-/// log(1 + e^x) without overflow.
+/// Returns log(1 + e^x) without overflow.
 fn softplus(x: f64) -> f64 {
     x.max(0.0) + (-x.abs()).exp().ln_1p()
 }
@@ -72,10 +73,10 @@ pub(super) fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
-/// The weights of least loss, found by L-BFGS (Nocedal and Wright 2006, section 7.2) from `start`.
+/// Returns the weights with the least loss, found by L-BFGS (Nocedal and Wright 2006, section 7.2) from `start`.
 ///
 /// # Errors
-/// The optimiser gave up.
+/// [`Error::Optimiser`] if the optimiser fails.
 pub(super) fn minimise(
     table: &Table,
     features: &Features,
@@ -96,6 +97,6 @@ pub(super) fn minimise(
         .run()
         .map_err(failed)?;
     let weights = result.state().get_best_param();
-    let weights = weights.ok_or_else(|| Error::Optimiser("no weights".to_owned()))?;
+    let weights = weights.ok_or_else(|| Error::Optimiser("it found no weights".to_owned()))?;
     Ok(weights.clone())
 }

@@ -1,4 +1,4 @@
-//! The text that tells a holder what some records have cost.
+//! Shows a holder the privacy cost of some records.
 
 use std::fmt;
 
@@ -10,14 +10,14 @@ use super::{
 };
 use crate::shown;
 
-/// What some records have cost, and what their next use costs.
+/// The costs of earlier uses of some records, and of the next one.
 pub(super) struct Account<'a> {
     pub before: &'a [Entry],
     pub next: UseCost,
     pub delta: f64,
 }
 
-/// Costs before a use, and with it, for one unit.
+/// Total cost before a use and with it, for one unit.
 #[derive(Clone, Copy)]
 pub(super) struct Told {
     pub before: Total,
@@ -25,13 +25,13 @@ pub(super) struct Told {
 }
 
 impl Account<'_> {
-    /// The costs of all uses, the next one last.
+    /// Returns the costs of all uses, the next one last.
     pub fn costs(&self) -> impl Iterator<Item = &UseCost> {
         let before = self.before.iter().map(|entry| &entry.cost);
         before.chain([&self.next])
     }
 
-    /// What all uses cost together, for one unit.
+    /// Returns the total cost of all uses, for one unit.
     pub fn told(&self, unit: Unit) -> Told {
         let costs: Vec<&UseCost> = self.costs().collect();
         let before = &costs[..self.before.len()];
@@ -42,18 +42,18 @@ impl Account<'_> {
     }
 }
 
-/// The units of some costs, in their order.
+/// Returns the units of some costs, in the order of [`Unit::ALL`].
 pub(super) fn units(costs: &[&UseCost]) -> Vec<Unit> {
     let is_used = |unit: &Unit| costs.iter().any(|cost| cost.unit == *unit);
     Unit::ALL.into_iter().filter(is_used).collect()
 }
 
-/// The uses that a total leaves out, in words.
+/// Describes the uses that a total leaves out.
 pub(super) fn left_out(uncounted: usize) -> String {
     match uncounted {
         0 => String::new(),
         _ => format!(
-            "; {} of another unit not counted",
+            "; not including {} with another privacy unit",
             counted(uncounted, "use")
         ),
     }
@@ -63,7 +63,7 @@ impl fmt::Display for Account<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "these records were used before, and what they cost adds up:"
+            "these records were used before, and the privacy costs add up:"
         )?;
         for entry in self.before {
             write!(f, "\n  {entry}")?;
@@ -74,7 +74,7 @@ impl fmt::Display for Account<'_> {
             let left_out = left_out(with_this.uncounted);
             write!(
                 f,
-                "\nfor {unit}: {before} so far, {with_this} with this{left_out}"
+                "\nfor {unit}: {before} so far, {with_this} with this use{left_out}"
             )?;
         }
         Ok(())
@@ -87,7 +87,7 @@ impl fmt::Display for Entry {
         match &self.used_for {
             Use::Dataset { id, server } => write!(
                 f,
-                "dataset {id} at {}: {} in all its runs",
+                "dataset {id} at {}: {} for all its runs",
                 shown(server),
                 self.cost
             ),

@@ -1,12 +1,13 @@
-//! What uses of some records cost together.
+//! Composes the privacy costs of several uses of the same records.
 //!
-//! A use consists of a part that is rho-zCDP, if there is one, and a part that is (epsilon, delta)-differentially private.
+//! A use consists of an optional rho-zCDP part and an (epsilon, delta)-differentially private part.
 //! Costs are composed by three rules, for one unit at a time:
 //!
-//! 1. The rho of all uses are added, and the sum is converted to an epsilon at the asked delta.
+//! 1. The rhos of all uses are added, and the sum is converted to an epsilon at the given delta.
 //! 2. That epsilon and delta, and the epsilons and deltas of all uses, are added (basic composition).
-//! 3. A use counts twice where the unit is two of its own (group privacy of two): 4 rho (Bun and Steinke 2016,
-//!    Proposition 27), or 2 epsilon with delta (1 + e^epsilon). A rho whose use also has a delta is converted first.
+//! 3. A use counts twice if one unit equals two units of the use (group privacy of size two): 4 rho (Bun and Steinke
+//!    2016, Proposition 27), or 2 epsilon with delta (1 + e^epsilon). A rho whose use also has a delta is converted
+//!    first.
 //!
 //! All sums are rounded up.
 
@@ -22,11 +23,11 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
-    /// One table has a record more.
+    /// One table has one more record.
     AddedOrRemoved,
     /// One record has other values.
     Replaced,
-    /// One table has all records of a party more.
+    /// One table has all records of one more party.
     Party,
 }
 
@@ -34,7 +35,7 @@ impl Unit {
     /// All units, in the order in which they are reported.
     pub(super) const ALL: [Self; 3] = [Self::AddedOrRemoved, Self::Replaced, Self::Party];
 
-    /// How many of `self` a difference of one `other` is; nothing where no number bounds it.
+    /// Returns how many differences of `self` make up one of `other`, or `None` if no number bounds it.
     ///
     /// A replaced record is one removed and one added. A party whose records differ is likewise one party removed and
     /// another added. A guarantee for records bounds nothing for a party, which may have any number of them.
@@ -61,27 +62,27 @@ impl fmt::Display for Unit {
     }
 }
 
-/// Size of a group whose privacy is asked for.
+/// Group size for group privacy.
 #[derive(Clone, Copy)]
 enum Group {
     One,
     Two,
 }
 
-/// What one use costs.
+/// Privacy cost of one use.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UseCost {
     pub(super) program: String,
     pub(super) unit: Unit,
-    /// Of the part that rho does not cover.
+    /// Epsilon of the part that rho does not cover.
     pub(super) epsilon: f64,
-    /// As `epsilon`.
+    /// Delta of the part that rho does not cover.
     pub(super) delta: f64,
     pub(super) rho: Option<Rho>,
 }
 
 impl UseCost {
-    /// The cost of rho-zCDP for a record added or removed.
+    /// Returns the cost of rho-zCDP for a record added or removed.
     pub fn zcdp(program: &str, rho: Rho) -> Self {
         Self {
             rho: Some(rho),
@@ -89,7 +90,7 @@ impl UseCost {
         }
     }
 
-    /// The cost of rho-zCDP that holds but for an event of probability `delta` (approximate zCDP).
+    /// Returns the cost of rho-zCDP that holds except for an event of probability `delta` (approximate zCDP).
     pub fn zcdp_but_for(program: &str, rho: Rho, delta: f64) -> Self {
         Self {
             rho: Some(rho),
@@ -97,7 +98,8 @@ impl UseCost {
         }
     }
 
-    /// The cost of (epsilon, delta)-differential privacy. A number that is none stands for no privacy at all.
+    /// Returns the cost of (epsilon, delta)-differential privacy. NaN or a number out of range stands for no privacy at
+    /// all.
     pub fn approximate(program: &str, unit: Unit, epsilon: f64, delta: f64) -> Self {
         let known = |value: f64, most: f64| match value >= 0.0 && value <= most {
             true => value,
@@ -112,12 +114,13 @@ impl UseCost {
         }
     }
 
-    /// Its rho, if it has one.
+    /// Returns rho, if the use has one.
     pub fn rho(&self) -> Option<Rho> {
         self.rho
     }
 
-    /// The parts that add up for `unit`: rho, and (epsilon, delta). Nothing where no part bounds anything for it.
+    /// Returns the parts that add up for `unit`: rho, and (epsilon, delta). Returns `None` if the use bounds nothing
+    /// for it.
     fn parts(&self, unit: Unit, delta: f64) -> Option<(Option<Rho>, (f64, f64))> {
         let own = (self.epsilon, self.delta);
         match (self.unit.group(unit)?, self.rho) {
@@ -136,13 +139,13 @@ impl UseCost {
     }
 }
 
-/// The epsilon of a rho; infinite for none, which is a sum of more than any budget.
+/// Converts rho to epsilon. `None` stands for a sum above any budget and gives infinity.
 fn epsilon_of(rho: Option<Rho>, delta: f64) -> f64 {
     let epsilon = rho.and_then(|rho| accounting::epsilon(rho, delta).ok());
     epsilon.unwrap_or(f64::INFINITY)
 }
 
-/// Group privacy of two.
+/// Applies group privacy of size two.
 fn twice((epsilon, delta): (f64, f64)) -> (f64, f64) {
     if delta == 0.0 {
         return (2.0 * epsilon, 0.0);
@@ -151,17 +154,17 @@ fn twice((epsilon, delta): (f64, f64)) -> (f64, f64) {
     (2.0 * epsilon, delta.min(1.0))
 }
 
-/// What uses cost together, for one unit.
+/// Total cost of several uses, for one unit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Total {
     pub epsilon: f64,
     pub delta: f64,
-    /// Uses that bound nothing for the unit.
+    /// Number of uses that bound nothing for the unit.
     pub uncounted: usize,
 }
 
 impl Total {
-    /// Composes costs for `unit`. The rho among them are converted at `delta`.
+    /// Composes costs for `unit`. Converts rhos at `delta`.
     pub fn of(costs: &[&UseCost], unit: Unit, delta: f64) -> Self {
         let mut total = Self {
             epsilon: 0.0,
@@ -189,7 +192,7 @@ impl Total {
         self.delta = sum_up(self.delta, delta);
     }
 
-    /// Whether it says anything: above these numbers nothing is private.
+    /// Whether the total bounds anything: above these numbers nothing is private.
     fn is_bound(&self) -> bool {
         self.epsilon <= MAX_EPSILON && self.delta < 1.0
     }
@@ -198,17 +201,17 @@ impl Total {
 impl fmt::Display for Total {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.is_bound() {
-            return f.write_str("epsilon without bound");
+            return f.write_str("unbounded epsilon");
         }
         let (epsilon, delta) = (decimals_up(self.epsilon, 3), digits_up(self.delta));
         write!(f, "epsilon {epsilon} at delta {delta}")
     }
 }
 
-/// By what a product that is not exact is raised: far more than its rounding.
+/// Relative increase of an inexact product, far above its rounding error.
 const MARGIN: f64 = 1e-11;
 
-/// The sum of two numbers of at least 0, rounded up. What rounding took off is exact (Knuth's two-sum).
+/// Returns the sum of two non-negative numbers, rounded up. The rounding error is exact (Knuth's two-sum).
 fn sum_up(a: f64, b: f64) -> f64 {
     let sum = a + b;
     let added = sum - a;
@@ -219,7 +222,7 @@ fn sum_up(a: f64, b: f64) -> f64 {
     }
 }
 
-/// A number with so many decimals, rounded up.
+/// Formats a number with `places` decimals, rounded up.
 pub(super) fn decimals_up(value: f64, places: u8) -> String {
     let digits = usize::from(places);
     let text = format!("{value:.digits$}");
@@ -232,7 +235,7 @@ pub(super) fn decimals_up(value: f64, places: u8) -> String {
     }
 }
 
-/// Three digits of a number, rounded up.
+/// Formats a number with three significant digits, rounded up.
 pub(super) fn digits_up(value: f64) -> String {
     let text = format!("{value:.2e}");
     let parts = text.split_once('e');
@@ -241,11 +244,11 @@ pub(super) fn digits_up(value: f64) -> String {
         format!("1e{}", exponent - 2).parse::<f64>().ok()
     });
     let shown = match (text.parse::<f64>(), unit) {
-        // Multiples of a unit are not exact, and their digits are.
+        // `shown + unit` is not exact, but its first three digits are.
         (Ok(shown), Some(unit)) if shown < value => format!("{:.2e}", shown + unit),
         _ => text,
     };
-    // Without zeros at the end.
+    // Removes trailing zeros.
     shown
         .parse()
         .map_or(shown, |value: f64| format!("{value:e}"))
@@ -268,9 +271,9 @@ mod tests {
         Total::of(&costs, unit, delta)
     }
 
-    /// 1/4 + 1/8 = 3/8, which is converted once: far below the sum of the two epsilons.
+    /// 1/4 + 1/8 = 3/8 is converted once, which is far below the sum of the two epsilons.
     #[test]
-    fn rhos_are_added_before_they_are_converted() {
+    fn rhos_are_added_before_conversion() {
         let found = of(&[zcdp(0.25), zcdp(0.125)], Unit::AddedOrRemoved, 1e-6);
         let together = Rho::from_f64_down(0.375).unwrap();
         assert_eq!(found.epsilon, accounting::epsilon(together, 1e-6).unwrap());
@@ -279,7 +282,7 @@ mod tests {
 
     /// 0.5 + 0.25 = 0.75, and 2^-20 + 2^-21 = 3 / 2^21.
     #[test]
-    fn other_epsilons_and_deltas_are_added() {
+    fn epsilons_and_deltas_without_rho_are_added() {
         let costs = [
             approximate(Unit::Party, 0.5, 1.0 / f64::from(1 << 20)),
             approximate(Unit::Party, 0.25, 1.0 / f64::from(1 << 21)),
@@ -291,7 +294,7 @@ mod tests {
 
     /// The epsilon of rho 1/4 at 2^-20, plus 0.5; and 2^-20 + 2^-20 = 2^-19.
     #[test]
-    fn uses_with_and_without_rho_are_added_at_last() {
+    fn uses_with_and_without_rho_are_added_after_conversion() {
         let small = 1.0 / f64::from(1 << 20);
         let costs = [zcdp(0.25), approximate(Unit::AddedOrRemoved, 0.5, small)];
         let found = of(&costs, Unit::AddedOrRemoved, small);
@@ -303,7 +306,7 @@ mod tests {
 
     /// A replaced record: 4 * 1/16 = 1/4.
     #[test]
-    fn a_rho_counts_four_times_for_a_replaced_record() {
+    fn rho_is_quadrupled_for_a_replaced_record() {
         let found = of(&[zcdp(0.0625)], Unit::Replaced, 1e-6);
         let four = Rho::from_f64_down(0.25).unwrap();
         assert_eq!(found.epsilon, accounting::epsilon(four, 1e-6).unwrap());
@@ -312,7 +315,7 @@ mod tests {
 
     /// ln 3 twice is ln 9 = 2.197225, and 1e-6 (1 + 3) = 4e-6.
     #[test]
-    fn an_epsilon_counts_twice_for_a_replaced_record() {
+    fn epsilon_is_doubled_for_a_replaced_record() {
         let cost = approximate(Unit::AddedOrRemoved, 3f64.ln(), 1e-6);
         let found = of(std::slice::from_ref(&cost), Unit::Replaced, 1e-9);
         assert!((found.epsilon - 2.197_224_577).abs() < 1e-9);
@@ -321,10 +324,10 @@ mod tests {
         assert_eq!(of(&[pure], Unit::Replaced, 1e-9).delta, 0.0);
     }
 
-    /// A party with one record more is one party less and one more: ln 2 twice is ln 4 = 1.386295, and
+    /// A party with one more record is one party removed and another added: ln 2 twice is ln 4 = 1.386295, and
     /// 1e-6 (1 + 2) = 3e-6.
     #[test]
-    fn a_partys_cost_counts_twice_for_a_record() {
+    fn party_cost_is_doubled_for_a_record() {
         let cost = approximate(Unit::Party, 2f64.ln(), 1e-6);
         for unit in [Unit::AddedOrRemoved, Unit::Replaced] {
             let found = of(std::slice::from_ref(&cost), unit, 1e-9);
@@ -333,9 +336,10 @@ mod tests {
         }
     }
 
-    /// rho 1/4 at 1e-6 is some epsilon; with 1e-6 more it is twice that, and 2e-6 (1 + e^epsilon).
+    /// Rho 1/4 at 1e-6 gives an epsilon, and 1e-6 is added to delta. Group privacy gives twice that epsilon and
+    /// 2e-6 (1 + e^epsilon).
     #[test]
-    fn a_rho_with_a_delta_is_converted_before_it_counts_twice() {
+    fn rho_with_a_delta_is_converted_before_doubling() {
         let rho = Rho::from_f64_down(0.25).unwrap();
         let cost = UseCost::zcdp_but_for("p", rho, 1e-6);
         let once = of(std::slice::from_ref(&cost), Unit::AddedOrRemoved, 1e-6);
@@ -348,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_use_without_a_bound_for_a_unit_is_counted_as_such() {
+    fn use_without_a_bound_for_a_unit_is_counted_separately() {
         let costs = [
             approximate(Unit::Replaced, 1.0, 1e-6),
             approximate(Unit::AddedOrRemoved, 2.0, 1e-6),
@@ -373,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn shown_numbers_are_rounded_up() {
+    fn printed_numbers_are_rounded_up() {
         for (value, expected) in [
             (1.0, "1.000"),
             (1.000_000_1, "1.001"),
@@ -395,8 +399,8 @@ mod tests {
     }
 
     #[test]
-    fn costs_that_bound_nothing_are_shown_as_such() {
-        let unbounded = "epsilon without bound";
+    fn invalid_and_huge_costs_are_printed_as_unbounded() {
+        let unbounded = "unbounded epsilon";
         for (epsilon, delta) in [
             (f64::NAN, 1e-6),
             (f64::INFINITY, 1e-6),

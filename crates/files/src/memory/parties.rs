@@ -1,5 +1,6 @@
-//! What many parties' records were used for before, told in a few lines: with thousands of parties nobody reads an
-//! account of each, nor answers a question about it.
+//! A short report about earlier uses of many parties' records.
+//!
+//! With thousands of parties, nobody reads an account of each party or answers a question about it.
 
 use std::{fmt, fmt::Write as _, path::Path, path::PathBuf};
 
@@ -9,28 +10,30 @@ use super::{
 };
 use crate::{home, shown, shown_path};
 
-/// Where the account of each party is, in the memory's folder: the one of the last run over many that was begun.
+/// File in the history's folder with the account of each party. The latest run over many parties overwrites it.
 const EACH: &str = "memory.parties.txt";
 
 /// A party whose records were used before.
 pub(super) struct Used<'a> {
-    /// Its table.
+    /// Name of its table.
     pub name: String,
     pub account: Account<'a>,
 }
 
-/// What all parties were told of.
+/// The report about all parties.
 pub(super) struct Summary<'a> {
     pub used: &'a [Used<'a>],
-    /// All parties, used before or not.
+    /// Number of all parties, whether their records were used before or not.
     pub parties: usize,
-    /// The file with the account of each, if it could be written.
+    /// The file with the account of each party, if it could be written.
     pub each: Option<PathBuf>,
+    /// Whether to print one line.
     pub short: bool,
 }
 
-/// Writes the account of each party to a file, its owner's alone like all that is remembered; nothing where that fails,
-/// which takes nothing from what the memory is for.
+/// Writes the account of each party to a file that, like the whole history, only its owner can read.
+///
+/// Returns `None` if that fails: the history works without this file.
 pub(super) fn each(used: &[Used<'_>], folder: &Path) -> Option<PathBuf> {
     let mut text = String::new();
     for Used { name, account } in used {
@@ -41,11 +44,11 @@ pub(super) fn each(used: &[Used<'_>], folder: &Path) -> Option<PathBuf> {
     Some(path)
 }
 
-/// The name of a party's table, and what its records cost.
+/// The name of a party's table, and the cost of its records.
 type Named<'a> = (&'a str, Told);
 
 impl Summary<'_> {
-    /// The parties that pay least and most, this run included.
+    /// Returns the parties with the lowest and the highest cost, including this run.
     fn ends(&self, unit: Unit) -> Option<[Named<'_>; 2]> {
         let told = self.used.iter();
         let told = told.map(|Used { name, account }| (name.as_str(), account.told(unit)));
@@ -73,16 +76,16 @@ impl Summary<'_> {
         if self.short {
             return write!(
                 f,
-                " for {unit}: {} at most with this{uncounted};",
+                " for {unit}: at most {} with this use{uncounted};",
                 totals[1]
             );
         }
         write!(f, "\nfor {unit}{uncounted}:")?;
-        for (end, (name, Told { before, with_this })) in [("least", least), ("most", most)] {
+        for (end, (name, Told { before, with_this })) in [("lowest", least), ("highest", most)] {
             let name = shown(name);
             write!(
                 f,
-                "\n  {end} {name}: {before} so far, {with_this} with this"
+                "\n  {end} {name}: {before} so far, {with_this} with this use"
             )?;
         }
         Ok(())
@@ -93,7 +96,7 @@ impl fmt::Display for Summary<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the records of {} of {} parties were used before, and what they cost adds up:",
+            "the records of {} of {} parties were used before, and the privacy costs add up:",
             self.used.len(),
             self.parties,
         )?;
@@ -103,10 +106,14 @@ impl fmt::Display for Summary<'_> {
         }
         let gap = if self.short { " " } else { "\n" };
         match &self.each {
-            Some(path) => write!(f, "{gap}each party's account is in {}", shown_path(path)),
+            Some(path) => write!(
+                f,
+                "{gap}the costs of each party are in {}",
+                shown_path(path)
+            ),
             None => write!(
                 f,
-                "{gap}a run over one party's table alone says what that one has cost"
+                "{gap}to see the cost of one party, run the command with its table only"
             ),
         }
     }

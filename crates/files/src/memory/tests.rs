@@ -1,4 +1,4 @@
-//! Entries in the file, and what a holder is told of them.
+//! Tests of the entries in the history file, and of the account that a holder sees.
 
 use fhaim_dp::accounting;
 
@@ -28,9 +28,9 @@ fn half() -> Rho {
     Rho::ratio_up(1, 2).unwrap()
 }
 
-/// rho 1/2 and 1/2, and 1/2 more: 1, then 3/2.
+/// Rho 1/2 + 1/2 = 1 before, and 3/2 with another 1/2.
 #[test]
-fn uses_and_one_line_for_their_unit_are_told() {
+fn account_lists_uses_and_the_total_for_their_unit() {
     let cost = UseCost::zcdp("fhaim", half());
     let found = told(&[cost.clone(), cost.clone()], cost, 1e-9);
     let epsilon = |halves: u64| {
@@ -38,18 +38,18 @@ fn uses_and_one_line_for_their_unit_are_told() {
         cost::decimals_up(accounting::epsilon(rho, 1e-9).unwrap(), 3)
     };
     let expected = format!(
-        "these records were used before, and what they cost adds up:\n  a run of fhaim, into a.csv: rho 0.500000\n  \
+        "these records were used before, and the privacy costs add up:\n  a run of fhaim, into a.csv: rho 0.500000\n  \
          a run of fhaim, into a.csv: rho 0.500000\nfor a record added or removed: epsilon {} at delta 1e-9 so far, \
-         epsilon {} at delta 1e-9 with this",
+         epsilon {} at delta 1e-9 with this use",
         epsilon(2),
         epsilon(3)
     );
     assert_eq!(found, expected);
 }
 
-/// 1 + 2 for a party; for a record twice that, with 1e-6 (1 + e) + 1e-6 (1 + e^2) = 1.2108e-5.
+/// A party's epsilon is 1 + 2. A record's is twice that, with 1e-6 (1 + e) + 1e-6 (1 + e^2) = 1.2108e-5.
 #[test]
-fn every_unit_of_a_use_has_a_line() {
+fn account_has_a_line_for_every_unit() {
     let party = |epsilon| UseCost::approximate("fhaim-lab gan", Unit::Party, epsilon, 1e-6);
     let record = UseCost::approximate("fhaim-lab mix", Unit::Replaced, 0.5, 1e-6);
     let found = told(&[party(1.0), record], party(2.0), 1e-9);
@@ -65,15 +65,15 @@ fn every_unit_of_a_use_has_a_line() {
     assert_eq!(
         lines[3..],
         [
-            "for a record replaced: epsilon 2.500 at delta 4.72e-6 so far, epsilon 6.500 at delta 1.32e-5 with this",
-            "for a party: epsilon 1.000 at delta 1e-6 so far, epsilon 3.000 at delta 2e-6 with this; 1 use of another \
-             unit not counted",
+            "for a record replaced: epsilon 2.500 at delta 4.72e-6 so far, epsilon 6.500 at delta 1.32e-5 with this use",
+            "for a party: epsilon 1.000 at delta 1e-6 so far, epsilon 3.000 at delta 2e-6 with this use; not including \
+             1 use with another privacy unit",
         ]
     );
 }
 
 #[test]
-fn a_drafts_delta_is_told() {
+fn account_shows_the_delta_of_a_draft() {
     let draft = Entry {
         used_for: Use::Draft {
             out: "s.json".to_owned(),
@@ -89,7 +89,7 @@ fn a_drafts_delta_is_told() {
 
 /// 2^79 units of 2^-80 are 1/2.
 #[test]
-fn entries_are_read_as_they_were_written() {
+fn entries_round_trip_through_the_file() {
     let digest = "5a".repeat(32);
     let text = format!(
         r#"{{"version":1,"uses":[{{"records":"{digest}","used_for":{{"run":{{"out":"a.csv"}}}},"program":"fhaim","unit":"added-or-removed","epsilon":"0e0","delta":"0e0","rho":"604462909807314587353088"}},{{"records":"{digest}","used_for":{{"run":{{"out":"a.csv"}}}},"program":"fhaim-lab mix","unit":"replaced","epsilon":"2.0000000000000004e0","delta":"1e-5"}}]}}"#
@@ -108,7 +108,7 @@ fn entries_are_read_as_they_were_written() {
 }
 
 #[test]
-fn a_damaged_file_is_refused() {
+fn damaged_file_is_rejected() {
     let form = FileForm {
         version: VERSION,
         uses: vec![entry(UseCost::approximate("p", Unit::Party, 1.0, 0.5))],

@@ -10,7 +10,7 @@ fn names(folder: &Path) -> Vec<std::ffi::OsString> {
     names
 }
 
-/// A file with a temporary name, as where files cannot be without one.
+/// Starts a file with a temporary name, as on systems without unnamed files.
 fn named(path: &Path) -> StagedFile {
     let file = temporary(Readers::Usual).tempfile_in(folder(path)).unwrap();
     let (file, name) = file.into_parts();
@@ -19,7 +19,7 @@ fn named(path: &Path) -> StagedFile {
 }
 
 #[test]
-fn a_file_appears_whole_or_not_at_all() {
+fn file_appears_complete_or_not_at_all() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.csv");
     let starts: [fn(&Path) -> StagedFile; 2] = [|path| StagedFile::create(path).unwrap(), named];
@@ -42,10 +42,10 @@ fn a_file_appears_whole_or_not_at_all() {
     }
 }
 
-/// Whatever ends the program while a file is being made, it has no name to be left under.
+/// Without a name, the file disappears when the program ends for any reason.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_file_that_is_being_made_has_no_name() {
+fn incomplete_file_has_no_name() {
     let folder = tempfile::tempdir().unwrap();
     let mut staged = StagedFile::create(&folder.path().join("out.csv")).unwrap();
     staged.write_bytes(b"half").unwrap();
@@ -53,7 +53,7 @@ fn a_file_that_is_being_made_has_no_name() {
     assert!(names(folder.path()).is_empty());
 }
 
-/// No file has its name before all are whole: one that cannot be keeps all others away.
+/// No file gets its name before all are complete: if one of them fails, none appears.
 #[cfg(target_os = "linux")]
 #[test]
 fn all_files_or_none() {
@@ -65,7 +65,7 @@ fn all_files_or_none() {
         file
     };
     let mut full = StagedFile::create(Path::new("/dev/full")).unwrap();
-    // It is kept back until its end.
+    // The bytes stay in the buffer until the commit.
     full.write_bytes(b"more").unwrap();
     assert!(matches!(
         commit_all([staged("a"), staged("b"), full]),
@@ -77,10 +77,10 @@ fn all_files_or_none() {
     assert_eq!(fs::read(at("b")).unwrap(), b"b");
 }
 
-/// Files that are finished are closed: of as many as there are one is open at a time.
+/// Finished files are closed, so that only one of many files is open at a time.
 #[cfg(target_os = "linux")]
 #[test]
-fn finished_files_are_closed_and_not_named_yet() {
+fn finished_files_are_closed_before_they_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let open = || {
         let streams = fs::read_dir("/proc/self/fd").unwrap();
@@ -104,7 +104,7 @@ fn finished_files_are_closed_and_not_named_yet() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_shows_before_the_work() {
+fn invalid_output_folder_is_rejected_at_creation() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing/out.csv");
     let refused = StagedFile::create(&missing).unwrap_err();
@@ -118,10 +118,10 @@ mod unix {
     use super::*;
     use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 
-    /// Links keep being links, and what they lead to is replaced whole: also where it is in another folder, behind
-    /// several of them, or not there yet.
+    /// Links remain links, and their target is replaced as a whole. The target may be in another folder, behind several
+    /// links, or not exist yet.
     #[test]
-    fn links_are_written_through() {
+    fn links_are_kept_and_their_targets_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         fs::create_dir(at("real")).unwrap();
@@ -157,7 +157,7 @@ mod unix {
         ));
     }
 
-    /// A device stays one, and so does a link to it.
+    /// Neither a device nor a link to it is replaced.
     #[test]
     fn devices_are_written_to_and_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
@@ -171,7 +171,7 @@ mod unix {
         assert!(!device.is_file() && !device.is_symlink());
     }
 
-    /// Its reader gets what was written, and then its end.
+    /// The reader of a pipe gets the written bytes, and then the end.
     #[test]
     fn pipes_are_written_to_and_not_replaced() {
         let folder = tempfile::tempdir().unwrap();
@@ -192,9 +192,9 @@ mod unix {
         assert!(made.unwrap().success());
     }
 
-    /// Two pipes that are read one after the other, in the order in which they are written: nobody waits for the other.
+    /// Pipes that are read one after the other, in the order in which they are written, do not deadlock.
     #[test]
-    fn pipes_are_read_one_after_the_other() {
+    fn pipes_can_be_read_one_after_the_other() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let pipes = ["one", "two", "empty"].map(at);
@@ -216,7 +216,7 @@ mod unix {
             two.write_bytes(b"classes").unwrap();
             two.end().unwrap();
             commit_all([one, two, empty]).unwrap();
-            // One that is given up waits for no reader.
+            // Dropping an abandoned pipe does not wait for a reader.
             let mut given_up = StagedFile::create(&unread).unwrap();
             given_up.write_bytes(b"half").unwrap();
             drop(given_up);
@@ -231,7 +231,7 @@ mod unix {
     }
 
     #[test]
-    fn private_files_are_their_owners_alone() {
+    fn private_file_is_readable_only_by_its_owner() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("share");
         fs::write(&path, "old").unwrap();
@@ -247,9 +247,9 @@ mod unix {
     }
 }
 
-/// Budget is spent between this check and the writing of the result.
+/// The error must come early: programs spend privacy budget between the creation of a file and its commit.
 #[test]
-fn a_name_of_a_folder_is_refused_at_once() {
+fn folder_path_is_rejected_at_creation() {
     let folder = tempfile::tempdir().unwrap();
     for name in [".", "new/", "missing/new/"] {
         let refused = StagedFile::create(&folder.path().join(name)).unwrap_err();

@@ -1,6 +1,6 @@
-"""Writes the files of this folder, as other programs write them: one table under every compression.
+"""Writes the files of this folder with pyarrow and polars: the same table under every compression.
 
-Usage: python make.py, with pyarrow and polars installed. The files are kept: tests need neither.
+Usage: python make.py, with pyarrow and polars installed. The repository contains the files, so tests need neither.
 """
 
 import datetime
@@ -24,7 +24,7 @@ table = pyarrow.table(
 )
 
 for compression in ("none", "snappy", "zstd", "gzip", "lz4", "brotli"):
-    # Several row groups, and pages of them, so that each is decompressed by itself.
+    # Several row groups with pages that are decompressed separately.
     pyarrow.parquet.write_table(
         table,
         HERE / f"pyarrow-{compression}.parquet",
@@ -32,5 +32,5 @@ for compression in ("none", "snappy", "zstd", "gzip", "lz4", "brotli"):
         row_group_size=ROWS // 2,
         use_dictionary=["ward"],
     )
-# Zstandard unless another is asked for.
+# The default compression is Zstandard.
 polars.from_arrow(table).write_parquet(HERE / "polars.parquet")

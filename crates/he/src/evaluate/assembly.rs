@@ -1,8 +1,8 @@
-//! Pages from what becomes of their tiles: third step of an evaluation.
+//! Assembly of pages from the results of their tiles: third step of an evaluation.
 //!
-//! Sums are added until they are over all record chunks, and packed; two neighbours' roots are
-//! merged as soon as both are there, so that few are held. What arrives in which order, and on which
-//! thread, makes no difference to a page.
+//! Sums are added until they cover all record chunks, and are then packed. The roots of two neighbours are
+//! merged as soon as both exist, so that few roots are held in memory. A page does not depend on the order and
+//! the threads in which results arrive.
 
 use crate::error::{Error, Result};
 use crate::evaluate::context::EvaluationContext;
@@ -17,7 +17,7 @@ use crate::table::layout::TILE_HEIGHT;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The pages of a plan while they are put together. Many threads may hand over to it at once.
+/// The unfinished pages of a plan. Several threads may add results at the same time.
 #[derive(Debug)]
 pub struct Assembly<'a> {
     context: &'a EvaluationContext<'a>,
@@ -25,16 +25,16 @@ pub struct Assembly<'a> {
     state: Mutex<State>,
 }
 
-/// What was handed over and waits for more.
+/// Results that wait for others.
 #[derive(Debug, Default)]
 struct State {
     /// Sums that lack record chunks.
     sums: BTreeMap<TileId, TileSums>,
-    /// Tiles that are packed, or being packed.
+    /// Tiles that have been packed, or are being packed.
     packed: BTreeSet<TileId>,
     /// Roots of subtrees that wait for their neighbour.
     nodes: BTreeMap<Node, Lifted>,
-    /// Pages that are whole, by number.
+    /// Finished pages, by number.
     pages: BTreeMap<usize, Ciphertext>,
     work: EvaluationWork,
 }
@@ -42,7 +42,7 @@ struct State {
 const TWICE: Error = Error::Mismatch("a tile was computed twice");
 
 impl State {
-    /// Notes that a tile is whole, once.
+    /// Records that a tile is complete. Rejects a second call for the same tile.
     fn begin_packing(&mut self, tile: TileId) -> Result<()> {
         if self.sums.contains_key(&tile) || !self.packed.insert(tile) {
             return Err(TWICE);
@@ -56,7 +56,7 @@ impl State {
 struct Node {
     page: usize,
     height: usize,
-    /// Number of the subtree among those of its height, from the left.
+    /// Number of the subtree among those of the same height, from the left.
     index: usize,
 }
 
@@ -76,7 +76,7 @@ impl Node {
         }
     }
 
-    /// Whether the plan has something below it.
+    /// Returns whether the plan has a tile in this subtree.
     fn is_planned(self, page: &PlannedPage) -> bool {
         let tiles = self.height - TILE_HEIGHT;
         page.has_tile_within(self.index << tiles..(self.index + 1) << tiles)
@@ -84,10 +84,10 @@ impl Node {
 }
 
 impl<'a> Assembly<'a> {
-    /// An assembly of a plan's pages, none of which is there yet.
+    /// Starts an assembly of a plan's pages.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for a plan of other parameters, another layout or columns under other keys.
+    /// [`Error::Mismatch`] for a plan with other parameters, another layout or columns under other keys.
     pub fn new(context: &'a EvaluationContext<'a>, plan: &'a PagePlan) -> Result<Self> {
         context.check(plan.params(), plan.layout())?;
         context.check_sections(plan.sections())?;
@@ -98,11 +98,11 @@ impl<'a> Assembly<'a> {
         })
     }
 
-    /// Takes over what became of a tile, and packs what can be packed.
+    /// Adds the result of a tile, and packs all tiles and subtrees that are complete.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for what the plan does not ask for, or for record chunks or a tile that
-    /// were handed over before.
+    /// [`Error::Mismatch`] for a tile that is not in the plan, and for record chunks or a tile that were added
+    /// before.
     pub fn take(&self, partial: Partial) -> Result<()> {
         let page = self.planned(&partial)?;
         let root = match partial {
@@ -122,11 +122,10 @@ impl<'a> Assembly<'a> {
         self.raise(page, root)
     }
 
-    /// The pages with their noise, `None` for those without cells; and what putting them together
-    /// took.
+    /// Returns the pages with their noise, and the work of assembling them. A page without cells is `None`.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] where a tile, or record chunks of it, were not handed over.
+    /// [`Error::Mismatch`] if a tile, or record chunks of a tile, were not added.
     pub fn pages(self) -> Result<(Vec<Option<PackedPage>>, EvaluationWork)> {
         let state = self.state.into_inner();
         let mut state = state.unwrap_or_else(PoisonError::into_inner);
@@ -147,7 +146,7 @@ impl<'a> Assembly<'a> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The page of a tile that the plan has.
+    /// Returns the page of a tile that is in the plan.
     fn planned(&self, partial: &Partial) -> Result<&'a PlannedPage> {
         let (TileId { page, index }, residue) = match partial {
             Partial::Sums(sums) => (sums.id, sums.residue),
@@ -161,10 +160,10 @@ impl<'a> Assembly<'a> {
         };
         page.filter(|page| page.has_tile_within(index..index + 1))
             .filter(|_| residue == self.plan.residue() && of_table)
-            .ok_or(Error::Mismatch("a tile that was not asked for"))
+            .ok_or(Error::Mismatch("the tile is not in the plan"))
     }
 
-    /// Adds a tile's sums to those that are there; all of them once they are whole.
+    /// Adds a tile's sums to those that were added before. Returns all of them when they are complete.
     fn add(&self, sums: TileSums) -> Result<Option<TileSums>> {
         let mut state = self.state();
         if state.packed.contains(&sums.id) {
@@ -185,8 +184,8 @@ impl<'a> Assembly<'a> {
         Ok(None)
     }
 
-    /// Merges a tile's root with its neighbour, the two with theirs, and so on, as far as they are
-    /// there. Whoever comes last goes on.
+    /// Merges a tile's root with its neighbour, the result with the next neighbour, and so on, as far as the
+    /// neighbours exist. The thread that adds the second of two neighbours merges them.
     fn raise(&self, page: &PlannedPage, tile: TileRoot) -> Result<()> {
         self.context.params().check_same(&tile.params)?;
         let packer = &self.context.packer;
@@ -216,7 +215,7 @@ impl<'a> Assembly<'a> {
             let merge = |scratch: &mut Scratch| packer.merge(node.height, u, v, scratch);
             let merged = self.context.with_scratch(&mut work, merge);
             work.packing += started.seconds();
-            root = merged.ok_or(Error::Mismatch("a subtree without leaves"))?;
+            root = merged.ok_or(Error::Mismatch("a subtree has no leaves"))?;
             node = node.parent();
         }
         let finish = |scratch: &mut Scratch| packer.finish(self.plan.residue(), root, scratch);

@@ -1,4 +1,4 @@
-//! Who runs the tasks of a plan: the threads of this process, or whatever else runs tasks.
+//! Backends that run the tasks of a plan: the threads of this process, or others.
 
 use crate::error::Result;
 use crate::evaluate::context::EvaluationContext;
@@ -10,25 +10,25 @@ use crate::evaluate::work::EvaluationWork;
 use crate::table::Columns;
 use std::fmt;
 
-/// A task may take so many bytes for factors and sums, unless a backend is told otherwise: what
-/// `adult-32` (48,842 records, 247 columns) needs without going through bands.
+/// Default number of bytes that a task may take for factors and sums. It is enough for `adult-32` (48,842 records,
+/// 247 columns) without dividing records into bands.
 pub const WORKING_BYTES: usize = 2 << 30;
 
 /// Runs tasks over a table.
 ///
-/// What becomes of a tile is the same wherever it is computed, residue for residue. A backend may
-/// add up the sums of a tile that tasks over several bands give ([`TileSums::add`]) and pack them
-/// ([`EvaluationContext::pack`]), or hand the sums over as they are. It draws nothing at random, so
-/// it may run a task again as often as it likes, if it hands over one result.
+/// The result of a tile is the same wherever it is computed, residue for residue. A backend may add up the sums
+/// that tasks over several bands compute for one tile ([`TileSums::add`]) and pack them
+/// ([`EvaluationContext::pack`]), or return the sums as they are. Nothing is drawn at random, so a backend may run
+/// a task several times, provided that it returns one result.
 pub trait Backend: fmt::Debug + Send + Sync {
-    /// About how many bytes a task may take for factors and sums.
+    /// Returns the approximate number of bytes that a task may take for factors and sums.
     fn task_memory(&self) -> usize;
 
-    /// Runs every task once, and gives `take` what becomes of their tiles, in any order and from any
-    /// thread. Returns what that took, as far as it is known.
+    /// Runs every task once, and passes the results of their tiles to `take`, in any order and from any thread.
+    /// Returns the work, as far as the backend knows it.
     ///
     /// # Errors
-    /// What reading the table or `take` refuses; [`crate::Error::Unavailable`] for what may pass.
+    /// Errors of reading the table and of `take`. [`crate::Error::Unavailable`] for temporary failures.
     fn run(
         &self,
         context: &EvaluationContext<'_>,
@@ -38,11 +38,10 @@ pub trait Backend: fmt::Debug + Send + Sync {
     ) -> Result<EvaluationWork>;
 }
 
-/// The threads of this process: one task after the other, the tiles of each side by side.
+/// Runs tasks on the threads of this process: one task after the other, the tiles of each task in parallel.
 ///
-/// Sums stay where they are from one band of record chunks to the next. Behind a tile's last task
-/// that follows without a gap they are packed, if they are whole, on the thread that has them in its
-/// cache.
+/// Sums stay in memory from one band of record chunks to the next. When the last task of a run of adjacent bands
+/// completes a tile's sums, the thread that has them in its cache packs them.
 #[derive(Clone, Copy, Debug)]
 pub struct Threads {
     memory: usize,
@@ -55,7 +54,7 @@ impl Default for Threads {
 }
 
 impl Threads {
-    /// Threads whose tasks take at most about `bytes` for factors and sums.
+    /// Returns a backend whose tasks take at most about `bytes` for factors and sums.
     pub fn with_memory(bytes: usize) -> Self {
         Self { memory: bytes }
     }
@@ -81,7 +80,7 @@ impl Backend for Threads {
     }
 }
 
-/// Runs tasks over the same tiles, band after band. The last one hands over.
+/// Runs tasks over the same tiles, band after band, and passes the results of the last one on.
 fn run_bands(
     context: &EvaluationContext<'_>,
     table: &dyn Columns,

@@ -1,4 +1,4 @@
-//! A dataset's evaluation keys, with what is worked out of them and a layout once.
+//! A dataset's evaluation keys, with the tables that are computed once from them and a layout.
 
 use crate::error::{Error, Result};
 use crate::evaluate::packing::Packer;
@@ -17,26 +17,26 @@ use crate::table::layout::Layout;
 use fhaim_ntt::Permutation;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Evaluation keys with the tables that one layout asks for: what a thread, or another machine,
-/// needs to run a task, beside the table.
+/// Evaluation keys with the tables for one layout. Together with the table, a thread or another machine needs
+/// this to run a task.
 #[derive(Debug)]
 pub struct EvaluationContext<'a> {
     keys: &'a EvaluationKeys,
-    /// The keys that a sole holder made for its upload.
+    /// The switching keys that a sole holder made for its upload.
     own: Option<&'a UploadSwitchKeys>,
     layout: Layout,
     pub(crate) packer: Packer<'a>,
     /// The permutation of X -> X^-1.
     inversion: Permutation,
-    /// Transform of sum over r < stride of X^-r, in Montgomery form: its product with a column
+    /// Transform of sum over r < stride of X^-r, in Montgomery form. Its product with a column
     /// holds the column's sum at slot 0.
     pub(crate) ones: Poly,
-    /// What no thread uses at present: made anew for each tile, they cost page faults.
+    /// Scratches that no thread is using. Allocating one for each tile would cost page faults.
     scratches: Mutex<Vec<Scratch>>,
 }
 
 impl<'a> EvaluationContext<'a> {
-    /// Tables for one layout.
+    /// Computes the tables for one layout.
     pub fn new(keys: &'a EvaluationKeys, layout: Layout) -> Self {
         let ring = keys.params.ring();
         Self {
@@ -50,10 +50,10 @@ impl<'a> EvaluationContext<'a> {
         }
     }
 
-    /// The same, with the keys that a sole holder made for its upload.
+    /// Adds the switching keys that a sole holder made for its upload.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for keys of another parameter set, for columns of another layout or without
+    /// [`Error::Mismatch`] for keys of another parameter set, keys for columns of another layout, and keys without
     /// those for products.
     pub fn with_switch_keys(self, keys: &'a UploadSwitchKeys) -> Result<Self> {
         self.params().check_same(keys.params())?;
@@ -64,21 +64,21 @@ impl<'a> EvaluationContext<'a> {
         })
     }
 
-    /// The switching keys of an upload key.
+    /// Returns the switching keys of an upload key.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for an upload key that the dataset does not have.
     pub(crate) fn upload_keys(&self, id: UploadKeyId) -> Result<&'a UploadSwitchKeys> {
         let own = self.own.filter(|own| own.id() == id);
         own.or_else(|| self.keys.upload(id)).ok_or(Error::Mismatch(
-            "columns under an upload key that the dataset does not have",
+            "the columns are under an upload key that the dataset does not have",
         ))
     }
 
-    /// The keys of the key that a section's products are under.
+    /// Returns the switching keys of the key of a section's products.
     ///
     /// # Errors
-    /// As [`EvaluationContext::upload_keys`]; [`Error::Mismatch`] for keys of another stride.
+    /// The same as for [`EvaluationContext::upload_keys`], and [`Error::Mismatch`] for keys of another stride.
     pub(crate) fn product_keys(&self, key: ProductKey) -> Result<&'a UploadSwitchKeys> {
         let keys = match key {
             ProductKey::Upload(id) => {
@@ -87,18 +87,18 @@ impl<'a> EvaluationContext<'a> {
             ProductKey::Joint => None,
         };
         let keys = keys.or_else(|| self.keys.joint()).ok_or(Error::Mismatch(
-            "upload keys without those for products of columns",
+            "the upload key has no switching keys for products of columns",
         ))?;
         keys.merge_keys(self.layout)?;
         Ok(keys)
     }
 
-    /// The keys that merge a section's products.
+    /// Returns the keys that merge a section's products.
     pub(crate) fn merge_keys(&self, key: ProductKey) -> Result<MergeKeys<'a>> {
         self.product_keys(key)?.merge_keys(self.layout)
     }
 
-    /// Refuses sections under keys that the dataset does not have.
+    /// Rejects sections under keys that the dataset does not have.
     pub(crate) fn check_sections(&self, sections: &[Section]) -> Result<()> {
         let known = |section: &Section| self.product_keys(section.key).map(|_| ());
         sections.iter().try_for_each(known)
@@ -116,7 +116,7 @@ impl<'a> EvaluationContext<'a> {
         self.keys
     }
 
-    /// Refuses what was planned for other parameters or another layout.
+    /// Rejects objects that were planned for other parameters or another layout.
     pub(crate) fn check(&self, params: &Parameters, layout: Layout) -> Result<()> {
         self.params().check_same(params)?;
         if layout == self.layout {
@@ -126,7 +126,7 @@ impl<'a> EvaluationContext<'a> {
         }
     }
 
-    /// Lends a scratch, and adds what it counts to `work`.
+    /// Lends a scratch to a closure, and adds the scratch's counters to `work`.
     pub(crate) fn with_scratch<T>(
         &self,
         work: &mut EvaluationWork,
@@ -147,7 +147,7 @@ impl<'a> EvaluationContext<'a> {
         done
     }
 
-    /// The pair under s that encrypts what the triple encrypts under (1, s, s^2).
+    /// Returns the pair under s with the message that the triple encrypts under (1, s, s^2).
     ///
     /// # Errors
     /// [`Error::Mismatch`] for a dataset without squared scores.
@@ -163,24 +163,27 @@ impl<'a> EvaluationContext<'a> {
         Ok(switcher.lower(lifted, scratch))
     }
 
-    /// The image under X -> X^-1 of a ciphertext under s.
+    /// Returns the image under X -> X^-1 of a ciphertext under s.
     ///
     /// # Errors
-    /// As [`EvaluationContext::relinearise`].
+    /// The same as for [`EvaluationContext::relinearise`].
     pub(crate) fn invert(&self, c: &Ciphertext, scratch: &mut Scratch) -> Result<Ciphertext> {
         Ok(self.invert_with(&self.score_keys()?.inversion, c, scratch))
     }
 
     fn score_keys(&self) -> Result<&'a ScoreKeys> {
         let keys = self.keys.scores.as_ref();
-        keys.ok_or(Error::Mismatch("a dataset without squared scores"))
+        keys.ok_or(Error::Mismatch(
+            "the dataset has no keys for squared scores",
+        ))
     }
 
-    /// A left factor: a combination of columns under the upload key `id`, brought to the key of its products. A
-    /// combination of no columns is under none.
+    /// Makes a left factor: switches a combination of columns from the upload key `id` to the key of its products. A
+    /// combination of no columns has no key.
     ///
     /// # Errors
-    /// As [`EvaluationContext::upload_keys`]; [`Error::Mismatch`] for keys of counts.
+    /// The same as for [`EvaluationContext::upload_keys`], and [`Error::Mismatch`] for the keys of an upload of
+    /// counts.
     pub(crate) fn left_factor(
         &self,
         c: Arc<Ciphertext>,
@@ -200,11 +203,11 @@ impl<'a> EvaluationContext<'a> {
         }))
     }
 
-    /// A right factor: the image under X -> X^-1 of a combination of columns under the upload key `id`, brought to
-    /// the key of its products.
+    /// Makes a right factor: the image under X -> X^-1 of a combination of columns under the upload key `id`,
+    /// switched to the key of its products.
     ///
     /// # Errors
-    /// As [`EvaluationContext::left_factor`].
+    /// The same as for [`EvaluationContext::left_factor`].
     pub(crate) fn right_factor(
         &self,
         c: &Ciphertext,
@@ -228,7 +231,7 @@ impl<'a> EvaluationContext<'a> {
     }
 }
 
-/// Transform of sum over r < stride of X^-r, in Montgomery form.
+/// Returns the transform of sum over r < stride of X^-r, in Montgomery form.
 fn ones(ring: &Ring, stride: usize) -> Poly {
     // X^-r is -X^(n - r).
     let coefficient = |i: usize| match i {

@@ -1,21 +1,20 @@
-//! Encrypted tables of counts, and contrasts of them by products with public polynomials.
+//! Encrypted tables of counts, and their contrasts as products with public polynomials.
 //!
-//! Where one holder has all columns of a record, it can count by itself, and upload encrypted counts
-//! instead of encrypted records. A contrast is then linear in what is uploaded: with count i of a
-//! ciphertext at X^i and a cell's weights w as sum of w_i X^-i, the constant coefficient of the
-//! product is the cell. Counts lie below the *stride*, so that one product carries a cell in every
-//! slot, and pages are packed as those of records are. The stride is a choice: what is uploaded falls with it, and
-//! the key switches of a page grow with it ([`CountsLayout::new`]).
+//! A holder that has all columns of a record can count records itself, and upload encrypted counts instead of
+//! encrypted records. A contrast is then linear in the uploaded counts. Count i of a ciphertext is the
+//! coefficient of X^i, and the weights w of a cell are the polynomial sum of w_i X^-i, so the constant
+//! coefficient of their product is the cell. Counts occupy the coefficients below the *stride*, so that one
+//! product carries a cell in every slot, and pages are packed like those of records. The stride is a trade-off:
+//! a larger one makes the upload smaller, and adds key switches to each page ([`CountsLayout::new`]).
 //!
-//! **What a page's noise may tell.** With the randomness of encryption and sealing fixed, c1 of
-//! every ciphertext is the same whatever is encrypted, and so are all key switches: their digits
-//! are those of c1, and their rounding that of c0 modulo the special prime, which holds nothing of
-//! the message. What depends on the plaintext m in [0, t) is, of a fresh ciphertext, the rounding of
-//! c0 and m / t: two plaintexts' noises differ by at most 2 in a coefficient, and where they are
-//! equal, not at all. A cell's noise is its weights' sum of those, plus an integer by which the
-//! plaintexts' sum exceeds its residue. So pages of tables that differ in one count of a cell's
-//! differ by at most 2 |w| + 1 there, and by one more for each summand that may wrap when it is sealed. That holds for
-//! any plaintexts; the flood hides far more (docs/THREAT-MODEL.md).
+//! **What a page's noise may reveal.** Fix the randomness of encryption and sealing. c1 of every ciphertext is
+//! then the same for every message, and so are all key switches: their digits come from c1, and their rounding
+//! from c0 modulo the special prime, which contains nothing of the message. In a fresh ciphertext, only the
+//! rounding of c0 and m / t depend on the plaintext m in [0, t). The noises of two plaintexts differ by at most 2
+//! in a coefficient, and not at all where the plaintexts are equal. A cell's noise is the weighted sum of these,
+//! plus the integer by which the plaintexts' sum exceeds its residue. So if two tables differ in one count of a
+//! cell with weight w, their pages differ by at most 2 |w| + 1 there, and by one more for each summand that may
+//! wrap when the page is sealed. This holds for any plaintexts. The flood hides far more (docs/THREAT-MODEL.md).
 
 use crate::error::{Error, Result};
 use crate::evaluate::Evaluator;
@@ -33,33 +32,35 @@ use crate::scheme::upload::{UploadCiphertext, UploadSwitchKeys};
 use crate::table::layout::TILE_HEIGHT;
 use crate::table::layout::{Layout, PAGE};
 
-/// Leaves of a page of counts that one thread weighs and merges: threads share a page by as many.
+/// Number of leaves of a page of counts that one thread weighs and merges. Threads share a page in units of it.
 pub const LEAVES_A_THREAD: usize = TILE_LEAVES;
 use crate::evaluate::work::{Clock, EvaluationWork};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Where tables of counts lie in ciphertexts: a public function of their sizes.
+/// The places of tables of counts in ciphertexts, which are a public function of the tables' sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountsLayout {
     stride: usize,
     ciphertexts: usize,
-    /// Of each table the place of its first count: ciphertext times stride plus coefficient. A
-    /// table's places follow each other.
+    /// For each table, the place of its first count: ciphertext times stride plus coefficient. The places of a table
+    /// are consecutive.
     first: Vec<usize>,
 }
 
-/// A layout doubles its stride until it has at most this many ciphertexts: about 54 MB under a holder's own key.
+/// A layout doubles its stride until it has at most this many ciphertexts, which are about 54 MB under an upload key.
 const MAX_CIPHERTEXTS: usize = 512;
 
 impl CountsLayout {
-    /// The layout of tables of these sizes, each at least 1. The stride is the least one that the largest table
-    /// fits into and at which all tables take at most 512 ciphertexts; 8192 where they always take more. Each
-    /// doubling halves the ciphertexts of small tables and doubles the key switches of a page. A table that does
-    /// not fit into the rest of a ciphertext begins one; only tables of more than 8192 counts take several.
+    /// Computes the layout of tables of these sizes, each at least 1.
+    ///
+    /// The stride is the smallest one that the largest table fits into and at which all tables take at most 512
+    /// ciphertexts, or 8192 if they always take more. Each doubling halves the ciphertexts of small tables and
+    /// doubles the key switches of a page. A table that does not fit into the rest of a ciphertext begins a new one.
+    /// Only tables of more than 8192 counts take several ciphertexts.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for no table, an empty one, or more counts than memory has addresses.
+    /// [`Error::OutOfRange`] for no table, for an empty table, and for more counts than memory has addresses.
     pub fn new(sizes: &[usize]) -> Result<Self> {
         let mut stride = Self::least_stride(sizes)?;
         loop {
@@ -72,7 +73,7 @@ impl CountsLayout {
     }
 
     fn least_stride(sizes: &[usize]) -> Result<usize> {
-        let empty = Error::OutOfRange("a table of counts without a cell");
+        let empty = Error::OutOfRange("every table of counts needs at least one cell");
         let largest = sizes.iter().copied().max().filter(|_| !sizes.contains(&0));
         let largest = largest.ok_or(empty)?.min(DEGREE);
         Ok(largest.next_power_of_two().max(Layout::MIN_STRIDE))
@@ -89,7 +90,7 @@ impl CountsLayout {
             first.push(next);
             let end = next.checked_add(size);
             let end = end.filter(|&end| end <= usize::MAX / 2);
-            next = end.ok_or(Error::OutOfRange("more counts than there can be"))?;
+            next = end.ok_or(Error::OutOfRange("too many counts"))?;
         }
         Ok(Self {
             stride,
@@ -98,52 +99,53 @@ impl CountsLayout {
         })
     }
 
-    /// Counts of a ciphertext.
+    /// Returns the number of counts in a ciphertext.
     pub fn stride(&self) -> usize {
         self.stride
     }
 
-    /// Ciphertexts that the tables take.
+    /// Returns the number of ciphertexts of all tables.
     pub fn ciphertexts(&self) -> usize {
         self.ciphertexts
     }
 
-    /// The place of the first count of a table; the others follow it.
+    /// Returns the place of the first count of a table. The others follow it.
     pub fn first(&self, table: usize) -> Option<usize> {
         self.first.get(table).copied()
     }
 
-    /// The layout that an evaluator packs their cells with.
+    /// Returns the layout that an evaluator packs the cells with.
     ///
     /// # Errors
-    /// Never: the stride is one of a layout's.
+    /// None: the stride is valid for a layout.
     pub fn packing(&self) -> Result<Layout> {
         Layout::of_many(1, self.stride)
     }
 }
 
-/// A cell: the sum of some counts times their weights, as (place, weight). Each place once.
+/// A cell: the weighted sum of some counts, as (place, weight). Each place occurs once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Weights(pub Vec<(usize, i64)>);
 
-/// Tables of counts under encryption, their holders' added up.
+/// Encrypted tables of counts, summed over their holders.
 #[derive(Clone, Debug)]
 pub struct EncryptedCounts {
     params: Parameters,
     layout: CountsLayout,
-    /// Variance of the noise of each.
+    /// Variance of the noise of each ciphertext.
     variance: f64,
     /// `ciphertexts[number][residue]`
     ciphertexts: Vec<Vec<Ciphertext>>,
 }
 
 impl EncryptedCounts {
-    /// Tables from what holders uploaded of each ciphertext of the layout, one a plaintext modulus, in the order of
-    /// `keys`. Each is switched to the service's key and added: the holders' tables are never all in memory.
+    /// Adds up the holders' tables. `uploaded` yields, for each ciphertext of the layout, what each holder uploaded
+    /// in the order of `keys`, under each plaintext modulus. Each part is switched to the service's key and added, so
+    /// the holders' tables are never all in memory.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for another number of ciphertexts or holders, one that lacks a residue, or one that is not
-    /// under its holder's upload key; what `uploaded` gives.
+    /// [`Error::Mismatch`] if the number of ciphertexts or holders is wrong, if a ciphertext lacks a residue, or if
+    /// it is not under its holder's upload key. Errors of `uploaded` are passed on.
     pub fn of_holders<E: From<Error>>(
         keys: &[Arc<UploadSwitchKeys>],
         layout: CountsLayout,
@@ -193,28 +195,28 @@ impl EncryptedCounts {
         })
     }
 
-    /// Where the counts are.
+    /// Returns the places of the counts.
     pub fn layout(&self) -> &CountsLayout {
         &self.layout
     }
 
-    /// The parameters they were encrypted under.
+    /// Returns the parameters of the ciphertexts.
     pub fn params(&self) -> &Parameters {
         &self.params
     }
 }
 
-/// What a leaf of the packing tree multiplies: of each ciphertext the public polynomial's
-/// coefficients that are not zero.
+/// The public polynomials of a leaf of the packing tree: for each ciphertext, the coefficients that are not zero.
 type LeafWeights = BTreeMap<usize, Vec<(usize, i64)>>;
 
 impl Evaluator<'_> {
-    /// Pages of cells of encrypted counts, each at its position (distinct, below [`PAGE`]), and zero
-    /// elsewhere; `None` for no cells. The evaluator's layout is [`CountsLayout::packing`].
+    /// Computes pages of cells of encrypted counts. Each page has its cells at their positions (distinct, below
+    /// [`PAGE`]) and zero elsewhere, and is `None` if it has no cells. The evaluator's layout must be
+    /// [`CountsLayout::packing`].
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for positions, places or a plaintext modulus outside their ranges;
-    /// [`Error::Mismatch`] where counts and keys do not belong together.
+    /// [`Error::OutOfRange`] for positions, places or a plaintext modulus outside their ranges. [`Error::Mismatch`]
+    /// if counts and keys do not belong together.
     pub fn count_pages(
         &self,
         counts: &EncryptedCounts,
@@ -280,7 +282,7 @@ impl Evaluator<'_> {
         }))
     }
 
-    /// The root of a tile's leaves; nothing where it has none.
+    /// Returns the root of a tile's leaves, or `None` if the tile has no leaves.
     fn count_tile(
         &self,
         counts: &EncryptedCounts,
@@ -310,7 +312,7 @@ impl Evaluator<'_> {
         Ok(context.with_scratch(work, merge))
     }
 
-    /// stride^-1 times the sum of ciphertexts times their public polynomials.
+    /// Returns stride^-1 times the sum of ciphertexts times their public polynomials.
     fn count_leaf(
         &self,
         counts: &EncryptedCounts,
@@ -324,12 +326,12 @@ impl Evaluator<'_> {
                 .ciphertexts
                 .get(number)
                 .and_then(|all| all.get(residue));
-            let ciphertext = ciphertext.ok_or(Error::OutOfRange("a count"))?;
+            let ciphertext = ciphertext.ok_or(Error::OutOfRange("place of a count"))?;
             let stride = counts.layout.stride as u64;
             let mut polynomial = ring.zero();
             for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
                 let m = limb.modulus;
-                // Weights carry the constant, and what a reduction divides by.
+                // The weights include stride^-1, and the factor that a reduction divides by.
                 let unit = m.mont(m.inv(stride));
                 let weights = polynomial.limb_mut(j);
                 for &(at, weight) in terms {
@@ -349,7 +351,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// The cells of a page as leaves, by number.
+/// Arranges the cells of a page as leaves, by number.
 fn lay_out(
     counts: &CountsLayout,
     packing: Layout,
@@ -369,9 +371,10 @@ fn lay_out(
         for &(place, weight) in weights {
             let (number, offset) = (place / stride, place % stride);
             if number >= counts.ciphertexts {
-                return Err(Error::OutOfRange("a count"));
+                return Err(Error::OutOfRange("place of a count"));
             }
-            // The count's X^offset meets X^(slot stride - offset): X^-k is -X^(n - k).
+            // The count is the coefficient of X^offset, and its weight that of X^(slot stride - offset).
+            // X^-k is -X^(n - k).
             let shift = slot * stride;
             let term = match shift.checked_sub(offset) {
                 Some(at) => (at, weight),
@@ -383,7 +386,7 @@ fn lay_out(
     Ok(leaves)
 }
 
-/// The squared norm of all of a leaf's polynomials.
+/// Returns the squared norm of all polynomials of a leaf.
 fn energy(weights: &LeafWeights) -> f64 {
     let weights = weights.values().flatten();
     weights.map(|&(_, weight)| (weight as f64).powi(2)).sum()
@@ -428,7 +431,7 @@ mod tests {
     }
 
     impl Fixture {
-        /// Counts at their places, encrypted with randomness from a seed.
+        /// Encrypts counts at their places, with randomness from a seed.
         fn encrypt(&self, layout: &CountsLayout, places: &[i64], seed: u64) -> EncryptedCounts {
             let mut rng = ChaCha20Rng::seed_from_u64(seed);
             let chunks = places.chunks(layout.stride());
@@ -460,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_lie_whole_in_ciphertexts_where_they_fit() {
+    fn tables_that_fit_are_not_split_between_ciphertexts() {
         let layout = CountsLayout::new(&[30, 40, 20, 64, 5]).unwrap();
         assert_eq!((layout.stride(), layout.ciphertexts()), (64, 4));
         assert_eq!(layout.first, [0, 64, 104, 128, 192]);
@@ -482,10 +485,10 @@ mod tests {
             let layout = CountsLayout::new(&vec![size; tables]).unwrap();
             (layout.stride(), layout.ciphertexts())
         };
-        // Four tables of 16 counts a ciphertext of 64.
+        // A ciphertext of 64 counts holds four tables of 16 counts.
         assert_eq!(shape(2048, 16), (64, 512));
         assert_eq!(shape(2049, 16), (128, 257));
-        // All pairs of 600 columns of four values: a ciphertext has one count for each coefficient.
+        // All pairs of 600 columns with four values: a ciphertext has one count for each coefficient.
         assert_eq!(shape(179_700, 16), (8192, 351));
         // More counts than 512 ciphertexts have coefficients.
         assert_eq!(shape(600, 9000), (8192, 1200));
@@ -511,7 +514,7 @@ mod tests {
                     let weights: BTreeMap<usize, i64> = (0..20).map(&mut weight).collect();
                     (p, Weights(weights.into_iter().collect()))
                 };
-                // Side by side, in one leaf, and far apart.
+                // Neighbouring positions, positions in one leaf, and positions far apart.
                 let cells: Vec<_> = (0..40).chain([777, 8191]).map(&mut cell).collect();
                 let pages = fixture.pages(&counts, &cells);
                 let pages: Vec<_> = pages.iter().map(|page| page.ciphertext.clone()).collect();
@@ -530,10 +533,10 @@ mod tests {
         }
     }
 
-    /// Weights of both signs spread over all roots of the ring's polynomial: the expectation is a mean
-    /// over keys, and the noise of weights of one sign is that at a few roots, of one key.
+    /// Uses weights of both signs, which spread over all roots of the ring's polynomial. The expectation is a mean
+    /// over keys, but the noise of weights of one sign depends on a few roots of one key.
     #[test]
-    fn the_noise_of_counts_is_as_large_as_expected() {
+    fn count_page_noise_has_the_expected_size() {
         let fixture = fixture(STANDARD);
         let mut rng = ChaCha20Rng::seed_from_u64(6);
         let layout = CountsLayout::new(&[64, 64]).unwrap();
@@ -551,10 +554,10 @@ mod tests {
         );
     }
 
-    /// The same randomness and tables that differ in one count, at any size of it: pages' noises,
-    /// sealed or not, differ by a small integer, whatever is encrypted.
+    /// With the same randomness, and tables that differ in one count by any amount, the noises of pages, sealed or
+    /// not, differ by a small integer.
     #[test]
-    fn a_pages_noise_depends_on_the_counts_by_small_integers() {
+    fn page_noise_changes_little_with_a_count() {
         let fixture = fixture(STANDARD);
         let mut rng = ChaCha20Rng::seed_from_u64(8);
         let layout = CountsLayout::new(&[64, 64]).unwrap();
@@ -578,7 +581,7 @@ mod tests {
                 let differences = one.iter().zip(two).map(|(x, y)| (x - y).abs());
                 let largest = differences.fold(0.0, f64::max);
                 let bound = (2 * weight + 2) as f64;
-                // A double has 53 bits, and the flood some 85.
+                // A double has 53 bits, and the flood about 85.
                 let exact = [0.0, 2f64.powi(40)];
                 assert!(largest <= bound + exact[kind], "{kind}: {largest}");
             }
@@ -586,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_outside_the_tables_are_refused() {
+    fn cells_outside_the_tables_are_rejected() {
         let fixture = fixture(STANDARD);
         let layout = CountsLayout::new(&[64]).unwrap();
         let counts = fixture.encrypt(&layout, &[0; 64], 1);

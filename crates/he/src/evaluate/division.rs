@@ -1,9 +1,9 @@
-//! Tasks divided anew, for whoever runs them.
+//! Division of tasks for the machines that run them.
 //!
-//! A tile's sums are megabytes, many times its columns in a record chunk. Threads keep them where they are from one
-//! band to the next; machines that each do a band of a tile must send them to one another. So what is sent
-//! away is [spread] over tiles before it is over record chunks, and whoever takes a task does it [in
-//! bands](TileTask::bands) as its memory has it.
+//! A tile's sums take megabytes, many times as much as its columns in one record chunk. Threads keep sums in memory
+//! from one band to the next, but machines that each compute one band of a tile must send sums to each other. So
+//! tasks that are sent to other machines are divided over tiles before they are divided over record chunks
+//! ([`spread`]). The machine that takes a task divides it [into bands](TileTask::bands) that fit its memory.
 
 use crate::evaluate::task::{Block, Leaf, Product, Tile, TileTask};
 use crate::scheme::params::Parameters;
@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The work of some tasks as at least `least` others, if it can be divided so often: each over all record chunks that
-/// those before it were over, one after the other, unless there are fewer tiles than `least`.
+/// Divides tasks into at least `least` tasks with the same work, if possible. Each task covers all record chunks that
+/// consecutive given tasks covered together, unless there are fewer tiles than `least`.
 pub fn spread(tasks: &[TileTask], least: usize) -> Vec<TileTask> {
     let follows = |a: &TileTask, b: &TileTask| a.same_block(b) && a.band.end == b.band.start;
     let joined: Vec<TileTask> = tasks.chunk_by(follows).filter_map(joined).collect();
@@ -29,7 +29,7 @@ pub fn spread(tasks: &[TileTask], least: usize) -> Vec<TileTask> {
         .collect()
 }
 
-/// Tasks over the same tiles, whose bands follow each other, as one.
+/// Joins tasks over the same tiles, whose bands follow each other, into one.
 fn joined(tasks: &[TileTask]) -> Option<TileTask> {
     let (first, last) = (tasks.first()?, tasks.last()?);
     Some(TileTask {
@@ -39,8 +39,8 @@ fn joined(tasks: &[TileTask]) -> Option<TileTask> {
 }
 
 impl TileTask {
-    /// The same over bands whose columns, and the factors made of them, take at most `memory` bytes, or over one
-    /// record chunk each; one after the other.
+    /// Divides the task into bands whose columns, and the factors made of them, take at most `memory` bytes, but at
+    /// least one record chunk each. The bands follow each other.
     pub fn bands(&self, params: &Parameters, memory: usize) -> Vec<Self> {
         self.steps(self.block.chunks_within(params, memory))
     }
@@ -49,7 +49,7 @@ impl TileTask {
         self.steps(self.band.len().div_ceil(parts))
     }
 
-    /// The same over so many record chunks at a time.
+    /// Divides the task into bands of the given number of record chunks.
     fn steps(&self, chunks: usize) -> Vec<Self> {
         let Range { start, end } = self.band;
         let step = chunks.max(1);
@@ -61,7 +61,7 @@ impl TileTask {
         (start..end).step_by(step).map(task).collect()
     }
 
-    /// The same as so many tasks over some of its tiles each; fewer where it has fewer tiles.
+    /// Divides the task into the given number of tasks over some of its tiles each, or fewer if it has fewer tiles.
     fn tiles_in(&self, parts: usize) -> Vec<Self> {
         if parts == 1 {
             return vec![self.clone()];
@@ -81,7 +81,7 @@ impl TileTask {
 }
 
 impl Block {
-    /// Some tiles, over those combinations that they name.
+    /// Makes a block of some tiles, with only the combinations that they name.
     pub(crate) fn of(
         (layout, residue): (crate::Layout, usize),
         [left, right]: [&[Combination]; 2],
@@ -116,7 +116,8 @@ impl Block {
         }
     }
 
-    /// Record chunks whose columns, and the factors made of them, take at most `memory` bytes: at least one.
+    /// Returns the number of record chunks whose columns, and the factors made of them, take at most `memory` bytes,
+    /// and at least one.
     pub(crate) fn chunks_within(&self, params: &Parameters, memory: usize) -> usize {
         let made = self.left.iter().filter(|c| c.single().is_none()).count() + self.right.len();
         let ciphertexts = self.columns().len() + made;
@@ -125,7 +126,7 @@ impl Block {
     }
 }
 
-/// Some of a list's combinations, and the new numbers of those.
+/// Some combinations of a list, with their new numbers.
 struct Renumbered {
     kept: Vec<Combination>,
     numbers: BTreeMap<usize, usize>,
@@ -141,10 +142,10 @@ impl Renumbered {
         }
     }
 
-    /// The new number of one that was needed.
+    /// Returns the new number of a needed combination.
     #[expect(
         clippy::indexing_slicing,
-        reason = "`of` was given all that are asked for"
+        reason = "callers only ask for combinations that they passed to `of`"
     )]
     fn number(&self, old: usize) -> usize {
         self.numbers[&old]

@@ -1,10 +1,10 @@
-//! Combinations of the same columns, made of sums that they share.
+//! Combinations of the same columns, computed from shared sums.
 //!
-//! A basis of an attribute's contrasts has one function for each group of its values: k on the
-//! group, less 1 everywhere. That is k G - T, with G the sum of the group's columns and T that of
-//! all: n + 2 k additions and products an attribute, where term by term it takes n k. Coarser groups
-//! are unions of finer ones, whose sums serve again. Sums modulo a prime have one least residue,
-//! however they are made: no ciphertext differs.
+//! A basis of an attribute's contrasts has one function for each group of its values: k on the group, minus 1
+//! everywhere. That is k G - T, where G is the sum of the group's columns and T the sum of all columns. It takes
+//! n + 2 k additions and products for an attribute, compared with n k term by term. Coarser groups are unions of
+//! finer ones, whose sums are used again. A sum modulo a prime has one least residue, however it is computed, so
+//! all ciphertexts stay the same.
 
 use crate::scheme::ring::{Poly, Ring};
 use crate::table::Combination;
@@ -13,40 +13,40 @@ use std::collections::BTreeMap;
 /// Number of values that are combined per step: sums stay in the first-level cache.
 const STRIP: usize = 512;
 
-/// Of so many distinct sums at most, larger ones are made of smaller ones: what is tried is
-/// quadratic in their number. Those beyond are made of columns.
+/// Number of distinct sums for which smaller sums are tried as parts. The trials are quadratic in this number, so
+/// larger sums than these are computed from columns.
 const MAX_SHARED: usize = 1024;
 
-/// How to make combinations of inputs. What is numbered from the inputs' number on is a sum.
+/// A recipe for combinations of inputs. Numbers from the number of inputs on refer to sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Recipe {
-    /// Sums, each of inputs and of earlier sums, by number.
+    /// Sums of inputs and of earlier sums, by number.
     pub(crate) sums: Vec<Vec<usize>>,
-    /// The terms of each combination: coefficients, and numbers of inputs or sums.
+    /// The terms of each combination: coefficients and numbers of inputs or sums.
     pub(crate) outputs: Vec<Vec<(i64, usize)>>,
 }
 
-/// Combinations that name some of the same columns.
+/// Combinations that share columns.
 #[derive(Debug)]
 pub(crate) struct Family {
     /// The inputs of the recipe.
     pub(crate) columns: Vec<usize>,
-    /// Which combinations the outputs of the recipe are.
+    /// The numbers of the combinations that are the recipe's outputs.
     pub(crate) members: Vec<usize>,
     pub(crate) recipe: Recipe,
 }
 
-/// A coefficient's inputs, ascending.
+/// The inputs of each coefficient, ascending.
 type Classes = BTreeMap<i64, Vec<usize>>;
 
-/// Coefficients, and the sets whose sums they multiply.
+/// Coefficients, and the sets of inputs whose sums they multiply.
 type Terms = Vec<(i64, Vec<usize>)>;
 
 impl Recipe {
     /// Applies the recipe to polynomials over the ciphertext primes, all in transform form.
     #[expect(
         clippy::indexing_slicing,
-        reason = "a recipe names its inputs and earlier sums; limbs have the ring's degree"
+        reason = "a recipe refers only to its inputs and earlier sums; limbs have the ring's degree"
     )]
     pub(crate) fn combine(&self, ring: &Ring, inputs: &[&Poly]) -> Vec<Poly> {
         let mut outputs = vec![ring.zero(); self.outputs.len()];
@@ -80,7 +80,7 @@ impl Recipe {
         outputs
     }
 
-    /// A recipe for combinations of `inputs` inputs, given by number.
+    /// Makes a recipe for combinations of `inputs` inputs, given by number.
     pub(crate) fn new(inputs: usize, combinations: &[Vec<(usize, i64)>]) -> Self {
         let classes: Vec<Option<Classes>> = combinations.iter().map(|c| classes(c)).collect();
         let mut uses: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
@@ -109,7 +109,7 @@ impl Recipe {
                 let numbered = numbered.filter_map(|(c, set)| Some((*c, number(set)?)));
                 numbered.collect()
             }
-            // What names an input twice is made as it stands.
+            // A combination that names an input twice is computed term by term.
             None => combination.iter().map(|&(input, c)| (c, input)).collect(),
         };
         Self {
@@ -119,7 +119,7 @@ impl Recipe {
     }
 }
 
-/// A combination's inputs by coefficient; `None` if it names one twice.
+/// Groups a combination's inputs by coefficient. Returns `None` if it names an input twice.
 fn classes(combination: &[(usize, i64)]) -> Option<Classes> {
     let mut inputs: Vec<usize> = combination.iter().map(|&(input, _)| input).collect();
     inputs.sort_unstable();
@@ -137,16 +137,16 @@ fn classes(combination: &[(usize, i64)]) -> Option<Classes> {
     Some(classes)
 }
 
-/// All inputs of a combination, ascending.
+/// Returns all inputs of a combination, ascending.
 fn all(classes: &Classes) -> Vec<usize> {
     let mut all: Vec<usize> = classes.values().flatten().copied().collect();
     all.sort_unstable();
     all
 }
 
-/// Coefficients and the sets whose sums they multiply: each coefficient's inputs; or all inputs
-/// times the commonest coefficient, and the others' by what they differ from it, where that spares
-/// additions. `uses` says how many combinations have the same inputs.
+/// Returns coefficients and the sets whose sums they multiply. Usually these are each coefficient and its inputs. If
+/// it saves additions, they are the most common coefficient with all inputs, and each other coefficient's difference
+/// from it. `uses` has the number of combinations with the same inputs.
 fn terms(classes: Classes, uses: &BTreeMap<Vec<usize>, usize>) -> Terms {
     let all = all(&classes);
     let uses = uses.get(&all).copied().unwrap_or_default();
@@ -163,8 +163,8 @@ fn terms(classes: Classes, uses: &BTreeMap<Vec<usize>, usize>) -> Terms {
     classes.into_iter().collect()
 }
 
-/// Of each set, from small to large, the inputs and the earlier sums that it is made of: the largest
-/// that are within what is left of it come first.
+/// Returns the parts of each set, from small to large: inputs and earlier sums. It takes the largest earlier sums
+/// that are within the rest of the set first.
 fn covers(inputs: usize, sets: &[Vec<usize>]) -> Vec<Vec<usize>> {
     let masks: Vec<Mask> = sets.iter().map(|set| Mask::of(inputs, set)).collect();
     let cover = |(i, set): (usize, &Mask)| {
@@ -182,7 +182,7 @@ fn covers(inputs: usize, sets: &[Vec<usize>]) -> Vec<Vec<usize>> {
     masks.iter().enumerate().map(cover).collect()
 }
 
-/// A set of inputs, a bit each.
+/// A set of inputs, with one bit for each.
 #[derive(Clone)]
 struct Mask(Vec<u64>);
 
@@ -216,7 +216,7 @@ impl Mask {
     }
 }
 
-/// Combinations, by the columns that they have in common with others.
+/// Groups combinations into families that share columns.
 pub(crate) fn families(combinations: &[&Combination]) -> Vec<Family> {
     let mut columns: Vec<usize> = (combinations.iter())
         .flat_map(|combination| combination.0.iter().map(|&(column, _)| column))
@@ -232,7 +232,7 @@ pub(crate) fn families(combinations: &[&Combination]) -> Vec<Family> {
             named.for_each(|other| groups.join(first, other));
         }
     }
-    // What names no column is a family too.
+    // Combinations that name no column form a family too.
     let mut members: BTreeMap<Option<usize>, Vec<usize>> = BTreeMap::new();
     for (i, combination) in combinations.iter().enumerate() {
         let group = combination.0.first().and_then(place);
@@ -253,7 +253,7 @@ fn family(combinations: &[&Combination], members: Vec<usize>) -> Family {
     columns.dedup();
     let numbered = |member: &usize| {
         let terms = terms(member).iter();
-        // Every column is among them.
+        // Every column is in `columns`.
         terms
             .filter_map(|&(column, c)| Some((columns.binary_search(&column).ok()?, c)))
             .collect()
@@ -266,7 +266,7 @@ fn family(combinations: &[&Combination], members: Vec<usize>) -> Family {
     }
 }
 
-/// Disjoint sets: of each element one that leads to its set's first.
+/// Disjoint sets: each element leads to another element of its set, and finally to the set's first.
 struct Groups(Vec<usize>);
 
 impl Groups {
@@ -275,7 +275,7 @@ impl Groups {
         while let Some(&next) = self.0.get(at)
             && next != at
         {
-            // Paths are halved as they are walked.
+            // Halves the path while walking it.
             let after = self.0.get(next).copied().unwrap_or(next);
             if let Some(place) = self.0.get_mut(at) {
                 *place = after;
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a recipe makes of integers.
+    /// Applies a recipe to integers.
     fn made(recipe: &Recipe, inputs: &[i128]) -> Vec<i128> {
         let mut values = inputs.to_vec();
         for sum in &recipe.sums {
@@ -316,7 +316,7 @@ mod tests {
         sums + recipe.outputs.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// The centred basis of n values in k even groups.
+    /// Returns the centred basis of n values in k equal groups.
     fn centred(n: usize, k: usize) -> Vec<Vec<(usize, i64)>> {
         let function = |group: usize| {
             let own = move |x: usize| i64::from(x * k / n == group);
@@ -326,23 +326,23 @@ mod tests {
     }
 
     #[test]
-    fn contrasts_take_each_column_once() {
-        // 1-ways: one sum of all, then two terms each.
+    fn each_contrast_uses_each_column_once() {
+        // 1-ways: one sum of all columns, then two terms each.
         assert_eq!(additions(&Recipe::new(32, &centred(32, 32))), 32 + 64);
-        // Groups once, their sum, then two terms each.
+        // Each group's sum once, the sum of the groups, then two terms each.
         let groups = Recipe::new(32, &centred(32, 8));
         assert_eq!(additions(&groups), 32 + 8 + 16);
-        // Coarser groups are made of finer ones.
+        // Coarser groups are sums of finer ones.
         let both = [centred(32, 8), centred(32, 4)].concat();
         assert_eq!(additions(&Recipe::new(32, &both)), 32 + 8 + 4 + 16 + 8);
-        // One contrast by itself: both groups, two terms.
+        // A single contrast: both groups, two terms.
         assert_eq!(additions(&Recipe::new(32, &centred(32, 2)[..1])), 32 + 2);
-        // Two values: nothing to share.
+        // Two values: no sums to share.
         assert_eq!(additions(&Recipe::new(2, &centred(2, 2)[..1])), 2);
     }
 
     #[test]
-    fn families_are_told_apart_by_their_columns() {
+    fn combinations_are_grouped_by_shared_columns() {
         let combination =
             |columns: &[usize]| Combination(columns.iter().map(|&c| (c, 2)).collect());
         let combinations = [
@@ -366,7 +366,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn recipes_make_what_they_are_for(
+        fn recipes_compute_their_statistics(
             combinations in prop::collection::vec(
                 prop::collection::vec((0usize..9, prop_oneof![-2i64..3, Just(i64::MIN), Just(i64::MAX)]), 0..12),
                 0..12,
@@ -383,10 +383,10 @@ mod tests {
     }
 
     #[test]
-    fn combinations_of_many_are_reduced() {
+    fn combinations_of_many_inputs_are_reduced() {
         let moduli = [0x0fff_ffff_ffff_c001, 0x0fff_f316_e37b_0001];
         let ring = Ring::new(64, &moduli, &[0x0fff_ffff_fffe_8001]).unwrap();
-        // As large as residues get, and more of them than fit between two folds.
+        // The largest residues, and more of them than fit between two reductions.
         let ones = ring.transform_signed(&[-1; 64]);
         for (count, coefficient) in [(0, 5), (1, -7), (100, 1), (1000, -1)] {
             let terms = (0..count).map(|k| (k, coefficient)).collect();

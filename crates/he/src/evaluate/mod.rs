@@ -1,6 +1,6 @@
 //! The computation service's evaluator: statistics of an encrypted table, packed into pages.
 //!
-//! Cells are planned as tasks, a backend runs them, and what becomes of their tiles is put together.
+//! A plan divides cells into tasks, a backend runs them, and an assembly combines the results of their tiles.
 
 pub(crate) mod assembly;
 pub(crate) mod backend;
@@ -40,7 +40,7 @@ pub struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// An evaluator for tables of one layout, on the threads of this process.
+    /// Makes an evaluator for tables of one layout, which uses the threads of this process.
     pub fn new(keys: &'a EvaluationKeys, layout: Layout) -> Self {
         Self {
             context: EvaluationContext::new(keys, layout),
@@ -48,32 +48,32 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// The same, with the keys that a sole holder made for its upload.
+    /// Adds the switching keys that a sole holder made for its upload.
     ///
     /// # Errors
-    /// As [`EvaluationContext::with_switch_keys`].
+    /// The same as for [`EvaluationContext::with_switch_keys`].
     pub fn with_switch_keys(self, keys: &'a UploadSwitchKeys) -> Result<Self> {
         let context = self.context.with_switch_keys(keys)?;
         Ok(Self { context, ..self })
     }
 
-    /// The same, with tasks run by another backend.
+    /// Makes another backend run the tasks.
     pub fn with_backend(self, backend: Arc<dyn Backend>) -> Self {
         Self { backend, ..self }
     }
 
-    /// What its tasks run with.
+    /// Returns the keys and tables that tasks run with.
     pub fn context(&self) -> &EvaluationContext<'a> {
         &self.context
     }
 
-    /// Pages, each with its cells at their positions (distinct, below [`crate::PAGE`]) and zero
-    /// elsewhere; `None` for no cells.
+    /// Computes pages. Each page has its cells at their positions (distinct, below [`crate::PAGE`]) and zero
+    /// elsewhere, and is `None` if it has no cells.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfRange`] for positions, factors or columns outside their ranges;
-    /// [`crate::Error::Mismatch`] where table and keys do not belong together;
-    /// [`crate::Error::Unavailable`] where a column cannot be read.
+    /// [`crate::Error::OutOfRange`] for positions, factors or columns outside their ranges.
+    /// [`crate::Error::Mismatch`] if table and keys do not belong together.
+    /// [`crate::Error::Unavailable`] if a column cannot be read.
     pub fn pages(
         &self,
         table: &dyn Columns,

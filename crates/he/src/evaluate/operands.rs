@@ -15,32 +15,31 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A task's factors over its record chunks, ready to be multiplied, section by section.
+/// The factors of a task over its record chunks, section by section, ready to be multiplied.
 #[derive(Debug)]
 pub struct Operands {
     /// Number of record chunks.
     chunks: usize,
     /// The sections of the table.
     pub(crate) table: Vec<Section>,
-    /// The factors, for those sections that have some of the record chunks.
+    /// The factors, for each section that has some of the record chunks.
     pub(crate) sections: Vec<SectionOperands>,
 }
 
-/// A task's factors over those of its record chunks that lie in one section. Right ones are scaled as the tensor
-/// asks for.
+/// The factors of a task over its record chunks in one section. Right factors are scaled for the tensor.
 #[derive(Debug)]
 pub(crate) struct SectionOperands {
     /// The number of the section in its table.
     pub(crate) section: usize,
     /// The record chunks.
     pub(crate) band: Range<usize>,
-    /// One that is only summed may have the sum of its record chunks alone.
+    /// Left factors. A factor that is only summed may consist of the sum of its record chunks.
     pub(crate) left: Vec<Operand>,
     pub(crate) right: Vec<Operand>,
 }
 
 impl Operands {
-    /// Whether they can be what a task's tiles name: as many, over as many chunks.
+    /// Checks that there are as many factors as a task's tiles name, over as many record chunks.
     pub(crate) fn are_of(&self, task: &TileTask) -> bool {
         let named = (task.block.left.len(), task.block.right.len());
         let mut sections = self.sections.iter();
@@ -48,13 +47,12 @@ impl Operands {
             && sections.all(|section| (section.left.len(), section.right.len()) == named)
     }
 
-    /// Reads the columns that a task names, and makes its factors of them. A right factor takes a key
-    /// switch a chunk; under a joint key, a left one too.
+    /// Reads the columns that a task names, and computes its factors. A right factor takes one key switch for each
+    /// record chunk, and under a joint key a left factor does too.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] where task, table and keys do not belong together;
-    /// [`Error::OutOfRange`] for a column that the table lacks; [`Error::Unavailable`] where one
-    /// cannot be read.
+    /// [`Error::Mismatch`] if task, table and keys do not belong together. [`Error::OutOfRange`] for a column that
+    /// the table lacks. [`Error::Unavailable`] if a column cannot be read.
     pub fn read(
         context: &EvaluationContext<'_>,
         table: &dyn Columns,
@@ -77,7 +75,7 @@ impl Operands {
         })
     }
 
-    /// Whether the products of a tile find the record chunks that they are over.
+    /// Checks that the left factors of a tile's products have all record chunks.
     pub(crate) fn multiply(&self, tile: &Tile) -> bool {
         let products = || tile.leaves.iter().flat_map(|leaf| &leaf.products);
         self.sections.iter().all(|section| {
@@ -90,7 +88,7 @@ impl Operands {
     }
 }
 
-/// The factors of a task over the record chunks `band` of one section.
+/// Computes the factors of a task over the record chunks `band` of one section.
 fn read_section(
     context: &EvaluationContext<'_>,
     table: &dyn Columns,
@@ -132,7 +130,7 @@ fn read_section(
     })
 }
 
-/// Makes factors of combinations, on all cores.
+/// Makes factors from combinations, on all cores.
 fn factors(
     context: &EvaluationContext<'_>,
     combinations: Vec<(Option<UploadKeyId>, Operand)>,
@@ -156,7 +154,7 @@ fn factors(
     made.collect()
 }
 
-/// Refuses a task, a table and keys that do not belong together.
+/// Rejects a task, a table and keys that do not belong together.
 fn check(context: &EvaluationContext<'_>, table: &dyn Columns, task: &TileTask) -> Result<()> {
     context.check(table.params(), table.layout())?;
     context.check(table.params(), task.layout())?;
@@ -167,15 +165,17 @@ fn check(context: &EvaluationContext<'_>, table: &dyn Columns, task: &TileTask) 
     let named = task.block.columns();
     let columns = table.count();
     if named.last().is_some_and(|&column| column >= columns) {
-        return Err(Error::OutOfRange("a task names a column the table lacks"));
+        return Err(Error::OutOfRange(
+            "a task names a column that the table lacks",
+        ));
     }
     Ok(())
 }
 
-/// A column's record chunks, and the upload key that they are under.
+/// The record chunks of a column, with their upload key.
 type Column = (Option<UploadKeyId>, Operand);
 
-/// The columns that a task names, over a band, by their numbers.
+/// Reads the columns that a task names, over a band. Returns them by number.
 fn read_columns(
     table: &dyn Columns,
     task: &TileTask,
@@ -184,13 +184,15 @@ fn read_columns(
     let named = task.block.columns();
     let read = table.read(task.residue(), &named, band.clone())?;
     if read.len() != named.len() || read.iter().any(|column| column.len() != band.len()) {
-        return Err(Error::Mismatch("a table gave other columns than asked for"));
+        return Err(Error::Mismatch(
+            "the table returned the wrong number of columns or record chunks",
+        ));
     }
     let columns = read.into_iter().map(Chunks::into_parts);
     Ok(named.into_iter().zip(columns).collect())
 }
 
-/// The columns of a task, and what they are combined for.
+/// The columns that a task's combinations are computed from.
 struct Source<'a> {
     context: &'a EvaluationContext<'a>,
     read: &'a BTreeMap<usize, Column>,
@@ -199,10 +201,10 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// The left combinations of a block, and the right ones before they are inverted.
+    /// Computes the left combinations of a block, and the right ones before they are inverted.
     ///
-    /// What is only summed is combined of columns whose record chunks have been added: once rather
-    /// than for every chunk.
+    /// Combinations that are only summed are computed from columns whose record chunks have been added up: once
+    /// instead of once for each chunk.
     fn combine(&self, block: &Block) -> Result<(Vec<Operand>, Vec<Operand>)> {
         let multiplied = block.multiplied();
         let mut made: Vec<Operand> = Vec::new();
@@ -215,7 +217,7 @@ impl Source<'_> {
         let of_several = |&(_, combination): &(usize, &Combination)| combination.single().is_none();
         let all = block.left.iter().chain(&block.right).enumerate();
         let (each, summed): (Vec<_>, Vec<_>) = all.filter(of_several).partition(|&(i, _)| {
-            // Right ones, which come behind the left, are factors.
+            // Right combinations, which follow the left ones, are always factors.
             self.chunks == 1 || multiplied.get(i).copied().unwrap_or(true)
         });
         let each_chunk = (0..self.chunks).map(Some).collect::<Vec<_>>();
@@ -227,7 +229,7 @@ impl Source<'_> {
                 .iter()
                 .flat_map(|f| chunks.iter().map(move |&k| (f, k)));
             let done = map(work.collect(), |(family, chunk)| self.make(family, chunk));
-            // One family after the other, each chunk after chunk.
+            // The results are ordered by family, then by chunk.
             let mut done = done.into_iter();
             for family in &families {
                 for ciphertexts in done.by_ref().take(chunks.len()) {
@@ -250,7 +252,7 @@ impl Source<'_> {
         Ok(chunks)
     }
 
-    /// Combinations, each with the upload key that its columns are under.
+    /// Pairs combinations with the upload key of their columns.
     fn keys(
         &self,
         combinations: &[Combination],
@@ -272,7 +274,7 @@ impl Source<'_> {
             .collect()
     }
 
-    /// A family's combinations over one record chunk, or over the sum of all.
+    /// Computes a family's combinations over one record chunk, or over the sum of all chunks.
     fn make(&self, family: &Family, chunk: Option<usize>) -> Result<Vec<Arc<Ciphertext>>> {
         let params = self.context.params();
         let input = |&column: &usize| {
@@ -304,8 +306,8 @@ impl Source<'_> {
     }
 }
 
-/// Multiplies by t stride^-1, in Montgomery form: what the tensor leaves to its operands, and
-/// what leaves enter packing with.
+/// Multiplies by t stride^-1, in Montgomery form. The tensor expects the factor t in its right operands, and packing
+/// expects stride^-1 in its leaves.
 fn scale(context: &EvaluationContext<'_>, c: &mut Ciphertext) {
     let params = context.params();
     let t = params.plaintext_modulus(c.residue);

@@ -1,17 +1,16 @@
-//! Trace packing: many inner products into one ciphertext (CDKS20, section 3).
+//! Trace packing: combines many inner products in one ciphertext (CDKS20, section 3).
 //!
-//! A product carries wanted cells at multiples of the stride s and other, sensitive, values in
-//! between. Level l of the tree merges u and v into (u + X^k v) + sigma(u - X^k v), k = n / 2^l,
-//! sigma: X -> X^(2^l + 1): one key switch. After levels log2(n / s) + 1 to log2(n) all unwanted
-//! coefficients have cancelled and the wanted ones are multiplied by s. The leaves enter times
-//! s^-1 modulo q, so that the result is the plain value: the message is then exact, and the
-//! noise of the product is not multiplied either, only that of the key switches is.
+//! A product carries wanted cells at multiples of the stride s, and sensitive other values between them. Level l
+//! of the tree merges u and v into (u + X^k v) + sigma(u - X^k v), with k = n / 2^l and sigma: X -> X^(2^l + 1),
+//! which takes one key switch. After levels log2(n / s) + 1 to log2(n), all unwanted coefficients have cancelled
+//! and the wanted ones are multiplied by s. The leaves enter times s^-1 modulo q, so the result is the plain
+//! value. The message is exact, and the noise of the products is not multiplied; only that of the key switches is.
 //!
-//! Products are not relinearised by themselves: the first level switches from x, x^2, sigma(x) and sigma(x^2) at once,
-//! x being the key that they are under.
+//! Products are not relinearised separately: the first level switches from x, x^2, sigma(x) and sigma(x^2) at once,
+//! where x is the key of the products.
 #![expect(
     clippy::indexing_slicing,
-    reason = "a level is one of the tree's, for each of which there are keys"
+    reason = "every level is one of the tree's, and there are keys for all of them"
 )]
 
 use crate::scheme::ciphertext::Ciphertext;
@@ -23,7 +22,7 @@ use crate::scheme::upload::MergeKeys;
 use crate::table::layout::LEVELS;
 use fhaim_ntt::Permutation;
 
-/// Precomputed tables of the packing tree for one number of slots.
+/// Precomputed tables of the packing tree, for one number of slots.
 #[derive(Debug)]
 pub(crate) struct Packer<'a> {
     ring: &'a Ring,
@@ -62,17 +61,17 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// Height of the tree: 2^height leaves make a page.
+    /// Returns the height of the tree. A page has 2^height leaves.
     pub(crate) fn height(&self) -> usize {
         self.levels.len()
     }
 
-    /// The transform of the X^k of the first level, over every prime, in Montgomery form.
+    /// Returns the transform of the X^k of the first level, over every prime, in Montgomery form.
     pub(crate) fn first_monomial(&self) -> &[Vec<u64>] {
         &self.levels[0].monomial
     }
 
-    /// Two leaves under (1, s), spread; an absent one is zero.
+    /// Spreads two leaves under (1, s). An absent leaf is zero.
     pub(crate) fn spread_leaves(&self, u: Option<Pair>, v: Option<Pair>) -> Option<[Pair; 2]> {
         let level = &self.levels[0];
         let (u0, u1) = u.map(|[c0, c1]| (c0, c1)).unzip();
@@ -82,7 +81,7 @@ impl<'a> Packer<'a> {
         Some([[sum0, sum1], [difference0, difference1]])
     }
 
-    /// Merges two leaves under (1, s), of which the sums u + X^k v and the differences u - X^k v are known.
+    /// Merges two leaves under (1, s), given as sum u + X^k v and difference u - X^k v.
     pub(crate) fn merge_leaves(
         &self,
         [sum, difference]: [Pair; 2],
@@ -98,8 +97,8 @@ impl<'a> Packer<'a> {
         merged
     }
 
-    /// The same for leaves under (1, x) or (1, x, x^2), x the key of their products: the second polynomial of the sums
-    /// is switched, too.
+    /// Merges leaves under (1, x) or (1, x, x^2), where x is the key of their products. Also switches the second
+    /// polynomial of the sum.
     pub(crate) fn merge_uploaded_leaves(
         &self,
         keys: MergeKeys<'_>,
@@ -124,7 +123,7 @@ impl<'a> Packer<'a> {
         }
     }
 
-    /// Merges two subtrees of height `height` (at least 1; leaves have 0); an absent one is zero.
+    /// Merges two subtrees of height `height` (at least 1; leaves have 0). An absent subtree is zero.
     pub(crate) fn merge(
         &self,
         height: usize,
@@ -148,13 +147,13 @@ impl<'a> Packer<'a> {
         Some(merged)
     }
 
-    /// The tree's root as a ciphertext.
+    /// Turns the tree's root into a ciphertext.
     pub(crate) fn finish(&self, residue: usize, root: Lifted, scratch: &mut Scratch) -> Ciphertext {
         let c = self.switcher.lower(root, scratch);
         Ciphertext { residue, c }
     }
 
-    /// (u + X^k v, u - X^k v), over as many primes as u and v have.
+    /// Computes (u + X^k v, u - X^k v), over the primes of u and v.
     fn spread(&self, level: &Level, u: Option<Poly>, v: Option<Poly>) -> Option<(Poly, Poly)> {
         let (mut u, mut v) = match (u, v) {
             (None, None) => return None,
@@ -170,7 +169,7 @@ impl<'a> Packer<'a> {
         Some((u, v))
     }
 
-    /// sum += sigma(p)
+    /// Computes sum += sigma(p).
     fn add_image(&self, level: &Level, p: &Poly, sum: &mut Poly) {
         for (j, limb) in self.ring.limbs()[..p.limbs()].iter().enumerate() {
             level
@@ -180,7 +179,7 @@ impl<'a> Packer<'a> {
     }
 }
 
-/// The next level of a tree: every two neighbours merged.
+/// Computes the next level of a tree by merging each pair of neighbours.
 pub(crate) fn merge_row<T, U>(
     row: Vec<Option<T>>,
     mut merge: impl FnMut(Option<T>, Option<T>) -> Option<U>,

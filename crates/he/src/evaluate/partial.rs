@@ -1,8 +1,8 @@
-//! What becomes of a tile, as values: sums of its leaves over some record chunks, and the root of
-//! its subtree once they are over all.
+//! Results of a tile as values: sums of its leaves over some record chunks, and the root of its subtree when
+//! they cover all.
 //!
-//! Residues are canonical, so sums may be added in any order. They keep which chunks they are over,
-//! so that none is lost or counted twice on the way.
+//! Residues are canonical, so sums may be added in any order. Sums record which chunks they cover, so that no
+//! chunk is lost or counted twice on the way.
 
 use crate::error::{Error, Result};
 use crate::evaluate::context::EvaluationContext;
@@ -20,47 +20,47 @@ use crate::wire::{Kind, Reader, frame, limb_bytes, put_limb, put_u32, unframe};
 use fhaim_ntt::ResultMode;
 use std::ops::Range;
 
-/// What a backend hands over of a tile.
+/// A backend's result for a tile.
 #[derive(Clone, Debug)]
 pub enum Partial {
-    /// Sums of its leaves over some record chunks, to be added to those over the others.
+    /// Sums of the tile's leaves over some record chunks, to be added to those over the others.
     Sums(TileSums),
-    /// The tile, packed.
+    /// The packed tile.
     Root(TileRoot),
 }
 
-/// Sums of a tile's leaves over some record chunks, not packed yet.
+/// Sums of a tile's leaves over some record chunks, before packing.
 #[derive(Clone, Debug)]
 pub struct TileSums {
     pub(crate) id: TileId,
     pub(crate) residue: usize,
     params: Parameters,
-    /// The pairs of leaves that there are, in order.
+    /// The pairs that have at least one leaf, in order.
     pub(crate) pairs: Vec<PairShape>,
     /// The table's sections, in order.
     pub(crate) sections: Vec<SectionSums>,
-    /// Of each pair the merged leaves of the sections that are merged, under s; empty as long as none is.
+    /// For each pair, the merged leaves of all merged sections, under s. Empty if no section has been merged.
     pub(crate) merged: Vec<Lifted>,
 }
 
 /// The sums of a tile's leaves over record chunks of one section.
 #[derive(Clone, Debug)]
 pub(crate) struct SectionSums {
-    /// The record chunks of the section, and the key that the sums are under.
+    /// The record chunks of the section, and the key of the sums.
     section: Section,
-    /// Chunks that are summed: in order, apart from each other.
+    /// The summed chunks: ranges in order, with gaps between them.
     covered: Vec<Range<usize>>,
-    /// The sums of each pair; none as long as no chunk is covered, and none again once the section is merged.
+    /// The sums of each pair. Empty before the first chunk is covered, and after the section has been merged.
     spreads: Vec<Spread>,
     merged: bool,
 }
 
-/// What is known of a pair of leaves.
+/// The public shape of a pair of leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PairShape {
     /// Number of the pair in its tile.
     pub(crate) index: usize,
-    /// Whether it has products, and so polynomials under s^2.
+    /// Whether the pair has products, and therefore polynomials under s^2.
     pub(crate) squares: bool,
 }
 
@@ -70,7 +70,7 @@ pub struct TileRoot {
     pub(crate) id: TileId,
     pub(crate) residue: usize,
     pub(crate) params: Parameters,
-    /// Its second half as it is.
+    /// The root. Its second half is already divided by the special primes.
     pub(crate) root: Lifted,
 }
 
@@ -84,20 +84,21 @@ impl SectionSums {
         }
     }
 
-    /// Whether every record chunk of the section is in.
+    /// Returns whether the sums cover every record chunk of the section.
     fn is_whole(&self) -> bool {
         matches!(&self.covered[..], [all] if *all == self.section.chunks)
     }
 
-    /// The key that the sums are under.
+    /// Returns the key of the sums.
     pub(crate) fn key(&self) -> ProductKey {
         self.section.key
     }
 
-    /// Room for the sums over the record chunks of a band, and whether they are the first.
+    /// Marks the record chunks of a band as covered. Returns the buffers of the sums, and whether the caller must set
+    /// them or add to them.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] where some are in already, or are another section's.
+    /// [`Error::Mismatch`] if some of the chunks are covered already, or belong to another section.
     pub(crate) fn cover(
         &mut self,
         ring: &Ring,
@@ -106,11 +107,13 @@ impl SectionSums {
     ) -> Result<(ResultMode, &mut [Spread])> {
         let chunks = &self.section.chunks;
         if band.start < chunks.start || band.end > chunks.end {
-            return Err(Error::Mismatch("record chunks of another section"));
+            return Err(Error::Mismatch(
+                "the record chunks belong to another section",
+            ));
         }
         let overlaps = |other: &Range<usize>| other.start < band.end && band.start < other.end;
         if self.merged || self.covered.iter().any(overlaps) {
-            return Err(Error::Mismatch("record chunks would be summed twice"));
+            return Err(Error::Mismatch("the record chunks would be summed twice"));
         }
         let into = match self.covered[..] {
             [] => ResultMode::Set,
@@ -127,7 +130,7 @@ impl SectionSums {
         });
         if self.spreads.is_empty() {
             let room = || ring.room(ring.ciphertext_limbs().len());
-            // The first polynomial of the sums is lifted to all primes where it is merged.
+            // The first polynomial of the sums is lifted to all primes when it is merged.
             let lifted = || ring.room(ring.limbs().len());
             let spread = |_| [[lifted(), room(), room()], [room(), room(), room()]];
             self.spreads = (0..pairs).map(spread).collect();
@@ -135,7 +138,7 @@ impl SectionSums {
         Ok((into, &mut self.spreads))
     }
 
-    /// The sums, if they are over the whole section and not merged yet; the section then counts as merged.
+    /// Returns the sums if they cover the whole section and have not been merged, and marks the section as merged.
     pub(crate) fn take_whole(&mut self) -> Option<Vec<Spread>> {
         let whole = self.is_whole() && !self.merged;
         self.merged |= whole;
@@ -145,14 +148,14 @@ impl SectionSums {
     /// Adds the sums of the same section over other record chunks.
     fn add(&mut self, ring: &Ring, other: &Self) -> Result<()> {
         if self.section != other.section {
-            return Err(Error::Mismatch("sums of another tile"));
+            return Err(Error::Mismatch("the sums belong to another tile"));
         }
         if self.covered.is_empty() {
             *self = other.clone();
             return Ok(());
         }
         if other.merged {
-            return Err(Error::Mismatch("record chunks would be summed twice"));
+            return Err(Error::Mismatch("the record chunks would be summed twice"));
         }
         for band in &other.covered {
             self.cover(ring, other.spreads.len(), band.clone())?;
@@ -166,7 +169,7 @@ impl SectionSums {
 }
 
 impl TileSums {
-    /// The sums of a block's tile over no record chunk of a table with these sections.
+    /// Makes the sums of a block's tile over no record chunk, for a table with these sections.
     pub(crate) fn empty(
         context: &EvaluationContext<'_>,
         sections: &[Section],
@@ -187,32 +190,32 @@ impl TileSums {
         }
     }
 
-    /// Which tile's.
+    /// Returns the tile.
     pub fn tile(&self) -> TileId {
         self.id
     }
 
-    /// Number of the plaintext modulus.
+    /// Returns the number of the plaintext modulus.
     pub fn residue(&self) -> usize {
         self.residue
     }
 
-    /// The parameters' tables.
+    /// Returns the parameters' tables.
     pub(crate) fn params(&self) -> &Parameters {
         &self.params
     }
 
-    /// The table's sections.
+    /// Returns the table's sections.
     pub(crate) fn sections(&self) -> impl Iterator<Item = &Section> {
         self.sections.iter().map(|sums| &sums.section)
     }
 
-    /// Whether every record chunk is in.
+    /// Returns whether the sums cover every record chunk.
     pub fn is_whole(&self) -> bool {
         self.sections.iter().all(SectionSums::is_whole)
     }
 
-    /// Adds merged leaves of one section, a pair each.
+    /// Adds the merged leaves of one section, one for each pair.
     pub(crate) fn add_merged(&mut self, merged: Vec<Lifted>) {
         let ring = self.params.ring();
         if self.merged.is_empty() {
@@ -228,12 +231,12 @@ impl TileSums {
     /// Adds the sums of the same tile over other record chunks.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for sums of another tile or table, or where a record chunk is in both.
+    /// [`Error::Mismatch`] for sums of another tile or table, and if a record chunk is in both.
     pub fn add(&mut self, other: &Self) -> Result<()> {
         self.params.check_same(&other.params)?;
         let of = |sums: &Self| (sums.id, sums.residue, sums.sections.len());
         if of(self) != of(other) || self.pairs != other.pairs {
-            return Err(Error::Mismatch("sums of another tile"));
+            return Err(Error::Mismatch("the sums belong to another tile"));
         }
         for (sums, other) in self.sections.iter_mut().zip(&other.sections) {
             sums.add(self.params.ring(), other)?;
@@ -299,7 +302,7 @@ impl TileSums {
             sums.sections.push(section);
         }
         if sums.sections.is_empty() {
-            return Err(body.malformed("a table needs a section"));
+            return Err(body.malformed("a table needs at least one section"));
         }
         if sums.sections.iter().any(|section| section.merged) {
             let moduli = params.all_moduli();
@@ -314,11 +317,11 @@ impl TileSums {
     }
 }
 
-/// Tags of the keys that a section may be under.
+/// Tags of the kinds of keys of a section.
 const UNDER_UPLOAD: u8 = 1;
 const UNDER_JOINT: u8 = 2;
 
-/// Lower bound on the bytes of a section: tag, chunks, number of bands, whether it is merged.
+/// Lower bound on the bytes of a section: tag, chunks, number of bands, merged flag.
 const SECTION_BYTES: usize = 1 + 2 * 4 + 4 + 1;
 
 fn put_section(out: &mut Vec<u8>, Section { chunks, key }: &Section) -> Result<()> {
@@ -333,12 +336,12 @@ fn put_section(out: &mut Vec<u8>, Section { chunks, key }: &Section) -> Result<(
     put_u32(out, chunks.end)
 }
 
-/// A section whose first record chunk is `start`.
+/// Reads a section whose first record chunk must be `start`.
 fn take_section(body: &mut Reader<'_>, start: usize) -> Result<Section> {
     let key = match body.bytes()? {
         [UNDER_UPLOAD] => ProductKey::Upload(UploadKeyId(body.bytes()?)),
         [UNDER_JOINT] => ProductKey::Joint,
-        _ => return Err(body.malformed("a section under no kind of key")),
+        _ => return Err(body.malformed("a section has an unknown kind of key")),
     };
     let chunks = body.below(usize::MAX)?..body.below(usize::MAX)?;
     if chunks.start != start || chunks.is_empty() {
@@ -360,13 +363,13 @@ fn take_pairs(body: &mut Reader<'_>) -> Result<Vec<PairShape>> {
     for _ in 0..body.count(PAIR_BYTES)? {
         let index = body.below(TILE_PAIRS)?;
         if pairs.last().is_some_and(|last| last.index >= index) {
-            return Err(body.malformed("pairs repeat or are not in order"));
+            return Err(body.malformed("pairs are repeated or not in order"));
         }
         let squares = take_flag(body)?;
         pairs.push(PairShape { index, squares });
     }
     if pairs.is_empty() {
-        return Err(body.malformed("a tile needs a leaf"));
+        return Err(body.malformed("a tile needs at least one leaf"));
     }
     Ok(pairs)
 }
@@ -409,18 +412,18 @@ fn take_section_sums(
 }
 
 impl TileRoot {
-    /// Which tile's.
+    /// Returns the tile.
     pub fn tile(&self) -> TileId {
         self.id
     }
 }
 
-/// These tags say what follows in a body.
+/// Tags of the kinds of results.
 const SUMS: u8 = 0;
 const ROOT: u8 = 1;
 
 impl Partial {
-    /// Which tile's.
+    /// Returns the tile.
     pub fn tile(&self) -> TileId {
         match self {
             Self::Sums(sums) => sums.id,
@@ -431,7 +434,7 @@ impl Partial {
     /// Encodes the result.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a number past 32 bits.
+    /// [`Error::OutOfRange`] for a number that does not fit in 32 bits.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         let TileId { page, index } = self.tile();
         let (tag, params, residue) = match self {
@@ -454,7 +457,7 @@ impl Partial {
     /// Decodes a result under the given parameters.
     ///
     /// # Errors
-    /// [`Error::Malformed`] with the first rule the bytes break.
+    /// [`Error::Malformed`] with the first rule that the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         let (residue, mut body) = unframe(Kind::Partial, params, bytes, 0..=max_bytes(params))?;
         let [tag] = body.bytes()?;
@@ -473,14 +476,14 @@ impl Partial {
                     c1: take_poly(&mut body, params.set().ciphertext_moduli)?,
                 },
             }),
-            _ => return Err(body.malformed("neither sums nor a root")),
+            _ => return Err(body.malformed("it is neither sums nor a root")),
         };
         body.end()?;
         Ok(partial)
     }
 }
 
-/// Bands in order, each of at least a chunk, apart from each other.
+/// Reads bands. They must be in order, not empty, and have gaps between them.
 fn take_bands(body: &mut Reader<'_>) -> Result<Vec<Range<usize>>> {
     let mut bands: Vec<Range<usize>> = Vec::new();
     for _ in 0..body.count(8)? {
@@ -504,11 +507,11 @@ fn take_poly(body: &mut Reader<'_>, moduli: &[u64]) -> Result<Poly> {
     Ok(Poly::from_residues(DEGREE, residues))
 }
 
-/// Bytes of a pair's shape.
+/// Bytes of the shape of a pair.
 const PAIR_BYTES: usize = 4 + 1;
 
-/// Bytes of a result at most: of a whole tile's sums in each of as many sections as there may be, in which every other
-/// chunk is missing of the most that a table has.
+/// Returns an upper bound on the bytes of a result: a whole tile's sums in the largest number of sections, where
+/// every other chunk of the largest table is missing.
 fn max_bytes(params: &Parameters) -> usize {
     let records = params.set().max_records as usize;
     let chunks = Layout::for_records(records).map_or(1, |layout| layout.chunks());

@@ -1,9 +1,8 @@
-//! From the cells that are asked for to tasks: first step of an evaluation.
+//! From the requested cells to tasks: first step of an evaluation.
 //!
-//! A plan lays each page's cells out as leaves of a packing tree, the leaves as
-//! tiles, and says what noise to expect. It is then divided for whoever computes it: of a table
-//! whose factors fit the memory that a task may take, all is one task; of a larger one a task has as
-//! many tiles as there is room for the sums of, over a band of record chunks.
+//! A plan arranges each page's cells as leaves of a packing tree, and the leaves as tiles, and predicts the noise.
+//! It is then divided for the backend. If all factors of a table fit in the memory that a task may take, the plan
+//! is one task. Otherwise a task has as many tiles as the memory can hold sums of, over a band of record chunks.
 
 use crate::error::{Error, Result};
 use crate::evaluate::context::EvaluationContext;
@@ -35,32 +34,32 @@ pub enum Cell {
     },
 }
 
-/// A batch of pages under one plaintext modulus, laid out.
+/// A batch of pages under one plaintext modulus, arranged as tiles.
 #[derive(Clone, Debug)]
 pub struct PagePlan {
     params: Parameters,
     layout: Layout,
-    /// The record chunks by the key that their products are under.
+    /// The record chunks by the key of their products.
     sections: Vec<Section>,
     residue: usize,
     left: Vec<Combination>,
     right: Vec<Combination>,
     /// The tiles of all pages, in order, over all combinations.
     tiles: Vec<Tile>,
-    /// Of each page its tiles' numbers and its noise; nothing where it has no cells.
+    /// The tile numbers and the noise of each page, or `None` for a page without cells.
     pages: Vec<Option<PlannedPage>>,
 }
 
 /// A page with cells.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedPage {
-    /// The numbers of its tiles, ascending.
+    /// The numbers of the page's tiles, ascending.
     pub(crate) tiles: Vec<usize>,
     pub(crate) noise: PageNoise,
 }
 
 impl PlannedPage {
-    /// Whether one of its tiles has a number within `range`.
+    /// Returns whether one of the page's tiles has a number in `range`.
     pub(crate) fn has_tile_within(&self, range: Range<usize>) -> bool {
         let first = self.tiles.partition_point(|&tile| tile < range.start);
         self.tiles.get(first).is_some_and(|&tile| tile < range.end)
@@ -68,7 +67,7 @@ impl PlannedPage {
 }
 
 impl PagePlan {
-    /// Lays out pages, each with its cells at their positions (distinct, below [`PAGE`]).
+    /// Arranges pages, each with its cells at their positions (distinct, below [`PAGE`]).
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for positions, factors, columns or a plaintext modulus outside their
@@ -86,7 +85,7 @@ impl PagePlan {
         let columns = table.count();
         if factors.columns().any(|column| column >= columns) {
             return Err(Error::OutOfRange(
-                "a combination names a column the table lacks",
+                "a combination names a column that the table lacks",
             ));
         }
         let mut plan = Self {
@@ -132,8 +131,8 @@ impl PagePlan {
         &self.pages
     }
 
-    /// The tasks that make up the plan, each of which takes about `memory` bytes at most for
-    /// factors and sums. Those over the same tiles follow each other.
+    /// Divides the plan into tasks, each of which takes at most about `memory` bytes for factors and sums. Tasks over
+    /// the same tiles follow each other.
     pub fn tasks(&self, memory: usize) -> Vec<TileTask> {
         if self.tiles.is_empty() {
             return Vec::new();
@@ -161,9 +160,9 @@ impl PagePlan {
         tasks
     }
 
-    /// How many of the first tiles have sums that take at most `memory` bytes: at least one.
+    /// Returns how many of the first tiles have sums that take at most `memory` bytes, and at least one.
     fn tiles_within(&self, tiles: &[Tile], memory: usize) -> usize {
-        // Two triples of polynomials a pair of leaves, where a ciphertext has two polynomials.
+        // A pair of leaves has two triples of polynomials; a ciphertext has two polynomials.
         let pair = 3 * self.params.set().memory_bytes();
         let mut pairs = tiles.iter().scan(0, |pairs, tile| {
             *pairs += tile.pairs().len();
@@ -173,13 +172,13 @@ impl PagePlan {
         fit.unwrap_or(tiles.len()).max(1)
     }
 
-    /// Some tiles, over the combinations that they need alone.
+    /// Makes a block of some tiles, with only the combinations that they need.
     fn block(&self, tiles: &[Tile]) -> Block {
         let shape = (self.layout, self.residue);
         Block::of(shape, [&self.left, &self.right], tiles)
     }
 
-    /// A page's cells as tiles.
+    /// Arranges a page's cells as tiles.
     fn lay_out(&self, page: usize, cells: &[(usize, Cell)]) -> Result<Vec<Tile>> {
         let mut cells = cells.to_vec();
         cells.sort_unstable_by_key(|&(p, _)| p);
@@ -214,7 +213,8 @@ impl PagePlan {
         Ok(tiles.into_iter().map(tile).collect())
     }
 
-    /// Variances of the noise of each section's operands, and what its merges add to the cells.
+    /// Returns the variances of the noise of each section's operands, and the variance that its merges add to the
+    /// cells.
     fn section_noise(&self, context: &EvaluationContext<'_>) -> Result<Vec<SectionNoise>> {
         let noise = |section: &Section| {
             let keys = context.product_keys(section.key)?;
@@ -241,7 +241,7 @@ impl PagePlan {
         };
         let variances = leaves.map(of_leaf);
         let noisiest = variances.clone().fold(0.0, f64::max);
-        // All slots of a product are noisy, those without a cell too.
+        // All slots of a product are noisy, including those without a cell.
         let products = self.layout.slots() as f64 * variances.sum::<f64>();
         PageNoise {
             deviation: (noisiest + packing).sqrt(),
@@ -276,7 +276,7 @@ struct SectionNoise {
     merge: f64,
 }
 
-/// Adds a product to a leaf: those with the same right operand are one, over several slots.
+/// Adds a product to a leaf. Products with the same right operand are combined into one over several slots.
 fn add_product(leaf: &mut Leaf, right: usize, slot: usize, left: usize) {
     let same = |product: &&mut Product| product.right == right;
     match leaf.products.iter_mut().find(same) {

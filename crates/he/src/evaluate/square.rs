@@ -2,8 +2,8 @@
 //!
 //! With the cells of a marginal M as coefficients, the constant coefficient of M(X) M(X^-1) is
 //! ||M||^2, and that of M(X) T(X^-1) is <M, T> for a public T. The square, a scale-invariant
-//! ciphertext product, is made once a clique; each round of scores then takes plaintext
-//! products only, and one packing.
+//! ciphertext product, is computed once for each clique. Each round of scores then takes only
+//! plaintext products and one packing.
 
 use crate::error::{Error, Result};
 use crate::evaluate::Evaluator;
@@ -17,7 +17,7 @@ use crate::scheme::ring::DEGREE;
 use crate::scheme::ring::Poly;
 use crate::table::layout::{PAGE, coefficient};
 
-/// What the computation service keeps of one clique for scoring: its cells and their square.
+/// One clique's cells and their square, which the computation service keeps for scoring.
 #[derive(Clone, Debug)]
 pub struct SquaredScore {
     cells: PackedPage,
@@ -28,7 +28,7 @@ impl SquaredScore {
     /// Squares a page that holds a marginal's cells at positions 0, 1, ... in row-major order.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] under parameters without room for a second product.
+    /// [`Error::Mismatch`] under parameters that do not support a second product.
     pub fn new(
         evaluator: &Evaluator<'_>,
         cells: PackedPage,
@@ -38,7 +38,9 @@ impl SquaredScore {
         let context = evaluator.context();
         let params = context.params();
         if !params.set().has_squares() {
-            return Err(Error::Mismatch("these parameters have no room for squares"));
+            return Err(Error::Mismatch(
+                "the parameter set does not support squared scores",
+            ));
         }
         let invert = |scratch: &mut Scratch| context.invert(&cells.ciphertext, scratch);
         let inverted = context.with_scratch(work, invert)?;
@@ -66,16 +68,15 @@ impl SquaredScore {
     }
 }
 
-/// The parts of one clique's score, each with its cells' targets.
+/// The parts of one clique's score, each with the targets of its cells.
 pub type ScoreParts<'s> = Vec<(&'s SquaredScore, &'s [i64])>;
 
 impl Evaluator<'_> {
-    /// One page with, at position `start` + k, weight_k * (||M_k||^2 - 2 <M_k, target_k>): the caller adds
-    /// the public weight_k * ||target_k||^2. A clique larger than a page is several parts, whose
-    /// scores add up.
+    /// Computes one page with weight_k * (||M_k||^2 - 2 <M_k, target_k>) at position `start` + k. The caller adds the
+    /// public weight_k * ||target_k||^2. A clique larger than a page has several parts, whose scores add up.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for more scores, or more cells, than a page holds.
+    /// [`Error::OutOfRange`] for more scores or more cells than a page holds.
     pub fn score_at(
         &self,
         start: usize,
@@ -122,7 +123,7 @@ impl Evaluator<'_> {
         }))
     }
 
-    /// weight * n^-1 * (square - 2 cells * target(X^-1)), score at the constant coefficient.
+    /// Returns weight * n^-1 * (square - 2 cells * target(X^-1)), with the score at the constant coefficient.
     fn score_part(&self, weight: i64, score: &SquaredScore, target: &[i64]) -> Result<Ciphertext> {
         if target.len() > PAGE {
             return Err(Error::OutOfRange("more cells than a page holds"));
@@ -130,7 +131,7 @@ impl Evaluator<'_> {
         let ring = self.context().params().ring();
         let mut reversed = vec![0i128; DEGREE];
         for (p, &value) in target.iter().enumerate() {
-            // The cell's coefficient X^c meets X^-c = -X^(n - c).
+            // The cell is the coefficient of X^c, and its target that of X^-c = -X^(n - c).
             let (place, value) = match coefficient(p) {
                 0 => (0, i128::from(value)),
                 c => (DEGREE - c, -i128::from(value)),
@@ -157,7 +158,7 @@ impl Evaluator<'_> {
         Ok(out)
     }
 
-    /// Packs constant coefficients, leaf k to position k, whatever the table's layout.
+    /// Packs constant coefficients, from leaf k to position k, independently of the table's layout.
     fn trace(
         &self,
         leaves: Vec<Option<Ciphertext>>,

@@ -1,9 +1,8 @@
-//! What a batch is divided into, as values: tiles of the packing trees' leaves, and tasks to
-//! multiply some tiles over some of the records.
+//! Parts of a batch as values: tiles of the packing trees' leaves, and tasks that multiply some tiles over some
+//! of the records.
 //!
-//! A task names what it needs, and nothing else: combinations of columns, record chunks, cells. It
-//! holds no ciphertext and no key, and nothing in it is secret. Its bytes are checked when they are
-//! read, so that a task that is there can be run.
+//! A task names its combinations of columns, record chunks and cells. It holds no ciphertext and no key, and
+//! nothing in it is secret. The decoder checks a task completely, so every existing task can be run.
 
 use crate::error::Result;
 use crate::scheme::params::Parameters;
@@ -13,16 +12,16 @@ use crate::wire::{Kind, Reader, frame, put_u32, unframe};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A tile in which no leaf is missing has so many.
+/// Number of leaves of a complete tile.
 pub(crate) const TILE_LEAVES: usize = 1 << TILE_HEIGHT;
 
-/// A tile has at most so many pairs of leaves.
+/// Largest number of pairs of leaves of a tile.
 pub(crate) const TILE_PAIRS: usize = TILE_LEAVES / 2;
 
 /// Upper bound on the bytes of an encoded task.
 const MAX_BYTES: usize = 1 << 28;
 
-/// Which tile: a subtree of 2^4 leaves of one page's packing tree.
+/// Identifies a tile: a subtree of 2^4 leaves of one page's packing tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TileId {
     /// Number of the page in its batch.
@@ -31,7 +30,7 @@ pub struct TileId {
     pub index: usize,
 }
 
-/// One product of a leaf: the right operand times the sum of left operands shifted to their slots.
+/// One product of a leaf: the right operand times the sum of left operands, each shifted to its slot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Product {
     pub(crate) right: usize,
@@ -39,17 +38,17 @@ pub(crate) struct Product {
     pub(crate) left: Vec<(usize, usize)>,
 }
 
-/// A leaf of the packing tree: what it sums before it is relinearised.
+/// A leaf of the packing tree: the products and sums that are added up before relinearisation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Leaf {
-    /// Place in its tile, from the left.
+    /// Position in its tile, from the left.
     pub(crate) place: usize,
     pub(crate) products: Vec<Product>,
     /// (slot, left operand)
     pub(crate) sums: Vec<(usize, usize)>,
 }
 
-/// Leaves 2 i and 2 i + 1 of a tile, at least one of which is there.
+/// Leaves 2 i and 2 i + 1 of a tile, at least one of which exists.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LeafPair<'a> {
     pub(crate) index: usize,
@@ -57,7 +56,7 @@ pub(crate) struct LeafPair<'a> {
 }
 
 impl<'a> LeafPair<'a> {
-    /// Of one or two leaves that lie side by side; of none there is no pair.
+    /// Makes a pair of one or two neighbouring leaves. Returns `None` for no leaf.
     fn new(leaves: &'a [Leaf]) -> Option<Self> {
         Some(Self {
             index: leaves.first()?.place / 2,
@@ -71,7 +70,7 @@ impl<'a> LeafPair<'a> {
     }
 }
 
-/// A tile's leaves, in order; at least one.
+/// A tile's leaves in order, at least one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Tile {
     pub(crate) id: TileId,
@@ -79,14 +78,14 @@ pub(crate) struct Tile {
 }
 
 impl Tile {
-    /// The leaves in pairs that have at least one.
+    /// Returns the pairs that have at least one leaf.
     pub(crate) fn pairs(&self) -> Vec<LeafPair<'_>> {
         let pairs = self.leaves.chunk_by(|a, b| a.place / 2 == b.place / 2);
         pairs.filter_map(LeafPair::new).collect()
     }
 }
 
-/// Tiles that are multiplied together, and the operands that they name by index.
+/// Tiles that are multiplied together, with the operands that they name by index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Block {
     pub(crate) layout: Layout,
@@ -94,12 +93,12 @@ pub(crate) struct Block {
     pub(crate) residue: usize,
     pub(crate) left: Vec<Combination>,
     pub(crate) right: Vec<Combination>,
-    /// In order of their identifiers, each once.
+    /// The tiles in order of their identifiers, each once.
     pub(crate) tiles: Vec<Tile>,
 }
 
 impl Block {
-    /// Of each left combination, whether a product has it; others are only summed.
+    /// Returns for each left combination whether it is in a product. The others are only summed.
     pub(crate) fn multiplied(&self) -> Vec<bool> {
         let mut multiplied = vec![false; self.left.len()];
         let leaves = self.tiles.iter().flat_map(|tile| &tile.leaves);
@@ -112,7 +111,7 @@ impl Block {
         multiplied
     }
 
-    /// The columns that its combinations name, once each, in order.
+    /// Returns the columns that the combinations name, once each, in order.
     pub(crate) fn columns(&self) -> Vec<usize> {
         let combinations = self.left.iter().chain(&self.right);
         let named = combinations.flat_map(|c| c.0.iter().map(|&(column, _)| column));
@@ -123,9 +122,9 @@ impl Block {
     }
 }
 
-/// One piece of a batch's work: some tiles' sums of products, over a band of record chunks.
+/// One part of a batch's work: the sums of products of some tiles, over a band of record chunks.
 ///
-/// Tasks that differ in their bands alone share what they say of tiles.
+/// Tasks that differ only in their bands share their block of tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TileTask {
     pub(crate) block: Arc<Block>,
@@ -133,39 +132,39 @@ pub struct TileTask {
 }
 
 impl TileTask {
-    /// The table's shape.
+    /// Returns the table's shape.
     pub fn layout(&self) -> Layout {
         self.block.layout
     }
 
-    /// Number of the plaintext modulus.
+    /// Returns the number of the plaintext modulus.
     pub fn residue(&self) -> usize {
         self.block.residue
     }
 
-    /// The record chunks that it sums over.
+    /// Returns the record chunks that the task sums over.
     pub fn band(&self) -> Range<usize> {
         self.band.clone()
     }
 
-    /// The tiles that it multiplies, in order.
+    /// Returns the tiles that the task multiplies, in order.
     pub fn tiles(&self) -> impl Iterator<Item = TileId> {
         self.block.tiles.iter().map(|tile| tile.id)
     }
 
-    /// The one-hot columns that it reads, once each, ascending.
+    /// Returns the one-hot columns that the task reads, once each, ascending.
     pub fn columns(&self) -> Vec<usize> {
         self.block.columns()
     }
 
-    /// Products of ciphertexts that it sums: of each leaf's operands, in each of its record chunks.
+    /// Returns the number of ciphertext products that the task sums: those of each leaf, in each record chunk.
     pub fn products(&self) -> u64 {
         let leaves = self.block.tiles.iter().flat_map(|tile| &tile.leaves);
         let a_chunk: usize = leaves.map(|leaf| leaf.products.len()).sum();
         a_chunk as u64 * self.band.len() as u64
     }
 
-    /// Whether both multiply the same tiles, over whichever bands.
+    /// Returns whether two tasks multiply the same tiles, in the same or different bands.
     pub(crate) fn same_block(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.block, &other.block) || self.block == other.block
     }
@@ -173,7 +172,7 @@ impl TileTask {
     /// Encodes the task.
     ///
     /// # Errors
-    /// [`crate::Error::OutOfRange`] for a column, or a number of things, past 32 bits.
+    /// [`crate::Error::OutOfRange`] for a column or a count that does not fit in 32 bits.
     pub fn to_bytes(&self, params: &Parameters) -> Result<Vec<u8>> {
         let block = &*self.block;
         let mut out = Vec::new();
@@ -210,14 +209,14 @@ impl TileTask {
     /// Decodes a task of the given parameter set.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    /// [`crate::Error::Malformed`] with the first rule that the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         let (residue, mut body) = unframe(Kind::TileTask, params, bytes, 0..=MAX_BYTES)?;
         let layout = take_layout(&mut body)?;
         let start = body.below(layout.chunks())?;
         let end = body.below(layout.chunks() + 1)?;
         if start >= end {
-            return Err(body.malformed("a band needs a record chunk"));
+            return Err(body.malformed("a band needs at least one record chunk"));
         }
         let left = take_combinations(&mut body)?;
         let right = take_combinations(&mut body)?;
@@ -225,12 +224,12 @@ impl TileTask {
         for _ in 0..body.count(TILE_BYTES)? {
             let tile = take_tile(&mut body, layout, [left.len(), right.len()])?;
             if tiles.last().is_some_and(|last| last.id >= tile.id) {
-                return Err(body.malformed("tiles repeat or are not in order"));
+                return Err(body.malformed("tiles are repeated or not in order"));
             }
             tiles.push(tile);
         }
         if tiles.is_empty() {
-            return Err(body.malformed("a task needs a tile"));
+            return Err(body.malformed("a task needs at least one tile"));
         }
         body.end()?;
         let block = Block {
@@ -247,13 +246,13 @@ impl TileTask {
     }
 }
 
-/// What a number, a combination's term, and a slot with its operand take in bytes.
+/// Bytes of a number, of a combination's term, and of a slot with its operand.
 const NUMBER_BYTES: usize = 4;
 const TERM_BYTES: usize = NUMBER_BYTES + 8;
 const SLOT_BYTES: usize = 2 * NUMBER_BYTES;
 
 /// Lower bounds on the bytes of a product (with one slot), a leaf (without products and sums) and a
-/// tile (with one leaf): the lengths of lists are held against them.
+/// tile (with one leaf). The lengths of lists are checked against them.
 const PRODUCT_BYTES: usize = 2 * NUMBER_BYTES + SLOT_BYTES;
 const LEAF_BYTES: usize = 3 * NUMBER_BYTES;
 const TILE_BYTES: usize = 3 * NUMBER_BYTES + LEAF_BYTES;
@@ -295,7 +294,7 @@ fn take_combinations(body: &mut Reader<'_>) -> Result<Vec<Combination>> {
     Ok(combinations)
 }
 
-/// A tile whose leaves name `operands` left and right operands.
+/// Reads a tile whose leaves refer to `operands` left and right operands.
 fn take_tile(body: &mut Reader<'_>, layout: Layout, operands: [usize; 2]) -> Result<Tile> {
     let page = body.below(usize::MAX)?;
     let index = body.below(PAGE / layout.slots() / TILE_LEAVES)?;
@@ -303,12 +302,12 @@ fn take_tile(body: &mut Reader<'_>, layout: Layout, operands: [usize; 2]) -> Res
     for _ in 0..body.count(LEAF_BYTES)? {
         let leaf = take_leaf(body, layout, operands)?;
         if leaves.last().is_some_and(|last| last.place >= leaf.place) {
-            return Err(body.malformed("leaves repeat or are not in order"));
+            return Err(body.malformed("leaves are repeated or not in order"));
         }
         leaves.push(leaf);
     }
     if leaves.is_empty() {
-        return Err(body.malformed("a tile needs a leaf"));
+        return Err(body.malformed("a tile needs at least one leaf"));
     }
     let id = TileId { page, index };
     Ok(Tile { id, leaves })
@@ -322,13 +321,13 @@ fn take_leaf(body: &mut Reader<'_>, layout: Layout, [left, right]: [usize; 2]) -
         let right = body.below(right)?;
         let left = take_slots(body, left, &mut free)?;
         if left.is_empty() {
-            return Err(body.malformed("a product needs a left operand"));
+            return Err(body.malformed("a product needs at least one left operand"));
         }
         products.push(Product { right, left });
     }
     let sums = take_slots(body, left, &mut free)?;
     if products.is_empty() && sums.is_empty() {
-        return Err(body.malformed("a leaf needs a cell"));
+        return Err(body.malformed("a leaf needs at least one cell"));
     }
     Ok(Leaf {
         place,
@@ -337,7 +336,7 @@ fn take_leaf(body: &mut Reader<'_>, layout: Layout, [left, right]: [usize; 2]) -
     })
 }
 
-/// Slots with their operands; a leaf uses each slot once, which `free` keeps.
+/// Reads slots with their operands. A leaf uses each slot once, which `free` tracks.
 fn take_slots(
     body: &mut Reader<'_>,
     operands: usize,

@@ -1,18 +1,17 @@
 //! The lazy tensor: sums of ciphertext products with one reduction at the end.
 //!
-//! A BFV ciphertext times -t is a BGV ciphertext, whose product needs no scaling: so sum over
-//! terms of x (tensor) y, times t mod q once, is a BFV ciphertext of the sum of the messages'
-//! products (with q = -1 mod t, which every parameter set has). A product of pairs takes four
-//! multiply-accumulates a coefficient and residue; they run in 128 bits and are reduced when
-//! `2^64 / q` of them have met, or at the end.
+//! A BFV ciphertext times -t is a BGV ciphertext, whose product needs no scaling. So the sum over terms of
+//! x (tensor) y, multiplied once by t mod q, is a BFV ciphertext of the sum of the messages' products (with
+//! q = -1 mod t, which holds for every parameter set). A product of pairs takes four multiply-accumulates for
+//! each coefficient and residue. They run in 128 bits, and are reduced after `2^64 / q` of them or at the end.
 //!
-//! This is the inner loop of the whole system. It walks a tile of leaves strip by strip, so that
-//! right operands' strips stay in cache while all leaves of the tile use them, and sums over
-//! products and record chunks a few at a time in registers, all of them in cache.
+//! This is the inner loop of the whole system. It walks a tile of leaves strip by strip, so that the strips of
+//! right operands stay in cache while all leaves of the tile use them. It sums a few products and record chunks
+//! at a time in registers, with all of them in cache.
 #![expect(
     clippy::indexing_slicing,
     reason = "the inner loop: it counts within arrays of a strip, limbs and strips of polynomials of \
-              one ring, and operands and chunks whose numbers a task was checked for"
+              one ring, and operands and chunks whose numbers were checked with the task"
 )]
 
 use crate::evaluate::task::Product;
@@ -21,13 +20,13 @@ use crate::table::Operand;
 use fhaim_ntt::{ResultMode, prefetch};
 use std::collections::BTreeSet;
 
-/// A tile works on so many coefficients at a time.
+/// Number of coefficients that a tile processes per step.
 const STRIP: usize = 256;
 
 type Strip = [u64; STRIP];
 
-/// The operands, and how leaves are put together. Right operands carry a constant: t times what
-/// packing asks for, in Montgomery form.
+/// The operands, and the tables for combining them to leaves. Right operands include a constant factor: t times the
+/// factor for packing, in Montgomery form.
 #[derive(Debug)]
 pub(crate) struct Tensor<'a> {
     pub(crate) ring: &'a Ring,
@@ -35,21 +34,21 @@ pub(crate) struct Tensor<'a> {
     pub(crate) right: &'a [Operand],
     /// Coefficients between slots.
     pub(crate) stride: usize,
-    /// Per ciphertext prime, the transform of the X^k that shifts the second leaf of a pair, in
+    /// For each ciphertext prime, the transform of the X^k that shifts the second leaf of a pair, in
     /// Montgomery form.
     pub(crate) monomial: &'a [Vec<u64>],
 }
 
-/// Two neighbouring leaves u and v under (1, s, s^2), ready to be merged: u + X^k v and
-/// u - X^k v.
+/// Two neighbouring leaves u and v under (1, s, s^2), ready to be merged: u + X^k v and u - X^k v.
 pub(crate) type Spread = [[Poly; 3]; 2];
 
-/// Two ciphertexts' strips: the left's two polynomials, the right's two.
+/// Strips of two ciphertexts: the two polynomials of the left one, and the two of the right one.
 type Term<'a> = [&'a Strip; 4];
 
 impl Tensor<'_> {
-    /// Sets `out`, of polynomials without limbs, to the tensors of pairs of leaves, or adds them; each is
-    /// the sum over its products and over the operands' record chunks, spread while their strips are in cache.
+    /// Computes the tensors of pairs of leaves. Sets `out`, which then consists of polynomials without limbs, or adds
+    /// to it. Each tensor is the sum over its products and over the operands' record chunks, spread while its strips
+    /// are in cache.
     pub(crate) fn tile(&self, pairs: &[[&[Product]; 2]], into: ResultMode, out: &mut [Spread]) {
         let mut built = Vec::new();
         let mut spread = [[[0; STRIP]; 3]; 2];
@@ -84,7 +83,7 @@ impl Tensor<'_> {
         }
     }
 
-    /// The polynomials that pairs of leaves are made of, each once.
+    /// Returns the polynomials that pairs of leaves are made of, once each.
     fn factors(&self, pairs: &[[&[Product]; 2]]) -> Vec<&Poly> {
         let products = || pairs.iter().flatten().copied().flatten();
         let left: BTreeSet<usize> = products()
@@ -97,9 +96,9 @@ impl Tensor<'_> {
         chunks.flat_map(|chunk| &chunk.c).collect()
     }
 
-    /// One strip of the left operands of a leaf's products, chunk after chunk, where they must be
-    /// put together: sums over (slot, operand) of X^(slot * stride) * operand. They are the first
-    /// of `built`, which only grows.
+    /// Builds one strip of the left operands of a leaf's products, chunk after chunk, for products whose left operand
+    /// is a sum over (slot, operand) of X^(slot * stride) * operand. The strips are the first elements of `built`,
+    /// which only grows.
     fn build(&self, j: usize, strip: usize, leaf: &[Product], built: &mut Vec<[Strip; 2]>) {
         let mut used = 0;
         for product in leaf.iter().filter(|product| single(product).is_none()) {
@@ -113,8 +112,8 @@ impl Tensor<'_> {
         }
     }
 
-    /// A shift by a multiple of the stride is multiplied by the same value at `stride` indices in
-    /// a row (see [`Ring::monomial`]).
+    /// Computes a sum of shifted operands. A shift by a multiple of the stride multiplies `stride` consecutive
+    /// indices by the same value (see [`Ring::monomial`]).
     fn shifted_sum(
         &self,
         j: usize,
@@ -141,7 +140,7 @@ impl Tensor<'_> {
         }
     }
 
-    /// A leaf's pairs of strips, over its products and record chunks.
+    /// Returns a leaf's pairs of strips, over its products and record chunks.
     fn terms<'a>(
         &'a self,
         j: usize,
@@ -161,7 +160,7 @@ impl Tensor<'_> {
                     }
                     None => built.next().map(|[x0, x1]| [x0, x1]),
                 };
-                // `build` made one for every product and chunk without a single operand.
+                // `build` made one strip for every such product and chunk.
                 if let Some([x0, x1]) = left {
                     terms.push([x0, x1, y0, y1]);
                 }
@@ -171,7 +170,7 @@ impl Tensor<'_> {
     }
 }
 
-/// The operand of a product that needs no shift and no sum.
+/// Returns the operand of a product that needs no shift and no sum.
 fn single(product: &Product) -> Option<usize> {
     match product.left[..] {
         [(0, only)] => Some(only),
@@ -183,7 +182,7 @@ fn strip_of(p: &Poly, j: usize, strip: usize) -> &Strip {
     &p.limb(j).as_chunks::<STRIP>().0[strip]
 }
 
-/// The strip that is needed next: of the next limb behind the last.
+/// Returns the strip that is needed next. After the last strip, that is the first of the next limb.
 fn strip_after(p: &Poly, j: usize, strip: usize) -> &[u64] {
     let strips = p.residues().as_chunks::<STRIP>().0;
     let number = j * p.limb(j).len() / STRIP + strip + 1;

@@ -1,4 +1,4 @@
-//! Tiles of a packing tree, multiplied and packed: second step of an evaluation.
+//! Multiplication and packing of tiles of a packing tree: second step of an evaluation.
 
 use crate::error::{Error, Result};
 use crate::evaluate::context::EvaluationContext;
@@ -16,7 +16,7 @@ use crate::table::Operand;
 use crate::table::layout::TILE_HEIGHT;
 
 impl EvaluationContext<'_> {
-    /// The sums of every tile of a task, over its record chunks, one after the other.
+    /// Computes the sums of every tile of a task over its record chunks, one tile after the other.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for operands of another task.
@@ -32,8 +32,8 @@ impl EvaluationContext<'_> {
         })
     }
 
-    /// Adds the products and the sums of a tile's leaves over a task's record chunks to `sums`, and merges the leaves
-    /// of sections that are then whole.
+    /// Adds the products and sums of a tile's leaves over a task's record chunks to `sums`, and merges the leaves of
+    /// sections that are then complete.
     pub(crate) fn add_tile(
         &self,
         task: &TileTask,
@@ -42,7 +42,7 @@ impl EvaluationContext<'_> {
         sums: &mut TileSums,
     ) -> Result<EvaluationWork> {
         if !operands.are_of(task) || !operands.multiply(tile) {
-            return Err(Error::Mismatch("operands of another task"));
+            return Err(Error::Mismatch("the operands belong to another task"));
         }
         let mut work = EvaluationWork::default();
         for section in &operands.sections {
@@ -52,7 +52,7 @@ impl EvaluationContext<'_> {
         Ok(work)
     }
 
-    /// The same over the record chunks of one section.
+    /// Adds the products and sums of a tile's leaves over the record chunks of one section.
     fn add_section(
         &self,
         operands: &SectionOperands,
@@ -71,7 +71,7 @@ impl EvaluationContext<'_> {
         let pairs = tile.pairs();
         let products: Vec<[&[Product]; 2]> = pairs.iter().map(LeafPair::products).collect();
         let section = sums.sections.get_mut(operands.section);
-        let section = section.ok_or(Error::Mismatch("operands of another table"))?;
+        let section = section.ok_or(Error::Mismatch("the operands belong to another table"))?;
         let (into, spreads) = section.cover(ring, pairs.len(), operands.band.clone())?;
         tensor.tile(&products, into, spreads);
         for (pair, out) in pairs.iter().zip(spreads) {
@@ -86,7 +86,7 @@ impl EvaluationContext<'_> {
         })
     }
 
-    /// Adds the sums of a pair of leaves' columns, spread.
+    /// Adds the sums of the columns of a pair of leaves, spread.
     fn add_sums(&self, left: &[Operand], pair: &LeafPair<'_>, out: &mut Spread) {
         let [u, v] = pair.leaves.map(|leaf| self.column_sums(left, leaf?));
         let [[s0, s1, _], [d0, d1, _]] = out;
@@ -97,7 +97,7 @@ impl EvaluationContext<'_> {
         }
     }
 
-    /// The sums of a leaf's columns at their slots; `None` if it has none.
+    /// Returns the sums of a leaf's columns at their slots, or `None` if it has none.
     fn column_sums(&self, left: &[Operand], leaf: &Leaf) -> Option<Pair> {
         if leaf.sums.is_empty() {
             return None;
@@ -123,7 +123,7 @@ impl EvaluationContext<'_> {
         Some(out)
     }
 
-    /// Merges the leaves of sections whose sums are whole: the results are under s and add up over sections.
+    /// Merges the leaves of sections whose sums are complete. The results are under s, so they add up over sections.
     fn merge_whole(&self, sums: &mut TileSums, work: &mut EvaluationWork) -> Result<()> {
         let started = Clock::start();
         for number in 0..sums.sections.len() {
@@ -144,10 +144,10 @@ impl EvaluationContext<'_> {
         Ok(())
     }
 
-    /// Packs a tile: merges its leaves, and those of each level above.
+    /// Packs a tile: merges its leaves, and the nodes of each level above.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for sums under other parameters or another key, or that lack record chunks.
+    /// [`Error::Mismatch`] for sums under other parameters or another key, and for sums that lack record chunks.
     pub fn pack(&self, mut sums: TileSums) -> Result<(TileRoot, EvaluationWork)> {
         self.params().check_same(sums.params())?;
         if !sums.is_whole() {
@@ -170,7 +170,7 @@ impl EvaluationContext<'_> {
             }
         });
         let root = nodes.pop().flatten();
-        let root = root.ok_or(Error::Mismatch("a tile without leaves"))?;
+        let root = root.ok_or(Error::Mismatch("a tile has no leaves"))?;
         let settle = |scratch: &mut Scratch| self.packer.switcher.settle(root, scratch);
         let root = self.with_scratch(&mut work, settle);
         work.packing += started.seconds();
@@ -183,7 +183,7 @@ impl EvaluationContext<'_> {
         Ok((root, work))
     }
 
-    /// Relinearises a pair of leaves and merges them.
+    /// Relinearises and merges a pair of leaves.
     fn merge_leaves(
         &self,
         keys: MergeKeys<'_>,

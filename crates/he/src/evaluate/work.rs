@@ -1,19 +1,19 @@
-//! What an evaluation took: how often it did what, and for how long.
+//! Counters and times of an evaluation.
 
-/// Seconds of work by kind, summed over threads, and how often it was done.
+/// Amounts of work by kind, and seconds summed over threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EvaluationWork {
     /// Multiply-accumulates of residues in the tensor kernel.
     pub multiply_accumulates: u64,
-    /// Polynomials whose key was switched: of right forms, products and merges.
+    /// Polynomials whose key was switched, for right forms, products and merges.
     pub key_switches: u64,
-    /// Transforms of one limb that the key switches made.
+    /// Transforms of one limb, for key switches.
     pub transforms: u64,
     /// Seconds in the tensor kernel.
     pub tensor: f64,
-    /// Seconds making right forms, and merging leaves, which also relinearises.
+    /// Seconds for right forms and for merging leaves, which includes relinearisation.
     pub switching: f64,
-    /// Seconds in the other levels of packing.
+    /// Seconds for the other levels of packing.
     pub packing: f64,
 }
 
@@ -36,7 +36,7 @@ impl std::iter::Sum for EvaluationWork {
     }
 }
 
-/// Wall time where there is a clock; the browser's target has none.
+/// Measures wall time. Returns zero on the browser's target, which has no clock.
 pub(crate) struct Clock(#[cfg(not(target_family = "wasm"))] std::time::Instant);
 
 impl Clock {

@@ -1,13 +1,13 @@
-//! Bytes of what services of a split key keep and send: objects as `wire` has them.
+//! Encodings of the objects that the services of a split key store and send. `wire` defines their common parts.
 //!
 //! | object | body |
 //! |---|---|
-//! | key share | the number of shares, and the 32 bytes that all is drawn from |
-//! | first round | the number of shares; the roster's shape and commitments to its upload keys' seeds; the public key's part; parts of keys that take one round; h and k of those of squares |
-//! | second round | the number of shares; parts of the keys of squares |
+//! | key share | number of shares; the 32 bytes that everything is drawn from |
+//! | first round | number of shares; the roster's shape and commitments to its upload keys' seeds; part of the public key; parts of keys that take one round; h and k of the keys of squares |
+//! | second round | number of shares; parts of the keys of squares |
 //! | opening, decryption share | residues of 64 bits each, little-endian, prime after prime |
 //!
-//! Polynomials lie over all primes, residues in as many bits as their prime has.
+//! Polynomials are over all primes, and each residue takes as many bits as its prime.
 
 use super::KeyShare;
 use super::decryption::{DecryptionShare, Opening, Places};
@@ -22,7 +22,7 @@ use crate::wire::{Kind, Reader, frame, limb_bytes, unframe};
 use zeroize::Zeroizing;
 
 impl KeyShare {
-    /// Encodes the share. The bytes are the secret: seal them before they rest anywhere.
+    /// Encodes the share. The bytes are the secret, so seal them before you store them.
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let mut body = Zeroizing::new(Vec::with_capacity(1 + 32));
         body.push(self.params.shares() as u8);
@@ -33,7 +33,7 @@ impl KeyShare {
     /// Decodes a share of a key of the given parameter set and number of shares.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    /// [`crate::Error::Malformed`] with the first rule that the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         let mut body = open(Kind::KeyShare, params, bytes, 1 + 32)?;
         let root = Root::from_bytes(body.bytes()?);
@@ -58,7 +58,7 @@ impl FirstRound {
         frame(Kind::FirstRound, params, 0, &body)
     }
 
-    /// Bytes of a message for a dataset with a roster of this shape, without the frame.
+    /// Returns the length in bytes of a message for a dataset with a roster of this shape, without the frame.
     pub fn length(params: &Parameters, shape: Option<RosterShape>) -> usize {
         let (linear, squares) = rounds(shape);
         let keys = linear + 2 * squares;
@@ -70,7 +70,7 @@ impl FirstRound {
     /// Decodes a message under the given parameter set and number of shares, for a dataset with a roster of this shape.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    /// [`crate::Error::Malformed`] with the first rule that the bytes break.
     pub fn from_bytes(
         params: &Parameters,
         shape: Option<RosterShape>,
@@ -78,7 +78,7 @@ impl FirstRound {
     ) -> Result<Self> {
         let mut body = open(Kind::FirstRound, params, bytes, Self::length(params, shape))?;
         if take_shape(&mut body)? != shape {
-            return Err(body.malformed("for another roster"));
+            return Err(body.malformed("the message is for another roster"));
         }
         let commitments = (0..upload_keys(shape)).map(|_| body.bytes());
         let commitments = commitments.collect::<Result<_>>()?;
@@ -114,7 +114,7 @@ impl SecondRound {
     /// Decodes a message under the given parameter set and number of shares, for a dataset with a roster of this shape.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    /// [`crate::Error::Malformed`] with the first rule that the bytes break.
     pub fn from_bytes(
         params: &Parameters,
         shape: Option<RosterShape>,
@@ -131,15 +131,15 @@ impl SecondRound {
 }
 
 impl Opening {
-    /// Encodes what was opened.
+    /// Encodes the opening.
     pub fn to_bytes(&self, params: &Parameters) -> Vec<u8> {
         self.0.to_bytes(Kind::Opening, params)
     }
 
-    /// Decodes what was opened of a ciphertext of the given parameter set.
+    /// Decodes an opening of a ciphertext of the given parameter set.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    /// [`crate::Error::Malformed`] with the first rule that the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         Places::from_bytes(Kind::Opening, params, bytes).map(Self)
     }
@@ -154,7 +154,7 @@ impl DecryptionShare {
     /// Decodes a share for a ciphertext of the given parameter set.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    /// [`crate::Error::Malformed`] with the first rule that the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         Places::from_bytes(Kind::DecryptionShare, params, bytes).map(Self)
     }
@@ -174,9 +174,11 @@ impl Places {
         let refused = |reason| kind.malformed(reason);
         let (words, rest) = body.rest().as_chunks::<8>();
         if !rest.is_empty() || words.len() % moduli.len() != 0 {
-            return Err(refused("places lack a prime"));
+            return Err(refused(
+                "the number of residues is not a multiple of the number of primes",
+            ));
         }
-        // A set has two primes and more.
+        // A set has at least two primes.
         let places = words.len() / moduli.len();
         let mut words = words.iter().map(|&word| u64::from_le_bytes(word));
         let mut limbs = Vec::with_capacity(moduli.len());
@@ -191,21 +193,21 @@ impl Places {
     }
 }
 
-/// Number of a roster's upload keys, the joint one included.
+/// Returns the number of a roster's upload keys, including the joint one.
 fn upload_keys(shape: Option<RosterShape>) -> usize {
     shape.map_or(0, |shape| shape.holders() + shape.joint().iter().len())
 }
 
-/// Bytes of one polynomial over all primes.
+/// Returns the bytes of one polynomial over all primes.
 fn polynomial_bytes(params: &Parameters) -> usize {
     params.all_moduli().iter().map(|&q| limb_bytes(q)).sum()
 }
 
-/// The body of an object that begins with the number of shares, behind it.
+/// Checks the number of shares at the beginning of an object's body, and returns a reader of the rest.
 fn open<'a>(kind: Kind, params: &Parameters, bytes: &'a [u8], length: usize) -> Result<Reader<'a>> {
     let (_, mut body) = unframe(kind, params, bytes, length..=length)?;
     if body.bytes::<1>()?.map(usize::from) != [params.shares()] {
-        return Err(body.malformed("another number of shares"));
+        return Err(body.malformed("the object is for another number of shares"));
     }
     Ok(body)
 }

@@ -1,14 +1,15 @@
-//! Decryption by shares: what each service sends, and what whoever has all of it reads.
+//! Decryption by shares: the message of each service, and how its receiver combines them.
 //!
-//! For a sealed pair (c0, c1) service i sends c1 s_i + F_i, and the computation service c0, each at the
-//! released coefficients alone. With all shares they add up to message and noise. F_i is a full flood
-//! (`noise`): the shares' receiver may have all but one of them, and what is left is then the page's
-//! noise below that flood.
+//! For a sealed pair (c0, c1), service i sends c1 s_i + F_i, and the computation service sends c0, each only at
+//! the released coefficients. The sum of c0 and all shares is message plus noise. F_i is a full flood (`noise`):
+//! the receiver may have all other shares, and can then subtract everything but the page's noise below F_i.
 //!
-//! F_i is a function of the share, the request, the ciphertext's number in it and c1. So a repetition
-//! sends the same share, and no two second halves ever meet one flood: the difference of their
-//! shares would show s_i. **A flood does not hide s_i from whoever chooses c1.** At c1 = q / 64 each
-//! coefficient of s_i is read off the share; that a page is one that was computed is for others to show.
+//! F_i is a function of the share, the request, the ciphertext's number in it and c1. So a repetition sends the
+//! same share, and two different c1 never get the same flood; otherwise the difference of their shares would
+//! show s_i.
+//!
+//! **A flood does not hide s_i from a party that chooses c1.** With c1 = q / 64, the share shows each coefficient
+//! of s_i. The callers must check that a page has really been computed.
 
 use super::KeyShare;
 use crate::error::{Error, Result};
@@ -23,24 +24,24 @@ use crate::table::layout::{PAGE, coefficient};
 use fhaim_ntt::Modulus;
 use zeroize::Zeroizing;
 
-/// Residues, prime after prime, of one polynomial's coefficients at the released positions.
+/// Residues, prime after prime, of the coefficients of one polynomial at the released positions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Places {
     pub(super) residue: usize,
     pub(super) limbs: Vec<Vec<u64>>,
 }
 
-/// c0 of a sealed ciphertext at the released positions, in the order in which they were given.
+/// c0 of a sealed ciphertext at the released positions, in the order of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opening(pub(super) Places);
 
-/// What one service adds to decrypt a sealed ciphertext at the released positions, in the order in
-/// which they were given.
+/// One service's summand of the decryption of a sealed ciphertext at the released positions, in the order of the
+/// request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecryptionShare(pub(super) Places);
 
 impl Places {
-    /// The coefficients of a polynomial, of which `limb` gives them prime after prime.
+    /// Picks the coefficients of a polynomial. `limb` returns all of them for one prime.
     fn of(
         params: &Parameters,
         residue: usize,
@@ -48,13 +49,13 @@ impl Places {
         limb: impl Fn(usize, &Limb) -> Zeroizing<Vec<u64>>,
     ) -> Result<Self> {
         if positions.iter().any(|&position| position >= PAGE) {
-            return Err(Error::OutOfRange("released position"));
+            return Err(Error::OutOfRange("a released position is outside the page"));
         }
         let places = |(j, prime): (usize, &Limb)| {
             let coefficients = limb(j, prime);
             let at = |&position: &usize| coefficients.get(coefficient(position)).copied();
             let places: Option<Vec<u64>> = positions.iter().map(at).collect();
-            places.ok_or(Error::OutOfRange("released position"))
+            places.ok_or(Error::OutOfRange("a released position is outside the page"))
         };
         let limbs = params.ring().ciphertext_limbs().iter().enumerate();
         Ok(Self {
@@ -63,18 +64,18 @@ impl Places {
         })
     }
 
-    /// Places under one plaintext modulus.
+    /// Returns the number of positions.
     fn len(&self) -> usize {
         self.limbs.first().map_or(0, Vec::len)
     }
 }
 
 impl Opening {
-    /// What the computation service sends beside the request.
+    /// Opens a sealed ciphertext: the part of a decryption that the computation service sends with the request.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a position outside the page, [`Error::Mismatch`] for a ciphertext
-    /// under other parameters.
+    /// [`Error::OutOfRange`] for a position outside the page. [`Error::Mismatch`] for a ciphertext under other
+    /// parameters.
     pub fn new(params: &Parameters, sealed: &Ciphertext, positions: &[usize]) -> Result<Self> {
         sealed.check(params)?;
         let [c0, _] = &sealed.c;
@@ -88,12 +89,12 @@ impl Opening {
 }
 
 impl KeyShare {
-    /// This service's share of the decryption of ciphertext `number` of the request with digest
-    /// `request`: the same whenever it is asked for.
+    /// Computes this service's share of the decryption of ciphertext `number` of the request with digest `request`.
+    /// A repetition returns the same share.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a position outside the page, [`Error::Mismatch`] for a ciphertext
-    /// under other parameters.
+    /// [`Error::OutOfRange`] for a position outside the page. [`Error::Mismatch`] for a ciphertext under other
+    /// parameters.
     pub fn decryption_share(
         &self,
         sealed: &Ciphertext,
@@ -108,7 +109,7 @@ impl KeyShare {
         let flood = Zeroizing::new(flood(params.set().flood_bits, rng)?);
         let places = Places::of(params, sealed.residue, positions, |j, limb| {
             let m = limb.modulus;
-            // A share's secret has every prime, the special one last.
+            // A share's secret has a limb for every prime, the special ones last.
             let secret = self.secret.chunks_exact(DEGREE).nth(j).unwrap_or_default();
             let products = c1.limb(j).iter().zip(secret);
             let products = products.map(|(&x, &s)| m.mul(x, s));
@@ -123,17 +124,16 @@ impl KeyShare {
     }
 }
 
-/// The centred values at the released positions of one page, and its noise in bits: from what was
-/// opened of its ciphertexts, one a plaintext modulus, and each service's shares for these.
+/// Decrypts the released positions of one page. Takes the openings of its ciphertexts, one for each plaintext
+/// modulus, and each service's shares for them. Returns the centred values and the noise in bits.
 ///
-/// Noise is measured at these positions alone, so few of them tell little: a page that is no sealed one
-/// has noise uniform up to q / 2t. With two services one place of it is below the bound with a probability of 2^-10 under
-/// [`crate::STANDARD`] and 2^-3 under [`crate::WIDE`] (`one_place_tells_little_of_a_page`).
+/// Noise is measured only at these positions, so a few positions tell little. A page that was not sealed has noise
+/// uniform up to q / 2t. With two services, one of its positions is below the bound with a probability of 2^-10 under
+/// [`crate::STANDARD`] and 2^-3 under [`crate::WIDE`] (`single_positions_hardly_reveal_an_unsealed_page`).
 ///
 /// # Errors
-/// [`Error::NoiseBudget`] where the noise is larger than all floods together can be, a bound well
-/// below the size at which decryption errs; [`Error::Mismatch`] where a share is missing, or is one
-/// of another page.
+/// [`Error::NoiseBudget`] if the noise is larger than all floods together can be, a bound well below the size at
+/// which decryption errs. [`Error::Mismatch`] if a share is missing or belongs to another page.
 pub fn combine(
     params: &Parameters,
     opened: &[Opening],
@@ -141,7 +141,9 @@ pub fn combine(
 ) -> Result<(Zeroizing<Vec<i128>>, f64)> {
     let moduli = params.set().plaintext_moduli;
     if shares.len() != params.shares() || opened.len() != moduli.len() {
-        return Err(Error::Mismatch("a share of every service"));
+        return Err(Error::Mismatch(
+            "expected one share of every service, and one opening for each plaintext modulus",
+        ));
     }
     let places = opened.first().map_or(0, |opening| opening.0.len());
     let mut residues = Vec::with_capacity(moduli.len());
@@ -151,7 +153,9 @@ pub fn combine(
         for of_service in shares {
             let share = of_service.get(residue).map(|share| &share.0);
             let share = share.filter(|_| of_service.len() == moduli.len());
-            summands.push(share.ok_or(Error::Mismatch("a share a plaintext modulus"))?);
+            summands.push(share.ok_or(Error::Mismatch(
+                "expected one share for each plaintext modulus",
+            ))?);
         }
         let alike = |summand: &&Places| {
             let limbs = &summand.limbs;
@@ -160,7 +164,7 @@ pub fn combine(
                 && limbs.iter().all(|limb| limb.len() == places)
         };
         if !summands.iter().all(alike) {
-            return Err(Error::Mismatch("a share of another page"));
+            return Err(Error::Mismatch("the share belongs to another page"));
         }
         let read = read(params, residue, &sum(params, &summands, places));
         largest = read.noise.iter().copied().fold(largest, f64::max);
@@ -173,7 +177,7 @@ pub fn combine(
     Ok((recombine(params.set(), places, &residues), bits))
 }
 
-/// The sum of summands that are alike, prime after prime.
+/// Returns the sum of summands with the same shape, prime after prime.
 pub(super) fn sum(params: &Parameters, summands: &[&Places], places: usize) -> Vec<Vec<u64>> {
     let limb = |(j, limb): (usize, &Limb)| {
         let mut sum = vec![0; places];
@@ -188,13 +192,13 @@ pub(super) fn sum(params: &Parameters, summands: &[&Places], places: usize) -> V
     limbs.map(limb).collect()
 }
 
-/// Messages modulo a plaintext modulus, and the size of the noise beside each.
+/// Messages modulo a plaintext modulus, and the size of the noise of each.
 pub(super) struct Read {
     pub(super) message: Zeroizing<Vec<u64>>,
     pub(super) noise: Vec<f64>,
 }
 
-/// What coefficients x = m (q + 1) / t + e modulo q say: t x = m + t e, centred, for t divides q + 1.
+/// Splits coefficients x = m (q + 1) / t + e modulo q into m and e. t x = m + t e, centred, because t divides q + 1.
 pub(super) fn read(params: &Parameters, residue: usize, x: &[Vec<u64>]) -> Read {
     let limbs = params.ring().ciphertext_limbs();
     let moduli: Vec<Modulus> = limbs.iter().map(|limb| limb.modulus).collect();
@@ -217,7 +221,7 @@ pub(super) fn read(params: &Parameters, residue: usize, x: &[Vec<u64>]) -> Read 
 /// Integers modulo q as digits of mixed radix: x = d_0 + q_0 (d_1 + q_1 (d_2 + ...)).
 struct Radix<'a> {
     moduli: &'a [Modulus],
-    /// Of each prime, the inverses of all before it.
+    /// For each prime, the inverses of the primes before it.
     inverses: Vec<Vec<u64>>,
 }
 
@@ -245,8 +249,8 @@ impl<'a> Radix<'a> {
         digits
     }
 
-    /// The centred integer modulo t, and its size: within what noise may be, the last digit alone
-    /// says the sign.
+    /// Returns the centred integer modulo t, and its size. For any possible noise, only the last digit decides the
+    /// sign.
     fn centred(&self, digits: &[u64], t: u64) -> (u64, f64) {
         let parts = || self.moduli.iter().zip(digits).rev();
         let negative = parts().next().is_some_and(|(m, &d)| d > m.value() / 2);
@@ -254,7 +258,7 @@ impl<'a> Radix<'a> {
             let digit = if negative { m.value() - 1 - d } else { d };
             x * m.value() as f64 + digit as f64
         });
-        // Plaintext moduli are below 2^31: products of residues fit a word. q is -1 modulo t.
+        // Plaintext moduli are below 2^31, so a product of residues fits a word. q is -1 modulo t.
         let value = parts().fold(0, |x, (m, &d)| (x * (m.value() % t) + d % t) % t);
         let value = if negative { (value + 1) % t } else { value };
         (value, size)

@@ -1,25 +1,27 @@
-//! Public and evaluation keys of a split secret key, without anyone's having it.
+//! Public and evaluation keys of a split secret key, which no service holds.
 //!
-//! Notation: s = sum s_i, sigma an automorphism, a the uniform half that the services have in common,
-//! P the special prime, every e an error of its own; digit j of a key has P sigma(s) on limb j alone.
+//! Notation: s = sum s_i is the dataset's key, x and y are any of its keys, and x_i is service i's share of x.
+//! sigma is an automorphism, a the uniform half that the services have in common, P the special prime, and
+//! every e a separate error. Digit j of a key has P sigma(x) only on limb j.
 //!
-//! **Linear keys**, and the public key, take one round: b_i = e - a s_i + P sigma(s_i), and b is their
-//! sum.
+//! **Linear keys**, from sigma(x) to y, and the public key take one round: b_i = e - a y_i + P sigma(x_i), and b
+//! is the sum of all b_i.
 //!
-//! **Keys of squares** take two. In the first, with a u_i of its own for each key, a service sends
-//!
-//! ```text
-//! h_i = e - a u_i + P sigma(s_i),    k_i = e + a sigma(s_i)
-//! ```
-//!
-//! Their sums are h and k. In the second it sends sigma(s_i) h + e + (u_i - s_i) k + e. The sum of
-//! these is b, and
+//! **Keys of squares**, from sigma(x)^2 to s, take two rounds. In the first, a service draws a separate u_i for
+//! each key, and sends
 //!
 //! ```text
-//! b + k s = P sigma(s)^2 + sigma(s) e_h + u e_k + e + e
+//! h_i = e - a u_i + P sigma(x_i),    k_i = e + a sigma(x_i)
 //! ```
 //!
-//! so (b, k) is the key. It cannot be expanded from a seed: k is a sum of errors, too.
+//! Their sums are h and k. In the second round it sends sigma(x_i) h + e + (u_i - s_i) k + e. The sum of these
+//! is b, and
+//!
+//! ```text
+//! b + k s = P sigma(x)^2 + sigma(x) e_h + u e_k + e + e
+//! ```
+//!
+//! so (b, k) is the key. It cannot be expanded from a seed, because k is also a sum of errors.
 
 use super::{CommonRandomness, KeyShare, Switch};
 use crate::error::{Error, Result};
@@ -34,28 +36,28 @@ use crate::scheme::upload::{RosterKeys, RosterShape, UploadKeyId};
 use crate::table::layout::LEVELS;
 use zeroize::Zeroizing;
 
-/// One polynomial a digit of a key switch, each its transform over all primes in Montgomery form.
+/// One polynomial for each digit of a key switch, each as its transform over all primes in Montgomery form.
 pub(super) type Digits = Vec<Vec<u64>>;
 
-/// What a service sends in the first round.
+/// One service's message of the first round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirstRound {
-    /// Its part of the public key, in a list of one.
+    /// The service's part of the public key, a list with one element.
     pub(super) public: Digits,
-    /// Its parts of packing at every level, and of upload keys.
+    /// The service's parts of the packing keys of every level, and of the linear keys of upload keys.
     pub(super) linear: Vec<Digits>,
-    /// h_i and k_i of the squares of upload keys.
+    /// h_i and k_i for the squares of upload keys.
     pub(super) squares: Vec<[Digits; 2]>,
-    /// The roster whose upload keys are made.
+    /// The shape of the roster whose upload keys are made.
     pub(super) shape: Option<RosterShape>,
-    /// Commitments to the seeds of its upload keys, that of the joint key last.
+    /// Commitments to the seeds of the service's upload keys, that of the joint key last.
     pub(super) commitments: Vec<[u8; 32]>,
 }
 
-/// What a service sends in the second round.
+/// One service's message of the second round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecondRound {
-    /// Its parts of the keys of squares, in the order of the first round.
+    /// The service's parts of the keys of squares, in the order of the first round.
     pub(super) squares: Vec<Digits>,
 }
 
@@ -64,22 +66,22 @@ pub struct SecondRound {
 pub struct RoundSums {
     params: Parameters,
     common: CommonRandomness,
-    /// The names of the upload keys, that of the joint key last.
+    /// The identifiers of the upload keys, that of the joint key last.
     ids: Vec<UploadKeyId>,
     sums: FirstRound,
 }
 
 impl KeyShare {
-    /// This service's message of the first round: the same whenever it is asked for.
+    /// Computes this service's message of the first round. A repetition returns the same message.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a number of holders that no roster has.
+    /// [`Error::OutOfRange`] for a number of holders that no roster can have.
     pub fn first_round(&self, common: &CommonRandomness) -> Result<FirstRound> {
         let ring = self.params.ring();
         let shape = common.shape;
         let rng = &mut self.root.generator(b"first round", &[&common.seed]);
         let secrets = self.secrets(shape)?;
-        // The public key's own digit is the first of what its seed expands to.
+        // The public key's only digit is the first polynomial that its seed expands to.
         let uniform: Digits = expand(ring, common.public_seed());
         let public = uniform.into_iter().take(1).collect::<Digits>();
         let mut round = FirstRound {
@@ -107,15 +109,15 @@ impl KeyShare {
         Ok(round)
     }
 
-    /// The u_i of a square's key.
+    /// Returns the u_i of the key of a square.
     fn ephemeral(&self, common: &CommonRandomness, switch: Switch) -> Result<Zeroizing<Vec<u64>>> {
         let context: [&[u8]; 2] = [&common.seed, &switch.label()];
         let rng = &mut self.root.generator(b"ephemeral", &context);
         Ok(full_transform(self.params.ring(), &small(rng)?))
     }
 
-    /// This service's message of the second round: the same for the same sums, and with errors of its
-    /// own for others.
+    /// Computes this service's message of the second round. The same sums give the same message, and other sums give
+    /// other errors.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for sums under other parameters.
@@ -157,7 +159,7 @@ impl FirstRound {
     }
 }
 
-/// Numbers of switching keys that take one round and two.
+/// Returns the numbers of switching keys that take one round and two rounds.
 pub(super) fn rounds(shape: Option<RosterShape>) -> (usize, usize) {
     let squared = Switch::all(shape)
         .filter(|switch| switch.kind.squared)
@@ -169,7 +171,7 @@ impl RoundSums {
     /// Adds up the first rounds of all services, in the order of the services.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for another number of messages than shares, and for messages under other
+    /// [`Error::Mismatch`] if the number of messages is not the number of shares, or if a message is under other
     /// parameters or for another roster.
     pub fn new(
         params: &Parameters,
@@ -213,17 +215,17 @@ impl RoundSums {
         })
     }
 
-    /// A digest of all sums.
+    /// Returns a digest of all sums.
     fn digest(&self) -> [u8; 32] {
         let words = self.sums.polynomials().flatten().flatten();
         let bytes: Vec<u8> = words.flat_map(|word| word.to_le_bytes()).collect();
         digest(b"fhaim round sums 1", &[&bytes])
     }
 
-    /// The public key: complete after the first round.
+    /// Returns the public key, which is complete after the first round.
     ///
     /// # Errors
-    /// Never for sums that [`RoundSums::new`] took.
+    /// None for sums that [`RoundSums::new`] accepted.
     pub fn public_key(&self) -> Result<PublicKey> {
         let ring = self.params.ring();
         let uniform = expand(ring, self.common.public_seed());
@@ -231,10 +233,10 @@ impl RoundSums {
         PublicKey::from_polynomials(&self.params, polynomials)
     }
 
-    /// The evaluation keys, from the second rounds of all services, in any order.
+    /// Computes the evaluation keys from the second rounds of all services, in any order.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for another number of messages than shares, and for messages under other
+    /// [`Error::Mismatch`] if the number of messages is not the number of shares, or if a message is under other
     /// parameters.
     pub fn evaluation_keys(&self, messages: &[SecondRound]) -> Result<EvaluationKeys> {
         let ring = self.params.ring();
@@ -287,22 +289,23 @@ impl RoundSums {
     }
 }
 
-const SHAPE: Error = Error::Mismatch("a message of a key generation under other parameters");
+const SHAPE: Error =
+    Error::Mismatch("a key generation message is for other parameters or another roster");
 
-/// Values of a polynomial over all primes.
+/// Returns the number of values of a polynomial over all primes.
 fn limbs(params: &Parameters) -> usize {
     params.ring().limbs().len() * DEGREE
 }
 
-/// The first of as many messages as there are shares, and the others.
+/// Splits messages into the first and the others, if there are as many as shares.
 fn all_of<'a, T>(params: &Parameters, messages: &'a [T]) -> Result<(&'a T, &'a [T])> {
     match messages.split_first() {
         Some(split) if messages.len() == params.shares() => Ok(split),
-        _ => Err(Error::Mismatch("a message of every service")),
+        _ => Err(Error::Mismatch("expected one message of every service")),
     }
 }
 
-/// Refuses digits that are not as many, or as long, as the parameters say.
+/// Rejects messages whose digits have a number or length that does not match the parameters.
 fn check_shape<'a>(params: &Parameters, all: impl Iterator<Item = &'a Digits>) -> Result<()> {
     let digits = params.set().digits();
     for of_key in all {
@@ -313,7 +316,7 @@ fn check_shape<'a>(params: &Parameters, all: impl Iterator<Item = &'a Digits>) -
     Ok(())
 }
 
-/// sum += other, over all primes.
+/// Computes sum += other, over all primes.
 fn add(ring: &Ring, sum: &mut Digits, other: &Digits) {
     for (sum, other) in sum.iter_mut().zip(other) {
         let pairs = sum.chunks_exact_mut(DEGREE).zip(other.chunks_exact(DEGREE));
@@ -325,7 +328,7 @@ fn add(ring: &Ring, sum: &mut Digits, other: &Digits) {
     }
 }
 
-/// x - y, over all primes.
+/// Returns x - y, over all primes.
 pub(super) fn difference(ring: &Ring, x: &[u64], y: &[u64]) -> Zeroizing<Vec<u64>> {
     let mut out = Zeroizing::new(x.to_vec());
     let pairs = out.chunks_exact_mut(DEGREE).zip(y.chunks_exact(DEGREE));
@@ -337,7 +340,7 @@ pub(super) fn difference(ring: &Ring, x: &[u64], y: &[u64]) -> Zeroizing<Vec<u64
     out
 }
 
-/// -x, over all primes.
+/// Returns -x, over all primes.
 fn negated(ring: &Ring, x: &[u64]) -> Zeroizing<Vec<u64>> {
     let zero = Zeroizing::new(vec![0; x.len()]);
     difference(ring, &zero, x)

@@ -1,22 +1,22 @@
-//! Secret keys that nobody holds: s is the sum of two or three shares, each at a service of its own.
+//! Secret keys that no single service holds: s is the sum of two or three shares, each at a separate service.
 //!
 //! | module | for |
 //! |---|---|
-//! | this | a service's [`KeyShare`], and the polynomials that all have in [`CommonRandomness`] |
-//! | `generation` | public and evaluation keys: a [`FirstRound`] and a [`SecondRound`] of each service |
-//! | `decryption` | a [`DecryptionShare`] of each service, and what they add up to |
-//! | `codec` | their bytes |
+//! | this | a service's [`KeyShare`], and the [`CommonRandomness`] that all services expand |
+//! | `keygen` | public and evaluation keys: a [`FirstRound`] and a [`SecondRound`] of each service |
+//! | `decryption` | a [`DecryptionShare`] of each service, and their sum |
+//! | `codec` | encodings |
 //!
-//! After Mouchet, Troncoso-Pastoriza, Bossuat and Hubaux 2021 (Multiparty homomorphic encryption
-//! from ring-learning-with-errors), with all n of n shares needed. What is n-of-n here holds against
-//! services that follow the protocol, and against one that does not **only if every message of a
-//! round was committed to, by name, before any of that round was revealed**: otherwise the last to
-//! send chooses the sum. This module computes messages; whoever passes them on sees to that.
+//! The protocols follow Mouchet, Troncoso-Pastoriza, Bossuat and Hubaux 2021 (Multiparty homomorphic encryption
+//! from ring-learning-with-errors), with n of n shares required. They are secure against services that follow the
+//! protocol. Against one service that does not, they are secure **only if every message of a round was committed
+//! to, by name, before any message of that round was revealed**. Otherwise the last sender chooses the sum. This
+//! module only computes messages; the caller that exchanges them must enforce the commitments.
 //!
-//! All that a service draws is a function of 32 bytes that it keeps: a key for HKDF, whose context
-//! names what is drawn and all that it depends on from others. A service that was killed makes the same
-//! messages again. One that was set back to a copy from within a key generation must begin another
-//! one: its peers know messages of the old one that they should commit before they see.
+//! A service draws everything from 32 bytes that it stores. They are a key for HKDF, whose context names the drawn
+//! object and all messages of others that it depends on. A service that was killed makes the same messages again.
+//! A service that was reset to a copy from the middle of a key generation must start a new key generation: its
+//! peers know messages of the old one that they may only see after they have committed.
 
 mod codec;
 mod decryption;
@@ -38,7 +38,7 @@ use crate::scheme::upload::{
 use rand::{CryptoRng, RngCore};
 use zeroize::Zeroizing;
 
-/// What one service holds of a split secret key. Wiped on drop.
+/// One service's share of a split secret key. Wiped on drop.
 pub struct KeyShare {
     params: Parameters,
     root: Root,
@@ -56,10 +56,10 @@ impl std::fmt::Debug for KeyShare {
 }
 
 impl KeyShare {
-    /// Draws a share of a key that has as many as `params` says.
+    /// Draws a share of a key with as many shares as `params` has.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] where that is a whole key.
+    /// [`Error::Mismatch`] for parameters of a whole key.
     pub fn random<R: RngCore + CryptoRng>(params: &Parameters, rng: &mut R) -> Result<Self> {
         Self::from_root(params, Root::random(rng))
     }
@@ -76,13 +76,13 @@ impl KeyShare {
         })
     }
 
-    /// The parameter set's tables, and the number of shares.
+    /// Returns the parameter set's tables, and the number of shares.
     pub fn params(&self) -> &Parameters {
         &self.params
     }
 
-    /// This service's seed of a holder's upload key, by the holder's number. Only that holder may see it, and only once
-    /// the key generation that made the switching keys is complete.
+    /// Returns this service's seed of a holder's upload key, by the holder's number. Only that holder may see it, and
+    /// only after the key generation that made the switching keys is complete.
     pub fn upload_seed(&self, holder: usize) -> Zeroizing<[u8; 32]> {
         upload_seed(&self.root, holder)
     }
@@ -97,33 +97,34 @@ impl KeyShare {
         })
     }
 
-    /// What this service puts into the seed of all common polynomials: to be committed to, and
-    /// revealed when all have.
+    /// Returns this service's contribution to the seed of all common polynomials. The service commits to it, and
+    /// reveals it when all services have committed.
     pub fn contribution(&self) -> [u8; 32] {
         *self.root.bytes_for(b"contribution", &[])
     }
 
-    /// The share's coefficients: for tests, which add them up.
+    /// Returns the share's coefficients, for tests that add them up.
     #[cfg(test)]
     pub(crate) fn coefficients(&self) -> Zeroizing<Vec<i64>> {
         small(&mut self.root.generator(b"secret", &[&[self.params.set().id]])).unwrap()
     }
 }
 
-/// What the uniform halves of all keys are expanded from: a hash of what every service contributed.
+/// The seed of the uniform halves of all keys: a hash of the contributions of all services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommonRandomness {
     seed: [u8; 32],
-    /// The roster whose upload keys are made with the dataset's.
+    /// The shape of the roster whose upload keys are made with the dataset's keys.
     shape: Option<RosterShape>,
 }
 
 impl CommonRandomness {
-    /// From the contributions of all services, in the order of their names in the terms. `context` is
-    /// what the key is for: a digest of dataset, terms and names. `shape` is that of the dataset's roster, if it has one.
+    /// Hashes the contributions of all services, in the order of their names in the terms. `context` is a digest of
+    /// dataset, terms and names, which binds the seed to the key's purpose. `shape` is that of the dataset's roster,
+    /// if it has one.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for another number of contributions than shares.
+    /// [`Error::Mismatch`] if the number of contributions is not the number of shares.
     pub fn new(
         params: &Parameters,
         context: &[u8; 32],
@@ -131,7 +132,9 @@ impl CommonRandomness {
         contributions: &[[u8; 32]],
     ) -> Result<Self> {
         if contributions.len() != params.shares() || contributions.len() < 2 {
-            return Err(Error::Mismatch("a contribution of every service"));
+            return Err(Error::Mismatch(
+                "expected one contribution of every service",
+            ));
         }
         let id = [params.set().id];
         let parts: [&[u8]; 2] = [&id, context];
@@ -143,22 +146,22 @@ impl CommonRandomness {
         })
     }
 
-    /// The seed of the uniform half of the public key.
+    /// Returns the seed of the uniform half of the public key.
     fn public_seed(&self) -> [u8; 32] {
         digest(b"fhaim uniform half 1", &[&self.seed, b"public key"])
     }
 
-    /// The seed of the uniform half of a switching key. No two keys have one: from b = e - a s + P s'
-    /// and b' = e' - a s + P s'' with the same a, anyone has s' - s''.
+    /// Returns the seed of the uniform half of a switching key. Two keys never share a seed: b = e - a s + P s' and
+    /// b' = e' - a s + P s'' with the same a would show s' - s'' to anyone.
     fn seed(&self, switch: Switch) -> [u8; 32] {
         digest(b"fhaim uniform half 1", &[&self.seed, &switch.label()])
     }
 }
 
-/// Whose key a switching key's source is made of.
+/// The key that a switching key's source is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Owner {
-    /// The dataset's: s.
+    /// The dataset's key s.
     Dataset,
     /// The upload key of the holder with this number.
     Upload(usize),
@@ -186,7 +189,7 @@ impl Switch {
         label
     }
 
-    /// All switching keys of a dataset, in the order in which they are made and sent.
+    /// Returns all switching keys of a dataset, in the order in which they are made and sent.
     fn all(shape: Option<RosterShape>) -> impl Iterator<Item = Self> {
         let of = |owner: Owner| move |kind: SwitchKind| Self { owner, kind };
         let dataset = packing_switches().map(of(Owner::Dataset));
@@ -220,11 +223,11 @@ impl Secrets<'_> {
             Owner::Upload(holder) => self.roster.uploads.get(holder),
             Owner::Joint => self.roster.joint.as_ref(),
         };
-        let upload = upload.ok_or(Error::OutOfRange("number of a holder"))?;
+        let upload = upload.ok_or(Error::OutOfRange("holder number"))?;
         Ok(upload.transform())
     }
 
-    /// The key that the switching key leads to.
+    /// Returns the target of a switching key.
     fn target(&self, switch: Switch) -> Result<&[u64]> {
         match (switch.kind.to_products, &self.roster.joint) {
             (false, _) => Ok(self.dataset),
@@ -233,7 +236,7 @@ impl Secrets<'_> {
         }
     }
 
-    /// The image of the key that the switching key's source is made of.
+    /// Returns the image of the key that the switching key's source is made of.
     fn image(&self, ring: &Ring, switch: Switch) -> Result<Zeroizing<Vec<u64>>> {
         let automorphism = ring.automorphism(switch.kind.automorphism);
         Ok(permuted(self.key(switch.owner)?, &automorphism))

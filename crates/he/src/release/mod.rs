@@ -12,17 +12,16 @@ use crate::table::layout::{PAGE, coefficient};
 use fhaim_dp::{DiscreteGaussian, uniform_below};
 use rand::{CryptoRng, Rng, RngCore};
 
-/// Turns a page into a ciphertext that tells its decryptor the noisy cells at `released` and
-/// nothing else:
+/// Turns a page into a ciphertext that reveals only the noisy cells at `released` to its decryptor:
 ///
 /// - `noise`, encrypted by the holders, is added to every cell;
 /// - every position not in `released` gets a value uniform modulo t;
-/// - a fresh encryption with Gaussian error of deviation 2^26 * 2^flood_bits hides what the
-///   residual noise could tell, up to rho_leak = 2^-[`crate::LEAK_BITS`].
+/// - a fresh encryption with a Gaussian error of deviation 2^26 * 2^flood_bits hides what the
+///   residual noise could reveal, up to rho_leak = 2^-[`crate::LEAK_BITS`].
 ///
 /// # Errors
-/// [`Error::NoiseBudget`] where the page's noise is larger than the flood hides;
-/// [`Error::OutOfRange`] for a position outside the page.
+/// [`Error::NoiseBudget`] if the page's noise is larger than the flood hides. [`Error::OutOfRange`]
+/// for a position outside the page.
 pub fn seal<'a, R: RngCore + CryptoRng>(
     public: &PublicKey,
     page: &PackedPage,
@@ -39,13 +38,15 @@ pub fn seal<'a, R: RngCore + CryptoRng>(
     for position in released {
         let place = mask.get_mut(coefficient(position));
         let place = place.filter(|_| position < PAGE);
-        *place.ok_or(Error::OutOfRange("released position"))? = 0;
+        *place.ok_or(Error::OutOfRange("a released position is outside the page"))? = 0;
     }
     let mut sealed = public.encrypt_residues(residue, &mask, rng)?;
     sealed.add_assign(&page.ciphertext, params);
     for sample in noise {
         if sample.residue() != residue {
-            return Err(Error::Mismatch("noise under another plaintext modulus"));
+            return Err(Error::Mismatch(
+                "the noise is under another plaintext modulus",
+            ));
         }
         sealed.add_assign(sample, params);
     }
@@ -56,13 +57,13 @@ pub fn seal<'a, R: RngCore + CryptoRng>(
     Ok(sealed)
 }
 
-/// A page of values uniform below t, exactly. `rand`'s own ranges are not exact: the
-/// probabilities of their values differ, by some 2^-86.
+/// Draws a page of values that are exactly uniform below t. Ranges of `rand` are not exact: the
+/// probabilities of their values differ by about 2^-86.
 fn uniform_values<R: RngCore + CryptoRng>(t: u64, rng: &mut R) -> Vec<u64> {
     (0..PAGE).map(|_| uniform_below(t, rng)).collect()
 }
 
-/// One error polynomial g * X + U: X discrete Gaussian of scale 2^26, U uniform below g.
+/// Draws one error polynomial g * X + U, with X discrete Gaussian of scale 2^26 and U uniform below g.
 pub(crate) fn flood<R: RngCore + CryptoRng>(bits: u32, rng: &mut R) -> Result<Vec<i128>> {
     let gaussian =
         DiscreteGaussian::new(FLOOD_SCALE).map_err(|_| Error::OutOfRange("scale of the flood"))?;
@@ -90,10 +91,10 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha20Rng;
 
-    /// Sealed copies of each page.
+    /// Number of sealed copies of each page.
     const COPIES: usize = 24;
 
-    /// A page of products of two columns of `records` ones.
+    /// Computes a page of products of two columns of `records` ones.
     fn page(
         public: &PublicKey,
         keys: &EvaluationKeys,
@@ -139,11 +140,11 @@ mod tests {
         }
     }
 
-    /// The test's generator is none for secrets.
+    /// Only for this test: the generator is not suitable for secrets.
     impl CryptoRng for Counter {}
 
-    /// Each value of a mask comes from one pattern of a word's lowest bits, and patterns that are
-    /// no value are drawn again.
+    /// Each value of a mask comes from exactly one pattern of a word's lowest bits. Other patterns are
+    /// drawn again.
     #[test]
     fn masks_are_exactly_uniform() {
         for t in SETS.iter().flat_map(|set| set.plaintext_moduli) {
@@ -161,17 +162,17 @@ mod tests {
         x.iter().map(|x| x * x).sum::<f64>().sqrt()
     }
 
-    /// Difference of the means of two samples, in its own deviations; both samples have 1.
+    /// Returns the difference of the means of two samples, in units of its deviation. Both samples have deviation 1.
     fn z_score(a: &[f64], b: &[f64]) -> f64 {
         let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len() as f64;
         (mean(a) - mean(b)) / (2.0 / COPIES as f64).sqrt()
     }
 
-    /// The decryptor of two neighbouring tables' pages, who knows exactly by what their residual
-    /// noises differ, looks along that direction, where it would show most: sealed pages do not
-    /// tell the tables apart, and with a flood of the residual noise's own size they would.
+    /// The decryptor has pages of two neighbouring tables, and knows the exact difference of their residual noises.
+    /// It looks along that direction, where the tables differ most. Sealed pages do not show which table they are
+    /// from. With a flood as small as the residual noise they would.
     #[test]
-    fn flooding_hides_which_table_the_noise_is_from() {
+    fn flooding_hides_the_table_behind_the_noise() {
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let params = Parameters::new(STANDARD).unwrap();
         let secret = SecretKey::random(&params, &mut rng).unwrap();
@@ -194,7 +195,7 @@ mod tests {
         for (table, page) in pages.iter().enumerate() {
             for _ in 0..COPIES {
                 let sealed = seal(&public, page, [], 0..512, &mut rng).unwrap();
-                // The flood's uniform part has a mean; it is public.
+                // The flood's uniform part has a mean, which is public.
                 let sealed: Vec<f64> = measured(&secret, &sealed)
                     .iter()
                     .map(|e| (e - granularity / 2.0) / deviation)
@@ -214,9 +215,9 @@ mod tests {
         let z = z_score(&bare[0], &bare[1]);
         assert!(
             z > 50.0,
-            "the test sees a difference of {z} deviations only"
+            "the test only sees a difference of {z} deviations"
         );
-        // The bound that the ledger charges for: rho = |difference|^2 / (2 deviation^2).
+        // The bound that the ledger charges: rho = |difference|^2 / (2 deviation^2).
         let rho = length.powi(2) / (2.0 * deviation.powi(2));
         assert!(
             rho < (-f64::from(crate::LEAK_BITS)).exp2(),

@@ -1,8 +1,8 @@
-//! A packed ciphertext, and what is expected of its noise.
+//! A packed ciphertext with its expected noise.
 
 use crate::scheme::ciphertext::Ciphertext;
 
-/// What is expected of a page's noise.
+/// Expected noise of a page.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageNoise {
     /// Deviation of the noisiest coefficient.
@@ -11,7 +11,7 @@ pub(crate) struct PageNoise {
     pub(crate) norm_squared: f64,
 }
 
-/// A packed ciphertext with what is expected of its noise.
+/// A packed ciphertext with its expected noise.
 #[derive(Clone, Debug)]
 pub struct PackedPage {
     pub(crate) ciphertext: Ciphertext,
@@ -19,12 +19,12 @@ pub struct PackedPage {
 }
 
 impl PackedPage {
-    /// The ciphertext. It carries unmasked noise: only a sealed page may leave the service.
+    /// Returns the ciphertext. Its noise is not masked, so only a sealed page may leave the service.
     pub fn ciphertext(&self) -> &Ciphertext {
         &self.ciphertext
     }
 
-    /// Expected deviation of the noisiest coefficient's noise.
+    /// Returns the expected deviation of the noisiest coefficient's noise.
     pub fn deviation(&self) -> f64 {
         self.noise.deviation
     }

@@ -1,11 +1,11 @@
-//! The choice of a parameter set for a dataset.
+//! Choice of a parameter set for a dataset.
 
 use crate::error::{Error, Result};
 use crate::scheme::noise;
 use crate::scheme::params::{ParameterSet, Parameters, SETS};
 use crate::table::layout::Layout;
 
-/// What a dataset asks of its parameter set.
+/// A dataset's requirements on its parameter set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Demand {
     /// Largest number of records.
@@ -14,21 +14,22 @@ pub struct Demand {
     pub largest: u128,
     /// Whether squared scores are released.
     pub squares: bool,
-    /// The layout of all record chunks.
+    /// Layout of all record chunks.
     pub layout: Layout,
-    /// Largest squared norm of a combination of columns that is multiplied.
+    /// Largest squared norm of a combination of columns that enters a product.
     pub energy: u64,
     /// Number of services that share the secret key.
     pub shares: usize,
-    /// [`ParameterSet::strip_bits`] must be at least this.
+    /// Smallest acceptable [`ParameterSet::strip_bits`].
     pub strip_bits: f64,
 }
 
 impl ParameterSet {
-    /// Chooses a set. A later release may choose another one, so a plan must record the set's identifier.
+    /// Chooses the first set that meets a demand. A later version may choose another one, so a plan must record the
+    /// set's identifier.
     ///
     /// # Errors
-    /// [`Error::NoParameters`] where no set is large enough.
+    /// [`Error::NoParameters`] if no set is large enough.
     pub fn choose(demand: &Demand) -> Result<Self> {
         let Demand {
             records, largest, ..
@@ -46,8 +47,8 @@ impl ParameterSet {
         })
     }
 
-    /// Whether values, keys and sealed ciphertexts of a demand are within the set's limits. [`ParameterSet::choose`] also
-    /// looks at the noise of products.
+    /// Checks whether values, keys and sealed ciphertexts of a demand are within the set's limits.
+    /// [`ParameterSet::choose`] also checks the noise of products.
     pub fn meets(&self, demand: &Demand) -> bool {
         self.is_for(demand.records, demand.squares)
             && demand.largest < self.range() / 2
@@ -55,8 +56,9 @@ impl ParameterSet {
             && self.strip_bits() >= demand.strip_bits
     }
 
-    /// The most that one sealed ciphertext adds to the failure probability of the proof is 2^-`strip_bits`, the statistical
-    /// distance by which the flood moves when the noise of the mask's encryption is taken off (docs/THREAT-MODEL.md).
+    /// Returns minus the binary logarithm of the largest failure probability that one sealed ciphertext adds to the
+    /// proof. It is the statistical distance by which the flood moves when the noise of the mask's encryption is
+    /// removed (docs/THREAT-MODEL.md).
     pub fn strip_bits(&self) -> f64 {
         noise::strip_bits(self)
     }
@@ -68,7 +70,7 @@ mod tests {
     use crate::scheme::params::{COMPACT, STANDARD, WIDE};
 
     #[test]
-    fn choice_follows_records_values_squares_columns_and_shares() {
+    fn choice_depends_on_records_values_squares_columns_and_shares() {
         let choose = |records: u64, largest, squares, energy, shares| {
             let layout = Layout::for_records(records as usize).unwrap();
             ParameterSet::choose(&Demand {
@@ -115,9 +117,9 @@ mod tests {
         }
     }
 
-    /// Prices are made of it before a set is chosen.
+    /// Prices use this number before a set is chosen.
     #[test]
-    fn the_number_of_plaintext_moduli_follows_from_records_and_squares() {
+    fn plaintext_moduli_depend_only_on_records_and_squares() {
         for squares in [false, true] {
             for records in (0..=30).flat_map(|bits| [(1 << bits) - 1, 1 << bits, (1 << bits) + 1]) {
                 let residues = ParameterSet::residues(records, squares);

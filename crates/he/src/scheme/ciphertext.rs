@@ -11,8 +11,8 @@ use ndarray::Array2;
 /// Level of every stored ciphertext: the special prime is switched away after encryption.
 pub(crate) const LEVEL: usize = 1;
 
-/// A pair (c0, c1) of transforms over the ciphertext primes, encrypting one polynomial modulo
-/// plaintext modulus number `residue`.
+/// A pair (c0, c1) of transforms over the ciphertext primes. It encrypts one polynomial modulo plaintext
+/// modulus number `residue`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ciphertext {
     pub(crate) residue: usize,
@@ -20,20 +20,22 @@ pub struct Ciphertext {
 }
 
 impl Ciphertext {
-    /// Which of the set's plaintext moduli this ciphertext belongs to.
+    /// Returns the number of the set's plaintext modulus that this ciphertext belongs to.
     pub fn residue(&self) -> usize {
         self.residue
     }
 
-    /// A ciphertext of the sum of what several encrypt, of which there must be one.
+    /// Adds up one or more ciphertexts. The result encrypts the sum of their messages.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for none, and for those under other parameters or plaintext moduli.
+    /// [`Error::Mismatch`] for no ciphertext, and for ciphertexts under different parameters or plaintext moduli.
     pub fn sum<'a>(params: &Parameters, terms: impl IntoIterator<Item = &'a Self>) -> Result<Self> {
         let mut terms = terms.into_iter();
-        let first = terms.next().ok_or(Error::Mismatch("a sum of nothing"))?;
+        let first = terms
+            .next()
+            .ok_or(Error::Mismatch("cannot add up zero ciphertexts"))?;
         let mut sum = first.clone();
-        let other = Error::Mismatch("ciphertexts of other parameters");
+        let other = Error::Mismatch("the ciphertexts have different parameters");
         if !first.is_of(params) {
             return Err(other);
         }
@@ -46,7 +48,7 @@ impl Ciphertext {
         Ok(sum)
     }
 
-    /// Whether the residues are as many as the set has limbs, each below its prime.
+    /// Checks that there are as many limbs as the set has primes, and that each residue is below its prime.
     fn is_of(&self, params: &Parameters) -> bool {
         let moduli = params.set().ciphertext_moduli;
         let in_range = |p: &Poly| {
@@ -59,16 +61,18 @@ impl Ciphertext {
         self.residue < params.residues() && self.c.iter().all(in_range)
     }
 
-    /// Refuses a ciphertext that is not of these parameters.
+    /// Rejects a ciphertext of other parameters.
     pub(crate) fn check(&self, params: &Parameters) -> Result<()> {
         if self.is_of(params) {
             Ok(())
         } else {
-            Err(Error::Mismatch("a ciphertext of another parameter set"))
+            Err(Error::Mismatch(
+                "the ciphertext belongs to another parameter set",
+            ))
         }
     }
 
-    /// Feeds every residue, little-endian, to `update`: for digests.
+    /// Passes every residue, little-endian, to `update`, which computes a digest.
     pub fn digest_into(&self, mut update: impl FnMut(&[u8])) {
         update(&[self.residue as u8]);
         for residue in self.c.iter().flat_map(Poly::residues) {
@@ -97,7 +101,7 @@ impl Ciphertext {
             }
             let residues: Vec<u64> = p.coefficients().iter().copied().collect();
             if residues.len() != params.set().ciphertext_moduli.len() * DEGREE {
-                return Err(Error::Mismatch("a scheme ciphertext has another level"));
+                return Err(Error::Mismatch("a scheme ciphertext has the wrong level"));
             }
             Ok(Poly::from_residues(DEGREE, residues))
         };
@@ -118,7 +122,7 @@ impl Ciphertext {
         let poly = |p: &Poly| {
             let shape = (params.set().ciphertext_moduli.len(), DEGREE);
             let residues = Array2::from_shape_vec(shape, p.residues().to_vec())
-                .map_err(|_| Error::Mismatch("a polynomial has another number of limbs"))?;
+                .map_err(|_| Error::Mismatch("a polynomial has the wrong number of limbs"))?;
             Ok(SchemePoly::try_convert_from(
                 residues,
                 context,

@@ -14,13 +14,13 @@ use rand_chacha::ChaCha20Rng;
 use zeroize::Zeroizing;
 
 impl SecretKey {
-    /// The centred coefficients of one polynomial, from its ciphertext under each plaintext
-    /// modulus by Chinese remaindering, and the noise in bits.
+    /// Decrypts one polynomial from its ciphertexts, one under each plaintext modulus. Returns its centred
+    /// coefficients (Chinese remaindering), and the noise in bits.
     ///
     /// # Errors
-    /// [`Error::NoiseBudget`] where the noise is larger than a released ciphertext's can be, a
-    /// bound that is well below the size at which decryption errs; [`Error::Mismatch`] for
-    /// ciphertexts that are not one polynomial's.
+    /// [`Error::NoiseBudget`] if the noise is larger than that of a released ciphertext can be, a bound
+    /// well below the size at which decryption errs. [`Error::Mismatch`] if the ciphertexts do not belong
+    /// to one polynomial.
     pub fn decrypt(&self, ciphertexts: &[Ciphertext]) -> Result<(Zeroizing<Vec<i128>>, f64)> {
         self.check_polynomial(ciphertexts)?;
         let mut noise = 0f64;
@@ -33,14 +33,15 @@ impl SecretKey {
         Ok((recombine(self.params().set(), DEGREE, &residues), noise))
     }
 
-    /// The same for a sealed page: `number` is its place in the request with digest `request`.
+    /// Decrypts a sealed page, which is number `number` of the request with digest `request`.
     ///
-    /// A flood of this key's own is added first. Whether a page is too noisy, and how its values are rounded, then
-    /// says nothing about the noise below that flood to those who know the page's flood. The flood is a function of the
-    /// key, the request, the number and the second halves, so a repetition gives the same values.
+    /// First adds a flood of this key. A party that knows the page's own flood then learns nothing about the noise
+    /// below the key's flood from two observations: whether the page is refused as too noisy, and how its values are
+    /// rounded. The flood is a function of the key, the request, the number and the second halves, so a repetition
+    /// gives the same values.
     ///
     /// # Errors
-    /// As [`SecretKey::decrypt`].
+    /// The same as for [`SecretKey::decrypt`].
     pub fn decrypt_sealed(
         &self,
         ciphertexts: &[Ciphertext],
@@ -69,13 +70,13 @@ impl SecretKey {
             || ciphertexts.iter().enumerate().any(|(k, c)| c.residue != k)
         {
             return Err(Error::Mismatch(
-                "one ciphertext per plaintext modulus, in order",
+                "expected one ciphertext per plaintext modulus, in order",
             ));
         }
         Ok(())
     }
 
-    /// Coefficients modulo the ciphertext's plaintext modulus, and the noise in bits.
+    /// Decrypts one ciphertext: coefficients modulo its plaintext modulus, and the noise in bits.
     pub(crate) fn decrypt_residues(
         &self,
         ciphertext: &Ciphertext,
@@ -83,7 +84,7 @@ impl SecretKey {
         let params = self.params();
         let scheme = ciphertext.to_scheme(params)?;
         let key = self.scheme(ciphertext.residue);
-        // Safety: variable time in the noise alone, which is flooded and stays with the key.
+        // Safety: only the noise affects the timing. It is flooded and stays with the key.
         let noise = unsafe { key.measure_noise(&scheme)? } as f64;
         if noise > noise::joint_released_bits(params) {
             return Err(Error::NoiseBudget);
@@ -94,8 +95,8 @@ impl SecretKey {
     }
 }
 
-/// The generator of the flood that a key service adds to a sealed ciphertext: of its key's root, the request, the
-/// page's number in it and the second half. No two second halves meet one flood.
+/// Returns the generator of the flood that a key service adds to a sealed ciphertext. It depends on the root of the
+/// key, the request, the page's number in it and the second half. Two second halves never get the same flood.
 pub(crate) fn flood_generator(
     root: &Root,
     sealed: &Ciphertext,
@@ -109,7 +110,7 @@ pub(crate) fn flood_generator(
     root.generator(b"flood", &[request, &number, &residue, &seen])
 }
 
-/// The centred integers whose residues under each plaintext modulus, in order, are given.
+/// Returns the centred integers with the given residues under each plaintext modulus, in order.
 pub(crate) fn recombine(
     set: &ParameterSet,
     places: usize,
@@ -134,7 +135,7 @@ pub(crate) fn recombine(
     values
 }
 
-/// a^-1 mod m for coprime a, m (extended Euclid).
+/// Returns a^-1 mod m for coprime a and m (extended Euclid).
 pub(crate) fn inverse_modulo(a: i128, m: i128) -> i128 {
     let (mut r, mut next_r, mut x, mut next_x) = (m, a.rem_euclid(m), 0, 1);
     while next_r != 0 {

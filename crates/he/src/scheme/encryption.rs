@@ -1,16 +1,16 @@
 //! Encryption under a public key.
 //!
-//! A public key (b, a) over all primes encrypts zero. A message m has the ciphertext (b u + e1 +
-//! floor(Q / t) m, a u + e2), with u and the errors drawn small and Q the product of the ciphertext primes
-//! and the first special one, P, which is then switched away (Fan and Vercauteren 2012; the message as
-//! -t^-1 (Q m mod t), which is the nearest below it by an exact division).
+//! A public key (b, a) over all primes encrypts zero. The ciphertext of a message m is (b u + e1 +
+//! floor(Q / t) m, a u + e2), divided by the first special prime P. u and the errors are small random
+//! polynomials, and Q is the product of P and the ciphertext primes (Fan and Vercauteren 2012). The message
+//! enters as -t^-1 (Q m mod t), the nearest value below, which takes only an exact division.
 //!
-//! fhe.rs transforms every summand and goes back to switch: 25 transforms at two ciphertext primes.
-//! Here errors and message are added where coefficients are needed for the switch anyhow, and what
-//! is left is transformed once: 9. The same draws give the same ciphertext.
+//! fhe.rs transforms every summand, and transforms back for the division: 25 transforms at two ciphertext
+//! primes. Here errors and message are added while the division has coefficients anyway, and the rest is
+//! transformed once: 9 transforms. Both give the same ciphertext for the same random draws.
 #![expect(
     clippy::indexing_slicing,
-    reason = "a limb's range is within what `Prepared::new` checked to have every limb"
+    reason = "`Prepared::new` checked that every limb exists, so a limb's range is within bounds"
 )]
 
 use crate::error::{Error, Result};
@@ -22,15 +22,15 @@ use crate::scheme::switch_key::{full_transform, small};
 use rand::{CryptoRng, RngCore};
 use zeroize::Zeroizing;
 
-/// What is added to u times a polynomial of the key: small coefficients, and those of a message.
+/// The summands of u times a polynomial of the key: an error, and for the first half a message.
 struct Added {
     error: Zeroizing<Vec<i64>>,
-    /// Q m mod t for each coefficient of a message m, and t.
+    /// Q m mod t for each coefficient of the message m, and t.
     message: Option<(Zeroizing<Vec<u64>>, u64)>,
 }
 
 impl Added {
-    /// The residues modulo one prime.
+    /// Returns the residues modulo one prime.
     fn residues(&self, limb: &Limb) -> Zeroizing<Vec<u64>> {
         let m = limb.modulus;
         let residues = self.error.iter().map(|&e| m.small(e));
@@ -48,11 +48,11 @@ impl Added {
 impl PublicKey {
     /// Encrypts a polynomial with signed coefficients, once under each plaintext modulus.
     ///
-    /// Encryption takes place at level 0 and drops the special prime, which leaves rounding
-    /// noise alone: a few hundred where encryption at level 1 leaves a few thousand.
+    /// Encryption takes place at level 0 and drops the special prime. Only rounding noise of a few hundred
+    /// remains, instead of the few thousand of encryption at level 1.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] where there are more coefficients than the ring's degree.
+    /// [`Error::OutOfRange`] if there are more coefficients than the ring's degree.
     pub fn encrypt<R: RngCore + CryptoRng>(
         &self,
         coefficients: &[i64],
@@ -75,11 +75,11 @@ impl PublicKey {
             .collect()
     }
 
-    /// Encrypts coefficients already reduced modulo plaintext modulus number `residue`; those that
-    /// are not given are zero.
+    /// Encrypts coefficients that are already reduced modulo plaintext modulus number `residue`. Missing
+    /// coefficients are zero.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] where there are more than the ring's degree.
+    /// [`Error::OutOfRange`] if there are more coefficients than the ring's degree.
     pub(crate) fn encrypt_residues<R: RngCore + CryptoRng>(
         &self,
         residue: usize,
@@ -95,7 +95,7 @@ impl PublicKey {
         let t = self.params().plaintext_modulus(residue);
         let limbs = ring.encryption_limbs().iter();
         let moduli = limbs.map(|limb| limb.modulus.value() % t);
-        // Plaintext moduli are below 2^31: products of residues fit a word.
+        // Plaintext moduli are below 2^31, so a product of residues fits a word.
         let q = moduli.fold(1, |product, q| product * q % t);
         let message = Zeroizing::new(values.iter().map(|x| x * q % t).collect::<Vec<u64>>());
         let [first, second] = errors;
@@ -115,7 +115,7 @@ impl PublicKey {
     }
 }
 
-/// u times a polynomial of the key, plus what is added, divided by the first special prime.
+/// Returns u times a polynomial of the key plus the summands, divided by the first special prime.
 fn half(ring: &Ring, key: &[u64], u: &[u64], added: &Added) -> Poly {
     let special = ring.ciphertext_limbs().len();
     let range = |j: usize| j * DEGREE..(j + 1) * DEGREE;
@@ -164,7 +164,7 @@ mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha20Rng;
 
-    /// The library's key from ours.
+    /// Converts our public key to the library's.
     fn scheme_key(public: &PublicKey, residue: usize) -> SchemePublicKey {
         let scheme = public.params().scheme(residue);
         let context = scheme.context_at_level(0).unwrap();
@@ -182,7 +182,7 @@ mod tests {
         SchemePublicKey::from_bytes(&key.encode_to_vec(), scheme).unwrap()
     }
 
-    /// As the library encrypts and switches.
+    /// Encrypts and switches with the library.
     fn by_the_library(
         public: &PublicKey,
         residue: usize,
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_draws_give_the_librarys_ciphertext() {
+    fn same_draws_give_the_ciphertext_of_the_library() {
         let mut rng = ChaCha20Rng::seed_from_u64(11);
         for set in SETS {
             let params = Parameters::new(set).unwrap();
@@ -211,7 +211,7 @@ mod tests {
                     let wanted = by_the_library(&public, residue, &values, &mut again);
                     let got = public.encrypt_residues(residue, &values, &mut rng);
                     assert_eq!(got.unwrap(), wanted);
-                    assert_eq!(rng, again, "as many draws");
+                    assert_eq!(rng, again, "number of draws");
                 }
             }
             let too_many = vec![0; DEGREE + 1];

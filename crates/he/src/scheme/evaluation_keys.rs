@@ -12,22 +12,22 @@ use rand::{CryptoRng, RngCore};
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// Everything the computation service needs beside ciphertexts; none of it is secret.
+/// The keys that the computation service needs in addition to ciphertexts. None of them is secret.
 #[derive(Clone, Debug)]
 pub struct EvaluationKeys {
     pub(crate) params: Parameters,
     /// Entry l - 1: s(X^(2^l + 1)) -> s.
     pub(crate) packing: Vec<KeySwitchKey>,
-    /// Those for squared scores, which multiply under s: only sole holders have them.
+    /// Keys for squared scores, which multiply under s. Only datasets with a sole holder have them.
     pub(crate) scores: Option<ScoreKeys>,
-    /// Those of a roster's upload keys. A sole holder uploads its own.
+    /// Switching keys of a roster's upload keys. A sole holder uploads its own.
     pub(crate) roster: Option<RosterKeys>,
 }
 
 /// Keys for the product of a page with its image under X -> X^-1.
 ///
-/// A product of two ciphertexts that were switched to s can show s to a holder that chose one of them. So a dataset of
-/// several holders has no such keys: what its holders send may be multiplied only under other keys.
+/// If a holder chooses one of two ciphertexts that were switched to s, their product can show s to that holder. So a
+/// dataset of several holders has no such keys: its holders' ciphertexts may be multiplied only under other keys.
 #[derive(Clone, Debug)]
 pub(crate) struct ScoreKeys {
     /// s^2 -> s.
@@ -37,35 +37,35 @@ pub(crate) struct ScoreKeys {
 }
 
 impl EvaluationKeys {
-    /// The switching keys of a roster's upload keys.
+    /// Returns the switching keys of the roster's upload keys, if the dataset has a roster.
     pub fn roster(&self) -> Option<&RosterKeys> {
         self.roster.as_ref()
     }
 
-    /// The switching keys of an upload key of the roster.
+    /// Returns the switching keys of one upload key of the roster.
     pub(crate) fn upload(&self, id: UploadKeyId) -> Option<&UploadSwitchKeys> {
         let mut uploads = self.roster.iter().flat_map(|roster| &roster.uploads);
         uploads.find(|keys| keys.id == id).map(Arc::as_ref)
     }
 
-    /// The switching keys of the joint key of holders of columns.
+    /// Returns the switching keys of the joint key, which only holders of columns have.
     pub(crate) fn joint(&self) -> Option<&UploadSwitchKeys> {
         self.roster.as_ref()?.joint.as_ref()
     }
 
-    /// The parameter set's tables.
+    /// Returns the parameter set's tables.
     pub fn params(&self) -> &Parameters {
         &self.params
     }
 }
 
 impl SecretKey {
-    /// The seed of a holder's upload key, by the holder's number. Only that holder may see it.
+    /// Returns the seed of a holder's upload key, by the holder's number. Only that holder may see it.
     pub fn upload_seed(&self, holder: usize) -> Zeroizing<[u8; 32]> {
         upload_seed(self.root(), holder)
     }
 
-    /// The keys that the computation service evaluates a sole holder's upload with.
+    /// Generates the keys that the computation service evaluates a sole holder's upload with.
     pub fn evaluation_keys<R: RngCore + CryptoRng>(&self, rng: &mut R) -> Result<EvaluationKeys> {
         let keys = self.packing_keys(rng)?;
         if !self.params().set().has_squares() {

@@ -1,21 +1,21 @@
 //! Key switching: from a polynomial under some secret s' to a pair under s.
 //!
-//! Residue decomposition with special primes of product P: digit i of d is d modulo the ciphertext primes
-//! of group i, as many as there are special primes, and of least absolute value; sum_i digit_i * key_i,
-//! over all primes, is P d s' + noise under s; dividing by P shrinks the noise. Transforms are what it
-//! costs, and two things save some:
-//! - polynomials under several secrets are summed over all primes and divided once;
-//! - a pair stays multiplied by P ([`Lifted`]) through additions and automorphisms, until the end. Only what
-//!   is switched again is divided: of two pairs that are merged the difference of the second halves, and not
-//!   each of them.
+//! The method is residue decomposition with special primes, whose product is P. Ciphertext primes form
+//! groups, each with as many primes as there are special ones. Digit i of d is d modulo the primes of group i,
+//! of least absolute value. Over all primes, sum_i digit_i * key_i is P d s' + noise under s, and dividing by P
+//! shrinks the noise. The cost is in the transforms. Two measures save some:
+//! - Polynomials under several secrets are summed over all primes and divided once.
+//! - A pair stays multiplied by P ([`Lifted`]) through additions and automorphisms, until the end. Only the
+//!   input of another switch is divided: when two pairs are merged, that is the difference of their second
+//!   halves, instead of each half.
 //!
-//! With L ciphertext primes, a special one and k polynomials a switch takes k (L + L^2) transforms, and each
-//! division 1 + L: at L = 2, 6 for one polynomial, 18 for three, 24 for four, and 3 for a half that is divided.
-//! With two special primes and L = 2 there is one digit: 4 k, and 4 a half.
+//! With L ciphertext primes, one special prime and k polynomials, a switch takes k (L + L^2) transforms and each
+//! division 1 + L. At L = 2 that is 6 for one polynomial, 18 for three and 24 for four, and 3 for each half that
+//! is divided. With two special primes and L = 2 there is one digit: a switch takes 4 k, and a division 4.
 #![expect(
     clippy::indexing_slicing,
     reason = "an inner loop: it counts limbs of one ring, digits of at most four polynomials, and \
-              places of buffers and key halves that all have the ring's degree"
+              positions in buffers and key halves that all have the ring's degree"
 )]
 
 use crate::scheme::residues::Group;
@@ -23,15 +23,15 @@ use crate::scheme::ring::{Pair, Poly, Ring};
 use crate::scheme::switch_key::KeySwitchKey;
 use fhaim_ntt::{Permutation, ResultMode};
 
-/// A pair (c0, c1) under s, held as P c0 and P c1 over all primes. c1 may be held as it is, over the
-/// ciphertext primes ([`KeySwitcher::settle`]).
+/// A pair (c0, c1) under s, held as P c0 and P c1 over all primes. After [`KeySwitcher::settle`], c1 is held
+/// without the factor P, over the ciphertext primes.
 #[derive(Clone, Debug)]
 pub(crate) struct Lifted {
     pub(crate) c0: Poly,
     pub(crate) c1: Poly,
 }
 
-/// The evaluator's key-switching interface: this module alone knows how digits are made.
+/// The evaluator's interface to key switching. Only this module knows how digits are made.
 #[derive(Debug)]
 pub(crate) struct KeySwitcher<'a> {
     ring: &'a Ring,
@@ -45,23 +45,23 @@ pub(crate) struct KeySwitcher<'a> {
     product_inverse: Vec<u64>,
 }
 
-/// One key switch adds up at most so many polynomials.
+/// Largest number of polynomials that one key switch adds up.
 const MAX_TERMS: usize = 4;
 
-/// Working memory of one thread, and what it has done.
+/// Working memory of one thread, and counters of its work.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     /// Coefficients of each term's digits, a buffer for each ciphertext prime.
     digits: Vec<Vec<u64>>,
-    /// Their transforms modulo one prime.
+    /// Transforms of the digits modulo one prime.
     transforms: Vec<Vec<u64>>,
-    /// What was divided by P, modulo one prime, and what changes places with a digit.
+    /// A quotient by P modulo one prime, and spare memory for making digits.
     quotient: Vec<u64>,
-    /// Coefficients modulo the special primes of what is divided by P.
+    /// Coefficients modulo the special primes of the polynomial that is divided by P.
     remainder: Vec<Vec<u64>>,
-    /// Polynomials switched.
+    /// Number of polynomials switched.
     switches: u64,
-    /// Transforms made, of one limb each.
+    /// Number of transforms made, of one limb each.
     transforms_made: u64,
 }
 
@@ -78,7 +78,7 @@ impl Scratch {
         }
     }
 
-    /// Polynomials switched and transforms made since this was last asked.
+    /// Returns the numbers of polynomials switched and transforms made since the last call.
     pub(crate) fn take_counts(&mut self) -> (u64, u64) {
         let switches = std::mem::take(&mut self.switches);
         (switches, std::mem::take(&mut self.transforms_made))
@@ -109,7 +109,7 @@ impl<'a> KeySwitcher<'a> {
         }
     }
 
-    /// P p over all primes; what is over all is that already.
+    /// Returns P p over all primes. A polynomial over all primes already has the factor and is returned unchanged.
     pub(crate) fn multiplied(&self, mut p: Poly) -> Poly {
         let limbs = self.ring.ciphertext_limbs();
         if p.limbs() == limbs.len() {
@@ -134,7 +134,7 @@ impl<'a> KeySwitcher<'a> {
         Lifted { c0, c1 }
     }
 
-    /// p of P p, rounded, over the ciphertext primes; what is over those alone is p.
+    /// Returns p of P p, rounded, over the ciphertext primes. A polynomial over these primes is returned unchanged.
     fn divided(&self, mut p: Poly, scratch: &mut Scratch) -> Poly {
         let limbs = self.ring.ciphertext_limbs().len();
         if p.limbs() > limbs {
@@ -148,7 +148,7 @@ impl<'a> KeySwitcher<'a> {
         p
     }
 
-    /// The image under an automorphism of p, rounded, over the ciphertext primes: of P p, or of p itself.
+    /// Returns the image of p under an automorphism, rounded, over the ciphertext primes. The argument is P p or p.
     pub(crate) fn image(&self, p: &Poly, sigma: &Permutation, scratch: &mut Scratch) -> Poly {
         let limbs = self.ring.ciphertext_limbs().len();
         if p.limbs() == limbs {
@@ -162,7 +162,7 @@ impl<'a> KeySwitcher<'a> {
         image
     }
 
-    /// The pair under s of (c0, 0) and the sum of the terms' polynomials, as [`KeySwitcher::add`].
+    /// Returns the pair under s of (c0, 0) plus the sum of the terms' polynomials, as in [`KeySwitcher::add`].
     pub(crate) fn switch(
         &self,
         c0: Poly,
@@ -176,8 +176,8 @@ impl<'a> KeySwitcher<'a> {
         switched
     }
 
-    /// `into` += the pair under s that encrypts the sum of the terms' polynomials, each under its
-    /// key's source. Polynomials are transforms; there are at most four.
+    /// Adds to `into` the pair under s that encrypts the sum of the terms' polynomials, each under its key's
+    /// source. Polynomials are transforms, and there are at most four.
     pub(crate) fn add(
         &self,
         terms: &[(&KeySwitchKey, &Poly)],
@@ -187,7 +187,7 @@ impl<'a> KeySwitcher<'a> {
         self.put(terms, into, ResultMode::Add, scratch);
     }
 
-    /// Adds the first half of what is switched, and sets or adds the second.
+    /// Adds the first half of the switched sum to the pair's, and sets or adds the second.
     fn put(
         &self,
         terms: &[(&KeySwitchKey, &Poly)],
@@ -205,7 +205,7 @@ impl<'a> KeySwitcher<'a> {
         scratch.switches += terms.len() as u64;
     }
 
-    /// The digits of a polynomial, from buffer `first` on.
+    /// Writes the digits of a polynomial to the buffers from number `first`.
     fn cut(&self, d: &Poly, first: usize, scratch: &mut Scratch) {
         let limbs = self.ring.ciphertext_limbs();
         let buffers = &mut scratch.digits[first..first + limbs.len()];
@@ -220,7 +220,7 @@ impl<'a> KeySwitcher<'a> {
         }
     }
 
-    /// Limb j of the sum of digits times keys: its first half is added to the pair's, its second set or added.
+    /// Computes limb j of the sum of digits times keys. Adds its first half to the pair's, and sets or adds the second.
     fn multiply(
         &self,
         terms: &[(&KeySwitchKey, &Poly)],
@@ -237,7 +237,7 @@ impl<'a> KeySwitcher<'a> {
         for ((_, d), residues) in terms.iter().zip(scratch.digits.chunks(primes)) {
             for (i, group) in self.digits.iter().enumerate() {
                 if i == j / together {
-                    // Modulo its own primes a digit needs no transform: it comes from one.
+                    // A digit is the polynomial itself modulo its own primes, whose transform is given.
                     digits.push(d.limb(j));
                 } else if let Some(transform) = transforms.next() {
                     group.modulo(&residues[i * together..][..together], j, m, transform);
@@ -258,8 +258,8 @@ impl<'a> KeySwitcher<'a> {
         m.inner_products(&digits, keys, first, into, second);
     }
 
-    /// What is left of a polynomial over all primes when it is divided by P, as digits modulo the special
-    /// primes, in `scratch.remainder`.
+    /// Writes the remainder of a polynomial over all primes, when it is divided by P, to `scratch.remainder`, as
+    /// digits modulo the special primes.
     fn take_remainder(&self, p: &Poly, scratch: &mut Scratch) {
         let first = self.ring.ciphertext_limbs().len();
         let limbs = self.ring.special_limbs();
@@ -272,8 +272,8 @@ impl<'a> KeySwitcher<'a> {
             .digits(&mut scratch.remainder, &mut scratch.quotient);
     }
 
-    /// Limb j of a polynomial over all primes without its remainder, divided by P. The transform of the
-    /// remainder takes the place of a first digit's, which is used up or not made yet.
+    /// Returns limb j of a polynomial over all primes minus its remainder, divided by P. The remainder's transform
+    /// overwrites a first digit, which has been used or does not exist yet.
     fn divide<'s>(&self, p: &Poly, j: usize, scratch: &'s mut Scratch) -> &'s [u64] {
         let limb = &self.ring.limbs()[j];
         let buffer = &mut scratch.transforms[0];

@@ -1,25 +1,25 @@
-//! What ciphertext noise to expect, and what flooding hides of it.
+//! Expected ciphertext noise, and how much of it flooding hides.
 //!
-//! All figures are standard deviations, or variances, of the coefficient with the largest one,
-//! from the variances of the errors that make it up (average-case analysis, as in Iliashenko
-//! 2019), and over keys. Measured noise is held against them: of products, pages and squares in
-//! the tests below, and at the largest sizes in `tests/noise.rs`.
+//! All figures are standard deviations or variances of the coefficient with the largest one. They
+//! follow from the variances of the errors that contribute to it (average-case analysis, as in
+//! Iliashenko 2019) and are means over keys. Tests compare measured noise with them: of products,
+//! pages and squares in the tests below, and at the largest sizes in `tests/noise.rs`.
 //!
-//! **Products.** The variance of a product of noises is not the product of their variances, for
-//! both hold the secret: a fresh noise is a + b s, with errors a and b drawn apart from it. At a
-//! root of the ring's polynomial s is a sum of n independent terms, so |s|^2 is n
+//! **Products.** The variance of a product of noises is not the product of their variances, because
+//! both contain the secret. A fresh noise is a + b s, with errors a and b that are independent of s. At
+//! a root of the ring's polynomial s is a sum of n independent terms, so |s|^2 is n
 //! [`ERROR_VARIANCE`] times a variable u that is exponential in the limit: its moments are 1, 1,
-//! 2. An automorphism X -> X^-1 conjugates, which leaves |s| as it is. So the mean square of a
+//! 2. The automorphism X -> X^-1 conjugates, which leaves |s| unchanged. So the mean square of a
 //! noise at a root is A + B u for some A and B, that of a product of two is (A + B u)(A' + B' u),
 //! and its expectation is (A + B)(A' + B') + B B'. The mean over all roots is the variance of a
-//! coefficient, but for the n of a product's terms. Hence [`Variance`], which keeps A + B and B.
+//! coefficient, except for the factor n of a product's terms. [`Variance`] therefore keeps A + B and B.
 //!
-//! A sealed ciphertext's noise is the flood, beside which all other noise is small: by
+//! The noise of a sealed ciphertext is the flood. All other noise is small in comparison: by
 //! [`largest_page_deviation`] its deviation is less than 2^-15 of the flood's. Decryption is
-//! exact, and a sealed page accepted, while the noise stays below 28 deviations of the flood
-//! ([`released_bits`]; tests hold it below q / 2t). The flood alone passes 14 in one of 8192
-//! coefficients with a probability below 8192 * 2 * exp(-14^2 / 2) / (14 sqrt(2 pi)) < 2^-132
-//! (Mills' ratio), and 14 are left for the rest: 2^18 of its own deviations.
+//! exact, and a sealed page is accepted, as long as the noise stays below 28 deviations of the flood
+//! ([`released_bits`]; tests keep it below q / 2t). The flood itself exceeds 14 deviations in one of
+//! 8192 coefficients with a probability below 8192 * 2 * exp(-14^2 / 2) / (14 sqrt(2 pi)) < 2^-132
+//! (Mills' ratio). The other 14 are left for the rest: 2^18 of its own deviations.
 
 use crate::error::{Error, Result};
 use crate::scheme::params::{ParameterSet, Parameters};
@@ -30,13 +30,13 @@ use crate::scheme::upload::ProductKey;
 use crate::table::layout::Layout;
 use crate::table::layout::TILE_HEIGHT;
 
-/// Every coefficient lies within so many deviations, but for a probability below 2^-128.
+/// Every coefficient lies within this number of deviations, except with a probability below 2^-128.
 const TAIL: f64 = 14.0;
 
-/// The noise vector's norm is taken this many times larger than expected.
+/// The norm of the noise vector is assumed to be this many times larger than expected.
 const NORM_MARGIN: f64 = 2.0;
 
-/// The flood's deviation, counted in units of its granularity `2^flood_bits`.
+/// The flood's deviation in units of its granularity `2^flood_bits`.
 pub(crate) const FLOOD_SCALE: u64 = 1 << 26;
 
 /// One released ciphertext under one plaintext modulus leaks at most rho = 2^-LEAK_BITS.
@@ -44,12 +44,12 @@ pub const LEAK_BITS: u32 = 30;
 
 const N: f64 = DEGREE as f64;
 
-/// Variance of a noise that holds the secret at most once.
+/// Variance of a noise in which every summand contains the secret at most once.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Variance {
-    /// All of it.
+    /// The whole variance.
     pub(crate) total: f64,
-    /// The part of errors times s.
+    /// The part of errors that are multiplied by s.
     secret: f64,
 }
 
@@ -60,7 +60,7 @@ impl Variance {
         secret: 0.0,
     };
 
-    /// The variance of a noise times a public polynomial of squared norm `energy`.
+    /// Returns the variance of a noise times a public polynomial of squared norm `energy`.
     pub(crate) fn times(self, energy: f64) -> Self {
         Self {
             total: self.total * energy,
@@ -86,13 +86,13 @@ impl std::iter::Sum for Variance {
     }
 }
 
-/// Variance of a sum of one drawn polynomial a share: of the secret, and of errors in keys that are
-/// linear in it.
+/// Returns the variance of a sum of drawn polynomials, one for each share: of the secret, and of errors in
+/// keys that are linear in it.
 fn drawn_variance(params: &Parameters) -> f64 {
     (params.shares() * ERROR_VARIANCE) as f64
 }
 
-/// Variance of the coefficients of an upload key that services make.
+/// Returns the variance of the coefficients of an upload key that key services make.
 fn upload_key_variance(params: &Parameters) -> f64 {
     let coefficient = if params.set().upload_key_is_ternary() {
         2.0 / 3.0
@@ -102,8 +102,9 @@ fn upload_key_variance(params: &Parameters) -> f64 {
     params.shares() as f64 * coefficient
 }
 
-/// Variance of the error in a key whose source is the square of an upload key or an image of it. Split keys take two
-/// rounds (see `shares`), whose errors meet the upload key and what covers it in between.
+/// Returns the variance of the error in a key whose source is the square of an upload key or an image of it. Split
+/// keys take two rounds (see `key_sharing`). Between them, the errors are multiplied by the upload key and by the
+/// polynomials that cover it.
 pub(crate) fn square_key_variance(params: &Parameters) -> f64 {
     let drawn = drawn_variance(params);
     match params.shares() {
@@ -112,8 +113,8 @@ pub(crate) fn square_key_variance(params: &Parameters) -> f64 {
     }
 }
 
-/// Variance left by dividing a ciphertext by the special primes, as after encryption under the public key: rounding, times
-/// 1 and s.
+/// Returns the variance that remains after a ciphertext is divided by the special primes, as in encryption under the
+/// public key: a rounding error times 1 and s.
 pub(crate) fn rounding_variance(params: &Parameters) -> Variance {
     let secret = N * drawn_variance(params) / 12.0;
     Variance {
@@ -122,9 +123,9 @@ pub(crate) fn rounding_variance(params: &Parameters) -> Variance {
     }
 }
 
-/// Variance that the digits of one switched polynomial add: digits times errors of variance `key`
-/// over the product of the special primes. Errors of keys that are linear in s do not hold it; of others they do, and
-/// stay small beside the rounding or the products that these keys are for.
+/// Returns the variance that the digits of one switched polynomial add: digits times errors of variance `key`
+/// over the product of the special primes. Errors of keys that are linear in s do not contain s. Errors of other keys
+/// do, but are small compared with the rounding or the products that these keys are for.
 fn digit_variance(params: &Parameters, key: f64) -> f64 {
     let set = params.set();
     let product = |primes: &[u64]| primes.iter().map(|&q| q as f64).product::<f64>();
@@ -136,32 +137,32 @@ fn digit_variance(params: &Parameters, key: f64) -> f64 {
     digits * N * key
 }
 
-/// Variance that packing trees over `leaves` leaves add to the cells (see `packing`). `merge` is the variance that the
-/// digits of a merge of two leaves add, of all sections together.
+/// Returns the variance that packing trees over `leaves` leaves add to the cells (see `packing`). `merge` is the
+/// variance that the digits of a merge of two leaves add, over all sections together.
 ///
-/// A merge doubles the noise of the coefficients that sigma fixes, and those that every level
-/// fixes are the cells: an error of level l, counted from 1 at the leaves, ends up leaves / 2^l
-/// times as large. From the second level on a merge switches one polynomial and divides it; a tile's root is divided
-/// behind the level that made it ([`TILE_HEIGHT`]), and the tree's root at the end.
+/// A merge doubles the noise of the coefficients that sigma fixes. The cells are the coefficients that every
+/// level fixes, so an error of level l, counted from 1 at the leaves, is multiplied by leaves / 2^l. From the
+/// second level on, a merge switches one polynomial and divides it. A tile's root is divided after the level
+/// that made it ([`TILE_HEIGHT`]), and the tree's root at the end.
 pub(crate) fn packing_variance(params: &Parameters, leaves: usize, merge: f64) -> f64 {
     let digits = digit_variance(params, drawn_variance(params));
     let rounding = rounding_variance(params).total;
-    // The sum of 4^-l over the levels from 2 on is below 1/12.
+    // The sum of 4^-l over the levels from 2 is below 1/12.
     let others = (digits + rounding) / 12.0;
     let roots = rounding / 4f64.powi(TILE_HEIGHT as i32);
     (leaves as f64).powi(2) * (merge / 4.0 + others + roots) + rounding
 }
 
-/// Variance of the digits of a merge of two leaves that are under (1, s): one polynomial is switched.
+/// Returns the variance of the digits of a merge of two leaves under (1, s), which switches one polynomial.
 pub(crate) fn linear_merge_variance(params: &Parameters) -> f64 {
     digit_variance(params, drawn_variance(params))
 }
 
-/// Variances of the errors of an upload key's switching keys: those whose source is linear in the key, and those of its
-/// square.
+/// Returns the variances of the errors of an upload key's switching keys: those whose source is linear in the key,
+/// and those whose source is its square.
 fn upload_key_variances(params: &Parameters, origin: Origin) -> [f64; 2] {
     match origin {
-        // e u + e1 + e2 s, e the public key's error.
+        // e u + e1 + e2 s, where e is the public key's error.
         Origin::Holder => {
             let drawn = ERROR_VARIANCE as f64;
             [2.0 * N * drawn * drawn_variance(params) + drawn; 2]
@@ -170,37 +171,37 @@ fn upload_key_variances(params: &Parameters, origin: Origin) -> [f64; 2] {
     }
 }
 
-/// Variance of a ciphertext's noise that is of variance `before` under an upload key, once it is switched
-/// to the service's.
+/// Returns the variance of a ciphertext's noise after it is switched from an upload key, under which it has variance
+/// `before`, to the service's key.
 pub(crate) fn switched_variance(params: &Parameters, origin: Origin, before: f64) -> f64 {
     let [linear, _] = upload_key_variances(params, origin);
     before + digit_variance(params, linear) + rounding_variance(params).total
 }
 
-/// Variance of a fresh noise under an upload key: that of the drawn error.
+/// Variance of a fresh noise under an upload key: that of its drawn error.
 pub(crate) const UPLOAD_FRESH: Variance = Variance {
     total: ERROR_VARIANCE as f64,
     secret: 0.0,
 };
 
-/// Variances of noise that depend on the key that a table's columns are under. The secret in them is
-/// the key of their products.
+/// Variances of noise that depend on the key of a table's columns. The secret in them is the key of the
+/// columns' products.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ColumnNoise {
-    /// Of a fresh column.
+    /// The variance of a fresh column.
     pub(crate) fresh: Variance,
-    /// What making a left factor adds.
+    /// The variance that making a left factor adds.
     pub(crate) left: Variance,
-    /// What making a right factor adds.
+    /// The variance that making a right factor adds.
     pub(crate) right: Variance,
-    /// Of the digits of a merge of two leaves.
+    /// The variance of the digits of a merge of two leaves.
     pub(crate) merge: f64,
 }
 
 impl ColumnNoise {
-    /// Of columns under upload keys, whose products are under `key`.
+    /// Returns the variances of columns under upload keys, whose products are under `key`.
     pub(crate) fn uploaded(params: &Parameters, origin: Origin, key: ProductKey) -> Self {
-        // A sole holder draws alone.
+        // A sole holder draws its key itself, without shares.
         let shares = match origin {
             Origin::Holder => params.shares() as f64,
             Origin::KeyServices => 1.0,
@@ -224,39 +225,39 @@ impl ColumnNoise {
     }
 }
 
-/// Variance of a product's noise, x e_y + y e_x aside: t * e_x * e_y over all coefficients. By the
-/// head of this module: with all of both noises times s it is twice that of independent ones.
+/// Returns the variance of t * e_x * e_y over all coefficients: the noise of a product without x e_y + y e_x. If both
+/// noises consist only of multiples of s, it is twice that of independent noises (see the head of this module).
 pub(crate) fn product_variance(t: u64, left: Variance, right: Variance) -> f64 {
     let noises = left.total * right.total + left.secret * right.secret;
     (t as f64).powi(2) * N * noises
 }
 
-/// Deviation of the noise after a scale-invariant product of a page and its image, each with
-/// noise of expected squared norm `norm_squared`: t (k_x e_y + k_y e_x) over all coefficients, k
-/// the multiple of q by which c0 + c1 s exceeds its residue (a rounding error of 1 and s). At each
-/// root a page's noise is a mean over its products at 64 roots and more, which packing brings
-/// together, so there it barely depends on s: the variances multiply.
+/// Returns the deviation of the noise after a scale-invariant product of a page and its image, each with
+/// noise of expected squared norm `norm_squared`: t (k_x e_y + k_y e_x) over all coefficients, where k is
+/// the multiple of q by which c0 + c1 s exceeds its residue (a rounding error of 1 and s). At each root, a
+/// page's noise is a mean over its products at 64 or more roots, which packing brings together. It therefore
+/// barely depends on s there, and the variances multiply.
 pub(crate) fn square_deviation(params: &Parameters, t: u64, norm_squared: f64) -> f64 {
     t as f64 * (2.0 * rounding_variance(params).total * norm_squared).sqrt()
 }
 
-/// Largest deviation of a page's noise for which flooding keeps rho_leak at 2^-LEAK_BITS.
+/// Returns the largest deviation of a page's noise for which flooding keeps rho_leak at 2^-LEAK_BITS.
 ///
-/// Neighbouring tables' noises differ by at most twice the norm bound, 2 * margin * sqrt(n) *
-/// deviation. The flood is g * X + U, X discrete Gaussian of scale 2^26, U uniform below g =
-/// 2^flood_bits: conditioned on U a shift by v moves X by at most |v| / g + 1 in each
-/// coefficient, so rho = (norm / g + sqrt(n))^2 / (2 * 2^52).
+/// The noises of neighbouring tables differ by at most twice the norm bound, 2 * margin * sqrt(n) *
+/// deviation. The flood is g * X + U, with X discrete Gaussian of scale 2^26 and U uniform below g =
+/// 2^flood_bits. Conditioned on U, a shift by v moves X by at most |v| / g + 1 in each coefficient, so
+/// rho = (norm / g + sqrt(n))^2 / (2 * 2^52).
 pub(crate) fn largest_page_deviation(set: &ParameterSet) -> f64 {
     let moves = FLOOD_SCALE as f64 * (2.0 * (-f64::from(LEAK_BITS)).exp2()).sqrt();
     let granularity = f64::from(set.flood_bits).exp2();
     (moves - N.sqrt()) * granularity / (2.0 * NORM_MARGIN * N.sqrt())
 }
 
-/// Whether the flood hides every page of products of uploaded columns, of combinations whose squared norm is at most
-/// `energy`, over the record chunks of a layout: each leaf has as many products as it can have.
+/// Checks whether the flood hides every page of products of uploaded columns, for combinations whose squared norm is
+/// at most `energy`, over all record chunks of a layout. Each leaf is assumed to have the most products it can have.
 pub(crate) fn hides_uploads(params: &Parameters, layout: Layout, energy: f64) -> bool {
     let products = layout.chunks() as f64 * layout.slots() as f64;
-    // A sole holder's keys have the larger errors, and left factors under a joint key the larger noise.
+    // A sole holder's keys have the larger errors, and left factors under a joint key have the larger noise.
     let noise = ColumnNoise::uploaded(params, Origin::Holder, ProductKey::Joint);
     let packing = packing_variance(params, DEGREE, noise.merge);
     let fresh = noise.fresh.times(energy);
@@ -266,16 +267,16 @@ pub(crate) fn hides_uploads(params: &Parameters, layout: Layout, energy: f64) ->
     (products * largest + packing).sqrt() <= largest_page_deviation(params.set())
 }
 
-/// Minus the logarithm of the statistical distance between a flood and the same flood moved by the noise of a mask's
-/// encryption: the sum of that noise's absolute values over g 2^26 sqrt(2 pi). The sum is at most n times the deviation;
-/// its mean is 0.8 times that.
+/// Returns minus the binary logarithm of the statistical distance between a flood and the same flood moved by the
+/// noise of a mask's encryption: the sum of that noise's absolute values over g 2^26 sqrt(2 pi). The sum is at most n
+/// times the deviation, and its mean is 0.8 times that.
 pub(crate) fn strip_bits(set: &ParameterSet) -> f64 {
     let deviation = (1.0 / 12.0 + N * ERROR_VARIANCE as f64 / 12.0).sqrt();
     let flood = FLOOD_SCALE as f64 * (2.0 * std::f64::consts::PI).sqrt();
     f64::from(set.flood_bits) + (flood / (N * deviation)).log2()
 }
 
-/// Refuses a page whose noise the flood would not hide.
+/// Rejects a page whose noise the flood would not hide.
 pub(crate) fn check_page(set: &ParameterSet, deviation: f64) -> Result<()> {
     if deviation <= largest_page_deviation(set) {
         Ok(())
@@ -284,12 +285,12 @@ pub(crate) fn check_page(set: &ParameterSet, deviation: f64) -> Result<()> {
     }
 }
 
-/// Bits of noise up to which a released ciphertext is decrypted: the flood's tail.
+/// Returns the largest noise, in bits, with which a released ciphertext is decrypted: the flood's tail.
 pub(crate) fn released_bits(set: &ParameterSet) -> f64 {
     f64::from(set.flood_bits) + (FLOOD_SCALE as f64 * TAIL).log2() + 1.0
 }
 
-/// The same for a sealed page that the key services have flooded: each adds one flood to the page's own.
+/// Like [`released_bits`], for a sealed page to which each key service has added its flood.
 pub(crate) fn joint_released_bits(params: &Parameters) -> f64 {
     let floods = (params.shares() + 1) as f64;
     released_bits(params.set()) + floods.log2() / 2.0
@@ -314,7 +315,7 @@ pub(crate) mod tests {
     use rand::SeedableRng;
     use rand_chacha::ChaCha20Rng;
 
-    /// The noise of a ciphertext, coefficient by coefficient: c0 + c1 s - m (q + 1) / t, centred
+    /// Measures the noise of a ciphertext, coefficient by coefficient: c0 + c1 s - m (q + 1) / t, centred
     /// modulo q.
     pub(crate) fn measured(secret: &SecretKey, ciphertext: &Ciphertext) -> Vec<f64> {
         let ring = secret.params().ring();
@@ -339,7 +340,7 @@ pub(crate) mod tests {
         };
         let residues: Vec<_> = (0..limbs.len()).map(residues).collect();
         let moduli: Vec<_> = limbs.iter().map(|limb| limb.modulus).collect();
-        // Inverses of all primes modulo each.
+        // Inverses of all primes modulo each prime.
         let inverse = |m: &Modulus| {
             moduli
                 .iter()
@@ -371,7 +372,7 @@ pub(crate) mod tests {
         noise.iter().map(|e| e * e).sum()
     }
 
-    /// A key service's keys, and a sole holder's.
+    /// A key service's keys and a sole holder's keys.
     struct Keys {
         secret: SecretKey,
         public: PublicKey,
@@ -403,7 +404,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn noise_of_a_fresh_ciphertext_is_as_large_as_expected() {
+    fn fresh_noise_has_the_expected_size() {
         let mut rng = ChaCha20Rng::seed_from_u64(5);
         for set in SETS {
             let keys = keys(set, &mut rng);
@@ -418,7 +419,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// A page of the products of the first with the last `side` of 2 `side` columns.
+    /// Computes a page of the products of the first `side` columns with the last `side`.
     fn page(
         keys: &Keys,
         evaluator: &Evaluator<'_>,
@@ -442,7 +443,7 @@ pub(crate) mod tests {
         pages.unwrap().pop().unwrap().unwrap()
     }
 
-    /// Measured over expected squared noise of one page, and of its square.
+    /// Returns the ratios of measured to expected squared noise of one page and of its square.
     fn page_and_square(keys: &Keys, side: usize, rng: &mut ChaCha20Rng) -> [f64; 2] {
         let evaluator = keys.evaluator();
         let page = page(keys, &evaluator, side, rng);
@@ -455,11 +456,11 @@ pub(crate) mod tests {
         [of_page, noise / N / expected]
     }
 
-    /// Pages that fill a part of a product's slots, and some products' whole; and their squares.
-    /// One page of nine products varies by 11%, one of 1,024 by 6%, their squares by 12% and 7%,
-    /// and the library draws the public key from the system, whatever the seed: hence means.
+    /// Tests pages that fill a part of a product's slots, pages that fill several products, and their squares.
+    /// One page of nine products varies by 11%, one of 1,024 by 6%, their squares by 12% and 7%. The library
+    /// draws the public key from the system and not from the seed. The test therefore compares means.
     #[test]
-    fn the_noise_of_pages_and_squares_is_as_large_as_expected() {
+    fn page_and_square_noise_has_the_expected_size() {
         let mut rng = ChaCha20Rng::seed_from_u64(6);
         let keys = keys(WIDE, &mut rng);
         for (side, pages) in [(3, 16), (32, 4)] {
@@ -475,7 +476,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// As many shares as a set's secret keys may have.
+    /// Returns the largest number of shares that a set's secret key may have.
     fn most_shares(set: &ParameterSet) -> usize {
         if set.whole_key_only { 1 } else { MAX_SHARES }
     }
@@ -496,7 +497,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn stripping_a_mask_fails_with_the_documented_probability() {
+    fn strip_bits_equal_the_documented_values() {
         let bits = SETS.map(|set| strip_bits(&set).floor());
         assert_eq!(bits, [52.0, 86.0, 98.0]);
     }
@@ -505,7 +506,8 @@ pub(crate) mod tests {
     fn flood_hides_the_widest_statistics_of_uploaded_columns() {
         let layout = |records: u64| Layout::for_records(records as usize).unwrap();
         for (set, energies) in [
-            // 49 times 12 columns of 100, and 1 on the others; with 49 on 24 of them it is too much for the most records.
+            // 49 times 12 columns of 100, and 1 on the others. 49 on 24 of them is too much for the largest number of
+            // records.
             (COMPACT, [676.0, 1_252.0]),
             (STANDARD, [1e8, 1e15]),
             (WIDE, [8_925.0, 1e15]),
@@ -515,15 +517,15 @@ pub(crate) mod tests {
                 energies.map(|energy| hides_uploads(&params, layout(set.max_records), energy));
             assert_eq!(hides, [true, false], "set {}", set.id);
         }
-        // Fewer records than a stride share a leaf with others.
+        // With fewer records than a stride, several products share a leaf.
         let params = Parameters::new(COMPACT).unwrap();
         let hides = |records| hides_uploads(&params, layout(records), 1_252.0);
         assert_eq!([64, 8_192, 8_192 * 16].map(hides), [false, true, true]);
     }
 
-    /// Under keys of one, two and three shares, and squared scores under a whole key.
+    /// Covers keys of one, two and three shares, and squared scores under a whole key.
     #[test]
-    fn the_widest_statistics_fit_the_flood() {
+    fn flood_hides_the_widest_statistics_of_rosters() {
         // Both axes merge 100 categories into 8 centred groups: 7 on 12 columns, -1 on 88.
         let energy = 49.0 * 12.0 + 88.0;
         for shares in 1..=MAX_SHARES {
@@ -561,12 +563,12 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn other_noise_is_small_beside_the_flood() {
+    fn other_noise_is_small_compared_with_the_flood() {
         for set in SETS {
             let params = Parameters::new(set).unwrap();
             let flood = FLOOD_SCALE as f64 * f64::from(set.flood_bits).exp2();
             assert!(largest_page_deviation(&set) < flood / 32768.0);
-            // Of the mask's encryption and all vectors of a ladder.
+            // The mask's encryption and all vectors of a ladder.
             let vectors = 1.0 + 3.0 * 27.0;
             for shares in 1..=most_shares(&set) {
                 let fresh = rounding_variance(&params.with_shares(shares).unwrap()).total;

@@ -1,14 +1,14 @@
 //! Validated parameter sets.
 //!
 //! All sets use ring degree 8192. At this degree the guidelines of 2024 (Bossuat et al., Security
-//! Guidelines for Implementing Homomorphic Encryption) allow 214 bits of modulus, the key-switching
-//! prime included, for 128-bit security against classical attacks with a ternary secret, and 216
-//! with a Gaussian one, of which ours is a close kin. `docs/lattice_estimate.py` has the lattice
-//! estimator's figures for ours; docs/THREAT-MODEL.md what they are.
+//! Guidelines for Implementing Homomorphic Encryption) allow 214 bits of modulus, including the
+//! key-switching prime, for 128-bit security against classical attacks with a ternary secret. With a
+//! Gaussian secret, to which ours is close, they allow 216. `docs/lattice_estimate.py` computes the
+//! lattice estimator's figures for our sets, and docs/THREAT-MODEL.md lists them.
 //!
-//! Each plaintext modulus t divides q + 1, q the product of the ciphertext primes: a product of
-//! ciphertexts then encrypts the product of the messages with no correction factor (see
-//! `tensor`). `examples/search_parameters.rs` finds the primes; a test there compares.
+//! Each plaintext modulus t divides q + 1, where q is the product of the ciphertext primes. A product of
+//! ciphertexts then encrypts the product of the messages without a correction factor (see
+//! `tensor`). `examples/search_parameters.rs` finds the primes, and a test there compares them.
 
 use crate::error::{Error, Result};
 use crate::scheme::ring::{DEGREE, Ring};
@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Upper bound on the bits of all primes together, for 128-bit security at [`DEGREE`] with our secret.
 const SECURE_BITS: u32 = 216;
 
-/// The same with a uniform ternary secret.
+/// The same bound with a uniform ternary secret.
 const SECURE_BITS_TERNARY: u32 = 214;
 
 /// The public numbers of one parameter set.
@@ -29,26 +29,27 @@ pub struct ParameterSet {
     pub id: u8,
     /// Ciphertext primes.
     pub ciphertext_moduli: &'static [u64],
-    /// Key-switching primes, as many as the ciphertext primes whose residues make a digit (see `keyswitch`).
-    /// Encryption under the public key starts with the first and switches it away.
+    /// Key-switching primes. Their number is that of the ciphertext primes whose residues form one digit (see
+    /// `keyswitch`). Encryption under the public key starts with the first and switches it away.
     pub special_moduli: &'static [u64],
-    /// Plaintext moduli; a value lives modulo their product.
+    /// Plaintext moduli. A value lives modulo their product.
     pub plaintext_moduli: &'static [u64],
     /// Smallest number of records that the set is for, without squared scores. The number of plaintext moduli of a
-    /// release, and so what its ciphertexts are charged, follows only from the records and from squares.
+    /// release, and therefore the charge for its ciphertexts, depends only on the records and on squares.
     pub min_records: u64,
     /// Largest number of records that the noise analysis covers.
     pub max_records: u64,
-    /// The same with squared scores: packed statistics are then multiplied once more. 0 where that is not possible.
+    /// The same with squared scores, which multiply packed statistics once more. 0 if the set does not support them.
     pub max_squared_records: u64,
-    /// Logarithm of the flood's granularity; its deviation is 2^26 times that (see `noise`).
+    /// Binary logarithm of the flood's granularity. The flood's deviation is 2^26 times the granularity (see
+    /// `noise`).
     pub flood_bits: u32,
-    /// Whether it is only for secret keys that one service has.
+    /// Whether the set is only for secret keys that one service holds whole.
     pub whole_key_only: bool,
 }
 
-/// For up to 2^20 records and a whole key: q of 102 bits, and two special primes, with which a key switch has one digit.
-/// t is the largest prime below 2^24.15, so that two floods and their tails stay below q / 2t.
+/// The set for up to 2^20 records and a whole key. q has 102 bits, and there are two special primes, with which a key
+/// switch has one digit. t is the largest prime below 2^24.15, so that two floods and their tails stay below q / 2t.
 pub const COMPACT: ParameterSet = ParameterSet {
     id: 1,
     ciphertext_moduli: &[0x0007_fa9d_873c_4001, 0x0007_ffff_fffe_0001],
@@ -61,7 +62,8 @@ pub const COMPACT: ParameterSet = ParameterSet {
     whole_key_only: true,
 };
 
-/// For up to 2^22 records, shared keys, wide columns and large weights: t of 30 bits, and a third ciphertext prime.
+/// The set for up to 2^22 records, shared keys, wide columns and large weights. t has 30 bits, and there is a third
+/// ciphertext prime.
 pub const STANDARD: ParameterSet = ParameterSet {
     id: 2,
     ciphertext_moduli: &[
@@ -78,8 +80,9 @@ pub const STANDARD: ParameterSet = ParameterSet {
     whole_key_only: false,
 };
 
-/// For values of 51 bits: up to 2^30 records, or squared scores of up to 2^18 records. Values live under two plaintext
-/// moduli, each with a ciphertext: one modulus of that size would not leave room for the noise of a product.
+/// The set for values of 51 bits: up to 2^30 records, or squared scores of up to 2^18 records. Values live under two
+/// plaintext moduli, each with its own ciphertext, because one modulus of that size would leave no room for the noise
+/// of a product.
 pub const WIDE: ParameterSet = ParameterSet {
     id: 3,
     ciphertext_moduli: &[
@@ -96,21 +99,21 @@ pub const WIDE: ParameterSet = ParameterSet {
     whole_key_only: false,
 };
 
-/// Every set, in order of preference: a choice takes the first one that fits.
+/// Every set, in order of preference: [`ParameterSet::choose`] takes the first one that fits.
 pub(crate) const SETS: [ParameterSet; 3] = [COMPACT, STANDARD, WIDE];
 
 impl ParameterSet {
-    /// The set with identifier `id`.
+    /// Returns the set with identifier `id`.
     pub fn by_id(id: u8) -> Option<Self> {
         SETS.into_iter().find(|set| set.id == id)
     }
 
-    /// Number of plaintext moduli, and so of ciphertexts of a released page, of whatever set is chosen for
-    /// these records, however large their releases: prices are known before noise is.
+    /// Returns the number of plaintext moduli of the set for these records, which is also the number of ciphertexts
+    /// of a released page. It does not depend on the size of releases, so prices are known before noise is.
     pub fn residues(records: u64, squares: bool) -> usize {
         let sets = SETS.iter().filter(|set| set.is_for(records, squares));
         let residues = sets.map(|set| set.plaintext_moduli.len()).max();
-        // Where no set is for them, none is chosen either.
+        // If no set is for these records, none is chosen either.
         residues.unwrap_or(WIDE.plaintext_moduli.len())
     }
 
@@ -121,12 +124,12 @@ impl ParameterSet {
         }
     }
 
-    /// Whether packed statistics may be multiplied once more (squared scores).
+    /// Returns whether packed statistics may be multiplied once more (squared scores).
     pub fn has_squares(&self) -> bool {
         self.max_squared_records > 0
     }
 
-    /// The product of the plaintext moduli: released values are centred modulo it.
+    /// Returns the product of the plaintext moduli. Released values are centred modulo it.
     pub fn range(&self) -> u128 {
         self.plaintext_moduli
             .iter()
@@ -134,7 +137,7 @@ impl ParameterSet {
             .product()
     }
 
-    /// Bits of the ciphertext modulus q.
+    /// Returns the bits of the ciphertext modulus q.
     pub fn ciphertext_bits(&self) -> f64 {
         self.ciphertext_moduli
             .iter()
@@ -142,36 +145,37 @@ impl ParameterSet {
             .sum()
     }
 
-    /// Bytes of a ciphertext in memory: two polynomials, a word a residue.
+    /// Returns the bytes of a ciphertext in memory: two polynomials, one word for each residue.
     pub fn memory_bytes(&self) -> usize {
         2 * DEGREE * size_of::<u64>() * self.ciphertext_moduli.len()
     }
 
-    /// Bits of noise at which decryption errs: q / 2t for the largest plaintext modulus.
+    /// Returns the bits of noise at which decryption errs: q / 2t for the largest plaintext modulus.
     pub fn noise_budget(&self) -> f64 {
         let t = self.plaintext_moduli.iter().copied().max().unwrap_or(1) as f64;
         self.ciphertext_bits() - t.log2() - 1.0
     }
 
-    /// The ciphertext primes and, last, the special ones.
+    /// Returns the ciphertext primes, followed by the special ones.
     fn all_moduli(&self) -> Vec<u64> {
         [self.ciphertext_moduli, self.special_moduli].concat()
     }
 
-    /// Number of digits of a key switch: as many ciphertext primes as there are special ones make one.
+    /// Returns the number of digits of a key switch. A digit covers as many ciphertext primes as there are special
+    /// ones.
     pub(crate) fn digits(&self) -> usize {
         self.ciphertext_moduli
             .len()
             .div_ceil(self.special_moduli.len())
     }
 
-    /// Bits of all primes together.
+    /// Returns the bits of all primes together.
     fn modulus_bits(&self) -> u32 {
         let all = self.all_moduli();
         all.iter().map(|q| 64 - q.leading_zeros()).sum()
     }
 
-    /// Whether a holder's own key is ternary; else it is drawn as the service's is.
+    /// Returns whether a holder's upload key is ternary. Otherwise it has the distribution of the service's key.
     pub(crate) fn upload_key_is_ternary(&self) -> bool {
         self.modulus_bits() <= SECURE_BITS_TERNARY
     }
@@ -185,7 +189,7 @@ impl ParameterSet {
         };
         let all = self.all_moduli();
         if self.ciphertext_moduli.len() < 2 || self.plaintext_moduli.is_empty() {
-            return broken("needs two ciphertext primes and a plaintext modulus");
+            return broken("needs at least two ciphertext primes and one plaintext modulus");
         }
         let together = self.special_moduli.len();
         let groups = || {
@@ -193,26 +197,28 @@ impl ParameterSet {
             ciphertext.chain([self.special_moduli])
         };
         if groups().any(|group| group.len() != together || group.is_empty()) {
-            return broken("digits of as many primes as there are special ones");
+            return broken("each digit must have as many primes as there are special primes");
         }
         if !groups().all(<[u64]>::is_sorted) {
-            return broken("primes of a digit, and special ones, ascend");
+            return broken(
+                "the primes of a digit, and the special primes, must be in ascending order",
+            );
         }
         if self.modulus_bits() > SECURE_BITS {
-            return broken("more bits of modulus than 128-bit security allows");
+            return broken("the modulus has more bits than 128-bit security allows");
         }
         if all
             .iter()
             .enumerate()
             .any(|(i, q)| all.iter().take(i).any(|other| other == q))
         {
-            return broken("primes repeat");
+            return broken("a prime occurs twice");
         }
         if all
             .iter()
             .any(|&q| q >> 61 != 0 || q % (2 * DEGREE as u64) != 1 || !is_prime(q))
         {
-            return broken("not a prime below 2^61 that is 1 modulo 2n");
+            return broken("each modulus must be a prime below 2^61 that is 1 modulo 2n");
         }
         if all.iter().any(|&q| all.iter().any(|&other| other >= 2 * q)) {
             return broken("primes must be within a factor of two of each other");
@@ -230,7 +236,7 @@ impl ParameterSet {
             }
             let mut earlier = self.plaintext_moduli.iter().take(i);
             if earlier.any(|&other| gcd(other, t) != 1) {
-                return broken("plaintext moduli share a factor");
+                return broken("two plaintext moduli share a factor");
             }
         }
         Ok(())
@@ -241,7 +247,7 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Miller-Rabin with the bases that decide every 64-bit number (Sorenson and Webster 2015).
+/// Miller-Rabin test with bases that decide every 64-bit number (Sorenson and Webster 2015).
 fn is_prime(q: u64) -> bool {
     if q < 41 || q.is_multiple_of(2) || q >> 62 != 0 {
         return [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37].contains(&q);
@@ -265,11 +271,11 @@ fn is_prime(q: u64) -> bool {
         })
 }
 
-/// Key services among which a secret key may be split.
+/// Largest number of key services that a secret key may be split among.
 pub const MAX_SHARES: usize = 3;
 
-/// A validated parameter set with its precomputed tables, and the number of shares that the secret
-/// key is the sum of, on which noise depends. Cheap to clone.
+/// A validated parameter set with its precomputed tables, and the number of shares of the secret key, on
+/// which noise depends. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Parameters {
     tables: Arc<Tables>,
@@ -287,10 +293,10 @@ impl Parameters {
     /// Checks every rule of `set` and builds its tables.
     ///
     /// # Errors
-    /// [`Error::Parameters`] with the rule that does not hold.
+    /// [`Error::Parameters`] with the broken rule.
     pub fn new(set: ParameterSet) -> Result<Self> {
         set.validate()?;
-        // The library knows keys, and ciphertexts before they are divided by the first special prime.
+        // The library handles keys, and ciphertexts before they are divided by the first special prime.
         let first = set.special_moduli.iter().take(1);
         let moduli: Vec<u64> = set.ciphertext_moduli.iter().chain(first).copied().collect();
         let scheme = |&t: &u64| {
@@ -312,10 +318,11 @@ impl Parameters {
         })
     }
 
-    /// As [`Parameters::new`], built once a process: tables take as long as ten encryptions.
+    /// Returns the parameters of a set, built once per process, because building the tables takes as long as ten
+    /// encryptions.
     ///
     /// # Errors
-    /// [`Error::Parameters`] with the rule that does not hold.
+    /// The same as for [`Parameters::new`].
     pub fn shared(set: ParameterSet) -> Result<Self> {
         static BUILT: Mutex<Vec<Parameters>> = Mutex::new(Vec::new());
         let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -327,29 +334,31 @@ impl Parameters {
         Ok(parameters)
     }
 
-    /// The same set for a secret key that is the sum of `shares` shares.
+    /// Returns the same set for a secret key that is the sum of `shares` shares.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for none, and for more than [`MAX_SHARES`]; [`Error::Mismatch`] for shares of
-    /// a set for a whole key: the noise of what shares open would be bounded by all but q / 2t, so that
-    /// single places would not tell a sealed page from another ciphertext.
+    /// [`Error::OutOfRange`] for zero shares, and for more than [`MAX_SHARES`]. [`Error::Mismatch`] for several
+    /// shares and a set for whole keys: almost q / 2t would be the only bound on the noise of jointly decrypted
+    /// ciphertexts, so single positions would not distinguish a sealed page from another ciphertext.
     pub fn with_shares(&self, shares: usize) -> Result<Self> {
         if !(1..=MAX_SHARES).contains(&shares) {
-            return Err(Error::OutOfRange("shares of a secret key"));
+            return Err(Error::OutOfRange("number of shares of a secret key"));
         }
         if shares > 1 && self.set().whole_key_only {
-            return Err(Error::Mismatch("a parameter set without shares of keys"));
+            return Err(Error::Mismatch(
+                "the parameter set does not support shared keys",
+            ));
         }
         let tables = Arc::clone(&self.tables);
         Ok(Self { tables, shares })
     }
 
-    /// Of how many shares the secret key is the sum: 1 where one service has all of it.
+    /// Returns the number of shares of the secret key: 1 if one service has all of it.
     pub fn shares(&self) -> usize {
         self.shares
     }
 
-    /// The public numbers.
+    /// Returns the set's public numbers.
     pub fn set(&self) -> &ParameterSet {
         &self.tables.set
     }
@@ -358,12 +367,12 @@ impl Parameters {
         &self.tables.ring
     }
 
-    /// The ciphertext primes and, last, the special ones.
+    /// Returns the ciphertext primes, followed by the special ones.
     pub(crate) fn all_moduli(&self) -> Vec<u64> {
         self.tables.set.all_moduli()
     }
 
-    /// The scheme of plaintext modulus number `residue`, which must be one of the set's.
+    /// Returns the scheme of plaintext modulus number `residue`, which must be one of the set's.
     #[expect(
         clippy::indexing_slicing,
         reason = "callers hold ciphertexts or counts of this set"
@@ -372,7 +381,7 @@ impl Parameters {
         &self.tables.schemes[residue]
     }
 
-    /// Plaintext modulus number `residue`, which must be one of the set's.
+    /// Returns plaintext modulus number `residue`, which must be one of the set's.
     #[expect(
         clippy::indexing_slicing,
         reason = "callers hold ciphertexts or counts of this set"
@@ -381,7 +390,7 @@ impl Parameters {
         self.tables.set.plaintext_moduli[residue]
     }
 
-    /// Number of plaintext moduli.
+    /// Returns the number of plaintext moduli.
     pub fn residues(&self) -> usize {
         self.tables.set.plaintext_moduli.len()
     }
@@ -413,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_sets_are_refused() {
+    fn invalid_parameter_sets_are_rejected() {
         let broken = [
             ParameterSet {
                 plaintext_moduli: &[18_615_481],

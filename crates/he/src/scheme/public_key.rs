@@ -14,15 +14,15 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct PublicKey {
     params: Parameters,
-    /// Residues of the two polynomials, transforms over all primes. They encrypt zero, and so serve
-    /// every plaintext modulus.
+    /// Residues of the two polynomials, transforms over all primes. They encrypt zero, so they serve every
+    /// plaintext modulus.
     polynomials: Arc<[Vec<u64>; 2]>,
-    /// The same as encryption takes them.
+    /// The same polynomials in the form that encryption uses.
     prepared: Arc<Prepared>,
 }
 
 impl PublicKey {
-    /// From the residues of two polynomials over all primes, each below its prime.
+    /// Makes a key from the residues of two polynomials over all primes, each below its prime.
     pub(crate) fn from_polynomials(params: &Parameters, polys: [Vec<u64>; 2]) -> Result<Self> {
         Ok(Self {
             params: params.clone(),
@@ -31,12 +31,12 @@ impl PublicKey {
         })
     }
 
-    /// The parameter set's tables.
+    /// Returns the parameter set's tables.
     pub fn params(&self) -> &Parameters {
         &self.params
     }
 
-    /// The residues that it was made from.
+    /// Returns the residues that the key was made from.
     pub(crate) fn polynomials(&self) -> &[Vec<u64>; 2] {
         &self.polynomials
     }
@@ -46,22 +46,24 @@ impl PublicKey {
     }
 }
 
-/// A public key's two polynomials over all primes, in Montgomery form, at the ciphertext primes
-/// divided by the first special one.
+/// A public key's two polynomials over all primes, in Montgomery form. At the ciphertext primes they are
+/// divided by the first special prime.
 #[derive(Debug)]
 pub(crate) struct Prepared(pub(crate) [Vec<u64>; 2]);
 
 impl Prepared {
-    /// From residues.
+    /// Prepares a key from residues.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] unless both have every prime.
+    /// [`Error::Mismatch`] unless both polynomials have a limb for every prime.
     pub(crate) fn new(ring: &Ring, polynomials: &[Vec<u64>; 2]) -> Result<Self> {
         if polynomials
             .iter()
             .any(|p| p.len() != ring.limbs().len() * DEGREE)
         {
-            return Err(Error::Mismatch("a public key has every prime"));
+            return Err(Error::Mismatch(
+                "a public key must have a limb for every prime",
+            ));
         }
         let prepare = |polynomial: &Vec<u64>| {
             let mut prepared = polynomial.clone();
@@ -79,7 +81,7 @@ impl Prepared {
     }
 }
 
-/// P^-1 modulo ciphertext prime number j; 1 for the special prime itself.
+/// Returns P^-1 modulo ciphertext prime number j, and 1 for the special prime itself.
 pub(crate) fn divisor(ring: &Ring, j: usize) -> u64 {
     let m = ring.limbs()[j].modulus;
     match ring.special().modulus.value() % m.value() {

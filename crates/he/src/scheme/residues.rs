@@ -1,7 +1,7 @@
 //! Integers modulo a product of neighbouring primes, from their residues.
 #![expect(
     clippy::indexing_slicing,
-    reason = "a group has as many primes as buffers are given for it, and factors for every limb of \
+    reason = "a group has as many primes as buffers are given for it, and a factor for every limb of \
               its ring"
 )]
 
@@ -11,19 +11,19 @@ use fhaim_ntt::{Modulus, ResultMode};
 /// Neighbouring primes, in ascending order. An integer modulo their product is
 /// d_0 + q_0 (d_1 + q_1 (d_2 + ...)), each d below its prime and the last of least absolute value.
 ///
-/// A last digit in 0..q would serve as well, but for its mean, q/2 in every coefficient: times a key's
-/// error that is a noise of three times the variance of the rest, most of it at one pair of roots.
+/// The last digit has least absolute value because a digit in 0..q has a mean of q/2 in every coefficient. Times a
+/// key's error, this mean would be a noise of three times the variance of the rest, most of it at one pair of roots.
 #[derive(Debug)]
 pub(crate) struct Group {
     moduli: Vec<Modulus>,
-    /// Of each prime, the inverses of those before it, in Montgomery form.
+    /// For each prime, the inverses of the primes before it, in Montgomery form.
     inverses: Vec<Vec<u64>>,
-    /// Modulo each limb of the ring, the primes in Montgomery form.
+    /// For each limb of the ring, the primes modulo the limb's prime, in Montgomery form.
     factors: Vec<Vec<u64>>,
 }
 
 impl Group {
-    /// Some of a ring's limbs, as a group.
+    /// Makes a group of some of a ring's limbs.
     pub(crate) fn new(group: &[Limb], limbs: &[Limb]) -> Self {
         let moduli: Vec<Modulus> = group.iter().map(|limb| limb.modulus).collect();
         let inverses = |(k, m): (usize, &Modulus)| {
@@ -44,19 +44,19 @@ impl Group {
         }
     }
 
-    /// Turns residues into digits, in place, a polynomial's coefficients for each prime.
+    /// Turns residues into digits, in place. Each prime has one polynomial's coefficients.
     pub(crate) fn digits(&self, residues: &mut [Vec<u64>], spare: &mut Vec<u64>) {
         for (k, m) in self.moduli.iter().enumerate() {
             let (lower, rest) = residues.split_at_mut(k);
             for (digit, &inverse) in lower.iter().zip(&self.inverses[k]) {
-                // Primes ascend: an earlier one's digit is a residue of this one.
+                // Primes ascend, so an earlier prime's digit is a residue of this prime.
                 m.scaled_difference([&rest[0], digit], inverse, ResultMode::Set, spare);
                 std::mem::swap(&mut rest[0], spare);
             }
         }
     }
 
-    /// The integers that have these digits modulo the prime `m` of the ring's limb number `limb`.
+    /// Computes the integers with these digits modulo the prime `m` of the ring's limb number `limb`.
     pub(crate) fn modulo(&self, digits: &[Vec<u64>], limb: usize, m: Modulus, out: &mut [u64]) {
         let last = self.moduli.len() - 1;
         m.centre(self.moduli[last], &digits[last], out);
@@ -73,9 +73,9 @@ mod tests {
     use crate::scheme::ring::DEGREE;
     use rand::{Rng, SeedableRng};
 
-    /// Edges of the range and what lies between.
+    /// Covers the edges of the range and random integers between them.
     #[test]
-    fn groups_keep_integers() {
+    fn digits_round_trip_modulo_every_prime() {
         for set in [STANDARD, COMPACT] {
             let params = Parameters::new(set).unwrap();
             let limbs = params.ring().limbs();
@@ -88,7 +88,7 @@ mod tests {
 
     fn check(set: &ParameterSet, limbs: &[Limb], group: &[Limb]) {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(9);
-        // The last digit is (q - 1) / 2 at most, and the others are zero at least.
+        // The last digit is at most (q - 1) / 2, and the others are at least zero.
         let (last, lower) = group.split_last().unwrap();
         let half = i128::from(last.modulus.value() / 2);
         let half = lower

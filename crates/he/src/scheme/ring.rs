@@ -1,22 +1,22 @@
 //! `Z_Q[X] / (X^n + 1)` in residue and transform representation.
 //!
-//! A [`Poly`] stores one limb of n residues per prime, limb after limb. The evaluator works on
-//! transforms (values at the odd powers of a primitive 2n-th root of unity) and goes back to
-//! coefficients only where a key switch needs digits. Transforms have the roots and the order that
-//! fhe-math has through crates/tfhe-ntt, so residues pass between the two as they are.
+//! A [`Poly`] stores one limb of n residues for each prime, limb after limb. The evaluator works on
+//! transforms (values at the odd powers of a primitive 2n-th root of unity). It goes back to coefficients
+//! only where a key switch needs digits. Transforms have the same roots and order as fhe-math has through
+//! crates/tfhe-ntt, so residues pass between the two unchanged.
 #![expect(
     clippy::indexing_slicing,
-    reason = "a limb is below the number of limbs, an index that a table holds or a loop counts is \
-              below the degree, and a ring has at least the special prime"
+    reason = "a limb's number is below the number of limbs, an index from a table or a loop is below \
+              the degree, and a ring has at least one special prime"
 )]
 
 use crate::error::{Error, Result};
 use fhaim_ntt::{Modulus, Permutation, Transform, bit_reverse};
 
-/// Every parameter set has this ring degree.
+/// Ring degree of every parameter set.
 pub const DEGREE: usize = 8192;
 
-/// One prime of the chain with its transform.
+/// One prime of the chain, with its transform.
 #[derive(Debug)]
 pub(crate) struct Limb {
     pub(crate) modulus: Modulus,
@@ -43,12 +43,12 @@ impl Limb {
         })
     }
 
-    /// Coefficients to values, in place; residues in and out are below the prime.
+    /// Transforms coefficients to values, in place. Input and output residues are below the prime.
     pub(crate) fn forward(&self, limb: &mut [u64]) {
         self.transform.forward(limb);
     }
 
-    /// Values to coefficients, in place.
+    /// Transforms values to coefficients, in place.
     pub(crate) fn inverse(&self, limb: &mut [u64]) {
         self.transform.inverse(limb);
     }
@@ -61,22 +61,22 @@ fn transform_of_x(transform: &Transform, degree: usize) -> Vec<u64> {
     x
 }
 
-/// The ring with its ciphertext primes and, last, the key-switching ones.
+/// The ring with its ciphertext primes, followed by the key-switching primes.
 #[derive(Debug)]
 pub(crate) struct Ring {
     degree: usize,
     limbs: Vec<Limb>,
     /// Number of ciphertext primes.
     ciphertext: usize,
-    /// Transform index i holds the value at `root^exponents[i]`, 1 + 2 i' for i' the reversed bits
-    /// of i.
+    /// Transform index i holds the value at `root^exponents[i]`. The exponent is 1 + 2 i', where i' is i with
+    /// its bits reversed.
     exponents: Vec<u32>,
     /// Inverse of `exponents`, indexed by (exponent - 1) / 2.
     index_of: Vec<u32>,
 }
 
 impl Ring {
-    /// A ring of the given degree over ciphertext primes and special ones.
+    /// Makes a ring of the given degree over ciphertext primes and special primes.
     pub(crate) fn new(degree: usize, ciphertext: &[u64], special: &[u64]) -> Result<Self> {
         let unsupported = Error::Mismatch("a modulus has no transform of this degree");
         if special.is_empty() {
@@ -91,7 +91,9 @@ impl Ring {
         let exponents = exponents(first, degree)?;
         for limb in &limbs[1..] {
             if self::exponents(limb, degree)? != exponents {
-                return Err(Error::Mismatch("the primes' transforms differ in order"));
+                return Err(Error::Mismatch(
+                    "the primes' transforms have different orders",
+                ));
             }
         }
         let bits = degree.trailing_zeros();
@@ -116,49 +118,49 @@ impl Ring {
         self.degree
     }
 
-    /// Limbs of a ciphertext: all but the special primes'.
+    /// Returns the limbs of a ciphertext: all except those of the special primes.
     pub(crate) fn ciphertext_limbs(&self) -> &[Limb] {
         &self.limbs[..self.ciphertext]
     }
 
-    /// All limbs, the special primes' last.
+    /// Returns all limbs, those of the special primes last.
     pub(crate) fn limbs(&self) -> &[Limb] {
         &self.limbs
     }
 
-    /// The special primes' limbs, of which there is one at least.
+    /// Returns the limbs of the special primes, at least one.
     pub(crate) fn special_limbs(&self) -> &[Limb] {
         &self.limbs[self.ciphertext..]
     }
 
-    /// The limbs that encryption starts with: those of a ciphertext and the first special prime's.
+    /// Returns the limbs that encryption starts with: those of a ciphertext and that of the first special prime.
     pub(crate) fn encryption_limbs(&self) -> &[Limb] {
         &self.limbs[..=self.ciphertext]
     }
 
-    /// The special prime that encryption starts with.
+    /// Returns the limb of the special prime that encryption starts with.
     pub(crate) fn special(&self) -> &Limb {
         &self.limbs[self.ciphertext]
     }
 
-    /// Limbs whose residues make one digit of a key switch: so many in a row.
+    /// Returns the number of consecutive limbs whose residues form one digit of a key switch.
     pub(crate) fn limbs_of_digit(&self) -> usize {
         self.limbs.len() - self.ciphertext
     }
 
-    /// Number of digits of a key switch.
+    /// Returns the number of digits of a key switch.
     pub(crate) fn digits(&self) -> usize {
         self.ciphertext.div_ceil(self.limbs_of_digit())
     }
 
-    /// The product of the special primes modulo a limb's prime.
+    /// Returns the product of the special primes modulo a limb's prime.
     pub(crate) fn special_product(&self, limb: &Limb) -> u64 {
         let m = limb.modulus;
         let primes = self.special_limbs().iter().map(|limb| limb.modulus.value());
         primes.fold(1, |product, p| m.mul(product, p % m.value()))
     }
 
-    /// The zero polynomial over the ciphertext primes.
+    /// Returns the zero polynomial over the ciphertext primes.
     pub(crate) fn zero(&self) -> Poly {
         Poly {
             degree: self.degree,
@@ -166,7 +168,7 @@ impl Ring {
         }
     }
 
-    /// A polynomial without limbs, with room for so many.
+    /// Returns a polynomial without limbs, with capacity for the given number.
     pub(crate) fn room(&self, limbs: usize) -> Poly {
         Poly {
             degree: self.degree,
@@ -174,30 +176,30 @@ impl Ring {
         }
     }
 
-    /// The permutation of transform indices that applies X -> X^g (g odd).
+    /// Returns the permutation of transform indices that applies X -> X^g (g odd).
     pub(crate) fn automorphism(&self, g: usize) -> Permutation {
         let mask = 2 * self.degree - 1;
         let source = |e: &u32| self.index_of[((*e as usize * g) & mask) / 2];
         Permutation::new(self.exponents.iter().map(source).collect())
     }
 
-    /// Value of X^k at transform index i of `limb`, in Montgomery form; k is taken mod 2n.
+    /// Returns the value of X^k at transform index i of `limb`, in Montgomery form. k is taken mod 2n.
     ///
-    /// If s is a power of two, all X^(k s) have one value at indices that agree above their lowest
-    /// log2(s) bits: exponents are bit-reversed.
+    /// Exponents are bit-reversed. So if s is a power of two, all X^(k s) have the same value at indices that agree
+    /// above their lowest log2(s) bits.
     #[inline(always)]
     pub(crate) fn monomial(&self, limb: &Limb, k: usize, i: usize) -> u64 {
         limb.powers[(self.exponents[i] as usize * k) & (2 * self.degree - 1)]
     }
 
-    /// The transform of X^k over one limb, in Montgomery form.
+    /// Returns the transform of X^k over one limb, in Montgomery form.
     pub(crate) fn monomial_transform(&self, limb: &Limb, k: usize) -> Vec<u64> {
         (0..self.degree)
             .map(|i| self.monomial(limb, k, i))
             .collect()
     }
 
-    /// sum += X^k * p, all in transform form; k is taken mod 2n.
+    /// Computes sum += X^k * p, all in transform form. k is taken mod 2n.
     pub(crate) fn add_shifted(&self, sum: &mut Poly, p: &Poly, k: usize) {
         if k == 0 {
             return sum.add_assign(p, self);
@@ -211,7 +213,7 @@ impl Ring {
         }
     }
 
-    /// The transform, over the ciphertext primes, of a polynomial with signed coefficients.
+    /// Returns the transform, over the ciphertext primes, of a polynomial with signed coefficients.
     pub(crate) fn transform_signed(&self, coefficients: &[i128]) -> Poly {
         let mut p = self.zero();
         for (j, limb) in self.ciphertext_limbs().iter().enumerate() {
@@ -225,7 +227,7 @@ impl Ring {
     }
 }
 
-/// Discrete logarithms of the transform's evaluation points to the base of the first.
+/// Returns the discrete logarithms of the transform's evaluation points to the base of the first.
 fn exponents(limb: &Limb, degree: usize) -> Result<Vec<u32>> {
     let m = limb.modulus;
     let mut log: Vec<(u64, u32)> = limb
@@ -251,7 +253,7 @@ fn exponents(limb: &Limb, degree: usize) -> Result<Vec<u32>> {
 /// The two polynomials of a ciphertext under (1, s).
 pub(crate) type Pair = [Poly; 2];
 
-/// A polynomial over the first primes of the ring, limb after limb: the ciphertext primes or all.
+/// A polynomial over the first primes of the ring, limb after limb: over the ciphertext primes or over all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Poly {
     degree: usize,
@@ -259,18 +261,18 @@ pub(crate) struct Poly {
 }
 
 impl Poly {
-    /// A polynomial from residues, limb after limb; their number must be a multiple of `degree`.
+    /// Makes a polynomial from residues, limb after limb. Their number must be a multiple of `degree`.
     pub(crate) fn from_residues(degree: usize, residues: Vec<u64>) -> Self {
         debug_assert_eq!(residues.len() % degree, 0);
         Self { degree, residues }
     }
 
-    /// Number of limbs.
+    /// Returns the number of limbs.
     pub(crate) fn limbs(&self) -> usize {
         self.residues.len() / self.degree
     }
 
-    /// The polynomial under an automorphism, which permutes the values of the transform.
+    /// Returns the image under an automorphism, which permutes the values of the transform.
     pub(crate) fn permuted(&self, automorphism: &Permutation) -> Self {
         let mut image = self.zero_like();
         for j in 0..self.limbs() {
@@ -279,7 +281,7 @@ impl Poly {
         image
     }
 
-    /// Zero over the same primes.
+    /// Returns zero over the same primes.
     pub(crate) fn zero_like(&self) -> Self {
         Self {
             degree: self.degree,
@@ -287,12 +289,12 @@ impl Poly {
         }
     }
 
-    /// Appends limbs of zeros, or drops the last, so that there are so many.
+    /// Appends limbs of zeros or drops the last limbs, to reach the given number.
     pub(crate) fn resize(&mut self, limbs: usize) {
         self.residues.resize(limbs * self.degree, 0);
     }
 
-    /// Appends residues behind those that are there.
+    /// Appends residues.
     pub(crate) fn append(&mut self, residues: &[u64]) {
         self.residues.extend_from_slice(residues);
     }
@@ -325,7 +327,7 @@ mod tests {
     const MODULI: [u64; 2] = [0x0fff_ffff_ffff_c001, 0x0fff_f316_e37b_0001];
     const SPECIAL: [u64; 1] = [0x0fff_ffff_fffe_8001];
 
-    /// X -> X^g on coefficients: X^i becomes plus or minus X^(i g mod n).
+    /// Applies X -> X^g to coefficients: X^i becomes plus or minus X^(i g mod n).
     fn substitute(p: &[i128], g: usize) -> Vec<i128> {
         let n = p.len();
         let mut out = vec![0; n];

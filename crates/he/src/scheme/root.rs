@@ -1,7 +1,7 @@
-//! The 32 bytes from which a key service draws all that is secret about a dataset's key.
+//! The 32 bytes from which a key service draws all secrets of a dataset's key.
 //!
-//! They are a key for HKDF-SHA256 (RFC 5869), whose context names the secret and every input from other parties that
-//! it depends on. A service that stores them can draw the same secrets after a crash.
+//! They are a key for HKDF-SHA256 (RFC 5869). Its context names the secret and every input from other parties that
+//! the secret depends on. A service that stores the 32 bytes can draw the same secrets again after a crash.
 
 use hkdf::Hkdf;
 use rand::{CryptoRng, RngCore, SeedableRng};
@@ -9,7 +9,7 @@ use rand_chacha::ChaCha20Rng;
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, Zeroizing};
 
-/// Wiped from memory on drop.
+/// The 32 bytes. They are wiped from memory on drop.
 #[derive(Clone)]
 pub(crate) struct Root(Zeroizing<[u8; 32]>);
 
@@ -28,7 +28,8 @@ impl Root {
         &self.0
     }
 
-    /// A generator for one purpose: ChaCha20 under a key that depends on the purpose and on each part of its context.
+    /// Returns a generator for one purpose: ChaCha20 under a key that depends on the purpose and each part of its
+    /// context.
     #[expect(
         clippy::expect_used,
         reason = "32 bytes are one block of the 255 that expansion is limited to"
@@ -43,7 +44,7 @@ impl Root {
         generator
     }
 
-    /// Thirty-two bytes for one purpose.
+    /// Returns 32 bytes for one purpose.
     pub(crate) fn bytes_for(&self, purpose: &[u8], context: &[&[u8]]) -> Zeroizing<[u8; 32]> {
         let mut bytes = Zeroizing::new([0; 32]);
         self.generator(purpose, context).fill_bytes(bytes.as_mut());
@@ -51,7 +52,7 @@ impl Root {
     }
 }
 
-/// SHA-256 of a purpose and of parts, each with its length.
+/// Returns the SHA-256 of a purpose and of parts, each preceded by its length.
 pub(crate) fn digest(purpose: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for part in [purpose].iter().chain(parts) {

@@ -1,8 +1,8 @@
 //! The secret key of a dataset.
 //!
-//! The scheme's library decrypts with it. Public and key-switching keys are made here: holders encrypt
-//! key-switching keys of their own modulo all primes, of which the library would leave some out, and packing needs
-//! automorphisms that it does not offer (X -> X^(2^l + 1)).
+//! The scheme's library decrypts with it. This crate makes public and key-switching keys itself, for two reasons:
+//! holders encrypt their own key-switching keys modulo all primes, of which the library would leave some out, and
+//! packing needs automorphisms that the library does not offer (X -> X^(2^l + 1)).
 
 use crate::error::Result;
 use crate::scheme::params::Parameters;
@@ -16,7 +16,7 @@ use prost::Message;
 use rand::{CryptoRng, RngCore};
 use zeroize::{Zeroize, Zeroizing};
 
-/// The dataset's secret key. Held by the crypto service alone; wiped on drop.
+/// The dataset's secret key. Only the crypto service holds it. It is wiped on drop.
 pub struct SecretKey {
     params: Parameters,
     root: Root,
@@ -33,7 +33,7 @@ impl std::fmt::Debug for SecretKey {
 }
 
 impl SecretKey {
-    /// Draws a key.
+    /// Draws a random key.
     pub fn random<R: RngCore + CryptoRng>(params: &Parameters, rng: &mut R) -> Result<Self> {
         Self::from_root(params, Root::random(rng))
     }
@@ -65,7 +65,7 @@ impl SecretKey {
         })
     }
 
-    /// A key with these coefficients, for tests that take another key for one.
+    /// Makes a key with these coefficients, for tests that treat another key as a secret key.
     #[cfg(test)]
     pub(crate) fn from_coefficients(
         params: &Parameters,
@@ -78,28 +78,31 @@ impl SecretKey {
         &self.root
     }
 
-    /// The parameter set's tables.
+    /// Returns the parameter set's tables.
     pub fn params(&self) -> &Parameters {
         &self.params
     }
 
-    /// The coefficients of s. They are the secret.
+    /// Returns the coefficients of s. They are secret.
     pub fn coefficients(&self) -> &[i64] {
         &self.coefficients
     }
 
-    /// The key under plaintext modulus number `residue`, which must be one of the set's.
-    #[expect(clippy::indexing_slicing, reason = "one for each of the set's moduli")]
+    /// Returns the key under plaintext modulus number `residue`, which must be one of the set's.
+    #[expect(
+        clippy::indexing_slicing,
+        reason = "there is one scheme for each of the set's moduli"
+    )]
     pub(crate) fn scheme(&self, residue: usize) -> &SchemeSecretKey {
         &self.schemes[residue]
     }
 
-    /// The public key to encrypt under.
+    /// Generates the public key to encrypt under.
     pub fn public_key<R: RngCore + CryptoRng>(&self, rng: &mut R) -> Result<PublicKey> {
         let ring = self.params.ring();
         let mut seed = [0; 32];
         rng.fill_bytes(&mut seed);
-        // One polynomial of what a seed expands to is uniform in Montgomery form and out of it.
+        // The first polynomial that a seed expands to is uniform, in Montgomery form and out of it.
         let uniform: Vec<Vec<u64>> = expand(ring, seed).into_iter().take(1).collect();
         let secret = full_transform(ring, &self.coefficients);
         let covered = cover(ring, &uniform, &secret, None, rng)?;

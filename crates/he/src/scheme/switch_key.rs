@@ -1,4 +1,4 @@
-//! Key-switching keys, and the polynomials that all keys are made of.
+//! Key-switching keys, and the polynomials that all keys consist of.
 
 use crate::error::{Error, Result};
 use crate::scheme::ring::{DEGREE, Ring};
@@ -8,10 +8,10 @@ use rand::{CryptoRng, RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use zeroize::Zeroizing;
 
-/// Variance of errors and of the secret's coefficients (centred binomial, as in the library).
+/// Variance of errors and of the secret's coefficients (centred binomial distribution, as in the library).
 pub(crate) const ERROR_VARIANCE: usize = 10;
 
-/// Transform of a small polynomial over all limbs, the special ones included.
+/// Returns the transform of a small polynomial over all limbs, including the special ones.
 pub(crate) fn full_transform(ring: &Ring, coefficients: &[i64]) -> Zeroizing<Vec<u64>> {
     let n = ring.degree();
     let mut out = Zeroizing::new(vec![0; n * ring.limbs().len()]);
@@ -24,7 +24,7 @@ pub(crate) fn full_transform(ring: &Ring, coefficients: &[i64]) -> Zeroizing<Vec
     out
 }
 
-/// The image of a polynomial over all limbs under an automorphism.
+/// Returns the image under an automorphism of a polynomial over all limbs.
 pub(crate) fn permuted(p: &[u64], automorphism: &Permutation) -> Zeroizing<Vec<u64>> {
     let mut image = Zeroizing::new(vec![0; p.len()]);
     let limbs = image.chunks_exact_mut(DEGREE).zip(p.chunks_exact(DEGREE));
@@ -32,7 +32,7 @@ pub(crate) fn permuted(p: &[u64], automorphism: &Permutation) -> Zeroizing<Vec<u
     image
 }
 
-/// The square of a polynomial, as transforms over all limbs.
+/// Returns the square of a polynomial, as transforms over all limbs.
 pub(crate) fn squared(ring: &Ring, p: &[u64]) -> Zeroizing<Vec<u64>> {
     let mut square = Zeroizing::new(p.to_vec());
     for (limb, values) in ring.limbs().iter().zip(square.chunks_exact_mut(DEGREE)) {
@@ -43,23 +43,23 @@ pub(crate) fn squared(ring: &Ring, p: &[u64]) -> Zeroizing<Vec<u64>> {
     square
 }
 
-/// A key from some secret polynomial s' to s, with the digits that the ring has (see `keyswitch`).
+/// A key from some secret polynomial s' to s, with the ring's number of digits (see `keyswitch`).
 ///
-/// Digit i is (b, a) with b = e - a s + P s' on its own limbs and b = e - a s elsewhere, P the product of
-/// the special primes: the residue of g_i P, g_i being 1 modulo the digit's own primes and 0 modulo the
-/// other ciphertext primes.
+/// Digit i is (b, a) with b = e - a s + P s' on its own limbs and b = e - a s on the others, where P is the
+/// product of the special primes. P s' appears with the residues of g_i P s', where g_i is 1 modulo the digit's
+/// own primes and 0 modulo the other ciphertext primes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct KeySwitchKey {
-    /// Expands to every `a`: only the seed is sent. Keys that were made in two rounds have none.
+    /// Expands to every `a`, so that only the seed is sent. Keys that were made in two rounds have none.
     pub(crate) seed: Option<[u8; 32]>,
-    /// Per digit and limb, transforms of b in Montgomery form.
+    /// For each digit and limb, transforms of b in Montgomery form.
     pub(crate) b: Vec<Vec<u64>>,
-    /// Per digit and limb, transforms of a in Montgomery form.
+    /// For each digit and limb, transforms of a in Montgomery form.
     pub(crate) a: Vec<Vec<u64>>,
 }
 
 impl KeySwitchKey {
-    /// `secret` and `source` are transforms over all limbs.
+    /// Generates a key. `secret` and `source` are transforms over all limbs.
     pub(crate) fn generate<R: RngCore + CryptoRng>(
         ring: &Ring,
         secret: &[u64],
@@ -75,12 +75,12 @@ impl KeySwitchKey {
     }
 }
 
-/// For each digit a of `uniform`: e - a s + P s' on the digit's own limbs, e - a s elsewhere, with an
-/// error e drawn for it. Digits, in and out, are transforms over all limbs in Montgomery form; s and
-/// s' are plain ones.
+/// Computes for each digit a of `uniform`: e - a s + P s' on the digit's own limbs and e - a s elsewhere, with a
+/// freshly drawn error e. Input and output digits are transforms over all limbs in Montgomery form; s and s' are
+/// plain transforms.
 #[expect(
     clippy::indexing_slicing,
-    reason = "secret, source and digits hold a ring's degree of values for each limb"
+    reason = "secret, source and digits hold as many values as the ring's degree for each limb"
 )]
 pub(crate) fn cover<R: RngCore + CryptoRng>(
     ring: &Ring,
@@ -111,7 +111,8 @@ pub(crate) fn cover<R: RngCore + CryptoRng>(
     uniform.iter().enumerate().map(digit).collect()
 }
 
-/// The first of polynomials over all limbs, out of Montgomery form; empty if there is none.
+/// Returns the first of several polynomials over all limbs, converted from Montgomery form, or an empty one if there
+/// is none.
 pub(crate) fn plain(ring: &Ring, digits: Vec<Vec<u64>>) -> Vec<u64> {
     let mut polynomial = digits.into_iter().next().unwrap_or_default();
     let limbs = polynomial.chunks_exact_mut(DEGREE).zip(ring.limbs());
@@ -119,7 +120,7 @@ pub(crate) fn plain(ring: &Ring, digits: Vec<Vec<u64>>) -> Vec<u64> {
     polynomial
 }
 
-/// The uniform halves of a key-switching key, in Montgomery form (uniform either way).
+/// Returns the uniform halves of a key-switching key, in Montgomery form (they are uniform in either form).
 pub(crate) fn expand(ring: &Ring, seed: [u8; 32]) -> Vec<Vec<u64>> {
     let mut rng = ChaCha20Rng::from_seed(seed);
     let mut digit = || {
@@ -132,7 +133,7 @@ pub(crate) fn expand(ring: &Ring, seed: [u8; 32]) -> Vec<Vec<u64>> {
     (0..ring.digits()).map(|_| digit()).collect()
 }
 
-/// A polynomial from the error distribution.
+/// Draws a polynomial from the error distribution.
 pub(crate) fn small<R: RngCore + CryptoRng>(rng: &mut R) -> Result<Zeroizing<Vec<i64>>> {
     let drawn = fhe_util::sample_vec_cbd(DEGREE, ERROR_VARIANCE, rng);
     Ok(Zeroizing::new(

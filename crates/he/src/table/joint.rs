@@ -1,9 +1,9 @@
-//! A table that is put together from tables of several holders.
+//! A table that is composed of the tables of several holders.
 //!
-//! Each of them is a rectangle: some record chunks by some columns. Holders of records have chunks
-//! of their own over all columns, and never share one: records beyond theirs are zeros, and a
-//! malformed column would multiply another's rows. Holders of columns have all chunks of theirs.
-//! One holder's table is a joint of one rectangle.
+//! Each holder's table is a rectangle of some record chunks and some columns. Holders of records have separate
+//! chunks over all columns. They never share a chunk, because the records after a holder's own are zeros, and
+//! another holder's malformed column would multiply these rows. Holders of columns have all chunks of their
+//! columns. One holder's table is a joint table of one rectangle.
 
 use crate::error::{Error, Result};
 use crate::scheme::params::Parameters;
@@ -14,14 +14,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// One holder's table, and which part of the whole it is.
+/// One holder's table, and its place in the whole table.
 #[derive(Clone, Debug)]
 pub struct Rectangle {
-    /// Number of its first record chunk in the whole.
+    /// Number of the rectangle's first record chunk in the whole table.
     pub first_chunk: usize,
-    /// Of each of its columns, in order, the number in the whole.
+    /// For each of the rectangle's columns, in order, its number in the whole table.
     pub columns: Vec<usize>,
-    /// The table itself.
+    /// The holder's table.
     pub table: Arc<dyn Columns>,
 }
 
@@ -34,7 +34,7 @@ impl Rectangle {
     }
 }
 
-/// Rectangles that cover a table, each of its chunks of each column once.
+/// Rectangles that cover each chunk of each column of a table exactly once.
 #[derive(Debug)]
 pub struct JointTable {
     params: Parameters,
@@ -43,7 +43,7 @@ pub struct JointTable {
     pieces: Vec<Piece>,
 }
 
-/// A rectangle, and where in it a column of the whole is.
+/// A rectangle, and the position in it of each column of the whole table.
 #[derive(Debug)]
 struct Piece {
     rectangle: Rectangle,
@@ -51,14 +51,14 @@ struct Piece {
 }
 
 impl JointTable {
-    /// A table of `count` columns from rectangles. Its stride is the largest of theirs.
+    /// Composes a table of `count` columns from rectangles. Its stride is the largest stride of the rectangles.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for rectangles under different parameters, of rows that are not
-    /// aligned, or that do not cover every chunk of every column exactly once.
+    /// [`Error::Mismatch`] for rectangles under different parameters, for rectangles whose rows are not aligned, and
+    /// for rectangles that do not cover every chunk of every column exactly once.
     pub fn new(count: usize, rectangles: Vec<Rectangle>) -> Result<Self> {
         let Some(first) = rectangles.first() else {
-            return Err(Error::Mismatch("a table needs a holder"));
+            return Err(Error::Mismatch("a table needs at least one holder"));
         };
         let params = first.table.params().clone();
         let mut pieces = Vec::with_capacity(rectangles.len());
@@ -80,7 +80,7 @@ impl JointTable {
         Ok(joint)
     }
 
-    /// Whether several holders have columns of the same records.
+    /// Returns whether several holders have columns of the same records.
     fn is_joined(&self) -> bool {
         let pieces = self.pieces.windows(2);
         let same =
@@ -88,8 +88,8 @@ impl JointTable {
         pieces.into_iter().any(same)
     }
 
-    /// Every column's chunks must follow each other, from the first to the last; rectangles over the
-    /// same chunks are of the same records.
+    /// Checks that the chunks of every column follow each other from the first to the last, and that rectangles over
+    /// the same chunks have the same records.
     fn check(&self) -> Result<()> {
         let uncovered = Error::Mismatch("the holders' parts leave a gap, or overlap");
         let mut covered = vec![0; self.count];
@@ -120,7 +120,7 @@ impl JointTable {
             Ok(())
         } else {
             Err(Error::Mismatch(
-                "holders of columns have other numbers of records",
+                "the holders of columns have different numbers of records",
             ))
         }
     }
@@ -136,12 +136,14 @@ impl Piece {
                 .last_key_value()
                 .is_some_and(|(&last, _)| last >= count)
         {
-            return Err(Error::Mismatch("a holder has other columns than are named"));
+            return Err(Error::Mismatch(
+                "a holder's table does not have the columns that its rectangle names",
+            ));
         }
         Ok(Self { rectangle, local })
     }
 
-    /// Appends what this has of `columns` over `chunks` of the whole to each one's chunks.
+    /// Appends this rectangle's part of `columns` over `chunks` of the whole table to the chunks of each column.
     fn append(
         &self,
         residue: usize,
@@ -188,7 +190,7 @@ impl Columns for JointTable {
             piece.append(residue, columns, &chunks, &mut out)?;
         }
         if out.iter().any(|read| read.len() != chunks.len()) {
-            return Err(Error::OutOfRange("a column or a record chunk"));
+            return Err(Error::OutOfRange("number of a column or record chunk"));
         }
         Ok(out)
     }

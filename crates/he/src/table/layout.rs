@@ -1,8 +1,8 @@
-//! Where records and cells sit in polynomials.
+//! Positions of records and cells in polynomials.
 //!
 //! Record r of a chunk is the coefficient of X^r. With at most n / 2 records, the *stride* s is
-//! the next power of two and one product carries n / s cells, at the multiples of s (*slots*).
-//! A packed ciphertext (*page*) holds n cells; cell position p is coefficient `bit_reverse(p)`,
+//! the next power of two, and one product carries n / s cells, at the multiples of s (*slots*).
+//! A packed ciphertext (*page*) holds n cells. Cell position p is coefficient `bit_reverse(p)`,
 //! so that neighbouring cells share the early levels of the packing tree.
 
 use crate::error::{Error, Result};
@@ -10,22 +10,23 @@ use crate::scheme::ring::DEGREE;
 use fhaim_ntt::bit_reverse;
 use serde::{Deserialize, Serialize};
 
-/// A page has so many cells, and as many noise positions.
+/// Number of cells of a page, and of its noise positions.
 pub const PAGE: usize = DEGREE;
 
 /// Packing levels: level l applies X -> X^(2^l + 1), l = 1..=13.
 pub(crate) const LEVELS: usize = DEGREE.trailing_zeros() as usize;
 
-/// Levels 1..=8, at which some layout's tree begins: from one slot to n / MIN_STRIDE.
+/// Levels 1..=8, at which the tree of some layout begins: from one slot to n / MIN_STRIDE.
 pub(crate) const FIRST_LEVELS: usize = (DEGREE / Layout::MIN_STRIDE).trailing_zeros() as usize + 1;
 
-/// Levels of a packing tree that one tile covers. Every tree is higher: the smallest stride leaves 2^6 leaves.
+/// Number of levels of a packing tree that one tile covers. Every tree is higher: the smallest stride leaves 2^6
+/// leaves.
 pub(crate) const TILE_HEIGHT: usize = 4;
 const _: () = assert!(Layout::MIN_STRIDE >> TILE_HEIGHT > 0);
 
-/// The shape of an encrypted table. Public: it shows the number of records only up to a
-/// multiple of 8192 or, below that, a power of two. A table of several holders has several chunks
-/// at any stride ([`Layout::of_many`]); what is stored of one holder's table does not.
+/// The public shape of an encrypted table. It shows the number of records only up to a multiple of
+/// 8192 or, below that, a power of two. A table of several holders can have several chunks at any
+/// stride ([`Layout::of_many`]). A stored table of one holder cannot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "RawLayout")]
 pub struct Layout {
@@ -49,16 +50,16 @@ impl TryFrom<RawLayout> for Layout {
 }
 
 impl Layout {
-    /// Strides are at least this long, so that a table of fewer records looks like one of this many.
+    /// Smallest stride. A table with fewer records looks like a table with this number of records.
     pub const MIN_STRIDE: usize = 64;
 
-    /// The layout for `records` records (at least one).
+    /// Returns the layout for `records` records (at least one).
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for zero records.
     pub fn for_records(records: usize) -> Result<Self> {
         match records {
-            0 => Err(Error::OutOfRange("a table needs a record")),
+            0 => Err(Error::OutOfRange("a table needs at least one record")),
             1..=DEGREE => Ok(Self {
                 chunks: 1,
                 stride: records.next_power_of_two().max(Self::MIN_STRIDE),
@@ -70,7 +71,7 @@ impl Layout {
         }
     }
 
-    /// The layout of one holder's table from its public numbers.
+    /// Returns the layout of one holder's table from its public numbers.
     ///
     /// # Errors
     /// [`Error::Malformed`] unless some number of records has this layout.
@@ -81,11 +82,10 @@ impl Layout {
         Self::of_many(chunks, stride)
     }
 
-    /// The layout of several holders' tables side by side, which may have several chunks at a
-    /// stride below 8192.
+    /// Returns the layout of several holders' tables together, which may have several chunks at a stride below 8192.
     ///
     /// # Errors
-    /// [`Error::Malformed`] where no tables have this layout together.
+    /// [`Error::Malformed`] if no tables have this layout together.
     pub fn of_many(chunks: usize, stride: usize) -> Result<Self> {
         let strides = Self::MIN_STRIDE..=DEGREE;
         if chunks > 0 && stride.is_power_of_two() && strides.contains(&stride) {
@@ -102,22 +102,22 @@ impl Layout {
         }
     }
 
-    /// Number of record chunks: ciphertexts of a column.
+    /// Returns the number of record chunks, which is the number of ciphertexts of a column.
     pub fn chunks(&self) -> usize {
         self.chunks
     }
 
-    /// Coefficients set aside for the records of a chunk.
+    /// Returns the number of coefficients that are reserved for the records of a chunk.
     pub fn stride(&self) -> usize {
         self.stride
     }
 
-    /// Cells that one product carries.
+    /// Returns the number of cells that one product carries.
     pub fn slots(&self) -> usize {
         DEGREE / self.stride
     }
 
-    /// Smallest number of records of one holder's table with this layout.
+    /// Returns the smallest number of records of one holder's table with this layout.
     pub fn min_records(&self) -> usize {
         match (self.chunks, self.stride) {
             (1, Self::MIN_STRIDE) => 1,
@@ -126,19 +126,19 @@ impl Layout {
         }
     }
 
-    /// Largest number of records with this layout, of one holder or many.
+    /// Returns the largest number of records with this layout, of one holder or several.
     pub fn max_records(&self) -> usize {
         self.chunks * self.stride
     }
 
-    /// Leaf of the packing tree, and slot of its product, that hold position `p`.
+    /// Returns the leaf of the packing tree, and the slot of its product, that hold position `p`.
     pub(crate) fn place(&self, p: usize) -> (usize, usize) {
         let slots = self.slots();
         (p / slots, bit_reverse(p % slots, slots.trailing_zeros()))
     }
 }
 
-/// The coefficient that holds cell position `p` of a page.
+/// Returns the coefficient that holds cell position `p` of a page.
 pub fn coefficient(p: usize) -> usize {
     bit_reverse(p, DEGREE.trailing_zeros())
 }
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layouts() {
+    fn layout_of_records_is_unique_and_impossible_shapes_are_rejected() {
         for (records, chunks, stride) in [
             (1, 1, 64),
             (65, 1, 128),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn positions_cover_all_coefficients() {
+    fn every_coefficient_has_one_position() {
         let mut seen = vec![false; PAGE];
         (0..PAGE).for_each(|p| seen[coefficient(p)] = true);
         assert!(seen.into_iter().all(|s| s));

@@ -1,4 +1,4 @@
-//! Encrypted columns, and combinations of them ready to be multiplied.
+//! Encrypted columns, and combinations of columns that are ready to be multiplied.
 
 pub(crate) mod joint;
 pub(crate) mod layout;
@@ -13,14 +13,14 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Consecutive record chunks of a column, or of a combination of columns, as the evaluator computes on
-/// them: whoever has them knows under which key.
+/// Consecutive record chunks of a column, or of a combination of columns, in the form that the evaluator
+/// computes on. The code that holds them keeps track of their key.
 pub(crate) type Operand = Vec<Arc<Ciphertext>>;
 
 /// Consecutive record chunks of a column, all under one upload key.
 #[derive(Clone, Debug, Default)]
 pub struct Chunks {
-    /// The upload key, if there is a chunk.
+    /// The upload key, if there is at least one chunk.
     key: Option<UploadKeyId>,
     ciphertexts: Operand,
 }
@@ -34,14 +34,14 @@ pub struct Section {
     pub key: ProductKey,
 }
 
-/// The most sections that a table has: one for each holder of a roster.
+/// Largest number of sections of a table: one for each holder of a roster.
 pub(crate) const MAX_SECTIONS: usize = 128;
 
 impl Chunks {
-    /// Chunks under an upload key.
+    /// Collects chunks under an upload key.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for none, and for those under several keys.
+    /// [`Error::Mismatch`] for no chunk, and for chunks under several keys.
     pub fn of_holder(chunks: impl IntoIterator<Item = UploadCiphertext>) -> Result<Self> {
         let (keys, ciphertexts): (Vec<_>, Operand) = chunks
             .into_iter()
@@ -69,66 +69,66 @@ impl Chunks {
         Ok(())
     }
 
-    /// How many there are.
+    /// Returns the number of chunks.
     pub(crate) fn len(&self) -> usize {
         self.ciphertexts.len()
     }
 
-    /// The upload key, and the ciphertexts.
+    /// Returns the upload key and the ciphertexts.
     pub(crate) fn into_parts(self) -> (Option<UploadKeyId>, Operand) {
         (self.key, self.ciphertexts)
     }
 }
 
 pub(crate) const OTHER_KEY: Error =
-    Error::Mismatch("columns under another key than is computed with");
+    Error::Mismatch("the columns are not all under the upload key of this computation");
 
-/// Where the ciphertexts of a table's one-hot columns are found: in memory, or wherever a service
-/// keeps them. An evaluator asks for a few record chunks at a time.
+/// A source of the ciphertexts of a table's one-hot columns: in memory, or in the storage of a service. An
+/// evaluator reads a few record chunks at a time.
 pub trait Columns: fmt::Debug + Send + Sync {
-    /// The parameters they were encrypted under.
+    /// Returns the parameters of the ciphertexts.
     fn params(&self) -> &Parameters;
 
-    /// The public shape.
+    /// Returns the public shape.
     fn layout(&self) -> Layout;
 
-    /// Number of one-hot columns.
+    /// Returns the number of one-hot columns.
     fn count(&self) -> usize;
 
-    /// Record chunks `chunks` of each of `columns`, under plaintext modulus number `residue`.
-    /// All three are within what the table has.
+    /// Reads record chunks `chunks` of each of `columns`, under plaintext modulus number `residue`. The caller passes
+    /// only numbers that the table has.
     ///
     /// # Errors
-    /// [`Error::Unavailable`] where one cannot be read.
+    /// [`Error::Unavailable`] if a chunk cannot be read.
     fn read(&self, residue: usize, columns: &[usize], chunks: Range<usize>) -> Result<Vec<Chunks>>;
 
-    /// The record chunks by the key that their products are under, in order: each chunk in one section.
+    /// Returns the record chunks by the key of their products, in order. Each chunk is in one section.
     fn sections(&self) -> Vec<Section>;
 
-    /// Where that holder's [`crate::UploadSwitchKeys`] are kept, for a backend that reads them on another machine.
+    /// Returns where that holder's [`crate::UploadSwitchKeys`] are stored, for a backend that reads them on another
+    /// machine.
     fn switch_keys_place(&self) -> Option<BlobPlace> {
         None
     }
 
-    /// Where a record chunk of a column is kept, for a backend that reads it on another machine; its
-    /// bytes are the chunk's ciphertexts under all plaintext moduli, in order. `None` where it is in
-    /// memory alone.
+    /// Returns where a record chunk of a column is stored, for a backend that reads it on another machine, or `None`
+    /// if it is only in memory. The stored bytes are the chunk's ciphertexts under all plaintext moduli, in order.
     fn place(&self, _column: usize, _chunk: usize) -> Option<BlobPlace> {
         None
     }
 }
 
-/// The name of an object in the blob store that a service and its backend share, and what must be
-/// found there.
+/// The name of an object in the blob store that a service and its backend share, and the expected digest of
+/// its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobPlace {
     /// Name of the blob.
     pub name: String,
-    /// SHA-256 of its bytes.
+    /// SHA-256 of the blob's bytes.
     pub digest: [u8; 32],
 }
 
-/// An encrypted table in memory: one ciphertext a one-hot column, record chunk and plaintext
+/// An encrypted table in memory: one ciphertext for each one-hot column, record chunk and plaintext
 /// modulus, all under one upload key.
 #[derive(Clone, Debug)]
 pub struct EncryptedTable {
@@ -140,10 +140,11 @@ pub struct EncryptedTable {
 }
 
 impl EncryptedTable {
-    /// A table from ciphertexts: `columns[column][chunk][residue]`.
+    /// Makes a table from ciphertexts: `columns[column][chunk][residue]`.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] where a column lacks a chunk or a residue, for several upload keys, and for no column.
+    /// [`Error::Mismatch`] if there is no column, if a column lacks a chunk or a residue, or if there are several
+    /// upload keys.
     pub fn new(
         params: &Parameters,
         layout: Layout,
@@ -154,7 +155,7 @@ impl EncryptedTable {
         let mut by_residue: Vec<Vec<Operand>> = vec![Vec::new(); params.residues()];
         for chunks in columns {
             if chunks.len() != layout.chunks() {
-                return Err(Error::Mismatch("a column has another number of chunks"));
+                return Err(Error::Mismatch("a column has the wrong number of chunks"));
             }
             let mut column = vec![Operand::new(); params.residues()];
             for residues in chunks {
@@ -206,7 +207,7 @@ impl Columns for EncryptedTable {
             })
         };
         let read: Option<Vec<Chunks>> = columns.iter().map(read).collect();
-        read.ok_or(Error::OutOfRange("a column or a record chunk"))
+        read.ok_or(Error::OutOfRange("number of a column or record chunk"))
     }
 
     fn sections(&self) -> Vec<Section> {
@@ -221,12 +222,12 @@ impl Columns for EncryptedTable {
 pub struct Combination(pub Vec<(usize, i64)>);
 
 impl Combination {
-    /// One column as it is.
+    /// Returns the combination that consists of one column with coefficient 1.
     pub fn column(column: usize) -> Self {
         Self(vec![(column, 1)])
     }
 
-    /// The column, if this is one as it is.
+    /// Returns the column, if the combination is one column with coefficient 1.
     pub(crate) fn single(&self) -> Option<usize> {
         match self.0[..] {
             [(column, 1)] => Some(column),
@@ -234,24 +235,24 @@ impl Combination {
         }
     }
 
-    /// Variance of the noise of this combination of columns of variance `fresh`.
+    /// Returns the variance of the noise of this combination, for columns of variance `fresh`.
     pub(crate) fn variance(&self, fresh: Variance) -> Variance {
         let energy: f64 = self.0.iter().map(|&(_, c)| (c as f64).powi(2)).sum();
         fresh.times(energy)
     }
 }
 
-/// The combinations that [`crate::Cell`]s name by their indices.
+/// The combinations that [`crate::Cell`]s refer to by index.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Factors<'a> {
-    /// Left factors, and those that are only summed.
+    /// Left factors, and combinations that are only summed.
     pub left: &'a [Combination],
     /// Right factors.
     pub right: &'a [Combination],
 }
 
 impl Factors<'_> {
-    /// The columns they name.
+    /// Returns the numbers of all columns of the combinations.
     pub(crate) fn columns(&self) -> impl Iterator<Item = usize> {
         let named = self.left.iter().chain(self.right).flat_map(|c| &c.0);
         named.map(|&(column, _)| column)

@@ -1,5 +1,5 @@
-//! Strict binary codecs for keys and ciphertexts, which cross wires and rest on disk ([`crate::wire`]
-//! has what all encoded objects share).
+//! Strict binary codecs for keys and ciphertexts, which are sent and stored. [`crate::wire`] defines the parts that
+//! all encoded objects share.
 
 use crate::error::{Error, Result};
 use crate::scheme::ciphertext::Ciphertext;
@@ -21,7 +21,7 @@ use rand::{CryptoRng, RngCore};
 use zeroize::Zeroizing;
 
 impl ParameterSet {
-    /// Bytes of an encoded ciphertext: two polynomials, residues packed to their primes' bits.
+    /// Returns the bytes of an encoded ciphertext: two polynomials, with residues packed to their primes' bits.
     pub fn ciphertext_bytes(&self) -> usize {
         let limbs = self.ciphertext_moduli.iter();
         HEADER + 2 * limbs.map(|&q| limb_bytes(q)).sum::<usize>()
@@ -43,7 +43,7 @@ impl Ciphertext {
     /// Decodes a ciphertext of the given parameter set.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    /// [`crate::Error::Malformed`] with the first rule that the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         let length = params.set().ciphertext_bytes() - HEADER;
         let (residue, mut body) = unframe(Kind::Ciphertext, params, bytes, length..=length)?;
@@ -59,7 +59,7 @@ impl Ciphertext {
 }
 
 impl SecretKey {
-    /// Encodes the key. The bytes are the secret: seal them before they rest anywhere.
+    /// Encodes the key. The bytes are the secret, so seal them before you store them.
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         Zeroizing::new(frame(
             Kind::SecretKey,
@@ -72,7 +72,7 @@ impl SecretKey {
     /// Decodes a key of the given parameter set.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    /// [`crate::Error::Malformed`] with the first rule that the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         let (_, mut body) = unframe(Kind::SecretKey, params, bytes, 32..=32)?;
         let root = Root::from_bytes(body.bytes()?);
@@ -82,10 +82,10 @@ impl SecretKey {
 }
 
 impl SecretKey {
-    /// The keys that the computation service evaluates the uploads of a roster with.
+    /// Generates the keys that the computation service evaluates the uploads of a roster with.
     ///
     /// # Errors
-    /// As [`SecretKey::encoded_roster_evaluation_keys`].
+    /// The same as for [`SecretKey::encoded_roster_evaluation_keys`].
     pub fn roster_evaluation_keys<R: RngCore + CryptoRng>(
         &self,
         shape: RosterShape,
@@ -95,11 +95,13 @@ impl SecretKey {
         EvaluationKeys::from_bytes(self.params(), &encoded)
     }
 
-    /// The encoded keys that the computation service evaluates the uploads of a roster with. Switching keys are encoded
-    /// as they are made: twenty holders of records have 240 MB of them, and 600 MB in memory.
+    /// Generates and encodes the keys that the computation service evaluates the uploads of a roster with. Each
+    /// switching key is encoded as soon as it is made: the keys of twenty holders of records take 240 MB encoded, and
+    /// 600 MB in memory.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for a number of holders that no roster has; [`Error::Mismatch`] for a key of several shares.
+    /// [`Error::OutOfRange`] for a number of holders that no roster can have. [`Error::Mismatch`] for a key of
+    /// several shares.
     pub fn encoded_roster_evaluation_keys<R: RngCore + CryptoRng>(
         &self,
         shape: RosterShape,
@@ -112,7 +114,7 @@ impl SecretKey {
         let ring = params.ring();
         let secrets = RosterSecrets::of(params, self.root(), shape)?;
         let secret = full_transform(ring, self.coefficients());
-        // Framed in place: a copy of large keys would double the memory.
+        // Framed in place, because a copy of large keys would double the memory.
         let mut body = Vec::with_capacity(EvaluationKeys::encoded_bytes(params, Some(shape)));
         body.resize(HEADER, 0);
         put_shape(Some(shape), &mut body);
@@ -147,7 +149,7 @@ impl PublicKey {
     /// Decodes a key of the given parameter set.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    /// [`crate::Error::Malformed`] with the first rule that the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         let moduli = params.all_moduli();
         let length = 2 * moduli.iter().map(|&q| limb_bytes(q)).sum::<usize>();
@@ -159,7 +161,7 @@ impl PublicKey {
 }
 
 impl EvaluationKeys {
-    /// Bytes of the encoded keys of a dataset: with a roster of this shape, or with a sole holder.
+    /// Returns the bytes of the encoded keys of a dataset, with a roster of this shape or with a sole holder.
     pub fn encoded_bytes(params: &Parameters, shape: Option<RosterShape>) -> usize {
         HEADER + Self::body_bytes(params, shape)
     }
@@ -183,8 +185,8 @@ impl EvaluationKeys {
         )
     }
 
-    /// Encodes the keys: of each, a seed for the uniform half and the other half. Under a split key
-    /// that is another kind of object: it begins with the number of shares, and keys made in two
+    /// Encodes the keys. Each key is a seed of the uniform half, followed by the other half. The keys of a split
+    /// secret key are a different kind of object: it begins with the number of shares, and keys that were made in two
     /// rounds have both halves.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut body = Vec::new();
@@ -205,7 +207,7 @@ impl EvaluationKeys {
     /// Decodes keys of the given parameter set and number of shares.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    /// [`crate::Error::Malformed`] with the first rule that the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         let split = params.shares() > 1;
         let kind = match split {
@@ -214,7 +216,7 @@ impl EvaluationKeys {
         };
         let (_, mut body) = unframe(kind, params, bytes, 0..=MAX_KEYS_BYTES)?;
         if split && body.bytes::<1>()?.map(usize::from) != [params.shares()] {
-            return Err(body.malformed("another number of shares"));
+            return Err(body.malformed("the keys are for another number of shares"));
         }
         let shape = take_shape(&mut body)?;
         let ids = shape.map_or(0, |shape| shape.holders() + shape.joint().iter().len());
@@ -244,7 +246,7 @@ impl EvaluationKeys {
         let mut ids = ids.into_iter();
         let mut id = || {
             ids.next()
-                .ok_or(Error::Mismatch("an upload key without a name"))
+                .ok_or(Error::Mismatch("an upload key has no identifier"))
         };
         let roster = shape.map(|shape| {
             RosterKeys::assemble(params, shape, &mut id, |kind| key(split && kind.squared))
@@ -263,7 +265,7 @@ impl EvaluationKeys {
 /// Upper bound on the bytes of encoded evaluation keys: 128 holders of records, under the largest set.
 const MAX_KEYS_BYTES: usize = 1 << 31;
 
-/// Bytes of all switching keys of a dataset with a roster of this shape.
+/// Returns the bytes of all switching keys of a dataset with a roster of this shape.
 fn keys_bytes(params: &Parameters, shape: Option<RosterShape>) -> usize {
     let half = digits_bytes(params);
     let seeded = 32 + half;
@@ -285,7 +287,7 @@ fn keys_bytes(params: &Parameters, shape: Option<RosterShape>) -> usize {
     (LEVELS + scores) * seeded + shape.map_or(0, of_roster)
 }
 
-/// Whether a dataset has keys for squared scores.
+/// Returns whether a dataset has keys for squared scores.
 fn has_scores(params: &Parameters, shape: Option<RosterShape>) -> bool {
     params.set().has_squares() && params.shares() == 1 && shape.is_none()
 }
@@ -299,7 +301,7 @@ pub(crate) fn put_key(params: &Parameters, key: &KeySwitchKey, body: &mut Vec<u8
     put_digits(params, &key.b, body);
 }
 
-/// Appends the shape of a roster, and the names of its upload keys.
+/// Appends the shape of a roster, and the identifiers of its upload keys.
 fn put_names(roster: Option<&RosterKeys>, body: &mut Vec<u8>) {
     put_shape(roster.map(RosterKeys::shape), body);
     let keys = roster.into_iter().flat_map(RosterKeys::each);
@@ -328,15 +330,15 @@ pub(crate) fn take_shape(body: &mut Reader<'_>) -> Result<Option<RosterShape>> {
         1 => RosterShape::Counts,
         2 => RosterShape::Records,
         3 => RosterShape::Columns,
-        _ => return Err(body.malformed("no kind of roster")),
+        _ => return Err(body.malformed("unknown kind of roster")),
     };
     let shape = shape(usize::from(holders));
     let checked = shape.check();
-    checked.map_err(|_| body.malformed("a roster has 1 to 128 holders"))?;
+    checked.map_err(|_| body.malformed("a roster must have 1 to 128 holders"))?;
     Ok(Some(shape))
 }
 
-/// Bytes of one polynomial a digit of a key switch, each over all primes.
+/// Returns the bytes of one polynomial for each digit of a key switch, each over all primes.
 pub(crate) fn digits_bytes(params: &Parameters) -> usize {
     let moduli = params.all_moduli();
     let digit = moduli.iter().map(|&q| limb_bytes(q)).sum::<usize>();
@@ -353,7 +355,7 @@ pub(crate) fn put_digits(params: &Parameters, digits: &[Vec<u64>], body: &mut Ve
     }
 }
 
-/// One polynomial a digit of a key switch, each over all primes.
+/// Reads one polynomial for each digit of a key switch, each over all primes.
 pub(crate) fn digits(params: &Parameters, body: &mut Reader<'_>) -> Result<Vec<Vec<u64>>> {
     let moduli = params.all_moduli();
     let digits = 0..params.set().digits();
@@ -367,7 +369,7 @@ pub(crate) mod tests {
     use crate::scheme::params::{COMPACT, STANDARD, WIDE};
     use rand::{Rng, SeedableRng};
 
-    /// Every truncation edge, an extension, and bit flips at random places are refused.
+    /// Checks that a decoder rejects truncations, an extension, random bit flips and random bytes.
     pub(crate) fn refuses_damage<T>(bytes: &[u8], decode: impl Fn(&[u8]) -> Result<T>) {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(bytes.len() as u64);
         let refused = |bytes: &[u8]| match decode(bytes) {
@@ -391,7 +393,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn objects_survive_a_round_trip_and_damage_is_refused() {
+    fn objects_round_trip_and_damage_is_rejected() {
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(5);
         for set in [STANDARD, WIDE, COMPACT] {
             let params = Parameters::new(set).unwrap();
@@ -451,7 +453,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_residue_at_its_prime_is_refused_even_with_a_right_checksum() {
+    fn residue_not_below_its_prime_is_rejected() {
         let params = Parameters::new(STANDARD).unwrap();
         let zero = || params.ring().zero();
         let mut c = Ciphertext {

@@ -1,10 +1,10 @@
-//! What every encoded object begins with, and how its numbers are written.
+//! Header and number encodings of all encoded objects.
 //!
-//! An object is a 24-byte header and a body: the magic `FHAIM\0`, a format version, a kind, a
-//! parameter set, a sub-kind (plaintext modulus), two zero bytes, the body's length (u32), and
-//! the first 8 bytes of the SHA-256 of what precedes them and the body, which catches accidents (authenticity is the
-//! transport's). Lengths are checked before anything is allocated; every residue must lie below
-//! its prime; no byte may be left over.
+//! An object is a 24-byte header and a body. The header has the magic `FHAIM\0`, a format version, a kind, a
+//! parameter set, a sub-kind (plaintext modulus), two zero bytes, the body's length (u32) and a checksum. The
+//! checksum is the first 8 bytes of the SHA-256 of the preceding bytes and the body. It detects accidents;
+//! authenticity is the transport's task. Lengths are checked before anything is allocated, every residue must
+//! be below its prime, and no byte may be left over.
 
 pub(crate) mod codec;
 
@@ -14,7 +14,7 @@ use crate::scheme::ring::DEGREE;
 use sha2::{Digest, Sha256};
 use std::ops::RangeInclusive;
 
-/// The header has so many bytes; the body follows it.
+/// Number of bytes of the header. The body follows it.
 pub(crate) const HEADER: usize = 24;
 
 const MAGIC: &[u8; 6] = b"FHAIM\0";
@@ -54,13 +54,13 @@ impl Kind {
             Self::SecondRound => "second round of a key generation",
             Self::Opening => "opening",
             Self::DecryptionShare => "decryption share",
-            Self::UploadKey => "holder's key",
-            Self::UploadSwitchKeys => "holder's switching keys",
+            Self::UploadKey => "upload key",
+            Self::UploadSwitchKeys => "switching keys of an upload key",
             Self::SeededCiphertext => "seeded ciphertext",
         }
     }
 
-    /// Whether objects of this kind belong to one plaintext modulus.
+    /// Returns whether objects of this kind belong to one plaintext modulus.
     fn has_residue(self) -> bool {
         matches!(
             self,
@@ -81,9 +81,9 @@ impl Kind {
     }
 }
 
-/// A header's fields: magic and version, kind, set, sub-kind, zeros, length, checksum.
+/// The fields of a header: magic and version, kind, set, sub-kind, zeros, length, checksum.
 struct Header<'a> {
-    /// What the checksum covers beside the body.
+    /// The bytes that the checksum covers in addition to the body.
     covered: &'a [u8; 16],
     checksum: [u8; 8],
     kind: u8,
@@ -99,7 +99,7 @@ impl<'a> Header<'a> {
             what: "encoded object",
             reason,
         };
-        let short = || malformed("shorter than its header");
+        let short = || malformed("it is shorter than its header");
         let (covered, rest) = bytes.split_first_chunk::<16>().ok_or_else(short)?;
         let (checksum, body) = rest.split_first_chunk::<8>().ok_or_else(short)?;
         let &[
@@ -121,9 +121,9 @@ impl<'a> Header<'a> {
             l3,
         ] = covered;
         if [m0, m1, m2, m3, m4, m5] != *MAGIC || version != VERSION {
-            return Err(malformed("not an object of this format version"));
+            return Err(malformed("it is not an object of this format version"));
         }
-        let unknown = || malformed("unknown parameter set");
+        let unknown = || malformed("its parameter set is unknown");
         let header = Self {
             covered,
             checksum: *checksum,
@@ -137,8 +137,8 @@ impl<'a> Header<'a> {
     }
 }
 
-/// Reads the identifier of the parameter set from any encoded object, so that its tables can be
-/// built before the object is decoded.
+/// Reads the identifier of the parameter set from any encoded object, so that the caller can build its tables
+/// before it decodes the object.
 ///
 /// # Errors
 /// [`Error::Malformed`] for bytes that do not start like an encoded object.
@@ -146,7 +146,7 @@ pub fn parameter_set(bytes: &[u8]) -> Result<ParameterSet> {
     Header::read(bytes).map(|(header, _)| header.set)
 }
 
-/// An object's bytes from its body.
+/// Encodes an object: puts the header before its body.
 pub(crate) fn frame(kind: Kind, params: &Parameters, residue: usize, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER + body.len());
     out.resize(HEADER, 0);
@@ -173,12 +173,11 @@ fn checksum(header: &[u8], body: &[u8]) -> [u8; 8] {
         .chain_update(body)
         .finalize()
         .into();
-    // 32 bytes begin with 8.
+    // A digest has 32 bytes, so the first 8 exist.
     digest.first_chunk().copied().unwrap_or_default()
 }
 
-/// Checks header, length (of the body, in bytes) and checksum; returns the plaintext modulus and
-/// the body.
+/// Checks header, length of the body in bytes, and checksum. Returns the plaintext modulus and the body.
 pub(crate) fn unframe<'a>(
     kind: Kind,
     params: &Parameters,
@@ -187,13 +186,13 @@ pub(crate) fn unframe<'a>(
 ) -> Result<(usize, Reader<'a>)> {
     let (header, body) = Header::read(bytes)?;
     if header.kind != kind as u8 {
-        return Err(kind.malformed("another kind of object"));
+        return Err(kind.malformed("it is another kind of object"));
     }
     if header.set != *params.set() {
-        return Err(kind.malformed("another parameter set"));
+        return Err(kind.malformed("it has another parameter set"));
     }
     if header.reserved != [0, 0] {
-        return Err(kind.malformed("reserved bytes are set"));
+        return Err(kind.malformed("its reserved bytes are not zero"));
     }
     let residues = if kind.has_residue() {
         params.residues()
@@ -201,7 +200,7 @@ pub(crate) fn unframe<'a>(
         1
     };
     if header.residue >= residues {
-        return Err(kind.malformed("unknown plaintext modulus"));
+        return Err(kind.malformed("its plaintext modulus is unknown"));
     }
     if !lengths.contains(&body.len()) || header.length != (body.len() as u32).to_le_bytes() {
         return Err(kind.malformed(LENGTH));
@@ -218,13 +217,13 @@ fn bits(q: u64) -> u32 {
     64 - q.leading_zeros()
 }
 
-/// Bytes of one limb of residues; the degree is a multiple of 64, so limbs are whole words.
+/// Returns the bytes of one limb of residues. The degree is a multiple of 64, so limbs are whole words.
 pub(crate) fn limb_bytes(q: u64) -> usize {
     const { assert!(DEGREE.is_multiple_of(64)) };
     DEGREE * bits(q) as usize / 8
 }
 
-/// Appends residues below q (of 2 to 62 bits), each in as many bits as q has. Words of 64 bits alone:
+/// Appends residues below q (of 2 to 62 bits), each in as many bits as q has. Uses only words of 64 bits, because
 /// the browser has no wider ones.
 pub(crate) fn put_limb(out: &mut Vec<u8>, q: u64, residues: &[u64]) {
     let bits = bits(q);
@@ -235,7 +234,7 @@ pub(crate) fn put_limb(out: &mut Vec<u8>, q: u64, residues: &[u64]) {
         if held >= 64 {
             out.extend_from_slice(&word.to_le_bytes());
             held -= 64;
-            // Its last `held` bits did not fit. `bits` is below 64, so at least one did.
+            // Its last `held` bits did not fit. `bits` is below 64, so at least one bit did.
             word = residue >> (bits - held);
         }
     }
@@ -244,15 +243,15 @@ pub(crate) fn put_limb(out: &mut Vec<u8>, q: u64, residues: &[u64]) {
 /// Appends a number of four bytes.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] for one that needs more.
+/// [`Error::OutOfRange`] for a number that needs more than four bytes.
 pub(crate) fn put_u32(out: &mut Vec<u8>, number: usize) -> Result<()> {
     let number = u32::try_from(number);
-    let number = number.map_err(|_| Error::OutOfRange("a number to encode needs 32 bits"))?;
+    let number = number.map_err(|_| Error::OutOfRange("an encoded number must fit in 32 bits"))?;
     out.extend_from_slice(&number.to_le_bytes());
     Ok(())
 }
 
-/// The part of a body that is not read yet.
+/// The unread part of a body.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     kind: Kind,
@@ -273,7 +272,7 @@ impl<'a> Reader<'a> {
         Ok(*taken)
     }
 
-    /// A number of four bytes, below `limit`.
+    /// Reads a number of four bytes, which must be below `limit`.
     pub(crate) fn below(&mut self, limit: usize) -> Result<usize> {
         let number = usize::try_from(u32::from_le_bytes(self.bytes()?)).ok();
         number
@@ -281,7 +280,8 @@ impl<'a> Reader<'a> {
             .ok_or_else(|| self.malformed("a number is outside its range"))
     }
 
-    /// How many items follow, each of at least `bytes` bytes: no more than are left for.
+    /// Reads the number of items that follow, each of at least `bytes` bytes. Rejects a number that the rest of the
+    /// body cannot hold.
     pub(crate) fn count(&mut self, bytes: usize) -> Result<usize> {
         let count = self.below(usize::MAX)?;
         match count.checked_mul(bytes) {
@@ -290,7 +290,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Appends a limb's residues to `out`.
+    /// Reads a limb's residues and appends them to `out`.
     pub(crate) fn limb(&mut self, q: u64, out: &mut Vec<u64>) -> Result<()> {
         let (limb, rest) = self
             .rest
@@ -304,7 +304,7 @@ impl<'a> Reader<'a> {
             largest = largest.max(residue);
             out.push(residue);
         };
-        // `left` holds the `held` bits, fewer than a residue's, that earlier words had left.
+        // `left` holds the `held` bits that earlier words left over, fewer than a residue has.
         let (mut left, mut held) = (0, 0);
         for &word in limb.as_chunks().0 {
             let word = u64::from_le_bytes(word);
@@ -323,7 +323,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The residues of a polynomial over `moduli`.
+    /// Reads the residues of a polynomial over `moduli`.
     pub(crate) fn limbs(&mut self, moduli: &[u64]) -> Result<Vec<u64>> {
         let mut residues = Vec::with_capacity(moduli.len() * DEGREE);
         for &q in moduli {
@@ -332,7 +332,7 @@ impl<'a> Reader<'a> {
         Ok(residues)
     }
 
-    /// Refuses bytes that are left over.
+    /// Rejects bytes that are left over.
     pub(crate) fn end(self) -> Result<()> {
         if self.rest.is_empty() {
             Ok(())
@@ -341,7 +341,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The rest of the body.
+    /// Returns the rest of the body.
     pub(crate) fn rest(self) -> &'a [u8] {
         self.rest
     }
@@ -352,9 +352,9 @@ mod tests {
     use super::*;
     use rand::{Rng, SeedableRng};
 
-    /// Bit k of residue i is bit i * bits + k of the limb, counted from the lowest of each byte.
+    /// Bit k of residue i is bit i * bits + k of the limb, counted from the lowest bit of each byte.
     #[test]
-    fn residues_lie_bit_after_bit() {
+    fn residues_are_packed_bit_after_bit() {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(6);
         for q in [5, (1 << 32) - 5, (1 << 54) - 33, (1 << 62) - 57] {
             let residues: Vec<u64> = (0..DEGREE).map(|_| rng.random_range(0..q)).collect();
@@ -374,9 +374,9 @@ mod tests {
         }
     }
 
-    /// A count that says more than can follow is refused before anything is allocated for it.
+    /// A count that is too large for the rest of the body is rejected before anything is allocated for it.
     #[test]
-    fn counts_are_held_against_what_is_left() {
+    fn counts_larger_than_the_rest_of_the_body_are_rejected() {
         let mut bytes = Vec::new();
         put_u32(&mut bytes, 3).unwrap();
         bytes.extend([0; 12]);

@@ -1,7 +1,7 @@
-//! The loops in vectors of eight words, modulo primes below 2^51; lengths are multiples of eight.
+//! The loops with vectors of eight words, modulo primes below 2^51. Lengths are multiples of eight.
 #![expect(
     clippy::indexing_slicing,
-    reason = "inner loops: they count within slices cut to one number of vectors"
+    reason = "inner loops: they count within slices that are cut to the same number of vectors"
 )]
 
 use super::ResultMode;
@@ -9,10 +9,10 @@ use crate::ifma::{MAX_PRODUCTS, Prime, Sum, Words, load, splat, store};
 use crate::modular::Modulus;
 use std::arch::x86_64::*;
 
-/// So many vectors share what is loaded for a term.
+/// Number of vectors that share the loaded values of a term.
 const TOGETHER: usize = 4;
 
-// Called at every place of the loops: not inlined, they would take longer than the products.
+// Called in every iteration: without inlining, the calls would take longer than the products.
 #[inline(always)]
 fn vectors(x: &[u64]) -> &[Words] {
     x.as_chunks().0
@@ -135,13 +135,13 @@ pub(super) fn tensor<const N: usize>(
     if terms.is_empty() {
         *out = [[0; N]; 3];
     }
-    // The middle has two products a term.
+    // The middle polynomial has two products for each term.
     for group in terms.chunks(MAX_PRODUCTS / 2) {
         let [out0, out1, out2] = out.each_mut().map(|out| vectors_mut(out));
         for (i, ((out0, out1), out2)) in out0.iter_mut().zip(out1).zip(out2).enumerate() {
             let [mut first, mut middle, mut last] = [Sum::zero(); 3];
             for &[x0, x1, y0, y1] in group {
-                // Not by a closure: those are not inlined across features.
+                // Not a closure, because closures are not inlined across target features.
                 let (x0, x1) = (load(&vectors(x0)[i]), load(&vectors(x1)[i]));
                 let (y0, y1) = (load(&vectors(y0)[i]), load(&vectors(y1)[i]));
                 first.add(x0, y0);
@@ -177,7 +177,7 @@ pub(super) fn combine(m: Modulus, terms: &[(u64, &[u64])], out: &mut [u64]) {
     }
 }
 
-/// V vectors of a combination, from one on.
+/// Computes V vectors of a combination, from number `first`.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 fn combine_at<const V: usize>(
@@ -207,7 +207,7 @@ pub(super) fn add_words(x: &[u64], out: &mut [u64]) {
     }
 }
 
-/// A word is its lowest 52 bits and 2^52 times its others.
+/// Splits a word into its lowest 52 bits and 2^52 times the others.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn reduce_words(m: Modulus, out: &mut [u64]) {
     let prime = Prime::new(m);

@@ -1,25 +1,25 @@
-//! Permutations of a transform's values, by which automorphisms act on it.
+//! Permutations of a transform's values, which apply automorphisms.
 #![expect(
     clippy::indexing_slicing,
-    reason = "an index beyond the values is a caller's error, and ends it"
+    reason = "an index beyond the values is a caller's error and must panic"
 )]
 
 use crate::modular::Modulus;
 
 /// A permutation of values.
 ///
-/// An automorphism X -> X^g, g odd, multiplies the exponents of a transform's points by g. Values lie in
-/// bit-reversed order, so eight neighbours differ in the highest bits of their exponents, and so do
-/// their images: whole blocks of eight are moved and permuted within. Vectors do that, a block at once.
+/// An automorphism X -> X^g, g odd, multiplies the exponents of a transform's points by g. Values are in bit-reversed
+/// order, so eight neighbours differ only in the highest bits of their exponents, and so do their images. Whole
+/// blocks of eight values are therefore moved, and permuted within. Vectors do this one block at a time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permutation {
     map: Vec<u32>,
-    /// Whether the images of every eight neighbours are eight neighbours.
+    /// Whether the images of every eight neighbours are also eight neighbours.
     in_blocks: bool,
 }
 
 impl Permutation {
-    /// The permutation that puts `x[map[i]]` at place i.
+    /// Makes the permutation that puts `x[map[i]]` at index i.
     pub fn new(map: Vec<u32>) -> Self {
         let (blocks, rest) = map.as_chunks::<8>();
         let together = |block: &[u32; 8]| block.iter().all(|i| i / 8 == block[0] / 8);
@@ -29,7 +29,7 @@ impl Permutation {
         }
     }
 
-    /// Puts the image of `x` into `out`.
+    /// Writes the image of `x` to `out`.
     ///
     /// # Panics
     /// For an index that `x` does not have.
@@ -66,11 +66,11 @@ mod vectors {
     use crate::modular::Modulus;
     use std::arch::x86_64::*;
 
-    /// The block that eight places are from, in their order.
+    /// Returns the block that eight values come from, in the order of the image.
     #[target_feature(enable = "avx512f")]
     #[inline]
     fn block(x: &[Words], map: &[u32; 8]) -> __m512i {
-        // Of an index the instruction takes the lowest three bits.
+        // The instruction uses only the lowest three bits of an index.
         let within = load(&map.map(u64::from));
         _mm512_permutexvar_epi64(within, load(&x[map[0] as usize / 8]))
     }
@@ -100,7 +100,7 @@ mod tests {
 
     const BITS: u32 = 6;
 
-    /// The map of X -> X^g on values in bit-reversed order.
+    /// Returns the map of X -> X^g on values in bit-reversed order.
     fn automorphism(g: usize) -> Vec<u32> {
         let place = |i: usize| {
             let exponent = (2 * bit_reverse(i, BITS) + 1) * g % (2 << BITS);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn images_are_those_of_plain_loops() {
+    fn images_equal_those_of_plain_loops() {
         let shuffled = (0..1u32 << BITS).map(|i| i * 29 % 64).collect();
         let mut maps: Vec<Vec<u32>> = (1..2 << BITS).step_by(2).map(automorphism).collect();
         assert!(

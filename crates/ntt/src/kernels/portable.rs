@@ -1,7 +1,7 @@
-//! The loops in arithmetic of 128 bits: for every modulus and machine.
+//! The loops with 128-bit arithmetic, for every modulus and machine.
 #![expect(
     clippy::indexing_slicing,
-    reason = "inner loops: they count within arrays of one length, or within slices cut to one"
+    reason = "inner loops: they count within arrays of one length, or within slices that are cut to it"
 )]
 
 use super::ResultMode;
@@ -22,7 +22,7 @@ pub(super) fn inner_product(
     into: ResultMode,
     out: &mut [u64],
 ) {
-    // From one to four polynomials, at one, two and three digits.
+    // Key switches have one to four polynomials, each with one, two or three digits.
     match x.len() {
         1 => products::<1>(m, x, y, into, out),
         2 => products::<2>(m, x, y, into, out),
@@ -54,7 +54,7 @@ pub(super) fn inner_products(
     inner_product(m, x, z, into, second);
 }
 
-/// The inner product of K pairs, reduced once.
+/// Computes the inner product of K pairs, with one reduction.
 fn products<const K: usize>(
     m: Modulus,
     x: &[&[u64]],
@@ -74,7 +74,7 @@ fn products<const K: usize>(
     }
 }
 
-/// Two ciphertexts' strips: the left's two polynomials, the right's two.
+/// Strips of two ciphertexts: the two polynomials of the left one, and the two of the right one.
 type Term<'a, const N: usize> = [&'a [u64; N]; 4];
 
 pub(super) fn tensor<const N: usize>(m: Modulus, terms: &[Term<'_, N>], out: &mut [[u64; N]; 3]) {
@@ -99,7 +99,7 @@ pub(super) fn tensor<const N: usize>(m: Modulus, terms: &[Term<'_, N>], out: &mu
     }
 }
 
-/// Folds the sums before a number of terms that would not fit.
+/// Folds the sums if the given number of terms would not fit any more.
 fn make_room<const N: usize>(
     m: Modulus,
     terms: usize,
@@ -115,7 +115,7 @@ fn make_room<const N: usize>(
     *room -= terms;
 }
 
-/// As [`tensor`], of so few terms that their products need no fold.
+/// Like [`tensor`], for so few terms that their products need no fold.
 fn multiply<const K: usize, const N: usize>(
     m: Modulus,
     terms: &[Term<'_, N>; K],
@@ -127,7 +127,7 @@ fn multiply<const K: usize, const N: usize>(
     }
 }
 
-/// Adds the products of a few terms: their sums stay in registers, those of all in cache.
+/// Adds the products of a few terms. Their sums stay in registers, and the sums of all terms in cache.
 fn add_products<const K: usize, const N: usize>(
     terms: &[Term<'_, N>; K],
     sums: &mut [[u128; N]; 3],
@@ -153,7 +153,7 @@ fn products_at<const K: usize, const N: usize>(terms: &[Term<'_, N>; K], i: usiz
     sums
 }
 
-/// Combinations are made of so many values at a time: sums stay in the first-level cache.
+/// Number of values for which a combination is computed at a time, so that sums stay in the first-level cache.
 const STRIP: usize = 512;
 
 pub(super) fn combine(m: Modulus, terms: &[(u64, &[u64])], out: &mut [u64]) {
@@ -173,7 +173,7 @@ pub(super) fn combine(m: Modulus, terms: &[(u64, &[u64])], out: &mut [u64]) {
     }
 }
 
-/// At most [`STRIP`] values, from place `start` on.
+/// Computes at most [`STRIP`] values, from index `start`.
 fn combine_strip(m: Modulus, terms: &[(u64, &[u64])], start: usize, out: &mut [u64]) {
     let mut sums = [0; STRIP];
     let sums = &mut sums[..out.len()];
@@ -214,7 +214,7 @@ pub(super) fn centre(m: Modulus, from: Modulus, residues: &[u64], out: &mut [u64
     let q = from.value();
     let q_mod_m = q % m.value();
     for (out, &x) in out.iter_mut().zip(residues) {
-        // Without a branch, which would be mispredicted every other time.
+        // Without a branch, which would be mispredicted half of the time.
         let upper_half = u64::from(x > q / 2).wrapping_neg();
         *out = m.sub(m.reduce_once(x), q_mod_m & upper_half);
     }

@@ -1,11 +1,10 @@
-//! Every loop against single residues, at primes that take vectors and at others, and against the
-//! portable loop.
+//! Compares every loop with single residues and with the portable loop, at primes that vectors support and at others.
 
 use super::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Of 60, 54 and 51 bits; the last but one is the smallest that fills its bits, then a small one.
+/// Primes of 60, 54 and 51 bits. The fifth is the smallest of its size, and the last is small.
 const PRIMES: [u64; 6] = [
     0x0fff_ffff_ffff_c001,
     0x003f_ffff_ffe7_c001,
@@ -15,12 +14,12 @@ const PRIMES: [u64; 6] = [
     65537,
 ];
 
-/// Values at a time: vectors and what is left where they come by fours, and no whole vectors.
+/// Numbers of values: whole vectors, vectors with a rest for loops that take four at a time, and no whole vectors.
 const LENGTHS: [usize; 3] = [64, 40, 13];
 
 type Values = Vec<u64>;
 
-/// Residues as large as they get, then random ones.
+/// Returns the largest residues, then random ones.
 fn values(rng: &mut ChaCha8Rng, q: u64, n: usize) -> Values {
     let edges = [q - 1, 0, q / 2, q / 2 + 1, 1];
     let random = |i: usize| match edges.get(i) {
@@ -34,7 +33,7 @@ fn slices(values: &[Values]) -> Vec<&[u64]> {
     values.iter().map(Vec::as_slice).collect()
 }
 
-/// a b 2^-64.
+/// Returns a b 2^-64.
 fn times(m: Modulus, a: u64, b: u64) -> u64 {
     m.redc(u128::from(a) * u128::from(b))
 }
@@ -50,7 +49,7 @@ fn everywhere(test: impl Fn(&mut ChaCha8Rng, Modulus, usize)) {
 }
 
 #[test]
-fn inner_products_are_sums_of_products() {
+fn inner_products_equal_sums_of_products() {
     everywhere(|rng, m, n| {
         for count in (0..=12).filter(|&count| count <= m.lazy_products()) {
             let x: Vec<Values> = (0..count).map(|_| values(rng, m.value(), n)).collect();
@@ -69,7 +68,7 @@ fn inner_products_are_sums_of_products() {
 }
 
 #[test]
-fn two_inner_products_are_those_of_each() {
+fn two_inner_products_at_once_equal_each_one() {
     everywhere(|rng, m, n| {
         for count in (0..=5).filter(|&count| count <= m.lazy_products()) {
             let mut some = || -> Vec<Values> {
@@ -94,9 +93,9 @@ fn two_inner_products_are_those_of_each() {
     });
 }
 
-/// As large as residues get, and more of them than any sum holds.
+/// Uses the largest residues, and more terms than any sum can hold.
 #[test]
-fn any_number_of_terms_adds_up() {
+fn tensor_of_any_number_of_terms_is_exact() {
     const N: usize = 16;
     for m in PRIMES.map(Modulus::new) {
         let strip = |k: u64| std::array::from_fn(|i| m.value() - 1 - (i as u64 * k) % 60_000);
@@ -119,7 +118,7 @@ fn any_number_of_terms_adds_up() {
 }
 
 #[test]
-fn combinations_are_sums_of_multiples() {
+fn combinations_equal_sums_of_multiples() {
     everywhere(|rng, m, n| {
         for count in [0, 1, 2, 3, 17, 600, 4097] {
             let x: Vec<Values> = (0..count.min(5))
@@ -145,7 +144,7 @@ fn combinations_are_sums_of_multiples() {
 }
 
 #[test]
-fn sums_of_many_are_reduced() {
+fn sums_of_many_residues_are_reduced() {
     everywhere(|rng, m, n| {
         let x = values(rng, m.value(), n);
         for count in [0, 1, 2, 15, 16, 17, 9000] {
@@ -155,7 +154,7 @@ fn sums_of_many_are_reduced() {
                 assert_eq!(out[i], m.mul(x[i], count as u64 % m.value()));
             }
         }
-        // Words of any size.
+        // Words of any size are reduced.
         let mut words: Values = (0..n).map(|i| u64::MAX - i as u64).collect();
         m.reduce_words(&mut words);
         for (i, &word) in words.iter().enumerate() {
@@ -165,7 +164,7 @@ fn sums_of_many_are_reduced() {
 }
 
 #[test]
-fn single_products_are_those_of_residues() {
+fn loops_over_single_products_equal_residue_arithmetic() {
     everywhere(|rng, m, n| {
         let [x, y, factors] = [0; 3].map(|_| values(rng, m.value(), n));
         let factor = factors[n - 1];
@@ -203,7 +202,7 @@ fn single_products_are_those_of_residues() {
 }
 
 #[test]
-fn centred_residues_are_of_least_absolute_value() {
+fn centred_residues_have_least_absolute_value() {
     let pairs = [(0, 0), (2, 3), (3, 2), (2, 4), (4, 4)];
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     for (from, to) in pairs.map(|(a, b)| (Modulus::new(PRIMES[a]), Modulus::new(PRIMES[b]))) {

@@ -1,11 +1,10 @@
-//! Transforms by vectors of four 64-bit words.
+//! Transforms with vectors of four 64-bit words.
 //!
-//! A product with a factor takes three of four partial products of 32 bits for its quotient, which
-//! is then at most 2 too small: products stay below 4 q, and all else below 16 q, which a word holds
-//! where q is below 2^60. Two levels of the tree are done in one pass over a block: a vector is
-//! loaded and stored once for both. Blocks that exceed the first-level cache are finished one after
-//! the other. The last two levels, within four neighbours, are done on four blocks side by side,
-//! transposed.
+//! A product with a factor computes three of four partial products of 32 bits for its quotient, which is then at
+//! most 2 too small. Products stay below 4 q, and everything else below 16 q, which fits in a word for q below
+//! 2^60. Two levels of the tree are done in one pass over a block, so that a vector is loaded and stored once for
+//! both. Blocks that exceed the first-level cache are finished one after the other. The last two levels, within
+//! four neighbours, are done on four transposed blocks at a time.
 
 use super::{Factor, Transform};
 use std::arch::x86_64::*;
@@ -13,21 +12,21 @@ use std::arch::x86_64::*;
 /// Four words.
 type Words = [u64; 4];
 
-/// Blocks up to so many words are done level by level: they and their factors stay in the
+/// Size in words up to which blocks are done level by level: such blocks and their factors stay in the
 /// first-level cache.
 const LEVEL_BY_LEVEL: usize = 1024;
 
-/// A block of 16 words is done at once.
+/// Size in words of the blocks that are done in one step.
 const LAST: usize = 16;
 
-/// Factors of four neighbouring nodes, of their left and of their right children.
+/// Factors of four neighbouring nodes, of their left children and of their right children.
 #[derive(Clone, Copy, Debug, Default)]
 struct Group {
     w: [Words; 3],
     shoup: [Words; 3],
 }
 
-/// The factors of the last two levels, 16 words a group.
+/// The factors of the last two levels, in groups for 16 words.
 #[derive(Debug)]
 pub(super) struct Tables {
     forward: Vec<Group>,
@@ -35,8 +34,8 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// `None` where vectors cannot do the transform: of too few words, or modulo too large a prime, or
-    /// on a processor without them.
+    /// Makes the tables. Returns `None` if vectors cannot do the transform: too few words, a prime that is too large,
+    /// or a processor without AVX2.
     pub(super) fn new(q: u64, forward: &[Factor], inverse: &[Factor]) -> Option<Self> {
         let available = std::arch::is_x86_feature_detected!("avx2");
         if forward.len() < LAST || q >> 60 != 0 || !available {
@@ -49,7 +48,7 @@ impl Tables {
     }
 }
 
-/// The factors of nodes n/4 to n/2, and of their children.
+/// Returns the factors of nodes n/4 to n/2, and of their children.
 fn groups(factors: &[Factor]) -> Vec<Group> {
     let n = factors.len();
     let (quarter, half) = (&factors[n / 4..n / 2], &factors[n / 2..]);
@@ -71,14 +70,14 @@ fn groups(factors: &[Factor]) -> Vec<Group> {
 #[target_feature(enable = "avx2")]
 #[inline]
 fn load(from: &Words) -> __m256i {
-    // SAFETY: the words are there to be read, and the instruction asks for no alignment.
+    // SAFETY: the reference guarantees that the words can be read, and the instruction needs no alignment.
     unsafe { _mm256_loadu_si256(std::ptr::from_ref(from).cast()) }
 }
 
 #[target_feature(enable = "avx2")]
 #[inline]
 fn store(to: &mut Words, x: __m256i) {
-    // SAFETY: the words are there to be written, and the instruction asks for no alignment.
+    // SAFETY: the reference guarantees that the words can be written, and the instruction needs no alignment.
     unsafe { _mm256_storeu_si256(std::ptr::from_mut(to).cast(), x) }
 }
 
@@ -115,7 +114,7 @@ impl Wide {
         }
     }
 
-    /// The same in every lane.
+    /// Puts one factor in every lane.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn same(factor: Factor) -> Self {
@@ -133,7 +132,7 @@ impl Wide {
     }
 }
 
-/// The factors of a node and its two children.
+/// Returns the factors of a node and of its two children.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn node_factors(factors: &[Factor], node: usize) -> [Wide; 3] {
@@ -164,9 +163,9 @@ impl Prime {
         }
     }
 
-    /// x w modulo q, below 4 q, for any x.
+    /// Returns x w modulo q, below 4 q, for any x.
     ///
-    /// The quotient lacks what the lowest partial product and two carries add to it, at most 2.
+    /// The quotient lacks the contributions of the lowest partial product and of two carries, at most 2.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn times(&self, x: __m256i, factor: &Wide) -> __m256i {
@@ -195,8 +194,8 @@ impl Prime {
         _mm256_add_epi64(low, _mm256_slli_epi64::<32>(middle))
     }
 
-    /// x, below 2^(BITS + 1) q, without 2^BITS q if it is not below that: by the sign of the
-    /// difference, both being below 2^63.
+    /// Subtracts 2^BITS q from x, below 2^(BITS + 1) q, unless x is below 2^BITS q. Uses the sign of the difference,
+    /// as both numbers are below 2^63.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn below<const BITS: usize>(&self, x: __m256i) -> __m256i {
@@ -205,21 +204,21 @@ impl Prime {
         _mm256_castpd_si256(_mm256_blendv_pd(less, x, less))
     }
 
-    /// x, below 16 q, modulo q.
+    /// Returns x modulo q, for x below 16 q.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn reduce(&self, x: __m256i) -> __m256i {
         self.below::<0>(self.below::<1>(self.below::<2>(self.below::<3>(x))))
     }
 
-    /// x - y + 2^BITS q, for y below 2^BITS q.
+    /// Returns x - y + 2^BITS q, for y below 2^BITS q.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn minus<const BITS: usize>(&self, x: __m256i, y: __m256i) -> __m256i {
         _mm256_add_epi64(x, _mm256_sub_epi64(self.multiples[BITS], y))
     }
 
-    /// Two levels, from words below 16 q to words below 16 q.
+    /// Computes two levels, from words below 16 q to words below 16 q.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn split(&self, [a0, a1, a2, a3]: [__m256i; 4], factors: &[Wide; 3]) -> [__m256i; 4] {
@@ -237,7 +236,7 @@ impl Prime {
         ]
     }
 
-    /// The inverse of [`Prime::split`], times 4: from words below 4 q to words below 4 q.
+    /// Computes the inverse of [`Prime::split`], times 4: from words below 4 q to words below 4 q.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn merge(&self, [a0, a1, a2, a3]: [__m256i; 4], factors: &[Wide; 3]) -> [__m256i; 4] {
@@ -254,7 +253,7 @@ impl Prime {
     }
 }
 
-/// Rows to columns.
+/// Turns rows into columns.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn transpose([a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
@@ -268,7 +267,7 @@ fn transpose([a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
     ]
 }
 
-/// The four quarters of a block, in vectors.
+/// Splits a block into its four quarters, in vectors.
 fn quarters(block: &mut [u64]) -> [&mut [Words]; 4] {
     let (low, high) = block.split_at_mut(block.len() / 2);
     let halves = [
@@ -279,7 +278,7 @@ fn quarters(block: &mut [u64]) -> [&mut [Words]; 4] {
     [a, b, c, d].map(|quarter| quarter.as_chunks_mut().0)
 }
 
-/// Does two levels of a block with `step`.
+/// Computes two levels of a block with `step`.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn two_levels(block: &mut [u64], step: impl Fn([__m256i; 4]) -> [__m256i; 4]) {
@@ -293,7 +292,7 @@ fn two_levels(block: &mut [u64], step: impl Fn([__m256i; 4]) -> [__m256i; 4]) {
     }
 }
 
-/// Does one level of a block with `step`.
+/// Computes one level of a block with `step`.
 #[target_feature(enable = "avx2")]
 #[inline]
 fn one_level(block: &mut [u64], step: impl Fn(__m256i, __m256i) -> [__m256i; 2]) {
@@ -306,7 +305,7 @@ fn one_level(block: &mut [u64], step: impl Fn(__m256i, __m256i) -> [__m256i; 2])
     }
 }
 
-/// Coefficients to values; as many as the tables are of.
+/// Transforms coefficients to values. Their number must be that of the tables.
 #[target_feature(enable = "avx2")]
 pub(super) fn forward(transform: &Transform, tables: &Tables, values: &mut [u64]) {
     let prime = Prime::new(transform.q);
@@ -324,7 +323,7 @@ pub(super) fn forward(transform: &Transform, tables: &Tables, values: &mut [u64]
     forward_block(prime, factors, &tables.forward, high, 3);
 }
 
-/// The block of a node, a power of 4 of words that is at least [`LAST`].
+/// Transforms the block of a node, whose length is a power of 4 words and at least [`LAST`].
 #[target_feature(enable = "avx2")]
 fn forward_block(
     prime: Prime,
@@ -350,7 +349,7 @@ fn forward_block(
         length /= 4;
         first *= 4;
     }
-    // A node of 16 words is number n / 16 or more.
+    // A node of 16 words has number n / 16 or a larger one.
     let groups = &groups[first - factors.len() / LAST..];
     for (i, (part, group)) in block.chunks_exact_mut(LAST).zip(groups).enumerate() {
         let wide = node_factors(factors, first + i);
@@ -368,7 +367,7 @@ fn forward_block(
     }
 }
 
-/// Values to coefficients; as many as the tables are of.
+/// Transforms values to coefficients. Their number must be that of the tables.
 #[target_feature(enable = "avx2")]
 pub(super) fn inverse(transform: &Transform, tables: &Tables, values: &mut [u64]) {
     let prime = Prime::new(transform.q);
@@ -393,7 +392,8 @@ pub(super) fn inverse(transform: &Transform, tables: &Tables, values: &mut [u64]
     });
 }
 
-/// The block of a node, a power of 4 of words that is at least [`LAST`]: times its length, below 4 q.
+/// Transforms the block of a node back. Its length is a power of 4 words and at least [`LAST`]. The result is times
+/// its length, and below 4 q.
 #[target_feature(enable = "avx2")]
 fn inverse_block(
     prime: Prime,

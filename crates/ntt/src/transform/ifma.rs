@@ -1,20 +1,19 @@
-//! Transforms by vectors of eight words, modulo primes below 2^51.
+//! Transforms with vectors of eight words, modulo primes below 2^51.
 //!
-//! Three levels of the tree are done in one pass over a block: eight vectors are loaded and stored
-//! once for twelve butterflies. The last four levels, within sixteen neighbours, are done in one
-//! pass as well: two vectors exchange lanes between levels, so that a butterfly's two words always
-//! lie in the same lane. Blocks are finished one after the other, from 1024 words on in the
-//! first-level cache.
+//! Three levels of the tree are done in one pass over a block, so that eight vectors are loaded and stored once for
+//! twelve butterflies. The last four levels, within sixteen neighbours, are also done in one pass: two vectors
+//! exchange lanes between levels, so that the two words of a butterfly are always in the same lane. Blocks are
+//! finished one after the other, and blocks of up to 1024 words stay in the first-level cache.
 
 use super::Factor;
 use crate::ifma::{Prime, Wide, Words, load, splat, store};
 use crate::modular::Modulus;
 use std::arch::x86_64::*;
 
-/// A block of 16 words is done at once.
+/// Size in words of the blocks that are done in one step.
 const LAST: usize = 16;
 
-/// Factors by node, and their quotients of 52 bits.
+/// Factors by node, and their 52-bit quotients.
 #[derive(Debug)]
 struct Factors {
     w: Vec<u64>,
@@ -29,7 +28,7 @@ impl Factors {
         }
     }
 
-    /// A node's factor in every lane.
+    /// Returns a node's factor in every lane.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     fn same(&self, node: usize) -> Wide {
@@ -39,8 +38,8 @@ impl Factors {
         }
     }
 
-    /// The factors of the nodes of so many neighbours, 2, 4 or 8, each in as many lanes as there are
-    /// for it: `lanes` says which node's a lane is.
+    /// Returns the factors of 2, 4 or 8 neighbouring nodes, each in an equal number of lanes. `lanes` has the number
+    /// of the node for each lane.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     fn spread<const NODES: usize>(&self, node: usize, lanes: __m512i) -> Wide {
@@ -55,7 +54,7 @@ impl Factors {
         }
     }
 
-    /// The factors of eight neighbours, one a lane.
+    /// Returns the factors of eight neighbouring nodes, one in each lane.
     #[target_feature(enable = "avx512f,avx512ifma")]
     #[inline]
     fn eight(&self, node: usize) -> Wide {
@@ -71,24 +70,24 @@ impl Factors {
     }
 }
 
-/// floor(2^52 w / q).
+/// Returns floor(2^52 w / q).
 fn shoup(q: u64, w: u64) -> u64 {
     ((u128::from(w) << 52) / u128::from(q)) as u64
 }
 
-/// What vectors need of one prime.
+/// The tables of one prime for vectors.
 #[derive(Debug)]
 pub(super) struct Tables {
     modulus: Modulus,
     forward: Factors,
     inverse: Factors,
-    /// As the transform's, with their quotients.
+    /// The transform's `scale`, with quotients.
     scale: [[u64; 2]; 2],
 }
 
 impl Tables {
-    /// `None` where vectors cannot do the transform: of too few words, or modulo too large a prime, or
-    /// on a processor without them.
+    /// Makes the tables. Returns `None` if vectors cannot do the transform: too few words, a prime that is too large,
+    /// or a processor without AVX-512 IFMA.
     pub(super) fn new(
         q: u64,
         forward: &[Factor],
@@ -107,29 +106,29 @@ impl Tables {
     }
 }
 
-/// Lanes of two vectors a and b: below 8 those of a, the others those of b.
+/// Selects lanes of two vectors a and b: numbers below 8 are those of a, and the others those of b.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 fn select(a: __m512i, lanes: Words, b: __m512i) -> __m512i {
     _mm512_permutex2var_epi64(a, load(&lanes), b)
 }
 
-/// Even and odd words of 16 that two vectors hold in order, and back.
+/// The even and odd words of 16 words that two vectors hold in order, and the reverse.
 const EVEN: Words = [0, 2, 4, 6, 8, 10, 12, 14];
 const ODD: Words = [1, 3, 5, 7, 9, 11, 13, 15];
 const LOWER: Words = [0, 8, 1, 9, 2, 10, 3, 11];
 const UPPER: Words = [4, 12, 5, 13, 6, 14, 7, 15];
 
-/// The first and the second pair of each four words; it is its own inverse.
+/// The first and the second pair of each four words. This selection is its own inverse.
 const FIRST_PAIRS: Words = [0, 1, 8, 9, 4, 5, 12, 13];
 const SECOND_PAIRS: Words = [2, 3, 10, 11, 6, 7, 14, 15];
 
-/// Which of two nodes' factors a lane takes, and which of four.
+/// The node, of two or of four, whose factor a lane has.
 const OF_TWO: Words = [0, 0, 0, 0, 1, 1, 1, 1];
 const OF_FOUR: Words = [0, 0, 1, 1, 2, 2, 3, 3];
 
-/// The eight eighths of a block, in vectors.
-// A call for each block of 128 words took as long as two of its vectors.
+/// Splits a block into its eight eighths, in vectors.
+// Inlined because a call for each block of 128 words took as long as two of its vectors.
 #[inline(always)]
 fn eighths(block: &mut [u64]) -> [&mut [Words]; 8] {
     let mut rest = block.as_chunks_mut().0;
@@ -141,13 +140,13 @@ fn eighths(block: &mut [u64]) -> [&mut [Words]; 8] {
     })
 }
 
-/// Does three levels of a block with `step`.
+/// Computes three levels of a block with `step`.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 fn three_levels(block: &mut [u64], step: impl Fn([__m512i; 8]) -> [__m512i; 8]) {
     let [a0, a1, a2, a3, a4, a5, a6, a7] = eighths(block);
     let length = a0.len();
-    // One length, known where it is counted: no bounds are checked within.
+    // Cutting all slices to one length lets the compiler omit bounds checks in the loop.
     let (a1, a2, a3, a4) = (
         &mut a1[..length],
         &mut a2[..length],
@@ -177,7 +176,7 @@ fn three_levels(block: &mut [u64], step: impl Fn([__m512i; 8]) -> [__m512i; 8]) 
     }
 }
 
-/// Does one level of a block with `step`.
+/// Computes one level of a block with `step`.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 fn one_level(block: &mut [u64], step: impl Fn(__m512i, __m512i) -> [__m512i; 2]) {
@@ -190,7 +189,7 @@ fn one_level(block: &mut [u64], step: impl Fn(__m512i, __m512i) -> [__m512i; 2])
     }
 }
 
-/// The factors of a node, its children and theirs.
+/// Returns the factors of a node, of its children and of their children.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 fn descendants(factors: &Factors, node: usize) -> [Wide; 7] {
@@ -205,19 +204,19 @@ fn descendants(factors: &Factors, node: usize) -> [Wide; 7] {
     ]
 }
 
-/// Whether a block, longer than [`LAST`], begins with one level rather than with three: so that what
-/// is left before the last four is done by threes.
+/// Returns whether a block, longer than [`LAST`], begins with one level instead of three, so that three levels at a
+/// time remain before the last four.
 fn begins_with_one(length: usize) -> bool {
     !(length / LAST).trailing_zeros().is_multiple_of(3)
 }
 
-/// Coefficients to values; as many as the tables are of.
+/// Transforms coefficients to values. Their number must be that of the tables.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn forward(tables: &Tables, values: &mut [u64]) {
     forward_block(Prime::new(tables.modulus), &tables.forward, values, 1);
 }
 
-/// The block of a node, longer than [`LAST`] or as long.
+/// Transforms the block of a node, of at least [`LAST`] words.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn forward_block(prime: Prime, factors: &Factors, block: &mut [u64], node: usize) {
     let length = block.len();
@@ -259,7 +258,7 @@ fn split_three(prime: Prime, a: [__m512i; 8], f: &[Wide; 7]) -> [__m512i; 8] {
     [a0, a1, a2, a3, a4, a5, a6, a7]
 }
 
-/// The last four levels, of neighbouring blocks of which the first is the node's.
+/// Computes the last four levels of neighbouring blocks. The first is that of the node.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn forward_last(prime: Prime, factors: &Factors, blocks: &mut [u64], node: usize) {
     let (of_two, of_four) = (load(&OF_TWO), load(&OF_FOUR));
@@ -280,7 +279,7 @@ fn forward_last(prime: Prime, factors: &Factors, blocks: &mut [u64], node: usize
     }
 }
 
-/// Values to coefficients; as many as the tables are of.
+/// Transforms values to coefficients. Their number must be that of the tables.
 #[target_feature(enable = "avx512f,avx512ifma")]
 pub(super) fn inverse(tables: &Tables, values: &mut [u64]) {
     let prime = Prime::new(tables.modulus);
@@ -305,7 +304,7 @@ pub(super) fn inverse(tables: &Tables, values: &mut [u64]) {
     }
 }
 
-/// The parts of a node's block, which is longer than [`LAST`].
+/// Transforms the parts of a node's block back. The block is longer than [`LAST`].
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn inverse_parts(prime: Prime, factors: &Factors, block: &mut [u64], node: usize) {
     let length = block.len();
@@ -318,7 +317,7 @@ fn inverse_parts(prime: Prime, factors: &Factors, block: &mut [u64], node: usize
     }
 }
 
-/// The block of a node other than the root, longer than [`LAST`].
+/// Transforms the block of a node back. The node is not the root, and the block is longer than [`LAST`].
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn inverse_block(prime: Prime, factors: &Factors, block: &mut [u64], node: usize) {
     inverse_parts(prime, factors, block, node);
@@ -337,7 +336,7 @@ fn inverse_block(prime: Prime, factors: &Factors, block: &mut [u64], node: usize
     });
 }
 
-/// The first two of three levels back.
+/// Computes the first two of three levels back.
 #[target_feature(enable = "avx512f,avx512ifma")]
 #[inline]
 fn merge_two(prime: Prime, a: [__m512i; 8], f: &[Wide; 7]) -> [__m512i; 8] {
@@ -352,7 +351,7 @@ fn merge_two(prime: Prime, a: [__m512i; 8], f: &[Wide; 7]) -> [__m512i; 8] {
     [a0, a1, a2, a3, a4, a5, a6, a7]
 }
 
-/// The last four levels back, of neighbouring blocks of which the first is the node's.
+/// Computes the last four levels back for neighbouring blocks. The first is that of the node.
 #[target_feature(enable = "avx512f,avx512ifma")]
 fn inverse_last(prime: Prime, factors: &Factors, blocks: &mut [u64], node: usize) {
     let (of_two, of_four) = (load(&OF_TWO), load(&OF_FOUR));

@@ -1,19 +1,19 @@
-//! Roots of unity: which of the primitive ones a transform takes is part of every stored format.
+//! Choice of the roots of unity, which is part of every stored format.
 
 use crate::modular::Modulus;
 
-/// The primitive root of unity of an order that is a power of two (at least 2), by as many square
-/// roots of -1 as it takes; `None` where the prime has none.
+/// Returns the primitive root of unity whose order is a power of two (at least 2), or `None` if the prime has none.
+/// It is a repeated square root of -1.
 ///
-/// Of the two square roots it takes what the algorithm of Tonelli and Shanks finds from the least
-/// number that is no square: ciphertexts and keys are stored as values at its powers.
+/// Of the two square roots it takes the one that the algorithm of Tonelli and Shanks finds from the least non-square:
+/// ciphertexts and keys are stored as values at its powers.
 pub(super) fn primitive(m: Modulus, order: u64) -> Option<u64> {
     let q = m.value();
     if !order.is_power_of_two() || order < 2 || !(q - 1).is_multiple_of(order) {
         return None;
     }
     let half = (q - 1) / 2;
-    // The least number that is no square is small: below 2 (ln q)^2 if Riemann's hypothesis holds.
+    // The least non-square is small: below 2 (ln q)^2 if Riemann's hypothesis holds.
     let no_square = (2..10_000).find(|&z| m.pow(z, half) == q - 1)?;
     let mut root = q - 1;
     for _ in 1..order.trailing_zeros() {
@@ -22,7 +22,7 @@ pub(super) fn primitive(m: Modulus, order: u64) -> Option<u64> {
     Some(root)
 }
 
-/// A square root of x; `None` where there is none.
+/// Returns a square root of x, or `None` if x is not a square.
 fn square_root(m: Modulus, no_square: u64, x: u64) -> Option<u64> {
     let q = m.value();
     let mut twos = (q - 1).trailing_zeros();
@@ -31,7 +31,7 @@ fn square_root(m: Modulus, no_square: u64, x: u64) -> Option<u64> {
     let mut t = m.pow(x, odd);
     let mut root = m.pow(x, odd.div_ceil(2));
     while t != 1 {
-        // The least number of squarings that make 1 of t.
+        // The least number of squarings that turn t into 1.
         let mut power = t;
         let mut squarings = 0;
         while power != 1 {

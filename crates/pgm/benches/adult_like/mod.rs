@@ -1,19 +1,20 @@
-//! A problem of the size of Adult's: 14 attributes in at most 42 categories, 48,842 records.
+//! A problem of the size of the Adult table: 14 attributes in at most 42 categories, 48,842
+//! records.
 
 use fhaim_domain::{Clique, Domain};
 use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, Passes, fit_once};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Records of the made-up table.
+/// Number of records of the made-up table.
 pub const RECORDS: usize = 48_842;
 
-/// The attributes' sizes.
+/// Returns the domain with the attributes' sizes.
 pub fn domain() -> Domain {
     Domain::new(vec![32, 9, 32, 16, 7, 15, 6, 5, 2, 32, 32, 32, 42, 2])
 }
 
-/// Noisy 1-ways, and random pairs up to a model of so many kilobytes.
+/// Returns noisy 1-ways, and random pairs up to a model of the given size in kilobytes.
 pub fn measurements(domain: &Domain, kilobytes: usize) -> Vec<Measurement> {
     let mut rng = ChaCha8Rng::seed_from_u64(7);
     let mut measurements: Vec<Measurement> = (0..domain.len())
@@ -32,7 +33,8 @@ pub fn measurements(domain: &Domain, kilobytes: usize) -> Vec<Measurement> {
     measurements
 }
 
-/// A model after so many steps of one kind, however little the last ones bring.
+/// Returns the model after `steps` steps of one kind. A tolerance of 0 keeps the fit from ending
+/// earlier.
 pub fn model(
     domain: &Domain,
     measurements: &[Measurement],
@@ -47,7 +49,7 @@ pub fn model(
     fit_once(domain, measurements, &options, None).expect("the measurements are of the domain")
 }
 
-/// Counts that depend on the cell, with Gaussian-like noise of scale 30.
+/// Returns counts that depend on the cell, with Gaussian-like noise of scale 30.
 fn noisy(domain: &Domain, clique: Clique, rng: &mut ChaCha8Rng) -> Measurement {
     let cells = domain.cells(&clique).expect("a pair has few cells");
     let weights: Vec<f64> = (0..cells).map(|_| rng.random::<f64>().powi(6)).collect();

@@ -1,20 +1,20 @@
-//! Cells of the junction tree of one component of a graph, without the tree.
+//! Counts the cells of the junction tree of one component of a graph, without building the tree.
 //!
-//! What [`super::Elimination`] says of a graph's cells, faster, and the same to the last cell:
+//! The results equal those of [`super::Elimination`] exactly, and are computed faster:
 //!
 //! * Weighted min-fill takes attributes that add no edge (simplicial ones) before all others.
-//!   Taking one leaves the others simplicial, so whichever goes first the same ones go, and the
-//!   same graph is left: they need no order. The maximal cliques are those of the graph with all
-//!   edges added, whatever the order they are found in.
-//! * Fewest cells needs costs of edges only among attributes with as few cells.
-//! * Once fewest cells has added all edges that min-fill does, it comes to no fewer cells, where all
-//!   sizes are at least 2: from a chordal graph to another with more edges there is a chain of
-//!   chordal graphs, each with one edge more (Rose, Tarjan and Lueker 1976, lemma 2), and an edge
-//!   x y between the common neighbours S puts a clique of s x y cells in the place of at most two, of
-//!   s x + s y <= s x y.
+//!   Taking one leaves the others simplicial, so in any order the same ones are taken and the same
+//!   graph remains: they need no order. The maximal cliques are those of the graph with all edges
+//!   added, found in any order.
+//! * The rule of fewest cells needs costs of edges only among attributes with equally few cells.
+//! * Once the rule of fewest cells has added all edges that min-fill adds, its result has no fewer
+//!   cells, if all sizes are at least 2. From a chordal graph to another with more edges there is a
+//!   chain of chordal graphs, each with one more edge (Rose, Tarjan and Lueker 1976, lemma 2). An
+//!   edge x y between the common neighbours S replaces at most two cliques, of s x + s y <= s x y
+//!   cells, by a clique of s x y cells.
 //!
-//! Costs are integers as long as they stay below 2^53: then sums and products are exact, so that
-//! the order in which they are taken does not matter.
+//! Costs are integers as long as they stay below 2^53. Sums and products are then exact, so that
+//! their order does not matter.
 
 use super::set::Set;
 
@@ -26,15 +26,16 @@ const EXACT: f64 = (1u64 << f64::MANTISSA_DIGITS) as f64;
 pub(super) struct Component<'a, const W: usize> {
     sizes: &'a [usize],
     left: Set<W>,
-    /// Of each attribute that is left the clique that taking it would form: itself and the neighbours that are left.
+    /// For each remaining attribute, the clique that taking it would form: itself and its remaining
+    /// neighbours.
     rows: Vec<Set<W>>,
     /// The attributes taken, and their cliques.
     taken: Vec<(usize, Set<W>)>,
 }
 
 impl<'a, const W: usize> Component<'a, W> {
-    /// The component of these attributes with their neighbours; none where costs are not exact: where the sum of sizes
-    /// has a square from 2^53 on, or some size is 0.
+    /// Returns the component of these attributes with their neighbours. Returns `None` if costs are
+    /// not exact: if the square of the sum of sizes is at least 2^53, or some size is 0.
     pub fn new(sizes: &'a [usize], left: Set<W>, around: impl Fn(usize) -> Set<W>) -> Option<Self> {
         let sum: f64 = left.iter().map(|a| sizes[a] as f64).sum();
         if sum * sum >= EXACT || left.iter().any(|a| sizes[a] == 0) {
@@ -50,10 +51,11 @@ impl<'a, const W: usize> Component<'a, W> {
         })
     }
 
-    /// Cells by weighted min-fill, or `None` if they do not fit `usize`; and the edges that it adds.
+    /// Returns the number of cells by weighted min-fill, or `None` if it does not fit `usize`, and
+    /// the added edges.
     pub fn weighted_fill(mut self) -> (Option<usize>, Vec<[usize; 2]>) {
         let mut added = Vec::new();
-        // Those that may have become simplicial.
+        // Attributes that may have become simplicial.
         let mut open = self.left;
         loop {
             while let Some(a) = open.first() {
@@ -76,25 +78,27 @@ impl<'a, const W: usize> Component<'a, W> {
         }
     }
 
-    /// Cells by the rule of fewest cells, or `None` if they do not fit `usize`.
+    /// Returns the number of cells by the rule of fewest cells, or `None` if it does not fit
+    /// `usize`.
     pub fn fewest_cells(self) -> Option<usize> {
         self.fewest_cells_unless(|_| false).flatten()
     }
 
-    /// As [`Self::fewest_cells`]; none where it is certain that they are no fewer than those by weighted min-fill, which
-    /// adds these edges.
+    /// As [`Self::fewest_cells`]. Returns `None` if the number is certainly at least that by weighted
+    /// min-fill, which adds the edges `added`.
     pub fn fewest_cells_without(self, mut added: Vec<[usize; 2]>) -> Option<Option<usize>> {
         if self.left.iter().any(|a| self.sizes[a] < 2) {
             return Some(self.fewest_cells());
         }
         self.fewest_cells_unless(|of| {
-            // What was taken still has its neighbours of then.
+            // The row of a taken attribute still has the neighbours that it had then.
             added.retain(|&[u, v]| !of.rows[u].has(v) && !of.rows[v].has(u));
             added.is_empty()
         })
     }
 
-    /// Stops where `stops` says so, which is asked at the beginning and whenever edges were added.
+    /// As [`Self::fewest_cells`], but returns `None` once `stops` returns `true`. `stops` is called
+    /// at the beginning and whenever edges were added.
     fn fewest_cells_unless(
         mut self,
         mut stops: impl FnMut(&Self) -> bool,
@@ -116,20 +120,22 @@ impl<'a, const W: usize> Component<'a, W> {
         Some(self.cells())
     }
 
-    /// The edges that taking `a` would add.
+    /// Returns the edges that taking `a` would add.
     fn missing(&self, a: usize) -> impl Iterator<Item = [usize; 2]> + '_ {
         let clique = self.rows[a];
         let missing = move |u: usize| clique.minus(&self.rows[u]).iter().map(move |v| [u, v]);
         clique.iter().flat_map(missing).filter(|[u, v]| u < v)
     }
 
-    /// Whether the neighbours of `a` are joined to one another, so that taking it adds no edge.
+    /// Checks whether the neighbours of `a` are joined to one another, so that taking it adds no
+    /// edge.
     fn is_simplicial(&self, a: usize) -> bool {
         let clique = self.rows[a];
         (clique.iter()).all(|u| clique.minus(&self.rows[u]).is_empty())
     }
 
-    /// Sum of the products of sizes over the edges that taking `a` would add, each counted from both ends.
+    /// Returns the sum of the products of sizes over the edges that taking `a` would add, each
+    /// counted from both ends.
     fn fill(&self, a: usize) -> f64 {
         let clique = self.rows[a];
         let size = |u: usize| self.sizes[u] as f64;
@@ -137,14 +143,15 @@ impl<'a, const W: usize> Component<'a, W> {
         clique.iter().map(|u| size(u) * missing(u)).sum()
     }
 
-    /// Cells of the clique that taking `a` would form, multiplied in the order of [`super::Cost`]: it decides about
-    /// ties where they are not exact.
+    /// Returns the number of cells of the clique that taking `a` would form. The order of
+    /// multiplication is that of [`super::Cost`], because it decides ties of inexact products.
     fn clique_cells(&self, a: usize) -> f64 {
         let around = self.rows[a].without(a);
         (around.iter()).fold(self.sizes[a] as f64, |n, u| n * self.sizes[u] as f64)
     }
 
-    /// The attribute that adds least; of several that with the fewest cells, then the first.
+    /// Returns the attribute that adds least. Among equals, it has the fewest cells, then the
+    /// lowest index.
     fn least_fill(&self) -> Option<usize> {
         let keyed = self.left.iter().map(|a| (self.fill(a), a));
         let best = keyed.reduce(|best, next| {
@@ -155,14 +162,15 @@ impl<'a, const W: usize> Component<'a, W> {
         best.map(|(_, a)| a)
     }
 
-    /// Those left whose costs may have changed, where edges were added in a clique.
+    /// Returns the remaining attributes whose costs may have changed after edges were added in a
+    /// clique.
     fn near(&self, clique: Set<W>) -> Set<W> {
         let joined = |&b: &usize| (self.rows[b] & clique).has_two();
         (self.left.iter().filter(joined)).fold(Set::EMPTY, |near, b| near | Set::only(b))
     }
 
-    /// Takes `a` out and joins its neighbours. Whether its clique was all that was left: those of the others are part
-    /// of it.
+    /// Removes `a` and joins its neighbours. Returns whether its clique is all that remains: the
+    /// cliques of the others are then part of it.
     fn take(&mut self, a: usize) -> bool {
         let clique = self.rows[a];
         self.taken.push((a, clique));
@@ -175,7 +183,8 @@ impl<'a, const W: usize> Component<'a, W> {
         false
     }
 
-    /// The sum of the cells of the maximal cliques among those formed; see [`super::Elimination`].
+    /// Returns the sum of the cells of the maximal cliques among the formed ones; see
+    /// [`super::Elimination`].
     fn cells(&self) -> Option<usize> {
         let mut step_of = vec![usize::MAX; self.sizes.len()];
         for (step, &(a, _)) in self.taken.iter().enumerate() {
@@ -204,11 +213,11 @@ impl<'a, const W: usize> Component<'a, W> {
     }
 }
 
-/// What is known of the costs of what is left.
+/// The known costs of the remaining attributes.
 struct Costs {
     /// Cells of the clique that taking each would form.
     cells: Vec<f64>,
-    /// Costs of the edges that each would add, as [`Component::fill`] has them; not a number where they are not known.
+    /// Costs of the edges that each would add, as in [`Component::fill`]; NaN if not known.
     fill: Vec<f64>,
 }
 
@@ -222,7 +231,8 @@ impl Costs {
         }
     }
 
-    /// The attribute with the fewest cells; of several the one that adds least, then the first.
+    /// Returns the attribute with the fewest cells. Among equals, it adds least, then has the
+    /// lowest index.
     fn cheapest<const W: usize>(&mut self, of: &Component<'_, W>) -> Option<usize> {
         let none = (f64::INFINITY, Set::<W>::EMPTY);
         let (_, fewest) = of.left.iter().fold(none, |(least, ties), a| {
@@ -247,8 +257,8 @@ impl Costs {
         self.fill[a]
     }
 
-    /// `a` was taken: the costs of its neighbours are others, and where it added edges those of attributes joined to
-    /// both ends.
+    /// Updates the costs after `a` was taken. The costs of its neighbours change; if it added
+    /// edges, so do those of attributes joined to both ends.
     fn change<const W: usize>(&mut self, of: &Component<'_, W>, a: usize, adds_none: bool) {
         let clique = of.rows[a];
         let size = of.sizes[a] as f64;

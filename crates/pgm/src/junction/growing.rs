@@ -1,4 +1,4 @@
-//! The cells of a model that grows clique by clique.
+//! Counts the cells of a model that grows clique by clique.
 
 use fhaim_domain::Clique;
 
@@ -6,11 +6,12 @@ use super::counting::Component;
 use super::set::Set;
 use super::{Adjacency, Elimination, ModelGraph, Rule, is_member, members};
 
-/// A model's graph for a planner that weighs many moves and makes few. Its answers are those of [`ModelGraph`].
+/// A model's graph for a planner that weighs many moves and makes few. Its answers equal those of
+/// [`ModelGraph`].
 ///
-/// What an elimination takes next depends on what it has taken of the same component alone, so
-/// that components can be eliminated one by one and their cells added up: a move is weighed by the
-/// component that it leaves its attributes in.
+/// An elimination's choices in a component depend only on its earlier choices in that component.
+/// Components can therefore be eliminated separately, and their cells added up. A move is weighed
+/// by the component that its attributes end up in.
 #[derive(Clone, Debug)]
 pub struct GrowingModel {
     graph: ModelGraph,
@@ -38,7 +39,8 @@ impl Cells {
         small: Some(0),
     };
 
-    /// The cells of a component. `rough` takes those by min-fill for the other rule's, too, where that has no fewer.
+    /// Returns the cells of a component. With `rough`, the number of the second rule is replaced by
+    /// that of min-fill if it is certainly at least as large.
     fn of(graph: &ModelGraph, attributes: &[u64], rough: bool) -> Self {
         let counted = match graph.adjacency.words {
             0..=1 => Self::counted::<1>(graph, attributes, rough),
@@ -51,7 +53,7 @@ impl Cells {
         counted.unwrap_or_else(|| Self::eliminated(graph, attributes))
     }
 
-    /// `None` where the graph is not one for [`Component`].
+    /// Returns `None` if the graph does not fit [`Component`].
     fn counted<const W: usize>(
         graph: &ModelGraph,
         attributes: &[u64],
@@ -67,7 +69,7 @@ impl Cells {
         Some(Self { fill, small })
     }
 
-    /// By eliminating the component, whatever its sizes.
+    /// Counts by eliminating the component, for any sizes.
     fn eliminated(graph: &ModelGraph, attributes: &[u64]) -> Self {
         let ModelGraph { sizes, adjacency } = graph;
         let cells = |rule| {
@@ -88,7 +90,7 @@ impl Cells {
         }
     }
 
-    /// Those of the better rule: weighted min-fill, unless the other has fewer.
+    /// Returns the cells of the better rule: weighted min-fill, unless the other has fewer.
     fn best(self) -> Option<usize> {
         match self.is_fewest_by_fill() {
             true => self.fill,
@@ -103,7 +105,7 @@ impl Cells {
 }
 
 impl GrowingModel {
-    /// Counts the cells of each component.
+    /// Returns the model of a graph, and counts the cells of each component.
     pub fn new(graph: ModelGraph) -> Self {
         let mut new = Self {
             graph,
@@ -120,7 +122,7 @@ impl GrowingModel {
         new
     }
 
-    /// The graph as it is now.
+    /// Returns the current graph.
     #[cfg(test)]
     pub(super) fn graph(&self) -> &ModelGraph {
         &self.graph
@@ -132,8 +134,9 @@ impl GrowingModel {
         all.fold(Cells::NONE, Cells::plus).best()
     }
 
-    /// Cells of the junction tree were `clique` added and its attributes counted with at least so many groups each, in
-    /// their order; `None` if they do not fit `usize`. Attributes that the domain does not have are left out.
+    /// Returns the number of cells of the junction tree with `clique` added and its attributes
+    /// counted with at least `groups` values each, in their order. Returns `None` if it does not
+    /// fit `usize`. Attributes that the domain does not have are ignored.
     pub fn cells_with(&self, clique: &Clique, groups: &[usize]) -> Option<usize> {
         let mut with = self.graph.clone();
         with.grow(clique, groups);
@@ -145,12 +148,13 @@ impl GrowingModel {
                 false => others = others.plus(part.cells),
             }
         }
-        // Which of two numbers the other rule's is does not matter where neither makes it the better one.
+        // The exact number of the second rule does not matter if it cannot make that rule the
+        // better one.
         let own = Cells::of(&with, &attributes, others.is_fewest_by_fill());
         others.plus(own).best()
     }
 
-    /// Adds `clique` and counts its attributes with at least so many groups each, in their order.
+    /// Adds `clique` and counts its attributes with at least `groups` values each, in their order.
     pub fn grow(&mut self, clique: &Clique, groups: &[usize]) {
         self.graph.grow(clique, groups);
         let mut attributes = vec![0; self.graph.adjacency.words];
@@ -187,7 +191,7 @@ impl ModelGraph {
     }
 }
 
-/// The component that an attribute is in.
+/// Returns the component of an attribute.
 fn component(adjacency: &Adjacency, first: usize) -> Vec<u64> {
     let mut found = vec![0; adjacency.words];
     found[first / 64] |= 1 << (first % 64);

@@ -4,21 +4,23 @@ use std::ops::{BitAnd, BitOr, BitOrAssign};
 
 use super::is_member;
 
-/// A set of attributes below 64 W, a bit each. That W is known makes an elimination twice as fast.
+/// A set of attributes below 64 W, with a bit for each. Knowing W at compile time makes an
+/// elimination twice as fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Set<const W: usize>([u64; W]);
 
 impl<const W: usize> Set<W> {
     pub const EMPTY: Self = Self([0; W]);
 
-    /// The set of a row of at most W words.
+    /// Returns the set of a row of at most W words.
     pub fn of_row(row: &[u64]) -> Self {
         let mut words = [0; W];
         words.iter_mut().zip(row).for_each(|(w, &r)| *w = r);
         Self(words)
     }
 
-    /// `a` alone. Every word is written, since one at a place known only then would be waited for.
+    /// Returns the set of only `a`. It writes every word, because the processor would have to wait
+    /// for a write to a computed position.
     pub fn only(a: usize) -> Self {
         Self(std::array::from_fn(|w| u64::from(w == a / 64) << (a % 64)))
     }
@@ -31,7 +33,7 @@ impl<const W: usize> Set<W> {
         self.minus(&Self::only(a))
     }
 
-    /// Those that `other` does not have.
+    /// Returns the attributes that `other` does not have.
     pub fn minus(mut self, other: &Self) -> Self {
         self.0.iter_mut().zip(&other.0).for_each(|(x, y)| *x &= !y);
         self
@@ -41,7 +43,7 @@ impl<const W: usize> Set<W> {
         self.0.iter().all(|&word| word == 0)
     }
 
-    /// Whether there are two of them at least.
+    /// Whether the set has at least two attributes.
     pub fn has_two(&self) -> bool {
         let mut nonempty = self.0.iter().filter(|&&word| word != 0);
         match (nonempty.next(), nonempty.next()) {
@@ -51,13 +53,13 @@ impl<const W: usize> Set<W> {
         }
     }
 
-    /// The lowest.
+    /// Returns the lowest attribute.
     pub fn first(&self) -> Option<usize> {
         let word = self.0.iter().position(|&word| word != 0)?;
         Some(word * 64 + self.0[word].trailing_zeros() as usize)
     }
 
-    /// In ascending order.
+    /// Iterates over the attributes in ascending order.
     pub fn iter(self) -> Members<W> {
         Members {
             rest: self.0,
@@ -88,7 +90,7 @@ impl<const W: usize> Iterator for Members<W> {
         None
     }
 
-    /// A loop for each word takes half the time of one over all.
+    /// Uses a loop for each word, which takes half the time of a single loop.
     #[inline]
     fn fold<B, F: FnMut(B, usize) -> B>(self, first: B, mut next: F) -> B {
         let mut folded = first;

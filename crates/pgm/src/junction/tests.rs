@@ -1,4 +1,4 @@
-//! Trees of random graphs, and what is known of their sizes.
+//! Checks trees of random graphs and their sizes.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -22,7 +22,7 @@ fn tree(domain: &Domain, cliques: &[Clique]) -> JunctionTree {
     graph.junction_tree()
 }
 
-/// The order of an elimination that takes every cost anew after each step.
+/// Returns the order of an elimination that computes every cost again after each step.
 fn plain_order(sizes: &[usize], adjacency: &Adjacency, rule: Rule) -> Vec<usize> {
     let mut graph = adjacency.clone();
     let mut left: Vec<usize> = (0..sizes.len()).collect();
@@ -41,7 +41,7 @@ fn plain_order(sizes: &[usize], adjacency: &Adjacency, rule: Rule) -> Vec<usize>
 }
 
 #[test]
-fn costs_that_are_not_taken_anew_have_not_changed() {
+fn costs_that_are_not_recomputed_are_unchanged() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     for round in 0..200 {
         let attributes = if round < 150 { 2 + round / 8 } else { 70 };
@@ -92,7 +92,7 @@ fn trees_of_random_graphs_have_the_running_intersection_property() {
 }
 
 #[test]
-fn a_cycle_is_cut_through_its_small_attributes() {
+fn cycle_is_cut_through_its_small_attributes() {
     // 0 - 1 - 2 - 3 - 0: the chord 1 - 3 gives 2 * (10 * 2 * 2), the other twice 200.
     let domain = Domain::new(vec![10, 2, 10, 2]);
     let cycle = [[0, 1], [1, 2], [2, 3], [3, 0]].map(Clique::new);
@@ -100,7 +100,7 @@ fn a_cycle_is_cut_through_its_small_attributes() {
 }
 
 #[test]
-fn one_more_clique_costs_what_the_whole_model_then_costs() {
+fn cells_with_a_clique_equal_those_after_adding_it() {
     let mut rng = ChaCha8Rng::seed_from_u64(2);
     for _ in 0..50 {
         let (domain, mut cliques) = random_graph(&mut rng, 10);
@@ -114,7 +114,7 @@ fn one_more_clique_costs_what_the_whole_model_then_costs() {
 }
 
 #[test]
-fn sizes_beyond_a_word_and_unknown_attributes_have_no_answer() {
+fn overflowing_sizes_and_unknown_attributes_have_no_cell_count() {
     let domain = Domain::new(vec![1 << 20; 5]);
     assert_eq!(model_cells(&domain, &[Clique::new(0..5)]), None);
     assert_eq!(model_cells(&domain, &[Clique::new([0, 7])]), None);
@@ -122,12 +122,12 @@ fn sizes_beyond_a_word_and_unknown_attributes_have_no_answer() {
     assert_eq!(model_cells(&Domain::new(vec![]), &[]), Some(0));
 }
 
-/// Sizes from 1 to beyond what is exact, and several components.
+/// Returns a graph with sizes from 1 up to inexact products, and several components.
 fn growing_graph(rng: &mut ChaCha8Rng, round: usize) -> (Domain, Vec<Clique>) {
     let attributes = match round % 10 {
         0 => 70 + round % 7,
         1 => 130,
-        // More than the counting of cells has words for.
+        // More attributes than `Component` supports.
         2 if round < 10 => 1030,
         _ => 1 + round / 4,
     };
@@ -136,7 +136,8 @@ fn growing_graph(rng: &mut ChaCha8Rng, round: usize) -> (Domain, Vec<Clique>) {
     let domain = Domain::new(sizes.collect());
     let count = rng.random_range(0..=[1, 2, 4][round % 3] * attributes.min(50) / 2);
     let cliques = (0..count).map(|_| {
-        // Near one another, so that cliques meet without all being one component.
+        // Attributes of a clique are close to one another, so that cliques overlap without forming
+        // a single component.
         let (first, size) = (rng.random_range(0..attributes), rng.random_range(1..4));
         let spread = attributes.min(9);
         Clique::new((0..size).map(|_| (first + rng.random_range(0..spread)) % attributes))
@@ -146,7 +147,7 @@ fn growing_graph(rng: &mut ChaCha8Rng, round: usize) -> (Domain, Vec<Clique>) {
 }
 
 #[test]
-fn components_by_themselves_have_the_cells_of_the_whole() {
+fn components_have_the_cells_of_the_whole_graph() {
     let mut rng = ChaCha8Rng::seed_from_u64(6);
     let (mut none, mut by_cells) = (0, 0);
     for round in 0..120 {
@@ -175,7 +176,7 @@ fn components_by_themselves_have_the_cells_of_the_whole() {
             let rule =
                 |rule| Elimination::run(&plain.sizes, &plain.adjacency, rule).cells(&plain.sizes);
             by_cells += usize::from(rule(Rule::Cells) < rule(Rule::WeightedFill));
-            // Some moves are weighed and not made.
+            // Some moves are only weighed.
             if rng.random_range(0..3) > 0 {
                 growing.grow(clique, &groups);
             } else {
@@ -191,7 +192,7 @@ fn components_by_themselves_have_the_cells_of_the_whole() {
 }
 
 #[test]
-fn growing_models_leave_out_unknown_attributes() {
+fn growing_model_ignores_unknown_attributes() {
     let plain = ModelGraph::new(&Domain::new(vec![3, 4]));
     let mut growing = GrowingModel::new(plain);
     for (clique, cells) in [([0, 7], 7), ([70, 200], 7), ([0, 1], 12)] {

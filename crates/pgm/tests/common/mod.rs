@@ -1,4 +1,4 @@
-//! Reference fits by the Python implementation of Private-PGM, as JSON files.
+//! Reads reference fits of the Python implementation of Private-PGM from JSON files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -32,7 +32,7 @@ struct FileMarginal {
     values: Vec<f64>,
 }
 
-/// A problem with the marginals and the loss that the reference implementation found.
+/// A problem, with the marginals and the loss that the reference implementation found.
 pub struct Reference {
     pub domain: Domain,
     pub measurements: Vec<Measurement>,
@@ -54,7 +54,7 @@ impl Reference {
 
 impl From<File> for Reference {
     fn from(file: File) -> Self {
-        // Attributes are numbered by name, so tables may have to be turned.
+        // Attributes are numbered by name, so tables may have to be transposed.
         let names: Vec<&String> = file.domain.keys().collect();
         let domain = Domain::new(file.domain.values().copied().collect());
         let indices = |clique: &[String]| -> Vec<usize> {
@@ -83,7 +83,7 @@ impl From<File> for Reference {
     }
 }
 
-/// A row-major table over at most two attributes, turned to ascending order.
+/// Reorders a row-major table over at most two attributes to ascending order.
 fn ascending(domain: &Domain, attributes: &[usize], values: &[f64]) -> (Clique, Vec<f64>) {
     let values = match *attributes {
         [a, b] if a > b => (0..domain.size(b))

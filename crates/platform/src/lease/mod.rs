@@ -1,16 +1,24 @@
-//! Long work under a lease: who takes a task has it as long as it renews the lease while at work.
-//! A killed worker's task goes to another; a worker that lost its lease finds out at its next
-//! write and stops.
+//! Long work under a lease. A worker has a task as long as it renews the task's lease. The task of a killed worker
+//! goes to another one. A worker that has lost its lease notices at its next write, and stops.
 //!
-//! A lease is known by its token and its beat, a number that every renewal raises. No clock of
-//! one machine is compared with another's: whoever wants a task that someone has must have seen,
-//! by its own steady clock, the same token and beat for the length of a lease.
+//! A lease is identified by its token and its beat, a number that every renewal increases. Clocks of different
+//! machines are never compared: a worker may only take a task over if it has seen the same token and beat for the
+//! length of a lease, by its own steady clock.
 //!
-//! A table of tasks has the columns `id` (text), `owner` (text: whose task it is), `state` (text:
-//! `queued`, `running`, or anything that is final), `lease_token` (text; empty where nobody has
-//! the task), `lease_beat`, `lease_expires` (milliseconds since 1970: when a task that nobody
-//! has may be taken), `attempts`, `faults` (attempts in a row without a step; the one under way is
-//! one of them), `outages` (in a row) and `created_at`.
+//! A table of tasks has these columns:
+//!
+//! | column | value |
+//! |---|---|
+//! | `id` | text |
+//! | `owner` | text: the owner of the task |
+//! | `state` | text: `queued`, `running`, or a final state |
+//! | `lease_token` | text; empty if no worker has the task |
+//! | `lease_beat` | number of renewals |
+//! | `lease_expires` | milliseconds since 1970: the time from which a task without a worker may be taken |
+//! | `attempts` | number of attempts |
+//! | `faults` | consecutive attempts without a step, including the current one |
+//! | `outages` | consecutive outages |
+//! | `created_at` | milliseconds since 1970 |
 
 use sqlx::{AssertSqlSafe, Row as _};
 use std::collections::HashMap;
@@ -23,64 +31,64 @@ use take::Watched;
 
 mod take;
 
-/// A task is put off for so long at most. One that seems to be put off for longer was put off by
-/// a clock that has been set back since, and waits no more.
+/// Longest time that a task is postponed. If a task seems to be postponed for longer, the clock has been set back
+/// since, and the task does not wait.
 pub const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// A table of tasks. Clones watch others' leases together.
+/// A table of tasks. Its clones share their observations of other workers' leases.
 #[derive(Clone, Debug)]
 pub struct Tasks {
     store: Store,
     table: &'static str,
     length: Duration,
-    /// Leases as they were seen last, by task.
+    /// The last observed state of each lease, by task.
     watched: Arc<Mutex<HashMap<String, Watched>>>,
 }
 
-/// How much there is to do.
+/// The amount of outstanding work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Depth {
-    /// Tasks that wait.
+    /// Number of waiting tasks.
     pub queued: i64,
-    /// Tasks that somebody has.
+    /// Number of tasks that a worker has.
     pub running: i64,
-    /// Seconds since the oldest of both was made.
+    /// Seconds since the oldest of these tasks was created.
     pub oldest_seconds: i64,
 }
 
-/// A task taken.
+/// A task that this worker has taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lease {
     /// The task.
     pub id: String,
-    /// Whose it is.
+    /// The task's owner.
     pub owner: String,
-    /// Proves that it is ours.
+    /// The token that proves possession of the lease.
     pub token: String,
-    /// How often it has been taken, this time included. Restarts, kills and outages count, so
-    /// this says nothing of faults.
+    /// How often the task has been taken, including this time. Restarts, kills and outages count, so this number says
+    /// nothing about faults.
     pub attempt: u32,
-    /// Attempts in a row before this one that ended without a step, also by a kill. Outages and
-    /// restarts in order do not count.
+    /// Number of consecutive earlier attempts that ended without a step, including those that were killed. Outages
+    /// and orderly restarts do not count.
     pub faults: u32,
 }
 
-/// What a task is put off for.
+/// The reason why a task is postponed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Something is away that will be back: however long it lasts, no fault.
+    /// Something is temporarily not available. This is not a fault, however long it lasts.
     Outage,
     /// A fault of the service itself.
     Fault,
 }
 
-/// The lease was lost: someone else has the task, or it was ended.
+/// The lease was lost: another worker has the task, or the task was ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the lease was lost")]
 pub struct Lost;
 
 impl Tasks {
-    /// The tasks of a table, with leases of so many seconds.
+    /// Makes the tasks of a table, with leases of the given number of seconds.
     pub fn new(store: Store, table: &'static str, lease_seconds: u64) -> Self {
         Self {
             store,
@@ -90,7 +98,7 @@ impl Tasks {
         }
     }
 
-    /// How often a worker should renew: three times a lease.
+    /// Returns the interval in which a worker should renew its lease, a third of the lease.
     pub fn renewal(&self) -> Duration {
         self.length / 3
     }
@@ -98,7 +106,7 @@ impl Tasks {
     /// Renews a lease.
     ///
     /// # Errors
-    /// A failure of the store; within, [`Lost`].
+    /// A failure of the store. The inner error is [`Lost`].
     pub async fn renew(&self, lease: &Lease) -> Result<Result<(), Lost>, StoreError> {
         let mut tx = self.store.begin().await?;
         let renewed = self.hold(&mut tx, lease).await?;
@@ -106,20 +114,20 @@ impl Tasks {
         Ok(renewed)
     }
 
-    /// Makes sure, within a transaction, that a lease still holds, and renews it; the
-    /// transaction's writes then belong to its holder alone.
+    /// Checks within a transaction that a lease still holds, and renews it. The transaction's writes then belong to
+    /// the lease's holder.
     ///
     /// # Errors
-    /// A failure of the store; within, [`Lost`].
+    /// A failure of the store. The inner error is [`Lost`].
     pub async fn hold(&self, tx: &mut Tx, lease: &Lease) -> Result<Result<(), Lost>, StoreError> {
         self.beat(tx, lease, "").await
     }
 
-    /// As [`Tasks::hold`], for a transaction that brings the task nearer to its end: faults and
-    /// outages are counted anew from here.
+    /// Like [`Tasks::hold`], for a transaction that brings the task nearer to its end. Resets the counters of faults
+    /// and outages.
     ///
     /// # Errors
-    /// A failure of the store; within, [`Lost`].
+    /// A failure of the store. The inner error is [`Lost`].
     pub async fn step(&self, tx: &mut Tx, lease: &Lease) -> Result<Result<(), Lost>, StoreError> {
         self.beat(tx, lease, ", faults = 0, outages = 0").await
     }
@@ -143,10 +151,10 @@ impl Tasks {
         Ok(held(done.rows_affected()))
     }
 
-    /// Puts a task back for another worker, at once: not for its sake.
+    /// Gives a task back for another worker, which may take it at once. The task itself did not fail.
     ///
     /// # Errors
-    /// A failure of the store; within, [`Lost`].
+    /// A failure of the store. The inner error is [`Lost`].
     pub async fn give_back(&self, lease: &Lease) -> Result<Result<(), Lost>, StoreError> {
         let mut tx = self.store.begin().await?;
         let given = self.free(&mut tx, lease, 0, "faults = 0").await?;
@@ -154,7 +162,7 @@ impl Tasks {
         Ok(given)
     }
 
-    /// How many tasks wait, how many somebody has, and how old the oldest of both is.
+    /// Returns the numbers of waiting and running tasks, and the age of the oldest of both.
     ///
     /// # Errors
     /// A failure of the store.
@@ -179,9 +187,8 @@ impl Tasks {
         })
     }
 
-    /// Takes a task from whoever has it, so that any worker may have it at once: for an operator who
-    /// knows that its worker is gone. Whether somebody had it; one that is there finds out at its
-    /// next write.
+    /// Takes a task from its worker, so that any worker may take it at once. This is for operators who know that the
+    /// worker is gone; a worker that still exists notices at its next write. Returns whether a worker had the task.
     ///
     /// # Errors
     /// A failure of the store.
@@ -198,11 +205,11 @@ impl Tasks {
         Ok(done.rows_affected() > 0)
     }
 
-    /// Puts a task back for any worker after a while, at most [`MAX_PAUSE`]. Whoever changes
-    /// its state in the same transaction does so afterwards.
+    /// Gives a task back for any worker after a pause of at most [`MAX_PAUSE`]. A change of its state in the same
+    /// transaction must come afterwards.
     ///
     /// # Errors
-    /// A failure of the store; within, [`Lost`].
+    /// A failure of the store. The inner error is [`Lost`].
     pub async fn put_off(
         &self,
         tx: &mut Tx,
@@ -211,7 +218,7 @@ impl Tasks {
         after: Duration,
     ) -> Result<Result<(), Lost>, StoreError> {
         let until = match millis(after.min(MAX_PAUSE)) {
-            0 => 0, // whatever the clock says
+            0 => 0, // independent of the clock
             pause => now().saturating_add(pause),
         };
         let counters = match cause {
@@ -242,10 +249,10 @@ impl Tasks {
         Ok(held(done.rows_affected()))
     }
 
-    /// A task's faults and outages in a row, while its lease holds.
+    /// Returns a task's numbers of consecutive faults and outages, if its lease holds.
     ///
     /// # Errors
-    /// A failure of the store; within, [`Lost`].
+    /// A failure of the store. The inner error is [`Lost`].
     pub async fn counters(
         &self,
         tx: &mut Tx,
@@ -271,7 +278,7 @@ impl Tasks {
         )))
     }
 
-    /// A transaction over the table's store.
+    /// Begins a transaction on the table's store.
     ///
     /// # Errors
     /// A failure of the store.

@@ -1,4 +1,4 @@
-//! Taking a task: one that nobody has, or whose worker has not renewed its lease for too long.
+//! Taking a task that no worker has, or whose worker has not renewed its lease for too long.
 
 use sqlx::{AssertSqlSafe, Row as _};
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use super::{Lease, MAX_PAUSE, Tasks, millis};
 use crate::clock::{Millis, now};
 use crate::store::{Row, StoreError, Tx};
 
-/// A lease, and since when it is seen without a renewal.
+/// A lease, and the time since which it has been seen without a renewal.
 #[derive(Clone, Debug)]
 pub(super) struct Watched {
     owner: String,
@@ -19,26 +19,26 @@ pub(super) struct Watched {
     since: Instant,
 }
 
-/// A table's columns that say what a lease is of.
+/// The columns that describe a lease.
 const COLUMNS: &str = "id, owner, attempts, faults";
 
 impl Tasks {
-    /// Takes a task of anyone but `served`: the oldest whose lease was not renewed for its length
-    /// while this process watched, or else one that nobody has: of the owners whose tasks have the
-    /// fewest workers at the moment, the oldest.
+    /// Takes a task of any owner not in `served`. The first choice is the oldest task whose lease was not renewed for
+    /// its length while this process watched. The second is a task without a worker: the oldest one of the owners
+    /// whose tasks currently have the fewest workers.
     ///
     /// # Errors
     /// A failure of the store.
     pub async fn take(&self, served: &[String]) -> Result<Option<Lease>, StoreError> {
         let taken = self.take_at(served, now(), Instant::now).await;
         if taken.is_err() {
-            // While the store fails nobody can renew: watching begins anew.
+            // While the store fails, no worker can renew its lease, so watching starts again.
             self.watches().clear();
         }
         taken
     }
 
-    /// [`Tasks::take`] by given clocks: the time of day, and one that nobody sets.
+    /// Does the work of [`Tasks::take`] with given clocks: the time of day, and a steady clock.
     pub(super) async fn take_at(
         &self,
         served: &[String],
@@ -72,8 +72,8 @@ impl Tasks {
         }
     }
 
-    /// Looks at all leases, and returns those that were seen without a renewal for long enough,
-    /// the oldest task first.
+    /// Observes all leases. Returns those that have been seen without a renewal for long enough, the oldest task
+    /// first.
     async fn abandoned(
         &self,
         steady: impl Fn() -> Instant,
@@ -83,8 +83,8 @@ impl Tasks {
              WHERE state = 'running' AND lease_token <> '' ORDER BY created_at, id",
             self.table
         ));
-        // What is compared with an earlier look is a time before this one; what later looks will
-        // be compared with, a time after it: so nothing is seen for longer than it was.
+        // The time before this query is compared with earlier observations, and the time after it with later ones. An
+        // observation is therefore never counted as longer than it was.
         let before = steady();
         let rows = sqlx::query(held).fetch_all(self.store.pool()).await?;
         let after = steady();
@@ -113,7 +113,7 @@ impl Tasks {
         Ok(abandoned)
     }
 
-    /// A task that nobody has and that is not put off.
+    /// Returns a task that has no worker and is not postponed.
     async fn oldest_free(
         &self,
         tx: &mut Tx,
@@ -139,7 +139,7 @@ impl Tasks {
         query.fetch_optional(&mut **tx).await
     }
 
-    /// Makes a task ours whose row is locked.
+    /// Takes a task whose row is locked.
     async fn taken(&self, mut tx: Tx, row: &Row) -> Result<Lease, StoreError> {
         let (attempts, faults): (i64, i64) = (row.try_get("attempts")?, row.try_get("faults")?);
         let lease = Lease {

@@ -1,4 +1,4 @@
-//! Leases by clocks that jump, owners that take turns, and what counts as a fault.
+//! Leases with clocks that jump, owners that take turns, and the counting of faults.
 
 use super::*;
 use crate::config::Database;
@@ -46,31 +46,31 @@ fn process(store: &Store) -> Tasks {
     Tasks::new(store.clone(), "tasks", 30)
 }
 
-/// A look for a task by a clock of the day and so many seconds of a steady one.
+/// Looks for a task, at a given time of day and a given number of seconds of a steady clock.
 async fn look(tasks: &Tasks, now: Millis, seconds: u64, start: Instant) -> Option<Lease> {
     let steady = || start + Duration::from_secs(seconds);
     tasks.take_at(&[], now, steady).await.unwrap()
 }
 
 #[tokio::test]
-async fn only_what_was_watched_for_a_lease_is_taken_over() {
+async fn task_is_taken_over_only_after_watching_its_lease() {
     let (store, _folder) = store().await;
     let (first, second) = (process(&store), process(&store));
     let start = Instant::now();
     let lease = look(&first, NOON, 0, start).await.unwrap();
     assert_eq!((lease.id.as_str(), lease.attempt), ("a", 1));
-    // A renewal between any two looks.
+    // The lease is renewed between any two looks.
     for seconds in (1..200).step_by(20) {
         let now = NOON + seconds * 1000;
         let seconds = u64::try_from(seconds).unwrap();
         assert_eq!(look(&second, now, seconds, start).await, None);
         assert_eq!(first.renew(&lease).await.unwrap(), Ok(()));
     }
-    // None any more; looked at first at 200 s.
+    // The lease is no longer renewed. The first look without a renewal is at 200 s.
     for seconds in [200, 215, 229] {
         assert_eq!(look(&second, NOON, seconds, start).await, None);
     }
-    // Another process has not watched for as long.
+    // Another process has not watched for long enough.
     assert_eq!(look(&process(&store), NOON, 231, start).await, None);
     let taken = look(&second.clone(), NOON, 231, start).await.unwrap();
     assert_eq!((taken.id.as_str(), taken.attempt), ("a", 2));
@@ -80,7 +80,7 @@ async fn only_what_was_watched_for_a_lease_is_taken_over() {
 }
 
 #[tokio::test]
-async fn the_time_of_day_may_jump_while_a_task_is_held() {
+async fn jumps_of_the_clock_do_not_affect_a_lease() {
     for jump in [HOUR, -HOUR] {
         let (store, _folder) = store().await;
         let (first, second) = (process(&store), process(&store));
@@ -97,12 +97,12 @@ async fn the_time_of_day_may_jump_while_a_task_is_held() {
 }
 
 #[tokio::test]
-async fn a_task_put_off_waits_by_the_clock_but_not_for_a_clock_set_back() {
+async fn postponed_task_does_not_wait_for_a_clock_that_was_set_back() {
     let (store, _folder) = store().await;
     let tasks = process(&store);
     let start = Instant::now();
     let mut lease = look(&tasks, NOON, 0, start).await.unwrap();
-    // By the true clock, which is that of put_off.
+    // By the true clock, which `put_off` uses.
     for (after, later, taken) in [
         (Duration::from_secs(20), 0, false),
         (Duration::from_secs(20), 50_000, true),
@@ -132,7 +132,7 @@ async fn a_task_put_off_waits_by_the_clock_but_not_for_a_clock_set_back() {
 }
 
 #[tokio::test]
-async fn a_task_that_ended_or_began_anew_is_no_longer_held() {
+async fn lease_of_an_ended_or_restarted_task_is_lost() {
     let (store, _folder) = store().await;
     let tasks = process(&store);
     let start = Instant::now();
@@ -153,7 +153,7 @@ async fn a_task_that_ended_or_began_anew_is_no_longer_held() {
 }
 
 #[tokio::test]
-async fn owners_take_turns_and_one_that_is_served_waits() {
+async fn owners_take_turns_and_served_owners_wait() {
     let (store, _folder) = store().await;
     for (id, owner, at) in [
         ("b", "ana", 1),
@@ -180,7 +180,7 @@ async fn owners_take_turns_and_one_that_is_served_waits() {
 }
 
 #[tokio::test]
-async fn attempts_without_a_step_are_counted_and_outages_are_not() {
+async fn attempts_without_a_step_count_as_faults_and_outages_do_not() {
     let (store, _folder) = store().await;
     let tasks = process(&store);
     let start = Instant::now();

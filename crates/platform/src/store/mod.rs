@@ -1,9 +1,8 @@
 //! The database: SQLite or Postgres behind the same statements.
 //!
-//! Statements use `$1` parameters, 64-bit integers, doubles, text and blobs, which both have; what
-//! differs is how a transaction takes its locks, and that is here. SQLite is opened with a
-//! write-ahead log that is flushed at every commit: a ledger entry that was committed is there
-//! after any crash.
+//! Statements use `$1` parameters, 64-bit integers, doubles, text and blobs, which both databases have. They differ
+//! only in how a transaction takes its locks, which this module hides. SQLite is opened with a write-ahead log that
+//! is flushed at every commit, so a committed ledger entry survives any crash.
 
 use sqlx::any::{AnyPoolOptions, AnyRow};
 use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
@@ -23,30 +22,30 @@ pub use trouble::{Trouble, trouble};
 /// A database error.
 pub type StoreError = sqlx::Error;
 
-/// Why a database was not opened.
+/// The reason why a database was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The database, or a migration that it refuses.
+    /// The database failed, or refused a migration.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Another build made its tables.
+    /// Another build made the database's tables.
     #[error(
         "the database at {address} was made by another build of fhaim, and its tables differ from \
          those of this one ({cause}); run the build that made it, or delete the database (of \
-         `fhaim up`: the data folder) and begin with an empty one"
+         `fhaim up`: the data folder) and start with an empty one"
     )]
     OtherTables {
-        /// Where the database is, without a password.
+        /// Address of the database, without a password.
         address: String,
-        /// Which migration differs.
+        /// The migration that differs.
         cause: MigrateError,
     },
 }
 
-/// A row of an answer.
+/// A row of a result.
 pub type Row = AnyRow;
 
-/// A transaction; rolled back unless committed.
+/// A transaction. It is rolled back unless it is committed.
 pub type Tx = Transaction<'static, Any>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,12 +56,12 @@ enum Dialect {
 
 /// A migration: its version, its name, and its statements for SQLite and for Postgres.
 ///
-/// A database runs each version once. Those of the platform are below [`Step::FIRST_OF_SERVICE`].
+/// A database runs each version once. The platform's versions are below [`Step::FIRST_OF_SERVICE`].
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
-    /// Steps run in ascending order of version.
+    /// The version. Steps run in ascending order.
     pub version: i64,
-    /// The name of its files.
+    /// The name of the step's files.
     pub name: &'static str,
     /// Statements for SQLite.
     pub sqlite: &'static str,
@@ -75,7 +74,7 @@ impl Step {
     pub const FIRST_OF_SERVICE: i64 = 1000;
 }
 
-/// The migration of this version in the files `migrations/{sqlite,postgres}/<name>.sql`.
+/// Makes the migration of a version from the files `migrations/{sqlite,postgres}/<name>.sql`.
 #[macro_export]
 macro_rules! step {
     ($version:expr, $name:literal) => {
@@ -101,7 +100,7 @@ macro_rules! step {
 /// The tables that every service has.
 const PLATFORM: Step = crate::step!(1, "platform");
 
-/// The database drivers are installed once.
+/// Installs the database drivers once.
 static DRIVERS: Once = Once::new();
 
 /// A connection pool. Cheap to clone.
@@ -109,21 +108,21 @@ static DRIVERS: Once = Once::new();
 pub struct Store {
     pool: AnyPool,
     dialect: Dialect,
-    /// Where it is, for people.
+    /// Address of the database, for messages.
     address: Arc<str>,
-    /// Whether something that was deleted may still be in the log.
+    /// Whether deleted data may still be in SQLite's log.
     unforgotten: Arc<AtomicBool>,
 }
 
-/// The log is tried to be cut off so often, so far apart.
+/// Number of attempts to truncate SQLite's log, and the pause between them.
 const LOG_TRIES: usize = 20;
 const LOG_PAUSE: Duration = Duration::from_millis(50);
 
 impl Store {
-    /// Connects, and runs the platform's and the service's steps that the database has not run.
+    /// Connects, and runs the steps of the platform and the service that the database has not run.
     ///
     /// # Errors
-    /// No connection, a step that cannot be run, or [`OpenError::OtherTables`] for a database that
+    /// [`OpenError::Store`] if there is no connection or a step fails. [`OpenError::OtherTables`] for a database that
     /// has run other steps than these.
     pub async fn open(config: &config::Database, steps: &[Step]) -> Result<Self, OpenError> {
         DRIVERS.call_once(sqlx::any::install_default_drivers);
@@ -159,18 +158,18 @@ impl Store {
             })
             .after_release(|connection, _| {
                 Box::pin(async move {
-                    // Answered after the rollback of a transaction that was not committed.
+                    // The answer comes after the rollback of an uncommitted transaction.
                     connection.ping().await?;
-                    // A full disk makes SQLite roll back by itself. The driver's own rollback
-                    // then fails, and it would begin no transaction on this connection again.
+                    // On a full disk SQLite rolls back by itself. The driver's own rollback then fails, and it would
+                    // never begin another transaction on this connection.
                     Ok(!connection.is_in_transaction())
                 })
             });
         let address = without_secrets(&config.url);
         let pool = options.connect(&url).await.map_err(|error| match error {
-            // Of what it tried the pool says nothing: the address is what its operator needs.
+            // The pool's error does not name the address, which the operator needs.
             sqlx::Error::PoolTimedOut | sqlx::Error::Io(_) => {
-                let what = format!("the database at {address} is out of reach: {error}");
+                let what = format!("cannot reach the database at {address}: {error}");
                 sqlx::Error::Io(std::io::Error::other(what))
             }
             other => other,
@@ -182,7 +181,7 @@ impl Store {
             unforgotten: Arc::default(),
         };
         store.migrate(steps).await?;
-        // Where the last process was killed before it did.
+        // The last process may have been killed before it did this.
         store.forget_deleted().await?;
         Ok(store)
     }
@@ -213,28 +212,28 @@ impl Store {
         })
     }
 
-    /// Where the database is, without a name or a password.
+    /// Returns the address of the database, without a user name or a password.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Connections that are open, and those of them that nobody uses.
+    /// Returns the numbers of open connections and of idle ones among them.
     pub fn connections(&self) -> (u32, usize) {
         (self.pool.size(), self.pool.num_idle())
     }
 
-    /// Copies a SQLite database as it is at this moment into a new file, also while others write to
-    /// it. It is neither made nor brought up to date.
+    /// Copies the current state of a SQLite database to a new file, even while others write to the database. Neither
+    /// creates nor migrates the database.
     ///
     /// # Errors
-    /// No such database, or a file that is there or cannot be written.
+    /// [`StoreError`] if the database does not exist, or if the file exists or cannot be written.
     pub async fn copy(config: &config::Database, to: &std::path::Path) -> Result<(), StoreError> {
         DRIVERS.call_once(sqlx::any::install_default_drivers);
         let mut connection = sqlx::AnyConnection::connect(&config.url).await?;
         let to = to
             .to_str()
-            .ok_or_else(|| sqlx::Error::Io(std::io::Error::other("a path that is not UTF-8")))?;
-        // Safe: quotes are doubled, and nothing else ends a text of SQL.
+            .ok_or_else(|| sqlx::Error::Io(std::io::Error::other("the path is not UTF-8")))?;
+        // Safe: quotes are doubled, and nothing else ends an SQL string.
         let copy = format!("VACUUM INTO '{}'", to.replace('\'', "''"));
         sqlx::query(AssertSqlSafe(copy))
             .execute(&mut connection)
@@ -242,10 +241,10 @@ impl Store {
         connection.close().await
     }
 
-    /// Whether all pages of a SQLite database are as they must be.
+    /// Checks the integrity of all pages of a SQLite database.
     ///
     /// # Errors
-    /// A database that cannot be read, or is damaged.
+    /// [`StoreError`] if the database cannot be read or is damaged.
     pub async fn check_whole(config: &config::Database) -> Result<(), StoreError> {
         DRIVERS.call_once(sqlx::any::install_default_drivers);
         let mut connection = sqlx::AnyConnection::connect(&config.url).await?;
@@ -260,17 +259,16 @@ impl Store {
         }
     }
 
-    /// For statements outside a transaction.
+    /// Returns the pool, for statements outside a transaction.
     pub fn pool(&self) -> &AnyPool {
         &self.pool
     }
 
-    /// A transaction that will write. On SQLite it takes the write lock at once, so that what it
-    /// reads stays true until it commits; on Postgres, lock the rows that matter with
-    /// [`Store::locking`].
+    /// Begins a transaction that will write. On SQLite it takes the write lock immediately, so that what it reads
+    /// stays true until it commits. On Postgres, the relevant rows must be locked with [`Store::locking`].
     ///
     /// # Errors
-    /// No connection, or no lock in time.
+    /// [`StoreError`] if there is no connection, or no lock in time.
     pub async fn begin(&self) -> Result<Tx, StoreError> {
         match self.dialect {
             Dialect::Sqlite => self.pool.begin_with("BEGIN IMMEDIATE").await,
@@ -278,15 +276,14 @@ impl Store {
         }
     }
 
-    /// A query whose rows stay locked until the transaction ends. Rows that refer to them can be
-    /// written meanwhile: Postgres looks a row's parent up when the row is written twice in one
-    /// transaction, and were the parent locked against that, whoever locked the parent first and then
-    /// wants the row would wait for ever.
+    /// Makes a query whose rows stay locked until the transaction ends. Rows that refer to them can still be written.
+    /// Postgres looks up a row's parent when the row is written twice in one transaction. If the lock on the parent
+    /// excluded this, a transaction that locks the parent first and then wants the row would wait forever.
     pub fn locking(&self, select: &str) -> AssertSqlSafe<String> {
         self.with_suffix(select, " FOR NO KEY UPDATE")
     }
 
-    /// A query whose rows are locked, without those that someone else has locked.
+    /// Makes a query whose rows are locked, and which skips rows that another transaction has locked.
     pub fn locking_free(&self, select: &str) -> AssertSqlSafe<String> {
         self.with_suffix(select, " FOR UPDATE SKIP LOCKED")
     }
@@ -300,22 +297,21 @@ impl Store {
         AssertSqlSafe(format!("{select}{suffix}"))
     }
 
-    /// Whether the database can be written to: on a full disk it answers and does no work.
+    /// Checks whether the database can be written to. On a full disk it still answers reads.
     ///
     /// # Errors
-    /// If not.
+    /// [`StoreError`] if it cannot be written to.
     pub async fn check(&self) -> Result<(), StoreError> {
-        // Another value each time: SQLite does not write a row that stays the same.
+        // A new value each time, because SQLite does not write a row that stays the same.
         sqlx::query("UPDATE readiness SET checks = checks + 1")
             .execute(&self.pool)
             .await?;
         Ok(())
     }
 
-    /// Forgets what was deleted: SQLite overwrites it in the database itself, and its log is
-    /// written back and cut off, which has it too. Whether that was done; not where someone reads
-    /// for so long that it has to be tried again. On Postgres what was deleted stays until it
-    /// vacuums, and in its log for as long as that is kept.
+    /// Erases deleted data. SQLite overwrites it in the database itself; this call also writes the log back and
+    /// truncates it. Returns `false` if a reader blocks the log for so long that the call has to be repeated. On
+    /// Postgres, deleted data stays until it vacuums, and in its log for as long as that is kept.
     ///
     /// # Errors
     /// A failure of the database.
@@ -337,14 +333,14 @@ impl Store {
         Ok(false)
     }
 
-    /// Notes that something is about to be deleted for good: [`Store::forget_deleted_if_due`] forgets
-    /// it where whoever deletes it does not come to that, because its caller hangs up. Say so before
-    /// the deletion commits.
+    /// Records that something is about to be deleted permanently. [`Store::forget_deleted_if_due`] then erases it
+    /// even if the code that deletes it does not get to that, because its caller hangs up. Must be called before the
+    /// deletion commits.
     pub fn owe_forgetting(&self) {
         self.unforgotten.store(true, Ordering::SeqCst);
     }
 
-    /// [`Store::forget_deleted`], if it has to be tried again, or was never come to.
+    /// Calls [`Store::forget_deleted`] if it has to be repeated, or has not been called after a deletion.
     ///
     /// # Errors
     /// A failure of the database.
@@ -361,11 +357,11 @@ impl Store {
     }
 }
 
-/// A database's address without who signs in there, and what with.
+/// Returns a database's address without user name and password.
 fn without_secrets(url: &str) -> String {
     let url = url.split('?').next().unwrap_or(url);
     match url.split_once("://") {
-        // A password may have an `@`, what follows it has none.
+        // A password may contain an `@`, but what follows it does not.
         Some((scheme, rest)) => match rest.rsplit_once('@') {
             Some((_, place)) => format!("{scheme}://{place}"),
             None => url.to_owned(),
@@ -374,8 +370,8 @@ fn without_secrets(url: &str) -> String {
     }
 }
 
-/// Makes a database file, or one that is there, readable by its owner alone: sealed keys and what
-/// was released are in it. Its log and index files are made with the same rights.
+/// Creates a database file, or changes an existing one, so that only its owner can read it: it has sealed keys and
+/// released values. Its log and index files get the same permissions.
 fn keep_to_owner(url: &str) -> Result<(), StoreError> {
     let path = url.trim_start_matches("sqlite:").trim_start_matches("//");
     let path = path.split('?').next().unwrap_or(path);
@@ -392,8 +388,8 @@ fn keep_to_owner(url: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Makes all transactions of an owner wait for this one that lock them too: what the owner has can
-/// then be counted and added to.
+/// Makes all other transactions that lock the same owner wait for this one. The owner's rows can then be counted and
+/// added to safely.
 ///
 /// # Errors
 /// A failure of the database.
@@ -404,7 +400,7 @@ pub async fn lock_owner(tx: &mut Tx, owner: Uuid) -> Result<(), StoreError> {
     lock.execute(&mut **tx).await.map(drop)
 }
 
-/// Whether an error says that a row with the same key is there already.
+/// Returns whether an error says that a row with the same key already exists.
 pub fn is_duplicate(error: &StoreError) -> bool {
     error
         .as_database_error()
@@ -416,7 +412,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_database_out_of_reach_is_named_without_its_password() {
+    async fn unreachable_database_is_reported_without_its_password() {
         for (url, address) in [
             (
                 "postgres://a:p@ss/w@db:5432/x?sslmode=off",
@@ -475,7 +471,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn database_of_another_build_is_refused() {
+    async fn database_of_another_build_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let config = in_folder(&folder);
         let store = Store::open(&config, &[TABLE]).await.unwrap();
@@ -498,7 +494,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn a_database_is_its_owners_alone() {
+    async fn database_files_are_readable_only_by_their_owner() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store.db");

@@ -1,4 +1,4 @@
-//! Who is asking.
+//! The caller of a request.
 
 use axum::extract::FromRequestParts;
 use axum::http::{header, request::Parts};
@@ -9,15 +9,15 @@ use uuid::Uuid;
 use crate::Failure;
 use crate::program::Program;
 
-/// The account that is asking.
+/// The account that makes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct User(pub Uuid);
 
-/// The service that is asking.
+/// The service that makes a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub Service);
 
-/// Whoever is asking.
+/// The caller of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// A user.
@@ -69,7 +69,7 @@ impl<S: Program> FromRequestParts<S> for Peer {
 }
 
 impl Peer {
-    /// Refuses every service but one.
+    /// Rejects every service except one.
     ///
     /// # Errors
     /// [`ProblemKind::Forbidden`].

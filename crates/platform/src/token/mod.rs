@@ -1,10 +1,10 @@
-//! Signing keys, tokens, and who is asking.
+//! Signing keys, tokens, and callers.
 //!
-//! Every service has Ed25519 signing keys of its own, sealed in its database, rotated, and
-//! published at `/.well-known/jwks.json`. Users' tokens are issued by the generation service;
-//! services sign their own. A verifier fetches an issuer's keys when it meets a key id it does
-//! not know, so a new key works at once and an old one as long as tokens under it live. Where they
-//! cannot be had, nobody can say whether the token is good: that is an outage, not a refusal.
+//! Every service has its own Ed25519 signing keys, sealed in its database, rotated, and published at
+//! `/.well-known/jwks.json`. The generation service issues users' tokens, and services sign their own tokens. A
+//! verifier fetches an issuer's keys when it meets an unknown key id. A new key therefore works at once, and an old
+//! one as long as tokens under it live. If the keys cannot be fetched, the token cannot be judged: that is an outage,
+//! not a refusal.
 
 mod caller;
 mod signer;

@@ -1,4 +1,4 @@
-//! A service's signing keys, and what it signs with them.
+//! A service's signing keys, and the tokens that it signs with them.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -19,22 +19,21 @@ use crate::clock::{self, Millis};
 use crate::seal::Sealer;
 use crate::store::{Store, Tx, lock_owner};
 
-/// A key signs for so long; then a new one takes over.
+/// Time for which a key signs, before a new one takes over.
 const SIGNS_FOR: Millis = 30 * 24 * 3600 * 1000;
 
-/// A key is published so long after: longer than any token lives.
+/// Time for which a key stays published after that, which is longer than any token lives.
 const PUBLISHED_AFTER: Millis = 24 * 3600 * 1000;
 
-/// A key is published so long before it signs, unless there is none before it: every replica of the
-/// service reads the keys anew within that time, and whoever asks one of them for a key that
-/// another signs with finds it.
+/// Time for which a key is published before it signs, unless it is the first. Every replica of the service reads the
+/// keys again within this time. A caller that asks one replica for a key that another signs with therefore finds it.
 const PUBLISHED_BEFORE: Millis = 10 * 60 * 1000;
 
-/// Replicas that start together wait for each other under the lock of this owner, who is nobody, so
-/// that one of them makes the first key and the others read it.
+/// Owner without a user, whose lock makes replicas wait for each other when they start together. One of them makes
+/// the first key, and the others read it.
 const ROTATION: Uuid = Uuid::nil();
 
-/// Beginning of an Ed25519 private key in PKCS #8 (RFC 8410, section 7); the seed follows.
+/// Beginning of an Ed25519 private key in PKCS #8 (RFC 8410, section 7), before the seed.
 const PKCS8: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];
@@ -62,10 +61,10 @@ impl std::fmt::Debug for Signer {
 }
 
 impl Signer {
-    /// Reads a service's keys from the table `signing_keys`, and makes the first.
+    /// Reads a service's keys from the table `signing_keys`, and makes the first key.
     ///
     /// # Errors
-    /// A failure of the store, or a key that cannot be opened.
+    /// [`Failure`] if the store fails, or a key cannot be opened.
     pub async fn open(
         service: Service,
         store: Store,
@@ -81,16 +80,16 @@ impl Signer {
         Ok(signer)
     }
 
-    /// Makes a new key if the newest has signed long enough, forgets those that no token can be
-    /// under any more, and reads the others. To be called now and then.
+    /// Makes a new key if the newest has signed for long enough, deletes keys that no valid token can be under, and
+    /// reads the others. Must be called regularly.
     ///
     /// # Errors
-    /// A failure of the store, or a key that cannot be opened.
+    /// [`Failure`] if the store fails, or a key cannot be opened.
     pub async fn rotate(&self) -> Result<(), Failure> {
         self.rotate_at(clock::now()).await
     }
 
-    /// [`Signer::rotate`] at a time.
+    /// Does the work of [`Signer::rotate`] at a given time.
     async fn rotate_at(&self, now: Millis) -> Result<(), Failure> {
         let mut tx = self.store.begin().await?;
         lock_owner(&mut tx, ROTATION).await?;
@@ -121,7 +120,7 @@ impl Signer {
         Ok(())
     }
 
-    /// Makes a key.
+    /// Makes a new key.
     async fn make(&self, tx: &mut Tx, now: Millis) -> Result<(), Failure> {
         let id = Uuid::new_v4().to_string();
         let mut seed = Zeroizing::new([0; 32]);
@@ -138,12 +137,12 @@ impl Signer {
         Ok(())
     }
 
-    /// Whose keys they are.
+    /// Returns the service that has the keys.
     pub(super) fn service(&self) -> Service {
         self.service
     }
 
-    /// The public keys, for `/.well-known/jwks.json`.
+    /// Returns the public keys, for `/.well-known/jwks.json`.
     pub fn jwks(&self) -> JwkSet {
         let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
         JwkSet {
@@ -151,10 +150,10 @@ impl Signer {
         }
     }
 
-    /// A user's token for one service.
+    /// Signs a user's token for one service.
     ///
     /// # Errors
-    /// If there is no key.
+    /// [`Failure::internal`] if there is no key.
     pub fn user_token(
         &self,
         audience: Service,
@@ -164,18 +163,18 @@ impl Signer {
         self.sign(vec![audience], Role::User, Some(account), None, lifetime)
     }
 
-    /// This service's token for another.
+    /// Signs this service's token for another service.
     ///
     /// # Errors
-    /// If there is no key.
+    /// [`Failure::internal`] if there is no key.
     pub fn service_token(&self, audience: Service, lifetime: Duration) -> Result<String, Failure> {
         self.sign(vec![audience], Role::Service, None, None, lifetime)
     }
 
-    /// Says to the crypto service that a dataset is there, and an account's.
+    /// Signs a statement for the crypto service that a dataset exists and belongs to an account.
     ///
     /// # Errors
-    /// If there is no key.
+    /// [`Failure::internal`] if there is no key.
     pub fn voucher(
         &self,
         account: Uuid,
@@ -220,7 +219,7 @@ impl Signer {
     }
 }
 
-/// The key that signs: the newest of those that were published for long enough, or else the oldest.
+/// Returns the key that signs: the newest one that has been published for long enough, or else the oldest.
 fn signs_at(keys: &[Signing], now: Millis) -> Option<&Signing> {
     let published = |key: &&Signing| key.made <= now - PUBLISHED_BEFORE;
     let newest = keys.iter().filter(published).max_by_key(|key| key.made);
@@ -254,7 +253,7 @@ mod tests {
     use super::*;
     use crate::config::Database;
 
-    /// Two replicas of a service over one store.
+    /// Opens two replicas of a service over one store.
     async fn replicas(folder: &tempfile::TempDir) -> [Signer; 2] {
         let config = Database {
             url: format!("sqlite://{}/store.db", folder.path().display()),
@@ -266,7 +265,7 @@ mod tests {
         [open().await.unwrap(), open().await.unwrap()]
     }
 
-    /// The key that a replica signs with at a time.
+    /// Returns the key that a replica signs with at a given time.
     fn signs(signer: &Signer, now: Millis) -> String {
         signs_at(&signer.keys.read().unwrap(), now)
             .unwrap()
@@ -281,19 +280,19 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_that_one_replica_signs_with_is_one_that_the_other_publishes() {
+    async fn keys_that_one_replica_signs_with_are_published_by_the_other() {
         let folder = tempfile::tempdir().unwrap();
         let [first, second] = replicas(&folder).await;
         let start = clock::now();
         let old = signs(&first, start);
         assert_eq!(signs(&second, start), old);
-        // The first makes the next key; the second has not looked since.
+        // The first replica makes the next key, and the second has not read the keys since.
         let due = start + SIGNS_FOR + 1000;
         first.rotate_at(due).await.unwrap();
         assert_eq!(first.jwks().keys.len(), 2);
         assert_eq!(signs(&first, due), old);
         assert!(publishes(&second, &signs(&first, due)));
-        // It looks every minute, and later the new key signs.
+        // It reads them every minute, and later the new key signs.
         second.rotate_at(due + 60_000).await.unwrap();
         let later = due + PUBLISHED_BEFORE;
         let new = signs(&first, later);

@@ -1,4 +1,4 @@
-//! Whether a token is good, and for what.
+//! Verification of tokens.
 
 use fhaim_api::problem::ProblemKind;
 use fhaim_api::token::{Claims, Role, Service};
@@ -16,21 +16,21 @@ use super::Signer;
 use crate::Failure;
 use crate::security::{self, Event};
 
-/// An issuer is asked for its keys at most so often, whatever key ids are shown.
+/// Shortest time between two requests for an issuer's keys, independent of the key ids that callers show.
 pub(crate) const FETCH_EVERY: Duration = Duration::from_secs(2);
 
-/// An issuer that has not sent its keys by then is out of reach.
+/// Time within which an issuer must send its keys.
 const FETCH_WITHIN: Duration = Duration::from_secs(5);
 
-/// Seconds by which another machine's clock may be off, either way. Clocks that nobody sets are
-/// found minutes off, and a service must not stop for that; the price is that a stolen token is
-/// good for ten minutes longer, which is less than a user's token lives anyway.
+/// Seconds by which another machine's clock may differ. Unattended clocks are often minutes off, and a service must
+/// not stop for that. The price is that a stolen token is valid for ten more minutes, which is less than the lifetime
+/// of a user's token.
 pub(crate) const MAX_SKEW: u64 = 600;
 
-/// Seconds that a service's own tokens may be over, for a clock that is set while they live.
+/// Seconds after which a service's own tokens may still be used, for a clock that is corrected while they live.
 const OWN_SKEW: u64 = 5;
 
-/// Where an issuer's keys come from.
+/// The source of an issuer's keys.
 enum Source {
     Own(Arc<Signer>),
     Remote(String),
@@ -39,8 +39,8 @@ enum Source {
 struct Issuer {
     source: Source,
     keys: RwLock<BTreeMap<String, DecodingKey>>,
-    /// When its keys were asked for last, and whether they came. Locked while they are asked for:
-    /// those who need them meanwhile wait for one answer.
+    /// The time of the last request for the keys, and whether it succeeded. It is locked during the request, so that
+    /// several callers wait for one answer.
     asked: Mutex<Option<(Instant, bool)>>,
 }
 
@@ -81,7 +81,7 @@ impl std::fmt::Debug for Verifier {
 }
 
 impl Verifier {
-    /// A verifier that trusts the given issuers at their base addresses, and a service's own keys.
+    /// Makes a verifier that trusts the service's own keys, and the given issuers at their base addresses.
     pub fn new(
         signer: Arc<Signer>,
         peers: &BTreeMap<Service, String>,
@@ -103,20 +103,21 @@ impl Verifier {
         }
     }
 
-    /// The claims of a token that is signed by whom it says, for this service, and not expired.
+    /// Verifies a token, and returns its claims. It must be signed by the issuer that it names, be for this service,
+    /// and not be expired.
     ///
     /// # Errors
-    /// [`ProblemKind::Unauthenticated`], with a reason only for a good token at the wrong time;
-    /// [`ProblemKind::Unavailable`] where the issuer's keys cannot be had.
+    /// [`ProblemKind::Unauthenticated`]; it has a reason only for a valid token at the wrong time or for another
+    /// service. [`ProblemKind::Unavailable`] if the issuer's keys cannot be fetched.
     pub async fn verify(&self, token: &str) -> Result<Claims, Failure> {
         self.verify_at(token, jsonwebtoken::get_current_timestamp())
             .await
     }
 
-    /// Whether the generation service says that a dataset is there, and an account's.
+    /// Verifies whether the generation service says that a dataset exists and belongs to an account.
     ///
     /// # Errors
-    /// As [`Verifier::verify`].
+    /// The same as for [`Verifier::verify`].
     pub async fn vouches(
         &self,
         voucher: &str,
@@ -128,12 +129,12 @@ impl Verifier {
         Ok(says == (Role::Voucher, Some(account), Some(dataset)))
     }
 
-    /// [`Verifier::verify`] at a time, in seconds since 1970.
+    /// Does the work of [`Verifier::verify`] at a given time, in seconds since 1970.
     async fn verify_at(&self, token: &str, now: u64) -> Result<Claims, Failure> {
         let head = jsonwebtoken::decode_header(token);
         let head = head.map_err(|_| self.refused("not a token"))?;
         let kid = head.kid.ok_or_else(|| self.refused("no key id"))?;
-        // Who it says it is from, before anything is believed: that one's keys are looked at.
+        // The unverified issuer only selects the keys to verify the token with.
         let said = jsonwebtoken::dangerous::insecure_decode_claims(token);
         let Said { iss } = said.map_err(|_| self.refused("no issuer"))?;
         let issuer = self.issuers.get(&iss);
@@ -141,14 +142,14 @@ impl Verifier {
         let key = self.key(iss, issuer, &kid).await?;
         let key = key.ok_or_else(|| self.refused("a key that its issuer does not have"))?;
         let mut rules = Validation::new(Algorithm::EdDSA);
-        rules.validate_exp = false; // below, with words
+        rules.validate_exp = false; // `check_times` does this, with a detailed message
         rules.set_audience(&[self.audience.as_str()]);
         rules.set_issuer(&[iss.as_str()]);
         rules.set_required_spec_claims(&["exp", "aud", "iss"]);
         let claims = jsonwebtoken::decode::<Claims>(token, &key, &rules);
         let claims = claims.map_err(|error| match error.kind() {
             ErrorKind::InvalidAudience => self.of_another(),
-            _ => self.refused("a signature or claims that are not good"),
+            _ => self.refused("an invalid signature or invalid claims"),
         });
         let claims = claims?.claims;
         // Only the generation service knows users.
@@ -165,13 +166,13 @@ impl Verifier {
         Ok(claims)
     }
 
-    /// A refusal whose reason is for the log alone.
+    /// Makes a refusal whose reason is only for the log.
     fn refused(&self, reason: &'static str) -> Failure {
         security::log(self.audience, Event::TokenRefused { reason });
         Failure::bare(ProblemKind::Unauthenticated)
     }
 
-    /// The refusal of a good token that is for another service.
+    /// Makes the refusal of a valid token for another service.
     fn of_another(&self) -> Failure {
         let here = self.audience;
         let reason = "it is for another service";
@@ -179,27 +180,27 @@ impl Verifier {
         Failure::new(
             ProblemKind::Unauthenticated,
             format!(
-                "the token is for another service: a sign-in gives one token per service; show the \
+                "the token is for another service: a sign-in gives one token per service; use the \
                  one for the {here} service"
             ),
         )
     }
 
-    /// Refuses a token that is expired, or not issued yet, by more than clocks may differ.
+    /// Rejects a token that is expired or not yet issued, by more than clocks may differ.
     fn check_times(&self, claims: &Claims, now: u64) -> Result<(), Failure> {
         let (issuer, here) = (claims.iss, self.audience);
         let skew = if issuer == here { OWN_SKEW } else { MAX_SKEW };
         let detail = if claims.iat > now.saturating_add(skew) {
             let ahead = claims.iat - now;
             format!(
-                "the token's time is {ahead} s ahead of the {here} service's clock: set the clock \
+                "the token's time is {ahead} s ahead of the {here} service's clock: correct the clock \
                  of the {issuer} service's machine or of this one"
             )
         } else if now > claims.exp.saturating_add(skew) {
             let (over, age) = (now - claims.exp, now.saturating_sub(claims.iat));
             format!(
                 "the token expired {over} s ago by the {here} service's clock, by which it is \
-                 {age} s old: if it is younger, set that clock or the {issuer} service's"
+                 {age} s old: if it is younger, correct that clock or the {issuer} service's"
             )
         } else {
             return Ok(());
@@ -210,7 +211,7 @@ impl Verifier {
         Err(Failure::new(ProblemKind::Unauthenticated, detail))
     }
 
-    /// An issuer's key; nothing where the issuer says that it has no such key.
+    /// Returns an issuer's key, or `None` if the issuer has no such key.
     async fn key(
         &self,
         service: Service,
@@ -238,7 +239,7 @@ impl Verifier {
                 match &set {
                     Ok(set) => issuer.learn(set),
                     Err(error) => {
-                        tracing::warn!(%error, address, "an issuer's keys cannot be had");
+                        tracing::warn!(%error, address, "cannot fetch an issuer's keys");
                     }
                 }
                 set.is_ok()
@@ -257,7 +258,7 @@ impl Verifier {
     }
 }
 
-/// What a token says of its issuer.
+/// The claims of a token that name its issuer.
 #[derive(Deserialize)]
 struct Said {
     iss: Service,
@@ -265,7 +266,7 @@ struct Said {
 
 fn out_of_reach(issuer: Service) -> Failure {
     let mut failure = Failure::unavailable(format!(
-        "the token cannot be checked: the {issuer} service's keys cannot be had"
+        "the token cannot be checked: the {issuer} service's keys cannot be fetched"
     ));
     failure.problem.retry_after = Some(FETCH_EVERY.as_secs());
     failure

@@ -1,9 +1,9 @@
-//! A table of tasks for tests of stores.
+//! A table of tasks, for tests of stores.
 #![allow(dead_code, clippy::unwrap_used)] // helpers outside #[test] functions
 
 use fhaim_platform::store::{Step, Store};
 
-/// A table of tasks, as a service has one.
+/// The migration of a table of tasks, like the one of a service.
 pub const TASKS: Step = Step {
     version: Step::FIRST_OF_SERVICE,
     name: "tasks",
@@ -17,7 +17,7 @@ const TABLE: &str = "CREATE TABLE tasks (id TEXT PRIMARY KEY, owner TEXT NOT NUL
      faults BIGINT NOT NULL DEFAULT 0, outages BIGINT NOT NULL DEFAULT 0, \
      created_at BIGINT NOT NULL)";
 
-/// Puts a task into the table.
+/// Adds a task to the table.
 pub async fn queue(store: &Store, id: &str) {
     sqlx::query(
         "INSERT INTO tasks (id, state, lease_expires, attempts, created_at) \

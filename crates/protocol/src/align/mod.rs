@@ -1,25 +1,29 @@
-//! Aligning rows: holders of columns agree on the records that all of them have, and on an order of
-//! these, without showing each other the rest.
+//! Row alignment: holders of columns find the records that all of them have, and agree on an order
+//! of these records, without showing each other the rest.
 //!
 //! Diffie-Hellman private set intersection on ristretto255, for two or three parties.
 //!
-//! 1. Everyone hashes its join keys to the group, bound to the dataset, raises them to a secret exponent that is new
-//!    for every alignment, and sends the list round. Each other party raises it to its own exponent. The last one
-//!    sends the list, now under all exponents, to everybody. Equal keys have become equal values, so everyone sees
-//!    the values that all lists have. Their ascending order is the common order.
-//! 2. For each party the others take their exponents off the common values, one after the other. The party gets them
-//!    under only its own exponent, in the common order, and recognises its rows.
+//! 1. Each party hashes its join keys to the group, bound to the dataset. It raises them to a
+//!    secret exponent that is new for every alignment, and sends the list to the next party. Each
+//!    other party raises the list to its own exponent and sends it on. The last one sends the list,
+//!    now under all exponents, to all parties. Equal keys have become equal values, so every party
+//!    sees the values that all lists have. Their ascending order is the common order.
+//! 2. For each party the others remove their exponents from the common values, one after the other.
+//!    The party receives the values under only its own exponent, in the common order, and
+//!    recognises its rows.
 //!
-//! Lists are sent in ascending order of their values. So a list tells nothing of the order that it had before, and no
-//! party can tell which of its rows a value under several exponents is.
+//! Lists are sent in ascending order of their values. So a list does not reveal its earlier order,
+//! and no party can tell which of its rows a value under several exponents is.
 //!
-//! **What each party learns**: which of its rows are common to all, the number of everyone's rows, and with three
-//! parties how many rows each two have in common ([`Aligned`]), but not which. Under the decisional Diffie-Hellman
-//! assumption, with SHA-512 as a random oracle, and while all follow the protocol and no two pool their data,
-//! nothing else. A party that deviates can put keys of its choice into its list, and so ask whether others have them.
+//! **Knowledge of each party**: which of its rows are common to all, the number of rows of each
+//! party, and with three parties how many rows each two have in common ([`Aligned`]), but not
+//! which. Nothing else is learned under the decisional Diffie-Hellman assumption, with SHA-512 as a
+//! random oracle, if all parties follow the protocol and no two pool their data. A party that
+//! deviates can put keys of its choice into its list, and so test whether others have them.
 //!
-//! [`Party`] does no I/O: it takes messages and gives messages. The same message again gives the
-//! same answer. Whoever carries them must know from whom each is; they must not be shown to others.
+//! [`Party`] does no I/O: it takes messages and returns messages. A repeated message gets the same
+//! answer. The program that carries the messages must know the sender of each, and must not show
+//! them to others.
 
 mod wire;
 
@@ -34,28 +38,30 @@ use zeroize::{Zeroize, Zeroizing};
 
 pub use wire::{GroupElement, MAX_KEYS, Message, Stage};
 
-/// The fewest and the most parties of an alignment.
+/// Smallest and largest number of parties of an alignment.
 pub const MIN_PARTIES: usize = 2;
 /// See [`MIN_PARTIES`].
 pub const MAX_PARTIES: usize = 3;
 
-/// Why an alignment does not go on. No variant carries a key; rows are the party's own, counted
-/// from 0.
+/// Reasons for which an alignment fails. No variant carries a key. Rows are the party's own,
+/// counted from 0.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AlignError {
-    /// Not two or three parties, or no such one.
-    #[error("an alignment is between {MIN_PARTIES} or {MAX_PARTIES} parties, of which this is one")]
-    Parties,
-    /// No keys, or too many.
-    #[error("a table to align has 1 to {MAX_KEYS} rows, and this one has {0}")]
-    Rows(usize),
-    /// A key that is empty: rows without one cannot be matched.
-    #[error("row {0} has no join key: leave rows without one out")]
-    EmptyKey(usize),
-    /// A key that two rows have.
+    /// The number of parties, or the party's own number, is out of range.
     #[error(
-        "rows {first} and {second} have the same join key: leave one out, or align by more columns"
+        "an alignment needs {MIN_PARTIES} or {MAX_PARTIES} parties, and this party's number must be one of them"
+    )]
+    Parties,
+    /// The table has no rows, or too many.
+    #[error("a table to align must have 1 to {MAX_KEYS} rows, and this one has {0}")]
+    Rows(usize),
+    /// A join key is empty. Rows without a key cannot be matched.
+    #[error("row {0} has no join key: remove rows without a join key")]
+    EmptyKey(usize),
+    /// Two rows have the same join key.
+    #[error(
+        "rows {first} and {second} have the same join key: remove one, or align by more columns"
     )]
     RepeatedKey {
         /// The earlier row.
@@ -63,7 +69,7 @@ pub enum AlignError {
         /// The later row.
         second: usize,
     },
-    /// Bytes that are no message of this alignment, from whom they came.
+    /// The bytes are not a message of this alignment from their sender.
     #[error("message: {0}")]
     Message(&'static str),
 }
@@ -71,20 +77,20 @@ pub enum AlignError {
 /// A message to be delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outgoing {
-    /// The parties that it is for.
+    /// The parties that receive it.
     pub to: Vec<usize>,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
 
-/// What came of an alignment.
+/// The result of an alignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aligned {
-    /// The party's own row of each record that all have, in the common order.
+    /// The party's own row of each common record, in the common order.
     pub rows: Vec<usize>,
-    /// Rows of every party.
+    /// Number of rows of every party.
     pub sizes: Vec<usize>,
-    /// How many each two parties have in common, in lexicographic order.
+    /// Number of rows that each two parties have in common, in lexicographic order of the pairs.
     pub overlaps: Vec<([usize; 2], usize)>,
 }
 
@@ -94,17 +100,18 @@ pub struct Party {
     parties: usize,
     me: usize,
     exponent: Zeroizing<Exponent>,
-    /// The own row of each value of the list that was sent.
+    /// The own row of each value in the list that was sent.
     rows: HashMap<GroupElement, usize>,
-    /// What was taken in of each list at each stage, by its digest.
+    /// Digest of the accepted message for each list and stage.
     seen: BTreeMap<(usize, Stage), [u8; 32]>,
     /// Every party's list under all exponents.
     whole: BTreeMap<usize, BTreeSet<GroupElement>>,
-    /// The own row of each common value, in the common order, once the others have taken their exponents off.
+    /// The own row of each common value, in the common order, once the others have removed their
+    /// exponents.
     common: Option<Vec<usize>>,
 }
 
-/// A scalar that is wiped.
+/// A scalar that is wiped from memory when it is dropped.
 #[derive(Clone, Copy, Default)]
 struct Exponent(Scalar);
 
@@ -121,8 +128,9 @@ impl fmt::Debug for Party {
     }
 }
 
-/// A join key in the form in which two parties' are compared: the values of the join columns without
-/// space at their ends, inner runs of it as one, and in lower case, each behind its length.
+/// Returns a join key in the form that parties compare: the values of the join columns in lower
+/// case, without space at their ends, with each inner run of space as a single one, and each
+/// preceded by its length.
 pub fn normalised(values: &[&str]) -> Zeroizing<Vec<u8>> {
     let mut key = Zeroizing::new(Vec::new());
     let mut some = false;
@@ -140,8 +148,8 @@ pub fn normalised(values: &[&str]) -> Zeroizing<Vec<u8>> {
 }
 
 impl Party {
-    /// Party `me` of `parties`, with its rows' keys ([`normalised`]), and what it sends first.
-    /// `session` is a number that all parties agree on, new for every alignment.
+    /// Creates party `me` of `parties` from the keys of its rows ([`normalised`]), and returns its
+    /// first message. `session` is a number that all parties agree on, new for every alignment.
     ///
     /// # Errors
     /// [`AlignError::Parties`], [`AlignError::Rows`], [`AlignError::EmptyKey`],
@@ -176,11 +184,12 @@ impl Party {
         Ok((party, first))
     }
 
-    /// Takes a message of another party in, or of its own that came back to it, and says what is to be sent.
+    /// Accepts a message from another party, which may be the party's own list coming back, and
+    /// returns the messages to send.
     ///
     /// # Errors
-    /// [`AlignError::Message`] for bytes that are no message of this alignment, that do not come
-    /// from whom they should, or differ from what came before. The party is unchanged then.
+    /// [`AlignError::Message`] for bytes that are not a message of this alignment, that have the
+    /// wrong sender, or that differ from an earlier message. The party is then unchanged.
     pub fn receive(&mut self, from: usize, bytes: &[u8]) -> Result<Vec<Outgoing>, AlignError> {
         let message = Message::from_bytes(bytes)?;
         self.check(from, &message)?;
@@ -188,7 +197,7 @@ impl Party {
         let place = (message.owner, message.stage);
         match self.seen.get(&place) {
             Some(known) if *known != digest => {
-                return Err(AlignError::Message("differs from before"));
+                return Err(AlignError::Message("differs from an earlier one"));
             }
             _ => {}
         }
@@ -231,15 +240,17 @@ impl Party {
         Ok(sent)
     }
 
-    /// The values that all lists have, in ascending order.
+    /// Returns the values that all lists have, in ascending order.
     fn common_values(&self) -> impl Iterator<Item = &GroupElement> {
         let first = self.whole.values().next().into_iter().flatten();
         first.filter(|value| self.whole.values().all(|list| list.contains(*value)))
     }
 
-    /// The common rows, once every party's list is there and this party has nothing more to do for the others.
+    /// Returns the common rows once every party's list is here and this party has no work left for
+    /// the others.
     pub fn aligned(&self) -> Option<Aligned> {
-        // For one party each it takes an exponent off first, second and so on; the last message is its own.
+        // This party removes its exponent first for one party, second for another, and so on. The
+        // last message is its own.
         let mut of_others = (1..self.parties as u8 - 1).map(Stage::Common);
         let done = |stage| self.seen.keys().any(|(_, seen)| *seen == stage);
         if self.whole.len() < self.parties || !of_others.all(done) {
@@ -263,17 +274,17 @@ impl Party {
         })
     }
 
-    /// Refuses what the protocol does not have at this party.
+    /// Rejects messages that the protocol does not send to this party.
     fn check(&self, from: usize, message: &Message) -> Result<(), AlignError> {
         let refuse = |what| Err(AlignError::Message(what));
         if message.session != self.session {
-            return refuse("of another alignment");
+            return refuse("it belongs to another alignment");
         }
         let parties = self.parties;
         if message.owner >= parties || from >= parties {
-            return refuse("of no party");
+            return refuse("for an unknown party");
         }
-        // How many parties a list has passed on its way from its owner to the sender.
+        // Number of parties that the list has passed on its way from its owner to the sender.
         let passed = (from + parties - message.owner) % parties;
         let to_me = (from + 1) % parties == self.me;
         let fits = from != self.me
@@ -285,30 +296,30 @@ impl Party {
                 Stage::Common(without) => to_me && usize::from(without) == passed && passed > 0,
             };
         if !fits {
-            return refuse("not from whom it should be, or not for this party");
+            return refuse("from the wrong sender, or not for this party");
         }
         let own = message.owner == self.me;
         if own && message.stage == Stage::Whole && message.values.len() != self.rows.len() {
-            return refuse("another number of rows came back than were sent");
+            return refuse("the list came back with another number of rows");
         }
         let whole = self.whole.len() == parties;
         if matches!(message.stage, Stage::Common(_))
             && whole
             && message.values.len() != self.common_values().count()
         {
-            return refuse("another number of rows than are common");
+            return refuse("its number of rows differs from the number of common rows");
         }
         Ok(())
     }
 
-    /// Values under one exponent more, or less, in their order.
+    /// Multiplies values by an exponent or by the inverse of one, in their order.
     fn raise(
         &self,
         values: &[GroupElement],
         exponent: &Scalar,
     ) -> Result<Vec<GroupElement>, AlignError> {
         let raised = map(values.iter().collect(), |value| {
-            // The decoder held every value against the group.
+            // The decoder checked that every value is in the group.
             let point = CompressedRistretto(*value).decompress()?;
             Some((point * exponent).compress().0)
         });
@@ -316,7 +327,8 @@ impl Party {
         raised.ok_or(AlignError::Message("a value outside of the group"))
     }
 
-    /// A list under the given number of exponents, in ascending order: to the next party, or to all others.
+    /// Makes the message of a list under the given number of exponents, in ascending order: for the
+    /// next party, or for all others once it is complete.
     fn list(&self, owner: usize, exponents: u8, mut values: Vec<GroupElement>) -> Outgoing {
         values.sort_unstable();
         let stage = match usize::from(exponents) == self.parties {
@@ -362,7 +374,7 @@ fn check_keys(keys: &[Zeroizing<Vec<u8>>]) -> Result<(), AlignError> {
     Ok(())
 }
 
-/// A secret exponent that is not zero.
+/// Draws a secret exponent other than zero.
 fn draw<R: RngCore + CryptoRng>(rng: &mut R) -> Scalar {
     loop {
         let mut wide = Zeroizing::new([0; 64]);
@@ -374,7 +386,7 @@ fn draw<R: RngCore + CryptoRng>(rng: &mut R) -> Scalar {
     }
 }
 
-/// A key as an element of the group, of which nobody knows a logarithm.
+/// Hashes a key to a group element whose logarithm nobody knows.
 fn hash_to_group(dataset: DatasetId, session: [u8; 32], key: &[u8]) -> RistrettoPoint {
     let mut hash = Sha512::new();
     hash.update(b"fhaim align 1");

@@ -1,48 +1,51 @@
-//! The messages of an alignment, as bytes.
+//! Encodes and decodes the messages of an alignment.
 //!
-//! Magic `FHALIGN`, version, session (32 bytes), owner, stage, number of values (4 bytes, little-endian), values of
-//! 32 bytes. The stage is 0 for a whole list, 1 and 2 for one under 1 or 2 exponents, and 128 plus a number for common
-//! values from which that number of exponents is removed. What decodes encodes to the same bytes. Values are canonical, in
-//! the group, and not its identity. Those of lists ascend; common values are in the common order, each once.
+//! Magic `FHALIGN`, version, session (32 bytes), owner, stage, number of values (4 bytes,
+//! little-endian), values of 32 bytes. The stage is 0 for a whole list, and 1 or 2 for a list under
+//! 1 or 2 exponents. For common values it is 128 plus the number of exponents that are removed.
+//! Every accepted message encodes to the same bytes again. Values are canonical encodings of group
+//! elements other than the identity. Values of a list ascend. Common values are in the common
+//! order, each once.
 
 use super::{AlignError, MAX_PARTIES};
 use curve25519_dalek::ristretto::CompressedRistretto;
 use curve25519_dalek::traits::IsIdentity;
 use fhaim_he::map;
 
-/// The most rows that a party may align: its list takes half a gigabyte.
+/// Most rows that a party may align. Its list then takes half a gigabyte.
 pub const MAX_KEYS: usize = 1 << 24;
 
-/// An element of the group.
+/// An encoded element of the group.
 pub type GroupElement = [u8; 32];
 
 const MAGIC: &[u8; 7] = b"FHALIGN";
 const VERSION: u8 = 1;
 
-/// How far a list has come.
+/// The progress of a list through the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// On its way, under so many exponents.
+    /// On its way, under this number of exponents.
     Round(u8),
-    /// Under those of all parties.
+    /// Complete: under the exponents of all parties.
     Whole,
-    /// The values that all lists have, on their way to their owner, and the number of exponents that are removed.
+    /// The values that all lists have, on their way to their owner, with the number of removed
+    /// exponents.
     Common(u8),
 }
 
-/// The stage of common values of which no exponent is taken off.
+/// Stage byte of common values from which no exponent is removed yet.
 const COMMON: u8 = 128;
 
-/// A party's list, or common values for a party.
+/// A party's list, or the common values for a party.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The alignment that it belongs to.
+    /// The alignment that the message belongs to.
     pub session: [u8; 32],
-    /// Whose list it is.
+    /// The party whose list it is.
     pub owner: usize,
-    /// How far it has come.
+    /// Progress of the list.
     pub stage: Stage,
-    /// Its values: of a list in ascending order, else in the common order.
+    /// The values: ascending for a list, in the common order for common values.
     pub values: Vec<GroupElement>,
 }
 
@@ -59,7 +62,7 @@ impl Message {
             Stage::Round(exponents) => exponents,
             Stage::Common(without) => COMMON + without,
         });
-        // At most MAX_KEYS.
+        // At most MAX_KEYS, so that the number fits.
         out.extend_from_slice(&(self.values.len() as u32).to_le_bytes());
         self.values
             .iter()
@@ -76,10 +79,10 @@ impl Message {
         let truncated = refuse("truncated");
         let rest = bytes
             .strip_prefix(MAGIC)
-            .ok_or(refuse("not of an alignment"))?;
+            .ok_or(refuse("not a message of an alignment"))?;
         let (&version, rest) = rest.split_first().ok_or(truncated.clone())?;
         if version != VERSION {
-            return Err(refuse("of a version that this program does not know"));
+            return Err(refuse("a version that this program does not know"));
         }
         let (session, rest) = rest.split_first_chunk::<32>().ok_or(truncated.clone())?;
         let (&[owner, stage], rest) = rest.split_first_chunk::<2>().ok_or(truncated.clone())?;
@@ -91,13 +94,13 @@ impl Message {
             COMMON.. => (Stage::Common(stage - COMMON), stage - COMMON),
         };
         if usize::from(owner) >= MAX_PARTIES || usize::from(hops) >= MAX_PARTIES {
-            return Err(refuse("of no party"));
+            return Err(refuse("for an unknown party"));
         }
         let (values, left) = rest.as_chunks::<32>();
         let may_be_empty = matches!(stage, Stage::Common(_));
         let empty = count == 0 && !may_be_empty;
         if empty || count > MAX_KEYS || values.len() != count || !left.is_empty() {
-            return Err(refuse("another number of values than it says"));
+            return Err(refuse("the number of values is wrong"));
         }
         check_values(stage, values)?;
         Ok(Self {
@@ -127,6 +130,6 @@ fn check_values(stage: Stage, values: &[GroupElement]) -> Result<(), AlignError>
     sorted.sort_unstable();
     match sorted.is_sorted_by(|one, next| one < next) {
         true => Ok(()),
-        false => Err(AlignError::Message("a value that is there twice")),
+        false => Err(AlignError::Message("a repeated value")),
     }
 }

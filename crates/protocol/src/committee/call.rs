@@ -1,43 +1,43 @@
-//! What the first key service asks of another for a batch, and what it is answered.
+//! The first key service's call to another one for a batch, and the answer.
 //!
-//! Byte strings behind their lengths, each checked against the bytes that are left before anything is
-//! allocated; what decodes encodes to the same bytes.
+//! Byte strings are preceded by their lengths, which are checked against the remaining bytes before
+//! anything is allocated. A decoded message encodes to the same bytes.
 
 use crate::Error;
 use crate::crypto::chain::Act;
 use fhaim_release::codec::{ByteReader, Malformed, Writer};
 
-/// Most byte strings of a list.
+/// Most byte strings in a list.
 const MAX_LIST: usize = 64;
 
-/// What the first service shows another.
+/// The data that the first service shows another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CommitteeCall {
     /// Signatures and withdrawals of the roster's holders.
     pub consents: Vec<Act>,
-    /// What named the attempt to make the key.
+    /// The identifier of the attempt that made the key.
     pub attempt: [u8; 16],
-    /// What all services said of the keys ([`super::confirmation`]).
+    /// The confirmations of the keys by all services ([`super::confirmation`]).
     pub confirmations: Vec<Vec<u8>>,
-    /// Which run the job has.
+    /// The assignment of the job's run.
     pub assignment: Vec<u8>,
-    /// Promises so far.
+    /// The promises so far.
     pub verdicts: Vec<Vec<u8>>,
     /// The sealed request, as the computation service sent it.
     pub request: Vec<u8>,
 }
 
-/// What another service says.
+/// Another service's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitteeAnswer {
     /// Its promise.
     pub verdict: Vec<u8>,
-    /// Its share, where all have promised and it has debited.
+    /// Its share, if all services have promised and it has debited the batch.
     pub share: Option<Vec<u8>>,
 }
 
 impl CommitteeCall {
-    /// As it is sent.
+    /// Encodes the call.
     ///
     /// # Errors
     /// Never: acts are text.
@@ -53,16 +53,16 @@ impl CommitteeCall {
         Ok(out.0)
     }
 
-    /// As it came.
+    /// Decodes a call.
     ///
     /// # Errors
-    /// [`Error::Request`] for bytes that are none.
+    /// [`Error::Request`] for invalid bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let mut from = ByteReader(bytes);
         let consents = take(&mut from)?;
         let call = Self {
             consents: serde_json::from_slice(&consents)
-                .map_err(|_| Error::Request("acts that are none"))?,
+                .map_err(|_| Error::Request("its acts are invalid"))?,
             attempt: from.take()?,
             confirmations: strings(&mut from)?,
             assignment: take(&mut from)?,
@@ -75,40 +75,40 @@ impl CommitteeCall {
 }
 
 impl CommitteeAnswer {
-    /// As it is sent.
+    /// Encodes the answer.
     pub fn to_bytes(&self) -> Vec<u8> {
         let both = [Some(&self.verdict), self.share.as_ref()];
         let both: Vec<&Vec<u8>> = both.into_iter().flatten().collect();
         messages(&both)
     }
 
-    /// As it came.
+    /// Decodes an answer.
     ///
     /// # Errors
-    /// [`Error::Request`] for bytes that are none.
+    /// [`Error::Request`] for invalid bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let mut both = read_messages(bytes)?.into_iter();
         let (verdict, share) = (both.next(), both.next());
         match (verdict, both.next()) {
             (Some(verdict), None) => Ok(Self { verdict, share }),
             _ => Err(Error::Request(
-                "an answer is a promise, or that and a share",
+                "an answer must have a promise, or a promise and a share",
             )),
         }
     }
 }
 
-/// Messages as they are sent.
+/// Encodes a list of messages.
 pub fn messages(messages: &[impl AsRef<[u8]>]) -> Vec<u8> {
     let mut out = Writer::default();
     out.list(messages, |out, one| string(out, one.as_ref()));
     out.0
 }
 
-/// Messages as they came.
+/// Decodes a list of messages.
 ///
 /// # Errors
-/// [`Error::Request`] for bytes that are none, and for more than any committee sends at a time.
+/// [`Error::Request`] for invalid bytes, and for more messages than a committee sends at once.
 pub fn read_messages(bytes: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
     let mut from = ByteReader(bytes);
     let read = strings(&mut from)?;
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cut_or_longer_is_refused() {
+    fn truncated_or_extended_calls_are_rejected() {
         let call = CommitteeCall {
             consents: vec![Act::Withdrawn { member: 1 }],
             attempt: [9; 16],

@@ -1,20 +1,21 @@
-//! Decryption by all services of a committee, and reading what their shares add up to.
+//! Decryption by all services of a committee, and reading the sum of their shares.
 //!
-//! The same sealed request is shown to every key service, and what [`Opened::of`] takes of it to who reads:
-//! the first of them, where services run. For a batch each key service
+//! Every key service sees the same sealed request. The reader of the shares sees the part of it in
+//! [`Opened::of`]. In services the first key service is the reader. For a batch each key service
 //!
 //! 1. judges it and promises it to all ([`InMemoryKeyService::judge`]),
-//! 2. once all have promised it debits it, and sends its share to who reads
+//! 2. debits it once all have promised it, and sends its share to the reader
 //!    ([`InMemoryKeyService::hear`], [`InMemoryKeyService::share`]).
 //!
-//! The [`ShareReader`] adds up all shares, measures the noise, and rounds. The first page that is noisier
-//! than a sealed one can be ends reading for good: its refusal would answer a question about the key.
-//! The key services, which see no noise, are told and freeze the dataset ([`InMemoryKeyService::freeze`]).
+//! The [`ShareReader`] adds up all shares, measures the noise, and rounds. The first page with more
+//! noise than a sealed page can have ends all reading permanently, since its refusal answers a
+//! question about the key. The key services see no noise, so they are informed, and freeze the
+//! dataset ([`InMemoryKeyService::freeze`]).
 //!
-//! **What this does not withstand** is a computation service that deviates: for a second half of
-//! q / 64 a share shows the service's key (`a_chosen_second_half_shows_the_share` in `fhaim-he`). No key
-//! service can tell such a page from one that was computed, but for the digest of a second computation
-//! service, which every key service waits for where the terms have one.
+//! **This does not protect against** a computation service that deviates: for a second half of q /
+//! 64 a share reveals the service's key (`chosen_second_half_reveals_the_share` in `fhaim-he`). A
+//! key service cannot tell such a page from a computed one, except by the digest of a second
+//! computation service. Every key service waits for that digest if the terms have such a service.
 
 use super::KeyCommittee;
 use super::keygen::SplitKey;
@@ -31,8 +32,8 @@ use fhaim_he::key_sharing::{DecryptionShare, Opening, combine};
 use fhaim_release::ReleaseRequest;
 use fhaim_release::codec::ByteReader as Bytes;
 
-/// One key service, in memory. What changes [`InMemoryKeyService::record`] has it stored before what is returned
-/// leaves.
+/// One key service in memory. Its owner must store every change of [`InMemoryKeyService::record`]
+/// before the returned value is sent.
 #[derive(Debug)]
 pub struct InMemoryKeyService {
     key: SplitKey,
@@ -40,7 +41,7 @@ pub struct InMemoryKeyService {
 }
 
 impl InMemoryKeyService {
-    /// The service of a key that was made, under a dataset's rules.
+    /// Creates the service for a finished key, under a dataset's rules.
     ///
     /// # Errors
     /// [`Error::Committee`] for rules of another dataset or parameter set.
@@ -49,24 +50,24 @@ impl InMemoryKeyService {
         let committee = key.member.committee();
         if rules.dataset != committee.dataset() || rules.plan.set != *params.set() {
             return Err(Error::Committee(
-                "rules of another dataset or parameter set",
+                "the rules are for another dataset or parameter set",
             ));
         }
         let record = SharedDatasetState::new(rules, committee.services().len());
         Ok(Self { key, record })
     }
 
-    /// What must not be lost.
+    /// Returns the state that must not be lost.
     pub fn record(&self) -> &SharedDatasetState {
         &self.record
     }
 
-    /// Goes on from a record that was stored.
+    /// Continues from a stored state.
     pub fn restore(&mut self, record: SharedDatasetState) {
         self.record = record;
     }
 
-    /// The key, of which this service has a share.
+    /// Returns the key of which this service has a share.
     pub fn key(&self) -> &SplitKey {
         &self.key
     }
@@ -79,33 +80,35 @@ impl InMemoryKeyService {
         request_digest(self.member().key_share().params(), request)
     }
 
-    /// The first service's word on which run a job has, for the others; the same however often it is
-    /// asked for.
+    /// Assigns a run to a job. Returns the first service's message for the others. Repeated calls
+    /// return the same message.
     ///
     /// # Errors
-    /// [`Error::Committee`] for another service; what [`SharedDatasetState::assign`] refuses.
+    /// [`Error::Committee`] for any other service; errors of [`SharedDatasetState::assign`].
     pub fn assign(&mut self, job: JobId, upload: [u8; 32]) -> Result<Vec<u8>, Error> {
         if self.member().number() != 0 {
-            return Err(Error::Committee("the first service assigns runs"));
+            return Err(Error::Committee("only the first service assigns runs"));
         }
         let run = self.record.assign(job, upload)?.run;
         self.member().assignment(&Assignment { job, run, upload })
     }
 
-    /// Takes the first service's word, where it is what this service would have said.
+    /// Accepts the first service's assignment if this service would have made the same.
     ///
     /// # Errors
-    /// [`Error::Committee`] for another's message; what [`SharedDatasetState::follow`] refuses.
+    /// [`Error::Committee`] for another service's message; errors of
+    /// [`SharedDatasetState::follow`].
     pub fn follow(&mut self, assignment: &[u8]) -> Result<(), Error> {
         let assignment = self.member().read_assignment(assignment)?;
         self.record.follow(&assignment).map(|_| ())
     }
 
-    /// Judges a batch: this service's promise, for all others. The same however often it is asked for.
-    /// `witness` is the [digest](request_digest) of the request that the second computation service computed.
+    /// Judges a batch, and returns this service's promise for all others. Repeated calls return the
+    /// same promise. `witness` is the [digest](request_digest) of the request that the second
+    /// computation service computed.
     ///
     /// # Errors
-    /// What [`SharedDatasetState::judge`] refuses, for the service's own log.
+    /// Errors of [`SharedDatasetState::judge`], for the service's own log.
     pub fn judge(
         &mut self,
         request: &DecryptRequest,
@@ -122,21 +125,21 @@ impl InMemoryKeyService {
         Ok(self.member().verdict(job, &digest))
     }
 
-    /// Takes a service's promise.
+    /// Accepts another service's promise.
     ///
     /// # Errors
-    /// [`Error::Committee`] for bytes that are none; what [`SharedDatasetState::hear`] refuses.
+    /// [`Error::Committee`] for invalid bytes; errors of [`SharedDatasetState::hear`].
     pub fn hear(&mut self, verdict: &[u8]) -> Result<(), Error> {
         let promised = self.member().read_verdict(verdict)?;
         self.record.hear(&promised)
     }
 
-    /// Debits a batch that all have promised, and has this service's share of it, for who reads. The
-    /// same however often it is asked for, and debited once.
+    /// Debits a batch that all services have promised, and returns this service's share for the
+    /// reader. Repeated calls return the same share, and the batch is debited once.
     ///
     /// # Errors
-    /// [`Error::Early`] while a promise is missing; [`Error::Encryption`] for pages of other parameters,
-    /// which cost nothing.
+    /// [`Error::Early`] while a promise is missing; [`Error::Encryption`] for pages of other
+    /// parameters, which cost nothing.
     pub fn share(&mut self, request: &DecryptRequest) -> Result<Vec<u8>, Error> {
         let digest = self.digest(request);
         self.record.check_promised(request.job, &digest)?;
@@ -145,17 +148,17 @@ impl InMemoryKeyService {
         Ok(share)
     }
 
-    /// See [`SharedDatasetState::freeze`].
+    /// Freezes the dataset: see [`SharedDatasetState::freeze`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`SharedDatasetState::freeze`].
     pub fn freeze(&mut self) -> Result<(), Error> {
         self.record.freeze()
     }
 }
 
-/// What the computation service sends who reads: the first halves of a request's ciphertexts at
-/// released positions, whose masks it knows anyway.
+/// The part of a request for the reader of the shares: the first halves of its ciphertexts at the
+/// released positions. The computation service knows their masks anyway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Opened {
     request: [u8; 32],
@@ -169,7 +172,7 @@ struct OpenedPage {
 }
 
 impl Opened {
-    /// Of a sealed request.
+    /// Takes this part of a sealed request.
     ///
     /// # Errors
     /// [`Error::Encryption`] for ciphertexts of other parameters.
@@ -194,7 +197,7 @@ impl Opened {
     }
 }
 
-/// Who reads: the generation entity, or whoever the terms name.
+/// The reader of the shares: the generation service, or the service that the terms name.
 #[derive(Debug)]
 pub struct ShareReader {
     committee: KeyCommittee,
@@ -204,10 +207,10 @@ pub struct ShareReader {
 }
 
 impl ShareReader {
-    /// Of the key that was made with these messages ([`CommitteeMember::transcript`]).
+    /// Creates the reader for the key with this transcript ([`CommitteeMember::transcript`]).
     ///
     /// # Errors
-    /// [`Error::Committee`] for parameters of another number of shares.
+    /// [`Error::Committee`] for parameters with another number of shares.
     pub fn new(
         committee: KeyCommittee,
         params: Parameters,
@@ -222,16 +225,18 @@ impl ShareReader {
         })
     }
 
-    /// Whether a page could not be decrypted: to be stored before anyone is told.
+    /// Whether a page could not be decrypted. It must be stored before the result is sent.
     pub fn is_frozen(&self) -> bool {
         self.frozen
     }
 
-    /// The cells of each release, from what was opened and the shares of all services, in any order.
+    /// Computes the cells of each release from the opened request and the shares of all services,
+    /// in any order.
     ///
     /// # Errors
-    /// [`Error::Early`] while a share is missing; [`Error::Committee`] and [`Error::Encryption`] for shares
-    /// of something else; [`Error::Frozen`] from the first page on that cannot be decrypted.
+    /// [`Error::Early`] while a share is missing; [`Error::Committee`] and [`Error::Encryption`]
+    /// for shares that do not belong to the request; [`Error::Frozen`] after the first page that
+    /// cannot be decrypted.
     pub fn read(
         &mut self,
         releases: &[ReleaseRequest],
@@ -247,7 +252,7 @@ impl ShareReader {
         for (number, page) in opened.pages.iter().enumerate() {
             let of_page = services.iter().map(|pages| pages.get(number).cloned());
             let of_page: Option<Vec<_>> = of_page.collect();
-            let of_page = of_page.ok_or(Error::Committee("a share for other pages"))?;
+            let of_page = of_page.ok_or(Error::Committee("a share belongs to other pages"))?;
             let combined = combine(&self.params, &page.ciphertexts, &of_page);
             if matches!(combined, Err(fhaim_he::Error::NoiseBudget)) {
                 self.frozen = true;
@@ -258,21 +263,23 @@ impl ShareReader {
             for part in &page.parts {
                 let index = part.number.checked_sub(first).map(|index| index as usize);
                 let answer = index.and_then(|index| answers.get_mut(index));
-                let answer = answer.ok_or(Error::Request("a part of no release"))?;
+                let answer =
+                    answer.ok_or(Error::Request("a page has a part of an unknown release"))?;
                 for value in values.by_ref().take(part.span.len) {
                     let value = i64::try_from(value);
-                    answer.push(value.map_err(|_| Error::Request("a value beyond 64 bits"))?);
+                    answer
+                        .push(value.map_err(|_| Error::Request("a value has more than 64 bits"))?);
                 }
             }
         }
         let mut whole = releases.iter().zip(&answers);
         match whole.all(|(release, answer)| release.statistic.cells() == answer.len()) {
             true => Ok(answers),
-            false => Err(Error::Request("pages that are not those of the releases")),
+            false => Err(Error::Request("its pages do not follow from its releases")),
         }
     }
 
-    /// The shares of every service, by page.
+    /// Reads the shares of every service, by page.
     fn shares(
         &self,
         opened: &Opened,
@@ -283,14 +290,14 @@ impl ShareReader {
             let message = read(&self.committee, &self.key, Step::Share, bytes)?;
             let mut body = Bytes(message.body);
             if body.take::<32>()? != opened.request {
-                return Err(Error::Committee("a share for another request"));
+                return Err(Error::Committee("a share belongs to another request"));
             }
             let pages = body.list(8, |body| body.list(8, |body| self.share(body)))?;
             body.end()?;
             if pages.len() != opened.pages.len() {
-                return Err(Error::Committee("a share for other pages"));
+                return Err(Error::Committee("a share belongs to other pages"));
             }
-            // The number is one of the committee's.
+            // The sender's number is below that of the committee's services.
             if let Some(service) = services.get_mut(message.sender) {
                 *service = Some(pages);
             }
@@ -306,7 +313,7 @@ impl ShareReader {
         let (bytes, rest) = body
             .0
             .split_at_checked(length)
-            .ok_or(Error::Committee("a share is longer than its bytes"))?;
+            .ok_or(Error::Committee("a share is truncated"))?;
         body.0 = rest;
         Ok(DecryptionShare::from_bytes(&self.params, bytes)?)
     }

@@ -1,27 +1,30 @@
-//! Making a split key: seven steps, in each of which every service sends one message to all.
+//! Generation of a split key in seven steps. In each step every service sends one message to all
+//! others.
 //!
 //! | step | body |
 //! |---|---|
 //! | commitment to a seed | a digest of step, sender and the next body |
-//! | seed | what the service puts into the common polynomials |
+//! | seed | the service's contribution to the common polynomials |
 //! | commitment to the first round | a digest |
 //! | first round | [`fhaim_he::key_sharing::FirstRound`] |
 //! | commitment to the second round | a digest |
 //! | second round | [`fhaim_he::key_sharing::SecondRound`] |
 //! | confirmation | digests of the public key and of the evaluation keys |
 //!
-//! No service sends a step's message before it has those of all earlier steps from all, and each message
-//! carries a digest of all those. So nobody can choose what it reveals after it has seen what another
-//! revealed, and a service that tells two others different things is found out by the next message
-//! that passes between these.
+//! No service sends its message of a step before it has the messages of all earlier steps from all
+//! services. Each message carries a digest of all those. So no service can choose its message after
+//! it has seen another's. A service that sends different messages to two others is detected by the
+//! next message between these two.
 //!
-//! **What is stored.** One of two. Either the share and the signing key before anything, then every message,
-//! own ones before they are sent and others' once [`KeyGeneration::take`] took them, in that order: taking
-//! the stored messages again, in any order that [`Error::Early`] allows, comes to the same state. But a
-//! service that was set back to an older copy of its store must not go on, for its peers know messages
-//! that they should have committed to first, and it cannot tell by itself. Or, as the key services do it,
-//! nothing before [`KeyGeneration::made`]: then whoever stops begins another attempt, with another share, and no
-//! store that was set back has part of one.
+//! **Storage.** There are two options.
+//!
+//! - Store the share and the signing key first, and then every message: own messages before they
+//!   are sent, and others' once [`KeyGeneration::take`] has accepted them, in that order. Taking
+//!   the stored messages again, in any order that [`Error::Early`] allows, leads to the same state.
+//!   A service that was set back to an older copy of its store must not continue, because its peers
+//!   know messages that it should have committed to first. It cannot detect this by itself.
+//! - Store nothing before [`KeyGeneration::made`], as the key services do. A service that stops
+//!   then starts another attempt with another share, and no restored store has a part of one.
 
 use super::member::CommitteeMember;
 use super::message::{Message, Step, write};
@@ -31,23 +34,23 @@ use fhaim_he::key_sharing::{CommonRandomness, FirstRound, KeyShare, RoundSums, S
 use fhaim_he::{EvaluationKeys, Parameters, PublicKey, RosterShape};
 use sha2::{Digest, Sha256};
 
-/// What one service knows of a key generation under way.
+/// One service's state of a key generation.
 pub struct KeyGeneration {
     committee: KeyCommittee,
-    /// The roster whose upload keys are made with the dataset's.
+    /// Shape of the roster whose upload keys are made with the dataset's keys.
     shape: Option<RosterShape>,
     number: usize,
     share: KeyShare,
     key: ServiceSigningKey,
     step: Step,
-    /// Digest of all messages of the steps before.
+    /// Digest of all messages of earlier steps.
     seen: [u8; 32],
-    /// The messages of this step, by sender.
+    /// Messages of this step, by sender.
     received: Vec<Option<Received>>,
-    /// Digests of the messages of all steps before, and the commitments of the last.
+    /// Digests of the messages of all earlier steps, and the commitments of the last step.
     taken: Vec<[u8; 32]>,
     commitments: Vec<[u8; 32]>,
-    /// What this service commits to now, or reveals.
+    /// The body that this service commits to or reveals now.
     reveals: Vec<u8>,
     common: Option<CommonRandomness>,
     sums: Option<RoundSums>,
@@ -56,7 +59,7 @@ pub struct KeyGeneration {
 }
 
 impl std::fmt::Debug for KeyGeneration {
-    /// Without what is not revealed yet.
+    /// Omits everything that is not revealed yet.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("KeyGeneration")
             .field("number", &self.number)
@@ -71,7 +74,7 @@ struct Received {
     content: Content,
 }
 
-/// What a message says.
+/// Decoded body of a message.
 #[derive(Clone, Debug)]
 enum Content {
     Commitment([u8; 32]),
@@ -88,16 +91,16 @@ struct Keys {
     digests: [u8; 64],
 }
 
-/// What became of a message.
+/// The effect of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taken {
-    /// It is new, and to be stored.
+    /// The message is new and must be stored.
     New,
-    /// It was taken before.
+    /// The message was taken before.
     Repeated,
 }
 
-/// What a service has of a key that was made.
+/// One service's part of a finished key.
 #[derive(Debug)]
 pub struct SplitKey {
     pub(super) member: CommitteeMember,
@@ -106,28 +109,30 @@ pub struct SplitKey {
 }
 
 impl SplitKey {
-    /// The key to encrypt under.
+    /// Returns the public key, for encryption.
     pub fn public_key(&self) -> &PublicKey {
         &self.public
     }
 
-    /// The keys to evaluate with.
+    /// Returns the evaluation keys.
     pub fn evaluation_keys(&self) -> &EvaluationKeys {
         &self.evaluation
     }
 
-    /// What decryption takes of it.
+    /// Returns the part that decryption needs.
     pub fn member(&self) -> &CommitteeMember {
         &self.member
     }
 }
 
 impl KeyGeneration {
-    /// Begins one, for the service of the committee that signs with `key`. The share must be new: one that
-    /// took part in another attempt is to be thrown away. `shape` is that of the terms' roster, if they have one.
+    /// Starts a key generation for the service of the committee that signs with `key`. The share
+    /// must be new: a share that took part in another attempt must be discarded. `shape` is that of
+    /// the terms' roster, if they have one.
     ///
     /// # Errors
-    /// [`Error::Committee`] for a key that the committee does not have, and a share of another number.
+    /// [`Error::Committee`] for a key that the committee does not have, and for a share with
+    /// another number of services.
     pub fn new(
         committee: KeyCommittee,
         shape: Option<RosterShape>,
@@ -155,32 +160,33 @@ impl KeyGeneration {
         })
     }
 
-    /// Whether the key is made: [`KeyGeneration::finish`] has it.
+    /// Whether the key is finished and [`KeyGeneration::finish`] returns it.
     pub fn is_done(&self) -> bool {
         self.done
     }
 
-    /// This service's share and the keys, once they are made and before anybody has confirmed them: what is to be
-    /// stored before this service does. Where it is, nothing more of the key generation has to be: whoever
-    /// holds the [confirmations](super::confirmation) can go on.
+    /// Returns this service's share and the keys once they are made, before any service has
+    /// confirmed them. They must be stored before this service confirms them. Nothing else of the
+    /// key generation then has to be stored: a service with the
+    /// [confirmations](super::confirmation) can continue.
     pub fn made(&self) -> Option<(&KeyShare, &PublicKey, &EvaluationKeys)> {
         let keys = self.keys.as_ref()?;
         Some((&self.share, &keys.public, &keys.evaluation))
     }
 
-    /// The services whose message of this step is missing.
+    /// Returns the services whose message of this step is missing.
     pub fn missing(&self) -> impl Iterator<Item = &str> {
         let services = self.committee.services().iter().zip(&self.received);
         let missing = services.filter(|(_, received)| received.is_none() && !self.done);
         missing.map(|(service, _)| service.name.as_str())
     }
 
-    /// This service's message of the present step: to be stored, then taken by
-    /// [`KeyGeneration::take`], then sent to all. The same however often it is asked for; none once
-    /// the key is made.
+    /// Returns this service's message of the current step. It must be stored, then passed to
+    /// [`KeyGeneration::take`], then sent to all. Repeated calls return the same message. Returns
+    /// `None` once the key is finished.
     ///
     /// # Errors
-    /// What key generation refuses.
+    /// Errors of key generation.
     pub fn message(&self) -> Result<Option<Vec<u8>>, Error> {
         if self.done {
             return Ok(None);
@@ -208,16 +214,17 @@ impl KeyGeneration {
         self.share.params()
     }
 
-    /// Takes a message of any service, this one included.
+    /// Takes a message of any service, including this one.
     ///
     /// # Errors
-    /// [`Error::Early`] for a message of a later step, which can be taken later; [`Error::Committee`] for
-    /// bytes that are no message of this key generation; [`Error::Deviation`], with its sender, for one
-    /// that breaks the protocol: nothing is taken of it, and unless the right one comes, no key is made.
+    /// [`Error::Early`] for a message of a later step, which can be taken later;
+    /// [`Error::Committee`] for bytes that are not a message of this key generation;
+    /// [`Error::Deviation`] with the sender of a message that breaks the protocol. Such a message
+    /// is not taken, and no key is made unless the right one arrives.
     pub fn take(&mut self, bytes: &[u8]) -> Result<Taken, Error> {
         let message = Message::read(&self.committee, bytes)?;
         if !Step::GENERATION.contains(&message.step) {
-            return Err(Error::Committee("a message of a decryption"));
+            return Err(Error::Committee("a message belongs to a decryption"));
         }
         if message.step < self.step || self.done {
             let at = message.step as usize * self.committee.services().len() + message.sender;
@@ -231,12 +238,12 @@ impl KeyGeneration {
             return self.repeated(&message, Some(before));
         }
         if message.seen != self.seen {
-            let what = "has other messages of the steps before";
+            let what = "has other messages of the earlier steps";
             return Err(self.committee.deviation(message.sender, what));
         }
         if message.sender == self.number && self.message()?.as_deref() != Some(bytes) {
             return Err(Error::Committee(
-                "a message in this service's name that it does not send",
+                "a message has this service as sender, but this service did not send it",
             ));
         }
         let content = self.read(&message)?;
@@ -256,11 +263,11 @@ impl KeyGeneration {
         if before == Some(message.digest) {
             return Ok(Taken::Repeated);
         }
-        let what = "sent two messages of one step";
+        let what = "sent two different messages in one step";
         Err(self.committee.deviation(message.sender, what))
     }
 
-    /// Checks a message of the present step against what its sender committed to.
+    /// Checks a message of the current step against its sender's commitment.
     fn read(&self, message: &Message<'_>) -> Result<Content, Error> {
         let Message {
             step, sender, body, ..
@@ -269,10 +276,10 @@ impl KeyGeneration {
         if matches!(step, Step::Seed | Step::First | Step::Second) {
             let now = commitment(&self.committee, step, sender, body);
             if self.commitments.get(sender) != Some(&now) {
-                return Err(deviates("revealed something else than it had committed to"));
+                return Err(deviates("revealed data that does not match its commitment"));
             }
         }
-        let malformed = |_| deviates("sent bytes that are no message of this step");
+        let malformed = |_| deviates("sent bytes that are not a message of this step");
         Ok(match step {
             Step::Seed => Content::Seed(message.fixed().map_err(malformed)?),
             Step::First => {
@@ -300,7 +307,7 @@ impl KeyGeneration {
         })
     }
 
-    /// Goes on to the next step: all messages of this one are there.
+    /// Moves to the next step once all messages of this one have arrived.
     fn advance(&mut self) -> Result<(), Error> {
         let services = self.committee.services().len();
         let received = std::mem::replace(&mut self.received, vec![None; services]);
@@ -364,7 +371,7 @@ impl KeyGeneration {
         Ok(())
     }
 
-    /// The key, once all have confirmed it.
+    /// Returns the key once all services have confirmed it.
     ///
     /// # Errors
     /// [`Error::Early`] before that.
@@ -378,8 +385,8 @@ impl KeyGeneration {
     }
 }
 
-/// What a message carries of all before its step: `seen` until the step, and the digests of its messages, in the
-/// order of their senders.
+/// Returns the digest of a step that later messages carry: of `seen` before the step, and of the
+/// digests of the step's messages in the order of their senders.
 pub(super) fn step_digest(seen: &[u8; 32], messages: &[[u8; 32]]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(b"fhaim panel step 1");
@@ -388,9 +395,9 @@ pub(super) fn step_digest(seen: &[u8; 32], messages: &[[u8; 32]]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// What a service commits to before it sends `body` in a later step. Bodies have 32 bytes of
-/// randomness and more, so a commitment hides what it is to; the sender's number keeps it from being
-/// another's.
+/// Returns a service's commitment to the `body` that it sends in a later step. Bodies have at least
+/// 32 bytes of randomness, so a commitment hides its body. The sender's number prevents a copy of
+/// another service's commitment.
 fn commitment(committee: &KeyCommittee, step: Step, sender: usize, body: &[u8]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(b"fhaim panel commitment 1");

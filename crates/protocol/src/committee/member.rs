@@ -1,5 +1,5 @@
-//! What a key service has of a key that was made: its place in the committee, its share, and what it says and
-//! shares with them. Nothing here is a decision: that is the [run_record](super::state)'s.
+//! One key service's part of a finished key: its place in the committee, its share, and the
+//! messages that it makes with them. The decisions are made by the [run record](super::state).
 
 use super::message::{Message, Step, write};
 use super::{KeyCommittee, ServiceSigningKey};
@@ -10,12 +10,12 @@ use fhaim_he::key_sharing::KeyShare;
 use fhaim_release::codec::{ByteReader as Bytes, Writer};
 use sha2::{Digest, Sha256};
 
-/// What names a request: the SHA-256 of its bytes.
+/// Returns the digest that identifies a request: the SHA-256 of its bytes.
 pub fn request_digest(params: &Parameters, request: &DecryptRequest) -> [u8; 32] {
     Sha256::digest(request.to_bytes(params)).into()
 }
 
-/// A service's place in a committee.
+/// A service's place in a committee, with its share.
 #[derive(Debug)]
 pub struct CommitteeMember {
     committee: KeyCommittee,
@@ -26,21 +26,21 @@ pub struct CommitteeMember {
     transcript: [u8; 32],
 }
 
-/// The first service's word on which run a job has.
+/// The first service's assignment of a run to a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// The job.
     pub job: JobId,
-    /// Its run.
+    /// Number of its run.
     pub run: u32,
-    /// Digest of the upload that the run is over.
+    /// Digest of the upload that the run uses.
     pub upload: [u8; 32],
 }
 
-/// A service's word that it would release a request.
+/// A service's promise to release a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promised {
-    /// The number of the service.
+    /// Number of the service.
     pub service: usize,
     /// The job.
     pub job: JobId,
@@ -48,16 +48,18 @@ pub struct Promised {
     pub request: [u8; 32],
 }
 
-/// Where a page's releases lie, in the order of their cells.
+/// Returns the positions of a page's releases, in the order of their cells.
 pub(super) fn positions(parts: &[PageSpan]) -> Vec<usize> {
     parts.iter().flat_map(|part| part.span.range()).collect()
 }
 
 impl CommitteeMember {
-    /// The place of the service that signs with `key`, under the key whose messages have this digest.
+    /// Creates the place of the service that signs with `key`. `transcript` is the digest of the
+    /// messages that made the committee's key.
     ///
     /// # Errors
-    /// [`Error::Committee`] for a key that the committee does not have, and a share of another number.
+    /// [`Error::Committee`] for a key that the committee does not have, and for a share with
+    /// another number of services.
     pub fn new(
         committee: KeyCommittee,
         share: KeyShare,
@@ -74,22 +76,22 @@ impl CommitteeMember {
         })
     }
 
-    /// The services.
+    /// Returns the committee.
     pub fn committee(&self) -> &KeyCommittee {
         &self.committee
     }
 
-    /// This service's number; the first assigns runs.
+    /// Returns this service's number. The first service assigns runs.
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// Its share, to be stored sealed.
+    /// Returns its share. It must be sealed before it is stored.
     pub fn key_share(&self) -> &KeyShare {
         &self.share
     }
 
-    /// A digest of all messages of the key generation: which key it is.
+    /// Returns the digest of all messages of the key generation, which identifies the key.
     pub fn transcript(&self) -> &[u8; 32] {
         &self.transcript
     }
@@ -103,27 +105,28 @@ impl CommitteeMember {
         read(&self.committee, &self.transcript, step, bytes)
     }
 
-    /// Which run a job has, for the others: the first service's to say.
+    /// Makes the message that tells the other services the run of a job. Only the first service
+    /// sends it.
     ///
     /// # Errors
-    /// [`Error::Committee`] for another service.
+    /// [`Error::Committee`] for any other service.
     pub fn assignment(&self, assignment: &Assignment) -> Result<Vec<u8>, Error> {
         if self.number != 0 {
-            return Err(Error::Committee("the first service assigns runs"));
+            return Err(Error::Committee("only the first service assigns runs"));
         }
         let Assignment { job, run, upload } = assignment;
         let body = [&job.0[..], &run.to_le_bytes(), upload].concat();
         Ok(self.write(Step::Assignment, &body))
     }
 
-    /// Reads the first service's word.
+    /// Reads an assignment of the first service.
     ///
     /// # Errors
-    /// [`Error::Committee`] for another's message.
+    /// [`Error::Committee`] for another service's message.
     pub fn read_assignment(&self, bytes: &[u8]) -> Result<Assignment, Error> {
         let message = self.read(Step::Assignment, bytes)?;
         if message.sender != 0 {
-            return Err(Error::Committee("the first service assigns runs"));
+            return Err(Error::Committee("only the first service assigns runs"));
         }
         let body: [u8; 16 + 4 + 32] = message.fixed()?;
         let mut body = Bytes(&body);
@@ -134,7 +137,7 @@ impl CommitteeMember {
         })
     }
 
-    /// This service's promise, for all others. It is to be stored before it is sent.
+    /// Makes this service's promise, for all others. It must be stored before it is sent.
     pub fn verdict(&self, job: JobId, request: &[u8; 32]) -> Vec<u8> {
         self.write(Step::Verdict, &[&job.0[..], request].concat())
     }
@@ -142,7 +145,7 @@ impl CommitteeMember {
     /// Reads a service's promise.
     ///
     /// # Errors
-    /// [`Error::Committee`] for bytes that are none.
+    /// [`Error::Committee`] for bytes that are not a promise.
     pub fn read_verdict(&self, bytes: &[u8]) -> Result<Promised, Error> {
         let message = self.read(Step::Verdict, bytes)?;
         let body: [u8; 16 + 32] = message.fixed()?;
@@ -154,8 +157,8 @@ impl CommitteeMember {
         })
     }
 
-    /// This service's share of a request, for who reads: the same however often it is worked out. It may
-    /// leave once the request is debited.
+    /// Computes this service's share of a request, for the reader of the shares. Repeated calls
+    /// return the same share. It may be sent once the request is debited.
     ///
     /// # Errors
     /// [`Error::Encryption`] for pages of other parameters.
@@ -169,7 +172,7 @@ impl CommitteeMember {
             } = page;
             if ciphertexts.len() != params.residues() {
                 return Err(Error::Request(
-                    "a page has a ciphertext a plaintext modulus",
+                    "a page must have one ciphertext for each plaintext modulus",
                 ));
             }
             let positions = positions(parts);
@@ -188,7 +191,7 @@ impl CommitteeMember {
     }
 }
 
-/// A message of one step, by who holds shares of the key that was made.
+/// Reads a message of one step by a service with a share of this key.
 pub(super) fn read<'a>(
     committee: &KeyCommittee,
     key: &[u8; 32],
@@ -197,7 +200,7 @@ pub(super) fn read<'a>(
 ) -> Result<Message<'a>, Error> {
     let message = Message::read(committee, bytes)?;
     if message.step != step {
-        return Err(Error::Committee("a message of another step"));
+        return Err(Error::Committee("a message belongs to another step"));
     }
     if message.seen != *key {
         return Err(committee.deviation(message.sender, "has a share of another key"));

@@ -1,9 +1,9 @@
-//! What key services send each other, as signed bytes.
+//! The messages between key services, as signed bytes.
 //!
-//! The magic `FHAIMK`, a format version, the step, the sender's number; the committee's context; a digest
-//! of all messages of the steps before; the body; an Ed25519 signature of the SHA-256 of all that.
-//! Every message has one encoding, and signatures are functions of key and message: the same message
-//! again is the same bytes.
+//! The magic `FHAIMK`, a format version, the step, the sender's number, the committee's context, a
+//! digest of all messages of earlier steps, the body, and an Ed25519 signature of the SHA-256 of
+//! all that. Every message has one encoding, and signatures are deterministic: a repeated message
+//! has the same bytes.
 
 use super::{KeyCommittee, ServiceSigningKey, verify};
 use crate::Error;
@@ -11,11 +11,12 @@ use sha2::{Digest, Sha256};
 
 const MAGIC: &[u8; 6] = b"FHAIMK";
 const VERSION: u8 = 1;
-/// Magic, version, step, sender; context; what was seen.
+/// Magic, version, step, sender; context; digest of earlier messages.
 const HEADER: usize = 6 + 3 + 2 * 32;
 const SIGNATURE: usize = 64;
 
-/// What a message is about, in the order of a key generation; the last three are of decryption.
+/// The step that a message belongs to, in the order of a key generation. The last three belong to
+/// decryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Step {
     SeedCommitment,
@@ -48,15 +49,15 @@ impl Step {
     }
 }
 
-/// A message whose signature is its sender's.
+/// A message whose signature was checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message<'a> {
     pub(super) step: Step,
     pub(super) sender: usize,
-    /// Digest of all messages of the steps before.
+    /// Digest of all messages of earlier steps.
     pub(super) seen: [u8; 32],
     pub(super) body: &'a [u8],
-    /// SHA-256 of all but the signature.
+    /// SHA-256 of everything except the signature.
     pub(super) digest: [u8; 32],
 }
 
@@ -80,7 +81,8 @@ pub(super) fn write(
 }
 
 impl<'a> Message<'a> {
-    /// Reads a message of this committee, and checks its signature. What a body is, its step says.
+    /// Reads a message of this committee and checks its signature. The step determines the format
+    /// of the body.
     ///
     /// # Errors
     /// [`Error::Committee`] with the first rule that the bytes break.
@@ -96,18 +98,18 @@ impl<'a> Message<'a> {
         };
         let mut header = fhaim_release::codec::ByteReader(header);
         if header.take::<6>()? != *MAGIC || header.take::<1>()? != [VERSION] {
-            return refused("not a message of this format version");
+            return refused("a message has another format version");
         }
         let [step, sender] = header.take()?;
         let Some(step) = Step::read(step) else {
-            return refused("an unknown step");
+            return refused("a message has an unknown step");
         };
         let sender = usize::from(sender);
         let Some(service) = committee.services().get(sender) else {
-            return refused("a sender that the committee does not have");
+            return refused("the sender is not in the committee");
         };
         if header.take::<32>()? != *committee.context() {
-            return refused("a message of another key, or another attempt to make it");
+            return refused("a message belongs to another key, or to another attempt to make it");
         }
         let seen = header.take()?;
         let digest: [u8; 32] = Sha256::digest(signed).into();
@@ -121,12 +123,12 @@ impl<'a> Message<'a> {
         })
     }
 
-    /// A body of so many bytes.
+    /// Returns a body of exactly `N` bytes.
     ///
     /// # Errors
-    /// [`Error::Committee`] for more or fewer.
+    /// [`Error::Committee`] for another length.
     pub(super) fn fixed<const N: usize>(&self) -> Result<[u8; N], Error> {
         let body = <[u8; N]>::try_from(self.body);
-        body.map_err(|_| Error::Committee("a body of another length"))
+        body.map_err(|_| Error::Committee("a message's body has the wrong length"))
     }
 }

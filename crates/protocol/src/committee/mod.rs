@@ -1,19 +1,19 @@
-//! Several key services, each with a share of the secret key, which nobody holds (docs/DESIGN.md,
-//! section 10).
+//! Several key services that each have a share of the secret key, which no one holds as a whole
+//! (docs/DESIGN.md, section 10).
 //!
-//! | module | for |
+//! | module | purpose |
 //! |---|---|
-//! | this | the [`KeyCommittee`]: who the key services of a dataset are |
-//! | `message` | what they send each other: signed bytes |
-//! | [`keygen`] | making the keys: seven steps, every round committed to before any of it is revealed |
-//! | [`confirmation`] | what all say of the keys that were made, for whoever uses them |
-//! | [`call`] | what the first service asks of the others for a batch |
-//! | [`member`] | what a service has of a key that was made, and says and shares with it |
-//! | [`state`] | what a key service keeps of a dataset: runs, promises, debits |
-//! | [`decryption`] | judging, debiting and sharing by each service, in memory; reading what all shares add up to |
+//! | this | the [`KeyCommittee`]: the key services of a dataset |
+//! | `message` | their messages to each other: signed bytes |
+//! | [`keygen`] | generates the keys in seven steps; every round is committed to before it is revealed |
+//! | [`confirmation`] | checks all services' confirmations of the keys, for parties that use them |
+//! | [`call`] | the first service's calls to the others for a batch |
+//! | [`member`] | one service's part of a finished key, and the messages that it makes with it |
+//! | [`state`] | a key service's state of a dataset: runs, promises, debits |
+//! | [`decryption`] | judging, debiting and sharing by each service, in memory; reading the sum of all shares |
 //!
-//! As everywhere in this crate there is no I/O: whoever owns the values moves the messages, and stores
-//! what has to outlive a crash before anything that follows from it is sent.
+//! As everywhere in this crate there is no I/O. The owner of these values transports the messages.
+//! It stores everything that has to survive a crash before it sends anything that follows from it.
 
 pub mod call;
 pub mod confirmation;
@@ -34,35 +34,35 @@ use fhaim_he::{MAX_SHARES, Parameters};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The most bytes of a key service's name.
+/// Most bytes of a key service's name.
 const MAX_NAME_BYTES: usize = 320;
 
-/// One key service.
+/// A key service of a committee.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeyService {
-    /// What people call it.
+    /// Name of the service, for people.
     pub name: String,
-    /// The public half of the key that it signs with: Ed25519.
+    /// Ed25519 public key of its signatures.
     #[serde(with = "hex_digest")]
     pub key: [u8; 32],
 }
 
 impl KeyService {
-    /// What people compare of its key.
+    /// Returns the fingerprint of its key, for people to compare.
     pub fn fingerprint(&self) -> String {
         fingerprint(&self.key)
     }
 }
 
-/// Refuses key services that no committee can have.
+/// Checks that the key services can form a committee.
 ///
 /// # Errors
 /// [`Error::Committee`] for fewer than two services or more than [`MAX_SHARES`], for names that are
-/// empty, too long or taken, and for keys that are none or taken.
+/// empty, too long or repeated, and for keys that are invalid or repeated.
 pub fn check_services(services: &[KeyService]) -> Result<(), Error> {
     if !(2..=MAX_SHARES).contains(&services.len()) {
-        return Err(Error::Committee("a split key has two or three services"));
+        return Err(Error::Committee("a split key needs two or three services"));
     }
     for (number, service) in services.iter().enumerate() {
         let name = &service.name;
@@ -73,17 +73,19 @@ pub fn check_services(services: &[KeyService]) -> Result<(), Error> {
         }
         let mut others = services.iter().take(number);
         if others.any(|other| other.name == *name || other.key == service.key) {
-            return Err(Error::Committee("two services have one name or one key"));
+            return Err(Error::Committee(
+                "two services have the same name or the same key",
+            ));
         }
         let key = VerifyingKey::from_bytes(&service.key);
         if !key.is_ok_and(|key| !key.is_weak()) {
-            return Err(Error::Committee("a key is no public key of Ed25519"));
+            return Err(Error::Committee("a key is not an Ed25519 public key"));
         }
     }
     Ok(())
 }
 
-/// The key services of one dataset, in the order of their numbers; the first assigns runs.
+/// The key services of one dataset, in the order of their numbers. The first one assigns runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyCommittee {
     dataset: DatasetId,
@@ -92,11 +94,12 @@ pub struct KeyCommittee {
 }
 
 impl KeyCommittee {
-    /// The services under terms of which `terms` is the digest. `attempt` is drawn anew for every key
-    /// generation, by whoever begins it: messages of one are nothing to another.
+    /// Creates the committee of these services, where `terms` is the digest of the terms. The
+    /// service that starts a key generation draws a new `attempt` for it. Messages of one attempt
+    /// are invalid in another.
     ///
     /// # Errors
-    /// As [`check_services`].
+    /// Those of [`check_services`].
     pub fn new(
         dataset: DatasetId,
         terms: &[u8; 32],
@@ -112,25 +115,26 @@ impl KeyCommittee {
         })
     }
 
-    /// The dataset.
+    /// Returns the dataset.
     pub fn dataset(&self) -> DatasetId {
         self.dataset
     }
 
-    /// The services, by number.
+    /// Returns the services, by number.
     pub fn services(&self) -> &[KeyService] {
         &self.services
     }
 
-    /// A digest of dataset, terms, attempt, names and keys, which every message is bound to.
+    /// Returns a digest of dataset, terms, attempt, names and keys, which every message is bound
+    /// to.
     pub fn context(&self) -> &[u8; 32] {
         &self.context
     }
 
-    /// The number of the service that signs with a key.
+    /// Returns the number of the service that signs with a key.
     ///
     /// # Errors
-    /// [`Error::Committee`] where there is none.
+    /// [`Error::Committee`] if no service has the key.
     pub fn number_of(&self, key: &[u8; 32]) -> Result<usize, Error> {
         let number = self.services.iter().position(|s| s.key == *key);
         number.ok_or(Error::Committee(
@@ -156,7 +160,7 @@ impl KeyCommittee {
         }
     }
 
-    /// Whether all have done something, by their numbers.
+    /// Whether every service has an entry, by their numbers.
     fn all<T>(&self, done: &[Option<T>]) -> bool {
         done.len() == self.services.len() && done.iter().all(Option::is_some)
     }

@@ -1,13 +1,14 @@
-//! What a key service of a committee must not lose of a dataset: runs, promises and debits.
+//! The state of a dataset that a key service of a committee must not lose: runs, promises and
+//! debits.
 //!
-//! **All judge, then all debit.** A service that would release a batch promises it: it says so to all,
-//! and from then on will not have the batch's releases under any other request. It debits once every
-//! service has promised the same request, by digest, and only then sends its share. Where one refuses
-//! nobody debits. A promise that is not kept, for another service refuses, holds up its run for good:
-//! services that follow the protocol judge alike, so that one of them does not, or was set back.
+//! **All judge, then all debit.** A service that would release a batch promises it to all others.
+//! From then on it accepts the batch's releases under no other request. It debits the batch once
+//! every service has promised the same request, by digest, and only then sends its share. If one
+//! service refuses, no service debits. A promise that is not kept because another service refuses
+//! blocks its run permanently. Services that follow the protocol judge alike, so in that case one
+//! of them deviates or was set back to an older copy.
 //!
-//! Under a whole key, pages that cannot be decrypted cost nothing. Here no service sees what comes of
-//! its share, so they are paid for.
+//! No service sees the result of its share, so pages that cannot be decrypted are paid for.
 
 use crate::Error;
 use crate::committee::member::{Assignment, Promised};
@@ -18,8 +19,8 @@ use crate::request::{DecryptRequest, JobId};
 use crate::window::Window;
 use fhaim_dp::Ledger;
 
-/// A key service's state for one dataset: to be stored as soon as it has changed, before anything
-/// that follows from it is sent.
+/// A key service's state for one dataset. It must be stored after every change, before anything
+/// that follows from the change is sent.
 #[derive(Clone, Debug)]
 pub struct SharedDatasetState {
     rules: Rules,
@@ -28,7 +29,7 @@ pub struct SharedDatasetState {
     run_records: Vec<RunRecord>,
 }
 
-/// One run.
+/// The record of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRecord {
     window: Window,
@@ -42,17 +43,17 @@ pub struct RunRecord {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Promise {
     request: [u8; 32],
-    /// Which services have promised the same.
+    /// Whether each service has promised the same request.
     by: Vec<bool>,
 }
 
 impl RunRecord {
-    /// The run's window, with all that was debited placed.
+    /// Returns the run's window, with all debited batches placed.
     pub fn window(&self) -> &Window {
         &self.window
     }
 
-    /// Its debits.
+    /// Returns the run's debits.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -66,12 +67,12 @@ impl RunRecord {
         }
     }
 
-    /// Of a run that was stored: its acts of release, in order, which are debited again, and the digest of the
-    /// request that this service has promised and not debited yet. Which others had promised it is not
-    /// stored: they say so again.
+    /// Reads a stored run from its acts of release, in order, which are debited again, and the
+    /// digest of the request that this service has promised and not yet debited. Other services'
+    /// promises are not stored: they are sent again.
     ///
     /// # Errors
-    /// [`Error::Stored`] for acts that are no releases of the run, or do not fit it.
+    /// [`Error::Stored`] for acts that are not releases of the run, or do not fit it.
     pub fn read(
         record: &SharedDatasetState,
         job: JobId,
@@ -94,7 +95,7 @@ impl RunRecord {
                     claimed.map_err(|error| Error::stored(&error))?;
                     shared.push(answers);
                 }
-                _ => return Err(Error::stored(&"an act that is no release of the run")),
+                _ => return Err(Error::stored(&"an act that is not a release of the run")),
             }
         }
         let (window, ledger) = replay.into_parts();
@@ -108,7 +109,7 @@ impl RunRecord {
         })
     }
 
-    /// Digest of the request that was promised and is not debited yet.
+    /// Returns the digest of the request that was promised and is not debited yet.
     pub fn promised(&self) -> Option<[u8; 32]> {
         self.promise.as_ref().map(|promise| promise.request)
     }
@@ -119,7 +120,8 @@ impl RunRecord {
 }
 
 impl SharedDatasetState {
-    /// Of a dataset without a run, whose key so many services share.
+    /// Creates the state of a dataset without a run, whose key is shared by this number of
+    /// services.
     pub fn new(rules: Rules, services: usize) -> Self {
         Self {
             standing: ChainState::new(rules.dataset),
@@ -129,7 +131,8 @@ impl SharedDatasetState {
         }
     }
 
-    /// Of a stored dataset, without its runs: each is added by [`SharedDatasetState::restore`].
+    /// Creates the state of a stored dataset without its runs. Add each run with
+    /// [`SharedDatasetState::restore`].
     pub fn read(rules: Rules, services: usize, standing: ChainState) -> Self {
         Self {
             rules,
@@ -139,22 +142,22 @@ impl SharedDatasetState {
         }
     }
 
-    /// Adds a run that was [read](RunRecord::read).
+    /// Adds a run that was [read](RunRecord::read) from the store.
     pub fn restore(&mut self, run_record: RunRecord) {
         self.run_records.push(run_record);
     }
 
-    /// Where the dataset's chain is.
+    /// Returns the state of the dataset's chain.
     pub fn standing(&self) -> &ChainState {
         &self.standing
     }
 
-    /// The same, to note keys, signatures and withdrawals in.
+    /// Returns the state of the dataset's chain, to add keys, signatures and withdrawals.
     pub fn standing_mut(&mut self) -> &mut ChainState {
         &mut self.standing
     }
 
-    /// The run of a job.
+    /// Returns the run of a job.
     pub fn run_record(&self, job: JobId) -> Option<&RunRecord> {
         self.run_records.iter().find(|d| d.window.job() == job)
     }
@@ -164,10 +167,10 @@ impl SharedDatasetState {
         run_record.ok_or(Error::Early)
     }
 
-    /// The run of a job; a job that has none is given the next one. For the first service.
+    /// Returns the run of a job. A job without one is given the next run. For the first service.
     ///
     /// # Errors
-    /// As [`ChainState::begin`].
+    /// Those of [`ChainState::begin`].
     pub fn assign(&mut self, job: JobId, upload: [u8; 32]) -> Result<Begun, Error> {
         let begun = self.standing.begin(&self.rules, job, upload)?;
         if begun.link.is_some() {
@@ -177,11 +180,11 @@ impl SharedDatasetState {
         Ok(begun)
     }
 
-    /// Takes a run that the first service assigned. For the others.
+    /// Adds a run that the first service assigned. For the other services.
     ///
     /// # Errors
-    /// [`Error::Early`] where runs before it are missing; [`Error::Committee`] for another run than the job
-    /// has, or one that another job has; what [`SharedDatasetState::assign`] refuses.
+    /// [`Error::Early`] if earlier runs are missing; [`Error::Committee`] for a run that differs
+    /// from the job's, or that belongs to another job; errors of [`SharedDatasetState::assign`].
     pub fn follow(&mut self, assignment: &Assignment) -> Result<Begun, Error> {
         let &Assignment { job, run, upload } = assignment;
         let next = self.standing.jobs().len();
@@ -194,13 +197,14 @@ impl SharedDatasetState {
         self.assign(job, upload)
     }
 
-    /// Promises a batch, or says that it was promised or released before. `witness` is the digest of
-    /// what the second computation service computed, where the rules have one and it has.
+    /// Promises a batch, or confirms that it was promised or released before. `witness` is the
+    /// digest of the second computation service's request, if the rules demand one and it has
+    /// computed it.
     ///
     /// # Errors
-    /// The reason of a refusal, for the service's own log; [`Error::Early`] for a job without a run;
-    /// [`Error::Unwitnessed`]; [`Error::Frozen`] from the first batch on that the computation services do
-    /// not agree on.
+    /// The reason of a refusal, for the service's own log; [`Error::Early`] for a job without a
+    /// run; [`Error::Unwitnessed`]; [`Error::Frozen`] after the first batch on which the
+    /// computation services do not agree.
     pub fn judge<C>(
         &mut self,
         request: &DecryptRequest<C>,
@@ -223,7 +227,9 @@ impl SharedDatasetState {
         }
         let grant = assess(&run_record.window, &run_record.ledger, &rules, request)?;
         if grant.is_none() {
-            return Err(Error::Request("another request had these releases"));
+            return Err(Error::Request(
+                "these releases were debited for another request",
+            ));
         }
         if rules.plan.witness && witness.ok_or(Error::Unwitnessed)? != *digest {
             self.standing.freeze(Freeze::Witness)?;
@@ -237,10 +243,11 @@ impl SharedDatasetState {
         Ok(())
     }
 
-    /// Notes that a service has promised a request.
+    /// Records that a service has promised a request.
     ///
     /// # Errors
-    /// [`Error::Early`] before this service has; [`Error::Committee`] where it has promised another.
+    /// [`Error::Early`] before this service has promised; [`Error::Committee`] if it has promised
+    /// another request.
     pub fn hear(&mut self, promised: &Promised) -> Result<(), Error> {
         let run_record = self.run_record_mut(promised.job)?;
         if run_record.is_shared(&promised.request) {
@@ -251,14 +258,12 @@ impl SharedDatasetState {
             return Err(Error::Committee("another service promised another request"));
         }
         let by = promise.by.get_mut(promised.service);
-        *by.ok_or(Error::Committee(
-            "a sender that the committee does not have",
-        ))? = true;
+        *by.ok_or(Error::Committee("the sender is not in the committee"))? = true;
         Ok(())
     }
 
-    /// Refuses what [`SharedDatasetState::debit`] would refuse for a promise that is missing: to be asked before a
-    /// share is worked out.
+    /// Checks that no promise for [`SharedDatasetState::debit`] is missing. Call it before
+    /// computing a share.
     ///
     /// # Errors
     /// [`Error::Early`] while a promise is missing; [`Error::Frozen`].
@@ -273,10 +278,11 @@ impl SharedDatasetState {
         }
     }
 
-    /// Debits a batch that all have promised: what was appended; nothing where it was debited before.
+    /// Debits a batch that all services have promised. Returns the appended link, or `None` if the
+    /// batch was debited before.
     ///
     /// # Errors
-    /// As [`SharedDatasetState::check_promised`]; what [`SharedDatasetState::judge`] refuses.
+    /// Those of [`SharedDatasetState::check_promised`] and of [`SharedDatasetState::judge`].
     pub fn debit<C>(
         &mut self,
         request: &DecryptRequest<C>,
@@ -289,7 +295,9 @@ impl SharedDatasetState {
             return Ok(None);
         }
         let grant = assess(&run_record.window, &run_record.ledger, &rules, request)?;
-        let grant = grant.ok_or(Error::Request("another request had these releases"))?;
+        let grant = grant.ok_or(Error::Request(
+            "these releases were debited for another request",
+        ))?;
         let act = Act::Released {
             job: request.job,
             entries: grant.entries().to_vec(),
@@ -303,11 +311,11 @@ impl SharedDatasetState {
         Ok(Some(link))
     }
 
-    /// Lets nothing more be judged or shared: for who reads was shown a page that could not be
-    /// decrypted.
+    /// Freezes the dataset after the reader of the shares has met a page that could not be
+    /// decrypted. Nothing more is judged or shared.
     ///
     /// # Errors
-    /// As [`ChainState::append`].
+    /// Those of [`ChainState::append`].
     pub fn freeze(&mut self) -> Result<(), Error> {
         self.standing.freeze(Freeze::Noise).map(|_| ())
     }

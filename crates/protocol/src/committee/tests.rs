@@ -1,4 +1,5 @@
-//! Key generation over a network that repeats, reorders and crashes, and services that deviate.
+//! Tests key generation over a network that repeats and reorders messages, with services that crash
+//! or deviate.
 
 use super::keygen::{KeyGeneration, SplitKey, Taken};
 use super::message::{Message, Step, write};
@@ -29,7 +30,7 @@ fn committee(services: usize) -> KeyCommittee {
     KeyCommittee::new(DATASET, &[5; 32], &[6; 16], services).unwrap()
 }
 
-/// One service: what it has stored, and what it makes of that.
+/// One service: its stored messages, and its state.
 struct Node {
     share: Zeroizing<Vec<u8>>,
     number: usize,
@@ -66,7 +67,7 @@ impl Node {
         Ok(taken)
     }
 
-    /// Everything but what was stored is gone.
+    /// Loses everything except the stored messages.
     fn restart(&mut self) {
         let share = KeyShare::from_bytes(&params(self.services), &self.share).unwrap();
         let key = service_key(self.number);
@@ -76,14 +77,14 @@ impl Node {
         }
     }
 
-    /// Makes its message of the step it is at, which is the same whenever it is asked for.
+    /// Makes its message of the current step. Repeated calls make the same message.
     fn send(&mut self) {
         if let Some(message) = self.state.message().unwrap() {
             self.take(&message).unwrap();
         }
     }
 
-    /// Its own messages, as it would send them again.
+    /// Returns its own messages, as it would send them again.
     fn sent(&self) -> Vec<&Vec<u8>> {
         // The ninth byte is the sender's number.
         let own = |bytes: &&Vec<u8>| usize::from(bytes[8]) == self.number;
@@ -101,7 +102,7 @@ fn nodes_with_roster(services: usize, shape: Option<RosterShape>, seed: u64) -> 
         .collect()
 }
 
-/// Everybody sends its message of the present step, and everybody gets all of them.
+/// Every service sends its message of the current step, and every service receives all of them.
 fn step(nodes: &mut [Node]) {
     nodes.iter_mut().for_each(Node::send);
     let sent: Vec<_> = nodes
@@ -123,7 +124,7 @@ fn finish(nodes: Vec<Node>) -> Vec<SplitKey> {
 }
 
 #[test]
-fn a_key_is_made_in_any_order_and_wherever_services_stop() {
+fn key_is_generated_despite_reordering_repetition_and_restarts() {
     for (services, shape) in [(2, None), (3, None), (2, Some(RosterShape::Counts(2)))] {
         let mut straight = nodes_with_roster(services, shape, 10);
         (0..7).for_each(|_| step(&mut straight));
@@ -143,7 +144,7 @@ fn a_key_is_made_in_any_order_and_wherever_services_stop() {
                 nodes[from].send();
             }
             let sent = nodes[from].sent();
-            // Mostly the last, and now and then one of long ago.
+            // Usually one of the last two messages, and sometimes an old one.
             let behind = if rng.random_range(0..5) == 0 {
                 sent.len()
             } else {
@@ -174,7 +175,7 @@ fn a_key_is_made_in_any_order_and_wherever_services_stop() {
     }
 }
 
-/// Services that took the terms for those of different rosters do not agree on keys.
+/// Services that assume different rosters do not agree on keys.
 #[test]
 fn key_generation_for_another_roster_is_refused() {
     let shape = |number| Some(RosterShape::Counts(number + 2));
@@ -189,11 +190,12 @@ fn key_generation_for_another_roster_is_refused() {
     let refused = deviation(nodes[0].take(&sent));
     assert_eq!(
         refused,
-        "hospital 1 sent bytes that are no message of this step"
+        "hospital 1 sent bytes that are not a message of this step"
     );
 }
 
-/// What [`Node`] number 2 of three would send in a step, if it could send what it likes.
+/// Makes the message that [`Node`] number 2 of three would send in a step if it could choose the
+/// body.
 fn forged(nodes: &[Node], step: Step, body: &[u8]) -> Vec<u8> {
     let sent = nodes[0].state.message().unwrap().unwrap();
     let seen = Message::read(&committee(3), &sent).unwrap().seen;
@@ -207,11 +209,12 @@ fn deviation(refused: Result<Taken, Error>) -> String {
     }
 }
 
-/// The last to send has the others' messages, and would choose the sum. That it would have the key if
-/// it could, `without_commitments_the_last_message_takes_the_key` in `fhaim-he` shows.
+/// The last sender has the others' messages and could choose the sum.
+/// `last_sender_without_commitments_takes_the_key` in `fhaim-he` shows that it would then have the
+/// key.
 #[test]
-fn what_was_not_committed_to_is_refused_in_every_round() {
-    // With products of an upload key, which are what a second round is for.
+fn message_without_its_commitment_is_rejected_in_every_round() {
+    // With products of an upload key, for which the second round exists.
     let shape = Some(RosterShape::Records(1));
     let mut nodes = nodes_with_roster(3, shape, 20);
     let other = Node::new(2, 3, 30);
@@ -221,7 +224,7 @@ fn what_was_not_committed_to_is_refused_in_every_round() {
         step(&mut nodes);
         nodes[0].send();
         nodes[1].send();
-        // After it has seen what the others reveal, another share's message, soundly made.
+        // A valid message of another share, made after the others have revealed theirs.
         let body = match reveal {
             Step::Seed => other.contribution().to_vec(),
             Step::First => {
@@ -235,7 +238,7 @@ fn what_was_not_committed_to_is_refused_in_every_round() {
                 round.to_bytes(&params(3))
             }
             _ => {
-                // Its own, with one residue changed.
+                // The service's own body with one residue changed.
                 let sent = nodes[2].state.message().unwrap().unwrap();
                 let mut body = Message::read(&committee(3), &sent).unwrap().body.to_vec();
                 body[1000] ^= 1;
@@ -246,10 +249,10 @@ fn what_was_not_committed_to_is_refused_in_every_round() {
         let refused = deviation(nodes[0].take(&rogue));
         assert_eq!(
             refused,
-            "hospital 2 revealed something else than it had committed to"
+            "hospital 2 revealed data that does not match its commitment"
         );
         assert_eq!(nodes[0].state.missing().count(), 2);
-        // And goes on with the right one.
+        // The right message is still accepted.
         step(&mut nodes);
         if reveal == Step::Seed {
             let share = |node: &Node| KeyShare::from_bytes(&params(3), &node.share).unwrap();
@@ -264,8 +267,8 @@ fn what_was_not_committed_to_is_refused_in_every_round() {
 }
 
 #[test]
-fn services_that_deviate_are_named() {
-    // Another's commitment as one's own: it cannot be revealed.
+fn deviating_services_are_named() {
+    // A copy of another service's commitment cannot be revealed.
     let mut copied = nodes(3, 40);
     copied[0].send();
     let sent = copied[0].sent().pop().unwrap().clone();
@@ -279,9 +282,12 @@ fn services_that_deviate_are_named() {
     let share = KeyShare::from_bytes(&params(3), &copied[0].share).unwrap();
     let rogue = forged(&copied, Step::Seed, &share.contribution());
     let refused = deviation(copied[0].take(&rogue));
-    assert!(refused.contains("revealed something else"), "{refused}");
+    assert!(
+        refused.contains("does not match its commitment"),
+        "{refused}"
+    );
 
-    // Two commitments, one for each of the others: the next message between these shows it.
+    // Two commitments, one for each other service: the next message between those two shows it.
     let mut split = nodes(3, 50);
     let [to_0, to_1] = [1, 2].map(|byte| forged(&split, Step::SeedCommitment, &[byte; 32]));
     split.iter_mut().take(2).for_each(Node::send);
@@ -299,15 +305,21 @@ fn services_that_deviate_are_named() {
     }
     let reveal = split[0].sent().pop().unwrap().clone();
     let refused = deviation(split[1].take(&reveal));
-    assert_eq!(refused, "hospital 0 has other messages of the steps before");
-    // One who has both has the proof.
+    assert_eq!(
+        refused,
+        "hospital 0 has other messages of the earlier steps"
+    );
+    // A service that has both messages has the proof.
     let refused = deviation(split[0].take(&to_1));
-    assert_eq!(refused, "hospital 2 sent two messages of one step");
+    assert_eq!(
+        refused,
+        "hospital 2 sent two different messages in one step"
+    );
 }
 
-/// Nothing that is no message of this committee, attempt and sender is taken, whatever its bytes are.
+/// Bytes that are not a message of this committee, attempt and sender are rejected.
 #[test]
-fn forged_bytes_are_refused() {
+fn forged_messages_are_rejected() {
     let mut nodes = nodes(2, 60);
     nodes[1].send();
     let sent = nodes[1].sent().pop().unwrap().clone();
@@ -330,7 +342,7 @@ fn forged_bytes_are_refused() {
             .collect();
         refused(&mut nodes[0], &random);
     }
-    // Another attempt's, and one in this service's own name that it does not send.
+    // A message of another attempt, and one with this service as sender that it does not send.
     let services = committee(2).services().to_vec();
     let other = KeyCommittee::new(DATASET, &[5; 32], &[7; 16], services).unwrap();
     let place = (Step::SeedCommitment, 1);
@@ -345,7 +357,7 @@ fn forged_bytes_are_refused() {
         &[1; 32],
     );
     refused(&mut nodes[0], &message);
-    // A commitment of another length is its sender's fault.
+    // A commitment of the wrong length is a deviation of its sender.
     let message = write(
         &committee(2),
         &service_key(1),
@@ -353,12 +365,12 @@ fn forged_bytes_are_refused() {
         committee(2).context(),
         &[1; 31],
     );
-    assert!(deviation(nodes[0].take(&message)).contains("no message of this step"));
+    assert!(deviation(nodes[0].take(&message)).contains("not a message of this step"));
     assert_eq!(nodes[0].take(&sent).unwrap(), Taken::New);
 }
 
 #[test]
-fn impossible_committees_are_refused() {
+fn invalid_committees_are_rejected() {
     let service = |name: &str, number| KeyService {
         name: name.to_owned(),
         key: service_key(number).public(),

@@ -1,32 +1,34 @@
-//! Counting pairs of columns a few records at a time: of columns of few values by bits, 64 records a word.
+//! Counts pairs of columns in pieces of records. Columns with few values are counted by bits, 64
+//! records per word.
 
 use super::cells;
 use fhaim_domain::Domain;
 use std::ops::Range;
 use zeroize::Zeroizing;
 
-/// Records that are counted at a time: the bits of all columns stay in a processor's cache.
+/// Records per piece, so that the bits of all columns stay in a processor's cache.
 pub(super) const PIECE: usize = 8192;
 
-/// A pair is counted by bits where it has at most so many cells beside those that follow from the columns' own counts:
-/// with more, one step a record is quicker.
+/// A pair is counted by bits if it has at most this many cells in addition to those that follow
+/// from the columns' own counts. With more cells, one step per record is faster.
 const MAX_BIT_CELLS: usize = 64;
 
-/// Some records of all columns.
+/// Some records, with all columns.
 pub(super) struct Piece<'a> {
     columns: Vec<Column<'a>>,
 }
 
 struct Column<'a> {
     codes: &'a [u32],
-    /// Of each value but the last the records that have it, a bit each; none of columns of many values.
+    /// For each value except the last: one bit per record, set where the record has the value.
+    /// Empty for columns with many values.
     bits: Zeroizing<Vec<u64>>,
-    /// Records of each value.
+    /// Number of records with each value.
     counts: Zeroizing<Vec<i64>>,
 }
 
 impl<'a> Piece<'a> {
-    /// These records of columns whose codes are all within the domain.
+    /// Takes a range of records from columns whose codes are all within the domain.
     pub(super) fn new(columns: &[&'a [u32]], domain: &Domain, records: Range<usize>) -> Self {
         let columns = columns.iter().zip(domain.sizes());
         let column = |(codes, &size): (&&'a [u32], &usize)| {
@@ -37,7 +39,7 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// The tables of an attribute with each of those behind it, one after the other.
+    /// Returns the tables of an attribute with each later attribute, one after the other.
     pub(super) fn tables(&self, a: usize, domain: &Domain) -> Zeroizing<Vec<i64>> {
         let others = a + 1..domain.len();
         let size = others.clone().map(|b| cells(domain, a, b)).sum();
@@ -68,7 +70,8 @@ impl<'a> Column<'a> {
         let mut bits = Zeroizing::new(vec![0; values * words]);
         for (word, codes) in codes.chunks(64).enumerate() {
             for (bit, &code) in codes.iter().enumerate() {
-                // The last value has no bits, and no value of a column of many.
+                // The last value has no bits, and neither has any value of a column with many
+                // values.
                 if let Some(bits) = bits.get_mut(code as usize * words + word) {
                     *bits |= 1 << bit;
                 }
@@ -81,7 +84,7 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// Adds a pair's cells to its table, in row-major order.
+    /// Adds the counts of a pair to its table, in row-major order.
     fn count(&self, other: &Self, table: &mut [i64]) {
         let [rows, columns] = [self, other].map(|column| column.counts.len().saturating_sub(1));
         if rows.saturating_mul(columns) <= MAX_BIT_CELLS {
@@ -96,7 +99,8 @@ impl<'a> Column<'a> {
         }
     }
 
-    /// The last row and the last column of a table are what the others leave of the columns' own counts.
+    /// Counts by bits. The last row and the last column follow from the columns' own counts and the
+    /// other cells.
     fn count_by_bits(&self, other: &Self, table: &mut [i64]) {
         let words = self.codes.len().div_ceil(64).max(1);
         let mut left = other.counts.clone();
@@ -123,7 +127,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Records in both.
+/// Number of records in both.
 fn common(x: &[u64], y: &[u64]) -> i64 {
     let both = x.iter().zip(y).map(|(x, y)| (x & y).count_ones());
     i64::from(both.sum::<u32>())

@@ -1,20 +1,19 @@
-//! Contributions of counts: where one holder has all columns of its records, it counts by itself, and
+//! Contributions of counts. A holder that has all columns of its records counts by itself, and
 //! uploads the encrypted tables of all pairs' counts instead of encrypted records.
 //!
-//! The computation service adds the holders' tables, and a contrast is a product of an encrypted
-//! table with a public polynomial: it takes no ciphertext product, the number of records does not
-//! matter, and not even its order of magnitude is seen.
-//!
-//! | module | for |
+//! The computation service adds the holders' tables. A contrast is then the product of an encrypted
+//! table with a public polynomial. It needs no ciphertext product, its cost does not depend on the
+//! number of records, and not even the order of magnitude of that number is visible.
+//! | module | purpose |
 //! |---|---|
-//! | [`pair_counts`] | counting, a few records at a time |
-//! | `bits` | the same of columns of few values, 64 records a word |
-//! | [`upload`] | what a holder sends, and how holders' are put together |
-//! | this one | which tables there are, and a statistic as weights of their counts |
+//! | [`pair_counts`] | counts records in pieces |
+//! | `bits` | the same for columns with few values, 64 records per word |
+//! | [`upload`] | a holder's objects, and the sum of all holders' counts |
+//! | this one | the list of tables, and statistics as weights of their counts |
 //!
-//! One-way statistics and the total are read off a pair's table. A holder's tables may contradict
-//! each other, or hold anything: they are added to the others', so what the others' records cost
-//! stands, but for squared scores (docs/THREAT-MODEL.md).
+//! One-way statistics and the total are computed from a pair's table. A holder's tables may
+//! contradict each other, or hold any numbers. They are added to the others' tables, so the price
+//! for the others' records stays right, except for squared scores (docs/THREAT-MODEL.md).
 
 mod bits;
 pub mod pair_counts;
@@ -25,21 +24,21 @@ use fhaim_domain::{Clique, Domain};
 use fhaim_he::{CountsLayout, Weights};
 use fhaim_release::{Axis, Statistic};
 
-/// The most counts of all tables together: 2^27 take 16,384 ciphertexts.
+/// Most counts of all tables together: 2^27 counts take 16,384 ciphertexts.
 pub const MAX_COUNTS: usize = 1 << 27;
 
-/// The tables of a domain: those of all pairs of attributes, in lexicographic order; of a single
-/// attribute its own.
+/// The tables of a domain: one for each pair of attributes, in lexicographic order. A domain with a
+/// single attribute has the table of that attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountTables {
     domain: Domain,
     layout: CountsLayout,
-    /// Of each attribute the other one of the smallest table that it is in.
+    /// For each attribute, the other attribute of its smallest table.
     partners: Vec<usize>,
 }
 
 impl CountTables {
-    /// The tables of a domain.
+    /// Lists the tables of a domain.
     ///
     /// # Errors
     /// [`Error::Terms`] for more than [`MAX_COUNTS`] counts, and for a domain without attributes.
@@ -55,8 +54,8 @@ impl CountTables {
             .fold(0usize, |sum, size| sum.saturating_add(*size));
         if counts == 0 || counts > MAX_COUNTS {
             return Err(Error::Terms(format!(
-                "all pairs of columns have {counts} cells together, and a contribution of counts \
-                 holds at most {MAX_COUNTS}: use fewer bins or categories, leave columns out, or \
+                "all pairs of columns together have {counts} cells, and a contribution of counts \
+                 can have at most {MAX_COUNTS}: use fewer bins or categories, leave columns out, or \
                  contribute records"
             )));
         }
@@ -71,18 +70,18 @@ impl CountTables {
         })
     }
 
-    /// The domain they are of.
+    /// Returns the domain of the tables.
     pub fn domain(&self) -> &Domain {
         &self.domain
     }
 
-    /// Where they lie in ciphertexts.
+    /// Returns the layout of the counts in ciphertexts.
     pub fn layout(&self) -> &CountsLayout {
         &self.layout
     }
 
-    /// The place of the first count of a pair's table, a < b, whose others follow in row-major order;
-    /// of a single attribute's, where a = b.
+    /// Returns the place of the first count in the table of a pair (a < b) or of a single attribute
+    /// (a = b). The other counts follow in row-major order.
     fn first(&self, a: usize, b: usize) -> Result<usize, Error> {
         let d = self.domain.len();
         let number = if a == b { 0 } else { number(d, a, b) };
@@ -90,12 +89,12 @@ impl CountTables {
         Ok(first.ok_or(fhaim_he::Error::OutOfRange("a pair of attributes"))?)
     }
 
-    /// The weights of each cell of a statistic that is linear in the records, and none of others. The
-    /// statistic must have been held against the domain.
+    /// Returns the weights of each cell of a statistic that is linear in the records, or nothing
+    /// for other statistics. The caller must have checked the statistic against the domain.
     ///
     /// # Errors
-    /// [`Error::Encryption`] for attributes that the tables do not have; [`Error::Release`] where a
-    /// product of weights does not fit its number.
+    /// [`Error::Encryption`] for attributes that the tables do not have; [`Error::Release`] if a
+    /// product of weights overflows.
     pub fn cells(&self, statistic: &Statistic) -> Result<Vec<Weights>, Error> {
         match statistic {
             Statistic::Total => {
@@ -111,10 +110,10 @@ impl CountTables {
         }
     }
 
-    /// The cells of a pair's marginal, in row-major order.
+    /// Returns the cells of a pair's marginal, in row-major order.
     ///
     /// # Errors
-    /// As [`CountTables::cells`].
+    /// Those of [`CountTables::cells`].
     pub fn marginal(&self, pair: &Clique) -> Result<Vec<Weights>, Error> {
         let &[a, b] = pair.attributes() else {
             return Err(fhaim_he::Error::OutOfRange("a pair of attributes").into());
@@ -124,12 +123,13 @@ impl CountTables {
         Ok((0..cells(&self.domain, a, b)).map(count).collect())
     }
 
-    /// The other attribute of the smallest table that an attribute is in; itself where it is the only one.
+    /// Returns the other attribute of an attribute's smallest table; the attribute itself if it is
+    /// the only one.
     fn partner(&self, a: usize) -> Option<usize> {
         self.partners.get(a).copied()
     }
 
-    /// The sum over all records of u(x_a).
+    /// Returns the weights of the sum over all records of u(x_a).
     fn margin(&self, a: usize, u: &[i64]) -> Result<Weights, Error> {
         let partner = self.partner(a);
         let partner = partner.ok_or(fhaim_he::Error::OutOfRange("an attribute"))?;
@@ -153,7 +153,7 @@ impl CountTables {
         functions.map(|(u, v)| self.cell(pair, u, v)).collect()
     }
 
-    /// The sum over all records of u(x_a) v(x_b), a < b.
+    /// Returns the weights of the sum over all records of u(x_a) v(x_b), for a < b.
     fn cell(&self, [a, b]: [usize; 2], u: &[i64], v: &[i64]) -> Result<Weights, Error> {
         let (first, row) = (self.first(a, b)?, self.domain.size(b));
         let mut weights = Vec::new();
@@ -167,20 +167,20 @@ impl CountTables {
     }
 }
 
-/// The entries that are not zero.
+/// Returns the nonzero entries.
 fn entries(function: &[i64]) -> impl Iterator<Item = (usize, i64)> {
     let entries = function.iter().copied().enumerate();
     entries.filter(|&(_, value)| value != 0)
 }
 
-/// All pairs of `d` attributes, in lexicographic order.
+/// Returns all pairs of `d` attributes, in lexicographic order.
 fn pairs(d: usize) -> impl Iterator<Item = [usize; 2]> {
     (0..d).flat_map(move |a| (a + 1..d).map(move |b| [a, b]))
 }
 
-/// The number of a pair in that order.
+/// Returns the number of a pair in lexicographic order.
 fn number(d: usize, a: usize, b: usize) -> usize {
-    // (d - 1) + (d - 2) + ... pairs begin with a smaller attribute.
+    // (d - 1) + (d - 2) + ... pairs start with a smaller attribute.
     (a * (2 * d).saturating_sub(a + 1) / 2 + b).saturating_sub(a + 1)
 }
 
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_are_numbered_in_their_order() {
+    fn pairs_are_numbered_in_lexicographic_order() {
         for d in 2..9 {
             for (expected, [a, b]) in pairs(d).enumerate() {
                 assert_eq!(number(d, a, b), expected);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_counts_are_refused() {
+    fn tables_with_too_many_counts_are_rejected() {
         let new = |sizes| CountTables::new(&Domain::new(sizes));
         assert!(matches!(new(vec![]), Err(Error::Terms(..))));
         assert!(matches!(new(vec![3, 0]), Err(Error::Terms(..))));

@@ -1,4 +1,4 @@
-//! Counting records a few at a time: memory is that of the tables, whatever the number of records.
+//! Counts records in pieces, with memory for the tables only, for any number of records.
 
 use super::bits::{PIECE, Piece};
 use super::{CountTables, cells};
@@ -9,14 +9,15 @@ use fhaim_he::map;
 use std::fmt;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-/// Counts of all pairs so far: as secret as the records, and wiped from memory when it is dropped.
+/// Counts of all pairs so far. They are as secret as the records, and wiped from memory when they
+/// are dropped.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct PairCounts {
     #[zeroize(skip)]
     tables: CountTables,
     record_bound: u64,
     records: u64,
-    /// By place.
+    /// Counts by place.
     counts: Vec<i64>,
 }
 
@@ -27,7 +28,8 @@ impl fmt::Debug for PairCounts {
 }
 
 impl PairCounts {
-    /// A pair_counts of no record, of a dataset whose terms allow this holder `record_bound` of them.
+    /// Creates counts of no records, for a dataset whose terms allow this holder `record_bound`
+    /// records.
     pub fn new(tables: CountTables, record_bound: u64) -> Self {
         let places = tables.layout().ciphertexts() * tables.layout().stride();
         Self {
@@ -41,18 +43,18 @@ impl PairCounts {
     /// Counts all records of a table.
     ///
     /// # Errors
-    /// As [`PairCounts::add`].
+    /// Those of [`PairCounts::add`].
     pub fn of_table(tables: CountTables, record_bound: u64, table: &Table) -> Result<Self, Error> {
         let mut pair_counts = Self::new(tables, record_bound);
         pair_counts.add(table.columns())?;
         Ok(pair_counts)
     }
 
-    /// Counts some records more, given as codes of each attribute by record.
+    /// Counts further records, given as codes of each attribute by record.
     ///
     /// # Errors
-    /// [`Error::Records`] where they are more than the bound; [`Error::Table`] for columns that are
-    /// not the domain's, and for codes outside it. Nothing is counted then.
+    /// [`Error::Records`] if the total exceeds the bound; [`Error::Table`] for columns that do not
+    /// fit the domain, and for codes outside it. Nothing is counted then.
     pub fn add<C: AsRef<[u32]>>(&mut self, columns: &[C]) -> Result<(), Error> {
         let columns: Vec<&[u32]> = columns.iter().map(AsRef::as_ref).collect();
         let columns = columns.as_slice();
@@ -71,7 +73,7 @@ impl PairCounts {
         Ok(())
     }
 
-    /// Counts the pairs of some records, of several attributes at the same time.
+    /// Counts the pairs of some records, with several attributes in parallel.
     fn add_pairs(&mut self, piece: &Piece<'_>, domain: &Domain) -> Result<(), Error> {
         let attributes: Vec<usize> = (0..domain.len()).collect();
         let counted = map(attributes.iter().collect(), |&a| piece.tables(a, domain));
@@ -92,23 +94,27 @@ impl PairCounts {
             return;
         };
         for cell in cells {
-            // Every code was held against its attribute.
+            // `check` has compared every code with its attribute's size.
             if let Some(count) = table.get_mut(cell) {
                 *count += 1;
             }
         }
     }
 
-    /// The number of records with these.
+    /// Checks further records and returns the total number with them.
     fn check(&self, columns: &[&[u32]]) -> Result<u64, Error> {
         let domain = self.tables.domain();
         let rows = columns.first().map_or(0, |column| column.len());
         if columns.len() != domain.len() || columns.iter().any(|column| column.len() != rows) {
-            return Err(Error::Table("its columns are not the schema's".to_owned()));
+            return Err(Error::Table(
+                "its columns are not those of the schema".to_owned(),
+            ));
         }
         for (column, &size) in columns.iter().zip(domain.sizes()) {
             if column.iter().any(|&code| code as usize >= size) {
-                return Err(Error::Table("a value is outside of its column".to_owned()));
+                return Err(Error::Table(
+                    "a value is outside of the range of its column".to_owned(),
+                ));
             }
         }
         let records = self.records.saturating_add(rows as u64);
@@ -119,25 +125,25 @@ impl PairCounts {
         Ok(records)
     }
 
-    /// Which tables these are.
+    /// Returns the tables that are counted.
     pub fn tables(&self) -> &CountTables {
         &self.tables
     }
 
-    /// Records counted.
+    /// Returns the number of counted records.
     pub fn records(&self) -> u64 {
         self.records
     }
 
-    /// The counts of a ciphertext, by place in it; nothing beyond the last. They are as secret as the
-    /// records.
+    /// Returns the counts of one ciphertext, by place in it, or `None` beyond the last ciphertext.
+    /// They are as secret as the records.
     pub fn counts(&self, number: usize) -> Option<&[i64]> {
         self.counts
             .chunks(self.tables.layout().stride())
             .nth(number)
     }
 
-    /// The table of a pair, a < b, or of a single attribute, a = b, in row-major order.
+    /// Returns the table of a pair (a < b) or of a single attribute (a = b), in row-major order.
     pub fn table(&self, a: usize, b: usize) -> Option<&[i64]> {
         let domain = self.tables.domain();
         let first = self.tables.first(a, b).ok()?;
@@ -149,7 +155,8 @@ impl PairCounts {
         self.counts.get(first..first + cells)
     }
 
-    /// The marginal of one attribute, off the smallest table that has it.
+    /// Returns the marginal of one attribute, computed from the smallest table that has the
+    /// attribute.
     fn margin(&self, attribute: usize) -> Option<Vec<i64>> {
         let (size, partner) = (
             *self.tables.domain().sizes().get(attribute)?,
@@ -200,7 +207,8 @@ mod tests {
     use super::*;
     use rand::{Rng, SeedableRng};
 
-    /// Columns of one value, of few and of many, over several pieces, the last of which is no whole word.
+    /// Columns with one, few and many values over several pieces, the last of which does not fill a
+    /// whole word.
     #[test]
     fn every_cell_of_every_pair_is_counted() {
         let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(3);
@@ -213,7 +221,7 @@ mod tests {
         let columns: Vec<Vec<u32>> = domain.sizes().iter().map(&mut column).collect();
         let tables = CountTables::new(&domain).unwrap();
         let mut pair_counts = PairCounts::new(tables, records as u64 + 1);
-        // In two calls, the second of one record.
+        // Two calls, the second with one record.
         let part = |range: std::ops::Range<usize>| {
             let of = columns.iter().map(|column| &column[range.clone()]);
             of.collect::<Vec<_>>()

@@ -1,4 +1,5 @@
-//! What a holder of counts sends: its tables and its noise, each ciphertext an object by itself.
+//! The upload of a holder of counts: its tables and its noise, with each ciphertext as a separate
+//! object.
 
 use super::CountTables;
 use super::pair_counts::PairCounts;
@@ -16,22 +17,22 @@ use fhaim_release::Holders;
 use rand::{CryptoRng, RngCore};
 use std::sync::Arc;
 
-/// The public shape of a contribution of counts: a function of schema and terms alone.
+/// The public shape of a contribution of counts. It follows from schema and terms only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountsPlan {
     /// The tables.
     pub tables: CountTables,
     /// Size of the noise ladder.
     pub ladder: LadderPlan,
-    /// Who makes the upload key.
+    /// The party that makes the upload key.
     pub encryption: Encryption,
 }
 
 impl CountsPlan {
-    /// The plan of a sole holder's domain.
+    /// Plans the upload of a sole holder.
     ///
     /// # Errors
-    /// As [`CountTables::new`].
+    /// Those of [`CountTables::new`].
     pub fn new(domain: &Domain, ladder: LadderPlan) -> Result<Self, Error> {
         let tables = CountTables::new(domain)?;
         Ok(Self {
@@ -41,13 +42,13 @@ impl CountsPlan {
         })
     }
 
-    /// The same upload under a key that others make.
+    /// Returns the same plan for an upload key with another maker.
     #[must_use]
     pub fn under(self, encryption: Encryption) -> Self {
         Self { encryption, ..self }
     }
 
-    /// What its objects are.
+    /// Returns the form of the objects.
     pub fn form(&self) -> Form {
         Form {
             encryption: self.encryption,
@@ -55,8 +56,8 @@ impl CountsPlan {
         }
     }
 
-    /// All objects: a sole holder's switching keys, the tables' ciphertexts, then the noise in row-major
-    /// order of (page, level, index).
+    /// Returns all objects: a sole holder's switching keys, the tables' ciphertexts, then the noise
+    /// in row-major order of (page, level, index).
     pub fn objects(&self) -> impl Iterator<Item = Object> + use<> {
         let numbers = 0..self.tables.layout().ciphertexts();
         let counts = numbers.map(|number| Object::Counts { number });
@@ -64,19 +65,19 @@ impl CountsPlan {
         keys.chain(counts).chain(noise_objects(self.ladder))
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     pub fn object_count(&self) -> usize {
         let keys = self.encryption.objects().count();
         self.polynomials().saturating_add(keys)
     }
 
-    /// Number of objects that are encrypted polynomials.
+    /// Returns the number of objects that are encrypted polynomials.
     pub fn polynomials(&self) -> usize {
         let counts = self.tables.layout().ciphertexts();
         counts.saturating_add(self.ladder.vectors())
     }
 
-    /// Whether the object is one of the plan's.
+    /// Whether the plan has this object.
     pub fn contains(&self, object: Object) -> bool {
         match object {
             Object::Keys => self.encryption.has_own_keys(),
@@ -91,7 +92,7 @@ impl CountsPlan {
     /// Decodes an object.
     ///
     /// # Errors
-    /// [`Error::Object`] for an object that the plan does not have, or of another size;
+    /// [`Error::Object`] for an object that the plan does not have, or that has another size;
     /// [`Error::Encryption`] with the first rule that its bytes break.
     pub fn decode(
         &self,
@@ -106,10 +107,11 @@ impl CountsPlan {
     }
 }
 
-/// Objects that are encrypted before the first of them is handed on: enough for any number of cores.
+/// Objects that are encrypted before the first of them is passed on: enough for any number of
+/// cores.
 const OBJECTS_AT_ONCE: usize = 64;
 
-/// A holder of counts about to be encrypted.
+/// A holder of counts that are about to be encrypted.
 #[derive(Clone, Copy, Debug)]
 pub struct CountsHolder<'a> {
     pair_counts: &'a PairCounts,
@@ -119,11 +121,11 @@ pub struct CountsHolder<'a> {
 }
 
 impl<'a> CountsHolder<'a> {
-    /// A holder who follows `plan`.
+    /// Creates a holder that follows `plan`.
     ///
     /// # Errors
-    /// [`Error::Object`] where the plan is not the pair_counts's, the ladder's or the key's; [`Error::Table`] for a
-    /// pair_counts without a record.
+    /// [`Error::Object`] if the plan does not fit the counts, the ladder or the key;
+    /// [`Error::Table`] for counts without a record.
     pub fn new(
         pair_counts: &'a PairCounts,
         noise: HolderNoise<'a>,
@@ -133,10 +135,10 @@ impl<'a> CountsHolder<'a> {
         let encryptor = encryptor.into();
         let other = matches!(noise, HolderNoise::Drawn(ladder) if ladder.plan() != plan.ladder);
         if other || !encryptor.follows(plan.encryption) || *pair_counts.tables() != plan.tables {
-            return Err(Error::Object("the plan is not this table's"));
+            return Err(Error::Object("the plan does not fit this table"));
         }
         if pair_counts.records() == 0 {
-            return Err(Error::Table("it has no record".to_owned()));
+            return Err(Error::Table("it has no records".to_owned()));
         }
         Ok(Self {
             pair_counts,
@@ -146,7 +148,7 @@ impl<'a> CountsHolder<'a> {
         })
     }
 
-    /// Encrypts one object, with a generator of its own, keyed from `rng`.
+    /// Encrypts one object with its own generator, keyed from `rng`.
     ///
     /// # Errors
     /// [`Error::Object`] for an object that the plan does not have.
@@ -175,7 +177,7 @@ impl<'a> CountsHolder<'a> {
     /// Encrypts one object and encodes it.
     ///
     /// # Errors
-    /// As [`CountsHolder::encrypt`].
+    /// Those of [`CountsHolder::encrypt`].
     pub fn encode<R: RngCore + CryptoRng>(
         &self,
         object: Object,
@@ -185,11 +187,11 @@ impl<'a> CountsHolder<'a> {
         Ok(payload.encode(self.encryptor.params()))
     }
 
-    /// Encrypts everything, on all cores, and hands it on in the plan's order, a few objects at a time; `progress` is
-    /// told of every object done.
+    /// Encrypts everything on all cores, and passes it to `take` in the plan's order, a few objects
+    /// at a time. `progress` is called after each object.
     ///
     /// # Errors
-    /// What the encryption refuses, and what `take` returns.
+    /// Errors of the encryption and of `take`.
     pub fn encrypt_each<R: RngCore + CryptoRng, E: From<Error>>(
         &self,
         rng: &mut R,
@@ -215,25 +217,26 @@ impl<'a> CountsHolder<'a> {
     }
 }
 
-/// The contributions of all holders, added, as the computation service holds them.
+/// The sum of all holders' contributions, as the computation service has it.
 #[derive(Clone, Debug)]
 pub struct CountsUpload {
-    /// The tables that there are.
+    /// The list of tables.
     pub tables: CountTables,
-    /// Their counts.
+    /// Their encrypted counts.
     pub counts: EncryptedCounts,
-    /// Noise for every release to come.
+    /// Noise for all future releases.
     pub ladder: EncryptedLadder,
 }
 
 impl CountsUpload {
-    /// Adds the counts that the holders sent, each brought under the dataset's key first; `get` is asked for all counts
-    /// of each holder, by its number. Noise stays where it is. Memory is that of one contribution's counts.
+    /// Adds the counts of all holders, each first brought under the dataset's key. `get` returns an
+    /// object of a holder by the holder's number. The noise is not copied. Memory is that of one
+    /// contribution's counts.
     ///
     /// # Errors
-    /// [`Error::Object`] where the holders have columns of the same records, for keys of another roster, and for counts
-    /// under another key than their holder's; what `get` returns; [`Error::Encryption`] for objects that lack a
-    /// plaintext modulus.
+    /// [`Error::Object`] for holders of columns, for keys of another roster, and for counts that
+    /// are not under their holder's key; errors of `get`; [`Error::Encryption`] for objects that
+    /// lack a plaintext modulus.
     pub fn join(
         params: &Parameters,
         plan: &CountsPlan,

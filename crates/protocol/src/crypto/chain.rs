@@ -1,10 +1,10 @@
 //! A dataset's history as a hash chain, and receipts for it.
 //!
-//! Everything that decides about later answers is an [`Act`]: which job has which run, what was
-//! released, whether the dataset is frozen or its key destroyed. Acts are appended by compare and
-//! set before they are acted on. Every answer carries a [`ChainReceipt`], signed with a key of the
-//! dataset's own; whoever has one shows it with its next request, so that a service that was set
-//! back to an older copy of its store finds out, and refuses the dataset for good.
+//! Everything that affects later answers is an [`Act`]: which job has which run, which releases
+//! were made, whether the dataset is frozen or its key destroyed. Acts are appended by compare and
+//! set before the service acts on them. Every answer carries a [`ChainReceipt`], signed with the
+//! dataset's own receipt key. Clients show their receipt with the next request. A service that was
+//! restored from an older copy of its store so finds out, and refuses the dataset permanently.
 
 pub use super::freeze::Freeze;
 use crate::Error;
@@ -21,7 +21,7 @@ use zeroize::Zeroizing;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "act", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Act {
-    /// The dataset's keys were made, under terms that are fixed from then on.
+    /// The dataset's keys were made, under terms that cannot change afterwards.
     KeysMade {
         /// Digest of the terms.
         #[serde(with = "hex_digest")]
@@ -35,17 +35,17 @@ pub enum Act {
     },
     /// A holder of the roster has signed the terms and the keys.
     Signed {
-        /// Its number in the roster.
+        /// The holder's number in the roster.
         member: u32,
-        /// Its signature of the [`crate::roster::Agreement`].
+        /// The holder's signature of the [`crate::roster::Agreement`].
         signature: MemberSignature,
     },
-    /// A holder of the roster lets no further run begin.
+    /// A holder of the roster has withdrawn: no further run may begin.
     Withdrawn {
-        /// Its number in the roster.
+        /// The holder's number in the roster.
         member: u32,
     },
-    /// A job was given a run, and so a share of the budget and a window of the noise ladder.
+    /// A job was given a run: a share of the budget and a window of the noise ladder.
     RunBegun {
         /// The job.
         job: JobId,
@@ -55,40 +55,41 @@ pub enum Act {
         #[serde(with = "hex_digest")]
         upload: [u8; 32],
     },
-    /// A batch was debited, before it was decrypted. The act of its release follows, unless one of its pages
-    /// cannot be decrypted.
+    /// A batch was debited before its decryption. The act of its release follows, unless one of its
+    /// pages cannot be decrypted.
     Debited {
         /// The job.
         job: JobId,
-        /// The debits, in order of their numbers.
+        /// The debits, in the order of their numbers.
         entries: Vec<Entry>,
-        /// Digest of the request: these debits pay for the decryption of no other.
+        /// Digest of the request. The debits pay for the decryption of this request only.
         #[serde(with = "hex_digest")]
         request: [u8; 32],
     },
-    /// A batch was released, for debits that are its own.
+    /// A batch was released and paid for with its own debits.
     Released {
         /// The job.
         job: JobId,
-        /// The debits, in order of their numbers.
+        /// The debits, in the order of their numbers.
         entries: Vec<Entry>,
-        /// Digest of the released integers: see [`answers_digest`]. Under a split key a service sees
-        /// none, and this is the digest of the request that it sent its share for.
+        /// Digest of the released integers: see [`answers_digest`]. Under a split key a service
+        /// does not see the integers, and this is the digest of the request for which it sent its
+        /// share.
         #[serde(with = "hex_digest")]
         answers: [u8; 32],
     },
-    /// Nothing more is released until an operator of the key service has looked.
+    /// Nothing is released until an operator of the key service has investigated.
     Frozen {
-        /// Why.
+        /// Reason of the freeze.
         reason: Freeze,
     },
-    /// An operator has looked, and lets the dataset go on.
+    /// An operator has investigated and reopened the dataset.
     Thawed,
-    /// The secret key is gone.
+    /// The secret key was destroyed.
     KeysDestroyed,
 }
 
-/// SHA-256 of a batch's released integers.
+/// Returns the SHA-256 of a batch's released integers.
 pub fn answers_digest(answers: &[Vec<i64>]) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update((answers.len() as u64).to_le_bytes());
@@ -101,19 +102,19 @@ pub fn answers_digest(answers: &[Vec<i64>]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// The end of a chain: how many acts it has, and the hash over all of them.
+/// The end of a chain: its number of acts, and the hash over all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tip {
     /// Number of acts.
     pub height: u64,
-    /// SHA-256 over height, the tip before and the last act; zero for none.
+    /// SHA-256 over height, previous tip and last act; zero for an empty chain.
     #[serde(with = "hex_digest")]
     pub head: [u8; 32],
 }
 
 impl Tip {
-    /// The tip after another act, given as the text that is stored.
+    /// Returns the tip after another act, given as its stored text.
     #[must_use]
     pub fn append(self, dataset: DatasetId, act: &str) -> Self {
         let height = self.height + 1;
@@ -140,26 +141,27 @@ impl std::fmt::Debug for ReceiptKey {
     }
 }
 
-/// A signed tip: what its holder can hold a service to that was set back.
+/// A signed tip. It proves to a service that was restored from an older copy that its chain was
+/// longer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainReceipt {
     /// The dataset.
     pub dataset: DatasetId,
-    /// Its chain when the receipt was given.
+    /// Tip of the dataset's chain when the receipt was given.
     pub tip: Tip,
     /// Ed25519 signature by the dataset's receipt key.
     pub signature: [u8; 64],
 }
 
 impl ReceiptKey {
-    /// A fresh key.
+    /// Draws a key.
     pub fn random<R: RngCore + CryptoRng>(rng: &mut R) -> Self {
         let mut seed = Zeroizing::new([0; 32]);
         rng.fill_bytes(seed.as_mut());
         Self(SigningKey::from_bytes(&seed))
     }
 
-    /// The key that [`ReceiptKey::to_bytes`] wrote.
+    /// Returns the key that [`ReceiptKey::to_bytes`] wrote.
     ///
     /// # Errors
     /// Bytes of another length.
@@ -170,17 +172,17 @@ impl ReceiptKey {
         Ok(Self(SigningKey::from_bytes(seed)))
     }
 
-    /// The key's bytes, to be sealed.
+    /// Returns the key's bytes. They must be sealed before they are stored.
     pub fn to_bytes(&self) -> Zeroizing<[u8; 32]> {
         Zeroizing::new(self.0.to_bytes())
     }
 
-    /// The public key that receipts are checked with.
+    /// Returns the public key that receipts are checked with.
     pub fn public(&self) -> [u8; 32] {
         self.0.verifying_key().to_bytes()
     }
 
-    /// A receipt.
+    /// Signs a receipt.
     pub fn sign(&self, dataset: DatasetId, tip: Tip) -> ChainReceipt {
         ChainReceipt {
             dataset,
@@ -194,17 +196,18 @@ impl ChainReceipt {
     /// Checks the signature under a dataset's public receipt key.
     ///
     /// # Errors
-    /// [`Error::Request`] for a key or a signature that is none, or of something else.
+    /// [`Error::Request`] for an invalid key, and for a signature that is invalid or of another
+    /// message.
     pub fn verify(&self, public: &[u8; 32]) -> Result<(), Error> {
         let key = VerifyingKey::from_bytes(public);
-        let key = key.map_err(|_| Error::Request("the receipt key is none"))?;
+        let key = key.map_err(|_| Error::Request("the receipt key is invalid"))?;
         let signature = Signature::from_bytes(&self.signature);
         key.verify_strict(&message(self.dataset, self.tip), &signature)
             .map_err(|_| Error::Request("the receipt's signature is not the key service's"))
     }
 
-    /// Whether a chain contains the receipt's tip; `head` gives the chain's hash at a height, or
-    /// nothing past its end.
+    /// Whether a chain contains the receipt's tip. `head` returns the chain's hash at a height, or
+    /// `None` past its end.
     pub fn is_of(&self, head: impl FnOnce(u64) -> Option<[u8; 32]>) -> bool {
         if self.tip.height == 0 {
             return self.tip == Tip::default();
@@ -230,7 +233,7 @@ mod tests {
     const DATASET: DatasetId = DatasetId([5; 16]);
 
     #[test]
-    fn a_receipt_tells_a_chain_from_its_past_and_from_another() {
+    fn receipt_matches_only_chains_that_contain_its_tip() {
         let key = ReceiptKey::random(&mut ChaCha20Rng::seed_from_u64(1));
         let acts = ["one", "two", "three"];
         let mut heads = vec![Tip::default()];
@@ -251,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receipt_that_was_changed_is_none() {
+    fn changed_receipts_are_rejected() {
         let mut rng = ChaCha20Rng::seed_from_u64(2);
         let (key, other) = (ReceiptKey::random(&mut rng), ReceiptKey::random(&mut rng));
         let tip = Tip::default().append(DATASET, "act");

@@ -1,7 +1,8 @@
 //! A key service's signed list of its debits of a dataset, for holders that check the releases.
 //!
-//! Where several services share a key, a holder reads releases only from the first of them. Before it shares
-//! anything that depends on them, its program compares them with what every other service says in its own name.
+//! If several services share a key, a holder reads releases only from the first of them. Before it
+//! shares anything that depends on them, its program compares them with the signed list of every
+//! other service.
 
 use crate::Error;
 use crate::committee::ServiceSigningKey;
@@ -15,7 +16,8 @@ pub struct DebitRecord {
     pub job: JobId,
     /// The release's number within the job.
     pub number: u32,
-    /// Digest of the releases and of their positions: see [`Window::place`](crate::window::Window::place).
+    /// Digest of the release and of its positions: see
+    /// [`Window::place`](crate::window::Window::place).
     pub statement: [u8; 32],
 }
 
@@ -25,10 +27,10 @@ pub fn sign(key: &ServiceSigningKey, dataset: DatasetId, releases: &[DebitRecord
     key.sign(&message(dataset, releases)).to_bytes()
 }
 
-/// Checks a signature that [`sign`] made, with the service's public key as the terms have it.
+/// Checks a signature that [`sign`] made, with the service's public key from the terms.
 ///
 /// # Errors
-/// [`Error::Committee`] for a signature of something else or by another key.
+/// [`Error::Committee`] for a signature by another key or of another list.
 pub fn verify(
     key: &[u8; 32],
     dataset: DatasetId,
@@ -59,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signature_holds_for_the_same_releases_only() {
+    fn debit_list_signature_is_valid_only_for_the_same_releases() {
         let (key, dataset) = (ServiceSigningKey::from_bytes(&[1; 32]), DatasetId([2; 16]));
         let release = |number| DebitRecord {
             job: JobId([3; 16]),

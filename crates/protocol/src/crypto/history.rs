@@ -1,8 +1,9 @@
-//! What a dataset's chain says, and what may be appended to it next: pure, without a store.
+//! The state of a dataset's chain, and the acts that may be appended to it next. Pure functions,
+//! without a store.
 //!
-//! The owner of a chain (rows of a database, values in memory) reads a [`ChainState`] back from its
-//! acts and a job's [`Book`] from its releases, asks here what is to be done, appends the [`ChainLink`]
-//! that comes of it by compare and set, and only then answers.
+//! The owner of a chain keeps it as rows of a database or as values in memory. It reads a
+//! [`ChainState`] back from the acts and a job's [`Book`] from the releases, and decides here on
+//! the next step. It appends the resulting [`ChainLink`] by compare and set, and answers only then.
 
 use crate::Error;
 use crate::crypto::chain::{Act, Freeze, Tip, answers_digest};
@@ -12,46 +13,46 @@ use crate::roster::{Agreement, MemberSignature};
 use fhaim_dp::Entry;
 use std::collections::BTreeSet;
 
-/// Where a dataset's chain is, without what was released.
+/// The state of a dataset's chain, without the released integers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainState {
     dataset: DatasetId,
     tip: Tip,
-    /// Jobs by run.
+    /// Jobs, by their runs.
     jobs: Vec<JobId>,
-    /// Digest of the upload that the runs are over, once one has begun.
+    /// Digest of the upload that the runs use; absent before the first run.
     upload: Option<[u8; 32]>,
-    /// Why it was frozen, since it was thawed last.
+    /// Reasons of all freezes since the last thaw.
     frozen: Vec<Freeze>,
-    /// What the roster's holders sign, once the keys are made.
+    /// The agreement that the roster's holders sign; absent before the keys are made.
     agreement: Option<Agreement>,
-    /// Holders that have signed, by their numbers in the roster, and those that withdrew.
+    /// Numbers in the roster of the holders that have signed, and of those that have withdrawn.
     signed: BTreeSet<u32>,
     withdrawn: BTreeSet<u32>,
 }
 
-/// An act that is to be appended: as it is stored, and the chain's end with it.
+/// An act to append: its stored form, and the chain's end after it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainLink {
     /// The act.
     pub act: Act,
-    /// The text of it that is stored, which the chain's hash is over.
+    /// The stored text of the act, which the chain's hash covers.
     pub text: String,
-    /// The end of the chain once it is appended; its height is the act's.
+    /// End of the chain after the act. Its height is the number of the act.
     pub tip: Tip,
 }
 
-/// A job's run.
+/// The run of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Begun {
     /// The run's number.
     pub run: u32,
-    /// What is to be appended first, where the job had no run before: its book is then empty.
+    /// The act to append first if the job had no run before. Its book is then empty.
     pub link: Option<ChainLink>,
 }
 
 impl ChainState {
-    /// Of a dataset without a chain.
+    /// Creates the state of a dataset without a chain.
     pub fn new(dataset: DatasetId) -> Self {
         Self {
             dataset,
@@ -65,8 +66,9 @@ impl ChainState {
         }
     }
 
-    /// Of a stored chain: its end, and its acts in order. Acts of releases may be left out; where
-    /// there is no roster, all that are neither of runs nor of freezing.
+    /// Reads the state from a stored chain: its end, and its acts in order. Acts of debits and
+    /// releases may be left out. Without a roster, only the acts of runs, freezes and thaws are
+    /// needed.
     ///
     /// # Errors
     /// [`Error::Stored`] for runs that are not numbered in order.
@@ -82,29 +84,30 @@ impl ChainState {
         Ok(Self { tip, ..standing })
     }
 
-    /// The chain's end.
+    /// Returns the end of the chain.
     pub fn tip(&self) -> Tip {
         self.tip
     }
 
-    /// Jobs by run.
+    /// Returns the jobs, by their runs.
     pub fn jobs(&self) -> &[JobId] {
         &self.jobs
     }
 
-    /// Why nothing is released, if so. Of several reasons, the one that is hardest to lift.
+    /// Returns the reason for which nothing is released, if the dataset is frozen. Of several
+    /// reasons it returns the one that is hardest to lift.
     pub fn frozen(&self) -> Option<Freeze> {
         let reasons = self.frozen.iter().copied();
         reasons.min_by_key(|reason| (reason.can_be_thawed(1), reason.can_be_thawed(2)))
     }
 
-    /// The run of a job.
+    /// Returns the run of a job.
     pub fn run(&self, job: JobId) -> Option<u32> {
         let index = self.jobs.iter().position(|&known| known == job)?;
         u32::try_from(index).ok()
     }
 
-    /// Refuses where nothing is released.
+    /// Checks that the dataset is not frozen.
     ///
     /// # Errors
     /// [`Error::Frozen`].
@@ -112,28 +115,28 @@ impl ChainState {
         self.frozen().map_or(Ok(()), |why| Err(Error::Frozen(why)))
     }
 
-    /// What the roster's holders sign, once the keys are made.
+    /// Returns the agreement that the roster's holders sign, once the keys are made.
     pub fn agreement(&self) -> Option<&Agreement> {
         self.agreement.as_ref()
     }
 
-    /// The holders whose signatures are missing, by their numbers in the roster.
+    /// Returns the numbers in the roster of the holders that have not signed.
     pub fn unsigned<'a>(&'a self, rules: &'a Rules) -> impl Iterator<Item = u32> + 'a {
         let members = (0..).zip(&rules.plan.members).map(|(number, _)| number);
         members.filter(|number| !self.signed.contains(number))
     }
 
-    /// The holders that withdrew, by their numbers in the roster.
+    /// Returns the numbers in the roster of the holders that have withdrawn.
     pub fn withdrawn(&self) -> impl Iterator<Item = u32> + '_ {
         self.withdrawn.iter().copied()
     }
 
-    /// Takes a holder's signature in. Nothing is appended for a holder that has signed before.
+    /// Accepts a holder's signature. Nothing is appended for a holder that has already signed.
     ///
     /// # Errors
-    /// [`Error::Signature`] for one that is not of this dataset's terms and keys by that holder;
-    /// [`Error::Withdrawn`] for a holder that has withdrawn; [`Error::Request`] for a holder that the roster does not
-    /// have, and before keys are made.
+    /// [`Error::Signature`] for a signature that is not by this holder of this dataset's terms and
+    /// keys; [`Error::Withdrawn`] for a holder that has withdrawn; [`Error::Request`] for a holder
+    /// that is not in the roster, and before the keys are made.
     pub fn sign(
         &mut self,
         rules: &Rules,
@@ -156,15 +159,15 @@ impl ChainState {
         let known = rules.plan.members.get(member as usize);
         let known = known.ok_or(Error::Request("the roster has no such holder"))?;
         let agreement = self.agreement.as_ref();
-        let agreement = agreement.ok_or(Error::Request("no keys were made yet"))?;
+        let agreement = agreement.ok_or(Error::Request("the keys have not been made yet"))?;
         agreement.verify(known, signature)
     }
 
-    /// Lets no further run begin, as a holder of the roster wants it; nothing is to be appended where
-    /// it wanted so before. Runs that have begun go on.
+    /// Withdraws a holder of the roster, so that no further run can begin. Nothing is appended for
+    /// a holder that has already withdrawn. Runs that have begun continue.
     ///
     /// # Errors
-    /// [`Error::Request`] for a holder that the roster does not have.
+    /// [`Error::Request`] for a holder that is not in the roster.
     pub fn withdraw(&mut self, rules: &Rules, member: u32) -> Result<Option<ChainLink>, Error> {
         if rules.plan.members.get(member as usize).is_none() {
             return Err(Error::Request("the roster has no such holder"));
@@ -175,7 +178,7 @@ impl ChainState {
         self.append(Act::Withdrawn { member }).map(Some)
     }
 
-    /// Refuses to begin a run unless every holder of the roster agrees.
+    /// Checks that every holder of the roster agrees to another run.
     fn check_consent(&self, rules: &Rules) -> Result<(), Error> {
         let accounts = |numbers: &mut dyn Iterator<Item = u32>| -> Vec<String> {
             let members = numbers.filter_map(|number| rules.plan.members.get(number as usize));
@@ -192,17 +195,17 @@ impl ChainState {
         Ok(())
     }
 
-    /// Digest of the upload that the runs are over, once one has begun.
+    /// Returns the digest of the upload that the runs use, once one has begun.
     pub fn upload(&self) -> Option<[u8; 32]> {
         self.upload
     }
 
-    /// The run of a job; a job that has none is given the next one.
+    /// Returns the run of a job. A job without a run is given the next one.
     ///
     /// # Errors
-    /// [`Error::Unsigned`] and [`Error::Withdrawn`] where not every holder agrees, before a run
-    /// begins; [`Error::Frozen`]; [`Error::OtherUpload`] for another upload than the first run was begun
-    /// with; [`Error::NoRunLeft`].
+    /// [`Error::Unsigned`] and [`Error::Withdrawn`] if a new run would begin and not every holder
+    /// agrees; [`Error::Frozen`]; [`Error::OtherUpload`] for another upload than that of the first
+    /// run; [`Error::NoRunLeft`].
     pub fn begin(&mut self, rules: &Rules, job: JobId, upload: [u8; 32]) -> Result<Begun, Error> {
         self.check_open()?;
         if self.upload.is_some_and(|known| known != upload) {
@@ -217,10 +220,10 @@ impl ChainState {
         Ok(Begun { run, link })
     }
 
-    /// Freezes the dataset; nothing is to be appended where it is frozen for this reason already.
+    /// Freezes the dataset. Nothing is appended if it is already frozen for this reason.
     ///
     /// # Errors
-    /// As [`ChainState::append`].
+    /// Those of [`ChainState::append`].
     pub fn freeze(&mut self, reason: Freeze) -> Result<Option<ChainLink>, Error> {
         if self.frozen.contains(&reason) {
             return Ok(None);
@@ -228,7 +231,7 @@ impl ChainState {
         self.append(Act::Frozen { reason }).map(Some)
     }
 
-    /// Thaws a frozen dataset, once an operator has looked into it. Each reason for which it was frozen has to
+    /// Thaws a frozen dataset after an operator has investigated. All reasons of its freezes must
     /// allow that.
     ///
     /// # Errors
@@ -246,10 +249,10 @@ impl ChainState {
         }
     }
 
-    /// The standing with another act, and what is to be stored of it.
+    /// Applies another act to the state, and returns the link to store.
     ///
     /// # Errors
-    /// [`Error::Stored`] for a run that is not the next.
+    /// [`Error::Stored`] for a run that is not the next one.
     pub fn append(&mut self, act: Act) -> Result<ChainLink, Error> {
         let text = serde_json::to_string(&act).map_err(|error| Error::stored(&error))?;
         self.follow(&act)?;
@@ -297,12 +300,12 @@ impl ChainState {
 }
 
 impl Book {
-    /// The book of a job's run as it is stored: each release's act with its integers, in order, and the act of the
-    /// job's last debit, where there is one.
+    /// Reads the book of a job's run from its store: each release's act with its integers, in
+    /// order, and the act of the job's last debit, if there is one.
     ///
     /// # Errors
-    /// [`Error::Stored`] for acts of something else, integers that are not those of their act, and
-    /// debits that the rules refuse.
+    /// [`Error::Stored`] for acts of another kind, for integers that do not match their act, and
+    /// for debits that the rules refuse.
     pub fn read(
         rules: &Rules,
         job: JobId,
@@ -318,10 +321,10 @@ impl Book {
                 ..
             } = act
             else {
-                return Err(Error::stored(&"an act that is none of a release"));
+                return Err(Error::stored(&"an act that is not a release"));
             };
             if answers_digest(&answers) != digest {
-                let what = "released integers that are not those of their act";
+                let what = "released integers that do not match their act";
                 return Err(Error::stored(&what));
             }
             let restored = book.restore(entries, answers);
@@ -340,11 +343,11 @@ impl Book {
         Ok(book)
     }
 
-    /// Debits a granted batch: to be appended before anything of it is decrypted. Nothing is to be appended where this
-    /// request was debited before.
+    /// Debits a granted batch. The returned link must be appended before anything of the batch is
+    /// decrypted. Nothing is appended if this request was debited before.
     ///
     /// # Errors
-    /// As [`ChainState::append`].
+    /// Those of [`ChainState::append`].
     pub fn debit(
         &mut self,
         standing: &mut ChainState,
@@ -364,26 +367,28 @@ impl Book {
     }
 }
 
-/// A batch that was judged and decrypted: what is to be appended before anyone is told of it.
+/// A batch that was judged and decrypted. Its act must be appended before any result leaves the
+/// service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ruling {
-    /// The job's book that it was judged by.
+    /// The job's book when the batch was judged.
     before: Book,
     act: Act,
     released: Option<Released>,
 }
 
-/// What a ruling releases.
+/// The results that a ruling releases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Released {
     /// The cells of each release, in the order of the request.
     pub answers: Vec<Vec<i64>>,
-    /// The run's book with the batch in it.
+    /// The run's book including the batch.
     pub book: Book,
 }
 
 impl Ruling {
-    /// The batch is released, for these debits; `released` has the book with it.
+    /// Creates a ruling that releases the batch for these debits. `released` has the book including
+    /// the batch.
     pub fn release(before: Book, entries: Vec<Entry>, released: Released) -> Self {
         let act = Act::Released {
             job: before.window().job(),
@@ -397,7 +402,7 @@ impl Ruling {
         }
     }
 
-    /// Nothing of the batch is released, and the dataset is frozen.
+    /// Creates a ruling that releases nothing of the batch and freezes the dataset.
     pub fn freeze(before: Book, reason: Freeze) -> Self {
         Self {
             before,
@@ -406,21 +411,21 @@ impl Ruling {
         }
     }
 
-    /// What is appended: a release, or that the dataset is frozen.
+    /// Returns the act to append: a release or a freeze.
     pub fn act(&self) -> &Act {
         &self.act
     }
 
-    /// The integers that the act releases; none where it freezes the dataset.
+    /// Returns the integers that the act releases, or `None` if it freezes the dataset.
     pub fn answers(&self) -> Option<&[Vec<i64>]> {
         self.released.as_ref().map(|r| r.answers.as_slice())
     }
 
-    /// What is to be appended, behind a standing and a book that were read after the decryption.
+    /// Returns the link to append, for a state and a book that were read after the decryption.
     ///
     /// # Errors
-    /// [`Error::Overtaken`] where something else of the job was released meanwhile. A page that
-    /// cannot be decrypted freezes the dataset all the same.
+    /// [`Error::Overtaken`] if another batch of the job was released in the meantime. A freeze is
+    /// appended even then.
     pub fn append_to(&self, standing: &mut ChainState, now: &Book) -> Result<ChainLink, Error> {
         if self.released.is_some() && *now != self.before {
             return Err(Error::Overtaken);
@@ -428,10 +433,10 @@ impl Ruling {
         standing.append(self.act.clone())
     }
 
-    /// What may leave once the act is appended.
+    /// Returns the results that may leave the service once the act is appended.
     ///
     /// # Errors
-    /// [`Error::Refused`] where the dataset was frozen.
+    /// [`Error::Refused`] if the ruling freezes the dataset.
     pub fn into_released(self) -> Result<Released, Error> {
         self.released.ok_or(Error::Refused)
     }
@@ -472,7 +477,7 @@ mod tests {
         }
     }
 
-    /// The chain that links make, and the standing that is read back from it.
+    /// Reads the state back from the chain of these links.
     fn read(links: &[ChainLink]) -> ChainState {
         let tip = links.last().map_or_else(Tip::default, |link| link.tip);
         let acts = links.iter().map(|link| link.act.clone());
@@ -480,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn a_standing_is_what_its_chain_says_after_every_act() {
+    fn chain_state_read_back_equals_the_state_after_each_act() {
         let (rules, mut standing) = (rules(), ChainState::new(DATASET));
         let mut links = Vec::new();
         let begun = standing.begin(&rules, JOBS[0], UPLOAD).unwrap();
@@ -508,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn standing_frozen_for_an_unknown_receipt_stays_frozen() {
+    fn chain_frozen_for_an_unknown_receipt_stays_frozen() {
         let mut standing = ChainState::new(DATASET);
         let frozen = standing.freeze(Freeze::UnknownReceipt).unwrap().unwrap();
         assert_eq!(
@@ -539,7 +544,7 @@ mod tests {
                 Err(Error::FrozenForGood(Freeze::Restored))
             ));
             assert_eq!(read(&links), standing);
-            // A thaw that is in the chain anyway lifts the reasons that it can.
+            // A thaw that is already in the chain lifts the reasons that it can.
             standing.append(Act::Thawed).unwrap();
             assert_eq!(standing.frozen(), Some(Freeze::Restored));
         }
@@ -580,10 +585,10 @@ mod tests {
         (rules, keys)
     }
 
-    /// No run begins until all have signed just these terms and keys; one that withdraws stops all
-    /// further runs, and none that has begun.
+    /// No run begins until all holders have signed exactly these terms and keys. A holder that
+    /// withdraws stops all further runs, but not those that have begun.
     #[test]
-    fn nothing_begins_before_every_holder_agrees() {
+    fn run_cannot_begin_before_every_holder_has_signed() {
         let (rules, keys) = of_two();
         let mut standing = ChainState::new(DATASET);
         let early = standing.sign(&rules, 0, MemberSignature([0; 64]));
@@ -628,7 +633,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_whose_runs_are_out_of_order_is_none() {
+    fn chain_with_runs_out_of_order_is_rejected() {
         let (job, upload) = (JOBS[0], UPLOAD);
         let second = Act::RunBegun {
             job,
@@ -642,10 +647,10 @@ mod tests {
         assert_eq!(standing, ChainState::new(DATASET));
     }
 
-    /// What was judged by an older book is judged again; a page that cannot be decrypted is not
-    /// forgotten over it.
+    /// A release that was judged by an older book must be judged again. A freeze is appended in any
+    /// case.
     #[test]
-    fn a_ruling_holds_for_the_book_that_it_was_made_by() {
+    fn ruling_by_an_outdated_book_is_not_released_but_may_freeze() {
         let rules = rules();
         let before = Book::new(&rules, JOBS[0], 0);
         let other = Book::new(&rules, JOBS[0], 1);

@@ -1,9 +1,9 @@
-//! What a key service decides before it decrypts: pure checks and debits, without a key.
+//! Decisions of a key service before it decrypts: pure checks and debits, without a key.
 //!
-//! The one who keeps the ledger keeps the noise's positions too. A run is assigned here before
-//! anything is sealed; a release must be the next of its run; its positions are worked out here
-//! and not read from the request; the same release again is answered from store. So a position
-//! serves one release, whatever the other entities do, forget or repeat.
+//! The service that keeps the ledger also keeps the positions of the noise. It assigns a run before
+//! anything is sealed. A release must be the next of its run. Its positions are computed here and
+//! not read from the request. A repeated release is answered from the store. So each position
+//! serves one release, even if other entities deviate, forget or repeat.
 
 use crate::Error;
 use crate::leak::ciphertext_leak;
@@ -14,17 +14,17 @@ use fhaim_domain::counted;
 use fhaim_dp::{Debit, Entry, Leak, Ledger};
 use fhaim_release::{ReleaseRequest, Statistic, Tariff};
 
-/// The rules of one dataset: what was fixed when its keys were made.
+/// The rules of one dataset, fixed when its keys were made.
 #[derive(Clone, Debug)]
 pub struct Rules {
     /// The dataset.
     pub dataset: DatasetId,
-    /// What its terms fix.
+    /// The plan that its terms fix.
     pub plan: PlanCore,
 }
 
 impl Rules {
-    /// The rules of a dataset with this plan.
+    /// Creates the rules of a dataset with this plan.
     pub fn new(dataset: DatasetId, plan: &PlanCore) -> Self {
         Self {
             dataset,
@@ -32,7 +32,7 @@ impl Rules {
         }
     }
 
-    /// The run for the next job, where so many have begun.
+    /// Returns the run for the next job, given the number of runs that have begun.
     ///
     /// # Errors
     /// [`Error::NoRunLeft`].
@@ -43,7 +43,7 @@ impl Rules {
         run.ok_or(Error::NoRunLeft(self.plan.runs))
     }
 
-    /// What releases are priced by.
+    /// Returns the tariff that prices releases.
     fn tariff(&self) -> Result<Tariff, Error> {
         Ok(Tariff {
             record_bound: self.plan.record_bound,
@@ -80,7 +80,7 @@ impl Rules {
     }
 }
 
-/// What is released, for people: attributes are counted from 0.
+/// Describes a release for people. Attributes are counted from 0.
 fn description(statistic: &Statistic) -> String {
     match statistic {
         Statistic::Total => "number of records".to_owned(),
@@ -90,23 +90,23 @@ fn description(statistic: &Statistic) -> String {
     }
 }
 
-/// A run as the key service keeps it: its window, its debits, and the integers it released.
+/// A run as the key service keeps it: its window, its debits, and its released integers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Book {
     window: Window,
     ledger: Ledger,
     answers: Vec<Vec<i64>>,
-    /// Digest of the request that was debited and is not released yet. Its debits are in the ledger; the window
-    /// and the answers do not have its releases.
+    /// Digest of a request that was debited but is not released yet. Its debits are in the ledger.
+    /// Its releases are not in the window or the answers.
     debited: Option<[u8; 32]>,
 }
 
-/// What is to be done with a request.
+/// The decision on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It was released before: these are its integers. Nothing is debited, nothing decrypted.
+    /// The batch was released before, with these integers. Nothing is debited or decrypted.
     Repeated(Vec<Vec<i64>>),
-    /// It may be decrypted.
+    /// The batch may be decrypted.
     Granted(Grant),
 }
 
@@ -119,7 +119,7 @@ pub struct Grant {
 }
 
 impl Book {
-    /// The book of a run that has released nothing.
+    /// Creates the book of a run that has released nothing.
     pub fn new(rules: &Rules, job: JobId, run: u32) -> Self {
         Self {
             window: Window::new(rules.dataset, job, run, rules.plan.run_ladder),
@@ -129,8 +129,8 @@ impl Book {
         }
     }
 
-    /// Takes in a batch that was stored: its entries are debited again, so that a stored book
-    /// cannot be looser than its rules.
+    /// Adds a stored batch. Its entries are debited again, so that a stored book cannot be looser
+    /// than its rules.
     ///
     /// # Errors
     /// Entries and answers that do not fit each other or the run.
@@ -140,7 +140,9 @@ impl Book {
         answers: Vec<Vec<i64>>,
     ) -> Result<(), Error> {
         if entries.len() != answers.len() {
-            return Err(Error::Request("as many answers are stored as debits"));
+            return Err(Error::Request(
+                "the numbers of stored debits and answers differ",
+            ));
         }
         let mut placed = self.window.placed().to_vec();
         for (entry, answer) in entries.into_iter().zip(&answers) {
@@ -160,7 +162,7 @@ impl Book {
         Ok(())
     }
 
-    /// Takes in the last debit that was stored. A batch that was released since is in the book already.
+    /// Adds the last stored debit. A batch that was released since then is already in the book.
     ///
     /// # Errors
     /// Debits that do not fit the run.
@@ -193,27 +195,27 @@ impl Book {
         self.debited = Some(request);
     }
 
-    /// The run's window, with everything that was released placed.
+    /// Returns the run's window, with all released batches placed.
     pub fn window(&self) -> &Window {
         &self.window
     }
 
-    /// Its debits, also of a batch that is not released yet.
+    /// Returns the debits, including those of a batch that is not released yet.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// The integers of each release, by number.
+    /// Returns the integers of each release, by number.
     pub fn answers(&self) -> &[Vec<i64>] {
         &self.answers
     }
 
-    /// Judges a request: whether it is a repetition, or may be decrypted, and at what cost. `digest` is of the
-    /// request's bytes.
+    /// Judges a request: whether it is a repetition, or may be decrypted, and at which cost.
+    /// `digest` is the digest of the request's bytes.
     ///
     /// # Errors
-    /// The reason of a refusal, for the service's own log: whoever asked must be told nothing
-    /// but [`Error::Refused`].
+    /// The reason of a refusal, for the service's own log. The client must receive only
+    /// [`Error::Refused`].
     pub fn judge<C>(
         &self,
         rules: &Rules,
@@ -225,10 +227,11 @@ impl Book {
             let answers = numbers.map(|number| self.answers.get(number).cloned());
             let answers = answers.collect::<Option<_>>();
             return Ok(Decision::Repeated(
-                answers.ok_or(Error::Request("what was placed has no answer"))?,
+                answers.ok_or(Error::Request("a placed release has no answer"))?,
             ));
         };
-        // The other request's integers would have the same noise, and their cells would be paid for once.
+        // The integers of another request would have the same noise, but their cells would be paid
+        // for only once.
         if self.debited.is_some_and(|debited| debited != *digest) {
             return Err(Error::Request(
                 "another request of these releases was debited",
@@ -237,7 +240,7 @@ impl Book {
         Ok(Decision::Granted(grant))
     }
 
-    /// The book with a granted batch and its integers in it.
+    /// Returns the book with a granted batch and its integers added.
     #[must_use]
     pub fn with(mut self, grant: Grant, answers: Vec<Vec<i64>>) -> Self {
         self.debited = None;
@@ -247,8 +250,8 @@ impl Book {
     }
 }
 
-/// A run as it follows from what was asked of it, for whoever checks what a key service shows: where each
-/// release lies and what it costs are worked out here, and not read.
+/// A run computed from its requests, for a party that checks the data of a key service. It computes
+/// the position and the price of each release, and does not read them.
 #[derive(Clone, Debug)]
 pub struct Replay {
     window: Window,
@@ -256,7 +259,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Of a run that has released nothing.
+    /// Creates the replay of a run that has released nothing.
     pub fn new(rules: &Rules, job: JobId, run: u32) -> Self {
         Self {
             window: Window::new(rules.dataset, job, run, rules.plan.run_ladder),
@@ -264,20 +267,20 @@ impl Replay {
         }
     }
 
-    /// The run's number.
+    /// Returns the run's number.
     pub fn run(&self) -> u32 {
         self.window.run()
     }
 
-    /// Its window and its ledger.
+    /// Returns the run's window and its ledger.
     pub(crate) fn into_parts(self) -> (Window, Ledger) {
         (self.window, self.ledger)
     }
 
-    /// The next batch: its placement and debits.
+    /// Places and prices the next batch. Returns its placement and debits.
     ///
     /// # Errors
-    /// As [`Book::judge`], the run being unchanged then.
+    /// Those of [`Book::judge`]. The run is then unchanged.
     pub fn batch(
         &mut self,
         rules: &Rules,
@@ -285,7 +288,7 @@ impl Replay {
     ) -> Result<(Placement, Vec<Entry>), Error> {
         let placement = self.window.place(requests)?;
         if placement.repeated {
-            return Err(Error::Request("a batch that is not the next of its run"));
+            return Err(Error::Request("the batch is not the next of its run"));
         }
         let grant = price(&self.ledger, rules, requests, placement.clone())?;
         let entries = grant.entries().to_vec();
@@ -293,7 +296,7 @@ impl Replay {
         Ok((placement, entries))
     }
 
-    /// The next batch as it is claimed to have been, where what was asked is not known.
+    /// Adds the next batch from its claimed debits, if its requests are not known.
     ///
     /// # Errors
     /// Debits that are not the next of the run, or do not fit it.
@@ -302,7 +305,7 @@ impl Replay {
         for Entry { debit, .. } in entries {
             let cells = usize::try_from(debit.cells);
             placed.push(Placed {
-                cells: cells.map_err(|_| Error::Request("more cells than there are"))?,
+                cells: cells.map_err(|_| Error::Request("too many cells"))?,
                 statement: debit.digest,
             });
             self.ledger.debit(debit.clone())?;
@@ -311,7 +314,8 @@ impl Replay {
     }
 }
 
-/// What a run with this window and ledger grants a request; nothing where all of it was placed before.
+/// Assesses a request against a run with this window and ledger. Returns `None` if all of it was
+/// placed before.
 ///
 /// # Errors
 /// The reason of a refusal.
@@ -322,7 +326,7 @@ pub(crate) fn assess<C>(
     request: &DecryptRequest<C>,
 ) -> Result<Option<Grant>, Error> {
     if request.dataset != rules.dataset || request.job != window.job() {
-        return Err(Error::Request("another dataset or job"));
+        return Err(Error::Request("it belongs to another dataset or job"));
     }
     let placement = window.place(&request.releases)?;
     check_pages(&placement, request)?;
@@ -332,7 +336,7 @@ pub(crate) fn assess<C>(
     price(ledger, rules, &request.releases, placement).map(Some)
 }
 
-/// The debits of releases that were placed.
+/// Prices releases that were placed.
 fn price(
     ledger: &Ledger,
     rules: &Rules,
@@ -351,13 +355,13 @@ fn price(
 }
 
 impl Grant {
-    /// Takes the batch's positions and its debits.
+    /// Applies the batch's positions and its debits.
     pub(crate) fn take(self, window: &mut Window, ledger: &mut Ledger) {
         window.take(&self.placement);
         *ledger = self.ledger;
     }
 
-    /// The debits that were taken, in order of their numbers.
+    /// Returns the batch's debits, in the order of their numbers.
     pub fn entries(&self) -> &[Entry] {
         let entries = self.ledger.entries();
         let before = entries.len().saturating_sub(self.debited);
@@ -365,7 +369,7 @@ impl Grant {
     }
 }
 
-/// Pages must be those that the releases' positions make, and no others.
+/// Checks that the pages are exactly those that follow from the releases' positions.
 fn check_pages<C>(placement: &Placement, request: &DecryptRequest<C>) -> Result<(), Error> {
     let sheets = placement.sheets(&request.releases);
     let same = |((_, sheet), page): (&(usize, _), &SealedPage<C>)| {
@@ -375,7 +379,7 @@ fn check_pages<C>(placement: &Placement, request: &DecryptRequest<C>) -> Result<
     if sheets.len() == request.pages.len() && sheets.iter().zip(&request.pages).all(same) {
         Ok(())
     } else {
-        Err(Error::Request("pages that are not those of the releases"))
+        Err(Error::Request("its pages do not follow from its releases"))
     }
 }
 
@@ -411,7 +415,7 @@ mod tests {
         }
     }
 
-    /// The request that a computation service which follows the protocol sends.
+    /// Makes the request of a computation service that follows the protocol.
     fn request(window: &Window, releases: Vec<ReleaseRequest>) -> DecryptRequest<()> {
         let placement = window.place(&releases).unwrap();
         let page = |(_, sheet): (_, crate::window::Sheet)| SealedPage {
@@ -436,9 +440,9 @@ mod tests {
         }
     }
 
-    /// Two columns of 150 categories may take part in four pages, of two ciphertexts each.
+    /// Two columns with 150 categories may take part in four pages of two ciphertexts each.
     #[test]
-    fn a_release_over_many_pages_is_paid_for_and_granted() {
+    fn release_over_many_pages_is_granted_and_debited_for_each() {
         let rules = rules(vec![150, 150]);
         let book = Book::new(&rules, JOB, 0);
         let cells = Statistic::Product(Axis::identity(0, 150), Axis::identity(1, 150));
@@ -462,7 +466,7 @@ mod tests {
         vec![release(number, Statistic::Total, 1 << 20)]
     }
 
-    /// What a service does that was stopped between a debit and its answer, and reads its book back.
+    /// A service that was stopped between a debit and its answer reads its book back.
     #[test]
     fn request_debited_before_is_granted_again_without_another_debit() {
         let rules = rules(vec![3, 4]);
@@ -487,7 +491,7 @@ mod tests {
             book: after.clone(),
         };
         let ruling = crate::crypto::history::Ruling::release(book, entries, released);
-        // The stored debit is that of the release behind it.
+        // The stored debit belongs to the release after it.
         let releases = vec![(ruling.act().clone(), answers)];
         let read = Book::read(&rules, JOB, 0, releases, Some(link.act)).unwrap();
         assert_eq!(read, after);
@@ -530,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variance_past_the_plan_and_a_release_past_the_window_are_refused() {
+    fn variance_or_release_beyond_the_window_is_rejected() {
         let mut rules = rules(vec![3, 4]);
         rules.plan.run_ladder = LadderPlan::new(100, 1 << 30).unwrap();
         let book = Book::new(&rules, JOB, 0);
@@ -557,9 +561,9 @@ mod tests {
         ));
     }
 
-    /// A stored book is debited again and must be the run's own, release by release.
+    /// A stored book is debited again and must belong to the run, release by release.
     #[test]
-    fn a_stored_book_is_read_strictly() {
+    fn stored_book_with_missing_or_short_answers_is_rejected() {
         let rules = rules(vec![3, 4]);
         let book = Book::new(&rules, JOB, 0);
         let pair = Clique::new([0, 1]);

@@ -1,17 +1,18 @@
-//! The crypto-service entity: makes keys, keeps the ledger, decrypts releases it has debited.
+//! The crypto-service entity: makes keys, keeps the ledger, and decrypts releases that it has
+//! debited.
 //!
-//! | module | for |
+//! | module | purpose |
 //! |---|---|
-//! | [`mod@judge`] | what may be released, and at what cost: pure, without a key |
+//! | [`mod@judge`] | decides which releases are allowed, and at which cost: pure, without a key |
 //! | [`chain`] | a dataset's history as a hash chain, and receipts for it |
-//! | [`history`] | what the chain says, and what may be appended to it next |
-//! | [`debited`] | what a key service has debited, signed, for holders that check |
+//! | [`history`] | the state of the chain, and the acts that may be appended next |
+//! | [`debited`] | a key service's signed list of debits, for holders that check them |
 //!
-//! A service with a database loads the job's [`Book`] and [judges](judge()) the request. It [debits](Book::debit) what
-//! is granted, in the dataset's chain, and only then [reads](open) it, or adds up its shares where the key is split. It
-//! appends what [`rule`] says of that, and only then answers. Each act is appended by compare and set. A service that
-//! is stopped after the debit does the rest when the same request comes again. [`CryptoService`] does the same in
-//! memory.
+//! A service with a database loads the job's [`Book`] and [judges](judge()) the request. It
+//! [debits](Book::debit) a granted batch in the dataset's chain, and only then [reads](open) it, or
+//! adds up the shares if the key is split. It appends the [ruling](rule), and only then answers.
+//! Each act is appended by compare and set. A service that was stopped after the debit does the
+//! rest when the same request is repeated. [`CryptoService`] does the same in memory.
 
 pub mod chain;
 pub mod debited;
@@ -34,21 +35,22 @@ use rand::{CryptoRng, RngCore};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-/// Which sealed page is decrypted: the flood that the key service adds depends on it.
+/// The sealed page that is decrypted. The flood that the key service adds depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PagePlace {
     /// A digest of the dataset, the job and the number of the request's first release.
     pub request: [u8; 32],
-    /// The page's number in the request.
+    /// Number of the page in the request.
     pub number: u32,
 }
 
-/// What turns a sealed page into its coefficients.
+/// Decrypts sealed pages to their coefficients.
 pub trait Decryptor<C> {
-    /// The coefficients of a page, wiped from memory when they are dropped. Repeated calls give the same.
+    /// Returns the coefficients of a page. They are wiped from memory when they are dropped.
+    /// Repeated calls return the same.
     ///
     /// # Errors
-    /// A page that is not one: too noisy, or of other parameters.
+    /// An invalid page: too noisy, or of other parameters.
     fn coefficients(&self, sealed: &C, place: PagePlace) -> Result<Zeroizing<Vec<i128>>, Error>;
 }
 
@@ -62,37 +64,38 @@ impl Decryptor<Vec<Ciphertext>> for SecretKey {
     }
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestOutcome {
     /// The integers that were released for it before.
     Repeated(Vec<Vec<i64>>),
-    /// What is to be appended to the dataset's chain, before anyone is told of it.
+    /// The ruling to append to the dataset's chain before its result leaves the service.
     Ruled(Box<Ruling>),
 }
 
-/// SHA-256 of a batch's request, as the one who asks for its decryption sent it and as the second
-/// computation service computed it: equal where both computed from the same upload, as evaluation and
-/// [sealing](crate::sealing) are functions.
+/// SHA-256 of a batch's request, as the first computation service sent it and as the second one
+/// computed it. They are equal if both computed from the same upload, since evaluation and
+/// [sealing](crate::sealing) are deterministic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Digests {
-    /// Of the request that came.
+    /// Digest of the request that arrived.
     pub sent: [u8; 32],
-    /// Of the second computation service's own, once it has computed it.
+    /// Digest of the second computation service's own request, once it has computed it.
     pub witness: Option<[u8; 32]>,
 }
 
-/// What is to be done with a request, before anything is decrypted.
+/// The decision on a request before anything is decrypted.
 #[derive(Clone, Debug)]
 pub enum Judged {
-    /// Nothing more: it was released before, or freezes the dataset.
+    /// Done: the batch was released before, or freezes the dataset.
     Done(RequestOutcome),
-    /// It may be decrypted once it is [debited](Book::debit); then [`rule`] decides on the integers.
+    /// The batch may be decrypted once it is [debited](Book::debit). Then [`rule`] decides on the
+    /// integers.
     Granted(Box<Grant>),
 }
 
-/// Judges a batch of the job whose run is `book`. Where the rules have a second computation service, nothing is
-/// granted that it did not compute as well.
+/// Judges a batch of the job whose run is `book`. If the rules demand a second computation service,
+/// a batch is granted only if that service computed the same request.
 ///
 /// # Errors
 /// The reason of a refusal: see [`Book::judge`]; [`Error::Unwitnessed`].
@@ -114,8 +117,8 @@ pub fn judge<C>(
     Ok(Judged::Granted(Box::new(grant)))
 }
 
-/// What is to be appended for a batch that was granted, with the integers of its releases; nothing but a freeze where
-/// they could not be read.
+/// Makes the ruling for a granted batch from the integers of its releases. If they could not be
+/// read, the ruling freezes the dataset.
 pub fn rule(book: &Book, grant: Grant, answers: Option<Vec<Vec<i64>>>) -> Ruling {
     let before = book.clone();
     let Some(answers) = answers else {
@@ -126,7 +129,8 @@ pub fn rule(book: &Book, grant: Grant, answers: Option<Vec<Vec<i64>>>) -> Ruling
     Ruling::release(before, entries, Released { answers, book })
 }
 
-/// Decrypts a batch that was debited: the integers of its releases; nothing where a page cannot be decrypted.
+/// Decrypts a debited batch to the integers of its releases. Returns `None` if a page cannot be
+/// decrypted.
 pub fn open<C>(
     decryptor: &impl Decryptor<C>,
     request: &DecryptRequest<C>,
@@ -134,7 +138,7 @@ pub fn open<C>(
     read(decryptor, request).ok()
 }
 
-/// The cells of each release, from the pages that carry them.
+/// Reads the cells of each release from the pages that carry them.
 fn read<C>(
     decryptor: &impl Decryptor<C>,
     request: &DecryptRequest<C>,
@@ -150,18 +154,18 @@ fn read<C>(
         let values = decryptor.coefficients(&page.ciphertexts, place)?;
         for part in &page.parts {
             let answer = answers.get_mut((part.number - first) as usize);
-            let answer = answer.ok_or(Error::Request("a part of no release"))?;
+            let answer = answer.ok_or(Error::Request("a page has a part of an unknown release"))?;
             for position in part.span.range() {
                 let value = values.get(coefficient(position)).copied();
                 let value = value.and_then(|value| i64::try_from(value).ok());
-                answer.push(value.ok_or(Error::Request("a value beyond 64 bits"))?);
+                answer.push(value.ok_or(Error::Request("a value has more than 64 bits"))?);
             }
         }
     }
     Ok(answers)
 }
 
-/// A digest of what tells a request from all others of the dataset.
+/// Returns a digest that distinguishes the request from all others of the dataset.
 fn request_place<C>(request: &DecryptRequest<C>, first: u32) -> [u8; 32] {
     let mut hash = Sha256::new();
     hash.update(b"fhaim request place 1");
@@ -178,8 +182,8 @@ pub struct CryptoService<D = SecretKey> {
     record: KeyServiceState,
 }
 
-/// What a key service must not lose of a dataset, as a value: what a service with a database
-/// keeps in rows.
+/// The data of a dataset that a key service must not lose. A service with a database keeps it in
+/// rows.
 #[derive(Clone, Debug)]
 pub struct KeyServiceState {
     rules: Rules,
@@ -188,7 +192,7 @@ pub struct KeyServiceState {
 }
 
 impl KeyServiceState {
-    /// The record of a dataset without a run.
+    /// Creates the state of a dataset without a run.
     pub fn new(rules: Rules) -> Self {
         Self {
             standing: ChainState::new(rules.dataset),
@@ -197,23 +201,23 @@ impl KeyServiceState {
         }
     }
 
-    /// Where the dataset's chain is.
+    /// Returns the state of the dataset's chain.
     pub fn standing(&self) -> &ChainState {
         &self.standing
     }
 
-    /// The book of a job's run.
+    /// Returns the book of a job's run.
     pub fn book(&self, job: JobId) -> Option<&Book> {
         self.books.iter().find(|book| book.window().job() == job)
     }
 
-    /// What was fixed with the keys.
+    /// Returns the rules that were fixed with the keys.
     pub fn rules(&self) -> &Rules {
         &self.rules
     }
 
-    /// Notes that the keys were made under these terms, by digests of all three: what the roster's
-    /// holders sign.
+    /// Records that the keys were made under these terms, by digests of all three. Returns the
+    /// agreement that the roster's holders sign.
     ///
     /// # Errors
     /// Never: an act is text.
@@ -232,20 +236,20 @@ impl KeyServiceState {
         agreement.copied().ok_or(Error::Refused)
     }
 
-    /// See [`ChainState::sign`].
+    /// Adds a holder's signature: see [`ChainState::sign`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`ChainState::sign`].
     pub fn sign(&mut self, member: u32, signature: MemberSignature) -> Result<(), Error> {
         self.standing
             .sign(&self.rules, member, signature)
             .map(|_| ())
     }
 
-    /// The book of a job; a job that has none is given the next run.
+    /// Returns the book of a job. A job without one is given the next run.
     ///
     /// # Errors
-    /// As [`ChainState::begin`].
+    /// Those of [`ChainState::begin`].
     pub fn begin(&mut self, job: JobId, upload: [u8; 32]) -> Result<&Book, Error> {
         let Begun { run, link } = self.standing.begin(&self.rules, job, upload)?;
         if link.is_some() {
@@ -254,13 +258,13 @@ impl KeyServiceState {
         self.book(job).ok_or(Error::Refused)
     }
 
-    /// Debits and decrypts a batch: the cells of each of its releases, in order. A repeated
-    /// request is answered from store.
+    /// Debits and decrypts a batch, and returns the cells of each release, in order. A repeated
+    /// request is answered from the stored integers.
     ///
     /// # Errors
-    /// [`Error::Refused`], whatever the reason; [`Error::Unwitnessed`]; [`Error::Frozen`] from the first page on that
-    /// cannot be decrypted, which is paid for, and the first batch that the second computation service computed
-    /// otherwise. Nothing else that is refused changes a book.
+    /// [`Error::Refused`] for any reason; [`Error::Unwitnessed`]; [`Error::Frozen`] after the first
+    /// page that cannot be decrypted, which is paid for, and after the first batch that the second
+    /// computation service computed differently. Other refused requests do not change a book.
     pub fn decrypt<C>(
         &mut self,
         decryptor: &impl Decryptor<C>,
@@ -294,7 +298,7 @@ impl CryptoService {
     /// Makes a dataset's key set.
     ///
     /// # Errors
-    /// What key generation refuses.
+    /// Errors of key generation.
     pub fn new<R: RngCore + CryptoRng>(
         rules: Rules,
         params: &Parameters,
@@ -306,18 +310,19 @@ impl CryptoService {
         })
     }
 
-    /// The key to encrypt under.
+    /// Makes the dataset's public key, for encryption.
     ///
     /// # Errors
-    /// What key generation refuses.
+    /// Errors of key generation.
     pub fn public_key<R: RngCore + CryptoRng>(&self, rng: &mut R) -> Result<PublicKey, Error> {
         Ok(self.decryptor.public_key(rng)?)
     }
 
-    /// The keys to evaluate with; with those of the upload keys of a roster, where there is one.
+    /// Makes the evaluation keys, including the switching keys of a roster's upload keys if there
+    /// is one.
     ///
     /// # Errors
-    /// What key generation refuses.
+    /// Errors of key generation.
     pub fn evaluation_keys<R: RngCore + CryptoRng>(
         &self,
         shape: Option<RosterShape>,
@@ -329,22 +334,23 @@ impl CryptoService {
         })
     }
 
-    /// The seed of a holder's upload key, by the holder's number. Only that holder may see it.
+    /// Returns the seed of a holder's upload key, by the holder's number. Only that holder may see
+    /// it.
     pub fn upload_seed(&self, holder: usize) -> Zeroizing<[u8; 32]> {
         self.decryptor.upload_seed(holder)
     }
 
-    /// What it keeps.
+    /// Returns the service's records.
     pub fn record(&self) -> &KeyServiceState {
         &self.record
     }
 
-    /// What it keeps, to note keys and signatures in.
+    /// Returns the service's records, to add keys and signatures.
     pub fn record_mut(&mut self) -> &mut KeyServiceState {
         &mut self.record
     }
 
-    /// The ledger of a job.
+    /// Returns the ledger of a job.
     ///
     /// # Errors
     /// [`Error::Refused`] for a job without a run.
@@ -353,20 +359,21 @@ impl CryptoService {
         Ok(book.ledger().clone())
     }
 
-    /// See [`KeyServiceState::begin`].
+    /// Gives a job a run: see [`KeyServiceState::begin`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`KeyServiceState::begin`].
     pub fn begin(&mut self, job: JobId, upload: [u8; 32]) -> Result<&Book, Error> {
         self.record.begin(job, upload)
     }
 
-    /// See [`KeyServiceState::decrypt`].
+    /// Decrypts a batch: see [`KeyServiceState::decrypt`].
     ///
     /// # Errors
-    /// As there.
+    /// Those of [`KeyServiceState::decrypt`].
     pub fn decrypt(&mut self, request: &DecryptRequest) -> Result<Vec<Vec<i64>>, Error> {
-        // Not of the request's bytes: ciphertexts of other parameters have none under this key's.
+        // Not a digest of the request's bytes: ciphertexts of other parameters cannot be encoded
+        // under this key's parameters.
         let mut hash = Sha256::new();
         hash.update(asked(&request.releases));
         let ciphertexts = request.pages.iter().flat_map(|page| &page.ciphertexts);
@@ -378,10 +385,10 @@ impl CryptoService {
         self.decrypt_witnessed(request, digests)
     }
 
-    /// The same, where the digests are known: see [`judge`](judge()).
+    /// Decrypts a batch with known digests: see [`judge`](judge()).
     ///
     /// # Errors
-    /// As [`KeyServiceState::decrypt`].
+    /// Those of [`KeyServiceState::decrypt`].
     pub fn decrypt_witnessed(
         &mut self,
         request: &DecryptRequest,

@@ -1,4 +1,4 @@
-//! Who holds the table of some terms, and what each uploads.
+//! The holders of some terms, and the data that each of them uploads.
 
 use super::Terms;
 use crate::Error;
@@ -7,10 +7,10 @@ use crate::roster::Member;
 use fhaim_release::Holders;
 
 impl Terms {
-    /// Who holds the table, and on whose noise its price relies.
+    /// Returns the holders of the table, and on how many holders' noise its prices rely.
     ///
     /// # Errors
-    /// A roster that is none of the schema's: see [`crate::roster::Roster::check`].
+    /// A roster that does not fit the schema: see [`crate::roster::Roster::check`].
     pub fn holders(&self) -> Result<Holders, Error> {
         match &self.roster {
             None => Ok(Holders::one()),
@@ -18,10 +18,11 @@ impl Terms {
         }
     }
 
-    /// The tables of counts that each holder uploads, where it uploads counts.
+    /// Returns the tables of counts that each holder uploads, if holders upload counts.
     ///
     /// # Errors
-    /// More counts than a contribution holds; holders of columns, who cannot count by themselves.
+    /// More counts than a contribution can hold; holders of columns, who cannot count pairs by
+    /// themselves.
     pub fn count_tables(&self) -> Result<Option<CountTables>, Error> {
         if self.contribution.is_records() {
             return Ok(None);

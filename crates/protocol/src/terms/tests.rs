@@ -1,4 +1,4 @@
-//! Terms, and the plans that follow from them.
+//! Tests of terms and of the plans that follow from them.
 
 use super::*;
 use crate::roster::Partition;
@@ -17,7 +17,7 @@ fn plan(terms: &Terms) -> Result<Plan, Error> {
 }
 
 #[test]
-fn runs_share_the_budget_and_have_pages_of_their_own() {
+fn runs_share_the_budget_and_have_separate_noise_pages() {
     let one = plan(&terms()).unwrap();
     assert_eq!(one.ladder().unwrap(), one.core.run_ladder);
     let three = Terms { runs: 3, ..terms() };
@@ -30,7 +30,7 @@ fn runs_share_the_budget_and_have_pages_of_their_own() {
 }
 
 #[test]
-fn an_outline_has_the_plans_numbers() {
+fn plan_core_agrees_with_the_plan() {
     let terms = Terms { runs: 3, ..terms() };
     assert!(matches!(terms.plan_core(), Err(Error::Terms(..))));
     let terms = terms.complete(&Mechanisms).unwrap();
@@ -54,7 +54,7 @@ fn an_outline_has_the_plans_numbers() {
 }
 
 #[test]
-fn terms_in_json_have_version_1_and_known_keys_only() {
+fn json_terms_with_unknown_version_or_field_are_rejected() {
     let text = serde_json::to_string(&terms()).unwrap();
     let read: Terms = serde_json::from_str(&text).unwrap();
     assert_eq!(plan(&read).unwrap(), plan(&terms()).unwrap());
@@ -74,7 +74,7 @@ fn terms_in_json_have_version_1_and_known_keys_only() {
 }
 
 #[test]
-fn impossible_terms_are_refused() {
+fn terms_with_impossible_numbers_are_rejected() {
     for runs in [0, MAX_RUNS + 1] {
         assert!(matches!(
             plan(&Terms { runs, ..terms() }),
@@ -96,7 +96,7 @@ fn impossible_terms_are_refused() {
 }
 
 #[test]
-fn options_are_resolved_kept_and_refused_by_name() {
+fn options_are_resolved_and_invalid_ones_are_rejected_by_name() {
     let chosen = |text: &str| Terms {
         options: Some(serde_json::from_str(text).unwrap()),
         ..terms()
@@ -110,7 +110,7 @@ fn options_are_resolved_kept_and_refused_by_name() {
     let text = serde_json::to_string(&complete).unwrap();
     assert_eq!(serde_json::from_str::<Terms>(&text).unwrap(), complete);
     assert!(complete.plan().is_ok());
-    // The same call again finds the same terms.
+    // A second call with the same options returns the same terms.
     let again = chosen(r#"{"probe_share":0.15}"#)
         .resolve(&Mechanisms)
         .unwrap();
@@ -128,7 +128,7 @@ fn options_are_resolved_kept_and_refused_by_name() {
 }
 
 #[test]
-fn terms_without_their_need_are_completed_and_a_wrong_need_is_refused() {
+fn missing_need_is_completed_and_wrong_need_is_rejected() {
     let chosen = serde_json::to_value(terms()).unwrap();
     assert!(chosen.get("need").is_none() && chosen.get("parameter_set").is_none());
     assert!(matches!(terms().plan(), Err(Error::Terms(text)) if text.starts_with("need")));
@@ -141,7 +141,8 @@ fn terms_without_their_need_are_completed_and_a_wrong_need_is_refused() {
     if let Some(need) = &mut less.need {
         need.ladder.cells -= 1;
     }
-    // A service that knows no mechanism can plan with it; whoever knows one refuses it.
+    // A service that knows no mechanisms can plan with the changed need. A party that knows them
+    // rejects it.
     assert!(less.plan().is_ok());
     assert!(matches!(less.complete(&Mechanisms), Err(Error::Terms(..))));
     for mechanism in ["aim", "nothing"] {
@@ -185,7 +186,7 @@ fn service(number: u8) -> KeyService {
 
 /// While keys are made, each service receives the messages of all services at once.
 #[test]
-fn rosters_with_too_many_keys_are_refused() {
+fn rosters_with_too_many_switching_keys_are_rejected() {
     let of = |holders: u8, services: u8, contribution| {
         let mut roster = roster(Partition::Records, [&[], &[]]);
         let first = roster.holders[0].clone();
@@ -228,7 +229,7 @@ fn complete_terms_name_the_chosen_parameter_set() {
     for refused in [unnamed.plan().err(), unnamed.plan_core().err()] {
         let refused = refused.unwrap().to_string();
         assert!(
-            refused.contains("parameter_set: these terms name none"),
+            refused.contains("parameter_set: not named in these terms"),
             "{refused}"
         );
     }
@@ -248,8 +249,8 @@ fn named_parameter_set_is_kept_if_it_fits() {
             assert_eq!(named(set.id).unwrap(), set);
         }
         for (id, reason) in [
-            (0, "no such set"),
-            (255, "no such set"),
+            (0, "no set has this number"),
+            (255, "no set has this number"),
             (fhaim_he::WIDE.id, "does not fit"),
         ] {
             let refused = named(id).unwrap_err().to_string();
@@ -261,10 +262,10 @@ fn named_parameter_set_is_kept_if_it_fits() {
     }
 }
 
-/// A contrast of a wide column has 49 on all its rare categories: products of two such are too noisy for the smallest
-/// set.
+/// A contrast of a wide column has the coefficient 49 on all its rare categories. Products of two
+/// such contrasts are too noisy for the smallest set.
 #[test]
-fn wide_columns_are_encrypted_with_room_for_their_contrasts() {
+fn wide_columns_get_a_larger_parameter_set() {
     let set = |categories: usize, record_bound| {
         let column = |name| {
             let names: Vec<String> = (0..categories).map(|c| format!("{name}{c}")).collect();
@@ -282,7 +283,8 @@ fn wide_columns_are_encrypted_with_room_for_their_contrasts() {
     assert_eq!(set(189, 48_842), fhaim_he::STANDARD);
 }
 
-/// A set for secret keys of one service is neither chosen for split keys, nor accepted where it is named.
+/// A parameter set for secret keys of one service is not chosen for split keys, and rejected if the
+/// terms name it.
 #[test]
 fn split_keys_have_a_parameter_set_for_shares() {
     for terms in [terms(), of_two_holders()] {
@@ -349,9 +351,9 @@ fn upload_keys_of_a_roster_are_made_by_the_key_services() {
     }
 }
 
-/// Terms do not choose who makes the upload keys: their roster does.
+/// The roster decides who makes the upload keys, so terms have no field for it.
 #[test]
-fn terms_with_an_encryption_are_refused() {
+fn terms_with_an_encryption_field_are_rejected() {
     let text = serde_json::to_string(&of_two_holders()).unwrap();
     let named = text.replacen('{', r#"{"encryption":"own-key","#, 1);
     let refused = serde_json::from_str::<Terms>(&named)
@@ -361,7 +363,7 @@ fn terms_with_an_encryption_are_refused() {
 }
 
 #[test]
-fn squared_scores_of_two_holders_are_refused() {
+fn squared_scores_of_two_holders_are_rejected() {
     let of = |mechanism: &str| Terms {
         mechanism: mechanism.to_owned(),
         ..of_two_holders()
@@ -378,7 +380,7 @@ fn squared_scores_of_two_holders_are_refused() {
     };
     let one = one.complete(&Mechanisms).unwrap();
     assert!(one.plan().is_ok() && one.plan_core().is_ok());
-    // Terms that were completed elsewhere are refused by each service that plans with them.
+    // Every service that plans with terms completed elsewhere rejects them.
     let two = Terms {
         roster: of_two_holders().roster,
         ..one

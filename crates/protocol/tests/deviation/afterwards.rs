@@ -1,9 +1,9 @@
-//! Found out afterwards, by the holder who kept its ladder's key.
+//! Tests that the holder who kept its ladder's key detects deviations afterwards.
 
 use super::*;
 
 #[test]
-fn an_honest_computation_is_found_to_be_one() {
+fn honest_computation_shows_no_differences() {
     let mut setting = Setting::new(false);
     let objects = setting.objects();
     let request = setting.request(&objects);
@@ -13,9 +13,9 @@ fn an_honest_computation_is_found_to_be_one() {
     assert_ne!(released[1], bare);
 }
 
-/// Without noise the key service would hand out exact counts.
+/// Without noise the key service would release exact counts.
 #[test]
-fn noise_left_out_is_found() {
+fn missing_noise_is_detected() {
     let mut setting = Setting::new(false);
     let objects = setting.objects();
     let bare = without_noise(&mut setting, &objects);
@@ -29,7 +29,7 @@ fn noise_left_out_is_found() {
 }
 
 #[test]
-fn a_cell_changed_by_one_is_found() {
+fn cell_changed_by_one_is_detected() {
     let mut setting = Setting::new(false);
     let objects = setting.objects();
     let mut request = setting.request(&objects);
@@ -49,9 +49,9 @@ fn a_cell_changed_by_one_is_found() {
     assert_eq!(released, expected + 1);
 }
 
-/// Counting another column than was asked for, and paid.
+/// The computation service counts another column than the one that was requested and paid for.
 #[test]
-fn another_columns_ciphertext_is_found() {
+fn wrong_column_is_detected() {
     let mut setting = Setting::new(false);
     let objects = setting.objects();
     let request = setting.request(&another_column(&objects));

@@ -1,6 +1,6 @@
-//! A computation service that does other than it was asked, under real encryption. By itself the key service
-//! releases what it is sent: the holder of the ladder's key finds it out afterwards, and under terms with
-//! a second computation service it is not released at all.
+//! Tests a computation service that deviates from the protocol, under real encryption. Without
+//! other services the key service releases its requests, and the holder with the ladder's key
+//! detects it afterwards. Under terms with a second computation service nothing is released.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -66,7 +66,7 @@ fn requests() -> Vec<ReleaseRequest> {
     (0..).zip(statistics).map(request).collect()
 }
 
-/// What the holder uploaded.
+/// The holder's upload.
 type Objects = BTreeMap<Object, Payload>;
 
 struct Setting {
@@ -87,7 +87,7 @@ impl Setting {
         ChaCha20Rng::seed_from_u64(3)
     }
 
-    /// With a second computation service in the terms, or without.
+    /// `witness` is whether the terms have a second computation service.
     fn new(witness: bool) -> Self {
         let mut rng = Self::generator();
         let table = table();
@@ -140,7 +140,7 @@ impl Setting {
         objects
     }
 
-    /// The batch's request, as a computation service makes it of these objects.
+    /// Makes the batch's request as a computation service does from these objects.
     fn request(&mut self, objects: &Objects) -> DecryptRequest {
         let of = |object: Object| Ok(objects[&object].clone());
         let upload = ReceivedUpload::from_objects(&self.params, self.plan(), of).unwrap();
@@ -155,7 +155,7 @@ impl Setting {
         answer.request
     }
 
-    /// A request that asks for more than it should: these coefficients, encrypted, on its page.
+    /// Makes a request deviate: adds these coefficients, encrypted, to its page.
     fn add(&mut self, request: &mut DecryptRequest, coefficients: &[i64]) {
         let more = self.public.encrypt(coefficients, &mut self.rng).unwrap();
         for (sealed, more) in request.pages[0].ciphertexts.iter_mut().zip(&more) {
@@ -163,7 +163,7 @@ impl Setting {
         }
     }
 
-    /// What the holder finds, release by release.
+    /// Returns the differences that the holder finds, release by release.
     fn found(&self, released: &[Vec<i64>]) -> Vec<Option<Difference>> {
         let book = self.crypto.record().book(JOB).unwrap();
         let window = fhaim_protocol::window::Window::new(DATASET, JOB, 0, self.run);
@@ -180,7 +180,7 @@ impl Setting {
     }
 }
 
-/// Zeros where the holder's noise is.
+/// Replaces the holder's noise by zeros.
 fn without_noise(setting: &mut Setting, objects: &Objects) -> Objects {
     let mut objects = objects.clone();
     let zero = setting.own.encrypt(&vec![0; PAGE], &mut setting.rng);
@@ -193,14 +193,15 @@ fn without_noise(setting: &mut Setting, objects: &Objects) -> Objects {
     objects
 }
 
-/// One added to the second cell of the one-way table, behind the number of records.
+/// One, to add to the second cell of the one-way table, whose positions follow the number of
+/// records.
 fn one_more() -> Vec<i64> {
     let mut one = vec![0; PAGE];
     one[coefficient(2)] = 1;
     one
 }
 
-/// Another column than was asked for, and paid.
+/// Replaces a column that was requested and paid for by another one.
 fn another_column(objects: &Objects) -> Objects {
     let mut objects = objects.clone();
     let column = |column| Object::Column { column, chunk: 0 };

@@ -1,6 +1,7 @@
-//! Not released at all, where a second computation service must have computed the same request.
+//! Tests that a second computation service prevents a release of any request that it did not
+//! compute.
 //!
-//! Each attack is made twice: without the second service it succeeds.
+//! Each attack is run twice, and succeeds without the second service.
 
 use super::*;
 use fhaim_he::{DEGREE, SecretKey};
@@ -8,8 +9,8 @@ use fhaim_protocol::Error;
 use fhaim_protocol::crypto::{Digests, chain::Freeze};
 use sha2::{Digest, Sha256};
 
-/// The request that one computation service sends, and the one that the other computed of what the
-/// holder uploaded.
+/// The request that one computation service sends, and the one that the other computed from the
+/// holder's upload.
 struct Attempt {
     setting: Setting,
     sent: DecryptRequest,
@@ -17,7 +18,7 @@ struct Attempt {
 }
 
 impl Attempt {
-    /// The attack under terms with a second computation service, or without.
+    /// Runs the attack under terms with or without a second computation service.
     fn new(witness: bool, attack: impl Fn(&mut Setting, &Objects) -> DecryptRequest) -> Self {
         let mut setting = Setting::new(witness);
         let objects = setting.objects();
@@ -46,16 +47,18 @@ impl Attempt {
     }
 }
 
-/// What the attack gets without the second service; with it nothing, and the dataset is frozen with
-/// nothing debited.
-fn succeeds_alone(attack: impl Fn(&mut Setting, &Objects) -> DecryptRequest) -> Attempt {
+/// Checks that the attack releases nothing with the second service, and that the dataset is frozen
+/// with nothing debited. Returns the attack without the second service.
+fn succeeds_only_without_witness(
+    attack: impl Fn(&mut Setting, &Objects) -> DecryptRequest,
+) -> Attempt {
     let mut watched = Attempt::new(true, &attack);
     assert!(matches!(watched.release(), Err(Error::Refused)));
     let crypto = &mut watched.setting.crypto;
     let standing = crypto.record().standing();
     assert_eq!(standing.frozen(), Some(Freeze::Witness));
     assert_eq!(crypto.ledger(JOB).unwrap().entries().len(), 0);
-    // What is sent afterwards is refused too, also what both computed.
+    // Later requests are refused too, even one that both computed.
     watched.sent = watched.witness.clone();
     let error = watched.release().unwrap_err();
     assert!(matches!(error, Error::Frozen(Freeze::Witness)), "{error}");
@@ -67,20 +70,20 @@ fn two_services_that_follow_the_protocol_agree() {
     let mut attempt = Attempt::new(true, Setting::request);
     let digests = attempt.digests();
     assert_eq!(Some(digests.sent), digests.witness);
-    // Before the second has computed it, nothing is decrypted, and nothing is lost.
+    // Before the second service has computed it, nothing is decrypted and nothing is lost.
     let crypto = &mut attempt.setting.crypto;
     let early = crypto.decrypt(&attempt.sent);
     assert!(matches!(early, Err(Error::Unwitnessed)), "{early:?}");
     let released = attempt.release().unwrap();
     assert_eq!(attempt.setting.found(&released), [None; 3]);
-    // A repetition is answered from store, whoever computed it.
+    // A repetition is answered from the store, regardless of the second service.
     let crypto = &mut attempt.setting.crypto;
     assert_eq!(crypto.decrypt(&attempt.sent).unwrap(), released);
 }
 
 #[test]
-fn noise_left_out_is_not_released() {
-    let mut alone = succeeds_alone(|setting, objects| {
+fn batch_without_noise_is_not_released() {
+    let mut alone = succeeds_only_without_witness(|setting, objects| {
         let objects = without_noise(setting, objects);
         setting.request(&objects)
     });
@@ -90,8 +93,8 @@ fn noise_left_out_is_not_released() {
 }
 
 #[test]
-fn a_cell_changed_by_one_is_not_released() {
-    let mut alone = succeeds_alone(|setting, objects| {
+fn cell_changed_by_one_is_not_released() {
+    let mut alone = succeeds_only_without_witness(|setting, objects| {
         let mut request = setting.request(objects);
         setting.add(&mut request, &one_more());
         request
@@ -102,16 +105,17 @@ fn a_cell_changed_by_one_is_not_released() {
 }
 
 #[test]
-fn another_columns_ciphertext_is_not_released() {
-    let mut alone = succeeds_alone(|setting, objects| setting.request(&another_column(objects)));
+fn wrong_column_is_not_released() {
+    let mut alone =
+        succeeds_only_without_witness(|setting, objects| setting.request(&another_column(objects)));
     assert!(alone.release().is_ok());
 }
 
-/// (0, (q + 1)/t) decrypts to the key itself, without any noise that a check could see: the
-/// positions that a release opens show as many of its coefficients.
+/// (0, (q + 1)/t) decrypts to the key itself, without noise that a check could see. Each position
+/// of a release reveals one of its coefficients.
 #[test]
-fn the_key_is_not_released() {
-    let mut alone = succeeds_alone(|setting, objects| {
+fn secret_key_is_not_released() {
+    let mut alone = succeeds_only_without_witness(|setting, objects| {
         let mut request = setting.request(objects);
         for (residue, sealed) in request.pages[0].ciphertexts.iter_mut().enumerate() {
             *sealed = key_extractor(&setting.params, residue, sealed);
@@ -119,7 +123,7 @@ fn the_key_is_not_released() {
         request
     });
     let released = alone.release().unwrap();
-    // The key service's own, which it drew first.
+    // The key service draws its own key first.
     let params = &alone.setting.params;
     let key = SecretKey::random(params, &mut Setting::generator()).unwrap();
     let read: Vec<i64> = released.into_iter().flatten().collect();
@@ -127,11 +131,12 @@ fn the_key_is_not_released() {
     assert_eq!(read, own.collect::<Vec<_>>());
 }
 
-/// A page whose decryption fails or not by how its noise is: each answer is one about the key. Alone,
-/// the key service decrypts one that is just within the bound; the first that is not, freezes.
+/// Whether the decryption of a page fails depends on its noise, so each answer is an answer about
+/// the key. Without a second service, the key service decrypts a page that is just within the
+/// bound, and freezes on the first one beyond.
 #[test]
-fn the_noise_of_a_page_is_no_oracle() {
-    let mut alone = succeeds_alone(|setting, objects| {
+fn noise_of_a_page_is_not_an_oracle() {
+    let mut alone = succeeds_only_without_witness(|setting, objects| {
         let mut request = setting.request(objects);
         let zero = vec![0; PAGE];
         for _ in 0..8 {
@@ -143,8 +148,8 @@ fn the_noise_of_a_page_is_no_oracle() {
     assert_eq!(alone.setting.found(&released), [None; 3]);
 }
 
-/// (0, D) of a plaintext modulus t, D the integer next to q/t: constant polynomials, whose transforms
-/// are constant too.
+/// (0, D) for a plaintext modulus t, where D is the integer next to q/t. The polynomials are
+/// constant, so their transforms are too.
 fn key_extractor(params: &Parameters, residue: usize, other: &Ciphertext) -> Ciphertext {
     let set = params.set();
     let t = u128::from(set.plaintext_moduli[residue]);
@@ -182,7 +187,7 @@ fn power(base: u128, mut exponent: u128, modulus: u128) -> u128 {
     result
 }
 
-/// A limb of one residue throughout, packed to its prime's bits.
+/// A limb with the same residue everywhere, packed to the bits of its prime.
 fn put(out: &mut Vec<u8>, p: u64, residue: u128) {
     let bits = 64 - p.leading_zeros();
     let (mut held, mut word) = (0, 0u128);

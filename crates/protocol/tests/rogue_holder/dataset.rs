@@ -1,4 +1,5 @@
-//! Datasets whose services follow the protocol: of several holders, and of one holder under an unrelated key.
+//! Datasets whose services follow the protocol: with several holders, and with one holder under an
+//! unrelated key.
 
 use crate::forge::extractor;
 use fhaim_domain::{Schema, Table};
@@ -49,7 +50,7 @@ pub const UNITS: u64 = 1 << 4;
 /// The objects of one holder.
 pub type Objects = BTreeMap<Object, Payload>;
 
-/// A holder's table; holders with other numbers have other records.
+/// A holder's table. Other salts give other records.
 pub fn table(records: u32, salt: u32) -> Table {
     let column = |(number, size): (usize, &usize)| {
         let categories: Vec<String> = (0..*size).map(|c| format!("\"v{c}\"")).collect();
@@ -67,7 +68,7 @@ pub fn table(records: u32, salt: u32) -> Table {
     Table::new(Arc::new(schema), columns).unwrap()
 }
 
-/// As many functions as cells, none of which is constant.
+/// As many functions as cells. None of them is constant.
 fn axis(attribute: usize, cells: usize) -> Axis {
     let size = SIZES[attribute];
     let function = |f: usize| {
@@ -101,7 +102,7 @@ pub fn requests(one_way: usize, products: [usize; 2]) -> Vec<ReleaseRequest> {
 pub struct Case {
     pub set: ParameterSet,
     pub contribution: ContributionKind,
-    /// One service has the whole secret key, or two or three share it.
+    /// 1 if one service has the whole secret key. Otherwise two or three services share it.
     pub key_services: usize,
     pub tables: Vec<Table>,
     pub requests: Vec<ReleaseRequest>,
@@ -141,7 +142,7 @@ impl Case {
         plan
     }
 
-    /// A sole holder of a table, under a whole key.
+    /// Returns the case with one holder only, under a whole key.
     pub fn alone(&self, holder: usize) -> Self {
         Self {
             key_services: 1,
@@ -181,13 +182,13 @@ impl Case {
         }
     }
 
-    /// A holder's noise: the same under all keys.
+    /// Draws a holder's noise. It is the same under all keys.
     fn noise(&self, holder: usize) -> Ladder {
         let mut rng = ChaCha20Rng::seed_from_u64(100 + holder as u64);
         Ladder::draw(self.ladder(), &mut rng)
     }
 
-    /// The noisy sums of all holders but one, whom the others would not miss.
+    /// Returns the noisy sums of all holders except the rogue.
     pub fn sums_without(&self, rogue: usize) -> Vec<i64> {
         let others: Vec<usize> = (0..self.tables.len()).filter(|&h| h != rogue).collect();
         let columns = (0..SIZES.len()).map(|a| {
@@ -217,7 +218,8 @@ impl Case {
         }
     }
 
-    /// What a holder uploads who follows the protocol, through the bytes that it sends.
+    /// Returns the objects of a holder that follows the protocol, read back from the bytes that it
+    /// sends.
     pub fn honest_objects(&self, holder: usize, key: &UploadKey) -> Objects {
         let (table, noise) = (&self.tables[holder], self.noise(holder));
         let plan = self.part_plan(holder, Encryption::RosterKey);
@@ -249,7 +251,7 @@ impl Case {
 }
 
 enum Services {
-    /// With the same secret key as the service has.
+    /// The service, and a copy of its secret key.
     One(Box<(CryptoService, SecretKey)>),
     Several {
         services: Vec<InMemoryKeyService>,
@@ -268,7 +270,7 @@ pub struct Dataset {
 }
 
 impl Dataset {
-    /// A dataset of a roster, whose keys come from a seed.
+    /// Creates a dataset of a roster, whose keys come from a seed.
     pub fn of_roster(case: &Case, seed: u64) -> Self {
         match case.key_services {
             1 => Self::whole(case, Encryption::RosterKey, seed),
@@ -276,7 +278,7 @@ impl Dataset {
         }
     }
 
-    /// A dataset of a sole holder.
+    /// Creates a dataset of a sole holder.
     pub fn of_one(case: &Case, seed: u64) -> Self {
         Self::whole(case, Encryption::OwnKey, seed)
     }
@@ -349,7 +351,7 @@ impl Dataset {
         }
     }
 
-    /// The upload key of a holder, from the seeds of all key services.
+    /// Returns the upload key of a holder, from the seeds of all key services.
     pub fn upload_key(&self, holder: usize) -> UploadKey {
         let seeds = match &self.services {
             Services::One(one) => vec![one.0.upload_seed(holder)],
@@ -363,7 +365,7 @@ impl Dataset {
         upload_key(&self.params, seeds).unwrap()
     }
 
-    /// The coefficients of the secret key, which nobody has under a split key.
+    /// Returns the coefficients of the secret key. Under a split key, no one has them.
     pub fn secret(&self) -> Vec<i64> {
         let services = match &self.services {
             Services::One(one) => return one.1.coefficients().to_vec(),
@@ -388,7 +390,7 @@ impl Dataset {
         secret
     }
 
-    /// What a computation service that follows the protocol holds of all uploads.
+    /// Builds the state of a computation service that follows the protocol from all uploads.
     pub fn computation(&self, uploads: &[Objects]) -> Result<Computation, Error> {
         let (case, params) = (&self.case, &self.params);
         let plan = |holder| case.part_plan(holder, self.encryption);
@@ -445,8 +447,9 @@ impl Dataset {
         }
     }
 
-    /// All services follow the protocol: the computation service computes the batch and the key services decrypt it.
-    /// Under a whole key, a second computation service computes the same.
+    /// Releases the batch with services that follow the protocol: the computation service computes
+    /// it and the key services decrypt it. Under a whole key, a second computation service computes
+    /// the same.
     pub fn release(&mut self, uploads: &[Objects]) -> Result<Outcome, Error> {
         let window = self.window();
         let sealing = SealingKey::from_bytes(&[6; 32]).unwrap();

@@ -1,4 +1,5 @@
-//! Objects that the format allows and that no program of ours makes, and some that it does not allow.
+//! Forged objects that the format allows but honest programs do not make, and some that it does not
+//! allow.
 //!
 //! The second polynomial of an upload's ciphertext is the expansion of a seed. A rogue holder chooses the seed and every
 //! residue of the first polynomial.
@@ -9,10 +10,10 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use sha2::{Digest, Sha256};
 
-/// Bytes of an encoded object's header, of which the last eight are a checksum.
+/// Bytes of an encoded object's header. The last eight are a checksum.
 const HEADER: usize = 24;
 
-/// Where a seeded ciphertext's polynomial begins: behind the key's id and the seed.
+/// Start of a seeded ciphertext's polynomial, after the key's id and the seed.
 const POLYNOMIAL: usize = HEADER + 16 + 32;
 
 /// The polynomials that a rogue holder encrypts.
@@ -47,13 +48,13 @@ impl Pattern {
     }
 }
 
-/// What a rogue holder sends instead of an object.
+/// The object that a rogue holder sends instead of an honest one.
 #[derive(Clone, Copy, Debug)]
 pub enum Forgery {
-    /// c0 of an encryption of zero plus scale (q + 1) / t times a pattern: any message at all.
+    /// c0 of an encryption of zero plus scale (q + 1) / t times a pattern: any message.
     Message(i64, Pattern),
-    /// c0 of the honest object plus the constant polynomial scale (q + 1) / t, which was the attack on the secret key
-    /// when a holder could put it into c1.
+    /// c0 of the honest object plus the constant polynomial scale (q + 1) / t. It reveals the
+    /// secret key if a holder can put it into c1.
     Constant(u64),
     /// c0 of the honest object plus the constant polynomial 2^bits: noise, and no message.
     Noise(u32),
@@ -61,19 +62,19 @@ pub enum Forgery {
     Ones,
     /// All residues are zero.
     Zeros,
-    /// All residues are as large as can be.
+    /// All residues have the largest value.
     Largest,
     /// All residues are drawn from a seed.
     Random(u64),
 }
 
 impl Forgery {
-    /// Whether it decrypts to a polynomial, with little noise, under the rogue's upload key.
+    /// Whether it decrypts to a polynomial with little noise under the rogue's upload key.
     pub fn encrypts(self) -> bool {
         matches!(self, Self::Message(..) | Self::Constant(_) | Self::Noise(_))
     }
 
-    /// The object that takes the place of an honest one.
+    /// Makes the object that replaces an honest one.
     pub fn of(self, key: &UploadKey, honest: &Payload, rng: &mut ChaCha20Rng) -> Payload {
         let params = key.params();
         let honest = honest.clone().seeded().unwrap();
@@ -90,7 +91,7 @@ impl Forgery {
         Payload::Seeded(forged.collect())
     }
 
-    /// Changes the residues modulo p of a transform.
+    /// Changes the residues of a transform modulo p.
     fn edit(self, t: u64, p: u64, residues: &mut [u64]) {
         let mut add = |value: u64| {
             for residue in residues.iter_mut() {
@@ -113,7 +114,8 @@ impl Forgery {
     }
 }
 
-/// The same ciphertext with other residues; `edit` is given the number of each prime, the prime and the residues.
+/// Returns the same ciphertext with other residues. `edit` gets the number of each prime, the prime
+/// and the residues.
 pub fn edited(
     params: &Parameters,
     ciphertext: &SeededCiphertext,
@@ -131,7 +133,7 @@ pub fn edited(
     SeededCiphertext::from_bytes(params, &sealed(bytes)).unwrap()
 }
 
-/// The bytes of a ciphertext with one residue that is no residue: its prime.
+/// Returns the bytes of a ciphertext with one invalid residue: its prime.
 pub fn with_too_large_residue(params: &Parameters, ciphertext: &SeededCiphertext) -> Vec<u8> {
     let mut bytes = ciphertext.to_bytes(params);
     let p = params.set().ciphertext_moduli[0];
@@ -142,13 +144,13 @@ pub fn with_too_large_residue(params: &Parameters, ciphertext: &SeededCiphertext
     sealed(bytes)
 }
 
-/// The same bytes as an object of another kind.
+/// Returns the same bytes as an object of another kind.
 pub fn of_kind(kind: u8, mut bytes: Vec<u8>) -> Vec<u8> {
     bytes[7] = kind;
     sealed(bytes)
 }
 
-/// The same ciphertexts under the name of another key.
+/// Returns the same ciphertexts with the id of another key.
 pub fn renamed(params: &Parameters, payload: &Payload, id: UploadKeyId) -> Payload {
     let renamed = payload.clone().seeded().unwrap().into_iter().map(|one| {
         let mut bytes = one.to_bytes(params);
@@ -158,8 +160,8 @@ pub fn renamed(params: &Parameters, payload: &Payload, id: UploadKeyId) -> Paylo
     Payload::Seeded(renamed.collect())
 }
 
-/// (0, (q + 1) / t) under the dataset's key, which decrypts to the key itself. No holder can send it; a test reads a
-/// split key with it.
+/// Returns (0, (q + 1) / t) under the dataset's key, which decrypts to the key itself. No holder
+/// can send it. A test reads a split key with it.
 pub fn extractor(params: &Parameters, like: &Ciphertext) -> Ciphertext {
     let t = params.set().plaintext_moduli[0];
     let moduli = params.set().ciphertext_moduli;
@@ -176,7 +178,7 @@ pub fn extractor(params: &Parameters, like: &Ciphertext) -> Ciphertext {
     Ciphertext::from_bytes(params, &sealed(bytes)).unwrap()
 }
 
-/// An encoded object with the checksum that its bytes should have.
+/// Recomputes the checksum of an encoded object.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let (header, body) = bytes.split_at(HEADER);
     let checksum = Sha256::new()
@@ -241,7 +243,7 @@ fn power(mut base: u64, mut exponent: u64, p: u64) -> u64 {
     result
 }
 
-/// p is a prime.
+/// p must be prime.
 fn inverse(a: u64, p: u64) -> u64 {
     power(a, p - 2, p)
 }

@@ -1,11 +1,14 @@
-//! One dishonest holder of a roster uploads forged objects. All services follow the protocol.
+//! Tests attacks by a dishonest holder of a roster that uploads forged objects. All services follow
+//! the protocol.
 //!
-//! When holders encrypted under the dataset's public key, such a holder read the dataset's secret key s from the
-//! released integers: it added (0, K (q + 1) / t) to an honest ciphertext, and the integers then contained K s. Now its
-//! objects are under an upload key h, and it does not make the keys that bring them to s.
+//! If holders encrypted under the dataset's public key, such a holder could read the dataset's
+//! secret key s from the released integers: it would add (0, K (q + 1) / t) to an honest
+//! ciphertext, and the integers would then contain K s. Instead, its objects are under an upload
+//! key h, and it does not make the keys that bring them to s.
 //!
-//! Each test compares the released integers with an ideal: the noisy sums of the honest holders, plus what the rogue's
-//! objects release in a dataset without other holders, whose secret key has nothing to do with s.
+//! Each test compares the released integers with an ideal: the noisy sums of the honest holders,
+//! plus the release of the rogue's objects in a dataset without other holders, whose secret key is
+//! independent of s.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -25,7 +28,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use rand::SeedableRng;
 use rand_chacha::ChaCha20Rng;
 
-/// Which of its objects the rogue holder forges.
+/// The objects that the rogue holder forges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Target {
     Noise,
@@ -45,7 +48,7 @@ impl Target {
     }
 }
 
-/// The objects of a holder, of which it forges some.
+/// Makes the objects of a holder and forges some of them.
 fn forged(
     case: &Case,
     holder: usize,
@@ -63,7 +66,7 @@ fn forged(
     objects
 }
 
-/// The objects of all holders; `rogue` has these.
+/// Makes the objects of all holders. `rogue` has the given ones.
 fn uploads(dataset: &Dataset, rogue: usize, objects: &Objects) -> Vec<Objects> {
     let holders = 0..dataset.case.tables.len();
     let upload = |holder| match holder == rogue {
@@ -76,8 +79,8 @@ fn uploads(dataset: &Dataset, rogue: usize, objects: &Objects) -> Vec<Objects> {
     holders.map(upload).collect()
 }
 
-/// What the rogue's objects release in a dataset that has no other holder, under another secret key. The rogue makes
-/// the switching keys of its upload key itself.
+/// Returns the release of the rogue's objects in a dataset without other holders, under another
+/// secret key. The rogue makes the switching keys of its upload key itself.
 fn ideal(case: &Case, rogue: usize, key: &UploadKey, objects: &Objects) -> Outcome {
     let case = case.alone(rogue);
     let mut dataset = Dataset::of_one(&case, 0x1dea1);
@@ -92,7 +95,7 @@ fn ideal(case: &Case, rogue: usize, key: &UploadKey, objects: &Objects) -> Outco
     dataset.release(&[objects]).unwrap()
 }
 
-/// The difference of each integer and the sum of two others, centred modulo t.
+/// Returns the difference between each integer and the sum of two others, centred modulo t.
 fn differences(set: &ParameterSet, released: &[i64], one: &[i64], other: &[i64]) -> Vec<i64> {
     let [t] = set.plaintext_moduli else {
         panic!("a set with one plaintext modulus");
@@ -106,8 +109,8 @@ fn differences(set: &ParameterSet, released: &[i64], one: &[i64], other: &[i64])
     all.map(difference).collect()
 }
 
-/// Refuses more agreement with the secret key than chance explains. `released` are integers by position, of which the
-/// attack took scale s.
+/// Asserts that integers agree with the secret key no more than by chance. `released` has the
+/// integers by position, of which the attack expects scale times s.
 fn assert_no_more_than_chance(name: &str, released: &[i64], scale: i64, secret: &[i64]) {
     assert_eq!((released.len(), secret.len()), (PAGE, DEGREE));
     for scale in [scale, -scale, 1] {
@@ -129,7 +132,8 @@ fn assert_no_more_than_chance(name: &str, released: &[i64], scale: i64, secret: 
     }
 }
 
-/// How many integers are equal at their places, and how many would be at random places.
+/// Returns the number of integers that are equal at their places, and the expected number at random
+/// places.
 fn agreement(found: &[i64], secret: &[i64]) -> (usize, f64) {
     let pairs = found.iter().zip(secret);
     let equal = pairs.filter(|(found, secret)| found == secret).count();
@@ -139,7 +143,7 @@ fn agreement(found: &[i64], secret: &[i64]) -> (usize, f64) {
 }
 
 fn case(set: ParameterSet, contribution: ContributionKind, key_services: usize) -> Case {
-    // A page of sums where noise is forged; the columns' attack takes products as well.
+    // A page of sums for forged noise. The attack on columns needs products too.
     let requests = match contribution {
         ContributionKind::Records => requests(PAGE - 64 * 16, [64, 16]),
         ContributionKind::Counts => requests(PAGE - 64 * 64, [64, 64]),
@@ -153,9 +157,10 @@ fn case(set: ParameterSet, contribution: ContributionKind, key_services: usize) 
     }
 }
 
-/// The port of the attack: holder 1 of two adds K (q + 1) / t times a polynomial to honest objects.
+/// Runs the attack: holder 1 of two adds K (q + 1) / t times a polynomial to honest objects.
 ///
-/// Under two secret keys the services release the same integers, which are the ideal ones and do not contain s.
+/// Under two secret keys the services release the same integers. They equal the ideal ones and do
+/// not contain s.
 fn attack(case: &Case, target: Target, forgery: Forgery, scale: i64) {
     let rogue = 1;
     let sums = case.sums_without(rogue);
@@ -174,7 +179,8 @@ fn attack(case: &Case, target: Target, forgery: Forgery, scale: i64) {
             let name = format!("{target:?}, {forgery:?}, {name}");
             assert_no_more_than_chance(&name, integers, scale, &secret);
         }
-        // The key services made another upload key; the released integers do not show that either.
+        // The key services made another upload key. The released integers do not reveal that
+        // either.
         if let Some(first) = &first {
             assert_eq!(*first, released, "{forgery:?}");
             continue;
@@ -191,7 +197,7 @@ fn attack(case: &Case, target: Target, forgery: Forgery, scale: i64) {
 const SCALE: i64 = 1 << 16;
 
 #[test]
-fn agreement_with_the_secret_key_is_seen_where_there_is_some() {
+fn agreement_with_the_secret_key_is_measured() {
     let case = case(STANDARD, ContributionKind::Counts, 2);
     let dataset = Dataset::of_roster(&case, 3);
     let secret = dataset.secret();
@@ -279,7 +285,7 @@ fn noise_of_a_rogue_holder_does_not_show_a_split_key() {
     }
 }
 
-/// A small batch, where only the outcome matters.
+/// A small batch, for tests of the outcome only.
 fn small(set: ParameterSet, contribution: ContributionKind, key_services: usize) -> Case {
     Case {
         requests: requests(60, [4, 4]),
@@ -287,7 +293,7 @@ fn small(set: ParameterSet, contribution: ContributionKind, key_services: usize)
     }
 }
 
-/// Objects that decrypt to nothing under the rogue's upload key have as much noise as there can be.
+/// Objects that are not encryptions under the rogue's upload key have the largest possible noise.
 #[test]
 #[ignore = "slow"]
 fn objects_that_encrypt_nothing_freeze_the_dataset() {
@@ -320,7 +326,8 @@ fn objects_that_encrypt_nothing_freeze_the_dataset() {
     }
 }
 
-/// A holder that has a copy of another's objects sends them as its own: they are under the other's upload key.
+/// A holder sends a copy of another holder's objects as its own. They are under the other's upload
+/// key.
 #[test]
 fn copy_of_another_holders_objects_freezes_the_dataset() {
     for (contribution, key_services) in [
@@ -343,7 +350,7 @@ fn copy_of_another_holders_objects_freezes_the_dataset() {
     }
 }
 
-/// The computation service knows which upload key each holder has.
+/// The computation service knows the upload key of each holder.
 #[test]
 fn objects_under_another_holders_id_are_refused() {
     for contribution in [ContributionKind::Records, ContributionKind::Counts] {
@@ -355,7 +362,7 @@ fn objects_under_another_holders_id_are_refused() {
         let [honest, own] = [0, 1].map(|holder| dataset.upload_key(holder));
         let copies = case.honest_objects(0, &honest);
         for target in [Target::Noise, Target::Data] {
-            // A copy as it is, and its own object under the other's name.
+            // An unchanged copy, and an object of its own under the other's key id.
             let copied = |(object, payload): (&Object, &Payload)| match target.has(*object) {
                 true => (*object, copies[object].clone()),
                 false => (*object, payload.clone()),
@@ -382,7 +389,7 @@ fn objects_under_another_holders_id_are_refused() {
                         matches!(
                             refused,
                             Error::Encryption(fhaim_he::Error::Mismatch(
-                                "a ciphertext under another holder's key"
+                                "the ciphertext is under another holder's key"
                             ))
                         ),
                         "{refused:?}"
@@ -390,7 +397,7 @@ fn objects_under_another_holders_id_are_refused() {
                     _ => assert!(
                         matches!(
                             refused,
-                            Error::Object("it is under another key than the keys of its upload")
+                            Error::Object("an object is under another key than its upload")
                         ),
                         "{refused:?}"
                     ),
@@ -418,7 +425,7 @@ fn objects_that_are_not_seeded_ciphertexts_are_refused() {
         let bytes = seeded.to_bytes(params);
         for object in plan.objects() {
             plan.decode(params, object, &bytes).unwrap();
-            // Both polynomials, as when holders encrypted under the public key.
+            // Both polynomials, as in ciphertexts under the public key.
             for unseeded in [&whole, &extractor] {
                 let refused = plan.decode(params, object, unseeded);
                 assert!(
@@ -443,7 +450,7 @@ fn objects_that_are_not_seeded_ciphertexts_are_refused() {
                 );
             }
         }
-        // Nor does a holder of a roster upload switching keys.
+        // A holder of a roster cannot upload switching keys.
         let layout = match &plan {
             PartPlan::Records(plan) => Some(plan.layout),
             PartPlan::Counts(_) => None,
@@ -457,7 +464,7 @@ fn objects_that_are_not_seeded_ciphertexts_are_refused() {
     }
 }
 
-/// A rogue holder somewhere in a roster.
+/// A rogue holder at some place in a roster.
 #[derive(Clone, Debug)]
 struct Attempt {
     case: Case,
@@ -476,7 +483,8 @@ fn any_attempt() -> impl Strategy<Value = Attempt> {
         let multiplied = contribution == ContributionKind::Records && target != Target::Noise;
         (Just(contribution), Just(target), any_forgery(multiplied))
     });
-    // All of one stride, as in the ideal: a column beyond the stride is added to cells that depend on it.
+    // All with the same stride, as in the ideal. Forged columns beyond the stride would add to
+    // cells that depend on it.
     let holders = (1..=3usize).prop_flat_map(|others| {
         let records = proptest::collection::vec(65..=128u32, others + 1);
         (records, 0..=others)
@@ -504,8 +512,8 @@ fn any_attempt() -> impl Strategy<Value = Attempt> {
     )
 }
 
-/// Noise of columns grows with their products: with much of it, the errors of the switching keys, which differ in the
-/// ideal, decide whether a page is refused.
+/// Products of columns multiply their noise. If it is large, the errors of the switching keys,
+/// which differ in the ideal, decide whether a page is refused.
 fn any_forgery(multiplied: bool) -> impl Strategy<Value = Forgery> {
     let pattern = prop_oneof![
         Just(Pattern::Flat),
@@ -529,8 +537,8 @@ fn any_forgery(multiplied: bool) -> impl Strategy<Value = Forgery> {
     ]
 }
 
-/// The services treat a rogue's objects as in the ideal: they release the honest holders' sums plus a
-/// function of these objects and their upload key, or nothing.
+/// Checks that the services treat a rogue's objects as in the ideal: they release the honest
+/// holders' sums plus a function of these objects and their upload key, or nothing.
 fn check(attempt: &Attempt) {
     let Attempt {
         case,
@@ -564,7 +572,7 @@ fn check(attempt: &Attempt) {
 
 #[test]
 #[ignore = "slow"]
-fn any_object_of_a_rogue_holder_releases_a_function_of_it_and_its_upload_key() {
+fn release_of_any_forged_object_equals_the_ideal() {
     let config = Config {
         cases: 24,
         max_shrink_iters: 16,

@@ -1,13 +1,13 @@
-//! Compares what the key service shows of a dataset's releases with every other account of them.
+//! Compares the releases of a dataset that the key service shows with every other record of them.
 //!
-//! A holder's share has its noise at the positions of each release. A key service that shows other releases at
-//! these positions would have the sum of the shares, and with it the real releases without their noise. So
-//! nothing is shared unless these agree:
+//! A holder's share contains its noise at the positions of each release. A key service that shows other releases at
+//! these positions would learn the sum of the shares, and with it the real releases without their noise. Therefore
+//! nothing is shared unless these records agree:
 //!
-//! - the entries of the ledger, whose hashes end in the receipts that this machine keeps;
-//! - what the generation service asked for and got, release by release;
-//! - what every further key service says that it debited, in its own name;
-//! - what this machine recorded when jobs ended, and when it shared before.
+//! - the entries of the ledger, whose hashes end in the receipts that this machine stores;
+//! - the requests and answers of the generation service, release by release;
+//! - the debits that every further key service signs;
+//! - the record that this machine made when jobs ended, and when it shared before.
 //!
 //! The terms, and with them the keys of services and holders, are those that this holder signed.
 
@@ -33,9 +33,9 @@ use crate::{Client, Error};
 #[cfg(test)]
 mod tests;
 
-/// What to do where two accounts of a release differ.
-pub(super) const TELL: &str = "Nothing may be shared: the sum of all shares could show exact counts. Tell the other holders \
-     and the services' operators what differs, and send nobody any numbers";
+/// What to do if two records of a release differ.
+pub(super) const TELL: &str = "Do not share anything: the sum of all shares could show exact counts. Tell the other holders \
+     and the services' operators what differs, and do not send numbers to anyone";
 
 /// A dataset's ledger, entry by entry.
 pub(super) struct LedgerChain {
@@ -45,7 +45,7 @@ pub(super) struct LedgerChain {
 }
 
 impl LedgerChain {
-    /// Reads entries, and works their hashes out.
+    /// Reads entries and computes their hashes.
     ///
     /// # Errors
     /// Entries that are not numbered from 1, or are not acts.
@@ -78,7 +78,7 @@ impl LedgerChain {
         self.tips.last().copied().unwrap_or_default()
     }
 
-    /// Whether the ledger had this hash at this height.
+    /// Returns whether the ledger has this hash at this height.
     pub(super) fn contains(&self, height: u64, head: &Digest) -> bool {
         let index = height
             .checked_sub(1)
@@ -89,19 +89,19 @@ impl LedgerChain {
         }
     }
 
-    /// Refuses a ledger that is not a continuation of the one that a receipt is for.
+    /// Rejects a ledger that does not continue the one of a receipt.
     fn check_receipt(&self, receipt: &Receipt) -> Result<(), String> {
         match self.contains(receipt.height, &receipt.head) {
             true => Ok(()),
             false => Err(format!(
-                "the key service shows another ledger than the one that this machine has a receipt for, at \
-                 entry {}: it was set back, or invents releases. {TELL}",
+                "the key service shows another ledger than the one of this machine's receipt, at entry {}: it \
+                 was set back, or it invents releases. {TELL}",
                 receipt.height
             )),
         }
     }
 
-    /// Refuses batches that are not the ledger's own releases.
+    /// Rejects batches that are not the ledger's own releases.
     fn check_batches(&self, batches: &[ReleasedBatch]) -> Result<(), String> {
         let mut shown = batches.iter();
         for (height, act) in (1..).zip(&self.acts) {
@@ -128,7 +128,7 @@ impl LedgerChain {
         }
     }
 
-    /// Refuses terms other than those that the holder `part` signed for this dataset.
+    /// Rejects terms other than those that the holder `part` signed for this dataset.
     pub(super) fn check_terms(
         &self,
         dataset: Uuid,
@@ -172,12 +172,12 @@ impl LedgerChain {
 
 fn differing_batch(height: u64) -> String {
     format!(
-        "the key service shows other releases than entry {height} of its own ledger has. If a job has begun \
-         meanwhile, try again. {TELL}"
+        "the key service shows other releases than those in entry {height} of its own ledger. If a job has \
+         begun in the meantime, try again. {TELL}"
     )
 }
 
-/// Refuses releases of a job that are not, in this order, what the generation service asked for and got.
+/// Rejects releases of a job that are not, in this order, the requests and answers of the generation service.
 fn check_generation(
     job: Uuid,
     batches: &[ReleasedBatch],
@@ -193,8 +193,8 @@ fn check_generation(
             && **answers == known.values;
         if !same {
             return Err(format!(
-                "release {} of job {}: the key service and the generation service do not show the same \
-                 request and integers, so one of them invents or has lost something. {TELL}",
+                "release {} of job {}: the key service and the generation service show different requests or \
+                 integers, so one of them invents or has lost data. {TELL}",
                 request.number, job
             ));
         }
@@ -203,14 +203,14 @@ fn check_generation(
         return Ok(());
     }
     Err(format!(
-        "job {job}: the key service shows {}, and the generation service has {}. If the job failed or was \
+        "job {job}: the key service shows {}, but the generation service has {}. If the job failed or was \
          cancelled, `fhaim job retry {job}` completes it; share after that. Otherwise: {TELL}",
         counted(shown.len(), "release"),
         counted(known.len(), "release"),
     ))
 }
 
-/// Refuses releases that a further key service has not debited.
+/// Rejects releases that a further key service has not debited.
 fn check_key_service(
     dataset: Uuid,
     service: &KeyService,
@@ -220,7 +220,7 @@ fn check_key_service(
     let name = &service.name;
     if debited.verify(dataset, &service.key).is_err() {
         return Err(format!(
-            "key service {name} did not sign what is shown as its debits. {TELL}"
+            "key service {name} did not sign the debits that are shown for it. {TELL}"
         ));
     }
     let releases = debited.releases.iter();
@@ -231,8 +231,8 @@ fn check_key_service(
         for debit in batch.entries.iter().map(|entry| &entry.debit) {
             if statements.get(&(batch.job, debit.number)) != Some(&debit.digest) {
                 return Err(format!(
-                    "release {} of job {}: key service {name} has not debited what the first key service \
-                     shows, so one of them invents or has lost something. {TELL}",
+                    "release {} of job {}: key service {name} has not debited the release that the first key \
+                     service shows, so one of them invents or has lost data. {TELL}",
                     debit.number, batch.job
                 ));
             }
@@ -241,7 +241,7 @@ fn check_key_service(
     Ok(())
 }
 
-/// Refuses batches that any of these accounts contradicts: of some jobs at the generation service, and of the
+/// Rejects batches that one of these records contradicts: the generation service's, for some jobs, or those of the
 /// further key services.
 pub(super) fn compare(
     dataset: Uuid,
@@ -256,7 +256,7 @@ pub(super) fn compare(
     let others = key_services.get(1..).unwrap_or_default();
     if others.len() != debited.services.len() {
         return Err(format!(
-            "the terms have {} further key services, and the first one shows the debits of {}. {TELL}",
+            "the terms have {} further key services, but the first one shows the debits of {}. {TELL}",
             others.len(),
             debited.services.len()
         ));
@@ -267,17 +267,17 @@ pub(super) fn compare(
     Ok(())
 }
 
-/// Releases on which all accounts agree.
+/// Releases on which all records agree.
 pub(super) struct Agreed {
     pub(super) told: Told,
     pub(super) chain: LedgerChain,
 }
 
 impl Client {
-    /// The releases of one job or of all jobs of a dataset, once all accounts of them agree.
+    /// Returns the releases of one job or of all jobs of a dataset, if all records of them agree.
     ///
     /// # Errors
-    /// [`Error::Contradicted`]; what the services refuse.
+    /// [`Error::Contradicted`], and the errors of the services.
     pub(super) async fn agreed(
         &self,
         dataset: &Dataset,
@@ -288,7 +288,7 @@ impl Client {
             dataset: id,
             reason,
         };
-        // Before any answer takes its place.
+        // Load the receipt before an answer replaces it.
         let receipt = self.receipts().load(id);
         let mut told = self.told(id).await?;
         let entries = self.list(&self.of_dataset(id, "chain")).await?;
@@ -321,8 +321,8 @@ impl Client {
         format!("{crypto}/v1/datasets/{dataset}/{what}")
     }
 
-    /// What the generation service has of a dataset's jobs, or of one. All must have ended: what is under way
-    /// differs between two services at every moment.
+    /// Returns the generation service's record of a dataset's jobs, or of one job. All must have ended, because a
+    /// running job differs between two services at any moment.
     async fn at_generation(
         &self,
         dataset: Uuid,
@@ -336,7 +336,7 @@ impl Client {
         }
         if let Some(job) = jobs.iter().find(|job| !job.state.is_final()) {
             return Err(contradicted(format!(
-                "job {id} has not ended. Wait for its end (`fhaim job watch {id}`), and share then",
+                "job {id} has not ended. Wait for its end (`fhaim job watch {id}`), then share",
                 id = job.id
             )));
         }

@@ -1,4 +1,4 @@
-//! Several holders of records check what was released by the sum of what each works out.
+//! Checks of releases by several holders of records, who compare the sum of their shares.
 
 use fhaim_api::Digest;
 use fhaim_api::dataset::Dataset;
@@ -21,14 +21,14 @@ use crate::ladder::replace;
 use crate::{Client, Error, KeptLadder, Records};
 
 impl Client {
-    /// A holder's share of everything that was released of a dataset of several holders of records: its
-    /// summands, with masks that vanish only from the sum of all shares. Nothing is shared unless every
-    /// account of what was released agrees (docs/THREAT-MODEL.md, "Checking afterwards").
+    /// Computes a holder's share of all releases of a dataset of several holders of records: its summands, with masks
+    /// that cancel only in the sum of all shares. Nothing is shared unless all records of the releases agree
+    /// (docs/THREAT-MODEL.md, "Checking afterwards").
     ///
     /// # Errors
-    /// [`Error::Unverifiable`] for a dataset of one holder or of columns, and for other records than those of
-    /// the upload; a key that is not the roster's; [`Error::Contradicted`]; [`Error::Ladder`] where this
-    /// machine's record cannot be read or written. What the services refuse.
+    /// [`Error::Unverifiable`] for a dataset of one holder or of columns, and for records other than the uploaded ones.
+    /// A key that is not the roster's. [`Error::Contradicted`]. [`Error::Ladder`] if this machine's record cannot be
+    /// read or written. The errors of the services.
     pub async fn share(
         &self,
         dataset: &Dataset,
@@ -81,13 +81,12 @@ impl Client {
         sharing.await.map_err(|_| Error::Interrupted)?
     }
 
-    /// Records what a job has released, once it has ended, next to the key of the upload's noise: a history
-    /// that is invented later differs from the record, and is given no share. Whether there was anything to
-    /// record: only holders of records or counts among several share, and only where the key was kept.
+    /// Records the releases of a job that has ended, next to the key of the upload's noise. A history that is invented
+    /// later differs from the record, and gets no share. Returns whether there was anything to record: only holders of
+    /// records or counts among several share, and only if the key was stored.
     ///
     /// # Errors
-    /// [`Error::Contradicted`]; [`Error::Ladder`] where the record cannot be read or written. What the
-    /// services refuse.
+    /// [`Error::Contradicted`]. [`Error::Ladder`] if the record cannot be read or written. The errors of the services.
     pub async fn record(&self, dataset: &Dataset, job: Uuid, ladder: &Path) -> Result<bool, Error> {
         let Ok(outline) = summed(dataset) else {
             return Ok(false);
@@ -106,12 +105,12 @@ impl Client {
         Ok(true)
     }
 
-    /// Compares every integer that was released of a dataset of several holders of records with the sum of
-    /// their shares. It takes no table.
+    /// Compares every released integer of a dataset of several holders of records with the sum of their shares. It
+    /// needs no table.
     ///
     /// # Errors
-    /// [`Error::Unverifiable`] for a dataset of one holder or of columns, and for shares of another dataset, or
-    /// not one of each holder. What the key service refuses.
+    /// [`Error::Unverifiable`] for a dataset of one holder or of columns, for shares of another dataset, and unless
+    /// there is one share of each holder. Also the errors of the key service.
     pub async fn verify_shares(
         &self,
         dataset: &Dataset,
@@ -142,7 +141,7 @@ impl Client {
 /// The version of the file.
 const SHARE_VERSION: u8 = 1;
 
-/// What one holder of several hands on to have releases checked: its summands, masked.
+/// The data that one of several holders passes on to have releases checked: its masked summands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Share {
@@ -160,7 +159,7 @@ struct SharedRelease {
     masked: Vec<u64>,
 }
 
-/// The outline of a dataset whose releases are sums over its holders.
+/// Returns the plan of a dataset whose releases are sums over its holders.
 fn summed(dataset: &Dataset) -> Result<PlanCore, Error> {
     let refuse = |reason| Error::Unverifiable {
         dataset: dataset.id,
@@ -185,7 +184,7 @@ fn by_statement(share: &Share) -> ByStatement<'_> {
         .collect()
 }
 
-/// Shares by the holders' numbers, each by statement.
+/// Sorts shares by the holders' numbers, and indexes each by statement.
 fn in_order(
     dataset: Uuid,
     holders: usize,
@@ -201,7 +200,7 @@ fn in_order(
     let numbers = sorted.iter().map(|share| share.holder as usize);
     if !numbers.eq(0..holders) {
         return Err(refuse(
-            "it takes one share of each holder: others are missing, or there twice",
+            "exactly one share of each holder is needed: some are missing or repeated",
         ));
     }
     Ok(sorted.into_iter().map(by_statement).collect())
@@ -217,25 +216,25 @@ const RECORD: &str = "shared";
 /// The version of the record.
 const RECORD_VERSION: u8 = 1;
 
-/// What a record's file has.
+/// The content of a record's file.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Recorded {
     version: Version<RECORD_VERSION>,
     /// Statements of releases, by `run/number`.
     statements: BTreeMap<String, Digest>,
-    /// Hashes over the ledger, by height.
+    /// Hashes of the ledger, by height.
     heads: BTreeMap<u64, Digest>,
 }
 
-/// Which releases this machine has seen, by run and number, and the ledger's hashes. A share of another release
-/// at the same place would show exact counts by the difference of two sums, so a key service that shows another
-/// one later gets no share.
+/// The releases that this machine has seen, by run and number, and the ledger's hashes. A share of another release at
+/// the same place would show exact counts by the difference of two sums. Therefore a key service that shows another
+/// release later gets no share.
 pub(super) struct Record {
     dataset: Uuid,
     path: PathBuf,
     recorded: Recorded,
-    /// Held until the record is written: a second program waits for it, and then reads the new record.
+    /// Held until the record is written. A second program waits for it, then reads the new record.
     _lock: File,
 }
 
@@ -260,7 +259,7 @@ impl Record {
         })
     }
 
-    /// Takes in releases on which all accounts agree, and the end of the ledger.
+    /// Adds releases on which all records agree, and the end of the ledger.
     pub(super) fn take(
         &mut self,
         outline: &PlanCore,
@@ -283,7 +282,7 @@ impl Record {
             }
         });
         let other = other.or_else(|| {
-            // A batch that froze the dataset has debits and no integers: nothing is shared of it.
+            // A batch that froze the dataset has debits but no integers: nothing is shared of it.
             let mut findings = found.findings.iter();
             let finding = findings.find(|found| found.fault != Fault::Unanswered);
             finding.map(|found| format!("release {} of job {}", found.number, found.job))
@@ -298,19 +297,19 @@ impl Record {
                 dataset: self.dataset,
                 reason: format!(
                     "{what}: the key service shows something else than this machine recorded, or than its \
-                     own ledger pays for. It was set back, or invents releases. {TELL}"
+                     own ledger paid for. It was set back, or it invents releases. {TELL}"
                 ),
             }),
         }
     }
 
-    /// Whether no other statement was recorded at a place; it is recorded now.
+    /// Returns whether no other statement was recorded at a place, and records this one.
     fn is_known(&mut self, place: String, statement: &[u8; 32]) -> bool {
         let statement = Digest(*statement);
         *self.recorded.statements.entry(place).or_insert(statement) == statement
     }
 
-    /// Writes it, before a share is handed on.
+    /// Writes the record, before a share is passed on.
     fn keep(&self) -> Result<(), Error> {
         // Names and digests: writing them cannot fail.
         let text = serde_json::to_vec(&self.recorded).unwrap_or_default();
@@ -332,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn record_knows_one_statement_at_a_place() {
+    fn record_accepts_one_statement_per_place() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.shared");
         let is_known = |record: &mut Record, place: &str, statement: u8| {
@@ -350,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn damaged_record_is_refused() {
+    fn damaged_record_is_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.shared");
         for text in ["{", "[]", "{\"version\":2,\"statements\":{},\"heads\":{}}"] {
@@ -360,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_one_share_of_each_holder() {
+    fn one_share_of_each_holder_is_required() {
         let id = Uuid::from_u128(1);
         let share = |holder| Share {
             version: Version,

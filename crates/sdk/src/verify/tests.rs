@@ -39,7 +39,7 @@ impl Setting {
         Rules::new(DatasetId(DATASET.into_bytes()), &self.outline)
     }
 
-    /// What a key service shows of two honest batches, and its ledger.
+    /// Two honest batches as a key service shows them, and its ledger.
     fn released(&self) -> (Vec<RunLedger>, Vec<ReleasedBatch>) {
         let pair = Statistic::Product(Axis::identity(0, 2), Axis::identity(1, 3));
         let one_way = Statistic::OneWay(Axis::identity(1, 3));
@@ -104,7 +104,7 @@ impl Setting {
 }
 
 #[test]
-fn every_lie_about_a_release_is_found() {
+fn every_altered_release_is_found() {
     let setting = Setting::new();
     let (runs, honest) = setting.released();
     assert_eq!(setting.faults(&runs, &honest), []);
@@ -126,11 +126,11 @@ fn every_lie_about_a_release_is_found() {
         released: 7,
     };
     assert_eq!(told(&|b| b[1].answers[0].push(0)), [(2, longer)]);
-    // No answer, no batch, no debit that the ledger has not.
+    // A missing answer, and a missing batch.
     let unanswered = |number| (number, Fault::Unanswered);
     assert_eq!(told(&|b| b[0].answers.truncate(1)), [unanswered(1)]);
     assert_eq!(told(&|b| b.truncate(1)), [unanswered(2)]);
-    // Another statistic, another noise, another place, another debit than was paid for.
+    // Another statistic, noise, place or debit than the one that was paid for.
     let statement = |number| (number, Fault::Statement);
     let asked = |b: &mut Vec<ReleasedBatch>, change: &dyn Fn(&mut ReleaseRequest)| {
         change(&mut b[0].requests[1]);
@@ -143,7 +143,7 @@ fn every_lie_about_a_release_is_found() {
     assert_eq!(other, [statement(1)]);
     let less = told(&|b| asked(b, &|request| request.variance_units = 999));
     assert_eq!(less, [statement(1)]);
-    // Past the budget nothing follows from what was asked.
+    // Beyond the budget, nothing follows from the requests.
     let little = told(&|b| asked(b, &|request| request.variance_units = 1));
     assert_eq!(little, [statement(0), statement(1)]);
     assert_eq!(told(&|b| b[1].run = 1), [statement(2)]);
@@ -156,7 +156,7 @@ fn every_lie_about_a_release_is_found() {
     assert_eq!(told(&|b| b[1].requests.clear()), [statement(2)]);
 }
 
-/// Which releases a holder of several would share.
+/// Returns the releases that one of several holders would share.
 fn shared(setting: &Setting, runs: &[RunLedger], batches: &[ReleasedBatch]) -> Vec<u32> {
     let told = Told {
         dataset: DATASET,
@@ -171,8 +171,8 @@ fn shared(setting: &Setting, runs: &[RunLedger], batches: &[ReleasedBatch]) -> V
     shared
 }
 
-/// A batch that froze the dataset was debited, and has no integers. A release that differs from an earlier account of it is
-/// a contradiction.
+/// A batch that froze the dataset was debited but has no integers. A release that differs from an earlier record of it
+/// is a contradiction.
 #[test]
 fn frozen_batch_does_not_contradict_earlier_releases() {
     let setting = Setting::new();
@@ -201,11 +201,11 @@ fn frozen_batch_does_not_contradict_earlier_releases() {
     );
 }
 
-/// A key service that claims other cells than a release has, or that does not say what was asked, would have
-/// the next one lie on its noise: the two sums would differ by exact counts. One that shows what no ledger
-/// paid for would have it for nothing.
+/// A key service may claim other cells than a release has, or hide the request. Then the next release could lie on the
+/// same noise, and the two sums would differ by exact counts. A key service that shows releases without a debit would
+/// get them for free.
 #[test]
-fn nothing_is_shared_that_does_not_follow_from_what_was_asked_and_paid() {
+fn releases_without_request_or_debit_are_not_shared() {
     let setting = Setting::new();
     let (runs, honest) = setting.released();
     assert_eq!(shared(&setting, &runs, &honest), [0, 1, 2]);
@@ -223,13 +223,13 @@ fn nothing_is_shared_that_does_not_follow_from_what_was_asked_and_paid() {
     assert!(shared(&setting, &[], &honest).is_empty());
     let all = [undebited(0), undebited(1), undebited(2)];
     assert_eq!(setting.faults(&[], &honest), all);
-    // A run that the terms do not have, and one of another job.
+    // A run that the terms do not have.
     let mut beyond = honest.clone();
     beyond.iter_mut().for_each(|batch| batch.run = 1);
     assert!(shared(&setting, &runs, &beyond).is_empty());
 }
 
-/// Without the positions of a batch whose requests are not shown, no later one could be checked.
+/// Without the positions of a batch whose requests are hidden, no later batch could be checked.
 #[test]
 fn batch_without_requests_keeps_its_positions() {
     let setting = Setting::new();

@@ -1,18 +1,18 @@
-//! AIM's schedule of noise (McKenna, Mullins, Sheldon and Miklau 2022, Algorithm 4): T rounds'
-//! worth of budget, halved noise where a measurement taught nothing, all that is left in the last
-//! round. Shared by `aim` and `fhaim-l2`.
+//! AIM's noise schedule (McKenna, Mullins, Sheldon and Miklau 2022, Algorithm 4). The budget is
+//! divided for T rounds. The noise is halved when a measurement teaches the model nothing, and the
+//! last round spends the rest. `aim` and `fhaim-l2` share it.
 
 use super::fitting::check;
 use super::score::MEAN_ABS;
 use crate::Error;
 
-/// Measurements have this share of the budget, and selections the rest.
+/// Share of the budget for measurements. Selections get the rest.
 const MEASURE_SHARE: f64 = 0.9;
 
-/// Upper bound on the rounds for each attribute that options may ask for.
+/// Largest number of rounds for each attribute that options may set.
 const MAX_ROUNDS: f64 = 1000.0;
 
-/// Checks T over the number of attributes.
+/// Checks the number of rounds for each attribute.
 pub(crate) fn check_rounds(rounds_per_attribute: f64) -> Result<(), Error> {
     let fits = rounds_per_attribute > 0.0 && rounds_per_attribute <= MAX_ROUNDS;
     let range = "above 0 and at most 1000";
@@ -28,12 +28,12 @@ pub(crate) struct Schedule {
     pub(crate) epsilon: f64,
     /// Whether this is the last round.
     pub(crate) last: bool,
-    /// Rounds that are left of a fixed number, all at the same noise.
+    /// Remaining rounds of a fixed schedule, all with the same noise.
     fixed: Option<u32>,
 }
 
 impl Schedule {
-    /// sigma_0 and epsilon_0 for `rounds` rounds on `rho`.
+    /// Returns the schedule with sigma_0 and epsilon_0 for `rounds` rounds on `rho`.
     pub(crate) fn new(rho: f64, rounds: f64) -> Result<Self, Error> {
         if !(rounds >= 1.0 && rounds.is_finite()) {
             return Err(Error::Option {
@@ -50,7 +50,7 @@ impl Schedule {
         })
     }
 
-    /// So many rounds, at least one, all alike.
+    /// Returns a schedule of `rounds` equal rounds. 0 counts as 1.
     pub(crate) fn fixed(sigma: f64, epsilon: f64, rounds: u32) -> Self {
         Self {
             sigma,
@@ -60,17 +60,17 @@ impl Schedule {
         }
     }
 
-    /// rho of one measurement of sensitivity 1.
+    /// Returns the rho of one measurement of sensitivity 1.
     pub(crate) fn measure_rho(&self) -> f64 {
         1.0 / (2.0 * self.sigma * self.sigma)
     }
 
-    /// rho of one selection: that of the exponential mechanism at epsilon.
+    /// Returns the rho of one selection by the exponential mechanism.
     pub(crate) fn select_rho(&self) -> f64 {
         self.epsilon * self.epsilon / 8.0
     }
 
-    /// Before a round: makes it the last one if what is `left` does not pay for two.
+    /// Begins a round. It becomes the last one if `left` does not pay for two.
     pub(crate) fn begin_round(&mut self, left: f64) {
         if let Some(rounds) = &mut self.fixed {
             *rounds = rounds.saturating_sub(1);
@@ -85,7 +85,7 @@ impl Schedule {
         }
     }
 
-    /// After a round: halves the noise if the measurement of `cells` cells moved the model's
+    /// Ends a round. Halves the noise if the measurement of `cells` cells changed the model's
     /// answer by no more than noise would (L1 distance `moved`).
     pub(crate) fn end_round(&mut self, moved: f64, cells: usize) {
         if self.fixed.is_none() && moved <= MEAN_ABS * self.sigma * cells as f64 {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_costs_its_share_of_the_budget() {
+    fn round_costs_its_share_of_the_budget() {
         let schedule = Schedule::new(0.8, 40.0).unwrap();
         let round = schedule.measure_rho() + schedule.select_rho();
         assert!((round - 0.8 / 40.0).abs() < 1e-12);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_round_uses_all_that_is_left() {
+    fn last_round_uses_the_rest_of_the_budget() {
         let mut schedule = Schedule::new(1.0, 10.0).unwrap();
         schedule.begin_round(0.5);
         assert!(!schedule.last);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fixed_schedule_stays_as_it_is_to_its_last_round() {
+    fn fixed_schedule_keeps_its_noise_until_its_last_round() {
         let mut schedule = Schedule::fixed(5.0, 0.1, 2);
         schedule.begin_round(1e-9);
         schedule.end_round(0.0, 4);
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_halved_when_nothing_moved() {
+    fn noise_is_halved_only_when_the_model_did_not_change() {
         let start = Schedule::new(1.0, 10.0).unwrap();
         let mut still = start;
         still.end_round(0.0, 4);

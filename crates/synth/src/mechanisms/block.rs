@@ -1,12 +1,15 @@
 //! Axis bases and contrast blocks (docs/MECHANISM.md, C).
 //!
-//! An attribute's n categories are merged into k groups, and the merge is measured through a
-//! *basis*: integer functions of the attribute that share one noise factor w. Two groups have the
-//! one contrast (1, -1), w = sqrt 2; 3 to 8 groups the k centred indicators (k - 1 on their own
-//! group, -1 elsewhere), w = k; more groups their 0/1 indicators, w = 1. Divided by w, each
-//! basis spans the centred tables of k groups (all tables, for indicators) and one record moves
-//! it by f(k) in squared norm. Residual contrasts are due to ResidualPlanner (Xiao, He, Zhang and
-//! Kifer 2023).
+//! An attribute's n categories are merged into k groups. The merge is measured through a *basis*:
+//! integer functions of the attribute that share one noise factor w.
+//!
+//! * Two groups have a single contrast (1, -1), with w = sqrt 2.
+//! * 3 to 8 groups have k centred indicators (k - 1 on their own group, -1 elsewhere), with w = k.
+//! * More groups have their 0/1 indicators, with w = 1.
+//!
+//! Divided by w, each basis spans the centred tables of k groups (all tables, for indicators), and
+//! one record changes it by f(k) in squared norm. Residual contrasts are from ResidualPlanner
+//! (Xiao, He, Zhang and Kifer 2023).
 
 use fhaim_domain::Clique;
 use fhaim_pgm::{AxisView, Measurement};
@@ -16,7 +19,7 @@ use fhaim_release::{Axis, Statistic, UNIT_VARIANCE};
 
 pub use fhaim_release::MAX_CENTRED;
 
-/// How an axis is measured.
+/// The kind of an axis' basis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Contrast,
@@ -34,7 +37,8 @@ pub struct BlockAxis {
     form: Form,
 }
 
-/// The cost factor f(k): squared move of a basis of k groups over its squared noise factor.
+/// Returns the cost factor f(k): one record's squared change of a basis of k groups, divided by the
+/// squared noise factor.
 pub fn cost_factor(k: usize) -> f64 {
     if k <= MAX_CENTRED {
         1.0 - 1.0 / k as f64
@@ -43,12 +47,12 @@ pub fn cost_factor(k: usize) -> f64 {
     }
 }
 
-/// The cost factor of a pair block: f(k_a) f(k_b).
+/// Returns the cost factor of a pair block: f(k_a) f(k_b).
 pub fn pair_cost([ka, kb]: [usize; 2]) -> f64 {
     cost_factor(ka) * cost_factor(kb)
 }
 
-/// The degrees of freedom b(k) of a basis of k groups.
+/// Returns the degrees of freedom b(k) of a basis of k groups.
 pub fn freedom(k: usize) -> f64 {
     if k <= MAX_CENTRED {
         k as f64 - 1.0
@@ -57,13 +61,13 @@ pub fn freedom(k: usize) -> f64 {
     }
 }
 
-/// Number of integers released along an axis of k groups in a pair block.
+/// Returns the number of integers released along an axis of k groups in a pair block.
 pub fn functions(k: usize) -> usize {
     if k == 2 { 1 } else { k }
 }
 
 impl BlockAxis {
-    /// The axis of a pair block: `merges` of `attribute` at `k` groups.
+    /// Returns the axis of a pair block: the merge of `attribute` into `k` groups.
     pub fn merged(attribute: usize, merges: &Merges, k: usize) -> Self {
         let k = k.clamp(1, merges.categories());
         let form = match k {
@@ -79,7 +83,7 @@ impl BlockAxis {
         }
     }
 
-    /// The axis of a 1-way block: all `size` categories, centred whatever their number.
+    /// Returns the axis of a 1-way block: all `size` categories, centred for any `size`.
     pub fn one_way(attribute: usize, size: usize) -> Self {
         Self {
             attribute,
@@ -93,7 +97,7 @@ impl BlockAxis {
         }
     }
 
-    /// The axis of all `size` categories, each as it is.
+    /// Returns the axis of all `size` categories, with one indicator each.
     pub fn cells(attribute: usize, size: usize) -> Self {
         Self {
             attribute,
@@ -103,7 +107,8 @@ impl BlockAxis {
         }
     }
 
-    /// w: a block of scale s has noise of standard deviation s times the factors of its axes.
+    /// Returns w. A block of scale s has noise of standard deviation s times the factors of its
+    /// axes.
     pub fn noise_factor(&self) -> f64 {
         match self.form {
             Form::Contrast => std::f64::consts::SQRT_2,
@@ -112,7 +117,7 @@ impl BlockAxis {
         }
     }
 
-    /// Number of basis functions.
+    /// Returns the number of basis functions.
     fn functions(&self) -> usize {
         match self.form {
             Form::Contrast => 1,
@@ -120,7 +125,7 @@ impl BlockAxis {
         }
     }
 
-    /// The basis, as integer functions of the categories.
+    /// Returns the basis as integer functions of the categories.
     fn axis(&self) -> Axis {
         let value = |function: usize, group: u32| {
             let own = function == group as usize;
@@ -139,7 +144,7 @@ impl BlockAxis {
         }
     }
 
-    /// How the model's marginal is seen along this axis.
+    /// Returns the view of the model's marginal along this axis.
     fn view(&self) -> AxisView {
         let identity = (0..self.groups.len() as u32).eq(self.groups.iter().copied());
         AxisView {
@@ -149,8 +154,8 @@ impl BlockAxis {
     }
 
     /// Maps noisy basis values along this axis to the k groups, projected on the basis' span.
-    /// `values` holds `before` x functions x `after` numbers, row-major; so does the result,
-    /// with k in the middle.
+    /// `values` holds `before` x functions x `after` numbers, row-major. The result has k in the
+    /// middle.
     fn to_groups(&self, values: &[f64], after: usize) -> Vec<f64> {
         let functions = self.functions();
         let mut table = Vec::with_capacity(values.len() / functions * self.k);
@@ -172,8 +177,8 @@ impl BlockAxis {
         table
     }
 
-    /// Merges a table along this axis and projects it on the basis' span: the model's side of
-    /// the comparison with [`Block::table`].
+    /// Merges a table along this axis and projects it on the basis' span, for comparison with
+    /// [`Block::table`].
     fn project(&self, table: &[f64], after: usize) -> Vec<f64> {
         let size = self.groups.len();
         let mut merged = vec![0.0; table.len() / size * self.k];
@@ -193,7 +198,7 @@ impl BlockAxis {
     }
 }
 
-/// Takes the mean along the first axis out of a k x `after` table.
+/// Subtracts the mean along the first axis from a k x `after` table.
 fn centre(table: &mut [f64], k: usize, after: usize) {
     for column in 0..after {
         let sum: f64 = (0..k).map(|row| table[row * after + column]).sum();
@@ -210,39 +215,39 @@ pub struct Block {
 }
 
 impl Block {
-    /// The number of records.
+    /// Returns the block of the number of records.
     pub fn total() -> Self {
         Self { axes: Vec::new() }
     }
 
-    /// The 1-way block of an attribute.
+    /// Returns the 1-way block of an attribute.
     pub fn one_way(attribute: usize, size: usize) -> Self {
         Self {
             axes: vec![BlockAxis::one_way(attribute, size)],
         }
     }
 
-    /// The block of a pair (ascending attributes).
+    /// Returns the block of a pair (attributes in ascending order).
     pub fn pair(a: BlockAxis, b: BlockAxis) -> Self {
         Self { axes: vec![a, b] }
     }
 
-    /// The attributes.
+    /// Returns the attributes.
     pub fn clique(&self) -> Clique {
         Clique::new(self.axes.iter().map(|axis| axis.attribute))
     }
 
-    /// Groups along each axis.
+    /// Returns the number of groups along each axis.
     pub fn shape(&self) -> Vec<usize> {
         self.axes.iter().map(|axis| axis.k).collect()
     }
 
-    /// The group of each category along one of its axes.
+    /// Returns the group of each category along an axis.
     pub fn groups(&self, axis: usize) -> &[u32] {
         &self.axes[axis].groups
     }
 
-    /// The statistic to release.
+    /// Returns the statistic to release.
     pub fn statistic(&self) -> Statistic {
         match self.axes.as_slice() {
             [a, b] => Statistic::Product(a.axis(), b.axis()),
@@ -251,14 +256,14 @@ impl Block {
         }
     }
 
-    /// s: the scale of the noise in an orthonormal basis of the block's span, at a release
-    /// variance of `UNIT_VARIANCE * variance_units`, that of all holders' noise together.
+    /// Returns s, the scale of the noise in an orthonormal basis of the block's span, for noise of
+    /// variance `UNIT_VARIANCE * variance_units` from all holders together.
     pub fn scale(&self, variance_units: u64) -> f64 {
         let factor: f64 = self.axes.iter().map(BlockAxis::noise_factor).product();
         (UNIT_VARIANCE as f64 * variance_units as f64).sqrt() / factor
     }
 
-    /// Degrees of freedom: the dimension of the span.
+    /// Returns the degrees of freedom: the dimension of the span.
     pub fn freedom(&self) -> f64 {
         let axis_freedom = |axis: &BlockAxis| match axis.form {
             Form::Contrast | Form::Centred => axis.k as f64 - 1.0,
@@ -267,8 +272,8 @@ impl Block {
         self.axes.iter().map(axis_freedom).product()
     }
 
-    /// Y: released values divided by the noise factors and mapped back to the table of groups,
-    /// projected on the span of the bases. Row-major.
+    /// Returns Y: released values divided by the noise factors, mapped back to the table of groups
+    /// and projected on the span of the bases. Row-major.
     pub fn table(&self, values: &[i64]) -> Vec<f64> {
         let mut table: Vec<f64> = values.iter().map(|&z| z as f64).collect();
         let mut after = 1;
@@ -279,8 +284,8 @@ impl Block {
         table
     }
 
-    /// The marginal of the block's attributes (row-major over categories) merged and projected
-    /// like [`Block::table`].
+    /// Merges and projects the marginal of the block's attributes (row-major over categories) like
+    /// [`Block::table`].
     pub fn project(&self, marginal: &[f64]) -> Vec<f64> {
         let mut table = marginal.to_vec();
         let mut after = 1;
@@ -291,7 +296,7 @@ impl Block {
         table
     }
 
-    /// The measurement of a table Y at scale `s`.
+    /// Returns the measurement of a table Y at scale `s`.
     pub fn measurement(&self, table: Vec<f64>, s: f64) -> Measurement {
         Measurement {
             clique: self.clique(),
@@ -314,7 +319,7 @@ mod tests {
         )
     }
 
-    /// Values of a block without noise, for counts over the pair's cells.
+    /// Computes the values of a block without noise, from counts over the pair's cells.
     fn exact(statistic: &Statistic, counts: &[f64]) -> Vec<i64> {
         let Statistic::Product(a, b) = statistic else {
             panic!("not a pair");
@@ -333,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn rho_of_a_block_is_its_cost_factors_over_twice_the_squared_scale() {
+    fn block_costs_its_cost_factors_over_twice_the_squared_scale() {
         for ka in 2..=11 {
             for kb in 2..=11 {
                 let (a, b) = (merges(11), merges(12));
@@ -349,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn rho_of_a_one_way_is_one_less_a_share_over_twice_the_squared_scale() {
+    fn one_way_block_costs_one_minus_one_over_n_over_twice_the_squared_scale() {
         for n in 2..=40usize {
             let block = Block::one_way(0, n);
             let sensitivity = block.statistic().squared_sensitivity(1).unwrap() as f64;
@@ -375,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_lie_in_the_span_whatever_the_noise() {
+    fn noisy_table_lies_in_the_span_of_the_bases() {
         let merges = merges(9);
         let block = Block::pair(
             BlockAxis::merged(0, &merges, 4),
@@ -390,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn the_span_has_as_many_dimensions_as_it_says() {
+    fn span_has_the_dimension_that_freedom_returns() {
         let merges = merges(9);
         for (k, dimensions) in [(2, 1.0), (3, 2.0), (8, 7.0), (9, 9.0)] {
             let axis = BlockAxis::merged(0, &merges, k);

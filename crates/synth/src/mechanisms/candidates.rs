@@ -1,5 +1,5 @@
-//! Candidates of the adaptive mechanisms: cliques that may be measured next, their weights, and
-//! which of them the model still has room for.
+//! Candidates of the adaptive mechanisms: cliques that may be measured next, their weights, and a
+//! filter for those that still fit into the model.
 
 use fhaim_domain::{Clique, Digit, Domain};
 use fhaim_pgm::{Measurement, ModelGraph};
@@ -8,23 +8,23 @@ use super::digits::expected_alone;
 use crate::Release;
 use fhaim_release::{Axis, MechanismJob, Statistic};
 
-/// Where little noise is wanted, cells are released times this: the least noise on a cell is then a
-/// sixteenth of the ladder's two counts.
+/// Factor on released cells where little noise is wanted. The least noise on a cell is then a
+/// sixteenth of the ladder's, which is two counts.
 pub(crate) const CELL_SCALE: i64 = 16;
 
-/// A clique and its weight.
+/// A clique that may be measured, and its weight.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its attributes.
+    /// The clique.
     pub clique: Clique,
-    /// AIM's w: how much of the workload it overlaps.
+    /// AIM's w, the clique's overlap with the workload.
     pub weight: u64,
-    /// Cells of its marginal.
+    /// Number of cells of its marginal.
     pub cells: usize,
 }
 
-/// What is measured before anything is chosen: all attributes that are no digits, and each digit
-/// with what it hangs on.
+/// Returns the cliques that are measured before the first selection: all attributes that are not
+/// digits, and each digit with its coarse attribute.
 pub(crate) fn first_cliques(domain: &Domain) -> Vec<Clique> {
     let singles = domain
         .coarse_attributes()
@@ -35,8 +35,8 @@ pub(crate) fn first_cliques(domain: &Domain) -> Vec<Clique> {
         .collect()
 }
 
-/// The workload's pairs and triples, the pairs within triples, and, if asked for, all attributes
-/// alone that are no digits; by size, then in lexicographic order.
+/// Returns the workload's pairs and triples, and the pairs within triples. With `one_ways`, adds
+/// all single attributes that are not digits. The order is by size, then lexicographic.
 pub fn candidates(job: &MechanismJob, one_ways: bool) -> Vec<Candidate> {
     let singles = job
         .domain
@@ -63,8 +63,9 @@ pub fn candidates(job: &MechanismJob, one_ways: bool) -> Vec<Candidate> {
         .collect()
 }
 
-/// Indices of the candidates that a model of at most `share` of the cap can take in (AIM's
-/// max_model_size * rho_used / rho); where there are none, of those within the whole cap.
+/// Returns the indices of the candidates that a model of at most `share` of the cap has room for
+/// (AIM's max_model_size * rho_used / rho). If no candidate fits, returns those within the whole
+/// cap.
 pub fn eligible(
     job: &MechanismJob,
     graph: &ModelGraph,
@@ -95,8 +96,8 @@ pub fn eligible(
     }
 }
 
-/// `scale` times all cells of a marginal of one or two attributes: noise of variance v on it is
-/// noise of variance v / scale^2 on the cells.
+/// Returns `scale` times all cells of a marginal of one or two attributes. Noise of variance v on
+/// this statistic is noise of variance v / scale^2 on the cells.
 pub(crate) fn cells_statistic(job: &MechanismJob, clique: &Clique, scale: i64) -> Statistic {
     let axis = |a: usize| Axis::identity(a, job.domain.size(a));
     let scaled = |a: usize| {
@@ -114,8 +115,8 @@ pub(crate) fn cells_statistic(job: &MechanismJob, clique: &Clique, scale: i64) -
     }
 }
 
-/// A release of [`cells_statistic`] with the noise of all holders, for the fit; of a digit's table, what
-/// is to be expected of it.
+/// Converts a release of [`cells_statistic`] to a measurement with the noise of all holders, for
+/// the fit. For a digit's table, the values are the expected ones.
 pub(crate) fn cells_measurement(job: &MechanismJob, release: &Release) -> Measurement {
     let statistic = &release.request.statistic;
     let scale = match statistic {
@@ -133,7 +134,7 @@ pub(crate) fn cells_measurement(job: &MechanismJob, release: &Release) -> Measur
     measurement
 }
 
-/// L1 distance of two tables.
+/// Returns the L1 distance of two tables.
 pub(crate) fn l1_distance(one: &[f64], two: &[f64]) -> f64 {
     one.iter().zip(two).map(|(x, y)| (x - y).abs()).sum()
 }
@@ -144,7 +145,7 @@ mod tests {
     use fhaim_dp::Rho;
 
     #[test]
-    fn candidates_outgrow_a_small_model() {
+    fn candidates_that_exceed_the_cap_are_not_eligible() {
         let rho = Rho::from_f64_down(1.0).unwrap();
         let mut job = MechanismJob::new(Domain::new(vec![10, 10, 2]), rho, 100);
         job.model_bytes = 8 * 60;
@@ -155,7 +156,7 @@ mod tests {
         let cliques: Vec<_> = fitting.iter().map(|&i| all[i].clique.clone()).collect();
         assert!(!cliques.contains(&Clique::new([0, 1])));
         assert!(cliques.contains(&Clique::new([0, 2])));
-        // Too little for anything: the whole cap counts.
+        // The share is too small for any candidate, so the whole cap counts.
         let small = all[3..].to_vec();
         assert_eq!(eligible(&job, &graph, &small, 1e-6), [1, 2]);
     }

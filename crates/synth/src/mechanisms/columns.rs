@@ -1,5 +1,5 @@
-//! The total, the 1-ways and the tables of digits: what mechanisms start from that measure
-//! residual contrasts.
+//! The total, the 1-ways and the tables of digits, which are the first releases of mechanisms that
+//! measure residual contrasts.
 
 use fhaim_domain::{Clique, Domain};
 use fhaim_dp::Rho;
@@ -12,17 +12,18 @@ use crate::Error;
 use crate::account::{Offer, Release, ReleaseAccount, shares};
 use fhaim_release::{Holders, MechanismJob};
 
-/// The total's noise weighs so much in the workload error, for each unit of workload weight.
+/// Weight of the total's noise in the workload error, for each unit of workload weight.
 const TOTAL_COST: f64 = 0.7;
 
-/// A statistic measured once or more: the inverse-variance mean of its tables.
+/// A statistic that is measured once or more. Its table is the inverse-variance mean of the
+/// measured tables.
 #[derive(Clone, Debug)]
 pub(crate) struct Measured {
     pub(crate) block: Block,
     table: Vec<f64>,
     /// 1 / s^2, summed over the measurements.
     precision: f64,
-    /// What was spent on it.
+    /// The rho spent on it.
     pub(crate) rho: f64,
 }
 
@@ -36,7 +37,7 @@ impl Measured {
         }
     }
 
-    /// Takes in one answer, with the noise of all `holders`.
+    /// Adds one answer, with the noise of all `holders`.
     pub(crate) fn add(&mut self, release: &Release, holders: &Holders) {
         let units = holders.fit_units(release.request.variance_units);
         self.learn(&release.values, units, release.rho);
@@ -58,22 +59,22 @@ impl Measured {
         self.rho += rho.to_f64();
     }
 
-    /// Whether there was an answer.
+    /// Returns whether there was an answer.
     pub(crate) fn is_measured(&self) -> bool {
         self.precision > 0.0
     }
 
-    /// The mean of the tables.
+    /// Returns the mean of the tables.
     pub(crate) fn table(&self) -> &[f64] {
         &self.table
     }
 
-    /// s of the mean.
+    /// Returns the scale s of the mean.
     pub(crate) fn scale(&self) -> f64 {
         self.precision.sqrt().recip()
     }
 
-    /// For the fit; `None` before the first answer.
+    /// Returns the measurement for the fit, or `None` before the first answer.
     pub(crate) fn measurement(&self) -> Option<Measurement> {
         self.is_measured()
             .then(|| self.block.measurement(self.table.clone(), self.scale()))
@@ -84,24 +85,25 @@ impl Measured {
 #[derive(Clone, Debug)]
 pub(crate) struct OneWays {
     domain: Domain,
-    /// The total first, then one block for each attribute that has a choice and is no digit, then
-    /// one table for each digit.
+    /// The total, then one block for each attribute with more than one value that is not a digit,
+    /// then one table for each digit.
     pub(crate) items: Vec<Measured>,
     /// c^(2/3) of each item.
     pub(crate) weights: Vec<f64>,
-    /// What the fit sees, since the last [`OneWays::learn`].
+    /// The measurements for the fit, as of the last [`OneWays::learn`].
     estimates: Vec<Measurement>,
 }
 
 impl OneWays {
-    /// With `digit_weight` that of a digit's noise beside that of a pair of the workload.
+    /// Returns the unmeasured statistics of a job. `digit_weight` is the weight of a digit's noise
+    /// relative to that of a pair of the workload.
     pub(crate) fn new(job: &MechanismJob, digit_weight: f64) -> Self {
         let mut items = vec![Measured::new(Block::total())];
         let mut costs = vec![TOTAL_COST * job.workload.weight().max(1.0)];
         for (attribute, &size) in job.domain.sizes().iter().enumerate() {
             if size > 1 && !job.domain.is_digit(attribute) {
                 items.push(Measured::new(Block::one_way(attribute, size)));
-                // An attribute outside the workload is still to be drawn from.
+                // Records have values of attributes outside the workload, too.
                 let weight = job.workload.weight_of(attribute).max(1.0);
                 costs.push(weight * (size as f64 - 1.0));
             }
@@ -118,7 +120,7 @@ impl OneWays {
         }
     }
 
-    /// All statistics with shares of `budget`.
+    /// Returns all statistics with their shares of `budget`.
     pub(crate) fn offers(
         &self,
         account: &ReleaseAccount,
@@ -135,13 +137,14 @@ impl OneWays {
             .collect()
     }
 
-    /// Integers that one release of all of them takes.
+    /// Returns the number of integers in one release of all statistics.
     pub(crate) fn cells(&self) -> usize {
         let cells = |item: &Measured| item.block.statistic().cells();
         self.items.iter().map(cells).sum()
     }
 
-    /// Makes what the fit sees of the answers so far: noisy 1-ways with the help of the prior.
+    /// Updates the measurements for the fit from the answers so far. Noisy 1-ways are estimated
+    /// with the prior.
     pub(crate) fn learn(&mut self) {
         let total = self.items[0].table().first().copied().unwrap_or(0.0);
         let estimate = |item: &Measured| {
@@ -175,8 +178,8 @@ impl OneWays {
         }
     }
 
-    /// The counts of an attribute as they are estimated; all records in its one category where
-    /// it has no other.
+    /// Returns the estimated counts of an attribute. An attribute with a single category has all
+    /// records in it.
     fn estimated(&self, attribute: usize, total: f64) -> Vec<f64> {
         let clique = Clique::new([attribute]);
         let found = self.estimates.iter().find(|m| m.clique == clique);
@@ -189,7 +192,7 @@ impl OneWays {
         }
     }
 
-    /// What the fit sees.
+    /// Returns the measurements for the fit.
     pub(crate) fn measurements(&self) -> Vec<Measurement> {
         self.estimates.clone()
     }
@@ -212,9 +215,9 @@ mod tests {
         assert!((item.scale() - (4.0f64 / 2.0 / 1.5).sqrt()).abs() < 1e-12);
     }
 
-    /// What the digits are given less, everything else is given more.
+    /// A smaller share for digits leaves more for all other statistics.
     #[test]
-    fn digits_have_the_share_of_their_weight() {
+    fn digits_get_the_share_of_their_weight() {
         let rho = Rho::from_f64_down(1e-4).unwrap();
         let digit = Digit::new(0, 1, vec![4; 8]);
         let job = MechanismJob::new(Domain::with_digits(vec![8, 4], vec![digit]), rho, 10);
@@ -230,7 +233,8 @@ mod tests {
             tenth[0] < whole[0] && tenth[1] < whole[1],
             "{whole:?} {tenth:?}"
         );
-        // Variances of a table and of another item go by the weights to the power of 2/3.
+        // The variances of a table and of another item are in proportion to the weights to the
+        // power of 2/3.
         let apart = (tenth[2] / tenth[1]) / (whole[2] / whole[1]);
         assert!(
             (apart / 10f64.powf(2.0 / 3.0) - 1.0).abs() < 0.01,

@@ -1,18 +1,19 @@
-//! Digits: attributes that hang on another one (docs/MECHANISM.md, C step 1).
+//! Digits: attributes that refine a coarse attribute (docs/MECHANISM.md, C step 1).
 //!
-//! The table of a digit and its coarse attribute is measured cell by cell with the 1-ways. How
-//! often each coarse value occurs, the coarse 1-way says with less noise; the table says how its
-//! records are shared out among its digits, with the help of the prior of 1-ways: neighbours
-//! have shares alike, and where noise swamps all shares they are even.
+//! The table of a digit and its coarse attribute is measured cell by cell with the 1-ways. The
+//! coarse 1-way has less noise, so it determines the frequency of each coarse value. The table
+//! determines how the records of a coarse value are distributed among its digits, with the help of
+//! the prior of 1-ways: neighbouring digits have similar shares, and shares are even where noise
+//! hides all differences.
 
 use fhaim_domain::{Digit, Domain};
 
 use super::block::{Block, BlockAxis};
 use super::prior::expected_counts;
 
-/// All cells of a digit and what it hangs on.
+/// Returns the block of all cells of a digit and its coarse attribute.
 pub(super) fn block(domain: &Domain, digit: &Digit) -> Block {
-    // A digit comes after what it hangs on (`Domain::wrong_digit`).
+    // A digit comes after its coarse attribute (`Domain::wrong_digit`).
     let [coarse, fine] = [digit.coarse(), digit.fine()];
     Block::pair(
         BlockAxis::cells(coarse, domain.size(coarse)),
@@ -20,15 +21,15 @@ pub(super) fn block(domain: &Domain, digit: &Digit) -> Block {
     )
 }
 
-/// c of a digit's table, for a weight of 1: the cells that tell values apart.
+/// Returns c of a digit's table for a weight of 1: the number of cells that distinguish values.
 pub(super) fn cost(digit: &Digit) -> f64 {
     let cells: f64 = digit.parts().iter().map(|&parts| f64::from(parts)).sum();
     cells.max(1.0)
 }
 
-/// The counts to be expected of a digit's table, row-major and at least 0: the rows sum to the
-/// `coarse` counts, and what the digit cannot have beside a coarse value is 0. The `table` came
-/// with noise of standard deviation `scale`.
+/// Returns the expected counts of a digit's table, row-major and at least 0. The rows add up to the
+/// `coarse` counts, and cells that the digit cannot have with a coarse value are 0. The noise of
+/// `table` has standard deviation `scale`.
 pub(super) fn expected_table(table: &[f64], digit: &Digit, coarse: &[f64], scale: f64) -> Vec<f64> {
     let size = table.len() / digit.parts().len().max(1);
     let mut expected = vec![0.0; table.len()];
@@ -43,7 +44,7 @@ pub(super) fn expected_table(table: &[f64], digit: &Digit, coarse: &[f64], scale
     expected
 }
 
-/// As [`expected_table`], with the coarse counts that the table itself has.
+/// As [`expected_table`], with the row sums of the table itself as coarse counts.
 pub(super) fn expected_alone(table: &[f64], digit: &Digit, scale: f64) -> Vec<f64> {
     let size = (table.len() / digit.parts().len().max(1)).max(1);
     let rows = table.chunks_exact(size).zip(digit.parts());
@@ -51,7 +52,7 @@ pub(super) fn expected_alone(table: &[f64], digit: &Digit, scale: f64) -> Vec<f6
     expected_table(table, digit, &coarse.collect::<Vec<f64>>(), scale)
 }
 
-/// The counts to be expected of one coarse value's digits.
+/// Returns the expected counts of one coarse value's digits.
 fn expected_row(row: &[f64], total: f64, scale: f64) -> Vec<f64> {
     let even = total / row.len() as f64;
     if row.len() == 1 || total <= 0.0 {
@@ -60,8 +61,8 @@ fn expected_row(row: &[f64], total: f64, scale: f64) -> Vec<f64> {
     if let Some(expected) = expected_counts(row, total, scale) {
         return expected;
     }
-    // Little noise, or more parts than the prior is worked out for: towards even by as much of the
-    // row's variation as noise accounts for (James and Stein 1961).
+    // There is little noise, or more parts than the prior supports. Shrink the row towards even
+    // shares by the part of its variation that noise accounts for (James and Stein 1961).
     let variation: f64 = row
         .iter()
         .map(|count| (count - even) * (count - even))
@@ -79,7 +80,7 @@ fn expected_row(row: &[f64], total: f64, scale: f64) -> Vec<f64> {
     nearest_counts(&shrunk, total)
 }
 
-/// The nearest counts, of at least 0 each, that sum to `total` (Duchi et al. 2008).
+/// Returns the nearest nonnegative counts that add up to `total` (Duchi et al. 2008).
 fn nearest_counts(row: &[f64], total: f64) -> Vec<f64> {
     let mut sorted = row.to_vec();
     sorted.sort_by(|x, y| y.total_cmp(x));
@@ -108,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_with_little_noise_is_kept_and_impossible_cells_are_empty() {
+    fn clear_table_is_kept_and_impossible_cells_are_empty() {
         let digit = Digit::new(0, 1, vec![1, 4, 2]);
         let table = [
             900.5, 1.0, -2.0, 0.0, 10.0, 300.0, 5.0, 85.0, 30.0, 71.0, 3.0, -1.0,
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn where_noise_swamps_shares_are_near_even() {
+    fn shares_are_nearly_even_where_noise_dominates() {
         let digit = Digit::new(0, 1, vec![4]);
         let noise = [900.0, -700.0, 300.0, -200.0];
         let expected = expected_table(&noise, &digit, &[100.0], 1000.0);
@@ -132,7 +133,7 @@ mod tests {
             expected.iter().all(|count| (count - 25.0).abs() < 12.0),
             "{expected:?}"
         );
-        // And past what the prior is worked out for.
+        // The same with more parts than the prior supports.
         let digit = Digit::new(0, 1, vec![200]);
         let noise: Vec<f64> = (0..200).map(|i| f64::from(i * 37 % 199) - 99.0).collect();
         let expected = expected_table(&noise, &digit, &[100.0], 1000.0);

@@ -1,4 +1,4 @@
-//! Fits of the graphical model, between releases and at the end: what all mechanisms share.
+//! Fits of the graphical model between releases and at the end, for all mechanisms.
 
 use fhaim_pgm::{FitOptions, Measurement, Model, Passes, fit};
 
@@ -7,8 +7,8 @@ use crate::account::ReleaseAccount;
 use crate::error::Unfitted;
 use fhaim_release::MechanismJob;
 
-/// The fit may take so many bytes for each byte of the junction tree: potentials, beliefs,
-/// gradients and messages beside it.
+/// Memory limit of a fit, in bytes for each byte of the junction tree: potentials, beliefs,
+/// gradients and messages.
 const FIT_BYTES_PER_MODEL_BYTE: usize = 64;
 
 /// Steps of a mechanism's fits between releases.
@@ -17,28 +17,28 @@ pub const FIT_STEPS: usize = 100;
 /// Tolerance of the fits between releases.
 pub(super) const FIT_TOLERANCE: f64 = 1e-3;
 
-/// Steps of a mechanism's last fit. With more the loss still falls a little, but the workload error does not
-/// (docs/PERFORMANCE.md, "Fits").
+/// Steps of a mechanism's last fit. With more steps the loss still falls a little, but the workload
+/// error does not (docs/PERFORMANCE.md, "Fits").
 pub const FINAL_STEPS: usize = 200;
 
-/// A mechanism's last fit ends early below this tolerance.
+/// Tolerance of a mechanism's last fit, below which it ends early.
 pub(super) const FINAL_TOLERANCE: f64 = 1e-4;
 
-/// Number of past steps that a fit combines, unless a mechanism has a number of its own.
+/// Number of past steps that a fit combines, unless a mechanism sets its own number.
 pub(super) const FIT_MEMORY: usize = 10;
 
-/// What a fit may take, and how it takes it.
+/// The effort of a fit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
     pub steps: usize,
     pub tolerance: f64,
     pub passes: Passes,
-    /// Steps that the search combines.
+    /// Number of past steps that the search combines.
     pub memory: usize,
 }
 
 impl Effort {
-    /// A fit by tables.
+    /// Returns the effort of a fit by tables.
     pub fn by_tables(steps: usize, tolerance: f64) -> Self {
         Self {
             steps,
@@ -49,8 +49,8 @@ impl Effort {
     }
 }
 
-/// Fits a model within a job's cap. The releases of `account` become part of the error where the model is too far from what
-/// was measured.
+/// Fits a model within a job's cap. If the model is too far from the measurements, the error
+/// contains the releases of `account`.
 pub(super) fn fit_job(
     job: &MechanismJob,
     account: &ReleaseAccount,
@@ -61,7 +61,7 @@ pub(super) fn fit_job(
     fit_to_total(job, account, measurements, None, effort, warm_start)
 }
 
-/// As [`fit_job`], with the number of records of the model given.
+/// As [`fit_job`], with a given total number of records of the model.
 pub(super) fn fit_to_total(
     job: &MechanismJob,
     account: &ReleaseAccount,
@@ -94,7 +94,7 @@ pub(super) fn fit_to_total(
     })
 }
 
-/// [`Error::Option`] unless the value `fits` its range.
+/// Returns [`Error::Option`] unless the value `fits` its range.
 pub(super) fn check(
     name: &'static str,
     range: &'static str,

@@ -1,11 +1,11 @@
 //! Nested merges of an attribute's categories (docs/MECHANISM.md, C step 2).
 
-/// The merges of one attribute into 1, 2, ..., n contiguous groups, each refining the one
-/// before: the heaviest group that still has more than one category is split at the cut nearest
-/// half its mass.
+/// The merges of one attribute into 1, 2, ..., n contiguous groups, each refining the one before.
+/// Each step splits the heaviest group that has more than one category, at the cut nearest to half
+/// its mass.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Merges {
-    /// Cuts in the order they were made; a cut c separates categories c - 1 and c.
+    /// Cuts in the order of the splits. A cut c separates categories c - 1 and c.
     cuts: Vec<usize>,
     /// `resolved[k - 1]` is the share of the attribute's variation that k groups resolve.
     resolved: Vec<f64>,
@@ -20,7 +20,8 @@ struct Group {
 }
 
 impl Merges {
-    /// The merges for released category masses (at least 0; they need not sum to 1).
+    /// Returns the merges for released category masses, which are at least 0 and need not add up to
+    /// 1.
     pub fn new(masses: &[f64]) -> Self {
         let total: f64 = masses.iter().sum();
         let scale = if total > 0.0 { 1.0 / total } else { 0.0 };
@@ -43,7 +44,7 @@ impl Merges {
             groups.push(right);
             cuts.push(right.start);
             let within = 1.0 - sum_of_squares(groups.iter().map(|group| group.mass));
-            // Where everything lies in one category no merge resolves anything.
+            // If one category has the whole mass, no merge resolves anything.
             let share = if variation > 1e-12 {
                 (within / variation).clamp(0.0, 1.0)
             } else {
@@ -59,12 +60,13 @@ impl Merges {
         Self { cuts, resolved }
     }
 
-    /// Number of categories: the most groups there are.
+    /// Returns the number of categories, which is also the largest number of groups.
     pub fn categories(&self) -> usize {
         self.cuts.len() + 1
     }
 
-    /// The group of each category in the merge into `k` groups (1 to n), in ascending order.
+    /// Returns the group of each category in the merge into `k` groups (1 to n), in ascending
+    /// order.
     pub fn groups(&self, k: usize) -> Vec<u32> {
         let mut cuts: Vec<usize> = self.cuts[..k.clamp(1, self.categories()) - 1].to_vec();
         cuts.sort_unstable();
@@ -79,14 +81,14 @@ impl Merges {
         groups
     }
 
-    /// g(k): the share of the attribute's variation, 1 - sum of squared masses, that k groups
-    /// resolve. 0 where the attribute does not vary, or has one category.
+    /// Returns g(k): the share of the attribute's variation, 1 - sum of squared masses, that k
+    /// groups resolve. Returns 0 if the attribute does not vary or has one category.
     pub fn resolved(&self, k: usize) -> f64 {
         let variation = self.resolved.get(k.wrapping_sub(1));
         variation.copied().unwrap_or(0.0)
     }
 
-    /// The smallest k >= 2 with g(k) >= `share`, or n if there is none.
+    /// Returns the smallest k >= 2 with g(k) >= `share`, or n if no k is large enough.
     pub fn groups_resolving(&self, share: f64) -> usize {
         (2..=self.categories())
             .find(|&k| self.resolved(k) >= share)
@@ -98,7 +100,7 @@ fn sum_of_squares(values: impl Iterator<Item = f64>) -> f64 {
     values.map(|value| value * value).sum()
 }
 
-/// The heaviest group with more than one category; the first of equals.
+/// Returns the heaviest group with more than one category, and the first among equals.
 fn heaviest(groups: &[Group]) -> Option<usize> {
     let mut best: Option<usize> = None;
     for (index, group) in groups.iter().enumerate() {
@@ -110,7 +112,7 @@ fn heaviest(groups: &[Group]) -> Option<usize> {
     best
 }
 
-/// Splits a group of at least two categories at the cut nearest half its mass.
+/// Splits a group of at least two categories at the cut nearest to half its mass.
 fn split(group: Group, shares: &[f64]) -> (Group, Group) {
     let mass: f64 = shares[group.start..group.end].iter().sum();
     let (mut cut, mut left, mut distance) = (group.start + 1, 0.0, f64::INFINITY);
@@ -162,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn the_first_cut_is_nearest_half_the_mass() {
+    fn first_cut_is_nearest_to_half_the_mass() {
         // Cuts leave 5, 6, 6, 13, 15, 17, 26 of 26 on the left: 13 is half.
         let merges = Merges::new(&[5.0, 1.0, 0.0, 7.0, 2.0, 2.0, 9.0, 0.0]);
         assert_eq!(merges.groups(2), [0, 0, 0, 0, 1, 1, 1, 1]);
     }
 
     #[test]
-    fn resolution_is_the_share_of_variation() {
+    fn resolution_is_the_resolved_share_of_variation() {
         let masses = [1.0, 2.0, 3.0, 4.0];
         let merges = Merges::new(&masses);
         let variation = 1.0 - (0.01 + 0.04 + 0.09 + 0.16);
@@ -187,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn attributes_that_do_not_vary_resolve_nothing() {
+    fn constant_attribute_has_zero_resolution() {
         for masses in [&[3.0][..], &[0.0, 5.0, 0.0], &[0.0, 0.0]] {
             let merges = Merges::new(masses);
             assert!((1..=masses.len()).all(|k| merges.resolved(k) == 0.0));

@@ -1,7 +1,7 @@
-//! The mechanisms, what they share beside them, and the list of them all.
+//! The mechanisms, the code that they share, and the list of all mechanisms.
 //!
-//! A new mechanism is a folder here with a type that implements [`Mechanism`], and a line in
-//! [`MECHANISMS`]: command, terms, services and simulation find it by its name.
+//! To add a mechanism, add a folder here with a type that implements [`Mechanism`], and a line in
+//! [`MECHANISMS`]. The command, terms, services and simulation find it by its name.
 
 pub mod aim;
 mod anneal;
@@ -30,7 +30,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::Error;
 use crate::mechanism::Mechanism;
 
-/// All of them with their default options, the default mechanism first.
+/// All mechanisms with their default options. The first is the default mechanism.
 static MECHANISMS: LazyLock<[Box<dyn Mechanism>; 5]> = LazyLock::new(|| {
     [
         Box::new(staged::Staged::default()),
@@ -41,22 +41,22 @@ static MECHANISMS: LazyLock<[Box<dyn Mechanism>; 5]> = LazyLock::new(|| {
     ]
 });
 
-/// A mechanism of the list with its default options, written and read as its name.
+/// A mechanism of the list with its default options. It is serialized as its name.
 #[derive(Clone, Copy)]
 pub struct MechanismName(&'static dyn Mechanism);
 
 impl MechanismName {
-    /// All of them, the default first.
+    /// Returns all mechanisms, the default first.
     pub fn all() -> impl Iterator<Item = Self> {
         MECHANISMS.iter().map(|mechanism| Self(mechanism.as_ref()))
     }
 
-    /// Those that can run under encryption.
+    /// Returns the mechanisms that can run under encryption.
     pub fn encrypted() -> impl Iterator<Item = Self> {
         Self::all().filter(|mechanism| !mechanism.clear_only())
     }
 
-    /// The name as users write it.
+    /// Returns the name as users write it.
     pub fn as_str(self) -> &'static str {
         self.0.name()
     }
@@ -114,7 +114,7 @@ impl FromStr for MechanismName {
     }
 }
 
-/// The names as the end of a sentence: "a, b or c".
+/// Joins the names for the end of a sentence: "a, b or c".
 fn known() -> String {
     let names: Vec<&str> = MechanismName::all().map(MechanismName::as_str).collect();
     match names.split_last() {
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_they_are_written_and_others_are_refused() {
+    fn names_round_trip_and_unknown_names_are_rejected() {
         for mechanism in MechanismName::all() {
             let written = serde_json::to_string(&mechanism).unwrap();
             assert_eq!(written, format!("{:?}", mechanism.as_str()));

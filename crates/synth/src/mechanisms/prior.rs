@@ -76,7 +76,7 @@ pub(crate) fn expected_counts(counts: &[f64], total: f64, scale: f64) -> Option<
     average(&modes, total)
 }
 
-/// Average counts of the `modes` in proportion to their evidence; `None` without modes.
+/// Returns the average counts of the `modes`, weighted by their evidence; `None` without modes.
 fn average(modes: &[Mode], total: f64) -> Option<Vec<f64>> {
     let best = modes.iter().map(|mode| mode.evidence).reduce(f64::max)?;
     let (mut sum, mut weights) = (vec![0.0; modes.first()?.shares.len()], 0.0);
@@ -88,7 +88,7 @@ fn average(modes: &[Mode], total: f64) -> Option<Vec<f64>> {
     Some(sum.iter().map(|sum| sum / weights * total).collect())
 }
 
-/// The prior covariances of `n` log shares, one for each shape and variation.
+/// Returns the prior covariances of `n` log shares, one for each shape and variation.
 fn covariances(n: usize) -> impl Iterator<Item = Covariance> {
     SHAPES.iter().flat_map(move |shape| {
         let covariance = move |variation| Covariance::new(n, variation, shape);
@@ -110,7 +110,7 @@ mod tests {
         x.iter().zip(y).map(|(x, y)| (x - y).abs()).sum()
     }
 
-    /// The nearest table without negative counts that sums to `total`.
+    /// Returns the nearest table without negative counts that adds up to `total`.
     fn projected(counts: &[f64], total: f64) -> Vec<f64> {
         let mut descending = counts.to_vec();
         descending.sort_by(|x, y| y.total_cmp(x));
@@ -125,7 +125,7 @@ mod tests {
         counts.iter().map(|count| (count - cut).max(0.0)).collect()
     }
 
-    /// Summed distance of the estimates from `truth`, and that of the projections.
+    /// Returns the summed distance of the estimates from `truth`, and that of the projections.
     fn distances(truth: &[f64], scale: f64) -> (f64, f64) {
         let mut rng = StdRng::seed_from_u64(3);
         let total = truth.iter().sum();

@@ -1,10 +1,10 @@
-//! Scores of pairs outside the model: how far, in L1, their true marginals are expected to lie
-//! from the model's, given noisy probes (docs/MECHANISM.md, C step 4: empirical Bayes).
+//! Scores of pairs outside the model: the expected L1 distance of their true marginals from the
+//! model's, given noisy probes (docs/MECHANISM.md, C step 4: empirical Bayes).
 
 /// sqrt(2 / pi): the mean of |x| for a standard normal x.
 pub const MEAN_ABS: f64 = 0.797_884_560_802_865_4;
 
-/// One probe beside the model.
+/// The difference of a probe from the model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Residual {
     /// The probe's table Y minus the model's, projected on the span of the bases, k_a x k_b.
@@ -13,18 +13,19 @@ pub struct Residual {
     pub freedom: f64,
     /// s: the noise's scale in an orthonormal basis of the span.
     pub scale: f64,
-    /// f(k_a) f(k_b): the share of s^2 that is in one cell's variance.
+    /// f(k_a) f(k_b): the share of s^2 in one cell's variance.
     pub cell_factor: f64,
-    /// R_q: the share of the pair's variation that the probe resolves; 0 scores 0.
+    /// R_q: the share of the pair's variation that the probe resolves. A pair with 0 scores 0.
     pub resolved: f64,
 }
 
-/// Variances that residuals' entries may have, and how many pairs have each.
+/// The possible variances of residuals' entries, each with its number of pairs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prior(Vec<Component>);
 
-/// A mixture is for tables where at least this share of the pairs seems to have no signal at the
-/// first scoring. Where nearly all have some, leaving the small ones out costs more than it saves.
+/// Least share of pairs without signal at the first scoring for which a mixture is used. In tables
+/// where nearly all pairs have some signal, leaving out pairs with a small signal costs more than
+/// it saves.
 const LEAST_NULL_SHARE: f64 = 0.25;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,16 +38,16 @@ struct Component {
 /// Steps of the expectation-maximisation that learns the weights.
 const EM_STEPS: usize = 200;
 
-/// Most components of a mixture: with variances that double, more than a table can call for.
+/// Largest number of components. Variances double, so no table needs more.
 const MAX_COMPONENTS: usize = 64;
 
-/// The component without signal counts for so much of a pair beside those seen, so that it is
-/// never given up.
+/// Prior count of the component without signal, in pairs, so that its weight never becomes 0.
 const NULL_PAIRS: f64 = 0.1;
 
 impl Prior {
-    /// The prior for a first scoring. Where many pairs seem to have no signal, it is a mixture: a pair's entries
-    /// are normal of one of several variances, of which one is 0. Elsewhere it is a single variance.
+    /// Returns the prior for a first scoring. If many pairs seem to have no signal, it is a
+    /// mixture: a pair's entries are normal with one of several variances, one of which is 0.
+    /// Otherwise it is a single variance.
     pub fn learn(residuals: &[Residual]) -> Self {
         let mixture = Self::mixture(residuals);
         if mixture.null_share() >= LEAST_NULL_SHARE {
@@ -56,7 +57,8 @@ impl Prior {
         }
     }
 
-    /// The prior of a single variance for all entries, the mean of what noise does not account for.
+    /// Returns the prior with a single variance for all entries: the mean of the variance beyond
+    /// the noise's.
     pub fn single(residuals: &[Residual]) -> Self {
         Self(vec![Component {
             signal: signal_variance(residuals),
@@ -64,7 +66,7 @@ impl Prior {
         }])
     }
 
-    /// The prior for the next scoring: a single variance stays, and a mixture is learnt again.
+    /// Returns the prior for the next scoring. A single variance stays; a mixture is learned again.
     pub fn learn_again(&self, residuals: &[Residual]) -> Self {
         match self.0.as_slice() {
             [_] => self.clone(),
@@ -72,19 +74,19 @@ impl Prior {
         }
     }
 
-    /// The share of pairs without signal.
+    /// Returns the share of pairs without signal.
     fn null_share(&self) -> f64 {
         let all: f64 = self.0.iter().map(|component| component.weight).sum();
         let null = self.0.iter().filter(|component| component.signal <= 0.0);
         null.map(|component| component.weight).sum::<f64>() / all
     }
 
-    /// A mixture of normal distributions around 0 (Stephens 2017, "False discovery rates: a new
-    /// deal", section 2.2): most pairs of most tables are nearly independent given the model, and
-    /// few are far from it, where one normal distribution for all sees something in every pair.
+    /// Learns a mixture of normal distributions around 0 (Stephens 2017, "False discovery rates: a
+    /// new deal", section 2.2). In most tables, most pairs are nearly independent given the model,
+    /// and a few are far from it. A single normal distribution would see a signal in every pair.
     ///
-    /// Variances are 0 and, from the noise's own up, what doubles: a signal below the noise is told
-    /// from none by nobody, and taken for some it would bring every pair into the model.
+    /// Variances are 0, the noise's, and its doublings. A signal below the noise cannot be
+    /// distinguished from none, and assuming one would bring every pair into the model.
     fn mixture(residuals: &[Residual]) -> Self {
         let seen: Vec<Seen> = residuals.iter().filter_map(Seen::new).collect();
         let least = seen
@@ -117,8 +119,8 @@ impl Prior {
         Self(components)
     }
 
-    /// Expected L1 distance of a pair's marginal from the model's, from its probe: over the
-    /// components, by their chance to be the pair's.
+    /// Returns the expected L1 distance of a pair's marginal from the model's, given its probe: the
+    /// mean over the components, weighted by their probability for the pair.
     pub fn expected_distance(&self, residual: &Residual) -> f64 {
         let Some(seen) = Seen::new(residual) else {
             return 0.0;
@@ -131,12 +133,12 @@ impl Prior {
     }
 }
 
-/// What a prior looks at of a residual that resolves anything.
+/// The statistics of a residual that a prior uses. Residuals that resolve nothing have none.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    /// Sum of the squares of its entries.
+    /// Sum of the squares of the entries.
     squares: f64,
-    /// Their number.
+    /// Dimension of the span.
     freedom: f64,
     /// s^2.
     noise: f64,
@@ -151,8 +153,8 @@ impl Seen {
         })
     }
 
-    /// The chance of each component to be the one that the residual came from. Weights need not
-    /// sum to 1.
+    /// Returns the probability of each component to have produced the residual. Weights need not
+    /// add up to 1.
     fn chances(&self, components: &[Component]) -> Vec<f64> {
         let log = |component: &Component| {
             let variance = component.signal + self.noise;
@@ -166,11 +168,11 @@ impl Seen {
     }
 }
 
-/// Expected L1 distance of a pair's marginal from the model's, from its probe.
+/// Returns the expected L1 distance of a pair's marginal from the model's, given its probe.
 ///
-/// Entries of residuals, in orthonormal bases, are taken as normal with variance tau^2 (`signal`)
-/// plus the noise's s^2. A residual shrinks by kappa = tau^2 / (tau^2 + s^2), and a cell is normal
-/// with mean kappa c and variance kappa s^2 f(k_a) f(k_b).
+/// In an orthonormal basis, the entries of residuals are assumed to be normal with variance tau^2
+/// (`signal`) plus the noise's s^2. A residual shrinks by kappa = tau^2 / (tau^2 + s^2), and a cell
+/// is normal with mean kappa c and variance kappa s^2 f(k_a) f(k_b).
 fn expected_distance(residual: &Residual, signal: f64) -> f64 {
     if residual.resolved <= 0.0 || signal <= 0.0 {
         return 0.0;
@@ -186,8 +188,8 @@ fn expected_distance(residual: &Residual, signal: f64) -> f64 {
     sum / residual.resolved.sqrt()
 }
 
-/// tau^2 = max(0, mean of c^2 - s^2) over the entries of all residuals. A projected table has
-/// the same squared norm as its entries in an orthonormal basis of the span.
+/// Returns tau^2 = max(0, mean of c^2 - s^2) over the entries of all residuals. A projected table
+/// has the same squared norm as its entries in an orthonormal basis of the span.
 fn signal_variance(residuals: &[Residual]) -> f64 {
     let (mut excess, mut entries) = (0.0, 0.0);
     for residual in residuals.iter().filter(|r| r.resolved > 0.0) {
@@ -202,7 +204,7 @@ fn signal_variance(residuals: &[Residual]) -> f64 {
     }
 }
 
-/// E|x| for x normal with mean m >= 0 and standard deviation v > 0.
+/// Returns E|x| for normal x with mean m >= 0 and standard deviation v > 0.
 fn mean_absolute(m: f64, v: f64) -> f64 {
     if v <= 0.0 {
         return m;
@@ -251,13 +253,13 @@ mod tests {
     }
 
     #[test]
-    fn residuals_no_larger_than_the_noise_score_nothing() {
+    fn residuals_no_larger_than_the_noise_score_zero() {
         let flat = vec![residual(vec![0.5, -0.5, -0.5, 0.5], 2.0); 4];
         assert_eq!(expected_distances(&flat), [0.0; 4]);
     }
 
-    /// On tables drawn from the model of the estimate itself, the expected distance must be
-    /// that of the truth, on average.
+    /// Draws tables from the model of the estimate itself, for which expected distances must equal
+    /// true distances on average.
     #[test]
     fn expected_distances_are_right_on_average() {
         let mut rng = StdRng::seed_from_u64(1);
@@ -280,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn coarser_probes_stand_for_more_and_unresolved_ones_for_nothing() {
+    fn coarser_probe_scores_more_and_unresolved_probe_scores_zero() {
         let fine = residual(vec![9.0, -9.0, -9.0, 9.0], 2.0);
         let mut coarse = fine.clone();
         coarse.resolved = 0.25;
@@ -291,10 +293,10 @@ mod tests {
         assert_eq!(scores[2], 0.0);
     }
 
-    /// 40 pairs of which four are far from the model: one normal distribution sees something in
-    /// all of them, a mixture in the four.
+    /// 4 of 40 pairs are far from the model. A single normal distribution sees a signal in all
+    /// pairs, a mixture only in the four.
     #[test]
-    fn a_mixture_sees_something_in_few_pairs() {
+    fn mixture_sees_a_signal_only_in_pairs_that_have_one() {
         let mut rng = StdRng::seed_from_u64(2);
         let mut normal = move || {
             let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn priors_of_nothing_and_of_no_noise_are_no_numbers_that_are_none() {
+    fn distances_are_finite_without_pairs_and_without_noise() {
         for learn in [Prior::single, Prior::learn] {
             assert_eq!(
                 learn(&[]).expected_distance(&residual(vec![9.0; 4], 2.0)),

@@ -1,4 +1,4 @@
-//! The computation service as a program, with Ballista behind it.
+//! The computation service as a program that runs its large batches on Ballista.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! An executor as a program: Ballista's, with our operators and codec, for those who have a certificate.
+//! A Ballista executor with our operators and codec. It accepts only clients with a certificate.
 
 use arrow_flight::flight_service_server::FlightServiceServer;
 use ballista_core::config::TaskSchedulingPolicy;
@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 fn main() -> ExitCode {
-    program::main("fhaim-executor", "Computes tasks of batches", serve)
+    program::main("fhaim-executor", "Run tasks of batches", serve)
 }
 
 async fn serve(config: Executor) -> Result<(), Trouble> {
@@ -33,7 +33,7 @@ async fn serve(config: Executor) -> Result<(), Trouble> {
         scheduler_port: config.scheduler_port,
         scheduler_connect_timeout_seconds: 60,
         vcores: config.tasks.max(1),
-        // Executors ask; nobody connects to them but for results.
+        // Executors poll for tasks, so that others connect to them only for results.
         task_scheduling_policy: TaskSchedulingPolicy::PullStaged,
         work_dir: Some(config.work.to_string_lossy().into_owned()),
         grpc_max_decoding_message_size: MESSAGE_BYTES,
@@ -52,7 +52,7 @@ async fn serve(config: Executor) -> Result<(), Trouble> {
     served.map_err(|error| Trouble::Ballista(error.to_string()))
 }
 
-/// Serves what tasks left in the work folder, in place of Ballista's own server, which knows no TLS.
+/// Serves the results in the work folder. Replaces Ballista's own server, which does not support TLS.
 fn results(identity: Identity) -> Arc<ArrowFlightServerProvider> {
     Arc::new(move |work, address, mut shutdown, _| {
         let identity = identity.clone();

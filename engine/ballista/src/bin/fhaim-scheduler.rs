@@ -1,4 +1,4 @@
-//! The scheduler as a program: Ballista's, with our codec, for those who have a certificate.
+//! A Ballista scheduler with our codec. It accepts only clients with a certificate.
 
 use ballista_core::config::TaskSchedulingPolicy;
 use ballista_core::serde::protobuf::scheduler_grpc_server::SchedulerGrpcServer;
@@ -14,10 +14,11 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 fn main() -> ExitCode {
-    program::main("fhaim-scheduler", "Hands out the tasks of batches", serve)
+    program::main("fhaim-scheduler", "Schedule tasks of batches", serve)
 }
 
-/// Ballista's own way to serve knows no TLS, and adds routes to what executors and the computation service ask for.
+/// Runs the scheduler's server. Ballista's own server does not support TLS, and has more routes than executors and the
+/// computation service need.
 async fn serve(config: Scheduler) -> Result<(), Trouble> {
     let ballista =
         |error: ballista_core::error::BallistaError| Trouble::Ballista(error.to_string());

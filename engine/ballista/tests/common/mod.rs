@@ -1,4 +1,4 @@
-//! What the tests of the programs share: processes, and certificates of an authority of their own.
+//! Shared support for the tests of the programs: processes, and certificates of a test authority.
 
 #![allow(clippy::unwrap_used, dead_code)] // helpers outside #[test] functions; no test needs all of them
 
@@ -14,7 +14,7 @@ pub fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// A program that is killed when it is let go.
+/// A process that is killed when dropped.
 pub struct Process {
     pub child: Child,
     log: PathBuf,
@@ -40,7 +40,7 @@ impl Process {
         fs::read_to_string(&self.log).unwrap()
     }
 
-    /// As `kill -9`.
+    /// Kills the process with SIGKILL.
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -54,7 +54,7 @@ impl Drop for Process {
     }
 }
 
-/// An operator's authority, with its files in a folder.
+/// A certificate authority with its files in a folder.
 pub struct Authority {
     folder: PathBuf,
     issuer: CertifiedIssuer<'static, KeyPair>,
@@ -74,7 +74,7 @@ impl Authority {
         }
     }
 
-    /// The certificate of a program that others reach by `name`, and its key.
+    /// Issues a certificate for a program with the host name `name`, and its key.
     pub fn issue(&self, name: &str) -> Certificates {
         let params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         let key = KeyPair::generate().unwrap();
@@ -90,7 +90,7 @@ impl Authority {
     }
 }
 
-/// The configuration's section.
+/// Returns the section `[tls]` of a configuration.
 pub fn section(files: &Certificates) -> String {
     format!(
         "[tls]\nauthority = \"{}\"\ncertificate = \"{}\"\nkey = \"{}\"\n",
@@ -100,7 +100,7 @@ pub fn section(files: &Certificates) -> String {
     )
 }
 
-/// A scheduler's configuration.
+/// Returns a scheduler's configuration.
 pub fn scheduler(port: u16, files: &Certificates) -> String {
     format!(
         "listen = \"127.0.0.1:{port}\"\nname = \"127.0.0.1\"\nexecutor_timeout_seconds = 6\n{}",
@@ -108,7 +108,7 @@ pub fn scheduler(port: u16, files: &Certificates) -> String {
     )
 }
 
-/// An executor's configuration, for one task at a time in so many bytes.
+/// Returns an executor's configuration, for one task at a time with `memory` bytes.
 pub fn executor(
     port: u16,
     scheduler: u16,

@@ -1,23 +1,23 @@
-//! Clusters of like records: principal components of the standardised codes, then k-means.
+//! Clusters of similar records: principal components of the standardised codes, then k-means.
 
 use fhaim_domain::Table;
 use rand::{Rng, RngCore};
 
 use super::draw::normal;
 
-/// Principal components that records are compared by.
+/// Number of principal components by which records are compared.
 const COMPONENTS: usize = 2;
 
-/// Steps of the power iteration for one component.
+/// Number of steps of the power iteration for one component.
 const POWER_STEPS: usize = 100;
 
-/// Most rounds of k-means.
+/// The most rounds of k-means.
 const ROUNDS: usize = 40;
 
-/// A record's place.
+/// Coordinates of a record.
 type Point = [f64; COMPONENTS];
 
-/// Rows of each cluster; some may be empty.
+/// Returns the rows of each cluster. Clusters can be empty.
 pub(super) fn cluster(table: &Table, clusters: usize, rng: &mut dyn RngCore) -> Vec<Vec<usize>> {
     let points = project(&standardised(table), table.records(), rng);
     let mut centres = spread(&points, clusters, rng);
@@ -41,7 +41,7 @@ pub(super) fn cluster(table: &Table, clusters: usize, rng: &mut dyn RngCore) -> 
     dealt
 }
 
-/// Columns of codes with mean 0 and variance 1; columns of one value are left out.
+/// Standardises columns of codes to mean 0 and variance 1. Leaves out columns with a single value.
 fn standardised(table: &Table) -> Vec<Vec<f64>> {
     let records = table.records() as f64;
     let standardise = |codes: &Vec<u32>| {
@@ -54,7 +54,7 @@ fn standardised(table: &Table) -> Vec<Vec<f64>> {
     table.columns().iter().filter_map(standardise).collect()
 }
 
-/// Each record's coordinates along the first principal components, found one after the other by power
+/// Returns each record's coordinates along the first principal components, which are found one by one with power
 /// iteration on the correlation matrix.
 fn project(columns: &[Vec<f64>], records: usize, rng: &mut dyn RngCore) -> Vec<Point> {
     let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
@@ -93,7 +93,7 @@ fn distance(one: &Point, two: &Point) -> f64 {
     one.iter().zip(two).map(|(x, y)| (x - y) * (x - y)).sum()
 }
 
-/// The closest centre, the first of several, and the squared distance to it.
+/// Returns the closest centre (the first one in case of a tie) and the squared distance to it.
 fn closest(point: &Point, centres: &[Point]) -> (usize, f64) {
     let mut best = (0, f64::INFINITY);
     for (number, centre) in centres.iter().enumerate() {
@@ -105,8 +105,8 @@ fn closest(point: &Point, centres: &[Point]) -> (usize, f64) {
     best
 }
 
-/// First centres, far from one another: each drawn by its squared distance to those before (k-means++,
-/// Arthur and Vassilvitskii 2007).
+/// Chooses initial centres that are far apart: each is drawn with probability proportional to the squared distance to
+/// the nearest earlier one (k-means++, Arthur and Vassilvitskii 2007).
 fn spread(points: &[Point], clusters: usize, rng: &mut dyn RngCore) -> Vec<Point> {
     let mut centres = vec![points[rng.random_range(0..points.len())]];
     let mut distances: Vec<f64> = points.iter().map(|p| distance(p, &centres[0])).collect();
@@ -126,7 +126,7 @@ fn spread(points: &[Point], clusters: usize, rng: &mut dyn RngCore) -> Vec<Point
     centres
 }
 
-/// The mean of each cluster's points; a cluster without any keeps its centre.
+/// Returns the mean of each cluster's points. A cluster without points keeps its centre.
 fn means(points: &[Point], nearest: &[usize], centres: &[Point]) -> Vec<Point> {
     let mut sums = vec![([0.0; COMPONENTS], 0.0); centres.len()];
     for (point, &cluster) in points.iter().zip(nearest) {

@@ -1,15 +1,15 @@
-//! Draws from the distributions that partitions are made of.
+//! Samples from the distributions that partitions use.
 
 use rand::{Rng, RngCore};
 
-/// A standard normal variate (Box and Muller 1958).
+/// Draws a standard normal variate (Box and Muller 1958).
 pub(super) fn normal(rng: &mut dyn RngCore) -> f64 {
     let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// The logarithm of a gamma variate of this shape (Marsaglia and Tsang 2000; below shape 1 by their boost
-/// of a variate of shape + 1). Small shapes give variates below the smallest double, hence the logarithm.
+/// Draws the logarithm of a gamma variate of this shape (Marsaglia and Tsang 2000; below shape 1, with their boost of a
+/// variate of shape + 1). Small shapes give variates below the smallest double, hence the logarithm.
 fn log_gamma_variate(shape: f64, rng: &mut dyn RngCore) -> f64 {
     if shape < 1.0 {
         let uniform = 1.0 - rng.random::<f64>();
@@ -30,7 +30,7 @@ fn log_gamma_variate(shape: f64, rng: &mut dyn RngCore) -> f64 {
     }
 }
 
-/// Shares from Dirichlet(concentration, ..., concentration) of this dimension.
+/// Draws shares from Dirichlet(concentration, ..., concentration) of this dimension.
 pub(super) fn dirichlet(dimension: usize, concentration: f64, rng: &mut dyn RngCore) -> Vec<f64> {
     let logs: Vec<f64> = (0..dimension)
         .map(|_| log_gamma_variate(concentration, rng))
@@ -41,7 +41,7 @@ pub(super) fn dirichlet(dimension: usize, concentration: f64, rng: &mut dyn RngC
     weights.into_iter().map(|weight| weight / sum).collect()
 }
 
-/// An integer from 1 to `most` with probability proportional to x^-exponent.
+/// Draws an integer from 1 to `most` with probability proportional to x^-exponent.
 pub(super) fn zipf(most: u32, exponent: f64, rng: &mut dyn RngCore) -> u32 {
     let weight = |x: u32| f64::from(x).powf(-exponent);
     let total: f64 = (1..=most).map(weight).sum();
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn zipf_draws_follow_their_power() {
+    fn zipf_draws_follow_the_power_law() {
         let mut rng = StdRng::seed_from_u64(5);
         let mut counts = [0.0f64; 41];
         for _ in 0..100_000 {

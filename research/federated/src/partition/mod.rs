@@ -1,4 +1,4 @@
-//! Partitions: which record is whose. They stand for parties that there would be, so they may look at anything.
+//! Partitions: split the records of a table among simulated parties. They may read the records freely.
 
 mod cluster;
 mod draw;
@@ -13,29 +13,29 @@ use crate::Error;
 
 pub use self::synthfs::{SYNTHFS_ATTRIBUTES, SYNTHFS_BINS, synthfs};
 
-/// Classes that a party of the rule `qli` has.
+/// Number of classes that a party draws under the rule `qli`.
 const CLASSES_OF_A_PARTY: usize = 3;
 
-/// How records are dealt.
+/// A rule for splitting records among parties.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rule {
-    /// `ns`: at random, all parties alike.
+    /// `ns`: at random, in equal numbers.
     Equal,
-    /// `cluster`: parties are clusters of like records (k-means on principal components; FLAIM has UMAP).
+    /// `cluster`: each party has a cluster of similar records (k-means on principal components; FLAIM uses UMAP).
     Cluster,
-    /// `dli`: the records of each class by shares drawn from a Dirichlet distribution with this parameter:
-    /// label skew.
+    /// `dli`: the records of each class are split by shares from a Dirichlet distribution with this parameter. This
+    /// gives label skew.
     ClassShares(f64),
-    /// `qs`: as `dli`, all records at once: sizes differ, contents do not.
+    /// `qs`: all records are split by shares from a Dirichlet distribution. Sizes differ, but contents do not.
     Shares(f64),
-    /// `qli`: each party draws three classes; a class is dealt evenly among those who drew it.
+    /// `qli`: each party draws three classes, and a class is split evenly among the parties that drew it.
     Classes,
 }
 
 impl FromStr for Rule {
     type Err = String;
 
-    /// `ns`, `cluster`, `dli`, `qs`, `qli`; a parameter may follow a colon: `dli:0.1`.
+    /// Parses `ns`, `cluster`, `dli`, `qs` or `qli`. A parameter for `dli` and `qs` follows a colon: `dli:0.1`.
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, parameter) = match text.split_once(':') {
             Some((name, parameter)) => (name, Some(parameter)),
@@ -60,10 +60,11 @@ impl FromStr for Rule {
     }
 }
 
-/// Deals a table's records among so many parties: the rows of each, ascending, none of them empty.
+/// Splits a table's records among this number of parties. Returns the rows of each party, ascending and never empty.
 ///
 /// # Errors
-/// No party, or more than there are records; a rule by classes for a table without a target column.
+/// [`Error::TooFewRecords`] for zero parties, or more parties than records; [`Error::NoTarget`] for a rule by classes
+/// if the table has no target column.
 pub fn partition(
     table: &Table,
     parties: usize,
@@ -96,7 +97,7 @@ pub fn partition(
     Ok(dealt)
 }
 
-/// The rows of each class that occurs.
+/// Returns the rows of each class that occurs.
 fn classes(table: &Table) -> Result<Vec<Vec<usize>>, Error> {
     let target = table.schema().target().ok_or(Error::NoTarget)?;
     let mut classes = vec![Vec::new(); table.domain().size(target)];
@@ -116,7 +117,7 @@ fn equally(records: usize, parties: usize, rng: &mut dyn RngCore) -> Vec<Vec<usi
         .collect()
 }
 
-/// Deals rows at random by shares that are drawn from Dirichlet(concentration, ..., concentration).
+/// Splits rows at random by shares from Dirichlet(concentration, ..., concentration).
 fn by_shares(
     mut rows: Vec<usize>,
     dealt: &mut [Vec<usize>],
@@ -129,7 +130,7 @@ fn by_shares(
     let (mut sum, mut from) = (0.0, 0);
     for (number, (share, party)) in shares.iter().zip(dealt).enumerate() {
         sum += share;
-        // The shares may sum to a little less than one: the last party has what is left.
+        // Rounding may leave the sum of shares slightly below one, so the last party gets all remaining rows.
         let to = match number {
             number if number == last => rows.len(),
             _ => ((sum * rows.len() as f64).round() as usize).clamp(from, rows.len()),
@@ -139,8 +140,8 @@ fn by_shares(
     }
 }
 
-/// Each party draws three classes; one that nobody drew goes to a party at random; then each class is dealt
-/// evenly among those who have it.
+/// Lets each party draw three classes, and gives classes that no party drew to a random party. Then splits each class
+/// evenly among its parties.
 fn by_classes(classes: &[Vec<usize>], parties: usize, rng: &mut dyn RngCore) -> Vec<Vec<usize>> {
     let mut owners = vec![Vec::new(); classes.len()];
     let numbers: Vec<usize> = (0..classes.len()).collect();
@@ -163,11 +164,11 @@ fn by_classes(classes: &[Vec<usize>], parties: usize, rng: &mut dyn RngCore) -> 
     dealt
 }
 
-/// Gives each party without records one of the largest party's, its last.
+/// Moves one record, the last of the largest party, to each party without records.
 fn fill_empty(dealt: &mut [Vec<usize>]) {
     while let Some(empty) = dealt.iter().position(Vec::is_empty) {
         let largest = (0..dealt.len()).max_by_key(|&party| dealt[party].len());
-        // There are at least as many records as parties, so the largest has two while one has none.
+        // There are at least as many records as parties, so while a party is empty, the largest has at least two.
         match largest.and_then(|party| dealt[party].pop()) {
             Some(row) => dealt[empty].push(row),
             None => return,

@@ -1,4 +1,4 @@
-//! SynthFS: a made table whose features differ from party to party (FLAIM, appendix B.1.1).
+//! SynthFS: a synthetic table whose feature distributions differ between parties (FLAIM, appendix B.1.1).
 
 use fhaim_domain::{Schema, Table};
 use rand::RngCore;
@@ -6,21 +6,22 @@ use rand::RngCore;
 use super::draw::{normal, zipf};
 use crate::Error;
 
-/// Features of the table.
+/// Number of features of the table.
 pub const SYNTHFS_ATTRIBUTES: usize = 10;
 
-/// Bins of a feature: 0 to 40.
+/// Number of bins of a feature: 0 to 40.
 pub const SYNTHFS_BINS: u32 = 41;
 
-/// Largest mean.
+/// The largest mean of a feature.
 const LARGEST_MEAN: u32 = 40;
 
-/// A table of `parties` times `records` records, and the rows of each party. For every party and feature a mean is
-/// drawn from 1..=40 with probability proportional to mean^-skew; values are normal around it with variance 1, rounded to
-/// 0..=40. The larger `skew`, the more alike the parties.
+/// Makes a table of `parties` times `records` records, and returns it with the rows of each party.
+///
+/// For every party and feature, a mean is drawn from 1..=40 with probability proportional to mean^-skew. Values are
+/// normal around the mean with variance 1, rounded to 0..=40. A larger `skew` makes the parties more similar.
 ///
 /// # Errors
-/// No party, or no record.
+/// [`Error::TooFewRecords`] for zero parties or records.
 pub fn synthfs(
     parties: usize,
     records: usize,
@@ -58,5 +59,5 @@ fn schema() -> Result<Schema, Error> {
         columns.join(", ")
     );
     Schema::from_json("synthfs", json.as_bytes())
-        .map_err(|_| Error::OutOfTurn("a schema of our own"))
+        .map_err(|_| Error::OutOfTurn("the built-in schema is invalid"))
 }

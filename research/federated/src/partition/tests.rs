@@ -3,7 +3,7 @@ use crate::heterogeneity;
 use fhaim_domain::{Clique, Schema};
 use rand::{SeedableRng, rngs::StdRng};
 
-/// 2,000 records: two columns that go along with the class, of five, and one that does not.
+/// 2,000 records of four columns: two correlate with the class, which has five values, and one does not.
 fn table() -> Table {
     let column = |name: &str, size: u32| {
         let categories: Vec<String> = (0..size).map(|i| format!("\"{i}\"")).collect();
@@ -38,7 +38,7 @@ fn rules() -> [Rule; 6] {
 }
 
 #[test]
-fn every_record_has_one_party_and_every_party_a_record() {
+fn every_record_has_one_party_and_no_party_is_empty() {
     let table = table();
     for rule in rules() {
         for parties in [1, 7, 100, 1999] {
@@ -58,7 +58,7 @@ fn every_record_has_one_party_and_every_party_a_record() {
 }
 
 #[test]
-fn rules_skew_what_they_say() {
+fn rules_produce_their_kind_of_skew() {
     let table = table();
     let mut rng = StdRng::seed_from_u64(3);
     let cliques: Vec<Clique> = (1..=3).flat_map(|k| table.domain().subsets(k)).collect();
@@ -86,7 +86,7 @@ fn rules_skew_what_they_say() {
 }
 
 #[test]
-fn synthfs_is_the_more_alike_the_larger_its_skew() {
+fn synthfs_parties_are_more_similar_with_larger_skew() {
     let cliques: Vec<Clique> = (0..SYNTHFS_ATTRIBUTES).map(|a| Clique::new([a])).collect();
     let of = |skew| {
         let mut rng = StdRng::seed_from_u64(6);
@@ -100,7 +100,7 @@ fn synthfs_is_the_more_alike_the_larger_its_skew() {
 }
 
 #[test]
-fn what_cannot_be_dealt_is_refused() {
+fn invalid_partitions_and_rules_are_rejected() {
     let table = table();
     let mut rng = StdRng::seed_from_u64(1);
     for parties in [0, 2001] {

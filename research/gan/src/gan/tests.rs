@@ -1,4 +1,4 @@
-//! Gradients against differences, private ones against plain ones, records.
+//! Tests of gradients (against differences of the loss, and private against plain ones) and of generated records.
 
 use super::*;
 use crate::examples::{blocks, softmax};
@@ -29,15 +29,15 @@ fn records(shape: &Shape) -> Matrix {
     shape.shape(noise, &mut StdRng::seed_from_u64(2))
 }
 
-/// Log loss of log odds: of real records ln(1 + exp(-odds)), of made ones ln(1 + exp(odds)).
+/// Log loss of logits: ln(1 + exp(-logit)) for real records, ln(1 + exp(logit)) for generated ones.
 fn log_loss(odds: &Matrix, sign: f64) -> f64 {
     let of = |&o: &f32| (sign * f64::from(o)).exp().ln_1p();
     odds.values().iter().map(of).sum::<f64>() / odds.rows() as f64
 }
 
-/// Both gradients, through both networks, against differences of the losses, with the same noise.
+/// Compares the gradients of both networks with differences of the losses, with the same noise.
 #[test]
-fn gradients_are_differences_of_the_losses() {
+fn gan_gradients_equal_differences_of_the_losses() {
     for (shape, hidden) in shapes() {
         let gan = small(&shape, hidden);
         let real = records(&shape);
@@ -113,9 +113,9 @@ fn condition_loss(shape: &Shape, outputs: &Matrix, conditions: &Matrix) -> f64 {
     loss
 }
 
-/// With a clip that clips nothing and next to no noise the private gradient is the plain one.
+/// With a clip that clips nothing and almost no noise, the private gradient equals the plain one.
 #[test]
-fn private_gradients_without_noise_are_plain_ones() {
+fn private_gradients_without_noise_equal_plain_ones() {
     for (shape, hidden) in shapes() {
         let gan = small(&shape, hidden);
         let real = records(&shape);
@@ -123,7 +123,7 @@ fn private_gradients_without_noise_are_plain_ones() {
             clip: 64.0,
             multiplier: 1e-6,
         };
-        // What is made differs by its noise: a discriminator that sees no records but real ones' does not.
+        // Generated images use different draws in both cases, so the values are compared for tables only.
         let private = gan
             .private_gradient(&real, 6, &privacy, &mut StdRng::seed_from_u64(4))
             .unwrap();
@@ -131,13 +131,13 @@ fn private_gradients_without_noise_are_plain_ones() {
             .critic_gradient(&real, &mut StdRng::seed_from_u64(4))
             .unwrap();
         if shape.conditions() > 0 {
-            // The same draws in the same order.
+            // For tables, both make the same draws in the same order.
             for (found, expected) in private.iter().zip(&plain) {
                 assert!((found - expected).abs() < 1e-3, "{found} {expected}");
             }
         }
         assert_eq!(private.len(), plain.len());
-        // No record drawn: noise, and what was made.
+        // Without real records, the gradient consists of noise and the generated records' part.
         let none = Matrix::zeros(0, shape.width());
         assert!(
             gan.private_gradient(&none, 6, &privacy, &mut StdRng::seed_from_u64(4))
@@ -147,7 +147,7 @@ fn private_gradients_without_noise_are_plain_ones() {
 }
 
 #[test]
-fn records_are_drawn_and_scored() {
+fn generated_records_have_their_shape_and_finite_scores() {
     for (shape, hidden) in shapes() {
         let gan = small(&shape, hidden);
         let drawn = gan

@@ -1,9 +1,8 @@
-//! `fhaim-lab bench siege`: what callers without rights can take of the services' memory and time.
+//! `fhaim-lab bench siege`: how much memory and time unauthorised clients can take from the services.
 //!
-//! One attack after the other goes at services that are processes of their own, each allowed the
-//! usual 1,024 descriptors. Meanwhile one legitimate user asks each service for something small,
-//! ten times a second. What counts is how much memory a service has at most during the attack,
-//! and how long the legitimate requests take.
+//! One attack after the other targets services that run as separate processes, each with the usual limit of 1,024
+//! descriptors. Meanwhile, a legitimate user sends each service a small request ten times a second. The results are the
+//! peak memory of a service during the attack, and the duration of the legitimate requests.
 
 use std::{
     collections::BTreeMap,
@@ -36,63 +35,63 @@ use uuid::Uuid;
 use super::{args::SiegeArguments, fleet::Fleet, load};
 use crate::{error::Error, output};
 
-/// Descriptors that a service may have: what a system allows unless told otherwise.
+/// Descriptors per service: the default limit of the operating system.
 const DESCRIPTORS: u32 = 1024;
 
 /// Pause between two rounds of the legitimate user's requests.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Requests of an attack that are under way at a time.
+/// Number of concurrent requests of an attack.
 const AT_A_TIME: usize = 64;
 
-/// Bytes of the address that an oversized sign-in names. With it the body is just below the 4 MiB that
-/// a route reads unless it says otherwise: what refuses it is the bound of sign-ins themselves.
+/// Length of the e-mail address in an oversized sign-in, in bytes. With it, the body is just below the default limit of
+/// a route, 4 MiB, so that only the limit of sign-ins themselves rejects it.
 const LONG_EMAIL: usize = (4 << 20) - 512;
 
-/// How long connections that say nothing are held.
+/// How long idle connections are held open.
 const HELD: Duration = Duration::from_secs(8);
 
-/// One service under one attack.
+/// The state of one service during one attack.
 #[derive(Debug, Serialize)]
 struct Row {
     attack: &'static str,
     service: Service,
-    /// Resident before the attack.
+    /// Resident memory before the attack.
     bytes_before: Option<u64>,
-    /// Most resident during the attack.
+    /// Peak resident memory during the attack.
     bytes_at_most: Option<u64>,
-    /// Legitimate requests meanwhile, and those of them that failed.
+    /// Number of legitimate requests during the attack, and number of those that failed.
     requests: usize,
     errors: usize,
     p99_ms: f64,
 }
 
-/// How often an attack's requests were answered with which status; 0 for no answer.
+/// Number of responses by status; 0 stands for no response.
 type Answers = BTreeMap<u16, usize>;
 
-/// One attack.
+/// The result of one attack.
 #[derive(Debug, Serialize)]
 struct Attacked {
     attack: &'static str,
     seconds: f64,
-    /// Empty where nothing was asked.
+    /// Empty for attacks that wait for no responses.
     answers: Answers,
 }
 
-/// What came out.
+/// The results of all attacks.
 #[derive(Debug, Serialize)]
 struct Outcome {
     attacks: Vec<Attacked>,
     rows: Vec<Row>,
 }
 
-/// Starts the services, attacks them, prints.
+/// Runs the command: starts the services, attacks them, and prints the results.
 pub fn run(arguments: &SiegeArguments, progress: &Progress) -> Result<(), Error> {
     let (wanted, most) = (arguments.connections.max(arguments.bodies), capacity());
     if wanted > most {
         return Err(Error::Usage(format!(
-            "{wanted} connections at a time, and this system lets a process have {most}: raise \
-             `ulimit -n`, or ask for fewer"
+            "{wanted} concurrent connections exceed the {most} that a process may have on this system: raise \
+             `ulimit -n`, or lower --connections and --bodies"
         )));
     }
     let folder = TempDir::new().map_err(|error| Error::Service(error.to_string()))?;
@@ -128,7 +127,7 @@ async fn siege(
         let started = Instant::now();
         let answers = attack.run(&endpoints, &dataset).await?;
         let seconds = started.elapsed().as_secs_f64();
-        // Fails only where the user is gone, which the next line says.
+        // Fails only if the task has ended, which the next line reports.
         let _ = stop.send(true);
         let samples = legitimate
             .await
@@ -175,10 +174,10 @@ fn row<'a>(
     }
 }
 
-/// A service, milliseconds, and whether it answered well.
+/// The service, the duration in milliseconds, and whether the response was successful.
 type Sample = (Service, f64, bool);
 
-/// Asks each service in turn until told to stop.
+/// Sends a request to each service in turn until `stop` is set.
 async fn ask(
     client: Client,
     dataset: Uuid,
@@ -204,7 +203,7 @@ async fn ask(
     samples
 }
 
-/// An account with a dataset that has its keys and is registered for an upload.
+/// Creates an account with a dataset that has its keys and is registered for an upload.
 async fn user(endpoints: &Endpoints) -> Result<(Client, Dataset), Error> {
     let client = Client::new(endpoints.clone())?;
     client.sign_up(&credentials()).await?;
@@ -228,7 +227,7 @@ fn layout() -> Result<Layout, Error> {
     Layout::for_records(500).map_err(|error| Error::Service(error.to_string()))
 }
 
-/// What is done to the services, and how often.
+/// An attack, with its number of requests or connections.
 enum Attack {
     Methods(usize),
     SignIns(usize),
@@ -258,7 +257,7 @@ impl Attack {
         }
     }
 
-    /// What its requests were answered with.
+    /// Runs the attack, and returns the responses by status.
     async fn run(&self, endpoints: &Endpoints, dataset: &Dataset) -> Result<Answers, Error> {
         let mut answers = Answers::new();
         let all = [
@@ -306,12 +305,12 @@ fn add(all: &mut Answers, more: Answers) {
     }
 }
 
-/// Host and port of a service of the fleet.
+/// Returns host and port of a service.
 fn address(endpoint: &str) -> Arc<str> {
     endpoint.trim_start_matches("http://").into()
 }
 
-/// A request that closes its connection.
+/// Returns a request that asks the service to close the connection.
 fn with_body(head: &str, body: &str) -> Vec<u8> {
     let length = body.len();
     format!(
@@ -321,7 +320,7 @@ fn with_body(head: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A megabyte of a body of four, the rest of which never comes.
+/// Returns a request with the first megabyte of a body of four; the rest is never sent.
 fn half_body() -> Vec<u8> {
     let mut bytes = b"POST /v1/sessions HTTP/1.1\r\nhost: siege\r\n\
         content-type: application/json\r\ncontent-length: 4194304\r\n\r\n"
@@ -330,8 +329,8 @@ fn half_body() -> Vec<u8> {
     bytes
 }
 
-/// Sends `count` requests, some at a time, and reads their answers to the end. Refused
-/// connections are part of a siege: what matters is what the legitimate user sees.
+/// Sends `count` requests, some of them concurrently, and reads the responses completely. Refused connections are
+/// expected: the bench measures the effect on the legitimate user.
 async fn requests(
     address: &Arc<str>,
     count: usize,
@@ -355,31 +354,31 @@ async fn requests(
     }
     let mut all = Answers::new();
     while let Some(answers) = workers.join_next().await {
-        // A worker that panicked has no answers.
+        // A worker that panicked counts as without responses.
         add(&mut all, answers.unwrap_or_default());
     }
     all
 }
 
-/// Sends a request on a connection of its own; all that comes back.
+/// Sends a request on a new connection and returns the whole response.
 async fn exchange(address: &str, request: &[u8]) -> Vec<u8> {
     let mut answer = Vec::new();
     if let Ok(mut stream) = TcpStream::connect(address).await {
-        // The service may hang up before it has read all.
+        // The service may close the connection before it has read everything.
         let _ = stream.write_all(request).await;
         let _ = stream.read_to_end(&mut answer).await;
     }
     answer
 }
 
-/// The status of an answer; 0 where there is none.
+/// Returns the status of a response, or 0 for an empty one.
 fn status(answer: &[u8]) -> u16 {
     let line = answer.split(|&byte| byte == b' ').nth(1);
     let status = line.and_then(|status| std::str::from_utf8(status).ok()?.parse().ok());
     status.unwrap_or(0)
 }
 
-/// Opens `count` connections that send `bytes` and nothing more, and holds them for a while.
+/// Opens `count` connections that send only `bytes`, and holds them for a while.
 async fn hold(address: &Arc<str>, count: usize, bytes: &[u8]) {
     let bytes: Arc<[u8]> = bytes.into();
     let until = Instant::now() + HELD;
@@ -393,15 +392,15 @@ async fn hold(address: &Arc<str>, count: usize, bytes: &[u8]) {
                 tokio::time::sleep_until(until.into()).await;
                 std::io::Result::Ok(())
             };
-            // Being turned away is what should happen to some.
+            // The service is expected to refuse some of the connections.
             let _ = tokio::time::timeout_at(until.into(), connection).await;
         });
     }
     while held.join_next().await.is_some() {}
 }
 
-/// Asks for keys of `count` datasets that do not exist, by an account's good token and with what
-/// vouches for a dataset that it has.
+/// Requests keys of `count` datasets that do not exist, with the valid token of an account and the voucher of one of
+/// its datasets.
 async fn keys(endpoints: &Endpoints, dataset: &Dataset, count: usize) -> Result<Answers, Error> {
     let generation = address(&endpoints.generation);
     let sign_in = serde_json::to_string(&credentials()).map_err(|error| unreadable(&error))?;
@@ -426,7 +425,7 @@ async fn keys(endpoints: &Endpoints, dataset: &Dataset, count: usize) -> Result<
     Ok(requests(&address(&endpoints.crypto), count, request).await)
 }
 
-/// The JSON of an answer.
+/// Parses the JSON body of a response.
 fn json<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
     let end = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n");
     let body = end
@@ -436,7 +435,7 @@ fn json<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
 }
 
 fn unreadable(error: &serde_json::Error) -> Error {
-    Error::Service(format!("an answer that cannot be read: {error}"))
+    Error::Service(format!("a response cannot be read: {error}"))
 }
 
 fn table(outcome: &Outcome) -> String {

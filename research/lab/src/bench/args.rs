@@ -1,4 +1,4 @@
-//! Flags of `fhaim-lab bench`.
+//! Command line arguments of `fhaim-lab bench`.
 
 use std::path::PathBuf;
 
@@ -16,40 +16,40 @@ use super::scale::{SCALE_EXAMPLES, ScaleArguments};
 use super::trial::Without;
 use crate::args::megabytes;
 
-/// What to measure.
+/// The commands of `bench`.
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
     /// Run all mechanisms on the tables in FHAIM_DATA_DIR, or on your own, in the clear
     #[command(after_help = MECHANISMS_EXAMPLES)]
     Mechanisms(MechanismsArguments),
-    /// Compute every cell of every pair of tables under encryption
+    /// Compute every cell of every pair of columns under encryption
     #[command(after_help = COMPUTE_EXAMPLES)]
     Compute(ComputeArguments),
-    /// Fit the reference measurements in FHAIM_REFERENCE_DIR, or those of a run or of a table made up, and time it
+    /// Time fits: of the reference measurements in FHAIM_REFERENCE_DIR, of a run, or of a generated table
     #[command(after_help = PGM_EXAMPLES)]
     Pgm(PgmArguments),
     /// Count how fits end on generated tables that are hard to fit
     #[command(after_help = ENDINGS_EXAMPLES)]
     Endings(EndingsArguments),
-    /// Run the federated methods on tables in FHAIM_DATA_DIR, in the clear, beside the printed figures
+    /// Run the federated methods on tables in FHAIM_DATA_DIR, in the clear, next to printed figures
     #[command(after_help = BENCH_FEDERATED_EXAMPLES)]
     Federated(FederatedArguments),
-    /// Train a learner on mixes of the images in FHAIM_DATA_DIR, beside the printed figures
+    /// Train classifiers on mixes of the images in FHAIM_DATA_DIR, next to printed figures
     #[command(after_help = BENCH_MIX_EXAMPLES)]
     Mix(BenchMixArguments),
     /// Attack models of the tables in FHAIM_DATA_DIR, made with and without privacy
     #[command(after_help = BENCH_ATTACK_EXAMPLES)]
     Attack(BenchAttackArguments),
-    /// Run the FHAIM paper's experiment on the tables in FHAIM_DATA_DIR, beside the printed figures
+    /// Run the FHAIM paper's experiment on the tables in FHAIM_DATA_DIR, next to printed figures
     #[command(after_help = PAPER_EXAMPLES)]
     Paper(PaperArguments),
-    /// Run made-up tables of growing length and width under encryption, each in a process of its own
+    /// Run generated tables of growing length and width under encryption, each in its own process
     #[command(after_help = SCALE_EXAMPLES)]
     Scale(ScaleArguments),
-    /// Start the services, and read and download as many users while jobs run
+    /// Start the services, and simulate users that read and download while jobs run
     #[command(after_help = LOAD_EXAMPLES)]
     Load(LoadArguments),
-    /// Start the services, and measure memory and answers while callers without rights attack them
+    /// Start the services, and measure memory and response times while unauthorised clients attack them
     #[command(after_help = SIEGE_EXAMPLES)]
     Siege(SiegeArguments),
 }
@@ -59,22 +59,22 @@ Examples:
   fhaim-lab bench siege
   fhaim-lab bench siege --methods 1000 --sign-ins 50 --bodies 50 --connections 200 --keys 1000";
 
-/// Flags of `bench siege`.
+/// Arguments of `bench siege`.
 #[derive(Debug, Args)]
 pub struct SiegeArguments {
-    /// Requests with methods that nobody knows, to each service
+    /// Number of requests with unknown methods, to each service
     #[arg(long, value_name = "N", default_value_t = 20_000)]
     pub methods: usize,
-    /// Sign-ins with an e-mail address of 4 MB
+    /// Number of sign-ins with an e-mail address of 4 MB
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     pub sign_ins: usize,
-    /// Bodies of which a quarter is sent, to each service
+    /// Number of requests that send only a quarter of their body, to each service
     #[arg(long, value_name = "N", default_value_t = 500)]
     pub bodies: usize,
-    /// Connections that say nothing, to each service
+    /// Number of idle connections, to each service
     #[arg(long, value_name = "N", default_value_t = 2_000)]
     pub connections: usize,
-    /// Requests of one account for keys of datasets that do not exist
+    /// Number of requests of one account for keys of datasets that do not exist
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub keys: usize,
     /// Print the results as JSON
@@ -88,22 +88,22 @@ Examples:
   fhaim-lab bench load --users 500 --jobs 1 --seconds 60 --json
   fhaim-lab bench load --server https://staging.fhaim.example --seconds 3600";
 
-/// Flags of `bench load`.
+/// Arguments of `bench load`.
 #[derive(Debug, Args)]
 pub struct LoadArguments {
-    /// Users that read and download, each once a second
+    /// Number of users that read and download, each once a second
     #[arg(long, default_value_t = 200)]
     pub users: usize,
-    /// Services that run already, behind one address, and let many sign up and in; else new ones
+    /// Use running services at this address, which must permit many sign-ups and sign-ins [default: start new services]
     #[arg(long, value_name = "URL")]
     pub server: Option<String>,
-    /// Jobs that run meanwhile, each followed by another while there is time
+    /// Number of concurrent jobs; a finished job is followed by another while there is time
     #[arg(long, default_value_t = 2)]
     pub jobs: usize,
-    /// Records of the jobs' tables, of 12 columns of 8 values
+    /// Number of records in the jobs' tables, which have 12 columns of 8 values
     #[arg(long, default_value_t = 20_000)]
     pub records: usize,
-    /// Seconds to begin jobs for; then until the last is done
+    /// Number of seconds in which jobs are started; the command ends when the last one is done
     #[arg(long, value_name = "S", default_value_t = 30)]
     pub seconds: u64,
     /// Print the results as JSON
@@ -117,21 +117,21 @@ Examples:
   FHAIM_DATA_DIR=data fhaim-lab bench compute breast-cancer compas --json
   fhaim-lab bench compute --data adult.csv --schema adult.schema.json";
 
-/// Tables of the user's own, instead of the published ones or beside those named.
+/// Arguments for the user's own tables.
 #[derive(Debug, Args)]
 pub struct OwnTables {
-    /// A table of your own, in CSV (may be repeated); instead of the published ones, or beside those named
+    /// Your own table, in CSV (may be repeated); replaces the published tables, unless these are named too
     #[arg(long, value_name = "CSV")]
     pub data: Vec<PathBuf>,
-    /// Its schema (once for each table, in the same order)
+    /// Schema of your own table (once for each table, in the same order)
     #[arg(long, value_name = "JSON")]
     pub schema: Vec<PathBuf>,
 }
 
-/// Flags of `bench compute`.
+/// Arguments of `bench compute`.
 #[derive(Debug, Args)]
 pub struct ComputeArguments {
-    /// Datasets to measure; all of them if none is named
+    /// Datasets to measure [default: all]
     pub datasets: Vec<String>,
     #[command(flatten)]
     pub own: OwnTables,
@@ -151,49 +151,48 @@ Examples:
   fhaim-lab bench mechanisms --family tree --mechanism staged --without first-look,penalties --seeds 3
   fhaim-lab bench mechanisms --family tree --mechanism staged --program \"swift=python3 research/bench/anchor.py swift\"";
 
-/// Flags of `bench mechanisms`.
+/// Arguments of `bench mechanisms`.
 #[derive(Debug, Args)]
 pub struct MechanismsArguments {
-    /// Datasets to run on; all of them if none is named
+    /// Datasets to run on [default: all]
     pub datasets: Vec<String>,
-    /// Run only the mechanism of this name, or those with this in their names (may be repeated)
+    /// Mechanism to run: its name, or a part of several names (may be repeated)
     #[arg(long, value_name = "TEXT")]
     pub mechanism: Vec<String>,
-    /// Options in place of a mechanism's own, as a JSON object (may be repeated): each makes a row more of
-    /// every mechanism that has them
+    /// Mechanism options to use instead of the defaults, as a JSON object (may be repeated): adds a row for every
+    /// mechanism that has these options
     #[arg(long, value_name = "JSON", value_parser = options)]
     pub options: Vec<Options>,
-    /// Also run `staged` without these of its parts, separated by commas (may be repeated): mixture-prior,
+    /// Parts to leave out of an additional run of `staged`, separated by commas (may be repeated): mixture-prior,
     /// first-look, coarse-look, clear-probe, penalties or shrinkage
     #[arg(long, value_name = "PARTS")]
     pub without: Vec<Without>,
-    /// A program to run on the same rows, beside --mechanism or instead of all mechanisms (may be
-    /// repeated): it reads the rows seen as JSON and writes records and marginals; see research/bench/anchor.py
+    /// Program to run on the same rows, in addition to --mechanism or instead of all mechanisms (may be repeated): it
+    /// reads the training rows as JSON, and writes records and marginals; see research/bench/anchor.py
     #[arg(long, value_name = "NAME=COMMAND")]
     pub program: Vec<Program>,
     /// Privacy budget (may be repeated)
     #[arg(long, value_name = "E", default_values_t = [1.0, 10.0], allow_negative_numbers = true)]
     pub epsilon: Vec<f64>,
-    /// Runs of each: seeds 0, 1, ...
+    /// Number of runs of each: seeds 0, 1, ...
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
     #[command(flatten)]
     pub own: OwnTables,
-    /// A family of tables that are made up, one for each seed (may be repeated): tree, copula,
-    /// mixture, independent, functions, wide or narrow
+    /// Family of generated tables, one table per seed (may be repeated): tree, copula, mixture, independent, functions,
+    /// wide or narrow
     #[arg(long, value_name = "FAMILY")]
     pub family: Vec<Family>,
-    /// Most memory a model may take, in MB (may be repeated)
+    /// Maximum memory for a model, in MB (may be repeated)
     #[arg(long, value_name = "MB", value_parser = megabytes, default_values_t = [1.0, 8.0, 80.0])]
     pub model_mb: Vec<f64>,
-    /// Holders who have the records together, and on how many of them everyone relies for noise (may be
-    /// repeated)
+    /// Number K of holders that share the records, and number H of them whose noise counts (may be repeated)
     #[arg(long, value_name = "K/H", value_parser = parties, default_value = "1/1")]
     pub holders: Vec<[u32; 2]>,
-    /// Weight of the pairs with the schema's target column, as `fhaim run` has it; programs see none
+    /// Weight of the pairs with the schema's target column, as in `fhaim run`; programs do not get it
     #[arg(long, value_name = "W", default_value_t = 1)]
     pub target_weight: u32,
-    /// Also train boosted trees on drawn records and on those seen, where the target has two classes
+    /// Also train boosted trees on drawn records and on training records, if the target has two classes
     #[arg(long)]
     pub trees: bool,
     /// Print the results as JSON
@@ -208,28 +207,27 @@ Examples:
   FHAIM_DATA_DIR=data fhaim-lab bench pgm adult-32 --epsilon 1 --epsilon 10 --model-mb 80
   fhaim-lab bench pgm --attributes 100 --model-mb 1 --model-mb 80 --steps 300";
 
-/// Flags of `bench pgm`.
+/// Arguments of `bench pgm`.
 #[derive(Debug, Args)]
 pub struct PgmArguments {
-    /// Datasets in FHAIM_DATA_DIR of which a run's last fit is timed, instead of the reference
-    /// measurements, and whose model is asked for records and densities
+    /// Datasets in FHAIM_DATA_DIR: time the last fit of a run on them instead of the reference measurements, and query
+    /// its model for records and densities
     pub datasets: Vec<String>,
     #[command(flatten)]
     pub own: OwnTables,
-    /// Privacy budget of such a run (may be repeated)
+    /// Privacy budget of the run (may be repeated)
     #[arg(long, value_name = "E", default_values_t = [1.0, 10.0], allow_negative_numbers = true)]
     pub epsilon: Vec<f64>,
-    /// Also measurements of a table made up, of so many attributes that hang on one another (may be
-    /// repeated)
+    /// Also time fits to a generated table of N dependent attributes (may be repeated)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(2..=1000))]
     pub attributes: Vec<u16>,
-    /// Most memory a model of a run or of a table made up may take, in MB (may be repeated)
+    /// Maximum memory for a model of a run or of a generated table, in MB (may be repeated)
     #[arg(long, value_name = "MB", value_parser = megabytes, default_values_t = [1.0, 8.0, 80.0])]
     pub model_mb: Vec<f64>,
-    /// Records to draw from each such model
+    /// Number of records to draw from each such model
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     pub records: usize,
-    /// Most steps of a fit of the reference measurements, or of a table made up
+    /// Maximum number of steps for a fit of the reference measurements, or of a generated table
     #[arg(long, default_value_t = 20_000)]
     pub steps: usize,
     /// Print the results as JSON
@@ -238,22 +236,23 @@ pub struct PgmArguments {
 }
 
 impl PgmArguments {
-    /// Whether there is a table of a run: none named does not mean all of them.
+    /// Whether tables for runs are named. Unlike for other benches, naming none does not select all.
     pub fn names_runs(&self) -> bool {
         !(self.datasets.is_empty() && self.own.data.is_empty() && self.own.schema.is_empty())
     }
 
-    /// Whether there is any table, so that the reference measurements are left alone.
+    /// Whether any table is named. If so, the reference measurements are not used.
     pub fn names_tables(&self) -> bool {
         self.names_runs() || !self.attributes.is_empty()
     }
 }
 
 fn options(text: &str) -> Result<Options, String> {
-    serde_json::from_str(text).map_err(|error| format!("options are a JSON object: {error}"))
+    serde_json::from_str(text)
+        .map_err(|error| format!("the options must be a JSON object: {error}"))
 }
 
-/// Holders, and how many of them are relied upon.
+/// Parses the number of holders, and how many of them must be honest.
 fn parties(text: &str) -> Result<[u32; 2], String> {
     let numbers = text.split_once('/').and_then(|(count, honest)| {
         let numbers = [count.parse().ok()?, honest.parse().ok()?];
@@ -261,7 +260,5 @@ fn parties(text: &str) -> Result<[u32; 2], String> {
             .is_ok()
             .then_some(numbers)
     });
-    numbers.ok_or_else(|| {
-        "K/H, such as 10/9: 1 to 128 holders, and at most as many of them".to_owned()
-    })
+    numbers.ok_or_else(|| "K/H, such as 10/9: from 1 to 128 holders, and H is at most K".to_owned())
 }

@@ -1,7 +1,7 @@
-//! `fhaim-lab bench attack`: attacks on mechanisms' models, with little and with no privacy beside.
+//! `fhaim-lab bench attack`: attacks the models of mechanisms, with privacy and without it.
 //!
-//! A model is made from a tenth of the records, at random; the others were not seen. Beside the budgets asked for there
-//! is one at which there is next to no noise: attacks that fail there would show nothing elsewhere.
+//! A model is made from a random tenth of the records; the others were not seen. In addition to the selected budgets,
+//! there is one with almost no noise. If an attack failed on it, its failure on other models would mean nothing.
 
 use std::num::NonZeroUsize;
 
@@ -25,7 +25,7 @@ use crate::{
     size,
 };
 
-/// What `--help` ends with.
+/// The end of the text of `--help`.
 pub const BENCH_ATTACK_EXAMPLES: &str = "\
 Examples:
   FHAIM_DATA_DIR=data fhaim-lab bench attack compas diabetes
@@ -34,30 +34,30 @@ Examples:
 /// delta of all budgets.
 const DELTA: f64 = 1e-5;
 
-/// The budget without privacy.
+/// The budget that gives almost no privacy.
 const NO_PRIVACY: f64 = 1e8;
 
 /// Share of the records that a model is made from.
 const MEMBERS: f64 = 0.1;
 
-/// Flags of `bench attack`.
+/// Arguments of `bench attack`.
 #[derive(Debug, Args)]
 pub struct BenchAttackArguments {
-    /// Datasets to run on; all of them if none is named
+    /// Datasets to run on [default: all]
     pub datasets: Vec<String>,
-    /// Whose models
+    /// Mechanism whose models are attacked
     #[arg(long, value_name = "M", default_value_t, value_parser = mechanism())]
     pub mechanism: MechanismName,
-    /// Privacy budgets beside none at all (may be repeated)
+    /// Privacy budget, in addition to almost no privacy (may be repeated)
     #[arg(long, value_name = "E", default_values_t = [1.0, 10.0], allow_negative_numbers = true)]
     pub epsilon: Vec<f64>,
-    /// Runs of each: seeds 0, 1, ...
+    /// Number of runs of each: seeds 0, 1, ...
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
-    /// Records to draw for the Monte Carlo attack
+    /// Number of records to draw for the Monte Carlo attack
     #[arg(long, value_name = "N", default_value = "20000", value_parser = count)]
     pub drawn: NonZeroUsize,
-    /// Most memory a model may take, in MB
+    /// Maximum memory for a model, in MB
     #[arg(long, value_name = "MB", default_value_t = 8)]
     pub model_mb: usize,
     /// Print the results as JSON
@@ -65,7 +65,7 @@ pub struct BenchAttackArguments {
     pub json: bool,
 }
 
-/// A figure over all seeds, beside what guessing gives.
+/// The result of an attack over all seeds, with the result of guessing.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Found {
     mean: f64,
@@ -73,12 +73,12 @@ struct Found {
     chance: f64,
 }
 
-/// A table at one budget.
+/// The results for a table at one budget.
 #[derive(Debug, Serialize)]
 struct Row {
     dataset: String,
     mechanism: String,
-    /// Nothing where there is no privacy.
+    /// `None` for almost no privacy.
     epsilon: Option<f64>,
     seeds: u64,
     members: usize,
@@ -88,7 +88,7 @@ struct Row {
     monte_carlo: Found,
 }
 
-/// Attacks models of every table at every budget.
+/// Runs the command: attacks the models of every table at every budget.
 pub fn run(arguments: &BenchAttackArguments, progress: &Progress) -> Result<(), Error> {
     let mut rows = Rows::begin(arguments.json, HEADING, line)?;
     for dataset in datasets(&arguments.datasets)? {
@@ -146,7 +146,7 @@ fn measure(
     })
 }
 
-/// The four attacks in the order of a row, and how many members there were.
+/// Runs the four attacks in the order of a row, and returns them with the number of members.
 fn trial(
     arguments: &BenchAttackArguments,
     table: &Table,

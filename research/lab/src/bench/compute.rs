@@ -1,4 +1,4 @@
-//! `fhaim-lab bench compute`: what `fhaim bench` measures, of the published tables.
+//! `fhaim-lab bench compute`: runs the measurements of `fhaim bench` on the published tables.
 
 use fhaim_cli::shared::{compute_lines, measure_compute};
 use fhaim_files::progress::Progress;
@@ -6,7 +6,7 @@ use fhaim_files::progress::Progress;
 use super::{args::ComputeArguments, tables};
 use crate::{error::Error, output};
 
-/// Measures the tables named, or all.
+/// Runs the command: measures the named tables, or all.
 pub fn run(arguments: &ComputeArguments, progress: &Progress) -> Result<(), Error> {
     let mut rows = Vec::new();
     for dataset in tables(&arguments.datasets, &arguments.own)? {

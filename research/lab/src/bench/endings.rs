@@ -27,7 +27,7 @@ Examples:
   fhaim-lab bench endings --mechanism staged --family zero-inflated --epsilon 10 --seeds 100
   fhaim-lab bench endings --mechanism aim --max-columns 10 --seeds 2 --json";
 
-/// Flags of `bench endings`.
+/// Arguments of `bench endings`.
 #[derive(Debug, Args)]
 pub struct EndingsArguments {
     /// Mechanism to run (may be repeated)
@@ -39,10 +39,10 @@ pub struct EndingsArguments {
     /// Privacy budget (may be repeated)
     #[arg(long, value_name = "E", default_values_t = [0.1, 1.0, 10.0])]
     pub epsilon: Vec<f64>,
-    /// Runs of each, every one on another table: seeds 0, 1, ...
+    /// Number of runs of each, every one on another table: seeds 0, 1, ...
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
-    /// Most columns of a table
+    /// Maximum number of columns of a table
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u8).range(2..=60))]
     pub max_columns: u8,
     /// Print the results as JSON
@@ -84,7 +84,7 @@ impl Skew {
         }
     }
 
-    /// A table with 2 to `most` columns and 200 to 20,000 records: the same for the same seed.
+    /// Generates a table with 2 to `most` columns and 200 to 20,000 records. The same seed gives the same table.
     fn table(self, most: u8, seed: u64) -> Result<Table, Error> {
         let mut rng = StdRng::seed_from_u64(seed ^ (self as u64) << 32);
         let columns = rng.random_range(2..=most);
@@ -123,14 +123,14 @@ impl FromStr for Skew {
     }
 }
 
-/// A column as a schema declares it, and its text in every record.
+/// A column's declaration in a schema, and its text in every record.
 struct Column {
     schema: Value,
     cells: Vec<String>,
 }
 
-/// Amounts with a long tail in the active records, zeros in nearly all others; one column in two is a number with
-/// digits within its bins, the others are small counts.
+/// Generates amounts with a long tail in the active records, and zeros in nearly all others. Half of the columns are
+/// numbers with digits within their bins; the others are small counts.
 fn amounts(name: &str, active: &[bool], rng: &mut StdRng) -> Column {
     let is_amount = |active: bool, rng: &mut StdRng| active && rng.random_bool(0.95);
     if rng.random() {
@@ -151,7 +151,7 @@ fn amounts(name: &str, active: &[bool], rng: &mut StdRng) -> Column {
     };
     let cells = active.iter().map(|a| amount(a).to_string()).collect();
     let inner = (1..10).map(|i| (middle + spread * (f64::from(i) - 5.0) / 2.5).exp() as u64);
-    // The first bin has room for 1: 0 is special.
+    // The first bin must have room for 1, because 0 is special.
     let inner = inner.filter(|&edge| edge >= 2);
     let mut edges: Vec<u64> = inner.chain([0, 1_000_001]).collect();
     edges.sort_unstable();
@@ -162,7 +162,8 @@ fn amounts(name: &str, active: &[bool], rng: &mut StdRng) -> Column {
     Column { schema, cells }
 }
 
-/// Categories of the family's shares; in the active records of half of the columns, shares are in reverse order.
+/// Generates categories with the family's shares. In half of the columns, the active records have the shares in reverse
+/// order.
 fn categories(name: &str, kind: Skew, active: &[bool], rng: &mut StdRng) -> Column {
     let size = rng.random_range(2..=24usize);
     let rest = 1.0 / (size as f64 - 1.0).max(1.0);
@@ -195,7 +196,7 @@ fn categories(name: &str, kind: Skew, active: &[bool], rng: &mut StdRng) -> Colu
     Column { schema, cells }
 }
 
-/// Writes the columns as CSV and reads them by their schema, as a user's table is.
+/// Writes the columns as CSV and reads them by their schema, like a user's table.
 fn read(name: &str, columns: &[Column], records: usize) -> Result<Table, Error> {
     let declared: Vec<&Value> = columns.iter().map(|column| &column.schema).collect();
     let names: Vec<&str> = declared.iter().filter_map(|c| c["name"].as_str()).collect();
@@ -210,27 +211,27 @@ fn read(name: &str, columns: &[Column], records: usize) -> Result<Table, Error> 
     Ok(read_csv(schema, csv.as_bytes(), &ReadOptions::new(name))?.table)
 }
 
-/// Runs of a mechanism on a family's tables at one budget.
+/// The results of a mechanism on a family's tables at one budget.
 #[derive(Debug, Default, Serialize)]
 struct Row {
     mechanism: String,
     family: String,
     epsilon: f64,
     runs: u64,
-    /// Runs that ended with an error, and the first error.
+    /// Number of runs that ended with an error, and the first error.
     failed: u64,
     failure: Option<String>,
-    /// Fits of all runs, and calibrations of the junction tree that they took.
+    /// Number of fits of all runs, and of calibrations of the junction tree in them.
     fits: usize,
     evaluations: usize,
-    /// Fits that used all their steps.
+    /// Number of fits that used all their steps.
     out_of_steps: usize,
-    /// Fits whose loss is above their number of measured values.
+    /// Number of fits whose loss is above their number of measured values.
     unexplained: usize,
-    /// Last fits that used all their steps, and that no step improved.
+    /// Number of last fits that used all their steps, and of last fits that no step improved.
     last_out_of_steps: u64,
     last_stuck: u64,
-    /// Last fits whose loss is above their number of measured values, and the seeds of their runs.
+    /// Number of last fits whose loss is above their number of measured values, and the seeds of their runs.
     last_unexplained: u64,
     last_unexplained_seeds: Vec<u64>,
     /// Mean loss per measured value of last fits.
@@ -262,7 +263,7 @@ impl Row {
     }
 }
 
-/// Runs every mechanism on every family at every budget.
+/// Runs the command: every mechanism on every family at every budget.
 pub fn run(arguments: &EndingsArguments, progress: &Progress) -> Result<(), Error> {
     let mut rows = Rows::begin(arguments.json, HEADING, line)?;
     for &mechanism in &arguments.mechanism {
@@ -301,7 +302,7 @@ pub fn run(arguments: &EndingsArguments, progress: &Progress) -> Result<(), Erro
     rows.end("Loss is per measured value: noise accounts for about .5.\n")
 }
 
-/// How the last fit of a run went, and all fits before it.
+/// Returns the report on the last fit of a run, and on all fits before it.
 fn fit_report(
     mechanism: MechanismName,
     table: &Table,

@@ -1,8 +1,8 @@
-//! A mechanism that is a program of its own, so that what others publish is measured on the same
-//! rows, by the same measures, in the same table as ours (`research/bench/anchor.py` drives some).
+//! Runs an external program as a mechanism, so that published implementations are measured on the same rows, with the
+//! same measures and in the same table as ours. `research/bench/anchor.py` drives some of them.
 //!
-//! The program is started once for each run. It reads one JSON object from its standard input (see
-//! [`Question`]), writes one to its standard output (see [`Answer`]), and ends with status 0.
+//! The program is started once for each run. It reads one JSON object from its standard input (see [`Question`]),
+//! writes one to its standard output (see [`Answer`]), and ends with status 0.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -15,10 +15,11 @@ use serde::{Deserialize, Serialize};
 use super::trial::TrialSetting;
 use crate::error::Error;
 
-/// By how much the shares of a marginal may miss 1 in sum: programs may compute in single precision.
+/// The largest allowed difference between 1 and the sum of a marginal's shares. Programs may compute in single
+/// precision.
 const MAX_MISSING_SHARE: f64 = 1e-3;
 
-/// A program, under the name that the tables have for it.
+/// A program, with its name in the results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
     pub name: String,
@@ -29,7 +30,7 @@ pub struct Program {
 impl FromStr for Program {
     type Err = String;
 
-    /// `NAME=COMMAND ARGUMENT ...`, divided at blanks.
+    /// Parses `NAME=COMMAND ARGUMENT ...`, split at white space.
     fn from_str(text: &str) -> Result<Self, String> {
         let form =
             || "NAME=COMMAND, such as \"swift=python3 research/bench/anchor.py swift\"".to_owned();
@@ -47,40 +48,39 @@ impl FromStr for Program {
     }
 }
 
-/// What a program is told.
+/// The input of a program.
 #[derive(Debug, Serialize)]
 struct Question<'a> {
-    /// Numbers of values of the attributes.
+    /// Number of values of each attribute.
     sizes: &'a [usize],
-    /// The rows seen: a list of codes for each attribute.
+    /// The training rows: a list of codes for each attribute.
     columns: &'a [Vec<u32>],
-    /// The pairs whose marginals are asked for.
+    /// The pairs of attributes whose marginals are requested.
     pairs: Vec<[usize; 2]>,
     epsilon: f64,
     delta: f64,
-    /// The zCDP budget that our mechanisms have at this epsilon and delta.
+    /// The zCDP budget of our mechanisms at this epsilon and delta.
     rho: f64,
-    /// Cap of the model, for programs that have one.
+    /// Model cap, for programs that support one.
     model_bytes: usize,
     seed: u64,
 }
 
-/// What a program says.
+/// The output of a program.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Answer {
-    /// Shares of the cells of each pair in the order asked for, row-major.
+    /// Shares of the cells of each pair, in the requested order, row-major.
     pub(super) marginals: Vec<Vec<f64>>,
     /// Synthetic records: a list of codes for each attribute.
     pub(super) columns: Vec<Vec<u32>>,
 }
 
 impl Program {
-    /// Runs the program on the rows seen.
+    /// Runs the program on the training rows.
     ///
     /// # Errors
-    /// A program that cannot be started, that does not end with status 0, or whose answer is not
-    /// of the form above.
+    /// [`Error::Usage`] if the program cannot be started, ends with another status, or has an invalid output.
     pub(super) fn run(
         &self,
         seen: &Table,
@@ -100,9 +100,9 @@ impl Program {
             seed,
         };
         let question = serde_json::to_vec(&question)
-            .map_err(|error| self.problem(&format!("no question can be written: {error}")))?;
+            .map_err(|error| self.problem(&format!("its input cannot be written: {error}")))?;
         let answer: Answer = serde_json::from_slice(&self.answer(question)?)
-            .map_err(|error| self.problem(&format!("its answer cannot be read: {error}")))?;
+            .map_err(|error| self.problem(&format!("its output cannot be read: {error}")))?;
         let cells = pairs
             .iter()
             .map(|pair| (pair.attributes().iter().map(|&a| sizes[a])).product::<usize>());
@@ -112,13 +112,13 @@ impl Program {
         };
         let all = answer.marginals.len() == pairs.len();
         if !all || !cells.zip(&answer.marginals).all(is_marginal) {
-            let problem = "its marginals are not shares of the cells of the pairs asked for";
+            let problem = "its marginals are not shares of the cells of the requested pairs";
             return Err(self.problem(problem));
         }
         Ok(answer)
     }
 
-    /// Everything that the program writes, once it is told everything.
+    /// Gives the program its input and returns its whole output.
     fn answer(&self, question: Vec<u8>) -> Result<Vec<u8>, Error> {
         let failed = |error: std::io::Error| self.problem(&error.to_string());
         let mut child: Child = Command::new(&self.command)
@@ -128,12 +128,12 @@ impl Program {
             .spawn()
             .map_err(failed)?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        // It may write before it has read everything: a thread of its own keeps both going.
+        // The program may write before it has read everything. A separate thread prevents a deadlock.
         let telling = thread::spawn(move || stdin.map(|mut stdin| stdin.write_all(&question)));
         let mut answer = Vec::new();
         let read = stdout.map(|mut stdout| stdout.read_to_end(&mut answer));
         let status = child.wait().map_err(failed)?;
-        // A program that ends early leaves a broken pipe behind: its status says more.
+        // A program that ends early causes a broken pipe. Its status is more informative.
         drop(telling.join());
         if !status.success() {
             return Err(self.problem(&format!("it ended with {status}")));
@@ -144,13 +144,13 @@ impl Program {
 
     fn problem(&self, problem: &str) -> Error {
         Error::Usage(format!(
-            "--program {}: {} did not answer: {problem}",
+            "--program {}: {} failed: {problem}",
             self.name, self.command
         ))
     }
 }
 
-/// The attributes of a clique of two.
+/// Returns the attributes of a clique of two.
 fn pair(clique: &Clique) -> Option<[usize; 2]> {
     clique.attributes().try_into().ok()
 }
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_has_a_name_and_a_command() {
+    fn program_is_parsed_as_name_and_command() {
         let program: Program = "swift = python3 anchor.py swift".parse().unwrap();
         assert_eq!(program.name, "swift");
         assert_eq!(program.command, "python3");
@@ -193,11 +193,11 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_told_the_rows_and_its_answer_is_read() {
+    fn program_gets_the_rows_and_its_output_is_read() {
         let sizes = Family::Narrow.table(1).unwrap().domain().sizes().to_vec();
         let cells = sizes[0] * sizes[1];
         let shares = vec![(1.0 / cells as f64).to_string(); cells].join(",");
-        // The program answers only if the question has the seed and the rows' sizes.
+        // The program answers only if its input contains the seed and the sizes.
         let answer = told(&format!(
             "q=$(cat)\ncase \"$q\" in *'\"sizes\":[{},'*'\"seed\":7'*) \
              echo '{{\"marginals\": [[{shares}]], \"columns\": [[0], [1]]}}';; *) exit 3;; esac",
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_does_not_answer_is_named() {
+    fn failing_program_is_named_in_the_error() {
         let refused = |script: &str, words: &str| {
             let error = told(script).unwrap_err();
             assert!(
@@ -218,7 +218,7 @@ mod tests {
             );
         };
         refused("cat > /dev/null; exit 3", "ended with exit status: 3");
-        // It reads nothing: the pipe breaks, and the status is what is told.
+        // This program reads nothing, so the pipe breaks. The error shows its status.
         refused("exit 4", "ended with exit status: 4");
         refused("cat > /dev/null; echo no", "cannot be read");
         let short = "cat > /dev/null; echo '{\"marginals\": [[1.0]], \"columns\": []}'";

@@ -1,5 +1,5 @@
-//! Tables made up for benchmarks: families of distributions that a mechanism may meet, drawn from
-//! generators with fixed seeds, so that everybody can have the same ones.
+//! Generated tables for benchmarks: families of distributions that a mechanism may meet. Generators have fixed seeds,
+//! so that everybody can reproduce the tables.
 
 use std::str::FromStr;
 
@@ -12,24 +12,24 @@ use crate::error::Error;
 /// A family of tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// Every column hangs on one before it; sizes from 2 to 12.
+    /// Every column depends on an earlier one; sizes from 2 to 12.
     Tree,
-    /// Ten ordered columns of one body: a Gaussian copula, every pair correlated.
+    /// Ten ordered columns from a Gaussian copula; every pair is correlated.
     Copula,
-    /// Eight classes that nobody sees; columns are independent within a class.
+    /// Eight hidden classes; columns are independent within a class.
     Mixture,
-    /// Columns that have nothing to do with each other.
+    /// Independent columns.
     Independent,
-    /// Most columns are a function of one before them, but for one record in fifty.
+    /// Most columns are a function of an earlier one, except in one record of fifty.
     Functions,
-    /// 26 columns and few records; every column hangs on one before it, most of them weakly.
+    /// 26 columns and few records; every column depends on an earlier one, most of them weakly.
     Wide,
     /// Four columns and few records.
     Narrow,
 }
 
 impl Family {
-    /// All of them.
+    /// All families.
     pub const ALL: [Self; 7] = [
         Self::Tree,
         Self::Copula,
@@ -40,7 +40,7 @@ impl Family {
         Self::Narrow,
     ];
 
-    /// The name as users write it.
+    /// Returns the name of the family on the command line.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Tree => "tree",
@@ -53,7 +53,7 @@ impl Family {
         }
     }
 
-    /// Records and columns of its tables.
+    /// Returns the number of records and of columns of its tables.
     fn shape(self) -> (usize, usize) {
         match self {
             Self::Tree => (20_000, 12),
@@ -66,10 +66,10 @@ impl Family {
         }
     }
 
-    /// A table of the family: the same for the same seed.
+    /// Generates a table of the family. The same seed gives the same table.
     ///
     /// # Errors
-    /// Never: the schemas that are made here are valid.
+    /// None: the generated schemas are always valid.
     pub fn table(self, seed: u64) -> Result<Table, Error> {
         let mut rng = StdRng::seed_from_u64(seed);
         let (records, columns) = self.shape();
@@ -85,7 +85,7 @@ impl Family {
         named(self.as_str(), &sizes, codes)
     }
 
-    /// The numbers of categories.
+    /// Draws the number of categories of each column.
     fn sizes(self, columns: usize, rng: &mut StdRng) -> Vec<usize> {
         let sizes: &[usize] = match self {
             Self::Copula => &[10],
@@ -99,11 +99,11 @@ impl Family {
     }
 }
 
-/// A table of `columns` columns of the same few sizes as the other families', each of which but the first
-/// hangs on one before it; the same for the same seed.
+/// Generates a table of `columns` columns with the sizes of the `tree` family, each of which depends on an earlier one.
+/// The same seed gives the same table.
 ///
 /// # Errors
-/// No records or no columns.
+/// [`Error::Product`] for zero records or columns.
 pub fn hanging_table(records: usize, columns: usize, seed: u64) -> Result<Table, Error> {
     let mut rng = StdRng::seed_from_u64(seed);
     let sizes = Family::Tree.sizes(columns, &mut rng);
@@ -111,7 +111,7 @@ pub fn hanging_table(records: usize, columns: usize, seed: u64) -> Result<Table,
     named("hanging", &sizes, codes)
 }
 
-/// A table of categories without meaning.
+/// Makes a table of categories with generic names.
 fn named(name: &str, sizes: &[usize], codes: Vec<Vec<u32>>) -> Result<Table, Error> {
     let columns = sizes.iter().enumerate().map(|(a, size)| {
         let categories: Vec<String> = (0..*size).map(|x| format!("v{x}")).collect();
@@ -130,13 +130,12 @@ impl FromStr for Family {
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|known| known.as_str() == name);
         let known = Self::ALL.map(Self::as_str).join(", ");
-        found.ok_or_else(|| format!("there is no family {name:?}: there are {known}"))
+        found.ok_or_else(|| format!("unknown family {name:?}: choose from {known}"))
     }
 }
 
-/// Shares that sum to 1, drawn from a Dirichlet distribution whose parameters are all `alpha`
-/// (a whole number of halves, at least one half: a sum of squared normal deviates is a gamma
-/// deviate).
+/// Draws shares that sum to 1 from a Dirichlet distribution whose parameters are all `alpha`. `alpha` is rounded to a
+/// multiple of one half, because a sum of squared normal deviates is a gamma deviate.
 fn shares(size: usize, alpha: f64, rng: &mut StdRng) -> Vec<f64> {
     let degrees = (2.0 * alpha).round().max(1.0) as usize;
     let gamma = |rng: &mut StdRng| (0..degrees).map(|_| normal(rng).powi(2)).sum::<f64>();
@@ -145,13 +144,13 @@ fn shares(size: usize, alpha: f64, rng: &mut StdRng) -> Vec<f64> {
     drawn.iter().map(|share| share / sum).collect()
 }
 
-/// A standard normal deviate (Box and Muller).
+/// Draws a standard normal deviate (Box and Muller).
 pub fn normal(rng: &mut StdRng) -> f64 {
     let (u, v): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
     (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
 }
 
-/// A category drawn by its share.
+/// Draws a category by its share.
 fn draw(shares: &[f64], rng: &mut StdRng) -> u32 {
     let mut left: f64 = rng.random();
     let found = shares.iter().position(|share| {
@@ -161,7 +160,7 @@ fn draw(shares: &[f64], rng: &mut StdRng) -> u32 {
     found.unwrap_or(shares.len() - 1) as u32
 }
 
-/// Column by column: the first by itself, every other given one before it.
+/// Draws columns one by one: the first independently, every other one given an earlier column.
 fn hanging(records: usize, sizes: &[usize], alpha: f64, rng: &mut StdRng) -> Vec<Vec<u32>> {
     let mut columns: Vec<Vec<u32>> = Vec::new();
     for &size in sizes {
@@ -181,7 +180,7 @@ fn hanging(records: usize, sizes: &[usize], alpha: f64, rng: &mut StdRng) -> Vec
     columns
 }
 
-/// Columns that are independent within each of `classes` classes.
+/// Draws columns that are independent within each of `classes` classes.
 fn mixture(records: usize, sizes: &[usize], classes: usize, rng: &mut StdRng) -> Vec<Vec<u32>> {
     let weights = shares(classes, 1.0, rng);
     let class: Vec<u32> = (0..records).map(|_| draw(&weights, rng)).collect();
@@ -193,7 +192,7 @@ fn mixture(records: usize, sizes: &[usize], classes: usize, rng: &mut StdRng) ->
     sizes.iter().map(column).collect()
 }
 
-/// Normal deviates with three factors in common, cut into bins from -3 to 3.
+/// Draws normal deviates with three common factors, and cuts them into bins from -3 to 3.
 fn copula(records: usize, sizes: &[usize], rng: &mut StdRng) -> Vec<Vec<u32>> {
     let factors: Vec<[f64; 3]> = (0..records)
         .map(|_| [(); 3].map(|()| normal(rng)))
@@ -211,8 +210,8 @@ fn copula(records: usize, sizes: &[usize], rng: &mut StdRng) -> Vec<Vec<u32>> {
     sizes.iter().map(column).collect()
 }
 
-/// The first three columns by themselves, every other a function of one before it, but for one
-/// record in fifty.
+/// Draws the first three columns independently. Every other column is a function of an earlier one, except in one
+/// record of fifty.
 fn functions(records: usize, sizes: &[usize], rng: &mut StdRng) -> Vec<Vec<u32>> {
     let mut columns = mixture(records, &sizes[..3.min(sizes.len())], 1, rng);
     for &size in sizes.iter().skip(columns.len()) {
@@ -235,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_family_is_found_by_its_name_and_its_table_is_the_same_again() {
+    fn families_are_parsed_by_name_and_tables_are_reproducible() {
         for family in Family::ALL {
             assert_eq!(family.as_str().parse(), Ok(family));
             let table = family.table(1).unwrap();
@@ -249,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_shares() {
+    fn shares_are_positive_and_sum_to_one() {
         let mut rng = StdRng::seed_from_u64(1);
         for alpha in [0.5, 1.0, 3.0] {
             let shares = shares(7, alpha, &mut rng);

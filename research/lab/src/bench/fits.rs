@@ -1,5 +1,5 @@
-//! `fhaim-lab bench pgm TABLE ...` and `--attributes N`: what fits take beside what this machine can do, and how fast
-//! their models are asked for records, densities and files.
+//! `fhaim-lab bench pgm TABLE ...` and `--attributes N`: measures the cost of fits, compared with the speed of the
+//! machine, and how fast models give records, densities and files.
 
 use std::{io, time::Instant};
 
@@ -17,50 +17,51 @@ use super::rows::Rows;
 use super::{Dataset, families, made, tables};
 use crate::{args::DEFAULT_DELTA, error::Error, size};
 
-/// What was done of a fit, its calibrations in steps.
+/// The work of a fit. Each step is a calibration of the junction tree.
 #[derive(Debug, Serialize)]
 struct Fit {
-    /// Cells of the cliques of the junction tree, over groups where categories are not told apart.
+    /// Number of cells in the cliques of the junction tree, over groups of categories where these are not
+    /// distinguished.
     cells: usize,
     steps: usize,
     loss: f64,
-    /// Of all threads, planning and the model's tables included.
+    /// Elapsed seconds, including planning and the model's tables.
     seconds: f64,
-    /// Processor seconds of all threads, where the system tells them.
+    /// CPU seconds of all threads; `None` if the system does not report them.
     cpu_seconds: Option<f64>,
-    /// Cells passed over and products made by all steps.
+    /// Number of cells visited, and of products computed, in all steps.
     cells_passed: u64,
     products: u64,
-    /// What these take one thread of this machine by themselves, in the nearest cache.
+    /// Time that one thread of this machine needs for these cells and products if they are in the nearest cache.
     limit_seconds: f64,
 }
 
-/// How long a model takes to be asked.
+/// The times of queries to a model.
 #[derive(Debug, Serialize)]
 struct Asked {
-    /// Records drawn, and then asked for their densities and written as CSV to nowhere.
+    /// Number of records that are drawn, whose densities are computed, and that are written as CSV to a sink.
     records: usize,
     sample_seconds: f64,
     density_seconds: f64,
     csv_seconds: f64,
 }
 
-/// One model.
+/// The results for one model.
 #[derive(Debug, Serialize)]
 struct Row {
     table: String,
-    /// Of the last fit of the default mechanism's run; none where measurements are made up.
+    /// Budget of the default mechanism's run; `None` for a generated table.
     epsilon: Option<f64>,
     attributes: usize,
     cap_bytes: usize,
     model_bytes: usize,
     fit: Fit,
-    /// Most memory that the process has had once the model was fitted: of this model or one before it.
+    /// Peak memory of the process after the fit, including all earlier models.
     peak_memory_bytes: Option<u64>,
     asked: Asked,
 }
 
-/// Fits every table with every budget and cap, and the tables made up with every cap.
+/// Fits every table with every budget and cap, and the generated tables with every cap.
 pub fn run(arguments: &PgmArguments, progress: &Progress) -> Result<(), Error> {
     let pace = Pace::measure();
     let mut rows = Rows::begin(arguments.json, HEADING, line)?;
@@ -103,8 +104,8 @@ pub fn run(arguments: &PgmArguments, progress: &Progress) -> Result<(), Error> {
         }
     }
     rows.end(&format!(
-        "One thread passes over {:.0} million cells a second in the nearest cache and {:.0} in memory, and \
-         makes {:.0} million products; \"limit\" is what a fit's cells and products take at that in cache.\n",
+        "One thread visits {:.0} million cells a second in the nearest cache and {:.0} in memory, and \
+         computes {:.0} million products; \"limit\" is the time of a fit's cells and products in cache.\n",
         1e-6 / pace.cached_cell,
         1e-6 / pace.cell,
         1e-6 / pace.product,
@@ -115,7 +116,7 @@ fn bytes(megabytes: f64) -> usize {
     (megabytes * 1e6) as usize
 }
 
-/// A time, and what the process had done by then.
+/// A time, with the CPU time of the process until then.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
     wall: Instant,
@@ -132,7 +133,7 @@ impl Clock {
 }
 
 impl Fit {
-    /// A fit that began then and ended now.
+    /// Returns the work of a fit that began at `started` and has just ended.
     fn new(report: &FitReport, started: &Clock, pace: &Pace) -> Self {
         let now = Clock::now();
         let cpu_seconds = now.cpu_seconds.zip(started.cpu_seconds);
@@ -151,7 +152,7 @@ impl Fit {
     }
 }
 
-/// A source that remembers when it last answered.
+/// A release source that records the time of its last answer.
 struct Remembering<'a> {
     source: PlaintextSource<'a>,
     answered: Clock,
@@ -165,8 +166,8 @@ impl ReleaseSource for Remembering<'_> {
     }
 }
 
-/// The last fit of a run of the default mechanism on a whole table in the clear: all that it
-/// does after its last answers.
+/// Runs the default mechanism on a whole table in the clear, and measures its last fit: all work after the last
+/// answers.
 fn last_fit(
     table: &Table,
     epsilon: f64,
@@ -190,7 +191,7 @@ fn last_fit(
     Ok((model, fit))
 }
 
-/// What a model is of.
+/// The table and the settings of a model.
 struct Subject<'a> {
     name: String,
     epsilon: Option<f64>,
@@ -214,7 +215,7 @@ impl Subject<'_> {
     }
 }
 
-/// Draws records, asks for their densities, and writes them.
+/// Draws records from a model, computes their densities, and writes them.
 fn ask(table: &Table, model: &dyn FittedModel, records: usize) -> Result<Asked, Error> {
     let mut rng = StdRng::seed_from_u64(2);
     let started = Instant::now();

@@ -1,4 +1,4 @@
-//! The three services as processes of their own, each with its own folder, for measurements.
+//! The three services as separate processes, each with its own folder, for measurements.
 
 use std::{
     fs,
@@ -18,27 +18,27 @@ use crate::error::Error;
 /// All services, in the order in which they are started.
 const SERVICES: [Service; 3] = [Service::Crypto, Service::Computation, Service::Generation];
 
-/// How long the services may take to start.
+/// Time limit for the start of all services.
 const START: Duration = Duration::from_secs(60);
 
-/// One service.
+/// A running service.
 struct Member {
     service: Service,
     port: u16,
     child: Child,
 }
 
-/// Three services; stopped when dropped.
+/// Three running services. They are stopped when dropped.
 pub struct Fleet {
     members: Vec<Member>,
 }
 
-/// What a service took.
+/// The resource usage of a service.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Usage {
     /// The service.
     pub service: Service,
-    /// Most memory resident at a time, where the system tells.
+    /// Peak resident memory; `None` if the system does not report it.
     pub peak_bytes: Option<u64>,
 }
 
@@ -48,7 +48,7 @@ impl Fleet {
         Self::start_with(folder, None)
     }
 
-    /// The same, with as many descriptors for each service as given.
+    /// Like [`Fleet::start`], with a limit on the descriptors of each service.
     pub fn start_with(folder: &Path, descriptors: Option<u32>) -> Result<Self, Error> {
         let ports = [free_port()?, free_port()?, free_port()?];
         let mut fleet = Self {
@@ -103,7 +103,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// The services' addresses.
+    /// Returns the addresses of the services.
     pub fn endpoints(&self) -> Endpoints {
         let at = |wanted: Service| {
             let member = self.members.iter().find(|m| m.service == wanted);
@@ -117,19 +117,19 @@ impl Fleet {
         }
     }
 
-    /// What each service has resident, where the system tells. From here on, `usage` is of what
-    /// comes after.
+    /// Returns the resident memory of each service, if the system reports it. Resets the peaks that [`Fleet::usage`]
+    /// returns.
     pub fn resident_since_now(&self) -> Vec<Option<u64>> {
         let resident = |member: &Member| {
             let process = member.child.id();
-            // proc(5): 5 resets the peak. Where that is not allowed, the peak is of the whole run.
+            // proc(5): 5 resets the peak. Without permission to do so, the peak is that of the whole run.
             let _ = fs::write(format!("/proc/{process}/clear_refs"), "5");
             status_bytes(process, "VmRSS:")
         };
         self.members.iter().map(resident).collect()
     }
 
-    /// What each service took so far.
+    /// Returns the resource usage of each service so far.
     pub fn usage(&self) -> Vec<Usage> {
         let usage = |member: &Member| Usage {
             service: member.service,
@@ -142,7 +142,7 @@ impl Fleet {
 impl Drop for Fleet {
     fn drop(&mut self) {
         for member in &mut self.members {
-            // One that has ended already is what is wanted.
+            // An error means that the service has already ended.
             let _ = member.child.kill();
             let _ = member.child.wait();
         }
@@ -150,16 +150,16 @@ impl Drop for Fleet {
 }
 
 fn fault(error: &std::io::Error) -> Error {
-    Error::Service(format!("the services cannot be started: {error}"))
+    Error::Service(format!("cannot start the services: {error}"))
 }
 
-/// A port nobody listens on at the moment.
+/// Returns a port that no process is listening on.
 fn free_port() -> Result<u16, Error> {
     let port = TcpListener::bind("127.0.0.1:0").and_then(|l| Ok(l.local_addr()?.port()));
     port.map_err(|error| fault(&error))
 }
 
-/// Writes a service's configuration and sealing key; the configuration's path.
+/// Writes a service's configuration and sealing key, and returns the path of the configuration.
 fn configure(
     service: Service,
     port: u16,
@@ -188,7 +188,7 @@ fn configure(
     Ok(path)
 }
 
-/// A command that may have so many descriptors.
+/// Returns a command with this limit on descriptors.
 fn limited(program: &Path, descriptors: Option<u32>) -> Command {
     let Some(descriptors) = descriptors else {
         return Command::new(program);
@@ -199,7 +199,7 @@ fn limited(program: &Path, descriptors: Option<u32>) -> Command {
     command
 }
 
-/// What /proc says of a process's memory; none where it does not tell.
+/// Returns a value of a process's memory status from /proc, or `None` if it is not available.
 fn status_bytes(process: u32, what: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
     let line = status.lines().find(|line| line.starts_with(what))?;

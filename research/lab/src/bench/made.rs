@@ -1,4 +1,4 @@
-//! Measurements of a table made up, and a fit to them: how models of many attributes are timed.
+//! Measurements of a generated table, and a fit to them. They time models of many attributes.
 
 use fhaim_domain::{Clique, Table};
 use fhaim_pgm::{FitOptions, Measurement, Model, ModelGraph, Passes, fit_once};
@@ -7,21 +7,21 @@ use rand::{SeedableRng, rngs::StdRng};
 use super::families::normal;
 use crate::error::Error;
 
-/// Records of the table that is measured.
+/// Number of records of the measured table.
 pub const RECORDS: usize = 20_000;
 
-/// Standard deviation of the noise of every measured cell, in records.
+/// Standard deviation of the noise on every measured cell, in records.
 const SIGMA: f64 = 30.0;
 
-/// At most so many pairs are measured for each attribute.
+/// The most pairs that are measured per attribute.
 const PAIRS: usize = 3;
 
-/// The default mechanism's last fits combine so many steps, and end below this tolerance.
+/// The memory and the tolerance of the default mechanism's last fit.
 const MEMORY: usize = 20;
 const TOLERANCE: f64 = 1e-4;
 
-/// A model of the table's single attributes and of its strongest pairs, with at most `cap` bytes of cells and so many
-/// steps, fitted as the default mechanism's last one is.
+/// Fits a model of the table's single attributes and its strongest pairs, as the default mechanism does in its last
+/// fit. The model has at most `cap` bytes of cells, and the fit at most `steps` steps.
 pub fn model(table: &Table, cap: usize, steps: usize) -> Result<Model, Error> {
     let mut rng = StdRng::seed_from_u64(1);
     let pairs = strongest(table, cap)?;
@@ -40,7 +40,8 @@ pub fn model(table: &Table, cap: usize, steps: usize) -> Result<Model, Error> {
     Ok(fit_once(table.domain(), &measurements, &options, None)?)
 }
 
-/// The pairs that are furthest from independent, as many as a model within the cap has and [`PAIRS`] allows.
+/// Returns the pairs that are furthest from independent: as many as fit into a model within the cap, and as [`PAIRS`]
+/// permits.
 fn strongest(table: &Table, cap: usize) -> Result<Vec<Clique>, Error> {
     let domain = table.domain();
     let mut pairs = (domain.pairs().into_iter())
@@ -62,7 +63,7 @@ fn strongest(table: &Table, cap: usize) -> Result<Vec<Clique>, Error> {
     Ok(chosen)
 }
 
-/// The L1 distance of a pair's counts to those of independent attributes, in records.
+/// Returns the L1 distance between a pair's counts and those of independent attributes, in records.
 fn dependence(table: &Table, pair: &Clique) -> Result<f64, Error> {
     let [a, b] = [0, 1].map(|i| Clique::new([pair.attributes()[i]]));
     let (rows, columns) = (counts(table, &a)?, counts(table, &b)?);
@@ -79,7 +80,7 @@ fn counts(table: &Table, clique: &Clique) -> Result<Vec<f64>, Error> {
     Ok(counts.into_iter().map(|count| count as f64).collect())
 }
 
-/// Counts with noise. The table is made up, so that nothing private depends on how it is drawn.
+/// Counts a marginal with noise. The table is generated, so this noise protects nothing and need not be secure.
 fn noisy(table: &Table, clique: Clique, rng: &mut StdRng) -> Result<Measurement, Error> {
     let counts = counts(table, &clique)?;
     let values = counts.iter().map(|count| count + SIGMA * normal(rng));

@@ -1,5 +1,5 @@
-//! `fhaim-lab bench mechanisms`: how good mechanisms are on a table, in the clear, at one or more caps of
-//! the model.
+//! `fhaim-lab bench mechanisms`: measures how accurate mechanisms are on a table, in the clear, with one or more model
+//! caps.
 
 use std::borrow::Cow;
 
@@ -16,48 +16,48 @@ use super::rows::{Rows, bracketed};
 use super::{Dataset, own_tables, tables};
 use crate::{args::DEFAULT_DELTA, bench::args::MechanismsArguments, error::Error};
 
-/// A mean over the seeds, and its standard error: none where there is one seed.
+/// A mean over the seeds, and its standard error (`None` for a single seed).
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Figure {
     mean: f64,
     standard_error: Option<f64>,
 }
 
-/// A contender on a table at one budget and one cap.
+/// The results of a contender on a table at one budget and one cap.
 #[derive(Debug, Serialize)]
 struct Row {
     dataset: String,
     mechanism: String,
     epsilon: f64,
     seeds: u64,
-    /// Cap of the model.
+    /// Model cap.
     model_bytes: usize,
-    /// Holders who have the records together, and those whose noise is relied upon.
+    /// Number of holders that share the records, and number of them whose noise counts.
     holders: [u32; 2],
-    /// Mean L1 error of all pairs against the rows seen, of the model's marginals.
+    /// Mean L1 error of the model's marginals over all pairs, against the training rows.
     pairs: Figure,
-    /// The same against the rows not seen.
+    /// Mean L1 error over all pairs, against the held-out rows.
     pairs_unseen: Figure,
-    /// The worst pair's, against the rows seen.
+    /// Largest L1 error of a pair, against the training rows.
     worst_pair: Figure,
-    /// Of as many records drawn from the model as it saw, against those: mean over the pairs.
+    /// Mean L1 error over all pairs of drawn records, as many as the training rows, against these rows.
     sampled_pairs: Figure,
-    /// The same over triples, all or the same ones for everybody.
+    /// Mean L1 error of drawn records over triples: all, or a sample that is the same for all contenders.
     sampled_triples: Figure,
-    /// The same against the rows not seen.
+    /// Mean L1 error of drawn records over triples, against the held-out rows.
     sampled_triples_unseen: Figure,
-    /// Accuracy on the rows not seen of a classifier trained on drawn records, where the schema
-    /// names a target, and of the same one trained on the rows seen.
+    /// Accuracy on held-out rows of a classifier trained on drawn records, and of one trained on the training rows;
+    /// `None` if the schema names no target.
     accuracy: Option<[Figure; 2]>,
-    /// Accuracy and area under the ROC curve of boosted trees trained on drawn records, then of those
-    /// trained on the rows seen, where they were asked for and the target has two classes.
+    /// Accuracy and area under the ROC curve of boosted trees trained on drawn records, then of trees trained on the
+    /// training rows; `None` unless requested and the target has two classes.
     trees: Option<[Figure; 4]>,
     /// Mean seconds of a run.
     seconds: Figure,
     trials: Vec<Trial>,
 }
 
-/// Runs every contender on every table.
+/// Runs the command: every contender on every table.
 pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), Error> {
     let contenders = contenders(arguments)?;
     let mut rows = Rows::begin(arguments.json, HEADING, line)?;
@@ -80,22 +80,22 @@ pub fn run(arguments: &MechanismsArguments, progress: &Progress) -> Result<(), E
         }
     }
     rows.end(&format!(
-        "Errors are L1 distances of shares, from 0 to 2; \"unseen\" is against the rows held out. \
-         Triples: all, or {MAX_TRIPLES} of them, the same for everybody.\n"
+        "Errors are L1 distances of shares, from 0 to 2; \"unseen\" is against the held-out rows. \
+         Triples: all, or {MAX_TRIPLES} of them, the same for all mechanisms.\n"
     ))
 }
 
-/// Every cap of the model with every number of holders.
+/// Returns every model cap with every number of holders.
 fn settings(arguments: &MechanismsArguments) -> impl Iterator<Item = (&f64, &[u32; 2])> {
     let caps = arguments.model_mb.iter();
     caps.flat_map(|cap| arguments.holders.iter().map(move |holders| (cap, holders)))
 }
 
-/// What mechanisms are tried on.
+/// The data that mechanisms run on.
 enum Subject {
-    /// One table, of which every seed takes other rows.
+    /// One table, which is split differently for every seed.
     Table(Dataset),
-    /// Another table of the family for every seed.
+    /// A family, with another table for every seed.
     Family(Family),
 }
 
@@ -115,7 +115,7 @@ impl Subject {
     }
 }
 
-/// The tables given with their schemas and the families named, or else the published tables.
+/// Returns the user's own tables and the named families, or else the published tables.
 fn subjects(arguments: &MechanismsArguments) -> Result<Vec<Subject>, Error> {
     let all = if arguments.datasets.is_empty() && !arguments.family.is_empty() {
         own_tables(&arguments.own)?
@@ -155,8 +155,8 @@ fn measure(
     Ok(row(name, contender.name.clone(), setting, trials))
 }
 
-/// The mechanisms of the names that were given, or with these texts in their names, all without
-/// any, and the programs; programs alone where they come without a text.
+/// Returns the mechanisms whose names match (all mechanisms if no name is given), and the programs. If there are
+/// programs and no names, returns the programs only.
 fn contenders(arguments: &MechanismsArguments) -> Result<Vec<Contender>, Error> {
     let programs = arguments.program.iter().cloned().map(Contender::from);
     let mut rows = Contender::table_rows()?;
@@ -169,11 +169,11 @@ fn contenders(arguments: &MechanismsArguments) -> Result<Vec<Contender>, Error> 
                 if !names.iter().any(|name| name.contains(text.as_str())) {
                     let known = names.join("\", \"");
                     return Err(Error::Usage(format!(
-                        "no mechanism has {text:?} in its name: there are \"{known}\""
+                        "no mechanism has {text:?} in its name: choose from \"{known}\""
                     )));
                 }
             }
-            // A whole name is its mechanism's alone, though others have it in theirs.
+            // A complete name selects only its own mechanism, even if other names contain it.
             let means = |text: &String, name: &str| match names.contains(text) {
                 true => text == name,
                 false => name.contains(text.as_str()),
@@ -187,7 +187,7 @@ fn contenders(arguments: &MechanismsArguments) -> Result<Vec<Contender>, Error> 
         if with.is_empty() {
             let options = serde_json::Value::from(options.clone());
             return Err(Error::Usage(format!(
-                "none of these mechanisms has options {options}"
+                "none of the selected mechanisms has the options {options}"
             )));
         }
         others.extend(with);
@@ -241,7 +241,7 @@ fn row(dataset: String, mechanism: String, setting: TrialSetting, trials: Vec<Tr
     }
 }
 
-/// The mechanism's name, and the holders if there are several.
+/// Returns the mechanism's name, with the holders if there are several.
 fn of_holders(row: &Row) -> String {
     match row.holders {
         [1, _] => row.mechanism.clone(),
@@ -276,7 +276,7 @@ fn line(row: &Row) -> String {
     );
     if let Some([accuracy, auc, real_accuracy, real_auc]) = row.trees {
         text.push_str(&format!(
-            "{:49} trees: accuracy {:.4} {}, AUC {:.4} {}; of the rows seen: {:.4}, {:.4}\n",
+            "{:49} trees: accuracy {:.4} {}, AUC {:.4} {}; trained on real rows: {:.4}, {:.4}\n",
             "",
             accuracy.mean,
             bracketed(accuracy.standard_error, 4).trim_end(),

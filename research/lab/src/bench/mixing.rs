@@ -1,7 +1,7 @@
-//! `fhaim-lab bench mix`: a learner trained on mixes of images, with the printed figures beside.
+//! `fhaim-lab bench mix`: trains classifiers on mixes of images, and shows printed figures next to the results.
 //!
-//! Four fifths of the images are mixed, the rest tests. What the paper's CAPE column shows is central DP-CDA
-//! (docs/FEDERATED.md), so it is printed beside that.
+//! Four fifths of the images are mixed, the rest is for testing. The CAPE column of the paper shows central DP-CDA (see
+//! docs/FEDERATED.md), so it appears next to that.
 
 mod printed;
 
@@ -22,7 +22,7 @@ use super::rows::{Rows, bracketed};
 use super::trial::mean_and_error;
 use crate::error::Error;
 
-/// What `--help` ends with.
+/// The end of the text of `--help`.
 pub const BENCH_MIX_EXAMPLES: &str = "\
 Examples:
   research/bench/tables.sh data && FHAIM_DATA_DIR=data fhaim-lab bench mix
@@ -31,34 +31,34 @@ Examples:
 
 Images are mnist-images.idx3 and mnist-labels.idx1 in FHAIM_DATA_DIR.";
 
-/// delta of all of the paper's figures, as far as it can be told.
+/// delta of all of the paper's figures, as far as it can be determined.
 const DELTA: f64 = 1e-5;
 
-/// Classes of the images.
+/// Number of classes of images.
 const CLASSES: usize = 10;
 
 /// Share of the images that are mixed.
 const SEEN: f64 = 0.8;
 
-/// Steps that the learner is trained for, however many mixes there are.
+/// Number of training steps of a classifier, for any number of mixes.
 const STEPS: usize = 1500;
 
-/// Flags of `bench mix`.
+/// Arguments of `bench mix`.
 #[derive(Debug, Args)]
 pub struct BenchMixArguments {
-    /// Records of a mix (may be repeated) [default: 1, 2, 4, ... 512]
+    /// Number of records in a mix (may be repeated) [default: 1, 2, 4, ... 512]
     #[arg(long, value_name = "L")]
     pub mix: Vec<usize>,
-    /// Privacy budgets beside none at all (may be repeated)
+    /// Privacy budget, in addition to no noise (may be repeated)
     #[arg(long, value_name = "E", default_values_t = [20.0, 10.0], allow_negative_numbers = true)]
     pub epsilon: Vec<f64>,
-    /// Parties of federated methods
+    /// Number of parties of federated methods
     #[arg(long, value_name = "S", default_value_t = 10)]
     pub parties: usize,
-    /// Runs of each: seeds 0, 1, ...
+    /// Number of runs of each: seeds 0, 1, ...
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
-    /// Time public groups under encryption, hold them against those in the clear, and train nothing
+    /// Time public groups under encryption and compare them with those in the clear, without training
     #[arg(long, conflicts_with_all = ["parties", "seeds"])]
     pub encrypted: bool,
     /// Print the results as JSON
@@ -66,7 +66,7 @@ pub struct BenchMixArguments {
     pub json: bool,
 }
 
-/// How images are mixed.
+/// A way of mixing images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Central,
@@ -93,19 +93,19 @@ impl Way {
     }
 }
 
-/// A way at one budget.
+/// The results of a way at one budget.
 #[derive(Debug, Serialize)]
 struct Row {
     way: &'static str,
     mix: usize,
-    /// Nothing where there is no noise.
+    /// `None` for no noise.
     epsilon: Option<f64>,
-    /// Seeds that there are figures of, and those at which there are too few images for mixes of that many, or no noise
-    /// keeps the budget.
+    /// Number of seeds with results, and of seeds for which a party has too few images for a mix, or no noise keeps the
+    /// budget.
     seeds: usize,
     refused: usize,
-    /// Accuracy on images that were not mixed, in percent, and its standard error, which one run has none of; nothing
-    /// where every seed was refused.
+    /// Accuracy on images that were not mixed, in percent, and its standard error (`None` for a single run). Both are
+    /// `None` if all seeds were refused.
     accuracy: Option<f64>,
     standard_error: Option<f64>,
     printed: Option<f64>,
@@ -113,7 +113,7 @@ struct Row {
     seconds: f64,
 }
 
-/// An encrypted release.
+/// The times of an encrypted release.
 #[derive(Debug, Serialize)]
 struct Encrypted {
     mix: usize,
@@ -126,7 +126,7 @@ struct Encrypted {
     decrypt_seconds: f64,
 }
 
-/// Mixes and trains, or times encryption.
+/// Runs the command: mixes and trains, or times encryption.
 pub fn run(arguments: &BenchMixArguments, progress: &Progress) -> Result<(), Error> {
     let (images, labels) = read()?;
     let usual: Vec<usize> = (0..10).map(|power| 1 << power).collect();
@@ -195,7 +195,7 @@ fn measure(
         let sized = way == Way::Groups;
         let points = Points::from_images(images, labels, CLASSES, Standard::MNIST, sized)?;
         let (seen, unseen) = split(&points, seed);
-        // Whether a seed is refused depends on its division: the next may not be.
+        // A seed can be refused because of its split, while the next one succeeds.
         match mixes(arguments, &seen, (mix, way, epsilon), seed)? {
             Some(mixes) => {
                 made = mixes.len();
@@ -228,7 +228,8 @@ fn split(points: &Points, seed: u64) -> (Points, Points) {
     (points.select(seen), points.select(unseen))
 }
 
-/// The mixes of a way; none where a party has fewer images of a class than a mix takes, or no noise keeps the budget.
+/// Returns the mixes of a way, or `None` if a party has fewer images of a class than a mix takes, or no noise keeps the
+/// budget.
 fn mixes(
     arguments: &BenchMixArguments,
     seen: &Points,
@@ -251,7 +252,7 @@ fn mixes(
     }
 }
 
-/// Public groups over classes whose numbers of images are public, too.
+/// Returns mixes of public groups. The number of images per class is public, too.
 fn groups(
     seen: &Points,
     mix: usize,
@@ -260,7 +261,7 @@ fn groups(
 ) -> Result<Mixes, Error> {
     let groups = grouped(seen, mix)?;
     let placed = groups.place(seen, rng)?;
-    // Without a budget there is as little noise as there can be: variance 4, of sums in units of 1/4096.
+    // Without a budget, use the smallest possible noise: variance 4, on sums in units of 1/4096.
     let rho = match epsilon {
         Some(epsilon) => accounting::rho(epsilon, DELTA)?,
         None => fhaim_dp::Rho::from_f64_down(1e9)?,
@@ -274,10 +275,10 @@ fn grouped(seen: &Points, mix: usize) -> Result<Groups, Error> {
     Ok(Groups::new(mix, 1, &capacities, 0)?)
 }
 
-/// Accuracy on images that were not mixed.
+/// Trains a classifier on mixes, and returns its accuracy on images that were not mixed.
 fn train_and_test(mixes: &Mixes, seen: &Points, unseen: &Points, seed: u64) -> Result<f64, Error> {
     let width = seen.features();
-    // Norms of 1 become deviations of about 1.
+    // Vectors of norm 1 get values with a deviation of about 1.
     let scale = (width as f64).sqrt();
     let scaled = |x: f64| (x * scale) as f32;
     let values: Vec<f32> = (0..mixes.len())

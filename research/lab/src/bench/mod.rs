@@ -1,4 +1,4 @@
-//! `fhaim-lab bench`: speed, accuracy and load, beside what they are compared with.
+//! `fhaim-lab bench`: measures speed, accuracy and load, and shows them next to published figures.
 
 pub mod abuse_load;
 pub mod args;
@@ -26,10 +26,10 @@ use fhaim_domain::{ReadOptions, Table, read_csv};
 
 use crate::{error::Error, input};
 
-/// Names the folder of the published tables: FILE.csv with NAME.schema.json.
+/// Environment variable with the folder of the published tables: FILE.csv with NAME.schema.json.
 const FOLDER: &str = "FHAIM_DATA_DIR";
 
-/// Names of the tables, with the CSV file each is read from.
+/// Names of the published tables, each with its CSV file.
 const TABLES: [(&str, &str); 4] = [
     ("breast-cancer", "breast-cancer.csv"),
     ("compas", "compas.csv"),
@@ -37,15 +37,15 @@ const TABLES: [(&str, &str); 4] = [
     ("adult-32", "adult.csv"),
 ];
 
-/// A published table.
+/// A table with its name.
 pub struct Dataset {
-    /// Its name.
+    /// Name of the table.
     pub name: String,
-    /// Its records.
+    /// The table.
     pub table: Table,
 }
 
-/// Reads the tables named, all of them if none is.
+/// Reads the named published tables, or all of them if none is named.
 fn datasets(wanted: &[String]) -> Result<Vec<Dataset>, Error> {
     let folder = std::env::var_os(FOLDER)
         .map(PathBuf::from)
@@ -66,7 +66,7 @@ fn datasets(wanted: &[String]) -> Result<Vec<Dataset>, Error> {
         .collect()
 }
 
-/// The tables named and the user's own; the published ones if there is neither.
+/// Reads the named published tables and the user's own tables. Without either, reads all published tables.
 fn tables(named: &[String], own: &args::OwnTables) -> Result<Vec<Dataset>, Error> {
     let own = own_tables(own)?;
     let mut all = match named {
@@ -77,7 +77,7 @@ fn tables(named: &[String], own: &args::OwnTables) -> Result<Vec<Dataset>, Error
     Ok(all)
 }
 
-/// Each of the user's own tables, read by its schema.
+/// Reads the user's own tables by their schemas.
 fn own_tables(own: &args::OwnTables) -> Result<Vec<Dataset>, Error> {
     if own.data.len() != own.schema.len() {
         return Err(Error::Usage(format!(
@@ -90,7 +90,7 @@ fn own_tables(own: &args::OwnTables) -> Result<Vec<Dataset>, Error> {
     pairs.map(|(data, schema)| read_own(data, schema)).collect()
 }
 
-/// A table of the user's own, named as its file.
+/// Reads one of the user's own tables, and names it after its file.
 fn read_own(data: &Path, schema: &Path) -> Result<Dataset, Error> {
     let schema = input::schema(schema)?;
     let options = ReadOptions::new(data.to_string_lossy());

@@ -1,8 +1,8 @@
-//! `fhaim-lab bench paper`: the FHAIM paper's own experiment, with the printed figures beside.
+//! `fhaim-lab bench paper`: repeats the experiment of the FHAIM paper, and shows printed figures next to the results.
 //!
-//! Four fifths of the records are seen; the error is over all pairs, of as many drawn records; a logistic regression is
-//! trained on drawn records and tested on the fifth that was not seen. The paper's first budget is without noise, its
-//! second a strict one whose symbol is illegible: epsilon 1 is taken.
+//! A run sees four fifths of the records. The error is over all pairs, for as many drawn records. A logistic regression
+//! is trained on drawn records and tested on the remaining fifth. The paper's first budget is without noise. The symbol
+//! of its second, strict budget is illegible; this bench uses epsilon 1.
 
 use clap::Args;
 use fhaim_domain::Table;
@@ -20,35 +20,35 @@ use super::trial::mean_and_error;
 use super::{Dataset, datasets};
 use crate::error::Error;
 
-/// What `--help` ends with.
+/// The end of the text of `--help`.
 pub const PAPER_EXAMPLES: &str = "\
 Examples:
   FHAIM_DATA_DIR=data fhaim-lab bench paper
   FHAIM_DATA_DIR=data fhaim-lab bench paper compas --seeds 3 --json";
 
-/// The budget without noise, and the strict one. At the first, measurements have a deviation of a fraction of a count;
-/// with much more AIM would go on for as many rounds as the least noise leaves it to pay for.
+/// The budget without noise, and the strict one. At the first, measurements have a deviation of a fraction of a count.
+/// With a much larger budget, AIM would run for as many rounds as the smallest noise lets it pay for.
 const BUDGETS: [(f64, &str); 2] = [(1e3, "none"), (1.0, "1")];
 
-/// delta; the paper prints none.
+/// delta, which the paper does not print.
 const DELTA: f64 = 1e-5;
 
-/// Share of the records that are seen.
+/// Share of the records that a run sees.
 const SEEN: f64 = 0.8;
 
-/// Tables of the paper, in its order.
+/// The tables of the paper, in its order.
 const TABLES: [&str; 3] = ["breast-cancer", "compas", "diabetes"];
 
 /// Error, accuracy and F1.
 type Figures = [f64; 3];
 
-/// Printed figures of a row: by table, first without noise, then at the strict budget.
+/// Printed figures of a row, by budget (without noise, then strict) and by table.
 type Printed = [[Figures; 3]; 2];
 
-/// The paper's rows: a name, the mechanism with its options, and what is printed.
+/// The rows of the paper: names and printed figures.
 #[allow(
     clippy::approx_constant,
-    reason = "an F1 of .318 has nothing to do with a circle"
+    reason = "0.318 is a printed F1 score, not an approximation of 1/pi"
 )]
 const PRINTED: [(&str, Printed); 4] = [
     (
@@ -116,15 +116,15 @@ const PRINTED: [(&str, Printed); 4] = [
 /// Accuracy and F1 of the same classifier trained on real records, as printed.
 const PRINTED_REAL: [[f64; 2]; 3] = [[0.702, 0.585], [0.635, 0.625], [0.708, 0.602]];
 
-/// Flags of `bench paper`.
+/// Arguments of `bench paper`.
 #[derive(Debug, Args)]
 pub struct PaperArguments {
-    /// Datasets to run on: breast-cancer, compas, diabetes; all of them if none is named
+    /// Datasets to run on: breast-cancer, compas, diabetes [default: all]
     pub datasets: Vec<String>,
-    /// Runs of each: seeds 0, 1, ...
+    /// Number of runs of each: seeds 0, 1, ...
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
-    /// Most memory a model may take, in MB
+    /// Maximum memory for a model, in MB
     #[arg(long, value_name = "MB", default_value_t = 8)]
     pub model_mb: usize,
     /// Print the results as JSON
@@ -132,7 +132,7 @@ pub struct PaperArguments {
     pub json: bool,
 }
 
-/// A figure with its standard error.
+/// A mean with its standard error and the printed figure.
 #[derive(Clone, Copy, Debug, Serialize)]
 struct Figure {
     mean: f64,
@@ -140,7 +140,7 @@ struct Figure {
     printed: Option<f64>,
 }
 
-/// A mechanism on a table at one budget.
+/// The results of a mechanism on a table at one budget.
 #[derive(Debug, Serialize)]
 struct Row {
     dataset: String,
@@ -152,7 +152,7 @@ struct Row {
     f1: Figure,
 }
 
-/// Runs the paper's mechanisms, and fhaim's own.
+/// Runs the command: the paper's mechanisms, and fhaim's own.
 pub fn run(arguments: &PaperArguments, progress: &Progress) -> Result<(), Error> {
     let wanted = if arguments.datasets.is_empty() {
         TABLES.map(str::to_owned).to_vec()
@@ -198,7 +198,7 @@ pub fn run(arguments: &PaperArguments, progress: &Progress) -> Result<(), Error>
 /// A mechanism with its options, under the paper's name.
 type Contender = (&'static str, Box<dyn Mechanism>);
 
-/// The paper's four, at its T = 4d, and the default.
+/// Returns the four mechanisms of the paper, with its T = 4d, and the default mechanism.
 fn contenders() -> Result<Vec<Contender>, Error> {
     let aim = |score: &str| {
         (
@@ -220,7 +220,7 @@ fn contenders() -> Result<Vec<Contender>, Error> {
     rows.into_iter().map(contender).collect()
 }
 
-/// What is printed of a row.
+/// Returns the printed figures of a row.
 fn printed(dataset: &str, mechanism: &str, budget: usize) -> Option<Figures> {
     let table = TABLES.iter().position(|&table| table == dataset)?;
     let (_, figures) = PRINTED.iter().find(|(name, _)| *name == mechanism)?;
@@ -237,7 +237,7 @@ fn figure(found: &[Figures], which: usize, printed: Option<f64>) -> Figure {
     }
 }
 
-/// The records seen and those not seen.
+/// Splits a table into training records and held-out records.
 fn split(table: &Table, rng: &mut StdRng) -> Result<(Table, Table), Error> {
     let records = (table.records() as f64 * SEEN).round() as usize;
     Ok(table
@@ -245,7 +245,7 @@ fn split(table: &Table, rng: &mut StdRng) -> Result<(Table, Table), Error> {
         .map_err(fhaim_domain::Error::from)?)
 }
 
-/// The classifier trained on real records.
+/// Measures the classifier that is trained on real records.
 fn real(arguments: &PaperArguments, dataset: &Dataset) -> Result<Row, Error> {
     let mut found = Vec::new();
     for seed in 0..arguments.seeds {
@@ -266,7 +266,7 @@ fn real(arguments: &PaperArguments, dataset: &Dataset) -> Result<Row, Error> {
     })
 }
 
-/// Error, accuracy and F1 of one run; nothing where the table's target cannot be predicted.
+/// Returns error, accuracy and F1 of one run, or `None` if the table's target cannot be predicted.
 fn trial(
     arguments: &PaperArguments,
     table: &Table,
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn printed_figures_are_of_mechanisms_that_there_are() {
+    fn printed_figures_belong_to_known_mechanisms() {
         let names: Vec<&str> = contenders()
             .unwrap()
             .iter()

@@ -1,5 +1,5 @@
-//! `fhaim-lab bench pgm`: fits of the reference measurements, held against the marginals and the loss
-//! that private-pgm (mirror descent, 20,000 steps) found for them.
+//! `fhaim-lab bench pgm`: fits reference measurements, and compares the results with the marginals and the loss of
+//! private-pgm (mirror descent, 20,000 steps).
 
 use std::{
     fmt,
@@ -18,10 +18,10 @@ use super::args::PgmArguments;
 use super::fits;
 use crate::{error::Error, output};
 
-/// Names the folder of the reference fits, files `pgm-*.json`.
+/// Environment variable with the folder of the reference fits, files `pgm-*.json`.
 const FOLDER: &str = "FHAIM_REFERENCE_DIR";
 
-/// A reference fit: measurements of the marginals of a table, and what came out.
+/// A reference fit: measurements of the marginals of a table, and the results.
 #[derive(Debug, Deserialize)]
 struct Reference {
     dataset: String,
@@ -35,7 +35,7 @@ struct Reference {
     seconds: f64,
 }
 
-/// A table over one or two named attributes, row-major in the order named.
+/// A table over one or two named attributes, row-major in the given order.
 #[derive(Debug, Deserialize)]
 struct NamedTable {
     clique: Vec<String>,
@@ -44,7 +44,7 @@ struct NamedTable {
     sigma: f64,
 }
 
-/// A JSON object's entries as they stand: their order is that of the attributes.
+/// Deserialises the entries of a JSON object in their order, which is that of the attributes.
 fn in_order<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, usize)>, D::Error> {
     struct Entries;
     impl<'de> Visitor<'de> for Entries {
@@ -65,24 +65,24 @@ fn in_order<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(String, u
     deserializer.deserialize_map(Entries)
 }
 
-/// One fit beside its reference.
+/// A fit next to its reference.
 #[derive(Debug, Serialize)]
 struct Row {
     dataset: String,
-    /// Seconds of the fit, and of the reference's.
+    /// Seconds of the fit, and of the reference.
     seconds: f64,
     reference_seconds: f64,
     steps: usize,
     /// 0.5 sum ||Q mu - y||^2 / sigma^2.
     loss: f64,
     reference_loss: f64,
-    /// Largest L1 distance of a marginal to the reference's, divided by the total.
+    /// Largest L1 distance between a marginal and the reference's, divided by the total.
     largest_difference: f64,
-    /// Whether every marginal is within 1e-3 or the loss is lower.
+    /// Whether every marginal is within 1e-3, or the loss is lower.
     agrees: bool,
 }
 
-/// Fits every reference file, or else the tables asked for.
+/// Runs the command: fits every reference file, or the tables that are named.
 pub fn run(arguments: &PgmArguments, progress: &Progress) -> Result<(), Error> {
     if arguments.names_tables() {
         return fits::run(arguments, progress);
@@ -133,7 +133,7 @@ fn reference_files() -> Result<Vec<PathBuf>, Error> {
         .collect();
     files.sort();
     if files.is_empty() {
-        let problem = "no files pgm-*.json".to_owned();
+        let problem = "the folder has no files pgm-*.json".to_owned();
         return Err(Error::Content {
             path: folder,
             problem,
@@ -167,7 +167,7 @@ fn compare(path: &Path, reference: &Reference, steps: usize) -> Result<Row, Erro
         steps,
         tolerance: 0.0,
         total: Some(reference.total),
-        // As the default mechanism fits.
+        // As in the fits of the default mechanism.
         passes: Passes::Contractions,
         ..FitOptions::default()
     };
@@ -197,7 +197,7 @@ fn largest_difference(path: &Path, reference: &Reference, model: &Model) -> Resu
     Ok(largest)
 }
 
-/// A table's attributes in ascending order, and its cells turned to match.
+/// Returns a table's attributes in ascending order, and its cells in the matching order.
 fn ascending(
     path: &Path,
     reference: &Reference,
@@ -209,10 +209,12 @@ fn ascending(
     };
     let index = |name: &String| reference.domain.iter().position(|(n, _)| n == name);
     let attributes: Option<Vec<usize>> = table.clique.iter().map(index).collect();
-    let attributes = attributes.ok_or_else(|| refuse("an unknown attribute"))?;
+    let attributes = attributes.ok_or_else(|| refuse("an attribute is unknown"))?;
     let size = |attribute: usize| reference.domain[attribute].1;
     if attributes.iter().map(|&a| size(a)).product::<usize>() != table.values.len() {
-        return Err(refuse("not one value for each cell"));
+        return Err(refuse(
+            "the number of values differs from the number of cells",
+        ));
     }
     let values = match *attributes {
         [a, b] if a > b => (0..size(b))

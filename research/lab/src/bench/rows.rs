@@ -1,5 +1,5 @@
-//! Rows of a table that is printed while it is made: long benches are worth reading before they end, and what
-//! was measured stays where one is stopped.
+//! Prints the rows of a table while they are computed. Long benches can be read before they end, and results remain if
+//! a bench is interrupted.
 
 use std::io::{self, Write};
 
@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-/// A table of which each row is written when it is known: as text below a heading, or as an element of
-/// one JSON array.
+/// A table whose rows are written as soon as they are known, as text below a heading or as elements of one JSON array.
 pub struct Rows<R, W = io::Stdout> {
     output: W,
     json: bool,
@@ -20,7 +19,7 @@ impl<R: Serialize> Rows<R> {
     /// Begins a table on standard output.
     ///
     /// # Errors
-    /// Standard output that cannot be written to.
+    /// [`Error::Write`] if standard output cannot be written to.
     pub fn begin(json: bool, heading: &str, line: fn(&R) -> String) -> Result<Self, Error> {
         Self::begin_on(io::stdout(), json, heading, line)
     }
@@ -43,10 +42,10 @@ impl<R: Serialize, W: Write> Rows<R, W> {
         Ok(rows)
     }
 
-    /// Writes a row, and flushes it.
+    /// Writes a row and flushes the output.
     ///
     /// # Errors
-    /// Standard output that cannot be written to.
+    /// [`Error::Write`] if standard output cannot be written to.
     pub fn push(&mut self, row: &R) -> Result<(), Error> {
         let text = if self.json {
             let comma = if self.written == 0 { "" } else { "," };
@@ -60,10 +59,10 @@ impl<R: Serialize, W: Write> Rows<R, W> {
         self.write(&text)
     }
 
-    /// Ends the table, with a note below where it is a text.
+    /// Ends the table, with a note below it in text format.
     ///
     /// # Errors
-    /// Standard output that cannot be written to.
+    /// [`Error::Write`] if standard output cannot be written to.
     pub fn end(mut self, note: &str) -> Result<(), Error> {
         let text = match (self.json, self.written) {
             (true, 0) => "]\n",
@@ -83,7 +82,7 @@ impl<R: Serialize, W: Write> Rows<R, W> {
     }
 }
 
-/// A standard error in brackets with so many digits; "(-)", as wide, where one run has none.
+/// Formats a standard error in brackets with this number of digits; "(-)" with the same width if it is `None`.
 pub fn bracketed(error: Option<f64>, digits: usize) -> String {
     match error {
         Some(error) => format!("({error:.digits$})"),
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_there_before_the_next_is_known() {
+    fn row_is_written_before_the_next_is_known() {
         let mut written = Vec::new();
         let mut rows = Rows::begin_on(&mut written, false, "a b\n", line).unwrap();
         assert_eq!(rows.output.as_slice(), b"a b\n");
@@ -112,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_in_json_are_what_an_array_of_all_of_them_is() {
+    fn json_rows_equal_an_array_of_all_rows() {
         for count in [0, 1, 3] {
             let all: Vec<(u8, Option<f64>)> = (0..count).map(|row| (row, None)).collect();
             let mut written = Vec::new();

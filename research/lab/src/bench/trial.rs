@@ -1,9 +1,8 @@
-//! How good mechanisms are: one run of one of them.
+//! A single run of a mechanism or program, with measures of its accuracy.
 //!
-//! For each seed the mechanism sees a random 80% of the rows; its error is the mean over the
-//! workload's pairs of ||M_q/N - Mhat_q/Nhat||_1, with M the exact marginals of the rows it saw and
-//! Mhat those of its model. Triples, and a classifier trained on what is drawn, are judged on
-//! records drawn from the model, as its users would.
+//! For each seed, the mechanism sees a random 80% of the rows. Its error is the mean over the workload's pairs of
+//! ||M_q/N - Mhat_q/Nhat||_1, where M are the exact marginals of these rows and Mhat those of its model. Triples, and a
+//! classifier, are measured on records drawn from the model, as its users would do.
 
 use std::str::FromStr;
 use std::time::Instant;
@@ -22,22 +21,22 @@ use super::external_baseline::Program;
 /// Share of the rows that a mechanism sees.
 const SEEN: f64 = 0.8;
 
-/// Most triples that are compared.
+/// The largest number of triples that are compared.
 pub const MAX_TRIPLES: usize = 200;
 
-/// What is measured, under the name that the tables have for it.
+/// A mechanism or program under test, with its name in the results.
 #[derive(Debug)]
 pub struct Contender {
     pub name: String,
     means: Means,
 }
 
-/// How a contender comes to its records.
+/// The way in which a contender makes its records.
 #[derive(Debug)]
 enum Means {
     /// A mechanism with its options.
     Mechanism(Box<dyn Mechanism>),
-    /// A program of someone else's.
+    /// An external program.
     Program(Program),
 }
 
@@ -51,8 +50,8 @@ impl From<Program> for Contender {
 }
 
 impl Contender {
-    /// The same mechanism with some options in place of its own; nothing where it has none of these names,
-    /// or refuses them.
+    /// Returns the same mechanism with some options replaced, or `None` if it has no options of these names or rejects
+    /// them.
     pub fn with(&self, options: &Options) -> Option<Self> {
         let Means::Mechanism(mechanism) = &self.means else {
             return None;
@@ -66,10 +65,10 @@ impl Contender {
         })
     }
 
-    /// The rows of the table in docs/MECHANISM.md, in its order.
+    /// Returns the rows of the table in docs/MECHANISM.md, in order.
     ///
     /// # Errors
-    /// Never: the mechanisms and the options are some that there are.
+    /// None: the mechanisms and options are known to be valid.
     pub fn table_rows() -> Result<Vec<Self>, Error> {
         let aim = |score: &str, rounds: f64| {
             (
@@ -111,7 +110,7 @@ impl From<&Without> for Contender {
 /// Parts of `staged` that a run leaves out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Without {
-    /// Their names.
+    /// The names of the parts.
     parts: String,
     ablations: Ablations,
 }
@@ -145,16 +144,16 @@ impl FromStr for Without {
     }
 }
 
-/// What is the same for all seeds.
+/// The settings of a trial that do not depend on the seed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TrialSetting {
     /// epsilon of the run.
     pub epsilon: f64,
     /// delta of the run.
     pub delta: f64,
-    /// Cap of the model.
+    /// Model cap.
     pub model_bytes: usize,
-    /// Holders of records, and those of them whose noise is relied upon.
+    /// Number of holders of records, and number of them whose noise counts.
     pub holders: [u32; 2],
     /// Whether boosted trees are trained too.
     pub trees: bool,
@@ -162,75 +161,74 @@ pub struct TrialSetting {
     pub target_weight: u32,
 }
 
-/// How well boosted trees predict a target of two classes on the rows not seen.
+/// Accuracy of boosted trees that predict a target of two classes on the held-out rows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TreeScores {
-    /// Share of the rows whose class is predicted, by trees trained on drawn records.
+    /// Share of rows that trees trained on drawn records predict correctly.
     pub accuracy: f64,
-    /// Area under their ROC curve.
+    /// Area under the ROC curve of trees trained on drawn records.
     pub auc: f64,
-    /// The same of trees trained on the rows seen.
+    /// Accuracy of trees trained on the training rows.
     pub real_accuracy: f64,
-    /// The same of trees trained on the rows seen.
+    /// Area under the ROC curve of trees trained on the training rows.
     pub real_auc: f64,
 }
 
-/// One run of a contender.
+/// The results of one run of a contender.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Trial {
     /// The seed.
     pub seed: u64,
-    /// Mean L1 error of all pairs against the rows seen, of the model's marginals.
+    /// Mean L1 error of the model's marginals over all pairs, against the training rows.
     pub pairs: f64,
-    /// The same of the pairs with the schema's target alone; none where it names none.
+    /// Mean L1 error over the pairs with the schema's target; `None` if it names no target.
     pub target_pairs: Option<f64>,
-    /// Of all pairs, against the rows not seen.
+    /// Mean L1 error over all pairs, against the held-out rows.
     pub pairs_unseen: f64,
-    /// The worst pair's, against the rows seen.
+    /// Largest L1 error of a pair, against the training rows.
     pub worst_pair: f64,
-    /// Mean L1 error of all pairs against the rows seen, of as many records drawn from the model.
+    /// Mean L1 error over all pairs of drawn records, as many as the training rows, against these rows.
     pub sampled_pairs: f64,
-    /// The same of triples: all, or [`MAX_TRIPLES`].
+    /// Mean L1 error of drawn records over triples: all, or [`MAX_TRIPLES`].
     pub sampled_triples: f64,
-    /// The same against the rows not seen.
+    /// Mean L1 error of drawn records over triples, against the held-out rows.
     pub sampled_triples_unseen: f64,
-    /// Accuracy on the rows not seen of a classifier trained on drawn records, and of the same one
-    /// trained on the rows seen; none where the schema names no target.
+    /// Accuracy on held-out rows of a classifier trained on drawn records, and of one trained on the training rows;
+    /// `None` if the schema names no target.
     pub accuracy: Option<[f64; 2]>,
-    /// What boosted trees make of the drawn records, where they are asked for and the schema names
-    /// a target of two classes.
+    /// Scores of boosted trees; `None` unless requested and the schema names a target of two classes.
     pub trees: Option<TreeScores>,
-    /// Seconds of the run.
+    /// Duration of the run in seconds.
     pub seconds: f64,
     /// rho spent.
     pub rho: f64,
-    /// Releases made.
+    /// Number of releases.
     pub releases: usize,
-    /// Integers released.
+    /// Number of released integers.
     pub cells: usize,
-    /// Bytes of the model.
+    /// Size of the model in bytes.
     pub model_bytes: usize,
 }
 
-/// What a run leaves.
+/// The output of a run.
 struct Made {
     /// Shares of the cells of every pair.
     pairs: Vec<Vec<f64>>,
-    /// Records drawn, as codes by attribute.
+    /// Drawn records, as codes by attribute.
     columns: Vec<Vec<u32>>,
     seconds: f64,
-    /// What ours say beside: of a program nothing is known.
+    /// Known for our own mechanisms only; zero for a program, except for rho.
     rho: f64,
     releases: usize,
     cells: usize,
     model_bytes: usize,
 }
 
-/// Runs a contender once: `seed` decides the rows it sees and its noise.
+/// Runs a contender once. `seed` decides which rows it sees, and its noise.
 ///
 /// # Errors
-/// Those of the mechanism or the program; a table of fewer than two records; several holders, for
-/// what reads the records of one.
+/// Errors of the mechanism or the program; an error for a table of fewer than two records, or for several holders if
+/// the contender reads the records of one.
 pub fn trial(
     table: &Table,
     contender: &Contender,
@@ -284,14 +282,14 @@ pub fn trial(
     })
 }
 
-/// The schema's target, where it has two classes.
+/// Returns the schema's target if it has two classes.
 fn binary_target(table: &Table) -> Option<usize> {
     let target = table.schema().target()?;
     (table.domain().size(target) == 2).then_some(target)
 }
 
-/// Trees trained on the drawn records and on those seen, tested on those not seen; none where these
-/// are all of one class.
+/// Trains trees on drawn records and on training rows, and tests both on held-out rows. Returns `None` if the held-out
+/// rows are all of one class.
 fn tree_scores(
     [seen, drawn, unseen]: [&Table; 3],
     target: usize,
@@ -321,7 +319,7 @@ fn tree_scores(
     }))
 }
 
-/// Refuses several holders for what reads the records of one.
+/// Rejects several holders if the contender reads the records of a single one.
 fn refuse_holders(
     contender: &Contender,
     clear_only: bool,
@@ -329,7 +327,7 @@ fn refuse_holders(
 ) -> Result<(), crate::error::Error> {
     if clear_only && setting.holders[0] > 1 {
         return Err(crate::error::Error::Usage(format!(
-            "{} reads one holder's records: leave --holders out, or --mechanism",
+            "{} reads the records of a single holder: leave out --holders, or this mechanism",
             contender.name
         )));
     }
@@ -368,7 +366,7 @@ fn run_mechanism(
     })
 }
 
-/// The seconds are those of the whole process, its start included.
+/// Runs a program. The measured time is that of the whole process, including its start.
 fn run_program(
     program: &Program,
     seen: &Table,
@@ -390,7 +388,7 @@ fn run_program(
     })
 }
 
-/// All triples of a table's attributes, or the same [`MAX_TRIPLES`] of them every time.
+/// Returns all triples of a table's attributes, or a fixed sample of [`MAX_TRIPLES`].
 fn triples(table: &Table) -> Vec<Clique> {
     let all: Vec<Clique> = table.domain().subsets(3).collect();
     let mut rng = StdRng::seed_from_u64(3);
@@ -402,10 +400,10 @@ fn triples(table: &Table) -> Vec<Clique> {
         .collect()
 }
 
-/// The shares of a model's cells in each clique.
+/// Returns the shares of a model's cells in each clique.
 ///
 /// # Errors
-/// A model that has no marginals, or is over another domain.
+/// [`Error::Internal`] for a model without marginals; errors of a model over another domain.
 fn shares(model: &dyn FittedModel, cliques: &[Clique]) -> Result<Vec<Vec<f64>>, Error> {
     let no_marginals = Error::Internal("a model of the table has no marginals");
     let marginals = model.marginals().ok_or(no_marginals)?;
@@ -416,10 +414,10 @@ fn shares(model: &dyn FittedModel, cliques: &[Clique]) -> Result<Vec<Vec<f64>>, 
     Ok(marginals)
 }
 
-/// ||M_q/N - Mhat_q/Nhat||_1 for each clique, given Mhat_q/Nhat.
+/// Returns ||M_q/N - Mhat_q/Nhat||_1 for each clique, given Mhat_q/Nhat.
 ///
 /// # Errors
-/// Cliques outside of the table's domain.
+/// Errors for cliques outside the table's domain.
 fn errors(table: &Table, shares: &[Vec<f64>], cliques: &[Clique]) -> Result<Vec<f64>, Error> {
     let records = table.records() as f64;
     let pairs = cliques.iter().zip(shares);
@@ -433,7 +431,7 @@ fn errors(table: &Table, shares: &[Vec<f64>], cliques: &[Clique]) -> Result<Vec<
     errors.collect()
 }
 
-/// Mean and standard error of the mean, which one value has none of.
+/// Returns the mean and its standard error (`None` for a single value).
 pub fn mean_and_error(values: &[f64]) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n.max(1.0);
@@ -447,7 +445,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_to_leave_out_are_read_by_name() {
+    fn parts_to_leave_out_are_parsed_by_name() {
         let without: Without = "first-look,penalties".parse().unwrap();
         let expected = Ablations {
             first_look: true,
@@ -460,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_has_no_standard_error() {
+    fn single_value_has_no_standard_error() {
         assert_eq!(mean_and_error(&[3.0]), (3.0, None));
         assert_eq!(mean_and_error(&[1.0, 3.0]), (2.0, Some(1.0)));
         assert_eq!(mean_and_error(&[2.0, 2.0]), (2.0, Some(0.0)));

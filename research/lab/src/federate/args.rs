@@ -1,4 +1,4 @@
-//! Flags of `fhaim-lab federate`.
+//! Command line arguments of `fhaim-lab federate`.
 
 use std::{fmt, num::NonZeroUsize, path::PathBuf, str::FromStr};
 
@@ -8,13 +8,13 @@ use fhaim_federated::{Method, partition::Rule};
 use crate::args::{FormatArguments, StrictnessArguments, count};
 use crate::randomness::{Drawing, Randomness};
 
-/// What to do with a table in many hands.
+/// The commands of `federate`.
 #[derive(Debug, Subcommand)]
 pub enum FederateCommand<R: Randomness> {
-    /// Divide a table among parties, to see what a federation of them would get
+    /// Split a table among simulated parties, to test a federation on it
     #[command(after_help = SPLIT_EXAMPLES)]
     Split(Drawing<SplitArguments, R>),
-    /// Make a synthetic table from the tables of many parties, each with a ledger of its own
+    /// Make a synthetic table from the tables of many parties, each with its own privacy ledger
     #[command(after_help = RUN_EXAMPLES)]
     Run(Drawing<FederateArguments, R>),
 }
@@ -25,10 +25,10 @@ Examples:
   fhaim-lab federate split --data a.csv --schema a.json --rule dli:0.1 --parties 20 --out parts
 
 Rules:
-  ns       at random, all parties alike
-  cluster  parties are clusters of like records
-  dli:A    the records of each class by shares from Dirichlet(A): label skew [default A: 0.5]
-  qs:A     the same, all records at once: sizes differ [default A: 0.5]
+  ns       at random, in equal numbers
+  cluster  each party has a cluster of similar records
+  dli:A    the records of each class in shares from Dirichlet(A): label skew [default A: 0.5]
+  qs:A     all records in shares from Dirichlet(A): different sizes [default A: 0.5]
   qli      each party draws three classes";
 
 const RUN_EXAMPLES: &str = "\
@@ -38,33 +38,33 @@ Examples:
       --rounds 20 --out s.csv --ledger ledger.json
 
 Methods:
-  aug-private  each party chooses what to measure, less what it is unlike the others in
-  naive        each party chooses by its own table alone
+  aug-private  each party chooses what to measure, and discounts its difference from the others
+  naive        each party chooses by its own table only
   random       the server draws what is measured
-  naive-bayes  attributes are independent
-  dist-aim     AIM over the sums of all parties that were drawn so far, in the clear
+  naive-bayes  models attributes as independent
+  dist-aim     AIM over the sums of all parties drawn so far, in the clear
 
-All parties are in this process: it is for trying out what a federation would get.";
+All parties run in this process: the command shows what a federation would get.";
 
-/// Triples that are drawn one after the other, each held against those before.
+/// The most triples. Each drawn triple is compared with all earlier ones.
 const MAX_TRIPLES: i64 = 10_000;
 
-/// Flags of `federate split`.
+/// Arguments of `federate split`.
 #[derive(Debug, Args)]
 pub struct SplitArguments {
-    /// The table
+    /// Table to split
     #[arg(long, value_name = "CSV")]
     pub data: PathBuf,
-    /// Its schema
+    /// Schema of the table
     #[arg(long, value_name = "JSON")]
     pub schema: PathBuf,
-    /// How records are dealt
+    /// Rule for splitting the records (see below)
     #[arg(long, value_name = "RULE")]
     pub rule: Rule,
-    /// Parties
+    /// Number of parties
     #[arg(long, value_name = "K", value_parser = count)]
     pub parties: NonZeroUsize,
-    /// Folder for the parties' tables: made here, or empty
+    /// Folder for the parties' tables: new or empty
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
     #[command(flatten)]
@@ -73,16 +73,16 @@ pub struct SplitArguments {
     pub strictness: StrictnessArguments,
 }
 
-/// What a federation runs.
+/// The method of a federated run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Federation {
-    /// FLAIM, in one of its ways.
+    /// FLAIM with one of its methods.
     Flaim(Method),
-    /// AIM over sums.
+    /// AIM over the sums of the parties.
     DistAim,
 }
 
-/// The name of [`Federation::DistAim`].
+/// The name of [`Federation::DistAim`] on the command line.
 const DIST_AIM: &str = "dist-aim";
 
 impl FromStr for Federation {
@@ -93,7 +93,7 @@ impl FromStr for Federation {
             DIST_AIM => Ok(Self::DistAim),
             _ => match name.parse() {
                 Ok(Method::AugOracle) => Err(
-                    "aug-oracle reads all tables and is not private: `fhaim-lab bench federated` has it"
+                    "aug-oracle reads all tables and is not private: only `fhaim-lab bench federated` runs it"
                         .to_owned(),
                 ),
                 Ok(method) => Ok(Self::Flaim(method)),
@@ -112,16 +112,16 @@ impl fmt::Display for Federation {
     }
 }
 
-/// Flags of `federate run`.
+/// Arguments of `federate run`.
 #[derive(Debug, Args)]
 pub struct FederateArguments {
-    /// Folder of the parties' tables: one CSV file each
+    /// Folder with the parties' tables: one CSV file per party
     #[arg(long, value_name = "DIR")]
     pub parts: PathBuf,
-    /// The schema of all of them
+    /// Schema of all tables
     #[arg(long, value_name = "JSON")]
     pub schema: PathBuf,
-    /// How to choose what is measured
+    /// Method for choosing measurements (see below)
     #[arg(long, value_name = "M", default_value = "aug-private")]
     pub method: Federation,
     /// Privacy budget of every record: epsilon of (epsilon, delta)-differential privacy
@@ -135,10 +135,10 @@ pub struct FederateArguments {
         allow_negative_numbers = true
     )]
     pub delta: f64,
-    /// Rounds, or with --anneal the most there may be [default: 10; with --anneal 8 for each column]
+    /// Number of rounds; with --anneal, the maximum [default: 10; with --anneal, 8 per column]
     #[arg(long, value_name = "T")]
     pub rounds: Option<u32>,
-    /// A party's chance to take part in a round
+    /// Probability that a party takes part in a round
     #[arg(
         long,
         value_name = "P",
@@ -146,20 +146,20 @@ pub struct FederateArguments {
         allow_negative_numbers = true
     )]
     pub participation: f64,
-    /// Most rounds that one party takes part in: the fewer, the less noise [default: 3, or as many as so few parties need;
-    /// with --anneal all]
+    /// Maximum number of rounds per party; fewer rounds need less noise [default: 3, or more if a few parties must fill
+    /// all rounds; with --anneal, all]
     #[arg(long, value_name = "R")]
     pub most_rounds: Option<u32>,
-    /// Choices that a party makes in a round [default: 1]
+    /// Number of choices that a party makes in a round [default: 1]
     #[arg(long, value_name = "S")]
     pub local_steps: Option<u32>,
     /// Share of the budget for measurements; the rest is for choices [default: 0.9]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub measure_share: Option<f64>,
-    /// Halve the noise where a round taught nothing
+    /// Halve the noise after a round that hardly changed the model
     #[arg(long)]
     pub anneal: bool,
-    /// Triples of columns that should come out right, drawn at random
+    /// Number of random triples of columns that the model should reproduce
     #[arg(
         long,
         value_name = "N",
@@ -170,19 +170,19 @@ pub struct FederateArguments {
     /// File for the synthetic table
     #[arg(long, value_name = "CSV")]
     pub out: PathBuf,
-    /// File for what each party paid for
+    /// File for the payments of each party
     #[arg(long, value_name = "JSON")]
     pub ledger: Option<PathBuf>,
-    /// Synthetic records to draw [default: as many as the first parties say they have]
+    /// Number of synthetic records [default: the noisy number of records of the first parties]
     #[arg(long, value_name = "N", value_parser = count)]
     pub records: Option<NonZeroUsize>,
-    /// Most memory the model may take, in MB
+    /// Maximum memory for the model, in MB
     #[arg(long, value_name = "MB", default_value_t = 80)]
     pub model_mb: usize,
-    /// Use records again without asking, where they were used before
+    /// Do not ask for confirmation if records were used before
     #[arg(long)]
     pub yes: bool,
-    /// Print a summary as JSON
+    /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `fhaim-lab federate`: one table in many hands.
+//! `fhaim-lab federate`: splits a table among simulated parties, and makes synthetic tables from their parts.
 
 pub mod args;
 mod run;
@@ -9,7 +9,7 @@ use fhaim_files::progress::Progress;
 use self::args::FederateCommand;
 use crate::{error::Error, randomness::Randomness};
 
-/// Runs a command of it.
+/// Runs a command of `federate`.
 pub fn dispatch<R: Randomness>(
     command: &FederateCommand<R>,
     progress: &Progress,

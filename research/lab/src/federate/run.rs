@@ -1,4 +1,4 @@
-//! `fhaim-lab federate run`: a run among the parties whose tables are in a folder.
+//! `fhaim-lab federate run`: runs a federation of parties whose tables are in a folder.
 
 use std::{
     num::NonZeroUsize,
@@ -35,22 +35,22 @@ use crate::{
     size,
 };
 
-/// The name under which the memory of spending keeps what is spent here.
+/// The name of this program in the usage history.
 const PROGRAM: &str = "fhaim-lab federate";
 
-/// Rounds of a party unless another number is asked for.
+/// Default number of rounds per party.
 const MOST_ROUNDS: u32 = 3;
 
-/// Share of the budget for measurements unless another is asked for.
+/// Default share of the budget for measurements.
 const MEASURE_SHARE: f64 = 0.9;
 
-/// Rounds of a run unless another number is asked for.
+/// Default number of rounds of a run.
 const ROUNDS: u32 = 10;
 
-/// Rounds for each column that annealing begins with (FLAIM, appendix B.4).
+/// Default number of rounds per column with annealing (FLAIM, appendix B.4).
 const ANNEALED_ROUNDS: u32 = 8;
 
-/// One party as the ledger file has it.
+/// A party in the ledger file.
 #[derive(Debug, Serialize)]
 struct PartyFile {
     file: String,
@@ -59,7 +59,7 @@ struct PartyFile {
     ledger: PartyLedger,
 }
 
-/// What every party paid, as a file.
+/// The content of the ledger file: the payments of every party.
 #[derive(Debug, Serialize)]
 struct LedgerFile<'a> {
     schema: &'a str,
@@ -69,7 +69,7 @@ struct LedgerFile<'a> {
     parties: Vec<PartyFile>,
 }
 
-/// What a run did, for `--json`.
+/// The summary that `--json` prints.
 #[derive(Debug, Serialize)]
 struct Summary {
     dataset: String,
@@ -77,7 +77,7 @@ struct Summary {
     epsilon: f64,
     delta: f64,
     rho: f64,
-    /// What the record that paid most did.
+    /// The payments of the record that paid most.
     largest_rho_spent: f64,
     parties: usize,
     rounds: u32,
@@ -88,13 +88,13 @@ struct Summary {
     out: String,
 }
 
-/// A run that is over, whichever it was.
+/// The result of a finished run, of any method.
 struct Finished {
     outcome: Outcome,
     ledgers: Vec<PartyLedger>,
 }
 
-/// Reads the parties' tables, runs, and writes all files.
+/// Runs the command: reads the parties' tables, runs the federation, and writes all files.
 pub fn run(
     arguments: &FederateArguments,
     seed: Option<InsecureTestSeed>,
@@ -142,7 +142,7 @@ pub fn run(
     remember(known.as_ref(), arguments, &finished.ledgers);
 
     let modelled = (finished.outcome.model.total().round() as usize).max(1);
-    // Noise alone may say that there are more than memory holds.
+    // Noise can make the number of records larger than memory permits.
     let modelled = modelled.min(size::most_records(schema.columns().len()));
     let records = arguments.records.map_or(modelled, NonZeroUsize::get);
     let mut rng = generator(seed, Purpose::Records)?;
@@ -150,7 +150,7 @@ pub fn run(
     input::remark_on_constraints(&schema, sampled.allowed);
     let synthetic = Table::new(schema, sampled.columns).map_err(fhaim_domain::Error::from)?;
     let mut options = WriteOptions::new(arguments.out.to_string_lossy());
-    // Parties' tables are written alike, and so is the synthetic one.
+    // The synthetic table gets the delimiter of the parties' tables, which all have the same.
     if let Some(first) = files.first() {
         options.delimiter = input::delimiter(first, &arguments.format)?;
     }
@@ -197,7 +197,7 @@ fn summary(
     }
 }
 
-/// Refuses flags that the method would not look at.
+/// Rejects flags that the method does not use.
 fn check(arguments: &FederateArguments) -> Result<(), Error> {
     let unused = match arguments.method {
         Federation::DistAim => [
@@ -214,14 +214,14 @@ fn check(arguments: &FederateArguments) -> Result<(), Error> {
     };
     match unused.into_iter().find(|&(_, given)| given) {
         Some((flag, _)) => Err(Error::Usage(format!(
-            "{flag} changes nothing of --method {}: leave it out",
+            "{flag} has no effect with --method {}: leave it out",
             arguments.method
         ))),
         None => Ok(()),
     }
 }
 
-/// Refuses what no noise keeps, and says what would be kept.
+/// Rejects a budget that no noise keeps, with the smallest change that would be enough.
 fn check_budget(arguments: &FederateArguments, setting: &FederatedSetting) -> Result<(), Error> {
     let plan = |setting: &FederatedSetting| match arguments.method {
         Federation::DistAim => PooledRun::plan(setting),
@@ -246,7 +246,7 @@ fn check_budget(arguments: &FederateArguments, setting: &FederatedSetting) -> Re
     });
     if let Some((share, least)) = enough {
         return Err(Error::Usage(format!(
-            "no noise that may be drawn keeps this budget at --measure-share {}: take from {} to {MEASURE_SHARE}",
+            "no noise keeps this budget at --measure-share {}: use a share from {} to {MEASURE_SHARE}",
             number(share),
             number(least)
         )));
@@ -310,7 +310,7 @@ fn federate(
             Finished { outcome, ledgers }
         }
         Federation::Flaim(_) => {
-            // Who takes part is no secret, but nobody should be able to foresee it.
+            // The choice of parties is not secret, but nobody should be able to predict it.
             let mut server = fhaim_dp::fork(&mut rng);
             let run = play(
                 &Arc::new(setting),
@@ -329,7 +329,7 @@ fn federate(
     Ok(finished)
 }
 
-/// Says what the parties' records have cost before, and asks.
+/// Reports what the parties' records have cost before, and asks for confirmation.
 fn look_up(
     arguments: &FederateArguments,
     files: &[PathBuf],
@@ -378,7 +378,7 @@ fn report(arguments: &FederateArguments, summary: &Summary) -> Result<(), Error>
         return output::print_json(summary);
     }
     let mut text = format!(
-        "{}: {} in {}\n{}, {} of {}; {} measured; the record that paid most paid rho = {:.6} of {:.6} \
+        "{}: {} in {}\n{}, {} of {}; {} measured; the record that paid most spent rho = {:.6} of {:.6} \
          (epsilon {}, delta {:e}); {:.2} s\n",
         summary.dataset,
         counted(summary.records, "synthetic record"),
@@ -395,7 +395,7 @@ fn report(arguments: &FederateArguments, summary: &Summary) -> Result<(), Error>
     );
     if summary.dropped > 0 {
         text.push_str(&format!(
-            "note: {} were not measured: the model has no room for them (--model-mb)\n",
+            "note: {} were not measured because the model has no room for them: raise --model-mb\n",
             counted(summary.dropped, "choice")
         ));
     }

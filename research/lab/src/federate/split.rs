@@ -1,4 +1,4 @@
-//! `fhaim-lab federate split`: the records of a table, dealt among parties as the file has them.
+//! `fhaim-lab federate split`: splits the records of a table among parties, and writes them as they are in the file.
 
 use std::{fs, io, path::Path};
 
@@ -14,7 +14,7 @@ use crate::{
     randomness::{InsecureTestSeed, Purpose, generator},
 };
 
-/// Reads and checks the table, deals its records, writes a file for each party.
+/// Runs the command: reads and checks the table, splits its records, and writes a file for each party.
 pub fn run(arguments: &SplitArguments, seed: Option<InsecureTestSeed>) -> Result<(), Error> {
     let SplitArguments {
         data,
@@ -49,7 +49,7 @@ pub fn run(arguments: &SplitArguments, seed: Option<InsecureTestSeed>) -> Result
     ))
 }
 
-/// The folder is new, or has nothing in it that a run would take for a party's table.
+/// Creates the folder. It must be empty, because a run would read other files in it as parties' tables.
 fn make_folder(out: &Path) -> Result<(), Error> {
     let refuse = |source| Error::Write {
         path: out.to_owned(),
@@ -59,13 +59,13 @@ fn make_folder(out: &Path) -> Result<(), Error> {
     if fs::read_dir(out).map_err(refuse)?.next().is_some() {
         let name = shown_path(out);
         return Err(Error::Usage(format!(
-            "{name} is not empty: name another folder, or empty it first"
+            "{name} is not empty: choose another folder, or empty it first"
         )));
     }
     Ok(())
 }
 
-/// Copies each record of the table, as it is but in UTF-8, to its owner's file.
+/// Copies each record of the table to its owner's file, unchanged except for the encoding, which is UTF-8.
 fn write(
     data: &Path,
     mut reader: csv::Reader<impl io::Read>,
@@ -101,11 +101,11 @@ fn write(
             .map_err(unwritten)?;
         read += 1;
     }
-    // The table was read from the same file, which has as many records unless it was written to meanwhile.
+    // The table was read from the same file. It has as many records unless another program has changed it since.
     if read < owners.len() {
         return Err(Error::Content {
             path: data.to_owned(),
-            problem: "it had more records when it was first read: leave it alone meanwhile"
+            problem: "it has fewer records than when it was first read: do not change it during the command"
                 .to_owned(),
         });
     }
@@ -117,7 +117,7 @@ fn write(
             .map_err(|error| unwritten(error.into_error().into()))?;
         let mut file = StagedFile::create(&out.join(format!("part-{party:0width$}.csv")))?;
         file.write_bytes(&bytes)?;
-        // There may be more parties than files that a process may have open.
+        // There can be more parties than files that a process may keep open.
         files.push(file.finish()?);
     }
     Ok(rename_all(files)?)

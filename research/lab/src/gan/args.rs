@@ -1,4 +1,4 @@
-//! Flags of `fhaim-lab gan`.
+//! Command line arguments of `fhaim-lab gan`.
 
 use std::path::PathBuf;
 
@@ -12,13 +12,13 @@ use fhaim_gan::{
 use crate::gan::failure::Failure;
 use crate::gan::method::{Method, Protected};
 
-/// The most steps, or rounds, and the most steps of a party in a round.
+/// The largest number of steps or rounds, and of a party's steps in a round.
 const MAX_STEPS: usize = 1_000_000;
 
-/// The most records of a step, and records that are drawn: what fits into memory is less, and depends on their width.
+/// The largest number of records in a step, or to draw. Memory limits it further, depending on the records' width.
 const MAX_RECORDS: usize = 100_000_000;
 
-/// The most seeds of a bench.
+/// The largest number of seeds of a bench.
 const MAX_SEEDS: usize = 1000;
 
 const TRAIN_EXAMPLES: &str = "\
@@ -28,8 +28,8 @@ Examples:
   fhaim-lab gan train --images i.idx3 --labels l.idx1 --rule dli --method dpgan --epsilon 4 --out gan.bin
   fhaim-lab gan train --images i.idx3 --labels l.idx1 --method federated --filters 16,32 --out gan.bin
 
-With a budget it is remembered which records were used, where `fhaim` remembers it too (FHAIM_MEMORY_DIR): before they are used
-again it is said what all of it costs together.";
+With a budget, the command adds the used records to the usage history that it shares with `fhaim`
+(FHAIM_MEMORY_DIR). Before records are used again, it reports what all uses cost together.";
 
 const SAMPLE_EXAMPLES: &str = "\
 Examples:
@@ -46,33 +46,33 @@ Examples:
   FHAIM_DATA_DIR=data fhaim-lab gan bench --method dpgan --rule ns --steps 100
   FHAIM_DATA_DIR=data fhaim-lab gan bench --table adult --rule cluster --parties 100 --method central";
 
-/// What to do with networks.
+/// The commands of `gan`.
 #[derive(Debug, Subcommand)]
 pub enum GanCommand {
-    /// Train networks on the records of parties, all of them in this process
+    /// Train networks on the records of parties, which all run in this process
     #[command(after_help = TRAIN_EXAMPLES)]
     Train(TrainArguments),
-    /// Draw records
+    /// Draw synthetic records from trained networks
     #[command(after_help = SAMPLE_EXAMPLES)]
     Sample(SampleArguments),
-    /// Which records were networks trained on?
+    /// Test whether networks reveal the records that they were trained on
     #[command(after_help = ATTACK_EXAMPLES)]
     Attack(AttackArguments),
-    /// Quality and attacks on MNIST, for every method and partition, printed figures beside
+    /// Measure quality and attacks on MNIST, for every method and partition, next to printed figures
     #[command(after_help = BENCH_EXAMPLES)]
     Bench(BenchArguments),
 }
 
-/// How networks are made and trained.
+/// Architecture and training settings of networks.
 #[derive(Clone, Debug, Args)]
 pub struct NetworkArguments {
-    /// Steps, or rounds of federated methods
+    /// Number of steps; for federated methods, of rounds
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = up_to::<MAX_STEPS>)]
     pub steps: usize,
-    /// Records of a step; with privacy, on average
+    /// Number of records per step; with privacy, on average
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = up_to::<MAX_RECORDS>)]
     pub batch: usize,
-    /// Hidden layers of the generator; the discriminator has them the other way round
+    /// Widths of the hidden layers of the generator; the discriminator has them in reverse order
     #[arg(
         long,
         value_name = "N,N",
@@ -81,8 +81,8 @@ pub struct NetworkArguments {
         value_parser = up_to::<MAX_WIDTH>
     )]
     pub hidden: Vec<usize>,
-    /// Convolutions instead: filters of the discriminator's, each of which halves an image; the generator has them
-    /// the other way round
+    /// Use convolutions: number of filters of each layer of the discriminator, which halves an image; the generator has
+    /// them in reverse order
     #[arg(
         long,
         value_name = "N,N",
@@ -91,10 +91,10 @@ pub struct NetworkArguments {
         value_parser = up_to::<MAX_WIDTH>
     )]
     pub filters: Vec<usize>,
-    /// Values of a generator's noise
+    /// Number of noise values that a generator gets
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = up_to::<MAX_WIDTH>)]
     pub noise: usize,
-    /// Rate of Adam, for both networks
+    /// Learning rate of Adam, for both networks
     #[arg(
         long,
         value_name = "R",
@@ -103,27 +103,27 @@ pub struct NetworkArguments {
         value_parser = positive
     )]
     pub rate: f32,
-    /// Of methods with a budget: largest norm of an example's gradient, or of a party's change [default: 0.01]
+    /// For methods with a budget: largest norm of an example's gradient, or of a party's change [default: 0.01]
     #[arg(long, value_name = "C", allow_negative_numbers = true)]
     pub clip: Option<f64>,
-    /// Of federated methods: chance that a party takes part in a round [default: 0.1]
+    /// For federated methods: probability that a party takes part in a round [default: 0.1]
     #[arg(long, value_name = "Q", allow_negative_numbers = true, value_parser = chance)]
     pub participation: Option<f64>,
-    /// Of federated methods: steps of a party in a round, and of the generator after it [default: 1]
+    /// For federated methods: number of steps of a party in a round, and of the generator after it [default: 1]
     #[arg(long, value_name = "N", value_parser = up_to::<MAX_STEPS>)]
     pub local_steps: Option<usize>,
-    /// mu of dp-fedprox; with one local step there is nothing that it could hold back [default: 0.5]
+    /// For dp-fedprox: mu, which has no effect with a single local step [default: 0.5]
     #[arg(long, value_name = "MU", allow_negative_numbers = true, value_parser = weight)]
     pub mu: Option<f32>,
-    /// lambda of privgan [default: 1]
+    /// For privgan: lambda [default: 1]
     #[arg(long, value_name = "L", allow_negative_numbers = true, value_parser = weight)]
     pub lambda: Option<f32>,
 }
 
 impl NetworkArguments {
-    /// Refuses what none of some methods has a use for, and networks that could not be saved.
+    /// Rejects flags that none of the methods uses, and networks that cannot be saved.
     pub fn check(&self, methods: &[Method]) -> Result<(), Failure> {
-        // Beside the hidden layers there are the first values and the last.
+        // A network also has an input and an output layer.
         if self.hidden.len() + 2 > MAX_LAYERS {
             let most = MAX_LAYERS - 2;
             return Err(Failure::Usage(format!("--hidden: at most {most} layers")));
@@ -140,7 +140,7 @@ impl NetworkArguments {
         useful("--lambda", self.lambda.is_some(), methods, privgan)
     }
 
-    /// What the library takes.
+    /// Returns the training settings.
     pub fn training(&self) -> Training {
         Training {
             noise: self.noise,
@@ -148,7 +148,7 @@ impl NetworkArguments {
                 [] => Hidden::Dense(self.hidden.clone()),
                 filters => Hidden::Convolutions(filters.to_vec()),
             },
-            // At most a million.
+            // `up_to` has checked that there are at most a million steps.
             steps: self.steps as u32,
             batch: self.batch,
             discriminator: Optimiser::adam(self.rate),
@@ -157,7 +157,7 @@ impl NetworkArguments {
     }
 }
 
-/// Refuses a flag that none of some methods would look at.
+/// Rejects a flag that none of the methods uses.
 fn useful(
     flag: &str,
     given: bool,
@@ -169,12 +169,12 @@ fn useful(
     }
     let names: Vec<String> = methods.iter().map(|method| method.name()).collect();
     Err(Failure::Usage(format!(
-        "{flag} says nothing to {}: leave it out",
+        "{flag} has no effect with {}: leave it out",
         names.join(", ")
     )))
 }
 
-/// A number of things.
+/// Parses a whole number from 1 to `MOST`.
 fn up_to<const MOST: usize>(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if (1..=MOST).contains(&number) => Ok(number),
@@ -203,12 +203,12 @@ fn weight(text: &str) -> Result<f32, String> {
     }
 }
 
-/// A rule that there is, as it was written.
+/// Checks that a rule exists, and returns its name unchanged.
 fn rule(text: &str) -> Result<String, String> {
     text.parse::<Rule>().map(|_| text.to_owned())
 }
 
-/// How tables are read.
+/// Arguments for reading tables.
 #[derive(Debug, Default, Args)]
 pub struct ReadingArguments {
     #[command(flatten)]
@@ -218,14 +218,14 @@ pub struct ReadingArguments {
 }
 
 impl ReadingArguments {
-    /// Refuses what is said of tables where there are images.
+    /// Rejects arguments for tables if the records are images.
     pub fn check_unused(&self, schema: bool) -> Result<(), Failure> {
         let Self { format, strictness } = self;
         let of_format = format.delimiter.is_some() || !format.missing.is_empty();
         let of_values = strictness.use_other || strictness.clamp || strictness.ignore_columns;
         if schema || of_format || of_values {
             return Err(Failure::Usage(
-                "images have no schema and are read in one way: leave out what is for tables"
+                "the records are images: leave out --schema and all flags for reading tables"
                     .to_owned(),
             ));
         }
@@ -233,10 +233,10 @@ impl ReadingArguments {
     }
 }
 
-/// Flags of `train`.
+/// Arguments of `train`.
 #[derive(Debug, Args)]
 pub struct TrainArguments {
-    /// Folder of the parties' tables, from `fhaim-lab federate split`
+    /// Folder with the parties' tables, from `fhaim-lab federate split`
     #[arg(
         long,
         value_name = "DIR",
@@ -244,10 +244,10 @@ pub struct TrainArguments {
         requires = "schema"
     )]
     pub parts: Option<PathBuf>,
-    /// The schema of the tables
+    /// Schema of the tables
     #[arg(long, value_name = "JSON", conflicts_with = "images")]
     pub schema: Option<PathBuf>,
-    /// Images as an IDX file, dealt among parties
+    /// Images as an IDX file, which are split among parties
     #[arg(
         long,
         value_name = "IDX",
@@ -255,10 +255,10 @@ pub struct TrainArguments {
         requires = "labels"
     )]
     pub images: Option<PathBuf>,
-    /// Their classes as an IDX file
+    /// Classes of the images as an IDX file
     #[arg(long, value_name = "IDX", conflicts_with = "parts")]
     pub labels: Option<PathBuf>,
-    /// Parties that images are dealt among
+    /// Number of parties that images are split among
     #[arg(
         long,
         value_name = "K",
@@ -267,7 +267,7 @@ pub struct TrainArguments {
         value_parser = up_to::<MAX_PAIRS>
     )]
     pub parties: usize,
-    /// How images are dealt: ns, dli, dli:A, qs, qs:A or qli
+    /// Rule for splitting images: ns, dli, dli:A, qs, qs:A or qli
     #[arg(
         long,
         value_name = "RULE",
@@ -275,13 +275,13 @@ pub struct TrainArguments {
         conflicts_with = "parts"
     )]
     pub rule: Rule,
-    /// How networks are trained
+    /// Training method
     #[arg(long, value_name = "M", value_enum)]
     pub method: Method,
-    /// Budget of dpgan (a record's), dp-fedavg and dp-fedprox (a party's)
+    /// Privacy budget: epsilon, for a record (dpgan) or for a party (dp-fedavg, dp-fedprox)
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     pub epsilon: Option<f64>,
-    /// delta of the budget
+    /// Privacy budget: delta
     #[arg(
         long,
         value_name = "D",
@@ -290,10 +290,10 @@ pub struct TrainArguments {
         requires = "epsilon"
     )]
     pub delta: f64,
-    /// File to write the networks to
+    /// File for the networks
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
-    /// Use records again without asking, where they were used before
+    /// Do not ask for confirmation if records were used before
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]
@@ -302,40 +302,40 @@ pub struct TrainArguments {
     pub reading: ReadingArguments,
 }
 
-/// Flags of `sample`.
+/// Arguments of `sample`.
 #[derive(Debug, Args)]
 pub struct SampleArguments {
-    /// Networks, from `train`
+    /// File with the networks, from `train`
     pub model: PathBuf,
-    /// The schema, where records are of a table
+    /// Schema, if the records are of a table
     #[arg(long, value_name = "JSON")]
     pub schema: Option<PathBuf>,
-    /// Records to draw
+    /// Number of records to draw
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = up_to::<MAX_RECORDS>)]
     pub records: usize,
-    /// Character between the fields of a table [default: a comma]
+    /// Delimiter of the table's fields [default: a comma]
     #[arg(long, value_name = "CHAR", value_parser = delimiter, requires = "schema")]
     pub delimiter: Option<u8>,
-    /// File to write: CSV, or IDX for images
+    /// File for the records: CSV, or IDX for images
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
 }
 
-/// Flags of `attack`.
+/// Arguments of `attack`.
 #[derive(Debug, Args)]
 pub struct AttackArguments {
-    /// Networks, from `train`
+    /// File with the networks, from `train`
     pub model: PathBuf,
-    /// The schema, where records are of a table
+    /// Schema, if the records are of a table
     #[arg(long, value_name = "JSON")]
     pub schema: Option<PathBuf>,
     /// Records that the networks were trained on: CSV, or IDX for images
     #[arg(long, value_name = "FILE")]
     pub members: PathBuf,
-    /// Records of the same population that they were not trained on
+    /// Records of the same population that the networks were not trained on
     #[arg(long, value_name = "FILE")]
     pub others: PathBuf,
-    /// Records to draw for the Monte Carlo attack
+    /// Number of records to draw for the Monte Carlo attack
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = up_to::<MAX_RECORDS>)]
     pub drawn: usize,
     /// Print the results as JSON
@@ -345,16 +345,16 @@ pub struct AttackArguments {
     pub reading: ReadingArguments,
 }
 
-/// Flags of `bench`.
+/// Arguments of `bench`.
 #[derive(Debug, Args)]
 pub struct BenchArguments {
-    /// Methods (may be repeated) [default: all of them]
+    /// Method (may be repeated) [default: all]
     #[arg(long, value_name = "M", value_enum)]
     pub method: Vec<Method>,
-    /// A table instead of MNIST: NAME.csv with NAME.schema.json in FHAIM_DATA_DIR
+    /// Use a table instead of MNIST: NAME.csv with NAME.schema.json in FHAIM_DATA_DIR
     #[arg(long, value_name = "NAME")]
     pub table: Option<String>,
-    /// How records are dealt (may be repeated)
+    /// Rule for splitting records (may be repeated)
     #[arg(
         long,
         value_name = "RULE",
@@ -362,19 +362,19 @@ pub struct BenchArguments {
         value_parser = rule
     )]
     pub rule: Vec<String>,
-    /// Parties
+    /// Number of parties
     #[arg(long, value_name = "K", default_value_t = 10, value_parser = up_to::<MAX_PAIRS>)]
     pub parties: usize,
-    /// Budget of dpgan, a record's [default: 4.01]
+    /// Budget of dpgan, for a record [default: 4.01]
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     pub record_epsilon: Option<f64>,
-    /// Budget of dp-fedavg and dp-fedprox, a party's [default: 64.11]
+    /// Budget of dp-fedavg and dp-fedprox, for a party [default: 64.11]
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     pub party_epsilon: Option<f64>,
-    /// Runs of each: seeds 0, 1, ...
+    /// Number of runs of each: seeds 0, 1, ...
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = up_to::<MAX_SEEDS>)]
     pub seeds: usize,
-    /// Records to draw for the Monte Carlo attack
+    /// Number of records to draw for the Monte Carlo attack
     #[arg(
         long,
         value_name = "N",
@@ -383,10 +383,10 @@ pub struct BenchArguments {
         value_parser = up_to::<MAX_RECORDS>
     )]
     pub drawn: usize,
-    /// Leave the attacks out, whose networks are trained apart
+    /// Leave out the attacks, which train their own networks
     #[arg(long, conflicts_with = "table")]
     pub no_attacks: bool,
-    /// Print rows as JSON, one a line
+    /// Print rows as JSON, one per line
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
@@ -394,7 +394,7 @@ pub struct BenchArguments {
 }
 
 impl BenchArguments {
-    /// The methods that were asked for: all of them where none was.
+    /// Returns the selected methods, or all if none is selected.
     pub fn methods(&self) -> &[Method] {
         match self.method.as_slice() {
             [] => Method::value_variants(),
@@ -402,7 +402,7 @@ impl BenchArguments {
         }
     }
 
-    /// Refuses what none of the methods has a use for.
+    /// Rejects flags that none of the methods uses.
     pub fn check(&self) -> Result<(), Failure> {
         let methods = self.methods();
         let of = |unit| move |method: Method| method.protected() == Some(unit);

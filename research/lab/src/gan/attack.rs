@@ -1,4 +1,4 @@
-//! `fhaim-lab gan attack`.
+//! `fhaim-lab gan attack`: tests whether networks reveal the records that they were trained on.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::gan::args::AttackArguments;
 use crate::gan::data;
 use crate::gan::failure::Failure;
 
-/// Attacks saved networks with members and others; its randomness is public.
+/// Runs the command: attacks saved networks with members and others. The randomness is not secret.
 pub fn run(arguments: &AttackArguments) -> Result<(), Failure> {
     let model = data::model(&arguments.model)?;
     data::check_drawn("--drawn", arguments.drawn, model.shape())?;
@@ -21,7 +21,7 @@ pub fn run(arguments: &AttackArguments) -> Result<(), Failure> {
         ..MonteCarlo::default()
     };
     let drawn = model.sample(arguments.drawn, &mut StdRng::seed_from_u64(options.seed))?;
-    // Axes by the others: no member tells along which of them it is looked for.
+    // The others determine the axes, so that the members have no influence on how they are compared.
     let found = attack(model.gans(), &drawn, (&members, &others, &others), &options)?;
     if arguments.json {
         let json = serde_json::to_string_pretty(&found).unwrap_or_default();
@@ -43,7 +43,7 @@ fn records(model: &Model, arguments: &AttackArguments, path: &Path) -> Result<Ex
             Ok(Examples::from_table(&table)?)
         }
         (Shape::Codes(_), None) => Err(Failure::Usage(
-            "the records are of a table: name its --schema".to_owned(),
+            "the records are of a table: add its --schema".to_owned(),
         )),
     }
 }

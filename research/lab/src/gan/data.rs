@@ -1,4 +1,4 @@
-//! Files: records of parties, models, what is drawn.
+//! Reads the records of parties and saved networks, and prints results.
 
 use std::fmt::Display;
 use std::fs;
@@ -16,10 +16,10 @@ use rand::RngCore;
 use crate::gan::args::ReadingArguments;
 use crate::gan::failure::Failure;
 
-/// Classes that images may have.
+/// Number of classes of images.
 pub const CLASSES: usize = 10;
 
-/// The bytes of a file.
+/// Reads the bytes of a file.
 pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let read = fs::read(path).map_err(|source| Error::Read {
         path: path.to_owned(),
@@ -28,18 +28,18 @@ pub fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     Ok(read?)
 }
 
-/// A file that is not what it should be.
+/// Returns an error for invalid content of a file.
 pub fn content(path: &Path, problem: &dyn Display) -> Failure {
     let (path, problem) = (path.to_owned(), problem.to_string());
     Error::Content { path, problem }.into()
 }
 
-/// A schema.
+/// Reads a schema.
 pub fn schema(path: &Path) -> Result<Schema, Failure> {
     Ok(Schema::from_json(&path.to_string_lossy(), &read(path)?)?)
 }
 
-/// A table of a schema, in the dialect of its first lines, and what reading changed on standard error.
+/// Reads a table of a schema in its own dialect, and reports changed or skipped values on standard error.
 pub fn table(data: &Data, schema: Schema, reading: &ReadingArguments) -> Result<Table, Failure> {
     let (text, delimiter) = text(data, &reading.format)?;
     let options = ReadOptions {
@@ -53,7 +53,7 @@ pub fn table(data: &Data, schema: Schema, reading: &ReadingArguments) -> Result<
     Ok(found.table)
 }
 
-/// Images.
+/// Reads images.
 pub fn images(data: &Data) -> Result<Examples, Failure> {
     let name = PathBuf::from(data.name());
     let mut bytes = Vec::new();
@@ -63,19 +63,19 @@ pub fn images(data: &Data) -> Result<Examples, Failure> {
     Ok(Examples::from_images(&images)?)
 }
 
-/// Classes of images.
+/// Reads the classes of images.
 pub fn labels(path: &Path) -> Result<Vec<u8>, Failure> {
     let labels = idx::read_labels(&read(path)?).map_err(|error| content(path, &error))?;
     match labels.iter().find(|&&label| usize::from(label) >= CLASSES) {
         Some(label) => Err(content(
             path,
-            &format!("class {label}: there may be 0 to 9"),
+            &format!("class {label} is out of range: classes are 0 to 9"),
         )),
         None => Ok(labels),
     }
 }
 
-/// Records dealt among parties by their classes.
+/// Splits records among parties by their classes.
 pub fn deal(
     examples: &Examples,
     labels: &[u8],
@@ -84,11 +84,15 @@ pub fn deal(
 ) -> Result<Vec<Examples>, Failure> {
     if *rule == Rule::Cluster {
         return Err(Failure::Usage(
-            "images are dealt by ns, dli, qs or qli".to_owned(),
+            "images cannot be split with this rule: use ns, dli, qs or qli".to_owned(),
         ));
     }
     if labels.len() != examples.len() {
-        let problem = format!("{} classes for {} images", labels.len(), examples.len());
+        let problem = format!(
+            "there are {} classes for {} images",
+            labels.len(),
+            examples.len()
+        );
         return Err(Failure::Usage(problem));
     }
     let categories: Vec<String> = (0..CLASSES).map(|class| format!("\"{class}\"")).collect();
@@ -104,23 +108,23 @@ pub fn deal(
     dealt.iter().map(party).collect()
 }
 
-/// Refuses more records than may be in memory: the flag asks for them.
+/// Rejects more records than may be in memory, with the name of their flag.
 pub fn check_drawn(flag: &str, records: usize, shape: &Shape) -> Result<(), Failure> {
     match shape.most_records() {
         most if records > most => Err(Failure::Usage(format!(
-            "{flag}: at most {most} records of {} numbers each",
+            "{flag}: at most {most} records of {} values each are possible",
             shape.width()
         ))),
         _ => Ok(()),
     }
 }
 
-/// Saved networks.
+/// Reads saved networks.
 pub fn model(path: &Path) -> Result<Model, Failure> {
     Model::from_bytes(&read(path)?).map_err(|error| content(path, &error))
 }
 
-/// Prints a line, also where nobody reads it any more.
+/// Prints a line. Ignores errors, for example if nobody reads the output any more.
 pub fn print(line: &str) {
     let _ = fhaim_files::print(&format!("{line}\n"));
 }

@@ -1,35 +1,35 @@
-//! What the program refuses, in words for who called it.
+//! Errors of `fhaim-lab gan`.
 
-/// A failure of the program.
+/// The reason why a command of `gan` failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Arguments that do not fit together.
+    /// The arguments are invalid, or do not fit together.
     #[error("{0} (see --help)")]
     Usage(String),
-    /// A file that cannot be read or written, should not be, or holds something else; what is remembered of records.
+    /// A file cannot be read or written, or has invalid content; or the usage history cannot be used.
     #[error(transparent)]
     Files(#[from] fhaim_files::Error),
-    /// A variable of the environment that is not set.
+    /// A required environment variable is not set.
     #[error(
         "set FHAIM_DATA_DIR to the folder of mnist-images.idx3 and mnist-labels.idx1, or of the table (research/bench/tables.sh fetches some)"
     )]
     NoData,
-    /// Tables and schemas.
+    /// A table or a schema is invalid.
     #[error(transparent)]
     Table(#[from] fhaim_domain::Error),
-    /// Partitions.
+    /// The records cannot be split among parties.
     #[error(transparent)]
     Partition(#[from] fhaim_federated::Error),
-    /// Networks, training, attacks.
+    /// Networks cannot be trained, sampled or attacked.
     #[error(transparent)]
     Gan(#[from] fhaim_gan::Error),
-    /// The operating system's generator.
-    #[error("the operating system gives no randomness")]
+    /// The operating system's random generator failed.
+    #[error("the operating system provides no randomness")]
     NoRandomness,
 }
 
 impl Failure {
-    /// 2 for what cannot be carried out as it stands, 1 for all else.
+    /// Returns 2 if the request cannot be carried out as given, and 1 if it failed.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::NoData | Self::Table(_) | Self::Partition(_) | Self::Gan(_) => 2,

@@ -1,4 +1,4 @@
-//! The methods, over the records of parties.
+//! The training methods, over the records of parties.
 
 use clap::ValueEnum;
 use fhaim_files::memory::Unit;
@@ -12,42 +12,42 @@ use rand_chacha::ChaCha20Rng;
 use crate::gan::args::NetworkArguments;
 use crate::gan::failure::Failure;
 
-/// What flags are where they are not given; their help says so.
+/// Default values of flags. The flags' help texts repeat them.
 const CLIP: f64 = 0.01;
 const PARTICIPATION: f64 = 0.1;
 const MU: f32 = 0.5;
 const LAMBDA: f32 = 1.0;
 
-/// How networks are trained.
+/// A training method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Method {
-    /// All records in one place, in the clear
+    /// Pool all records, in the clear
     Central,
-    /// Each party alone, in the clear
+    /// Train each party separately, in the clear
     Local,
     /// DP-FedAvg GAN without noise
     Federated,
-    /// privGAN: each party alone, its records in two parts; no guarantee
+    /// privGAN: train each party separately, with its records in two parts; no guarantee
     Privgan,
-    /// DPGAN: each party alone, every record clipped and noised
+    /// DPGAN: train each party separately, with every record clipped and noised
     Dpgan,
-    /// DP-FedAvg GAN: every party's change clipped and noised
+    /// DP-FedAvg GAN: clip and noise every party's change
     DpFedavg,
-    /// DP-FedProx GAN: the same, parties held back
+    /// DP-FedProx GAN: as dp-fedavg, with parties pulled back to the start of the round
     DpFedprox,
 }
 
-/// Whom a budget protects.
+/// The unit that a budget protects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protected {
-    /// A record that is there or not.
+    /// The presence of a record.
     Record,
-    /// A party, with all of its records.
+    /// The participation of a party, with all of its records.
     Party,
 }
 
 impl Protected {
-    /// The unit in the memory of spending.
+    /// Returns the unit in the usage history.
     pub fn unit(self) -> Unit {
         match self {
             Self::Record => Unit::AddedOrRemoved,
@@ -57,7 +57,7 @@ impl Protected {
 }
 
 impl Method {
-    /// The name as users write it.
+    /// Returns the name of the method on the command line.
     pub fn name(self) -> String {
         self.to_possible_value()
             .map_or_else(String::new, |value| value.get_name().to_owned())
@@ -68,7 +68,7 @@ impl Method {
         matches!(self, Self::Federated | Self::DpFedavg | Self::DpFedprox)
     }
 
-    /// Pairs of networks that it trains among so many parties.
+    /// Returns the number of pairs of networks that it trains for this number of parties.
     fn pairs(self, parties: usize) -> usize {
         match self {
             Self::Central | Self::Federated | Self::DpFedavg | Self::DpFedprox => 1,
@@ -77,7 +77,7 @@ impl Method {
         }
     }
 
-    /// Whose budget it keeps; none where it keeps none.
+    /// Returns the unit that the method's budget protects; `None` if the method has no budget.
     pub fn protected(self) -> Option<Protected> {
         match self {
             Self::Central | Self::Local | Self::Federated | Self::Privgan => None,
@@ -87,20 +87,20 @@ impl Method {
     }
 }
 
-/// Noise that keeps a budget, and what it costs: worked out before anything is trained.
+/// The noise that keeps a budget, with its cost. It is computed before training.
 pub struct Kept {
-    /// Of each party that trains alone, or of all that train together.
+    /// Noise of each party that trains separately, or one entry for all parties that train together.
     noise: Vec<Privacy>,
-    /// Epsilon as accounted, of each party or of all, as `noise`.
+    /// Accounted epsilons, one for each entry of `noise`.
     epsilons: Vec<f64>,
-    /// The largest of them.
+    /// The largest epsilon.
     pub epsilon: f64,
-    /// The largest multiplier of noise.
+    /// The largest noise multiplier.
     pub multiplier: f64,
 }
 
 impl Kept {
-    /// The epsilon of a party, by its number.
+    /// Returns the epsilon of a party, by its number.
     pub fn party_epsilon(&self, party: usize) -> f64 {
         let own = self.epsilons.get(party).or(self.epsilons.first());
         own.copied().unwrap_or(self.epsilon)
@@ -111,7 +111,8 @@ impl Kept {
     }
 }
 
-/// The noise with which a method keeps (epsilon, delta); none where it keeps no budget. What cannot be trained is refused.
+/// Returns the noise with which a method keeps (epsilon, delta), or `None` if the method has no budget. Rejects
+/// settings that cannot be trained.
 pub fn keep(
     method: Method,
     parties: &[Examples],
@@ -125,7 +126,7 @@ pub fn keep(
         }
         (None, Some(_)) => {
             return Err(Failure::Usage(format!(
-                "{} keeps no budget: leave out --epsilon",
+                "{} has no privacy budget: leave out --epsilon",
                 method.name()
             )));
         }
@@ -145,7 +146,7 @@ pub fn keep(
     }
 }
 
-/// The least noise for each: one that no noise protects keeps all of them from being trained.
+/// Computes the least noise for each entry. If one of them cannot be protected by any noise, none is trained.
 fn with_noise(
     sampled: &[Sampling],
     arguments: &NetworkArguments,
@@ -164,7 +165,7 @@ fn with_noise(
         };
         privacy.check()?;
         let spent = sampling.epsilon(privacy.multiplier, delta)?;
-        // Parties' records are not the same ones: the largest epsilon is everyone's bound.
+        // Parties have different records, so the largest epsilon is a bound for every record.
         kept.epsilon = kept.epsilon.max(spent);
         kept.multiplier = kept.multiplier.max(privacy.multiplier);
         kept.noise.push(privacy);
@@ -173,7 +174,7 @@ fn with_noise(
     Ok(kept)
 }
 
-/// Trains by a method, with the noise that keeps its budget.
+/// Trains with a method, and with the noise that keeps its budget.
 pub fn train_by(
     method: Method,
     parties: &[Examples],
@@ -193,7 +194,7 @@ pub fn train_by(
         "steps"
     };
     let phase = progress.counted(format!("train {}", method.name()), count * steps, unit);
-    // Parties who train alone do so one after the other.
+    // Parties that train separately do so one after the other.
     let tell = |party: usize| {
         let phase = &phase;
         move |step: u32| phase.reach(party as u64 * steps + u64::from(step))
@@ -226,7 +227,7 @@ pub fn train_by(
     Ok(model)
 }
 
-/// Refuses more networks than may be in memory, or in a file.
+/// Rejects more networks than may be in memory, or in a file.
 fn check_size(method: Method, parties: &[Examples], training: &Training) -> Result<(), Failure> {
     let Some(first) = parties.first() else {
         return Ok(());
@@ -239,8 +240,8 @@ fn check_size(method: Method, parties: &[Examples], training: &Training) -> Resu
         return Ok(());
     }
     Err(Failure::Usage(format!(
-        "{pairs} pairs of networks of {parameters} parameters each are too many: there may be {MAX_PAIRS} pairs, and \
-         {MAX_VALUES} parameters together; take fewer --parties, or smaller --hidden or --filters"
+        "{pairs} pairs of networks of {parameters} parameters each are too many: at most {MAX_PAIRS} pairs and \
+         {MAX_VALUES} parameters in total are possible; use fewer --parties, or smaller --hidden or --filters"
     )))
 }
 
@@ -256,16 +257,16 @@ fn sizes(parties: &[Examples]) -> Vec<usize> {
     parties.iter().map(Examples::len).collect()
 }
 
-/// All records in one list.
+/// Joins the records of all parties.
 pub fn pool(parties: &[Examples]) -> Result<Examples, Failure> {
     let (first, others) = parties
         .split_first()
-        .ok_or_else(|| Failure::Usage("there is no party".to_owned()))?;
+        .ok_or_else(|| Failure::Usage("there are no parties".to_owned()))?;
     let joined = others.iter().try_fold(first.clone(), Examples::join);
     Ok(joined?)
 }
 
-/// Each party's records in two halves; a party with one record has it in both.
+/// Trains privGAN on the two halves of each party's records. A party with one record has it in both halves.
 fn in_parts<T: Fn(u32)>(
     parties: &[Examples],
     training: &Training,
@@ -291,7 +292,7 @@ fn in_parts<T: Fn(u32)>(
     saved(gans, &records)
 }
 
-/// How parties train together.
+/// Returns the settings of federated training.
 fn federation(
     method: Method,
     arguments: &NetworkArguments,

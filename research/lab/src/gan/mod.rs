@@ -1,4 +1,4 @@
-//! `fhaim-lab gan`: GANs, private and federated, to compare fhaim with.
+//! `fhaim-lab gan`: private and federated GANs, as baselines for fhaim.
 
 pub mod args;
 mod attack;
@@ -14,7 +14,7 @@ use fhaim_files::progress::Progress;
 use self::args::GanCommand;
 pub use self::failure::Failure;
 
-/// Runs a command of it.
+/// Runs a command of `gan`.
 pub fn run(command: &GanCommand, progress: &Progress) -> Result<(), Failure> {
     match command {
         GanCommand::Train(arguments) => train::run(arguments, progress),

@@ -1,4 +1,4 @@
-//! `fhaim-lab gan sample`.
+//! `fhaim-lab gan sample`: draws synthetic records from trained networks.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::gan::args::SampleArguments;
 use crate::gan::data;
 use crate::gan::failure::Failure;
 
-/// Draws records and writes them: a CSV file of a table, an IDX file of images.
+/// Runs the command: draws records, and writes a CSV file of a table or an IDX file of images.
 pub fn run(arguments: &SampleArguments) -> Result<(), Failure> {
     let inputs = [Some(&arguments.model), arguments.schema.as_ref()];
     let inputs: Vec<&Path> = inputs.into_iter().flatten().map(PathBuf::as_path).collect();
@@ -24,14 +24,14 @@ pub fn run(arguments: &SampleArguments) -> Result<(), Failure> {
         (Shape::Codes(sizes), Some(path)) => {
             let schema = data::schema(path)?;
             if schema.domain().sizes() != sizes {
-                let problem = "the networks are not over this schema's columns";
+                let problem = "the columns of this schema are not those of the networks";
                 return Err(data::content(path, &problem));
             }
             Some(schema)
         }
         (Shape::Codes(_), None) => {
             return Err(Failure::Usage(
-                "the records are of a table: name its --schema".to_owned(),
+                "the records are of a table: add its --schema".to_owned(),
             ));
         }
         (Shape::Image { .. }, Some(_)) => {

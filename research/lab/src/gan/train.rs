@@ -1,4 +1,4 @@
-//! `fhaim-lab gan train`.
+//! `fhaim-lab gan train`: trains networks on the records of parties.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use crate::gan::data;
 use crate::gan::failure::Failure;
 use crate::gan::method::{Kept, Protected, keep, train_by};
 
-/// The name under which the memory of spending keeps what is spent here.
+/// The name of this program in the usage history.
 const PROGRAM: &str = "fhaim-lab gan";
 
-/// Reads the parties' records, says what they cost before, trains, writes the networks.
+/// Runs the command: reads the parties' records, reports their earlier costs, trains, and writes the networks.
 pub fn run(arguments: &TrainArguments, progress: &Progress) -> Result<(), Failure> {
     arguments.network.check(&[arguments.method])?;
     let mut rng = fhaim_dp::generator().map_err(|_| Failure::NoRandomness)?;
@@ -41,7 +41,8 @@ pub fn run(arguments: &TrainArguments, progress: &Progress) -> Result<(), Failur
     let drawing = (&mut rng, progress);
     let (method, network) = (arguments.method, &arguments.network);
     let trained = train_by(method, &parties, network, kept.as_ref(), drawing);
-    // That networks diverged, and at which step, was seen in the noisy steps as well.
+    // The error shows that networks diverged, and at which step. This comes from the noisy steps, so their cost is
+    // spent.
     let has_told = matches!(
         &trained,
         Ok(_) | Err(Failure::Gan(fhaim_gan::Error::Diverged { .. }))
@@ -58,7 +59,7 @@ pub fn run(arguments: &TrainArguments, progress: &Progress) -> Result<(), Failur
     Ok(())
 }
 
-/// Says what there is, and what it cost.
+/// Prints the number of networks, and their privacy cost.
 fn tell(arguments: &TrainArguments, model: &Model, kept: Option<&Kept>) {
     let what = match (arguments.method.protected().map(Protected::unit), kept) {
         (
@@ -72,7 +73,8 @@ fn tell(arguments: &TrainArguments, model: &Model, kept: Option<&Kept>) {
             "epsilon {epsilon:.4} for {unit} at delta {} (noise multiplier {multiplier:.4})",
             arguments.delta
         ),
-        _ => "no privacy: the networks and what they draw tell of the records".to_owned(),
+        _ => "no privacy: the networks and their samples reveal information about the records"
+            .to_owned(),
     };
     let count = model.gans().len();
     data::print(&format!(
@@ -82,11 +84,11 @@ fn tell(arguments: &TrainArguments, model: &Model, kept: Option<&Kept>) {
     ));
 }
 
-/// The files that records are in.
+/// The files of the records.
 enum Origin<'a> {
-    /// A table of each party.
+    /// One table per party.
     Tables { parts: Vec<Data>, schema: &'a Path },
-    /// Images and their classes.
+    /// Images, and their classes.
     Images { images: Data, labels: &'a Path },
 }
 
@@ -126,8 +128,8 @@ impl<'a> Origin<'a> {
         }
     }
 
-    /// What training costs the records of each file. Images are dealt anew by every run, so that nobody knows which
-    /// party had one: it costs what it costs the party that pays most.
+    /// Returns the cost of training to the records of each file. Every run splits images among parties at random, so
+    /// the party of an image is unknown. Its cost is therefore that of the party that pays most.
     fn costs(&self, arguments: &TrainArguments, kept: &Kept) -> Vec<(Data, UseCost)> {
         let protected = arguments.method.protected().unwrap_or(Protected::Record);
         let unit = protected.unit();
@@ -142,7 +144,7 @@ impl<'a> Origin<'a> {
         }
     }
 
-    /// The records of each party.
+    /// Reads the records of each party.
     fn parties(
         &self,
         arguments: &TrainArguments,

@@ -1,4 +1,4 @@
-//! Flags of `fhaim-lab mix`.
+//! Command line arguments of `fhaim-lab mix`.
 
 use std::{
     fmt,
@@ -13,7 +13,7 @@ use fhaim_mix::{CdaNoise, MAX_CLASSES};
 use crate::args::{FormatArguments, StrictnessArguments, count};
 use crate::input::Data;
 
-/// What `--help` ends with.
+/// The end of the text of `--help`.
 pub const MIX_EXAMPLES: &str = "\
 Examples:
   fhaim-lab mix --data a.csv --schema a.json --mix 32 --epsilon 10 --out s.csv
@@ -25,12 +25,13 @@ Examples:
 
 Methods:
   groups  each record is in a fixed number of public groups: exact, and possible under encryption
-  dp-cda  each mix is of records drawn at random: records of a class are public in number
+  dp-cda  each mix has randomly drawn records: the number of records per class is public
 
-A table's target column is the class. What DP-CDA costs is for a record that is replaced by another of its class, what
-groups cost for one that is added or removed. All parties are in this process: it is for trying out what they would get.";
+A table's target column is the class. The cost of DP-CDA is for a record that is replaced by another of
+its class, the cost of groups for one that is added or removed. All parties run in this process: the
+command shows what they would get.";
 
-/// How mixes are made.
+/// A method for making mixes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
     /// Public groups.
@@ -73,16 +74,16 @@ fn noise(name: &str) -> Result<CdaNoise, String> {
     }
 }
 
-/// Flags of `mix`.
+/// Arguments of `mix`.
 #[derive(Debug, Args)]
 pub struct MixArguments {
-    /// The table
+    /// Table with the records
     #[arg(long, value_name = "CSV", requires = "schema")]
     pub data: Option<Data>,
-    /// Its schema, which names a target
+    /// Schema of the table, which must name a target
     #[arg(long, value_name = "JSON", requires = "data")]
     pub schema: Option<PathBuf>,
-    /// Images instead of a table
+    /// Images as an IDX file, instead of a table
     #[arg(
         long,
         value_name = "IDX",
@@ -91,10 +92,10 @@ pub struct MixArguments {
         required_unless_present = "data"
     )]
     pub images: Option<Data>,
-    /// Their classes
+    /// Classes of the images as an IDX file
     #[arg(long, value_name = "IDX", requires = "images")]
     pub labels: Option<PathBuf>,
-    /// Classes that images may be of
+    /// Number of classes of images
     #[arg(
         long,
         value_name = "N",
@@ -103,10 +104,10 @@ pub struct MixArguments {
         value_parser = clap::value_parser!(u16).range(1..=MAX_CLASSES as i64)
     )]
     pub classes: u16,
-    /// Records in a mix
+    /// Number of records in a mix
     #[arg(long, value_name = "L", value_parser = count)]
     pub mix: NonZeroUsize,
-    /// How mixes are made
+    /// Method for making mixes (see below)
     #[arg(long, value_name = "M", default_value = "groups")]
     pub method: Method,
     /// Privacy budget: epsilon of (epsilon, delta)-differential privacy
@@ -120,34 +121,36 @@ pub struct MixArguments {
         allow_negative_numbers = true
     )]
     pub delta: f64,
-    /// Groups that each record is in (groups) [default: 1]
+    /// For groups: number of groups that each record is in [default: 1]
     #[arg(long, value_name = "N", value_parser = memberships)]
     pub memberships: Option<NonZeroU32>,
-    /// Most records of a class, public (groups) [default: the largest class's, up to a power of two]
+    /// For groups: maximum number of records of a class, which is public [default: the largest class's number, rounded
+    /// up to a power of two]
     #[arg(long, value_name = "N", value_parser = count)]
     pub capacity: Option<NonZeroUsize>,
-    /// Compute under encryption, all parties in this process (groups)
+    /// For groups: compute under encryption, with all parties in this process
     #[arg(long)]
     pub encrypted: bool,
-    /// Parties that the records are dealt among (dp-cda) [default: 1]
+    /// For dp-cda: number of parties that the records are split among [default: 1]
     #[arg(long, value_name = "S", value_parser = count)]
     pub parties: Option<NonZeroUsize>,
-    /// Who adds noise (dp-cda): the parties together (shared), or each enough for itself (conventional) [default: shared]
+    /// For dp-cda: whether the parties add noise together (shared), or each one enough for itself (conventional)
+    /// [default: shared]
     #[arg(long, value_name = "N", value_parser = noise)]
     pub noise: Option<CdaNoise>,
-    /// Mixes (dp-cda) [default: as many as there are records]
+    /// For dp-cda: number of mixes [default: the number of records]
     #[arg(long, value_name = "T", value_parser = count)]
     pub samples: Option<NonZeroUsize>,
-    /// File for the synthetic table, or images
+    /// File for the synthetic table or images
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
     /// File for the classes of synthetic images
     #[arg(long, value_name = "IDX", requires = "images")]
     pub out_labels: Option<PathBuf>,
-    /// Use records again without asking, where they were used before
+    /// Do not ask for confirmation if records were used before
     #[arg(long)]
     pub yes: bool,
-    /// Print a summary as JSON
+    /// Print the summary as JSON
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]

@@ -1,4 +1,4 @@
-//! `fhaim-lab mix`: means of a few records with noise, from a table or from images.
+//! `fhaim-lab mix`: makes noisy means of a few records, from a table or from images.
 
 pub mod args;
 mod output;
@@ -36,13 +36,13 @@ use crate::{
     size,
 };
 
-/// Where records come from, and what synthetic ones are written as.
+/// The source of the records, which determines the format of synthetic ones.
 enum Origin {
     Table(Box<Table>),
     Images { rows: usize, columns: usize },
 }
 
-/// What was done, for `--json`.
+/// The summary that `--json` prints.
 #[derive(Debug, Serialize)]
 struct Summary {
     method: String,
@@ -51,10 +51,10 @@ struct Summary {
     features: usize,
     epsilon: f64,
     delta: f64,
-    /// What public groups cost; DP-CDA is accounted in epsilon alone.
+    /// Cost of public groups. DP-CDA is accounted in epsilon only.
     #[serde(skip_serializing_if = "Option::is_none")]
     rho_spent: Option<f64>,
-    /// epsilon as accounted, of DP-CDA.
+    /// Accounted epsilon of DP-CDA.
     #[serde(skip_serializing_if = "Option::is_none")]
     epsilon_spent: Option<f64>,
     encrypted: bool,
@@ -63,14 +63,14 @@ struct Summary {
     out: String,
 }
 
-/// What is ready to be made: all that can be refused was.
+/// Mixes that are ready to be made, because all checks have passed.
 enum Planned {
     Groups(Groups, Priced),
     Encrypted(Box<encrypted::Setup>),
     Cda(Box<PlannedCda>),
 }
 
-/// DP-CDA among these parties, and the generator that dealt the records.
+/// DP-CDA among these parties, with the generator that split the records.
 struct PlannedCda {
     planned: Cda,
     delta: f64,
@@ -78,17 +78,17 @@ struct PlannedCda {
     rng: ChaCha20Rng,
 }
 
-/// The name under which the memory of spending keeps what is spent here.
+/// The name of this program in the usage history.
 const PROGRAM: &str = "fhaim-lab mix";
 
-/// Mixes, and what they cost.
+/// Mixes with their privacy cost.
 struct Made {
     mixes: Mixes,
     spent: UseCost,
     epsilon: Option<f64>,
 }
 
-/// Reads records, mixes them, and writes what comes of it.
+/// Runs the command: reads records, mixes them, and writes the synthetic records.
 pub fn run(
     arguments: &MixArguments,
     seed: Option<InsecureTestSeed>,
@@ -129,17 +129,17 @@ pub fn run(
     print(arguments, &summary, rho)
 }
 
-/// Refuses flags that do not go together.
+/// Rejects flags that do not fit together.
 fn check(arguments: &MixArguments) -> Result<(), Error> {
     let refuse = |text: &str| Err(Error::Usage(text.to_owned()));
     if arguments.images.is_some() && arguments.out_labels.is_none() {
-        return refuse("images have classes: name a file for them with --out-labels");
+        return refuse("the classes of images need a file: add --out-labels");
     }
     let FormatArguments { delimiter, missing } = &arguments.format;
     let written = delimiter.is_some() || !missing.is_empty() || arguments.strictness.is_any();
     if arguments.images.is_some() && written {
         return refuse(
-            "--delimiter, --missing, --use-other, --clamp and --ignore-columns are of tables: leave them out for images",
+            "--delimiter, --missing, --use-other, --clamp and --ignore-columns are for tables: leave them out for images",
         );
     }
     let several = arguments.parties.is_some_and(|parties| parties.get() > 1);
@@ -147,18 +147,18 @@ fn check(arguments: &MixArguments) -> Result<(), Error> {
     let of_cda = arguments.noise.is_some() || arguments.samples.is_some();
     match arguments.method {
         Method::Groups if several => {
-            refuse("public groups are of one party: choose --method dp-cda for several")
+            refuse("public groups work for one party only: use --method dp-cda for several")
         }
-        Method::Groups if of_cda => refuse("--noise and --samples are of --method dp-cda"),
+        Method::Groups if of_cda => refuse("--noise and --samples need --method dp-cda"),
         Method::Cda if arguments.encrypted => refuse(
-            "which records DP-CDA mixes must stay unknown: choose --method groups for --encrypted",
+            "the choice of records in DP-CDA must stay secret: use --method groups for --encrypted",
         ),
-        Method::Cda if of_groups => refuse("--memberships and --capacity are of --method groups"),
+        Method::Cda if of_groups => refuse("--memberships and --capacity need --method groups"),
         _ => Ok(()),
     }
 }
 
-/// The records, where they are from, and the file that they are known by.
+/// Returns the records, their source, and the file that identifies them in the usage history.
 fn read(arguments: &MixArguments) -> Result<(Origin, Points, &Data), Error> {
     if let (Some(data), Some(schema)) = (&arguments.data, &arguments.schema) {
         let schema = input::schema(schema)?;
@@ -168,7 +168,7 @@ fn read(arguments: &MixArguments) -> Result<(Origin, Points, &Data), Error> {
     }
     let (Some(images), Some(labels)) = (&arguments.images, &arguments.labels) else {
         return Err(Error::Usage(
-            "name a table (--data, --schema) or images (--images, --labels)".to_owned(),
+            "the records are missing: add --data and --schema for a table, or --images and --labels".to_owned(),
         ));
     };
     let content = |path: &Path| {
@@ -198,7 +198,7 @@ fn read(arguments: &MixArguments) -> Result<(Origin, Points, &Data), Error> {
     Ok((origin, points, images))
 }
 
-/// Public groups for the records, at the least noise that keeps a budget.
+/// Plans public groups for the records, at the least noise that keeps the budget.
 fn groups(arguments: &MixArguments, points: &Points, rho: Rho) -> Result<Planned, Error> {
     let largest = points.by_class().iter().map(Vec::len).max().unwrap_or(1);
     let shown = largest.max(1).next_power_of_two();
@@ -207,19 +207,18 @@ fn groups(arguments: &MixArguments, points: &Points, rho: Rho) -> Result<Planned
     let places = capacity.saturating_mul(points.classes());
     if places.saturating_mul(memberships as usize) > MAX_PLACES {
         return Err(Error::Usage(format!(
-            "--capacity {capacity} of {} classes, times --memberships {memberships}: the three multiplied may be \
-             {MAX_PLACES}",
+            "--capacity {capacity} times {} classes times --memberships {memberships} may be at most {MAX_PLACES}",
             points.classes()
         )));
     }
     let mix = arguments.mix.get();
     if mix > capacity {
         return Err(Error::Usage(format!(
-            "--mix {mix}: a class has {} (--capacity), so that a mix may be of 1 to {capacity}",
+            "--mix {mix}: a class has {}, so a mix can have from 1 to {capacity} records (see --capacity)",
             counted(capacity, "place")
         )));
     }
-    // Groups are public, and so is what decides them.
+    // The groups are public, so their seed is public too.
     let groups = Groups::new(mix, memberships, &vec![capacity; points.classes()], 0)?;
     let budget = (arguments.epsilon, arguments.delta);
     if arguments.encrypted {
@@ -234,7 +233,7 @@ fn groups(arguments: &MixArguments, points: &Points, rho: Rho) -> Result<Planned
     Ok(Planned::Groups(groups, priced))
 }
 
-/// Refuses ciphertexts that memory has no room for.
+/// Rejects ciphertexts that do not fit into memory.
 fn check_memory(setup: &encrypted::Setup) -> Result<(), Error> {
     let bytes = setup.ciphertexts() as u64 * setup.params().set().memory_bytes() as u64;
     let limit = size::limit(None);
@@ -243,7 +242,7 @@ fn check_memory(setup: &encrypted::Setup) -> Result<(), Error> {
     }
     Err(Error::TooLarge {
         reason: format!(
-            "the ciphertexts take {} MB where {} MB may be used",
+            "the ciphertexts take {} MB, and only {} MB may be used",
             size::megabytes(bytes),
             size::megabytes(limit)
         ),
@@ -251,7 +250,7 @@ fn check_memory(setup: &encrypted::Setup) -> Result<(), Error> {
     })
 }
 
-/// DP-CDA, in one hand or among parties.
+/// Plans DP-CDA for one or more parties.
 fn cda(
     arguments: &MixArguments,
     points: &Points,
@@ -261,7 +260,7 @@ fn cda(
     let most = MAX_VALUES / points.width();
     if samples > most {
         return Err(Error::Usage(format!(
-            "--samples {samples}: of {} there may be {most}",
+            "--samples {samples}: there can be at most {most} mixes of {}",
             counted(points.width(), "feature")
         )));
     }
@@ -283,7 +282,7 @@ fn cda(
 }
 
 impl PlannedCda {
-    /// What it costs: DP-CDA hides which record of its class a record is, and no more.
+    /// Returns the cost. DP-CDA hides only which record of a class a record is.
     fn cost(&self) -> UseCost {
         let epsilon = self.planned.cost().epsilon;
         UseCost::approximate(PROGRAM, Unit::Replaced, epsilon, self.delta)
@@ -291,7 +290,7 @@ impl PlannedCda {
 }
 
 impl Planned {
-    /// What it may cost of a budget of `rho`.
+    /// Returns the largest cost of the mixes with a budget of `rho`.
     fn cost(&self, rho: Rho) -> UseCost {
         match self {
             Self::Groups(..) | Self::Encrypted(_) => UseCost::zcdp(PROGRAM, rho),
@@ -381,13 +380,13 @@ fn print(arguments: &MixArguments, summary: &Summary, rho: Rho) -> Result<(), Er
     let cost = match (summary.rho_spent, summary.epsilon_spent) {
         (_, Some(epsilon)) => {
             format!(
-                "epsilon {epsilon:.4} as accounted, of a record that is replaced by another of its class"
+                "epsilon {epsilon:.4} as accounted, for a record that is replaced by another of its class"
             )
         }
         (spent, None) => format!("rho = {:.6} of {:.6}", spent.unwrap_or(0.0), rho.to_f64()),
     };
     written::print(&format!(
-        "{} of {} at most, {}; {} in {}\n{cost} (epsilon {}, delta {:e}); {:.2} s\n",
+        "{} of at most {}, {}; {} in {}\n{cost} (epsilon {}, delta {:e}); {:.2} s\n",
         counted(summary.mixes, "mix"),
         counted(summary.mix, "record"),
         counted(summary.features, "feature"),

@@ -1,4 +1,4 @@
-//! What mixes are written as: records drawn from their shares, or their means as images.
+//! Writes mixes: as records drawn from their shares, or as images of their means.
 
 use std::path::{Path, PathBuf};
 
@@ -14,14 +14,14 @@ use crate::{
     output::{StagedFile, check_distinct, commit_all},
 };
 
-/// Result files under way.
+/// The result files that are being written.
 pub struct Files {
     out: StagedFile,
     labels: Option<StagedFile>,
 }
 
 impl Files {
-    /// Starts them: this shows early that they cannot be written.
+    /// Creates the files before any computation, so that errors appear early.
     pub fn create(arguments: &MixArguments) -> Result<Self, Error> {
         let records = [&arguments.data, &arguments.images].into_iter().flatten();
         let others = [&arguments.schema, &arguments.labels].into_iter().flatten();
@@ -38,7 +38,7 @@ impl Files {
         })
     }
 
-    /// Writes mixes as what they are from, and says how many records there are.
+    /// Writes mixes in the format of their source, and returns the number of synthetic records.
     pub fn write(
         mut self,
         arguments: &MixArguments,
@@ -62,7 +62,7 @@ impl Files {
                 self.out.write_bytes(&idx::write_images(&images))?;
                 self.out.end()?;
                 if let Some(file) = &mut self.labels {
-                    // A class is below the number of classes, and of images there are 256 at most.
+                    // A class is below the number of classes, which is at most 256 for images.
                     let labels: Vec<u8> = mixes.labels.iter().map(|&label| label as u8).collect();
                     file.write_bytes(&idx::write_labels(&labels))?;
                 }
@@ -74,8 +74,8 @@ impl Files {
     }
 }
 
-/// As many records of each mix as it seems to be of, or one where mixes overlap: each attribute by its shares in
-/// the mix, which are what is positive of its sums.
+/// Draws records from each mix: as many as it is estimated to have, or one if mixes overlap. Each attribute is drawn by
+/// its shares in the mix, which are the positive parts of its sums.
 fn draw(
     table: &Table,
     shape: &Points,
@@ -106,7 +106,8 @@ fn draw(
     Ok(Table::new(table.shared_schema(), columns).map_err(fhaim_domain::Error::from)?)
 }
 
-/// A code with a chance in proportion to what is positive of its sum; any, where nothing is.
+/// Draws a code with a probability proportional to the positive part of its sum. If no sum is positive, all codes are
+/// equally likely.
 fn draw_code(sums: &[i64], rng: &mut ChaCha20Rng) -> u32 {
     let total: i64 = sums.iter().map(|&sum| sum.max(0)).sum();
     if total == 0 {
@@ -119,11 +120,12 @@ fn draw_code(sums: &[i64], rng: &mut ChaCha20Rng) -> u32 {
             return code;
         }
     }
-    // Not reached: the sums passed what was drawn below their total.
+    // Unreachable: `left` started below the total of all sums.
     0
 }
 
-/// Means as pixels: scaled back as if every image had the norm of one whose pixels vary as the constants say.
+/// Converts means to pixels. Each mean is scaled back as if its image had the norm of an image with the standard
+/// deviation of [`Standard::MNIST`].
 fn images(shape: &Points, mixes: &Mixes, (rows, columns): (usize, usize)) -> idx::Images {
     let norm = ((rows * columns) as f64).sqrt();
     let Standard { mean, deviation } = Standard::MNIST;

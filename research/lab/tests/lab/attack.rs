@@ -1,10 +1,10 @@
-//! Which records a model was made from.
+//! Tests of `fhaim-lab attack`, and of the attacks in the report of `fhaim evaluate`.
 
 use std::fs;
 
 use crate::{fhaim, folder, lab, stderr};
 
-/// Records of five columns in which nothing goes with anything: a model of them can only learn by heart.
+/// Records of five independent columns: a model can only fit them by overfitting.
 fn lines(records: u64, seed: u64) -> String {
     let mut state = seed;
     let mut code = || {
@@ -25,7 +25,7 @@ fn lines(records: u64, seed: u64) -> String {
 }
 
 #[test]
-fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
+fn attacks_recognise_members_of_a_model_without_privacy_only() {
     let column = |name| {
         format!(
             r#"{{"name":"{name}","kind":"categorical","categories":["0","1","2","3","4","5"]}}"#
@@ -35,7 +35,7 @@ fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
     let schema = format!(r#"{{"name":"t","columns":[{columns}]}}"#);
     let folder = folder(lines(60, 1), schema);
     fs::write(folder.path().join("others.csv"), lines(540, 2)).unwrap();
-    // What the report says of the attacks: its verdict, the found likelihood, and the bound.
+    // Returns the report's verdict on the attacks, the result of the likelihood attack, and its bound.
     let reported = || {
         let files = [
             "evaluate",
@@ -108,7 +108,7 @@ fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
         let attack = lab(folder.path(), &[&files[..], &more].concat());
         assert!(attack.status.success(), "{}", stderr(&attack));
         let found: serde_json::Value = serde_json::from_slice(&attack.stdout).unwrap();
-        // What takes long of many records says that it goes on.
+        // Phases that can take long for many records print progress messages.
         for phase in ["densities: ", "draw: ", "nearest records: "] {
             assert!(stderr(&attack).contains(phase), "{}", stderr(&attack));
         }
@@ -119,12 +119,12 @@ fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
         );
         found["likelihood"]["found"].as_f64().unwrap()
     };
-    // The positive control first: without it, failing to find anything would show nothing.
+    // The positive control comes first. Without it, a failure to find anything would mean nothing.
     let open = likelihood("1000000");
     assert!(open > 0.8, "{open}");
     let (said, found, bound) = reported();
     assert!(
-        said.starts_with("Membership attacks tell records that the table was made from"),
+        said.starts_with("Membership attacks recognise records that the table was made from"),
         "{said}"
     );
     assert_eq!((found, bound), (open, 1.0));
@@ -132,7 +132,7 @@ fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
     assert!((private - 0.5).abs() < 0.2, "{private}");
     let (said, found, bound) = reported();
     assert!(
-        said.starts_with("Membership attacks find no more than luck does"),
+        said.starts_with("Membership attacks do no better than guessing"),
         "{said}"
     );
     assert!(
@@ -164,7 +164,7 @@ fn a_model_without_privacy_tells_its_members_and_a_private_one_does_not() {
             "1000000000000 is not in 1..=10000",
         ),
         ("--records", "0", "a whole number from 1 to "),
-        ("--records", "61", "a try may take from 1 to 60 each"),
+        ("--records", "61", "a try can have from 1 to 60 of each"),
         (
             "--records",
             "99999999999999999999999",

@@ -1,11 +1,11 @@
-//! Benches, on tables that are small.
+//! Tests of benches on small tables.
 
 use tempfile::TempDir;
 
 use crate::{SCHEMA, folder, lab, stderr, table};
 
 #[test]
-fn mechanisms_are_compared_on_a_table_of_ones_own() {
+fn mechanisms_are_compared_on_a_users_own_table() {
     let folder = folder(table(200), SCHEMA);
     let bench = "bench mechanisms --data t.csv --schema t.schema.json --seeds 2 --epsilon 1 \
                  --epsilon 10 --model-mb 1 --model-mb 8 --mechanism one-ways --json";
@@ -26,7 +26,7 @@ fn mechanisms_are_compared_on_a_table_of_ones_own() {
 }
 
 #[test]
-fn a_bench_of_one_seed_has_a_row_of_one_mechanism_and_no_standard_error() {
+fn bench_of_one_seed_has_one_row_without_standard_error() {
     let folder = folder(table(200), SCHEMA);
     let bench = "bench mechanisms --data t.csv --schema t.schema.json --seeds 1 --epsilon 1 \
                  --model-mb 1 --mechanism staged";
@@ -47,18 +47,18 @@ fn a_bench_of_one_seed_has_a_row_of_one_mechanism_and_no_standard_error() {
 }
 
 #[test]
-fn a_federated_method_is_named_whole() {
+fn incomplete_name_of_a_federated_method_is_rejected() {
     let folder = folder(table(200), SCHEMA);
     let output = lab(
         folder.path(),
         &["bench", "federated", "t", "--method", "aug"],
     );
     assert_eq!(output.status.code(), Some(2));
-    assert!(stderr(&output).contains("there is no method \"aug\""));
+    assert!(stderr(&output).contains("unknown method \"aug\""));
 }
 
 #[test]
-fn a_bench_without_its_tables_says_what_to_set() {
+fn bench_without_its_tables_names_the_missing_variable() {
     let folder = TempDir::new().unwrap();
     for (bench, variable) in [
         ("compute", "FHAIM_DATA_DIR"),
@@ -71,9 +71,10 @@ fn a_bench_without_its_tables_says_what_to_set() {
     }
 }
 
-/// What a run's last fit and that of a table made up take, and what their models were asked.
+/// The bench reports costs of the last fit of a run and of a fit to generated measurements, and of queries of both
+/// models.
 #[test]
-fn the_bench_of_fits_says_what_they_take() {
+fn bench_of_fits_reports_costs_of_fits_and_queries() {
     let folder = folder(table(200), SCHEMA);
     let flags = "bench pgm --data t.csv --schema t.schema.json --attributes 12 --model-mb 0.1 --epsilon 10 \
                  --records 500 --steps 50 --json";
@@ -92,7 +93,7 @@ fn the_bench_of_fits_says_what_they_take() {
     assert!(made["fit"]["steps"].as_u64().unwrap() <= 50);
     for row in [run, made] {
         let cells = row["fit"]["cells"].as_u64().unwrap();
-        // Every attribute has a cell for each of two values at least.
+        // Every attribute has at least two values, and one cell for each.
         assert!(cells >= 2 * row["attributes"].as_u64().unwrap());
         assert!(row["model_bytes"].as_u64().unwrap() >= 8 * cells);
         let (fit, asked) = (&row["fit"], &row["asked"]);
@@ -107,9 +108,9 @@ fn the_bench_of_fits_says_what_they_take() {
     }
 }
 
-/// The figures of the product's bench, as JSON.
+/// The results of the product's bench are printed as JSON.
 #[test]
-fn tables_are_computed_under_encryption() {
+fn bench_computes_a_table_under_encryption() {
     let folder = folder(table(200), SCHEMA);
     let bench = "bench compute --data t.csv --schema t.schema.json --json";
     let output = lab(folder.path(), &bench.split(' ').collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! A table divided among parties, and a synthetic one made from the parts.
+//! Tests of `fhaim-lab federate`.
 
 use std::fs;
 
@@ -29,7 +29,7 @@ const RUN: [&str; 8] = [
 ];
 
 #[test]
-fn parts_hold_every_record_and_a_run_keeps_a_ledger_for_each() {
+fn split_keeps_every_record_and_run_writes_a_ledger_per_party() {
     let csv = table(240);
     let folder = folder(&csv, SCHEMA);
     let split = lab(folder.path(), &[&SPLIT[..], &["--parties", "6"]].concat());
@@ -86,10 +86,10 @@ fn parts_hold_every_record_and_a_run_keeps_a_ledger_for_each() {
     }
 }
 
-/// There may be more parties than files that a process may have open.
+/// There can be more parties than files that a process may keep open.
 #[cfg(unix)]
 #[test]
-fn parties_may_be_more_than_open_files() {
+fn split_supports_more_parties_than_open_files() {
     let folder = folder(table(240), SCHEMA);
     let script = format!(
         "ulimit -n 64 && exec \"$0\" {} --parties 200",
@@ -103,7 +103,7 @@ fn parties_may_be_more_than_open_files() {
 }
 
 #[test]
-fn what_cannot_be_run_is_refused_in_one_line() {
+fn invalid_requests_are_rejected_in_one_line() {
     let folder = folder(table(30), SCHEMA);
     let refused = |arguments: &[&str], says: &str| {
         let output = lab(folder.path(), arguments);
@@ -113,7 +113,7 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     };
     refused(
         &[&SPLIT[..], &["--parties", "31"]].concat(),
-        "31 parties cannot each have one of 30 records: take 30 at most",
+        "cannot split 30 records among 31 parties: use from 1 to 30",
     );
     let ruled = |rule| [&SPLIT[..9], &[rule, "--parties", "3"]].concat();
     refused(&ruled("dli:-1"), "must be a positive number");
@@ -125,7 +125,7 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     refused(&with(&["--epsilon", "0"]), "epsilon must be");
     refused(
         &with(&["--epsilon", "1", "--ledger", "parts/part-000.csv"]),
-        "named for two purposes",
+        "named both as an output and as another file",
     );
     refused(
         &with(&["--epsilon", "1", "--method", "aug-oracle"]),
@@ -154,7 +154,7 @@ fn what_cannot_be_run_is_refused_in_one_line() {
         ),
         (
             ["--epsilon", "1", "--measure-share", "1e-300"],
-            "keeps this budget at --measure-share 1e-300: take from ",
+            "keeps this budget at --measure-share 1e-300: use a share from ",
         ),
     ] {
         refused(&with(&flags), says);
@@ -165,7 +165,8 @@ fn what_cannot_be_run_is_refused_in_one_line() {
     );
     refused(
         &with(&["--epsilon", "1", "--most-rounds", "3"]),
-        "3 parties that take part in at most 3 rounds each cannot fill 10 rounds: let each take part in 4, or run 9",
+        "3 parties that take part in at most 3 rounds each cannot fill 10 rounds: allow 4 rounds per party, or run 9 \
+         rounds",
     );
     refused(
         &with(&["--epsilon", "1", "--records", "18446744073709551615"]),
@@ -183,19 +184,19 @@ fn what_cannot_be_run_is_refused_in_one_line() {
         "--most-rounds",
         "3",
     ];
-    refused(&with(&dist_aim), "--most-rounds changes nothing");
+    refused(&with(&dist_aim), "--most-rounds has no effect");
     let random = ["--epsilon", "1", "--method", "random", "--local-steps", "2"];
-    refused(&with(&random), "--local-steps changes nothing");
+    refused(&with(&random), "--local-steps has no effect");
     fs::create_dir(folder.path().join("none")).unwrap();
     let mut elsewhere = with(&["--epsilon", "1"]);
     elsewhere[3] = "none";
-    refused(&elsewhere, "no table in it");
+    refused(&elsewhere, "contains no table");
     assert!(!folder.path().join("s.csv").exists());
 }
 
-/// The command as it stands, of one to three parties, more often than chance would let rounds without a party pass.
+/// With default flags and one to three parties. Enough runs to notice rounds that are left without a party.
 #[test]
-fn few_parties_come_to_an_end() {
+fn runs_with_few_parties_finish() {
     for parties in ["1", "2", "3"] {
         let folder = folder(table(60), SCHEMA);
         let split = lab(
@@ -216,7 +217,7 @@ fn few_parties_come_to_an_end() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_among_the_parties_is_refused_and_not_waited_for() {
+fn pipe_among_the_parties_is_rejected_without_waiting() {
     let folder = folder(table(60), SCHEMA);
     let split = lab(folder.path(), &[&SPLIT[..], &["--parties", "2"]].concat());
     assert!(split.status.success(), "{}", stderr(&split));
@@ -225,11 +226,11 @@ fn a_pipe_among_the_parties_is_refused_and_not_waited_for() {
     assert!(made.unwrap().success());
     let run = lab(folder.path(), &[&RUN[..], &["--epsilon", "1"]].concat());
     assert_eq!(run.status.code(), Some(2), "{}", stderr(&run));
-    assert!(stderr(&run).contains("name a file, not a pipe"));
+    assert!(stderr(&run).contains("is a pipe, but this command reads it twice"));
 }
 
 #[test]
-fn a_table_of_one_column_is_refused_by_name() {
+fn table_of_one_column_is_rejected_by_name() {
     let schema = r#"{"name":"t","target":"c","columns":[
         {"name":"c","kind":"categorical","categories":["no","yes"]}]}"#;
     let folder = folder(format!("c\n{}", "no\nyes\n".repeat(30)), schema);
@@ -245,16 +246,16 @@ fn a_table_of_one_column_is_refused_by_name() {
             stderr(&run)
         );
     }
-    // AIM alone has nothing to choose from, and is done with the column.
+    // AIM itself accepts the table: it measures the column and has nothing to choose from.
     let files = ["local", "--data", "t.csv", "--schema", "t.schema.json"];
     let more = ["--mechanism", "aim", "--epsilon", "1", "--out", "s.csv"];
     let alone = fhaim(folder.path(), &[&files[..], &more].concat());
     assert!(alone.status.success(), "{}", stderr(&alone));
 }
 
-/// Parts are in UTF-8 whatever the table is in: as it is, a table of one column in UTF-16 was cut within its letters.
+/// Parts are in UTF-8, regardless of the table's encoding. Copying UTF-16 as bytes would cut within characters.
 #[test]
-fn a_table_in_another_encoding_is_divided_by_its_records() {
+fn table_in_another_encoding_is_split_by_records() {
     let csv = table(30);
     let folder = folder("", SCHEMA);
     let units = csv.encode_utf16().flat_map(u16::to_le_bytes);
@@ -276,7 +277,7 @@ fn a_table_in_another_encoding_is_divided_by_its_records() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn a_table_from_a_pipe_is_not_divided_into_nothing() {
+fn table_from_a_pipe_is_rejected() {
     let folder = folder(table(30), SCHEMA);
     let script = "cat t.csv | \"$0\" federate split --data /dev/stdin --schema t.schema.json --out parts \
                   --rule ns --parties 2";
@@ -287,11 +288,14 @@ fn a_table_from_a_pipe_is_not_divided_into_nothing() {
         .unwrap();
     let errors = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{errors}");
-    assert!(errors.contains("name a file, not a pipe"), "{errors}");
+    assert!(
+        errors.contains("is a pipe, but this command reads it twice"),
+        "{errors}"
+    );
     assert!(!folder.path().join("parts").exists());
 }
 
-/// A folder with a table of 240 records and so many parties' parts of it.
+/// Returns a folder with a table of 240 records, split among `parties` parties.
 fn divided(parties: &str) -> tempfile::TempDir {
     let folder = folder(table(240), SCHEMA);
     let split = [&SPLIT[..], &["--parties", parties]].concat();
@@ -300,9 +304,9 @@ fn divided(parties: &str) -> tempfile::TempDir {
     folder
 }
 
-/// What all parties' records cost before is told in one remark, which says where each party's account is.
+/// The earlier costs of all parties are reported in one remark, which names the file with each party's costs.
 #[test]
-fn many_parties_are_told_of_in_a_few_lines() {
+fn costs_of_many_parties_are_reported_in_a_few_lines() {
     let folder = divided("6");
     let run_over = |parts, more: &[&str]| {
         let mut run = [
@@ -324,26 +328,26 @@ fn many_parties_are_told_of_in_a_few_lines() {
         stderr(&run)
     };
     let run = |more: &[&str]| run_over("parts", more);
-    // Everyone pays alike for their first run, and one party is alone in the second.
+    // All parties pay the same for the first run. Only one party takes part in the second.
     run(&["--epsilon", "1"]);
     fs::create_dir(folder.path().join("few")).unwrap();
     let part = |parts: &str, name: &str| folder.path().join(parts).join(name);
     fs::copy(part("parts", "part-003.csv"), part("few", "any.csv")).unwrap();
-    let alone = run_over("few", &["--epsilon", "2"]);
+    let second = run_over("few", &["--epsilon", "2"]);
     let remark = "note: these records were used before";
-    assert!(alone.contains(remark), "{alone}");
+    assert!(second.contains(remark), "{second}");
 
     let told = run(&["--epsilon", "3", "--json"]);
     assert_eq!(told.matches("note: ").count(), 1, "{told}");
-    let expected = "the records of 6 of 6 parties were used before, and what they cost adds up:\nfor a record added \
-                    or removed:\n  least parts/part-000.csv: epsilon ";
+    let expected = "the records of 6 of 6 parties were used before, and the privacy costs add up:\nfor a record added \
+                    or removed:\n  lowest parts/part-000.csv: epsilon ";
     assert!(told.contains(expected), "{told}");
     assert!(
-        told.contains("  most parts/part-003.csv: epsilon 2."),
+        told.contains("  highest parts/part-003.csv: epsilon 2."),
         "{told}"
     );
     let each = folder.path().join(CONFIG).join("memory.parties.txt");
-    let is_in = format!("each party's account is in {}\n", each.display());
+    let is_in = format!("the costs of each party are in {}\n", each.display());
     assert!(told.contains(&is_in), "{told}");
     let each = fs::read_to_string(each).unwrap();
     assert_eq!(each.matches("these records were used before").count(), 6);
@@ -354,17 +358,16 @@ fn many_parties_are_told_of_in_a_few_lines() {
     let short = run(&["--epsilon", "1", "--quiet"]);
     assert_eq!(short.lines().count(), 1, "{short}");
     assert!(
-        short.contains("for a record added or removed: epsilon ")
-            && short.contains(" at most with this;"),
+        short.contains("for a record added or removed: at most epsilon ")
+            && short.contains(" with this use;"),
         "{short}"
     );
 }
 
-/// A program that cannot write all of what a run cost remembers none of it: were it a part, the parties of that part
-/// alone would be told.
+/// If the costs of a run cannot be written completely, none is recorded. Otherwise only some parties would be warned.
 #[cfg(unix)]
 #[test]
-fn what_a_run_costs_is_remembered_of_all_parties_or_of_none() {
+fn run_costs_are_recorded_for_all_parties_or_none() {
     let folder = divided("12");
     // Twelve uses are more than 2,500 bytes, and a block is 512 or 1,024.
     let script = "trap '' XFSZ; ulimit -f 2; exec \"$0\" \"$@\"";
@@ -373,13 +376,13 @@ fn what_a_run_costs_is_remembered_of_all_parties_or_of_none() {
     let run = fhaim_kit::command::run("sh", folder.path(), &run);
     assert!(run.status.success(), "{}", stderr(&run));
     let told = stderr(&run);
-    assert_eq!(told.matches("is not remembered").count(), 1, "{told}");
+    assert_eq!(told.matches("cannot record this use").count(), 1, "{told}");
     assert!(!folder.path().join(CONFIG).join("memory.json").exists());
 }
 
-/// A result in the folder of the parties' tables would be one of them at the next run.
+/// A result in the folder of the parties' tables would be read as a party's table by the next run.
 #[test]
-fn no_result_becomes_a_party() {
+fn outputs_in_the_folder_of_parties_are_rejected() {
     let folder = divided("3");
     #[cfg(unix)]
     std::os::unix::fs::symlink("parts", folder.path().join("link")).unwrap();
@@ -397,11 +400,11 @@ fn no_result_becomes_a_party() {
         }
         let run = lab(folder.path(), &run);
         assert_eq!(run.status.code(), Some(2), "{output}: {}", stderr(&run));
-        let says = "would take it for a party's table: name a file in another folder";
+        let says = "would read it as a party's table: name a file in another folder";
         assert!(stderr(&run).contains(says), "{}", stderr(&run));
     }
     assert_eq!(names(&folder.path().join("parts")), before);
-    // What no run takes for a table may be there.
+    // Files that a run does not read as a table are allowed.
     let run = [
         &RUN[..],
         &["--epsilon", "1", "--ledger", "parts/ledger.json"],
@@ -411,9 +414,9 @@ fn no_result_becomes_a_party() {
     assert!(run.status.success(), "{}", stderr(&run));
 }
 
-/// What a refusal says to be enough is.
+/// The budget or share that an error message suggests is accepted.
 #[test]
-fn a_budget_that_is_too_small_is_told_how_large_it_has_to_be() {
+fn too_small_budget_is_rejected_with_the_least_sufficient_one() {
     let folder = divided("3");
     for method in ["aug-private", "naive", "random", "naive-bayes", "dist-aim"] {
         let run = |epsilon| {
@@ -446,7 +449,7 @@ fn a_budget_that_is_too_small_is_told_how_large_it_has_to_be() {
         lab(folder.path(), &[&RUN[..], &more].concat())
     };
     let told = stderr(&run("1e-300"));
-    let least = told.split_once("take from ").unwrap().1;
+    let least = told.split_once("use a share from ").unwrap().1;
     let kept = run(least.split_once(' ').unwrap().0);
     assert!(kept.status.success(), "{told} {}", stderr(&kept));
 }

@@ -1,4 +1,4 @@
-//! Networks: training, drawing, attacking, and what is refused.
+//! Tests of `fhaim-lab gan`: training, sampling, attacks, and refusals.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -29,7 +29,7 @@ fn call(folder: &Path, arguments: &str) -> Output {
     command(folder, arguments).output().unwrap()
 }
 
-/// What a command that ends well says on standard error.
+/// Runs a command that succeeds, and returns its standard error.
 fn told(folder: &Path, arguments: &str) -> String {
     let output = call(folder, arguments);
     let said = String::from_utf8(output.stderr).unwrap();
@@ -51,7 +51,7 @@ fn refused(folder: &Path, arguments: &str, says: &str) {
     assert!(error.contains(says), "{arguments}: {error}");
 }
 
-/// Parties' tables: the old smoke and are ill, nobody else does or is.
+/// Writes the parties' tables: old people smoke and are ill, others neither.
 fn tables(folder: &Path) {
     fs::write(folder.join("s.json"), SCHEMA).unwrap();
     fs::create_dir(folder.join("parts")).unwrap();
@@ -65,9 +65,9 @@ fn tables(folder: &Path) {
     }
 }
 
-/// Images of four by four pixels, by convolutions: whoever trains, what is saved is read back, drawn from and attacked.
+/// Images of four by four pixels with convolutions: networks of each kind of training are read, sampled and attacked.
 #[test]
-fn images_are_learnt_by_convolutions() {
+fn convolutions_learn_images() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let images = Images {
@@ -87,7 +87,7 @@ fn images_are_learnt_by_convolutions() {
     done(folder, &format!("{train} --steps 600 --method central"));
     done(folder, "sample g.bin --records 40 --out drawn.idx3");
     let drawn = read_images(&fs::read(folder.join("drawn.idx3")).unwrap()).unwrap();
-    // Both halves of all images are alike: bright above, dark below.
+    // All images have two halves: bright above, dark below.
     let right = drawn.pixels.iter().enumerate();
     let right = right.filter(|&(n, &pixel)| (n / 8 % 2 == 0) == (pixel > 127));
     let share = right.count() as f64 / drawn.pixels.len() as f64;
@@ -99,7 +99,7 @@ fn images_are_learnt_by_convolutions() {
 }
 
 #[test]
-fn tables_are_learnt_drawn_and_attacked() {
+fn table_networks_are_trained_sampled_and_attacked() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     tables(folder);
@@ -158,7 +158,7 @@ fn tables_are_learnt_drawn_and_attacked() {
 }
 
 #[test]
-fn images_are_dealt_learnt_and_drawn() {
+fn image_networks_are_trained_sampled_and_attacked() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let images = Images {
@@ -200,7 +200,7 @@ fn images_are_dealt_learnt_and_drawn() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_a_way_out() {
+fn invalid_requests_are_rejected_with_advice() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     tables(folder);
@@ -249,7 +249,7 @@ fn what_cannot_be_is_refused_with_a_way_out() {
         &train.replace("--out g.bin", "--out parts --method central"),
         "parts is a folder: name a file in it",
     );
-    // A disk that is full is no fault of the request.
+    // A full disk is a failure, not an invalid request.
     #[cfg(target_os = "linux")]
     {
         let full = train.replace("--out g.bin", "--out /dev/full --method central --hidden 4");
@@ -265,7 +265,7 @@ fn what_cannot_be_is_refused_with_a_way_out() {
     refused(folder, "sample g.bin --out x.csv", "--schema");
 }
 
-/// No result takes the place of what it was made of, however that is named.
+/// An output does not replace an input, even if the input has another name.
 #[test]
 fn no_output_replaces_an_input() {
     let folder = tempfile::tempdir().unwrap();
@@ -275,22 +275,22 @@ fn no_output_replaces_an_input() {
     let (part, schema) = (kept("parts/part-000.csv"), kept("s.json"));
     let train = "train --parts parts --schema s.json --method central --steps 3 --hidden 4 --out";
     for input in ["parts/part-000.csv", "./parts/../s.json"] {
-        refused(folder, &format!("{train} {input}"), "for two purposes");
+        refused(folder, &format!("{train} {input}"), "as another file");
     }
     done(folder, &format!("{train} g.bin"));
     let model = kept("g.bin");
     for input in ["g.bin", "s.json"] {
         let sample = format!("sample g.bin --schema s.json --out {input}");
-        refused(folder, &sample, "for two purposes");
+        refused(folder, &sample, "as another file");
     }
     assert_eq!(kept("parts/part-000.csv"), part);
     assert_eq!((kept("s.json"), kept("g.bin")), (schema, model));
 }
 
-/// Links are written through, and what is no file is not replaced.
+/// Output is written through links, and a target that is not a file is not replaced.
 #[cfg(unix)]
 #[test]
-fn outputs_go_where_links_lead() {
+fn outputs_are_written_through_links() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     tables(folder);
@@ -308,7 +308,7 @@ fn outputs_go_where_links_lead() {
     );
     assert!(folder.join("kept/g.bin").is_file());
     let said = done(folder, "sample g.bin --schema s.json --records 7 --out out");
-    // The header and the records: how many they are is said elsewhere.
+    // The header and the records only: their number is printed to standard error.
     assert_eq!(said.lines().count(), 8, "{said}");
     assert!(
         fs::symlink_metadata(folder.join("out"))
@@ -317,9 +317,9 @@ fn outputs_go_where_links_lead() {
     );
 }
 
-/// What is no budget, or none that any noise keeps, is refused before anything is trained, whoever keeps it.
+/// Invalid budgets, and budgets that no noise keeps, are refused before training, for every method with a budget.
 #[test]
-fn budgets_that_cannot_be_kept_are_refused() {
+fn invalid_and_unreachable_budgets_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     tables(folder);
@@ -335,7 +335,7 @@ fn budgets_that_cannot_be_kept_are_refused() {
             &format!("{train} --epsilon 0.01"),
             "no noise keeps epsilon 0.01",
         );
-        // So little that no noise can be drawn that is enough.
+        // This budget needs more noise than can be drawn.
         refused(
             folder,
             &format!("{train} --epsilon 0.0452"),
@@ -364,20 +364,20 @@ fn remembered(folder: &Path) -> Vec<serde_json::Value> {
     memory["uses"].as_array().unwrap().clone()
 }
 
-/// The epsilon of a remembered use.
+/// Returns the epsilon of an entry in the usage history.
 fn epsilon(entry: &serde_json::Value) -> f64 {
     entry["epsilon"].as_str().unwrap().parse().unwrap()
 }
 
-/// Three decimals, rounded up.
+/// Rounds an epsilon up to three decimals.
 fn up(epsilon: f64) -> String {
     format!("{:.3}", (1000.0 * epsilon).ceil() / 1000.0)
 }
 
-/// A second run over the same records says what both cost together; the files' names do not matter, and
-/// without a budget nothing is remembered.
+/// A second run over the same records reports the total cost of both, even if the files have other names. Runs without
+/// a budget are not recorded.
 #[test]
-fn runs_over_the_same_records_say_what_they_cost_together() {
+fn runs_over_the_same_records_report_their_total_cost() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     tables(folder);
@@ -391,7 +391,7 @@ fn runs_over_the_same_records_say_what_they_cost_together() {
     assert!(!folder.join(CONFIG).exists());
     assert_eq!(told(folder, &format!("{private} --steps 30")), "");
     let kept = remembered(folder);
-    // A file of each party, which is in a step with a chance of 10 in 40.
+    // Each party has a file. A record takes part in a step with a probability of 10 in 40.
     assert_eq!(kept.len(), 3);
     assert_eq!(
         (&kept[0]["program"], &kept[0]["unit"]),
@@ -408,7 +408,7 @@ fn runs_over_the_same_records_say_what_they_cost_together() {
     let both = up(first + epsilon(&kept[3]));
     let first = up(first);
     let expected = format!(
-        "for a record added or removed: epsilon {first} at delta 1e-5 so far, epsilon {both} at delta 2e-5 with this"
+        "for a record added or removed: epsilon {first} at delta 1e-5 so far, epsilon {both} at delta 2e-5 with this use"
     );
     let each = told_each.matches(&expected);
     assert_eq!(each.count(), 3, "{expected} in {told_each}");
@@ -417,18 +417,19 @@ fn runs_over_the_same_records_say_what_they_cost_together() {
     );
     assert!(told_each.contains(&entry), "{told_each}");
     let all = format!(
-        "the records of 3 of 3 parties were used before, and what they cost adds up: for a record added or removed: \
-         epsilon {both} at delta 2e-5 at most with this;"
+        "the records of 3 of 3 parties were used before, and the privacy costs add up: for a record added or removed: \
+         at most epsilon {both} at delta 2e-5 with this use;"
     );
     assert!(told.contains(&all), "{all} is not in {told}");
-    // Parties' tables are in a folder, and what is made of them is not.
+    // Outputs are not allowed in the folder of the parties' tables.
     let among = again.replace("--out g.bin", "--out moved/g.csv");
     refused(folder, &among, "name a file in another folder");
 }
 
-/// What keeps a party and what keeps a record are told apart, also of images, which every run deals anew.
+/// Budgets that protect a party and budgets that protect a record are counted separately. Images behave the same,
+/// although every run splits them differently.
 #[test]
-fn a_partys_budget_and_a_records_are_told_apart() {
+fn budgets_of_parties_and_records_are_counted_separately() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let images = Images {
@@ -452,7 +453,7 @@ fn a_partys_budget_and_a_records_are_told_apart() {
         (&"party".into(), &"added-or-removed".into())
     );
     let (party, record) = (epsilon(&kept[0]), epsilon(&kept[1]));
-    // A party with one record more is one party less and one more.
+    // Adding a record to a party is removing one party and adding another.
     let of_records = format!(
         "for a record added or removed: epsilon {} at delta ",
         up(2.0 * party)
@@ -462,15 +463,15 @@ fn a_partys_budget_and_a_records_are_told_apart() {
     assert!(said.contains(&with_this), "{with_this} is not in {said}");
     let party = up(party);
     let of_parties = format!(
-        "for a party: epsilon {party} at delta 1e-5 so far, epsilon {party} at delta 1e-5 with this; 1 use of another \
-         unit not counted"
+        "for a party: epsilon {party} at delta 1e-5 so far, epsilon {party} at delta 1e-5 with this use; not including \
+         1 use with another privacy unit"
     );
     assert!(said.contains(&of_parties), "{of_parties} is not in {said}");
 }
 
-/// Long work says how far it is, unless it is told not to; stopped in the middle it leaves nothing behind.
+/// Long training prints progress messages unless `--quiet` is set. Interrupted training leaves no files.
 #[test]
-fn training_says_how_far_it_is() {
+fn training_reports_progress() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     tables(folder);
@@ -507,9 +508,9 @@ fn training_says_how_far_it_is() {
     assert_eq!(names(), before);
 }
 
-/// Parties' tables may be Parquet files, as those of `fhaim`.
+/// Parties' tables can be Parquet files, as in `fhaim`.
 #[test]
-fn parquet_is_read_as_fhaim_reads_it() {
+fn parquet_tables_are_read() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/files/tests/parquet");
@@ -543,9 +544,9 @@ fn parquet_is_read_as_fhaim_reads_it() {
     );
 }
 
-/// At which step networks diverged is seen in steps with noise: whoever is told so has spent them.
+/// The step at which networks diverged depends on the noisy steps, so reporting it spends their cost.
 #[test]
-fn a_run_that_diverges_is_remembered() {
+fn diverged_run_is_added_to_the_usage_history() {
     let folder = tempfile::tempdir().unwrap();
     tables(folder.path());
     let train = "train --parts parts --schema s.json --method dpgan --epsilon 5 --hidden 8 --rate 1e30 --steps 3 \
@@ -554,9 +555,9 @@ fn a_run_that_diverges_is_remembered() {
     assert!(!remembered(folder.path()).is_empty());
 }
 
-/// Numbers that would end in no memory, in no time, or in networks that are none, name their flag.
+/// Numbers that would need too much memory or time, or give invalid networks, are rejected with the name of their flag.
 #[test]
-fn numbers_that_cannot_be_name_their_flag() {
+fn invalid_numbers_are_reported_with_their_flag() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     tables(folder);
@@ -585,7 +586,7 @@ fn numbers_that_cannot_be_name_their_flag() {
     let central = format!("{train} --method central");
     let many = vec!["4"; 63].join(",");
     for (more, says) in [
-        ("--batch 90000000".to_owned(), "batch: at most"),
+        ("--batch 90000000".to_owned(), "batch: it must be at most"),
         (
             "--hidden 65536,65536".to_owned(),
             "at most 67108864 parameters",
@@ -618,9 +619,9 @@ fn numbers_that_cannot_be_name_their_flag() {
     refused(folder, "bench --rule nonsense", "for '--rule");
 }
 
-/// A flag that nothing would look at is an error.
+/// Flags without any effect are rejected.
 #[test]
-fn flags_that_say_nothing_are_refused() {
+fn flags_without_effect_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     tables(folder);
@@ -632,7 +633,7 @@ fn flags_that_say_nothing_are_refused() {
         "--method dp-fedavg --epsilon 8 --mu 1",
         "--method federated --lambda 1",
     ] {
-        refused(folder, &format!("{train} {more}"), "says nothing to");
+        refused(folder, &format!("{train} {more}"), "has no effect with");
     }
     for (more, says) in [
         ("--delta 1e-6", "--epsilon"),
@@ -657,25 +658,28 @@ fn flags_that_say_nothing_are_refused() {
         "cannot be used with",
     );
     for more in ["--delimiter ;", "--clamp", "--missing NA"] {
-        refused(folder, &format!("{train} {more}"), "what is for tables");
+        refused(
+            folder,
+            &format!("{train} {more}"),
+            "all flags for reading tables",
+        );
     }
     done(folder, train);
     let attack = "attack i.bin --members i.idx3 --others i.idx3 --schema s.json";
-    refused(folder, attack, "what is for tables");
+    refused(folder, attack, "all flags for reading tables");
     let sample = "sample i.bin --out s.idx3 --schema s.json";
     refused(folder, sample, "leave out --schema");
     refused(
         folder,
         "bench --method central --party-epsilon 1",
-        "says nothing to",
+        "has no effect with",
     );
     refused(folder, "bench --table t --drawn 5", "--table");
 }
 
-/// Parts as `fhaim-lab federate split` leaves them are read as they are: whatever is between their fields, and with what
-/// `fhaim` lets its users say of values.
+/// Parts from `fhaim-lab federate split` are read with any delimiter, and with the flags that `fhaim` has for values.
 #[test]
-fn tables_are_read_as_they_are_found() {
+fn tables_are_read_in_their_own_dialect() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     tables(folder);
@@ -698,7 +702,7 @@ fn tables_are_read_as_they_are_found() {
         folder,
         "attack g.bin --schema s.json --members parts/part-000.csv --others drawn.csv --drawn 50",
     );
-    // A column that the schema lacks.
+    // A column that is not in the schema.
     fs::create_dir(at("wide")).unwrap();
     fs::write(
         at("wide/a.csv"),
@@ -714,7 +718,7 @@ fn tables_are_read_as_they_are_found() {
 }
 
 #[test]
-fn every_command_shows_examples() {
+fn every_gan_command_shows_examples() {
     let folder = tempfile::tempdir().unwrap();
     for command in ["train", "sample", "attack", "bench"] {
         let help = done(folder.path(), &format!("{command} --help"));

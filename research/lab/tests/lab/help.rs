@@ -1,4 +1,4 @@
-//! What the command says about itself.
+//! Tests of the help texts.
 
 use std::{fs, path::PathBuf};
 
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::{lab, stderr};
 
-/// `help` of every command, however deep, with its words.
+/// Returns the name of every command, at any depth, with its help text.
 fn all_help() -> Vec<(String, String)> {
     let mut all = Vec::new();
     let mut open = vec![String::new()];
@@ -18,11 +18,11 @@ fn all_help() -> Vec<(String, String)> {
     all
 }
 
-/// The names under "Commands:".
+/// Returns the names under "Commands:".
 fn subcommands(help: &str) -> impl Iterator<Item = &str> {
     let list = help.split_once("Commands:\n").map_or("", |(_, list)| list);
     let names = list.lines().take_while(|line| !line.is_empty());
-    // Two spaces before a name, more where a description goes on.
+    // A name is indented by two spaces, and the continuation of a description by more.
     let names = names.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = names.filter_map(|line| line.split_whitespace().next());
     names.filter(|&name| name != "help")
@@ -37,9 +37,9 @@ fn help(command: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// `--help` of every command, as it was last agreed to. FHAIM_UPDATE_HELP=1 writes it anew.
+/// Compares `--help` of every command with its snapshot. FHAIM_UPDATE_HELP=1 updates the snapshots.
 #[test]
-fn help_is_as_it_was() {
+fn help_texts_match_their_snapshots() {
     let snapshots = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/help");
     for (command, help) in all_help() {
         let path = snapshots.join(format!("fhaim-lab-{}.txt", command.replace(' ', "-")));
@@ -53,7 +53,7 @@ fn help_is_as_it_was() {
 }
 
 #[test]
-fn every_command_that_does_something_shows_examples() {
+fn every_leaf_command_shows_examples() {
     let all = all_help();
     assert!(all.iter().any(|(command, _)| command == "bench compute"));
     for (command, help) in all {
@@ -66,7 +66,7 @@ fn every_command_that_does_something_shows_examples() {
     }
 }
 
-/// Releases drawn from a seed are for programs that only tests build.
+/// Only programs that tests build can draw releases from a seed.
 #[test]
 fn no_command_takes_a_seed() {
     let folder = TempDir::new().unwrap();

@@ -1,4 +1,4 @@
-//! `fhaim-lab` as a script sees it: exit codes, one line for each error, files whole or absent.
+//! Tests of `fhaim-lab` from the view of a script: exit codes, one line per error, and no partial files.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -25,12 +25,12 @@ fn lab(folder: &Path, arguments: &[&str]) -> Output {
     command::run(PROGRAM, folder, arguments)
 }
 
-/// A command of the product, which the same program runs.
+/// Runs a command of the product, through the same program.
 fn fhaim(folder: &Path, arguments: &[&str]) -> Output {
     lab(folder, &[&["fhaim"], arguments].concat())
 }
 
-/// A folder with a table and its schema.
+/// Returns a folder with a table and its schema.
 fn folder(csv: impl AsRef<[u8]>, schema: impl AsRef<[u8]>) -> TempDir {
     let folder = TempDir::new().unwrap();
     tables::write(folder.path(), csv, schema);

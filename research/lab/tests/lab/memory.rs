@@ -1,11 +1,11 @@
-//! The memory of spending, which `fhaim` and `fhaim-lab` share.
+//! Tests of the usage history that `fhaim` and `fhaim-lab` share.
 
 use crate::{SCHEMA, fhaim, folder, lab, stderr, table};
 
 const LOCAL: &str =
     "local --data t.csv --schema t.schema.json --epsilon 1 --out s.csv --quiet --yes";
 
-/// By 200 records of a table, of which half are of each class.
+/// For a table of 200 records, half of each class.
 const MIX: &str =
     "mix --data t.csv --schema t.schema.json --mix 4 --epsilon 20 --out m.csv --quiet --yes";
 
@@ -19,7 +19,7 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 #[test]
-fn spending_by_fhaim_is_told_by_fhaim_lab() {
+fn fhaim_lab_reports_spending_by_fhaim() {
     let folder = folder(table(200), SCHEMA);
     assert_eq!(said(&fhaim(folder.path(), &words(LOCAL))), "");
     let told = said(&lab(folder.path(), &words(MIX)));
@@ -30,9 +30,10 @@ fn spending_by_fhaim_is_told_by_fhaim_lab() {
     );
 }
 
-/// Groups cost a rho, which adds up with that of a run; DP-CDA costs a replaced record, for which a run counts twice.
+/// The cost of groups is a rho, which adds up with that of a run. The cost of DP-CDA is for a replaced record, for
+/// which a run counts twice.
 #[test]
-fn spending_by_fhaim_lab_is_told_by_fhaim() {
+fn fhaim_reports_spending_by_fhaim_lab() {
     let folder = folder(table(200), SCHEMA);
     assert_eq!(said(&lab(folder.path(), &words(MIX))), "");
     let told = said(&fhaim(folder.path(), &words(LOCAL)));
@@ -61,12 +62,12 @@ fn spending_by_fhaim_lab_is_told_by_fhaim() {
         "{told}"
     );
     assert!(
-        added.ends_with("; 1 use of another unit not counted"),
+        added.ends_with("; not including 1 use with another privacy unit"),
         "{told}"
     );
     assert!(
         replaced.starts_with("for a record replaced: epsilon "),
         "{told}"
     );
-    assert!(replaced.ends_with(" with this"), "{told}");
+    assert!(replaced.ends_with(" with this use"), "{told}");
 }

@@ -1,10 +1,10 @@
-//! Mixes of a table and of images.
+//! Tests of `fhaim-lab mix`, for tables and images.
 
 use std::{fs, process::Command};
 
 use crate::{CONFIG, PROGRAM, folder, lab, names, stderr};
 
-/// Two columns and a class; the second follows the class.
+/// The schema of two columns and a class. The second column depends on the class.
 const CLASSED: &str = r#"{"name":"t","target":"c","columns":[
     {"name":"a","kind":"categorical","categories":["x","y","z"]},
     {"name":"b","kind":"categorical","categories":["p","q"]},
@@ -34,7 +34,7 @@ fn mix<'a>(more: &[&'a str]) -> Vec<&'a str> {
 }
 
 #[test]
-fn mixes_keep_what_goes_with_a_class() {
+fn mixes_preserve_dependence_on_the_class() {
     let folder = folder(classed(400), CLASSED);
     let groups = ["--mix", "20", "--epsilon", "50", "--capacity", "200"];
     let encrypted = [&groups[..], &["--encrypted"]].concat();
@@ -55,7 +55,7 @@ fn mixes_keep_what_goes_with_a_class() {
         assert!(run.status.success(), "{more:?}: {}", stderr(&run));
         let summary: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
         match summary["rho_spent"].as_f64() {
-            // Of a budget that in the units of a record could not be spent by half.
+            // With values counted in units of 1, less than half of this budget could be spent.
             Some(spent) => {
                 let budget = fhaim_dp::accounting::rho(50.0, 1e-9).unwrap().to_f64();
                 assert!(spent <= budget && spent > 0.9 * budget, "{summary}");
@@ -80,7 +80,7 @@ fn mixes_keep_what_goes_with_a_class() {
     }
 }
 
-/// An IDX file of bytes.
+/// Returns an IDX file of bytes.
 fn idx(sizes: &[u32], values: &[u8]) -> Vec<u8> {
     let sizes_in_bytes = sizes.iter().flat_map(|size| size.to_be_bytes());
     let head = [0, 0, 8, sizes.len() as u8].into_iter();
@@ -89,9 +89,10 @@ fn idx(sizes: &[u32], values: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// Five images of each of ten classes, a fifth of which test: whether three of every class are left depends on the seed.
+/// There are five images of each of ten classes, and a fifth of all images is for testing. The seed decides whether
+/// every class keeps three images.
 #[test]
-fn a_bench_goes_on_after_a_seed_that_is_refused() {
+fn bench_continues_after_a_seed_that_is_refused() {
     let folder = folder("", CLASSED);
     let labels: Vec<u8> = (0..50).map(|n| n % 10).collect();
     let images: Vec<u8> = labels.iter().map(|label| 25 * label).collect();
@@ -119,7 +120,7 @@ fn a_bench_goes_on_after_a_seed_that_is_refused() {
 }
 
 #[test]
-fn images_are_mixed_into_images() {
+fn images_are_mixed_to_images() {
     let folder = folder("", CLASSED);
     let images: Vec<u8> = (0..60u8)
         .flat_map(|n| [255 * (n % 2), 128, 255 - 255 * (n % 2), 0])
@@ -153,7 +154,7 @@ fn images_are_mixed_into_images() {
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         assert!(stderr(&output).contains(says), "{}", stderr(&output));
     };
-    refused(&["--clamp"], "are of tables");
+    refused(&["--clamp"], "are for tables");
     let mut many = all.clone();
     many[6] = "257";
     let many = lab(folder.path(), &many);
@@ -174,7 +175,7 @@ fn images_are_mixed_into_images() {
 }
 
 #[test]
-fn what_cannot_be_mixed_is_refused_in_one_line() {
+fn invalid_mixes_are_rejected_in_one_line() {
     let folder = folder(classed(40), CLASSED);
     let refused = |more: &[&str], says: &str| {
         let output = lab(folder.path(), &mix(more));
@@ -185,7 +186,7 @@ fn what_cannot_be_mixed_is_refused_in_one_line() {
     refused(&["--mix", "4", "--epsilon", "0"], "epsilon must be");
     refused(
         &["--mix", "4", "--epsilon", "1", "--parties", "2"],
-        "choose --method dp-cda",
+        "use --method dp-cda",
     );
     refused(
         &[
@@ -197,7 +198,7 @@ fn what_cannot_be_mixed_is_refused_in_one_line() {
             "dp-cda",
             "--encrypted",
         ],
-        "must stay unknown",
+        "must stay secret",
     );
     refused(
         &["--mix", "4", "--epsilon", "1", "--method", "other"],
@@ -205,7 +206,7 @@ fn what_cannot_be_mixed_is_refused_in_one_line() {
     );
     refused(
         &["--mix", "21", "--epsilon", "1", "--method", "dp-cda"],
-        "class 0 has 20 records, and a mix takes 21: mix 20 at most\n",
+        "class 0 has 20 records, and a mix takes 21: mix at most 20\n",
     );
     refused(
         &[
@@ -216,11 +217,11 @@ fn what_cannot_be_mixed_is_refused_in_one_line() {
             "--method",
             "dp-cda",
         ],
-        "class 0 has 20 records, and a mix takes 99999999999: mix 20 at most\n",
+        "class 0 has 20 records, and a mix takes 99999999999: mix at most 20\n",
     );
     refused(
         &["--mix", "99999999999", "--epsilon", "1"],
-        "--mix 99999999999: a class has 32 places (--capacity), so that a mix may be of 1 to 32\n",
+        "--mix 99999999999: a class has 32 places, so a mix can have from 1 to 32 records (see --capacity)\n",
     );
     let many = "9".repeat(300);
     refused(
@@ -233,7 +234,7 @@ fn what_cannot_be_mixed_is_refused_in_one_line() {
     );
     refused(
         &["--mix", "4", "--epsilon", "1", "--capacity", "8"],
-        "more than the 8 records",
+        "more records than its 8 places",
     );
     refused(
         &[
@@ -244,7 +245,7 @@ fn what_cannot_be_mixed_is_refused_in_one_line() {
             "--memberships",
             "4000000000",
         ],
-        "--memberships 4000000000: the three multiplied may be 16777216",
+        "times --memberships 4000000000 may be at most 16777216",
     );
     refused(
         &["--mix", "4", "--epsilon", "1", "--classes", "3"],
@@ -252,34 +253,34 @@ fn what_cannot_be_mixed_is_refused_in_one_line() {
     );
     refused(
         &["--mix", "4", "--epsilon", "1", "--samples", "3"],
-        "--samples are of --method dp-cda",
+        "--samples need --method dp-cda",
     );
     let cda = ["--mix", "4", "--epsilon", "1", "--method", "dp-cda"];
     let with = |more: &[&'static str]| [&cda[..], more].concat();
     refused(
         &with(&["--memberships", "2"]),
-        "--capacity are of --method groups",
+        "--capacity need --method groups",
     );
     refused(
         &with(&["--samples", "18446744073709551615"]),
-        "--samples 18446744073709551615: of 5 features there may be 53687091",
+        "--samples 18446744073709551615: there can be at most 53687091 mixes of 5 features",
     );
     refused(
         &with(&["--parties", "18446744073709551615"]),
-        "18446744073709551615 of 40 records: there may be from 1 to 40",
+        "18446744073709551615 is not between 1 and the number of records, 40",
     );
     let alone = r#"{"name":"t","target":"c","columns":[
         {"name":"c","kind":"categorical","categories":["no","yes"]}]}"#;
     fs::write(folder.path().join("t.schema.json"), alone).unwrap();
     let ignoring = ["--mix", "4", "--epsilon", "1", "--ignore-columns"];
-    refused(&ignoring, "no column beside its target");
+    refused(&ignoring, "no column except its target");
     assert!(!folder.path().join("s.csv").exists());
 }
 
-/// A budget that no noise keeps is refused before anybody is asked about earlier ones, with the least that is kept; and
-/// that is.
+/// A budget that no noise keeps is refused before the usage history is reported. The message contains the least
+/// sufficient budget, which is accepted.
 #[test]
-fn a_budget_that_is_too_small_is_told_how_large_it_has_to_be() {
+fn too_small_budget_is_rejected_with_the_least_sufficient_one() {
     let folder = folder(classed(40), CLASSED);
     for more in [
         &["--mix", "4"][..],
@@ -299,9 +300,9 @@ fn a_budget_that_is_too_small_is_told_how_large_it_has_to_be() {
     }
 }
 
-/// Nothing that is written takes the place of what is read, nor one result that of the other.
+/// No output replaces an input or another output.
 #[test]
-fn no_mixes_replace_records() {
+fn outputs_cannot_replace_inputs_or_each_other() {
     let folder = folder(classed(40), CLASSED);
     fs::write(folder.path().join("i"), idx(&[40, 1, 1], &[9; 40])).unwrap();
     fs::write(folder.path().join("l"), idx(&[40], &[1; 40])).unwrap();
@@ -318,21 +319,24 @@ fn no_mixes_replace_records() {
         let output = lab(folder.path(), &line.split(' ').collect::<Vec<_>>());
         let told = stderr(&output);
         assert_eq!(output.status.code(), Some(2), "{told}");
-        assert!(told.contains("is named for two purposes"), "{told}");
+        assert!(
+            told.contains("is named both as an output and as another file"),
+            "{told}"
+        );
     }
     assert_eq!(names(folder.path()), ["i", "l", "t.csv", "t.schema.json"]);
 }
 
-/// Images and classes into two pipes, which are read one after the other; and into standard output, where nothing else
-/// goes then.
+/// Images and classes can be written to two pipes that are read one after the other. They can also be written to
+/// standard output, where nothing else is printed then.
 #[cfg(unix)]
 #[test]
-fn mixes_go_into_pipes_and_to_standard_output() {
+fn mixes_are_written_to_pipes_and_standard_output() {
     let folder = folder("", CLASSED);
     fs::write(folder.path().join("i"), idx(&[40, 1, 1], &[9; 40])).unwrap();
     fs::write(folder.path().join("l"), idx(&[40], &[1; 40])).unwrap();
     let files = "--images i --labels l --mix 4 --epsilon 10 --yes --quiet";
-    // Whoever waited for the other would wait for ever.
+    // The command must not wait for both pipes at the same time, or it would hang.
     let script = format!(
         "mkfifo one two; (cat one > images; cat two > labels) & \
          timeout 20 \"$0\" mix {files} --out one --out-labels two && wait"
@@ -349,14 +353,14 @@ fn mixes_go_into_pipes_and_to_standard_output() {
     let line = format!("mix {files} --out /dev/stdout --out-labels labels");
     let run = lab(folder.path(), &line.split(' ').collect::<Vec<_>>());
     assert!(run.status.success(), "{}", stderr(&run));
-    // A header of four numbers, an image for each class and nothing more.
+    // A header of four numbers, then only one image per class.
     assert_eq!(run.stdout.len(), 16 + read("labels").len() - 8);
     assert!(stderr(&run).contains("labels") || stderr(&run).contains("/dev/stdout"));
 }
 
-/// DP-CDA is accounted for a replaced record, and the epsilons and deltas of two runs are added.
+/// DP-CDA is accounted for a replaced record. The epsilons and deltas of two runs are added.
 #[test]
-fn runs_of_dp_cda_add_up_for_a_replaced_record() {
+fn dp_cda_runs_add_up_for_a_replaced_record() {
     let folder = folder(classed(400), CLASSED);
     let cda = "--mix 4 --epsilon 20 --delta 1e-5 --method dp-cda --yes --quiet --json";
     let cda: Vec<&str> = cda.split_whitespace().collect();
@@ -368,7 +372,7 @@ fn runs_of_dp_cda_add_up_for_a_replaced_record() {
     };
     let (spent, told) = run();
     assert_eq!(told, "");
-    // Noise is rounded up to a whole scale, so a run costs a little less than it may.
+    // The noise is rounded up to an integer scale, so a run costs slightly less than its budget.
     assert!((18.0..=20.0).contains(&spent), "{spent}");
     let (_, told) = run();
     let memory = fs::read(folder.path().join(CONFIG).join("memory.json")).unwrap();
@@ -381,17 +385,17 @@ fn runs_of_dp_cda_add_up_for_a_replaced_record() {
     );
     let up = |epsilon: f64| (1000.0 * epsilon).ceil() / 1000.0;
     let both = format!(
-        "for a record replaced: epsilon {:.3} at delta 1e-5 so far, epsilon {:.3} at delta 2e-5 with this",
+        "for a record replaced: epsilon {:.3} at delta 1e-5 so far, epsilon {:.3} at delta 2e-5 with this use",
         up(spent),
         up(2.0 * spent)
     );
     assert!(told.contains(&both), "{both} is not in: {told}");
 }
 
-/// A table that comes through a pipe is the one that is remembered, not what is left of it.
+/// The usage history identifies a table by the content that came through the pipe.
 #[cfg(unix)]
 #[test]
-fn records_from_a_pipe_are_known_again() {
+fn records_from_a_pipe_are_recognised() {
     let folder = folder(classed(400), CLASSED);
     let piped = |records: usize| {
         fs::write(folder.path().join("t.csv"), classed(records)).unwrap();
@@ -407,7 +411,7 @@ fn records_from_a_pipe_are_known_again() {
         stderr(&output)
     };
     assert_eq!(piped(400), "");
-    // Other records are not those.
+    // Other records are not recognised.
     assert_eq!(piped(402), "");
     let again = lab(
         folder.path(),

@@ -1,10 +1,10 @@
-//! One fast test of each system.
+//! One fast test of each command.
 
 use std::fs;
 
 use crate::{SCHEMA, fhaim, folder, lab, stderr, table};
 
-/// Runs commands on a small table one after the other, and gives the standard output of the last.
+/// Runs commands on a small table one after the other, and returns the standard output of the last.
 fn last_output(commands: &[&str]) -> String {
     let folder = folder(table(60), SCHEMA);
     let mut said = String::new();

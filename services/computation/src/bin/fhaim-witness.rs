@@ -1,4 +1,4 @@
-//! The second computation service as a program.
+//! The program of the second computation service.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! Batches: what was asked for, as tasks under a lease, and what came of it.
+//! Batches, which are tasks under a lease, and their results.
 
 use fhaim_api::batch::{Batch, BatchStatus};
 use fhaim_api::keys::Receipt;
@@ -11,13 +11,13 @@ use uuid::Uuid;
 
 use crate::store::uploads::StoredUpload;
 
-/// The state of a batch that was refused because its job was given no run.
+/// The state of a batch that was refused because its job got no run.
 const WITHOUT_RUN: &str = "without-run";
 
-/// The table of tasks.
+/// Name of the table of tasks.
 pub const TABLE: &str = "batches";
 
-/// Which batch: of which dataset and job, and the number of its first release.
+/// Name of a batch: its dataset, its job and the number of its first release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Name {
     /// The dataset.
@@ -34,18 +34,18 @@ impl Name {
     }
 }
 
-/// A batch as whoever asked for it sees it.
+/// The client's view of a batch.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// What it releases.
+    /// The requested releases.
     pub requests: Vec<ReleaseRequest>,
-    /// Where it is.
+    /// Its status.
     pub status: BatchStatus,
-    /// What whoever asked has shown of the crypto service's ledger.
+    /// Receipts of the crypto service's ledger that the client has shown.
     pub shown: Vec<Receipt>,
 }
 
-/// A batch, if there is one.
+/// Returns a batch.
 ///
 /// # Errors
 /// A failure of the store.
@@ -86,8 +86,8 @@ fn status(row: &Row) -> Result<BatchStatus, StoreError> {
     })
 }
 
-/// Queues a batch. Whether it was queued: not where it is there, and then the transaction is of no
-/// more use.
+/// Queues a batch. Returns `false` if the batch already exists; the transaction can then not be used
+/// any more.
 ///
 /// # Errors
 /// A failure of the store.
@@ -118,8 +118,8 @@ pub async fn insert(
     }
 }
 
-/// The receipts that whoever asked for a batch has shown, its row locked; none if there is no
-/// batch.
+/// Returns the receipts that clients have shown with a batch and locks its row. Returns `None` if the
+/// batch does not exist.
 ///
 /// # Errors
 /// A failure of the store.
@@ -137,7 +137,7 @@ pub async fn lock_shown(
     row.map(|row| rows::json(&row, "shown")).transpose()
 }
 
-/// Stores the receipts that whoever asked for a batch has shown.
+/// Stores the receipts that clients have shown with a batch.
 ///
 /// # Errors
 /// A failure of the store.
@@ -150,7 +150,7 @@ pub async fn set_shown(tx: &mut Tx, name: Name, shown: &[Receipt]) -> Result<(),
     Ok(())
 }
 
-/// Queues a refused batch again, without what was sealed.
+/// Queues a refused batch again, without its sealed pages.
 ///
 /// # Errors
 /// A failure of the store.
@@ -166,7 +166,7 @@ pub async fn reopen(store: &Store, name: Name) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Queues a batch again that has ended well, with what was sealed.
+/// Queues a released batch again, with its sealed pages.
 ///
 /// # Errors
 /// A failure of the store.
@@ -181,22 +181,22 @@ pub async fn repeat(store: &Store, name: Name) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A batch as a worker sees it.
+/// A worker's view of a batch.
 #[derive(Debug)]
 pub struct Task {
     /// The dataset.
     pub dataset: Uuid,
     /// The job.
     pub job: Uuid,
-    /// What to release.
+    /// The requested releases.
     pub requests: Vec<ReleaseRequest>,
-    /// The blob of the sealed request, once there is one.
+    /// The blob of the sealed request, once it exists.
     pub sealed: Option<String>,
-    /// What whoever asked has seen of the crypto service's ledger.
+    /// Receipts of the crypto service's ledger that clients have shown.
     pub receipts: Vec<Receipt>,
 }
 
-/// The batch that a lease is for.
+/// Returns the batch of a lease.
 ///
 /// # Errors
 /// A failure of the store.
@@ -215,7 +215,7 @@ pub async fn task(store: &Store, lease: &Lease) -> Result<Task, StoreError> {
     })
 }
 
-/// Stores which blob has a batch's sealed request, and how long that took.
+/// Stores the blob of a batch's sealed request and the computing time.
 ///
 /// # Errors
 /// A failure of the store.
@@ -229,7 +229,7 @@ pub async fn seal(tx: &mut Tx, lease: &Lease, blob: &str, seconds: f64) -> Resul
     Ok(())
 }
 
-/// Ends a batch with its integers and the receipt that came with them.
+/// Ends a batch with its integers and their receipt.
 ///
 /// # Errors
 /// A failure of the store.
@@ -251,7 +251,7 @@ pub async fn release(
     Ok(())
 }
 
-/// Ends a batch with a reason.
+/// Ends a batch as refused with a reason.
 ///
 /// # Errors
 /// A failure of the store.
@@ -259,7 +259,7 @@ pub async fn refuse(tx: &mut Tx, lease: &Lease, reason: &str) -> Result<(), Stor
     end(tx, lease, "refused", reason).await
 }
 
-/// Likewise, because the crypto service had no run left for the job.
+/// Ends a batch because the crypto service had no run left for the job.
 ///
 /// # Errors
 /// A failure of the store.

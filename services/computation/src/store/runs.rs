@@ -1,10 +1,10 @@
-//! Runs: the window of the noise ladder that each job has, as it was stored last.
+//! Runs: the last stored window of the noise ladder of each job.
 
 use fhaim_platform::store::{Store, StoreError, Tx, is_duplicate};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-/// The window of a job, as text; none if it has none yet.
+/// Returns the window of a job as text, or `None` if the job has none yet.
 ///
 /// # Errors
 /// A failure of the store.
@@ -17,8 +17,8 @@ pub async fn window(store: &Store, dataset: Uuid, job: Uuid) -> Result<Option<St
     row.map(|row| row.try_get("state")).transpose()
 }
 
-/// Stores a job's window in place of the one that was read: compare and set. Whether it was
-/// stored.
+/// Replaces a job's window unless it has changed since it was read (compare and set). Returns whether
+/// it was replaced.
 ///
 /// # Errors
 /// A failure of the store.

@@ -1,5 +1,5 @@
-//! Copies of an upload for a second computation service: what the first shows it, and how it takes them
-//! in.
+//! Copies of an upload for a second computation service: the first service's answers, and the second
+//! service's requests.
 
 use bytes::Bytes;
 use fhaim_api::Digest;
@@ -20,17 +20,17 @@ use super::{StoredUpload, objects, store};
 use crate::State;
 use crate::problem::Refusal;
 
-/// Objects that are copied at a time.
+/// Number of objects copied at the same time.
 const AT_ONCE: usize = 4;
 
-/// One call copies for so long.
+/// Time for which one call copies.
 const FOR: Duration = Duration::from_secs(10);
 
-/// Objects of a complete contribution with their digests. Before it is complete, its holder could replace objects that
-/// the second computation service has copied.
+/// Lists the objects of a complete contribution with their digests. Before completion, its holder could still replace
+/// objects that the second computation service has copied.
 ///
 /// # Errors
-/// A failure of the store; [`ProblemKind::Forbidden`] where the terms have no second computation service;
+/// A failure of the store; [`ProblemKind::Forbidden`] if the terms name no second computation service;
 /// [`Refusal::Incomplete`].
 pub async fn listing(
     state: &State,
@@ -48,10 +48,10 @@ pub async fn listing(
     })
 }
 
-/// The bytes of an object.
+/// Returns the bytes of an object.
 ///
 /// # Errors
-/// As [`listing`]; [`ProblemKind::NotFound`] for one that is not there.
+/// Those of [`listing`]; [`ProblemKind::NotFound`] for an object that does not exist.
 pub async fn object(
     state: &State,
     stored: &StoredUpload,
@@ -66,7 +66,7 @@ pub async fn object(
     Ok(state.base.blobs.get(&blob).await?)
 }
 
-/// Nobody but a second computation service that the terms name is shown anything.
+/// Checks that the terms name a second computation service, the only service that may see objects.
 pub(crate) fn must_be_witnessed(stored: &StoredUpload) -> Result<(), Failure> {
     match stored.terms.witness {
         true => Ok(()),
@@ -74,12 +74,12 @@ pub(crate) fn must_be_witnessed(stored: &StoredUpload) -> Result<(), Failure> {
     }
 }
 
-/// Copies what is missing of a contribution, if the first has what its holder says: for a while, and
-/// whether it is all there then.
+/// Copies missing objects of a contribution for a limited time if the first service has the holder's manifest.
+/// Returns whether all objects are now present.
 ///
 /// # Errors
-/// [`Refusal::Manifest`] where the first has other objects; what it refuses; objects that are not what
-/// they are listed as.
+/// [`Refusal::Manifest`] if the first service has other objects; its refusals; objects that do not match
+/// their digests.
 pub(super) async fn copy(
     state: &State,
     first: &PeerClient,
@@ -122,10 +122,10 @@ pub(super) async fn copy(
     Ok(all)
 }
 
-/// What the first seals pages of a dataset with, once all of its parts are complete there.
+/// Fetches the first service's sealing key of a dataset once all of its contributions are complete there.
 ///
 /// # Errors
-/// What the first refuses; bytes that are no key.
+/// Refusals of the first service; bytes that are not a key.
 pub(super) async fn sealing_key(
     first: &PeerClient,
     dataset: Uuid,
@@ -135,10 +135,10 @@ pub(super) async fn sealing_key(
         Err(PeerError::Problem { problem, .. }) if problem.kind == ProblemKind::NotFound => {
             return Ok(None);
         }
-        // The buffer itself, which nobody else has.
+        // Takes over the response's buffer, so that no other copy remains.
         bytes => Zeroizing::new(Vec::from(bytes.map_err(of_first)?)),
     };
-    let damaged = || Failure::internal("the first computation service's sealing key is none");
+    let damaged = || Failure::internal("the first computation service's sealing key is invalid");
     SealingKey::from_bytes(&bytes).map(Some).ok_or_else(damaged)
 }
 

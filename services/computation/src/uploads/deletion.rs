@@ -1,4 +1,4 @@
-//! Deleting an upload, also where that was broken off, and taking one contribution back.
+//! Deletion of an upload or of one contribution, which can be interrupted and resumed.
 
 use fhaim_platform::Failure;
 use uuid::Uuid;
@@ -8,13 +8,12 @@ use crate::State;
 use crate::problem::Refusal;
 use crate::store::uploads::TakenBack;
 
-/// Takes a contribution back: deletes its objects, and then the contribution. Broken off at any
-/// point, it is gone on with within a minute, or by the next call.
+/// Takes a contribution back: deletes its objects and then the contribution. If interrupted, it is
+/// resumed within a minute, or by the next call.
 ///
 /// # Errors
-/// [`Refusal::Used`] where a run has begun: what was released stays released, and the key
-/// service lets no further run begin once the holder withdraws there. A failure of the store or of
-/// the blobs.
+/// [`Refusal::Used`] if a run has begun: released answers stay released, and the holder can withdraw
+/// at the key service to prevent further runs. A failure of the store or of the blobs.
 pub async fn take_back(
     state: &State,
     stored: &StoredUpload,
@@ -41,10 +40,10 @@ pub async fn take_back(
     finish_taking_back(state, &taken).await
 }
 
-/// Blobs before the row that names their folder.
+/// Deletes the blobs before the row that names their folder.
 ///
-/// Another may be at the same, and be done: the part can then be registered anew, with blobs in the
-/// same folder. What was listed while the row still had the mark is none of these.
+/// Another worker may have finished the same deletion. The contribution can then be registered again,
+/// with blobs in the same folder. The blobs listed while the row still had the mark are not among them.
 async fn finish_taking_back(state: &State, taken: &TakenBack) -> Result<(), Failure> {
     let (store, blobs) = (&state.base.store, &state.base.blobs);
     let contents = blobs.contents(&taken.folder).await?;
@@ -55,8 +54,8 @@ async fn finish_taking_back(state: &State, taken: &TakenBack) -> Result<(), Fail
     Ok(store::finish_taking_back(store, taken).await?)
 }
 
-/// Deletes an upload: batches under way are stopped, then objects and keys are deleted, and then
-/// rows. Broken off at any point, it is gone on with when the service starts, or by the next call.
+/// Deletes an upload: stops its batches, then deletes objects and keys, and then rows. If interrupted,
+/// it is resumed within a minute, or by the next call.
 ///
 /// # Errors
 /// A failure of the store or of the blobs.
@@ -69,7 +68,7 @@ pub async fn delete(state: &State, dataset: Uuid, owner: Uuid) -> Result<(), Fai
     finish_deletion(state, dataset, &folder).await
 }
 
-/// Blobs before rows, so that nothing is left that no row names.
+/// Deletes blobs before rows, so that every remaining blob is named by a row.
 async fn finish_deletion(state: &State, dataset: Uuid, folder: &str) -> Result<(), Failure> {
     state.base.blobs.delete_folder(folder).await?;
     state.base.store.owe_forgetting();
@@ -78,7 +77,7 @@ async fn finish_deletion(state: &State, dataset: Uuid, folder: &str) -> Result<(
     Ok(())
 }
 
-/// Goes on with deletions, and with parts being taken back, that were broken off.
+/// Resumes interrupted deletions of uploads and contributions.
 ///
 /// # Errors
 /// A failure of the store or of the blobs.

@@ -1,4 +1,4 @@
-//! What holders send: registered, checked object by object on arrival, then sealed.
+//! Holders' uploads: registration, checks of each object on arrival, completion.
 
 mod copies;
 mod deletion;
@@ -30,10 +30,10 @@ pub use self::objects::{complete, discard, missing, objects, put, upload_key};
 pub use self::registration::register;
 pub use crate::store::uploads::{Kept, Keys, StoredPart, StoredUpload};
 
-/// The contribution of a dataset of one holder.
+/// Number of the contribution of a single holder.
 pub const WHOLE: u32 = 0;
 
-/// What follows from an upload's terms.
+/// Returns the plan that follows from an upload's terms.
 ///
 /// # Errors
 /// [`Refusal::Terms`].
@@ -42,10 +42,10 @@ pub fn outline(terms: &Terms) -> Result<PlanCore, Refusal> {
     outline.map_err(|error| Refusal::Terms(error.to_string()))
 }
 
-/// The objects of a contribution.
+/// Returns the objects of a contribution.
 ///
 /// # Errors
-/// [`Refusal::Terms`], also for a layout that no table within the holder's record bound has.
+/// [`Refusal::Terms`], also for a layout that is impossible within the holder's record bound.
 pub fn part_plan(
     terms: &Terms,
     number: u32,
@@ -58,7 +58,7 @@ pub fn part_plan(
     plan().map_err(|error: fhaim_protocol::Error| Refusal::Terms(error.to_string()))
 }
 
-/// The objects of a contribution that is registered.
+/// Returns the objects of a registered contribution.
 async fn registered(
     state: &State,
     stored: &StoredUpload,
@@ -67,12 +67,12 @@ async fn registered(
     let parts = store::parts(&state.base.store, stored.dataset).await?;
     let part = parts.iter().find(|part| part.number == number);
     let part = part.ok_or_else(Failure::not_found)?;
-    // A plan of counts goes over all pairs of columns: not on a thread that answers.
+    // A plan of counts iterates over all pairs of columns, so it must not block an asynchronous thread.
     let (terms, layout) = (stored.terms.clone(), part.layout);
     Ok(blocking(move || part_plan(&terms, number, layout)).await??)
 }
 
-/// An upload, whoever it belongs to.
+/// Returns an upload of any account.
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound).
@@ -81,10 +81,10 @@ pub async fn find(state: &State, dataset: Uuid) -> Result<StoredUpload, Failure>
     stored.ok_or_else(Failure::not_found)
 }
 
-/// A user's upload.
+/// Returns a user's upload.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound), also where it is someone else's.
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound), also for another account's upload.
 pub async fn find_owned(
     state: &State,
     dataset: Uuid,
@@ -103,10 +103,10 @@ pub async fn find_owned(
     }
 }
 
-/// An upload that a user is a holder of, and the number of what it contributes.
+/// Returns an upload of which a user is a holder, and the number of the user's contribution.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound), also where it is others'.
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound), also if the user is not a holder.
 pub async fn find_held(
     state: &State,
     dataset: Uuid,
@@ -123,7 +123,7 @@ fn foreign(user: Uuid, dataset: Uuid) -> Failure {
     Failure::foreign(Service::Computation, user, "upload", dataset)
 }
 
-/// The number of what a user contributes to a dataset of these terms.
+/// Returns the number of a user's contribution to a dataset with these terms.
 fn number_of(terms: &Terms, owner: Uuid, user: Uuid) -> Option<u32> {
     match &terms.roster {
         Some(_) => terms.part_of(&user.to_string()),
@@ -131,10 +131,11 @@ fn number_of(terms: &Terms, owner: Uuid, user: Uuid) -> Option<u32> {
     }
 }
 
-/// A user's contribution of this number.
+/// Returns the upload of a user's contribution with this number.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound), also where the dataset or the contribution is another's.
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound), also for the dataset or
+/// contribution of another account.
 pub async fn find_part(
     state: &State,
     dataset: Uuid,
@@ -147,7 +148,7 @@ pub async fn find_part(
     }
 }
 
-/// What may be seen of an upload.
+/// Returns the public state of an upload.
 ///
 /// # Errors
 /// A failure of the store.
@@ -190,13 +191,13 @@ pub async fn show(state: &State, stored: &StoredUpload) -> Result<Upload, Failur
     })
 }
 
-/// How many objects contributions have: from their rows, since the plans of many holders, each made
-/// from the whole schema, take long to work out, and anyone of them may ask often.
+/// Counts the objects of contributions from their rows. Plans of many holders take long to compute, since each
+/// is made from the whole schema, and any of the holders may ask often.
 struct Shape {
     ladder: LadderPlan,
     residues: usize,
     encryption: Encryption,
-    /// Objects of a contribution of counts, of which all have the same.
+    /// Number of objects of a contribution of counts, which is the same for all holders.
     counts: Option<u64>,
 }
 

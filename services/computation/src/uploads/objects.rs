@@ -1,4 +1,4 @@
-//! Objects: each checked when it arrives, all of a contribution sealed by their manifest.
+//! Objects of a contribution: each is checked on arrival, and the manifest completes them.
 
 use bytes::Bytes;
 use fhaim_api::Digest;
@@ -19,7 +19,7 @@ use super::{Kept, StoredUpload, copies, outline, registered, show, store};
 use crate::problem::Refusal;
 use crate::{Role, State, runs};
 
-/// The state of a contribution, its row locked.
+/// Locks a contribution's row and returns its state.
 async fn lock(
     state: &State,
     tx: &mut Tx,
@@ -30,7 +30,7 @@ async fn lock(
     locked.ok_or_else(Failure::not_found)
 }
 
-/// Locks a contribution that is not complete.
+/// Locks a contribution and checks that it is not complete.
 async fn lock_open(
     state: &State,
     tx: &mut Tx,
@@ -43,7 +43,7 @@ async fn lock_open(
     }
 }
 
-/// What is stored of every object that is there.
+/// Returns the stored objects of a contribution.
 ///
 /// # Errors
 /// A failure of the store.
@@ -60,10 +60,10 @@ pub async fn objects(
     present.into_iter().map(entry).collect()
 }
 
-/// The objects that are still missing.
+/// Returns the names of the missing objects.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`] for a contribution that is not there.
+/// [`ProblemKind::NotFound`] if the contribution does not exist.
 pub async fn missing(
     state: &State,
     stored: &StoredUpload,
@@ -81,14 +81,14 @@ fn lacking(plan: &PartPlan, present: &BTreeMap<String, Kept>) -> Vec<String> {
     names.filter(|name| !present.contains_key(name)).collect()
 }
 
-/// Takes an object in: its bytes must be what their digest says and decode as ciphertexts of the
-/// dataset's parameters. Before the upload is complete an object may be sent again, also with
-/// other bytes: nothing has been computed from it.
+/// Stores an object. Its bytes must match their digest and decode as ciphertexts of the dataset's
+/// parameters. Until the upload is complete, an object may be sent again with the same or other bytes,
+/// because nothing has been computed from it.
 ///
 /// # Errors
-/// [`ProblemKind::DigestMismatch`], [`ProblemKind::Invalid`] with the rule that the bytes break,
-/// [`ProblemKind::NotFound`] for a name that is none of the upload's, [`ProblemKind::Conflict`]
-/// once it is complete.
+/// [`ProblemKind::DigestMismatch`]; [`ProblemKind::Invalid`] with the rule that the bytes break;
+/// [`ProblemKind::NotFound`] for a name that the upload does not have; [`ProblemKind::Conflict`] once
+/// the upload is complete.
 pub async fn put(
     state: &State,
     stored: &StoredUpload,
@@ -109,15 +109,15 @@ pub async fn put(
     let mut tx = state.base.store.begin().await?;
     lock_open(state, &mut tx, stored.dataset, contribution).await?;
     drop(tx);
-    // A caller who hangs up drops this future, and must not leave a blob that no row names: what
-    // is begun here goes on to its end without it.
+    // A client that disconnects drops this future, which must not leave a blob that no row names.
+    // The spawned task runs to its end without the client.
     let (state, stored) = (state.clone(), stored.clone());
     let keeping = async move { keep(&state, &stored, contribution, object, digest, bytes).await };
     let kept = tokio::spawn(keeping.instrument(Span::current())).await;
     kept.map_err(Failure::internal)?
 }
 
-/// Stores an object's bytes, and makes them the object of a contribution that is not complete.
+/// Stores an object's bytes and enters them as the object of an open contribution.
 async fn keep(
     state: &State,
     stored: &StoredUpload,
@@ -139,7 +139,7 @@ async fn keep(
             metrics::counter!("objects_received_total").increment(1);
             Ok(())
         }
-        // Where these are the reason, no row names the blob. Any other leaves that unknown.
+        // After these failures no row names the blob. After others, this is not known.
         Err(failure)
             if [ProblemKind::Conflict, ProblemKind::NotFound].contains(&failure.kind()) =>
         {
@@ -150,14 +150,14 @@ async fn keep(
     }
 }
 
-/// Deletes a blob that no row names. One that stays is swept, or goes with the upload.
+/// Deletes a blob that no row names. If this fails, housekeeping or the deletion of the upload removes it.
 pub async fn discard(state: &State, blob: &str) {
     if let Err(error) = state.base.blobs.delete(blob).await {
-        tracing::warn!(%error, blob, "a blob that nothing needs stays");
+        tracing::warn!(%error, blob, "deleting an unused blob failed; housekeeping will retry");
     }
 }
 
-/// Makes a stored blob an object of an upload that is not complete; what it had before.
+/// Enters a stored blob as an object of an open upload, and returns the replaced one.
 async fn enter(
     state: &State,
     stored: &StoredUpload,
@@ -172,14 +172,14 @@ async fn enter(
     Ok(before)
 }
 
-/// The upload key that the key services made for a holder of a roster.
+/// Returns the upload key that the key services made for a holder of a roster.
 pub fn upload_key(stored: &StoredUpload, contribution: u32) -> Result<UploadKeyId, Failure> {
     let name = stored.keys.uploads.get(contribution as usize);
-    let name = name.ok_or_else(|| Failure::internal("a holder without an upload key"))?;
+    let name = name.ok_or_else(|| Failure::internal("a holder has no upload key"))?;
     Ok(*name)
 }
 
-/// Refuses bytes that are not an object of the plan. An object of a roster's holder must be under `key`.
+/// Checks that bytes are an object of the plan. An object of a roster's holder must be under `key`.
 async fn check(
     params: Parameters,
     plan: PartPlan,
@@ -205,12 +205,12 @@ async fn check(
     Ok(blocking(work).await??)
 }
 
-/// Seals an upload whose manifest is what its holder says. The second computation service copies the
-/// objects from the first, for a while: where it has not all of them by then, the upload stays open.
+/// Completes an upload if its manifest matches the holder's. The second computation service first copies objects
+/// from the first for a limited time; if some are still missing then, the upload stays open.
 ///
 /// # Errors
-/// [`ProblemKind::Conflict`] where objects are missing, [`ProblemKind::DigestMismatch`] where
-/// the manifest is another.
+/// [`ProblemKind::Conflict`] if objects are missing; [`ProblemKind::DigestMismatch`] if the manifest does
+/// not match.
 pub async fn complete(
     state: &State,
     stored: &StoredUpload,
@@ -221,7 +221,7 @@ pub async fn complete(
         Role::First => Some(runs::new_key()?),
         Role::Second { first, .. } => {
             if !copies::copy(state, first, stored, contribution, complete.manifest).await? {
-                return show(state, stored).await; // open: it is gone on with by the same call
+                return show(state, stored).await; // still open: the client repeats the call
             }
             copies::sealing_key(first, stored.dataset).await?
         }
@@ -243,16 +243,17 @@ pub async fn complete(
     store::complete(&mut tx, stored.dataset, contribution).await?;
     if store::is_complete_in(&mut tx, stored.dataset).await? {
         let manifest = whole_manifest(&mut tx, stored).await?;
-        // The first has one as soon as all parts are complete there, as they are before they are here.
-        let key = key.ok_or_else(|| Failure::overtaken("the first has no sealing key yet"))?;
+        // The first service has a key as soon as all contributions are complete there, which precedes this.
+        let key =
+            key.ok_or_else(|| Failure::overtaken("the first service has no sealing key yet"))?;
         runs::prepare(state, &mut tx, (stored.dataset, manifest), &key).await?;
     }
     tx.commit().await?;
     show(state, stored).await
 }
 
-/// Digest that a dataset's runs are bound to: of one holder's manifest, or of all holders' in the order
-/// of the roster.
+/// Returns the digest to which a dataset's runs are bound: a single holder's manifest, or the digest of all
+/// holders' manifests in the order of the roster.
 async fn whole_manifest(tx: &mut Tx, stored: &StoredUpload) -> Result<Digest, Failure> {
     let mut hash = Sha256::new();
     for number in (0..).take(stored.terms.part_count()) {
@@ -266,7 +267,7 @@ async fn whole_manifest(tx: &mut Tx, stored: &StoredUpload) -> Result<Digest, Fa
     Ok(Digest(hash.finalize().into()))
 }
 
-/// Digest over all objects' names and digests: what a holder and this service agree on.
+/// Returns the digest over all objects' names and digests, on which a holder and this service agree.
 pub(super) fn manifest<'a>(objects: impl IntoIterator<Item = (&'a String, Digest)>) -> Digest {
     let mut hash = Sha256::new();
     for (name, digest) in objects {

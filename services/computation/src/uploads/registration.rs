@@ -1,4 +1,4 @@
-//! Registering what a holder contributes: what it may be, and the keys that it is under.
+//! Registration of a contribution: checks of its terms, size and layout, and its keys.
 
 use fhaim_api::Digest;
 use fhaim_api::keys::KeySet;
@@ -21,21 +21,21 @@ use crate::problem::Refusal;
 use crate::store::uploads::NewPart;
 use crate::{Role, State, limits};
 
-/// Refuses terms that cannot be met.
+/// Checks that terms have a plan.
 async fn check_terms(terms: &Terms) -> Result<(), Failure> {
     let terms = terms.clone();
     let plan = blocking(move || terms.plan().map(drop)).await?;
     Ok(plan.map_err(|error| Refusal::Terms(error.to_string()))?)
 }
 
-/// Registers what a user contributes, and the upload where there is none yet; the same again
-/// changes nothing. Whether it was registered now.
+/// Registers a user's contribution, and the upload if it does not exist yet. Repeating the call changes
+/// nothing. Returns whether the contribution is new.
 ///
 /// # Errors
-/// [`ProblemKind::Conflict`] where it was registered otherwise, [`ProblemKind::NotFound`] where
-/// it is someone else's or has no keys, [`ProblemKind::Invalid`] for terms that cannot be met, and
-/// for a roster that does not have the account, [`ProblemKind::Quota`] beyond what the account may
-/// store.
+/// [`ProblemKind::Conflict`] if it is registered with other terms or another layout;
+/// [`ProblemKind::NotFound`] for another account's dataset or one without keys;
+/// [`ProblemKind::Invalid`] for invalid terms and for a roster without the account;
+/// [`ProblemKind::Quota`] beyond the account's limit.
 pub async fn register(
     state: &State,
     dataset: Uuid,
@@ -68,27 +68,27 @@ pub async fn register(
     };
     let mut tx = state.base.store.begin().await?;
     limits::check(state, &mut tx, user, part.bytes).await?;
-    drop(tx); // summed up again where the contribution is stored
+    drop(tx); // summed up again when the contribution is stored
     let stored = upload(state, dataset, owner, terms, new.layout, bytes).await?;
     if insert_part(state, &stored, user, &part).await? {
         return Ok((show(state, &stored).await?, true));
     }
-    // The same call, made twice at the same moment, or one made while the part is taken back.
+    // The same call was made twice at the same moment, or while the contribution is being taken back.
     let parts = store::parts(&state.base.store, dataset).await?;
     let part = parts.iter().find(|part| part.number == number);
-    let part = part.ok_or_else(|| Failure::overtaken("the part is being taken back"))?;
+    let part = part.ok_or_else(|| Failure::overtaken("the contribution is being deleted"))?;
     existing(state, &stored, part.layout, new.layout).await
 }
 
-/// Where what a user contributes goes.
+/// The place of a user's contribution.
 enum Place {
-    /// It is registered in this upload, with this layout.
+    /// It is registered in this upload with this layout.
     Taken(Box<StoredUpload>, Option<WireLayout>),
-    /// It is not, in the upload of this owner, which there may not be yet.
+    /// It is not registered yet. The upload of this owner may not exist yet either.
     Free { owner: Uuid, number: u32 },
 }
 
-/// The place of what a user contributes to a dataset of these terms.
+/// Returns the place of a user's contribution to a dataset with these terms.
 async fn place(
     state: &State,
     dataset: Uuid,
@@ -101,14 +101,14 @@ async fn place(
         let number = number_of(terms, user, user).ok_or(Refusal::Outsider)?;
         return Ok(Place::Free { owner, number });
     };
-    // Whoever is no holder learns nothing of the terms.
+    // An account that is not a holder must not learn the terms.
     let number = number_of(&stored.terms, stored.owner, user);
     let number = number.ok_or_else(|| foreign(user, dataset))?;
     let stored = same_terms(stored, terms)?;
     let parts = store::parts(&state.base.store, dataset).await?;
     Ok(match parts.iter().find(|part| part.number == number) {
         Some(part) => Place::Taken(Box::new(stored), part.layout),
-        // What one holder's upload takes was counted for its first layout.
+        // The size of a single holder's upload was counted for its first layout.
         None if terms.roster.is_none() && stored.layout != layout => {
             return Err(Refusal::OtherUpload.into());
         }
@@ -119,8 +119,8 @@ async fn place(
     })
 }
 
-/// Stores a contribution, if it is within what its holder may have, and goes with the others.
-/// Whether it was stored.
+/// Stores a contribution if it is within its holder's limit and its rows match those of the others.
+/// Returns whether it was stored.
 async fn insert_part(
     state: &State,
     stored: &StoredUpload,
@@ -129,7 +129,7 @@ async fn insert_part(
 ) -> Result<bool, Failure> {
     let dataset = stored.dataset;
     let mut tx = state.base.store.begin().await?;
-    // Always before an owner's: two that lock both wait for each other otherwise.
+    // Always locked before an owner's row: two transactions that lock both could otherwise deadlock.
     store::lock_upload(&state.base.store, &mut tx, dataset).await?;
     limits::check(state, &mut tx, user, part.bytes).await?;
     check_rows(
@@ -144,8 +144,8 @@ async fn insert_part(
     Ok(inserted)
 }
 
-/// Refuses a holder of columns whose table has other numbers of rows than another's: found out within
-/// the first run, it would use that up, and nobody could take a part back any more.
+/// Checks that holders of columns have the same number of rows. If the first run found a difference, it
+/// would use up the run, and no contribution could be taken back any more.
 fn check_rows(terms: &Terms, own: &NewPart, parts: &[StoredPart]) -> Result<(), Refusal> {
     let partition = terms.roster.as_ref().map(|roster| roster.partition);
     if partition != Some(Partition::Columns) {
@@ -162,7 +162,7 @@ fn check_rows(terms: &Terms, own: &NewPart, parts: &[StoredPart]) -> Result<(), 
     }
 }
 
-/// The least and the most rows that lie so; none where there are counts.
+/// Returns the minimum and maximum number of rows of a layout, or zeros for counts.
 fn row_range(layout: Option<WireLayout>) -> [usize; 2] {
     let layout = layout.map(|layout| Layout::from_parts(layout.chunks, layout.stride));
     let Some(Ok(layout)) = layout else {
@@ -171,7 +171,7 @@ fn row_range(layout: Option<WireLayout>) -> [usize; 2] {
     [layout.min_records(), layout.max_records()]
 }
 
-/// Whose upload it is: the first holder of the roster made the dataset.
+/// Returns the owner of the upload: the first holder of the roster, who created the dataset.
 fn maker(terms: &Terms, user: Uuid) -> Result<Uuid, Refusal> {
     let first = terms.roster.as_ref().map(|roster| roster.holders.first());
     match first {
@@ -182,14 +182,14 @@ fn maker(terms: &Terms, user: Uuid) -> Result<Uuid, Refusal> {
     }
 }
 
-/// The one-hot columns of a part.
+/// Returns the number of one-hot columns of a part.
 fn columns(terms: &Terms, number: u32) -> Result<usize, Refusal> {
     let part = terms.part_schema(number);
     let (schema, _) = part.map_err(|error| Refusal::Terms(error.to_string()))?;
     Ok(schema.domain().columns())
 }
 
-/// The upload of these terms: the one that there is, or a new one.
+/// Returns the upload with these terms, and creates it if necessary.
 async fn upload(
     state: &State,
     dataset: Uuid,
@@ -201,11 +201,11 @@ async fn upload(
     if let Some(stored) = store::find(&state.base.store, dataset).await? {
         return same_terms(stored, &terms);
     }
-    // What several holders' parts take is counted with each.
+    // For several holders, the size is counted with each contribution.
     let bytes = if terms.roster.is_some() { 0 } else { bytes };
     let mut tx = state.base.store.begin().await?;
     limits::check(state, &mut tx, owner, bytes).await?;
-    drop(tx); // summed up again where the upload is stored
+    drop(tx); // summed up again when the upload is stored
     let folder = format!("uploads/{dataset}/{}", Uuid::new_v4());
     let keys = fetch_keys(state, dataset, &folder, &terms).await?;
     let stored = StoredUpload {
@@ -241,9 +241,11 @@ fn same_terms(stored: StoredUpload, terms: &Terms) -> Result<StoredUpload, Failu
     }
 }
 
-/// What the crypto service says of the dataset's keys. Refuses keys that were made under other terms, where the terms
-/// have a roster: whoever knows a dataset's identifier could otherwise keep its holders out. Refuses keys that several
-/// services are to share, and that not all of them have confirmed: the first could have made them without the others.
+/// Returns the crypto service's description of the dataset's keys.
+///
+/// For terms with a roster, refuses keys that were made under other terms: anyone who knows a dataset's identifier
+/// could otherwise keep its holders out. For shared keys, requires the confirmation of all services: the first service
+/// could otherwise have made the keys without the others.
 async fn key_set(state: &State, dataset: Uuid, terms: &Terms) -> Result<KeySet, Failure> {
     let path = format!("/v1/datasets/{dataset}");
     let made: Result<KeySet, PeerError> = state.crypto.json(Method::GET, &path, Body::Empty).await;
@@ -264,7 +266,7 @@ fn no_keys(error: PeerError) -> Failure {
     }
 }
 
-/// Stores a new upload, if it is within what its owner may have. Whether it was stored.
+/// Stores a new upload if it is within its owner's limit. Returns whether it was stored.
 async fn insert(state: &State, stored: &StoredUpload, bytes: u64) -> Result<bool, Failure> {
     let mut tx = state.base.store.begin().await?;
     limits::check(state, &mut tx, stored.owner, bytes).await?;
@@ -287,7 +289,7 @@ async fn existing(
     Ok((show(state, stored).await?, false))
 }
 
-/// Refuses an upload that would not fit into memory when it is computed on.
+/// Checks the size of an upload against the service's limit.
 fn check_size(plan: &PartPlan, bytes: u64, most: u64) -> Result<(), Refusal> {
     if bytes <= most {
         return Ok(());
@@ -301,7 +303,7 @@ fn check_size(plan: &PartPlan, bytes: u64, most: u64) -> Result<(), Refusal> {
     })
 }
 
-/// Refuses counts that would not fit into memory: all of them are kept there.
+/// Checks the memory of counts, all of which are kept in memory.
 fn check_counts(plan: &PartPlan, set: &ParameterSet, most: u64) -> Result<(), Refusal> {
     let PartPlan::Counts(plan) = plan else {
         return Ok(());
@@ -321,8 +323,8 @@ fn check_counts(plan: &PartPlan, set: &ParameterSet, most: u64) -> Result<(), Re
     })
 }
 
-/// Fetches the dataset's public and evaluation keys into a folder, and checks that they are the announced keys, for the
-/// uploads that the terms have.
+/// Fetches the dataset's public and evaluation keys into a folder. Checks that they are the announced keys and have the
+/// upload keys that the terms require.
 async fn fetch_keys(
     state: &State,
     dataset: Uuid,
@@ -345,14 +347,16 @@ async fn fetch_keys(
             || Digest::of(&evaluation_bytes) != made.evaluation_keys
         {
             return Err(Failure::internal(
-                "other keys than the crypto service announced",
+                "the keys are not those that the crypto service announced",
             ));
         }
         PublicKey::from_bytes(&params, &public_bytes).map_err(Failure::internal)?;
         let keys = EvaluationKeys::from_bytes(&params, &evaluation_bytes);
         let keys = keys.map_err(Failure::internal)?;
         if keys.roster().map(RosterKeys::shape) != shape {
-            return Err(Failure::internal("evaluation keys for another roster"));
+            return Err(Failure::internal(
+                "the evaluation keys are for another roster",
+            ));
         }
         let holders = 0..shape.map_or(0, RosterShape::holders);
         let uploads = holders.filter_map(|holder| Some(keys.roster()?.upload(holder)?.id()));

@@ -1,4 +1,4 @@
-//! The service over real blobs and a real database, a stand-in for the crypto service, and a holder
+//! The service with real blobs and a real database, a stand-in for the crypto service, and a holder
 //! with a table.
 #![allow(dead_code, clippy::unwrap_used)] // helpers outside #[test] functions
 
@@ -60,11 +60,11 @@ pub struct Keys {
     pub evaluation: EvaluationKeys,
     /// The upload key of each holder.
     pub uploads: Vec<UploadKey>,
-    /// Terms that the keys of every dataset were made with, where it is asked.
+    /// Terms of every dataset's keys, as the stand-in reports them.
     pub agreed: Arc<Mutex<Option<Terms>>>,
 }
 
-/// A key set as the crypto service shows it.
+/// Returns a key set as the crypto service shows it.
 fn key_set(dataset: Uuid, terms: Terms, [public, evaluation]: [Digest; 2]) -> Value {
     let key = ReceiptKey::random(&mut StdRng::seed_from_u64(1));
     let receipt: Receipt = key
@@ -80,7 +80,7 @@ fn key_set(dataset: Uuid, terms: Terms, [public, evaluation]: [Digest; 2]) -> Va
 }
 
 impl Keys {
-    /// The keys of terms, and of the upload keys of their holders.
+    /// Makes keys for terms, with the upload keys of their holders.
     pub fn new(terms: &Terms) -> Self {
         let params = terms.plan().unwrap().parameters().unwrap();
         let mut rng = OsRng.unwrap_err();
@@ -108,7 +108,7 @@ impl Keys {
         }
     }
 
-    /// The crypto service, as far as an upload needs it.
+    /// Serves the routes of the crypto service that an upload needs, and returns its address.
     pub async fn serve(&self) -> String {
         let public = self.public.to_bytes().unwrap();
         let evaluation = self.evaluation.to_bytes();
@@ -132,7 +132,7 @@ impl Keys {
     }
 }
 
-/// The service, and a holder with a table.
+/// The service and a holder with a table.
 pub struct Fixture {
     pub state: State,
     pub keys: Keys,
@@ -145,7 +145,7 @@ impl Fixture {
         Self::under(&terms(1000)).await
     }
 
-    /// The same with the keys of these terms.
+    /// Like [`Self::new`], with the keys of these terms.
     pub async fn under(terms: &Terms) -> Self {
         let plan = terms.plan().unwrap();
         let keys = Keys::new(terms);
@@ -164,7 +164,7 @@ impl Fixture {
         }
     }
 
-    /// The service started anew, which takes so many bytes of an account.
+    /// Opens the service again with another limit of an account's bytes.
     pub async fn reopened(&self, stored_bytes: u64) -> State {
         open(self.folder.path(), &self.keys.serve().await, stored_bytes).await
     }
@@ -182,12 +182,12 @@ impl Fixture {
         uploads::find(&self.state, dataset).await
     }
 
-    /// An object's bytes, other ones for another seed.
+    /// Encodes an object. Another seed gives other bytes.
     pub fn encode(&self, object: Object, seed: u64) -> Bytes {
         self.encode_as(0, object, seed)
     }
 
-    /// The same of a holder of the roster.
+    /// Encodes an object of a holder of the roster.
     pub fn encode_as(&self, holder: usize, object: Object, seed: u64) -> Bytes {
         let (table, key) = (table(), &self.keys.uploads[holder]);
         let encryptor = match self.plan.encryption {
@@ -210,7 +210,7 @@ impl Fixture {
         uploads::put(&self.state, stored, WHOLE, &name, digest, bytes.clone()).await
     }
 
-    /// Puts all objects; their digests.
+    /// Puts all objects and returns their digests.
     pub async fn put_all(&self, stored: &StoredUpload) -> BTreeMap<String, Digest> {
         let mut digests = BTreeMap::new();
         for object in self.plan.objects() {
@@ -250,7 +250,7 @@ impl Fixture {
         Ok(())
     }
 
-    /// A complete upload.
+    /// Makes a complete upload.
     pub async fn upload(&self) -> StoredUpload {
         let stored = self.register().await;
         let digests = self.put_all(&stored).await;
@@ -258,12 +258,12 @@ impl Fixture {
         stored
     }
 
-    /// Loads a dataset as a worker does that has none in memory.
+    /// Loads a dataset like a worker with an empty cache.
     pub async fn load(&self, stored: &StoredUpload) -> Result<(), Failure> {
         Cache::new(1).get(&self.state, stored).await.map(|_| ())
     }
 
-    /// The first batch of a run, whose noise has this variance, computed and sealed as a worker does.
+    /// Computes and seals the first batch of a run like a worker. The batch's noise has this variance.
     pub async fn answer(
         &self,
         stored: &StoredUpload,
@@ -286,7 +286,7 @@ impl Fixture {
         tokio::task::spawn_blocking(sealing).await.unwrap()
     }
 
-    /// Where a blob is that begins so.
+    /// Returns the path of the only blob with this name or prefix.
     pub fn blob(&self, stored: &StoredUpload, name: &str) -> PathBuf {
         let path = self.blobs().join(&stored.folder).join(name);
         let (parent, begin) = (path.parent().unwrap(), path.file_name().unwrap());

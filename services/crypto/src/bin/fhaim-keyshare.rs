@@ -1,4 +1,4 @@
-//! The first of the services that share keys with the crypto service, as a program.
+//! The program of the first key-share service.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! What the first of the services that share a key does: it has the others make it, and share releases.
+//! The part of the first service that shares a key: it has the others make the key and share releases.
 
 use bytes::Bytes;
 use fhaim_api::Digest;
@@ -37,18 +37,18 @@ use crate::shares;
 use crate::store::chain;
 use crate::store::shares as store;
 
-/// Where a holder waits for the answer: it is told, and tries again itself.
+/// Number of attempts of a call for which a holder waits. The holder gets the error and tries again itself.
 const TRIES_OF_WHO_WAITS: u32 = 2;
 
-/// Another service that shares a key, by the name it has there.
+/// Another service that shares a key, with its name in the terms.
 struct Member<'a> {
     name: &'a str,
     client: &'a PeerClient,
 }
 
 impl Member<'_> {
-    /// What became of a call: its last word is a refusal here too, with its name for the log; anything else may
-    /// pass.
+    /// Converts an error of a call. A refusal stays a refusal here, with the service's name for the log; other errors
+    /// are temporary.
     fn failure(&self, error: &PeerError) -> Failure {
         let cause = format!("key service {}: {error}", self.name);
         match error.refusal() {
@@ -57,20 +57,20 @@ impl Member<'_> {
             }
             Some(_) => Failure::refused().because(cause),
             None => Failure::not_yet(format!(
-                "key service {} does not answer, or not yet: nothing is decrypted without it",
+                "key service {} does not answer or is not ready yet; nothing is decrypted without it",
                 self.name
             ))
             .because(cause),
         }
     }
 
-    /// The same where a holder fetches its upload key.
+    /// Like [`Self::failure`], for a holder that fetches its upload key.
     fn no_seed(&self, error: &PeerError) -> Failure {
         match error.refusal() {
             Some(problem) if problem.kind == ProblemKind::Quota => {
                 Failure::passed_on(Box::new(problem.clone())).because(error)
             }
-            // It has no keys of the dataset, or others than those that the holder signed for.
+            // The service has no keys of the dataset, or other keys than the holder signed for.
             Some(problem)
                 if matches!(
                     problem.kind,
@@ -83,13 +83,13 @@ impl Member<'_> {
         }
     }
 
-    /// The same where a key is made. The refusal has the reason.
+    /// Like [`Self::failure`], for making a key. The refusal includes the reason.
     fn refusal(&self, error: &PeerError) -> Failure {
         let problem = error.refusal().filter(|p| p.kind == ProblemKind::Invalid);
         match problem.and_then(|problem| problem.detail.clone()) {
             Some(detail) => Refusal::Terms(format!("key service {}: {detail}", self.name)).into(),
             None => Failure::unavailable(format!(
-                "key service {} cannot make a key now: try again",
+                "key service {} cannot make a key at the moment; try again",
                 self.name
             ))
             .because(error),
@@ -97,10 +97,10 @@ impl Member<'_> {
     }
 }
 
-/// The services that can share a key here, this one first.
+/// Lists the services that can share a key, this one first.
 ///
 /// # Errors
-/// [`ProblemKind::Unavailable`] where one does not answer.
+/// [`ProblemKind::Unavailable`] if one does not answer.
 pub async fn services(state: &State) -> Result<KeyServices, Failure> {
     let mut services = vec![KeyServiceDocument::from(state.sharing.me.clone())];
     for (service, client) in &state.sharing.peers {
@@ -109,17 +109,17 @@ pub async fn services(state: &State) -> Result<KeyServices, Failure> {
             .json(Method::GET, "/v1/key-service", Body::Empty)
             .await;
         services.push(asked.map_err(|error: PeerError| {
-            Failure::unavailable(format!("the {service} service does not answer: try again"))
+            Failure::unavailable(format!("the {service} service does not answer; try again"))
                 .because(error)
         })?);
     }
     Ok(KeyServices { services })
 }
 
-/// What the others of a dataset's services have debited, as each signs it.
+/// Lists the debits of the other services of a dataset, signed by each.
 ///
 /// # Errors
-/// [`ProblemKind::Unavailable`] where one does not answer.
+/// [`ProblemKind::Unavailable`] if one does not answer.
 pub(crate) async fn debited(
     state: &State,
     stored: &StoredKeySet,
@@ -131,7 +131,7 @@ pub(crate) async fn debited(
         let asked = client.json(Method::GET, &path, Body::Empty).await;
         let debited: DebitedReleases = asked.map_err(|error: PeerError| {
             Failure::unavailable(format!(
-                "key service {} does not say what it has debited: try again",
+                "key service {} does not report its debits; try again",
                 member.name
             ))
             .because(error)
@@ -141,7 +141,7 @@ pub(crate) async fn debited(
     Ok(DebitedByServices { services })
 }
 
-/// The others of a dataset's services.
+/// Returns the other services of a dataset.
 fn members<'a>(state: &'a State, services: &'a [KeyService]) -> Result<Vec<Member<'a>>, Failure> {
     let others = services.get(1..).unwrap_or_default();
     if others.len() > state.sharing.peers.len() {
@@ -156,11 +156,11 @@ fn members<'a>(state: &'a State, services: &'a [KeyService]) -> Result<Vec<Membe
         .collect())
 }
 
-/// Makes a key with the services that the terms name.
+/// Makes a key together with the services that the terms name.
 ///
 /// # Errors
-/// [`Refusal::Terms`] for services that are not those of this one; [`ProblemKind::Unavailable`] where one does
-/// not answer: then another attempt can be made.
+/// [`Refusal::Terms`] if the services of the terms are not those of this one; [`ProblemKind::Unavailable`] if one does
+/// not answer, in which case the caller can make another attempt.
 pub(crate) async fn make(
     state: &State,
     dataset: Uuid,
@@ -195,7 +195,7 @@ pub(crate) async fn make(
     };
     let generation = state.making.blocking(owner, beginning).await?;
     let generation = generation.map_err(Failure::internal)?;
-    let (generation, said) = exchange(state, (dataset, owner), &members, generation).await?;
+    let (generation, messages) = exchange(state, (dataset, owner), &members, generation).await?;
     let finishing = move || {
         let made = generation.finish()?;
         Ok::<_, Error>(Fresh {
@@ -203,13 +203,13 @@ pub(crate) async fn make(
             receipt_key: ReceiptKey::random(&mut generator()?),
             public_key: made.public_key().to_bytes()?,
             evaluation_keys: made.evaluation_keys().to_bytes(),
-            shared: Some(Confirmation::new(&attempt, &said)),
+            shared: Some(Confirmation::new(&attempt, &messages)),
         })
     };
     blocking(finishing).await?.map_err(Failure::internal)
 }
 
-/// The seeds of a holder's upload key from this service and from each other, encrypted for the holder.
+/// Returns the seeds of a holder's upload key from all services, encrypted for the holder.
 ///
 /// # Errors
 /// [`ProblemKind::Unavailable`] while another service does not answer; a seed that cannot be encrypted.
@@ -224,14 +224,15 @@ pub(crate) async fn upload_seeds(
     let mut tx = state.base.store.begin().await?;
     let shared = store::find(&mut tx, stored.dataset).await?;
     tx.commit().await?;
-    let said = shared.and_then(|shared| shared.confirmation);
-    let said = said.ok_or_else(|| Failure::internal("the key was confirmed by no one"))?;
-    let own_member = shares::own_member(state, stored, &params, &said)?;
+    let confirmation = shared.and_then(|shared| shared.confirmation);
+    let confirmation =
+        confirmation.ok_or_else(|| Failure::internal("the shared key has no confirmation"))?;
+    let own_member = shares::own_member(state, stored, &params, &confirmation)?;
     let own = shares::upload_seed(&own_member, &request)?;
     let body = serde_json::to_vec(&UploadSeedCall {
         holder: request.holder,
         request: asked.clone(),
-        confirmation: said,
+        confirmation,
     })?;
     let path = format!("/v1/shares/{}/upload-key", stored.dataset);
     let mut seeds = vec![own];
@@ -245,7 +246,7 @@ pub(crate) async fn upload_seeds(
     Ok(seeds)
 }
 
-/// Refuses services that are not this one and those that it has share keys with it.
+/// Checks that the named services are this one and its peers.
 async fn check(state: &State, named: &[KeyService]) -> Result<(), Failure> {
     let refuse = |reason: String| Refusal::Terms(format!("key_services: {reason}"));
     state.sharing.check(0, named).map_err(refuse)?;
@@ -260,8 +261,7 @@ async fn check(state: &State, named: &[KeyService]) -> Result<(), Failure> {
         _ => {
             let names: Vec<&str> = here.iter().map(|service| &*service.name).collect();
             Err(refuse(format!(
-                "the services that share keys here are {}, in this order and with the keys that \
-                 `GET /v1/key-services` says",
+                "must be {}, in this order and with the keys of `GET /v1/key-services`",
                 names.join(", ")
             ))
             .into())
@@ -269,7 +269,7 @@ async fn check(state: &State, named: &[KeyService]) -> Result<(), Failure> {
     }
 }
 
-/// Exchanges the messages of all steps: the key generation at its end, and the confirmations.
+/// Exchanges the messages of all steps. Returns the finished key generation and the confirmations.
 async fn exchange(
     state: &State,
     (dataset, owner): (Uuid, Uuid),
@@ -277,7 +277,7 @@ async fn exchange(
     mut generation: KeyGeneration,
 ) -> Result<(KeyGeneration, Vec<Vec<u8>>), Failure> {
     let path = format!("/v1/shares/{dataset}/generation");
-    let mut said: Vec<Vec<u8>> = Vec::new();
+    let mut messages: Vec<Vec<u8>> = Vec::new();
     loop {
         let making = move || {
             let own = generation.message()?;
@@ -293,10 +293,10 @@ async fn exchange(
             .map_err(Failure::internal)?;
         generation = at;
         let Some(own) = own else {
-            return Ok((generation, said));
+            return Ok((generation, messages));
         };
-        said.push(own.clone());
-        let send = Bytes::from(call::messages(&said));
+        messages.push(own.clone());
+        let send = Bytes::from(call::messages(&messages));
         let mut step = vec![own];
         for member in members {
             let sent = member
@@ -317,20 +317,20 @@ async fn exchange(
             .blocking(owner, taking)
             .await?
             .map_err(Failure::internal)?;
-        said = step;
+        messages = step;
     }
 }
 
-/// What the other services share of a batch. Each of them has debited it.
+/// The other services' shares of a batch. Each of them has debited it.
 pub(crate) struct Shared {
     own_member: Arc<CommitteeMember>,
     shares: Vec<Vec<u8>>,
 }
 
-/// Promises a batch that this service would grant, and has the other services share it.
+/// Promises a batch that this service would grant, and asks the other services for their shares.
 ///
 /// # Errors
-/// As `decryption::decrypt`; [`ProblemKind::Unavailable`] while another service does not answer.
+/// Those of `decryption::decrypt`; [`ProblemKind::Unavailable`] while another service does not answer.
 pub(crate) async fn ask(
     state: &State,
     call: &DecryptionCall,
@@ -340,15 +340,15 @@ pub(crate) async fn ask(
     judged: &Book,
     sent: &Sent,
 ) -> Result<Shared, Failure> {
-    let (own_member, said, message) =
+    let (own_member, shown, verdict) =
         promise(state, call, stored, plan, rules, judged, sent).await?;
     let members = members(state, &stored.terms.key_services)?;
-    let shares = ask_each(&members, call, &own_member, said, message, sent).await?;
+    let shares = ask_each(&members, call, &own_member, shown, verdict, sent).await?;
     Ok(Shared { own_member, shares })
 }
 
-/// Adds up what all services share of a batch, once this service has debited it too: nothing where a page cannot be
-/// decrypted, of which the others are told.
+/// Adds up all services' shares of a batch that this service has debited. Returns `None` if a page cannot be decrypted,
+/// after asking the others to freeze the dataset.
 ///
 /// # Errors
 /// A share that cannot be made or read.
@@ -383,7 +383,7 @@ pub(crate) async fn open(
     }
 }
 
-/// What every other service is shown of a batch, beside its request and the promises so far.
+/// Proofs that every other service is shown with a batch, in addition to its request and the promises so far.
 struct Shown {
     consents: Vec<Act>,
     attempt: [u8; 16],
@@ -391,7 +391,7 @@ struct Shown {
     assignment: Vec<u8>,
 }
 
-/// Promises a batch, for good: this service's own_member, what others are shown, and its word.
+/// Promises a batch permanently. Returns this service's membership, the proofs for the others, and the promise.
 async fn promise(
     state: &State,
     call: &DecryptionCall,
@@ -404,7 +404,7 @@ async fn promise(
     let dataset = call.dataset;
     let mut tx = state.base.store.begin().await?;
     let (standing, now) = decryption::book(state, &mut tx, call, rules).await?;
-    // Released meanwhile, by the same request that came twice: its promise was kept, and another would be of nothing.
+    // The same request came twice and was released meanwhile: its promise was kept, and another would be for nothing.
     if now != *judged {
         return Err(Failure::overtaken(
             "the job has released something meanwhile",
@@ -421,10 +421,11 @@ async fn promise(
     let consents = chain::consents(&mut tx, dataset).await?;
     let shared = store::find(&mut tx, dataset).await?;
     tx.commit().await?;
-    let said = shared.and_then(|shared| shared.confirmation);
-    let said = said.ok_or_else(|| Failure::internal("the key was confirmed by no one"))?;
+    let confirmation = shared.and_then(|shared| shared.confirmation);
+    let confirmation =
+        confirmation.ok_or_else(|| Failure::internal("the shared key has no confirmation"))?;
     let params = plan.parameters().map_err(Failure::internal)?;
-    let own_member = shares::own_member(state, stored, &params, &said)?;
+    let own_member = shares::own_member(state, stored, &params, &confirmation)?;
     let job = sent.request.job;
     let (run, upload) = (standing.run(job), standing.upload());
     let (Some(run), Some(upload)) = (run, upload) else {
@@ -433,15 +434,15 @@ async fn promise(
     let assignment = own_member.assignment(&Assignment { job, run, upload });
     let shown = Shown {
         consents,
-        attempt: said.attempt().map_err(Failure::internal)?,
-        confirmations: said.messages().map_err(Failure::internal)?,
+        attempt: confirmation.attempt().map_err(Failure::internal)?,
+        confirmations: confirmation.messages().map_err(Failure::internal)?,
         assignment: assignment.map_err(Failure::internal)?,
     };
     let verdict = own_member.verdict(job, &sent.digest.0);
     Ok((Arc::new(own_member), shown, verdict))
 }
 
-/// Shows a batch to all others until each has shared it: none does before all have promised.
+/// Shows a batch to all others until each has shared it. None shares it before all have promised.
 async fn ask_each(
     members: &[Member<'_>],
     call: &DecryptionCall,
@@ -453,7 +454,7 @@ async fn ask_each(
     let path = format!("/v1/shares/{}/jobs/{}", call.dataset, call.job);
     let mut verdicts = vec![verdict];
     let mut shares = vec![None; members.len()];
-    // The first time round the last one asked knows all promises; the second time all do.
+    // In the first round, only the last service sees all promises; in the second round, all services do.
     for _ in 0..2 {
         for (member, share) in members.iter().zip(&mut shares) {
             if share.is_some() {
@@ -485,21 +486,21 @@ async fn ask_each(
         }
     }
     let all: Option<Vec<_>> = shares.into_iter().collect();
-    all.ok_or_else(|| Failure::internal("a key service has all promises and does not share"))
+    all.ok_or_else(|| Failure::internal("a key service has all promises but sends no share"))
 }
 
-/// Tells the others of a page that could not be decrypted. Who does not hear of it is shown nothing more by this
-/// service: the dataset is frozen here.
+/// Asks the others to freeze a dataset after a page could not be decrypted. A service that does not answer is shown
+/// nothing more, because the dataset is frozen here.
 async fn freeze(members: &[Member<'_>], dataset: Uuid) {
     let path = format!("/v1/shares/{dataset}/freeze");
     for member in members {
         if let Err(error) = member.client.bytes(Method::PUT, &path, Body::Empty).await {
-            tracing::warn!(%dataset, service = member.name, %error, "it has not frozen the dataset");
+            tracing::warn!(%dataset, service = member.name, %error, "a key service has not frozen the dataset");
         }
     }
 }
 
-/// Notes that the others are to destroy their shares.
+/// Records that the others must destroy their shares.
 pub(crate) async fn orphan(
     state: &State,
     tx: &mut Tx,
@@ -512,11 +513,11 @@ pub(crate) async fn orphan(
     Ok(())
 }
 
-/// Has the others destroy shares of keys that are destroyed here. Who does not answer is told later: without this
-/// service's share, theirs are of no use.
+/// Asks the others to destroy their shares of keys that are destroyed here. Services that do not answer are called again
+/// later; their shares are useless without this service's share.
 pub(crate) async fn tell(state: &State) {
     if let Err(failure) = try_to_tell(state).await {
-        tracing::warn!(%failure, "other key services are not told what to destroy");
+        tracing::warn!(%failure, "asking other key services to destroy their shares failed");
     }
 }
 
@@ -530,7 +531,7 @@ async fn try_to_tell(state: &State) -> Result<(), Failure> {
         match client.bytes(Method::DELETE, &path, Body::Empty).await {
             Ok(_) => store::told(store, dataset, service).await?,
             Err(error) => {
-                tracing::warn!(%dataset, %service, %error, "a share is not destroyed yet");
+                tracing::warn!(%dataset, %service, %error, "a key service has not destroyed its share yet");
             }
         }
     }

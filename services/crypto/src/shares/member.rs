@@ -1,4 +1,4 @@
-//! What a key service does for the first of those that it shares a key with.
+//! The part of the other key services: they make keys and share releases for the first service.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -37,21 +37,21 @@ use crate::store::shares::{self as store, SharedKey};
 use crate::store::{chain, keys as key_sets};
 use crate::{State, ledger, limits, shares, upload_keys};
 
-/// Key generations under way at a time, each in some tens of megabytes: the one that has waited longest gives way.
+/// Maximum number of key generations in memory, each of tens of megabytes. A new one replaces the oldest.
 const ATTEMPTS_AT_ONCE: usize = 4;
 
-/// Key generations under way, by dataset, the newest last.
+/// Key generations in memory by dataset, the newest last.
 #[derive(Debug, Default)]
 pub struct Attempts(Mutex<Vec<(Uuid, Attempt)>>);
 
-/// A key generation under way.
+/// A key generation in progress.
 #[derive(Debug)]
 struct Attempt {
     new: NewShare,
     generation: KeyGeneration,
     /// Whether the share and digests of the keys are stored.
     kept: bool,
-    /// Digest of the messages that came last, and the answer: a lost answer is asked for again.
+    /// Digest of the last messages with the answer, so that a lost answer can be requested again.
     last: Option<([u8; 32], Vec<u8>)>,
 }
 
@@ -72,11 +72,11 @@ impl Attempts {
     }
 }
 
-/// Begins an attempt to make a key, with a new share; one that was under way is forgotten.
+/// Begins an attempt to make a key with a new share, and discards an earlier attempt.
 ///
 /// # Errors
-/// [`Refusal::Terms`] for terms that cannot be met or services that this one shares no key with;
-/// [`ProblemKind::Conflict`] where the key was made and confirmed; [`ProblemKind::Quota`].
+/// [`Refusal::Terms`] for terms without a plan, or with services with which this one does not share keys;
+/// [`ProblemKind::Conflict`] if the key is already made and confirmed; [`ProblemKind::Quota`].
 pub async fn begin(state: &State, dataset: Uuid, new: NewShare) -> Result<(), Failure> {
     let terms = &new.terms.0;
     let number = Service::KEYSHARES.iter().position(|s| *s == state.service);
@@ -86,7 +86,7 @@ pub async fn begin(state: &State, dataset: Uuid, new: NewShare) -> Result<(), Fa
     let mut tx = state.base.store.begin().await?;
     must_not_be_made(state, &mut tx, dataset).await?;
     limits::check(state, &mut tx, new.owner, limits::counted_as(terms)?).await?;
-    drop(tx); // both are checked again where the share is stored
+    drop(tx); // both are checked again when the share is stored
     let attempt = read_attempt(&new.attempt).map_err(|reason| Refusal::Terms(reason.to_owned()))?;
     let committee = shares::committee(dataset, &digest_of(terms)?, &terms.key_services, &attempt)?;
     let params = keys::outline(terms)?.parameters();
@@ -108,12 +108,12 @@ pub async fn begin(state: &State, dataset: Uuid, new: NewShare) -> Result<(), Fa
     Ok(())
 }
 
-/// Digest of terms as they are stored.
+/// Returns the digest of terms as they are stored.
 fn digest_of(terms: &Terms) -> Result<[u8; 32], Failure> {
     Ok(Digest::of(&serde_json::to_vec(terms)?).0)
 }
 
-/// Refuses to make a key again that others may use.
+/// Checks that no other service may already use a key of the dataset.
 async fn must_not_be_made(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<(), Failure> {
     let Some(stored) = key_sets::lock(&state.base.store, tx, dataset).await? else {
         return Ok(());
@@ -129,11 +129,11 @@ async fn must_not_be_made(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<(
     }
 }
 
-/// This service's seed of a holder's upload key, encrypted for the holder. It leaves once all services have confirmed the
-/// keys: whoever knew it before could make keys that show those of others.
+/// Returns this service's seed of a holder's upload key, encrypted for the holder. Requires that all services have
+/// confirmed the keys: a service that knew the seed before could make keys that reveal those of others.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`] for a holder that the roster does not have; [`Refusal::Signature`] for a request that is not
+/// [`ProblemKind::NotFound`] for a holder that is not in the roster; [`Refusal::Signature`] for a request that is not
 /// signed with the holder's key.
 pub async fn upload_seed(
     state: &State,
@@ -154,10 +154,10 @@ pub async fn upload_seed(
     })
 }
 
-/// Takes messages of a key generation, and says this service's next.
+/// Takes messages of a key generation and returns this service's next one.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`] for an attempt that is not under way, or no longer: another is to be begun.
+/// [`ProblemKind::NotFound`] if there is no attempt, in which case the caller begins another.
 pub async fn step(state: &State, dataset: Uuid, body: Bytes) -> Result<Vec<u8>, Failure> {
     let attempt = state.sharing.attempts.take(dataset);
     let mut attempt = attempt.ok_or_else(Failure::not_found)?;
@@ -184,7 +184,7 @@ pub async fn step(state: &State, dataset: Uuid, body: Bytes) -> Result<Vec<u8>, 
     Ok(answer)
 }
 
-/// Takes messages, and makes the next.
+/// Takes messages and makes the next one.
 fn advance(generation: &mut KeyGeneration, body: &[u8]) -> Result<Vec<u8>, Error> {
     for message in call::read_messages(body)? {
         generation.take(&message)?;
@@ -194,7 +194,7 @@ fn advance(generation: &mut KeyGeneration, body: &[u8]) -> Result<Vec<u8>, Error
     Ok(call::messages(&[own]))
 }
 
-/// Stores the share of a key that was made, before this service confirms it.
+/// Stores the share of a new key before this service confirms it.
 async fn keep(state: &State, dataset: Uuid, attempt: &Attempt) -> Result<(), Failure> {
     let Attempt {
         new, generation, ..
@@ -242,25 +242,25 @@ fn asked(dataset: Uuid, action: &str) -> Asked<'_> {
     }
 }
 
-/// A batch as it came.
+/// A received batch.
 struct Batch {
     stored: StoredKeySet,
     rules: Rules,
     job: Uuid,
     own_member: Arc<CommitteeMember>,
     assignment: Assignment,
-    /// What others promised, and this service would.
+    /// The promises of the other services, and the one that this service would make.
     promised: Vec<Promised>,
     consents: Vec<Act>,
     sent: Sent,
     witness: Option<[u8; 32]>,
 }
 
-/// Judges a batch and promises it; where all have, debits it and shares.
+/// Judges a batch and promises it. Once all services have promised it, debits it and returns a share.
 ///
 /// # Errors
-/// [`ProblemKind::Refused`], whatever the reason, which goes to the log; [`ProblemKind::Unavailable`] while a second
-/// computation service has not computed it; frozen, destroyed.
+/// [`ProblemKind::Refused`] for all reasons, which go only to the log; [`ProblemKind::Unavailable`] until a second
+/// computation service has reported the batch; frozen; destroyed.
 pub async fn share(
     state: &State,
     dataset: Uuid,
@@ -305,22 +305,22 @@ async fn attempt(
     Ok(CommitteeAnswer { verdict, share })
 }
 
-/// The protocol's refusal: the reason is for the log alone.
+/// Converts a refusal of the protocol. The reason goes only to the log.
 fn refused(error: Error) -> Failure {
     match error {
         Error::Unwitnessed | Error::Frozen(_) | Error::FrozenForGood(_) | Error::Overtaken => {
             ledger::failure(error)
         }
-        // Of two jobs that begin at the same time, the second's request can be the first to arrive.
+        // If two jobs begin at the same time, the request of the second may arrive first.
         Error::Early => {
-            let reason = "an earlier run of the dataset has not begun here yet: try again";
+            let reason = "an earlier run of the dataset has not begun here yet; try again";
             Failure::not_yet(reason.to_owned()).because(error)
         }
         error => Failure::refused().because(error),
     }
 }
 
-/// Reads what came, and checks all that is signed.
+/// Reads a call and checks all signatures.
 async fn read(state: &State, dataset: Uuid, job: Uuid, body: &[u8]) -> Result<Batch, Failure> {
     let CommitteeCall {
         consents,
@@ -339,7 +339,7 @@ async fn read(state: &State, dataset: Uuid, job: Uuid, body: &[u8]) -> Result<Ba
     let sent = decryption::read(&plan, request.into()).await?;
     let assignment = own_member.read_assignment(&assignment).map_err(refused)?;
     if assignment.job.0 != job.into_bytes() || sent.request.job != assignment.job {
-        return Err(Failure::refused().because("a run of another job"));
+        return Err(Failure::refused().because("the assignment is for another job"));
     }
     let read = verdicts
         .iter()
@@ -364,25 +364,30 @@ async fn read(state: &State, dataset: Uuid, job: Uuid, body: &[u8]) -> Result<Ba
     })
 }
 
-/// Keeps what all services said of the key, where it was not known: from now on no other is made.
-async fn confirm(state: &State, stored: &StoredKeySet, said: &Confirmation) -> Result<(), Failure> {
+/// Stores the confirmations of all services for the key, if they are new. No other key can be made from then on.
+async fn confirm(
+    state: &State,
+    stored: &StoredKeySet,
+    confirmation: &Confirmation,
+) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
     let locked = keys::lock(state, &mut tx, stored.dataset).await?;
     if locked.is_destroyed() {
         return Err(Failure::not_found());
     }
     let shared = store::find(&mut tx, stored.dataset).await?;
-    let shared = shared.ok_or_else(|| Failure::internal("the key is shared with no one"))?;
+    let shared = shared.ok_or_else(|| Failure::internal("the key is not a shared key"))?;
     match shared.confirmation {
-        Some(known) if known == *said => return Ok(()),
+        Some(known) if known == *confirmation => return Ok(()),
         Some(_) => return Err(Failure::refused().because("another key was confirmed")),
-        None if shared.attempt != said.attempt => {
-            return Err(Failure::refused().because("a key of another attempt"));
+        None if shared.attempt != confirmation.attempt => {
+            return Err(Failure::refused().because("the confirmation is for another attempt"));
         }
         None => {}
     }
-    shares::confirmed(stored, said).map_err(|failure| Failure::refused().because(failure))?;
-    store::confirm(&mut tx, stored.dataset, said).await?;
+    shares::confirmed(stored, confirmation)
+        .map_err(|failure| Failure::refused().because(failure))?;
+    store::confirm(&mut tx, stored.dataset, confirmation).await?;
     let made = ChainState::new(DatasetId(stored.dataset.into_bytes())).append(stored.made()?);
     append(
         &mut tx,
@@ -400,7 +405,7 @@ async fn append(tx: &mut Tx, dataset: Uuid, link: Option<&ChainLink>) -> Result<
     }
 }
 
-/// What is stored of the dataset and the job, the dataset's row locked.
+/// Locks the dataset's row and returns the stored state of the dataset and the job.
 async fn record(state: &State, tx: &mut Tx, batch: &Batch) -> Result<SharedDatasetState, Failure> {
     let dataset = batch.stored.dataset;
     let mut standing = decryption::open(state, tx, dataset).await?;
@@ -408,7 +413,7 @@ async fn record(state: &State, tx: &mut Tx, batch: &Batch) -> Result<SharedDatas
         let link = match consent {
             Act::Signed { member, signature } => standing.sign(&batch.rules, *member, *signature),
             Act::Withdrawn { member } => standing.withdraw(&batch.rules, *member),
-            _ => Err(Error::Request("an act that is no holder's")),
+            _ => Err(Error::Request("an act that is not a holder's")),
         };
         append(tx, dataset, link.map_err(refused)?.as_ref()).await?;
     }
@@ -425,7 +430,8 @@ async fn record(state: &State, tx: &mut Tx, batch: &Batch) -> Result<SharedDatas
     Ok(record)
 }
 
-/// Follows the first service's assignment, judges the batch and promises it. Whether all have.
+/// Follows the first service's assignment, judges the batch and promises it. Returns whether all services have promised
+/// it.
 async fn promise(state: &State, batch: &Batch) -> Result<bool, Failure> {
     let (dataset, digest) = (batch.stored.dataset, batch.sent.digest);
     let mut tx = state.base.store.begin().await?;
@@ -456,7 +462,7 @@ async fn promise(state: &State, batch: &Batch) -> Result<bool, Failure> {
     }
 }
 
-/// Debits a batch that all have promised.
+/// Debits a batch that all services have promised.
 async fn debit(state: &State, batch: &Batch) -> Result<(), Failure> {
     let dataset = batch.stored.dataset;
     let mut tx = state.base.store.begin().await?;
@@ -478,7 +484,7 @@ async fn debit(state: &State, batch: &Batch) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What this service has debited of a dataset, signed: holders compare it with what the first service shows.
+/// Returns the signed list of this service's debits of a dataset. Holders compare it with the first service's.
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`]; a failure of the store.
@@ -490,7 +496,7 @@ pub async fn debited(state: &State, dataset: Uuid) -> Result<DebitedReleases, Fa
     let mut releases = Vec::new();
     for act in acts {
         let Act::Released { job, entries, .. } = act else {
-            return Err(Failure::internal("a stored release that is malformed"));
+            return Err(Failure::internal("a stored release is malformed"));
         };
         releases.extend(entries.into_iter().map(|entry| DebitedRelease {
             job: Uuid::from_bytes(job.0),
@@ -501,7 +507,7 @@ pub async fn debited(state: &State, dataset: Uuid) -> Result<DebitedReleases, Fa
     Ok(DebitedReleases::sign(dataset, releases, &state.sharing.key))
 }
 
-/// Lets nothing more be shared: the first service was shown a page that could not be decrypted.
+/// Freezes a dataset after the first service was shown a page that cannot be decrypted.
 ///
 /// # Errors
 /// [`ProblemKind::NotFound`]; a failure of the store.
@@ -513,7 +519,7 @@ pub async fn freeze(state: &State, dataset: Uuid) -> Result<(), Failure> {
     }
 }
 
-/// Destroys a share. The ledger and audit log stay. One that there is not is as good as destroyed.
+/// Destroys a share. The ledger and audit log remain. A share that does not exist counts as destroyed.
 ///
 /// # Errors
 /// A failure of the store.

@@ -1,16 +1,16 @@
-//! Keys that several services share (docs/DESIGN.md, section 10): what `fhaim_protocol::committee` decides, over
-//! HTTP and a database.
+//! Keys that several services share (docs/DESIGN.md, section 10): runs `fhaim_protocol::committee` over HTTP and a
+//! database.
 //!
-//! | module | for |
+//! | module | contents |
 //! |---|---|
-//! | this | what a service signs with, whom it shares keys with, its own_member |
-//! | [`first`] | what the crypto service does: it has the others make a key with it, and share releases |
-//! | [`member`] | what the others do, for the first |
-//! | [`routes`] | their HTTP surface |
+//! | this | a service's signing key, its peers, and its membership of a key's committee |
+//! | [`first`] | the crypto service's part: makes a key with the others and collects their shares of releases |
+//! | [`member`] | the other services' part |
+//! | [`routes`] | the HTTP routes of the other services |
 //!
-//! The first service calls the others, and they call no one. Each judges, promises and debits for itself; the first
-//! adds up the shares and measures the noise. What is under way of a key generation is in memory alone:
-//! whoever is stopped begins another attempt, with another share.
+//! The first service calls the others, which call nobody. Each of them judges, promises and debits for itself. The
+//! first adds up the shares and measures the noise. The state of a key generation is only in memory: after a service
+//! has stopped, another attempt begins with another share.
 
 pub mod first;
 pub mod member;
@@ -37,39 +37,39 @@ use crate::keys::StoredKeySet;
 use crate::problem::Refusal;
 use crate::store::shares as store;
 
-/// How a service takes part in sharing keys.
+/// Settings of a service that shares keys.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// What people call this service, such as the name of who runs it; else what it is.
+    /// Public name of this service, such as its operator's name. The default is the kind of service.
     pub name: Option<String>,
-    /// The other key services that this one shares keys with, by name and key: where any are named, no key is
-    /// shared with others.
+    /// The other key services with which this one shares keys, by name and key. If the list is not empty, this service
+    /// shares keys with no others.
     pub others: Vec<KeyServiceDocument>,
 }
 
-/// What a service shares keys with.
+/// Identity, peers and key generations of a service that shares keys.
 pub struct KeySharing {
-    /// How it is known to the others.
+    /// Name and key under which the others know this service.
     pub(crate) me: KeyService,
     key: ServiceSigningKey,
     others: Vec<KeyService>,
-    /// The services that this one has share keys with it, in the order of their numbers.
+    /// The services with which this one shares keys, in the order of their numbers.
     pub(crate) peers: Vec<(Service, PeerClient)>,
     pub(crate) attempts: member::Attempts,
 }
 
 impl std::fmt::Debug for KeySharing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Office({})", self.me.name)
+        write!(f, "KeySharing({})", self.me.name)
     }
 }
 
 impl KeySharing {
-    /// Of a service: what it signs with is made at its first start.
+    /// Opens the key sharing of a service. The first start makes its signing key.
     ///
     /// # Errors
-    /// A failure of the store, a key that cannot be opened.
+    /// A failure of the store; a key that cannot be unsealed.
     pub async fn open(
         service: Service,
         base: &Base,
@@ -90,14 +90,14 @@ impl KeySharing {
         })
     }
 
-    /// Refuses services that this one does not share keys with, or that it is not one of.
+    /// Checks that this service is member `number` and shares keys with all the others.
     ///
     /// # Errors
-    /// Why.
+    /// The reason.
     pub(crate) fn check(&self, number: usize, services: &[KeyService]) -> Result<(), String> {
         if services.get(number) != Some(&self.me) {
             return Err(format!(
-                "service {} is to be {} with the key {}",
+                "service {} must be {} with the key {}",
                 number + 1,
                 self.me.name,
                 self.me.fingerprint()
@@ -131,11 +131,11 @@ async fn service_key(service: Service, base: &Base) -> Result<ServiceSigningKey,
     };
     let bytes = base.sealer.open(&context, &sealed)?;
     let bytes = <&[u8; 32]>::try_from(bytes.as_slice());
-    let bytes = bytes.map_err(|_| Failure::internal("a service key of another length"))?;
+    let bytes = bytes.map_err(|_| Failure::internal("the service key has the wrong length"))?;
     Ok(ServiceSigningKey::from_bytes(bytes))
 }
 
-/// The committee of a dataset's terms, in an attempt to make its key.
+/// Returns the committee of a dataset's terms in an attempt to make its key.
 fn committee(
     dataset: Uuid,
     terms: &[u8; 32],
@@ -146,13 +146,13 @@ fn committee(
     KeyCommittee::new(id, terms, attempt, services.to_vec()).map_err(Failure::internal)
 }
 
-/// The committee of a key that was confirmed, and which key it is.
+/// Returns the committee of a confirmed key, with the transcript that identifies the key.
 fn confirmed(
     stored: &StoredKeySet,
-    said: &Confirmation,
+    confirmation: &Confirmation,
 ) -> Result<(KeyCommittee, [u8; 32]), Failure> {
-    let attempt = said.attempt().map_err(Failure::internal)?;
-    let messages = said.messages().map_err(Failure::internal)?;
+    let attempt = confirmation.attempt().map_err(Failure::internal)?;
+    let messages = confirmation.messages().map_err(Failure::internal)?;
     let services = &stored.terms.key_services;
     let committee = committee(stored.dataset, &stored.terms_digest()?, services, &attempt)?;
     let (public, evaluation) = (stored.public_key.0, stored.evaluation_keys.0);
@@ -160,25 +160,25 @@ fn confirmed(
     Ok((committee, transcript.map_err(Failure::internal)?))
 }
 
-/// This service's own_member, under a key that was confirmed.
+/// Returns this service's membership of the committee of a confirmed key.
 ///
 /// # Errors
-/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) once destroyed; a share that
-/// cannot be opened, or is of another key.
+/// [`ProblemKind::NotFound`](fhaim_api::problem::ProblemKind::NotFound) if the share is destroyed; a share that
+/// cannot be unsealed, or that belongs to another key.
 fn own_member(
     state: &State,
     stored: &StoredKeySet,
     params: &Parameters,
-    said: &Confirmation,
+    confirmation: &Confirmation,
 ) -> Result<CommitteeMember, Failure> {
-    let (committee, transcript) = confirmed(stored, said)?;
+    let (committee, transcript) = confirmed(stored, confirmation)?;
     let bytes: Zeroizing<Vec<u8>> = stored.secret_bytes(state)?.ok_or_else(Failure::not_found)?;
     let share = KeyShare::from_bytes(params, &bytes).map_err(Failure::internal)?;
     let key = state.sharing.key.clone();
     CommitteeMember::new(committee, share, key, transcript).map_err(Failure::internal)
 }
 
-/// This service's seed of a holder's upload key, encrypted for the holder.
+/// Returns this service's seed of a holder's upload key, encrypted for the holder.
 ///
 /// # Errors
 /// [`Refusal::Terms`] for an invalid one-time key.

@@ -1,6 +1,6 @@
-//! The HTTP surface of a service that shares keys: for the first of them, and for the second computation service.
+//! HTTP routes of a key-share service, for the crypto service and the second computation service.
 
-#![allow(unused_qualifications)] // in what utoipa expands to
+#![allow(unused_qualifications)] // in utoipa's expansion
 
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State as Shared};
@@ -28,13 +28,13 @@ use crate::shares::member;
 #[openapi(
     info(
         title = "fhaim key-share service",
-        description = "A share of keys, and a ledger of its own: nothing is decrypted without it."
+        description = "Holds a share of keys and its own ledger. Nothing is decrypted without it."
     ),
     components(schemas(Problem))
 )]
 struct Document;
 
-/// All routes, documented.
+/// All routes with their documentation.
 pub fn documented() -> OpenApiRouter<State> {
     let long = OpenApiRouter::new()
         .routes(routes!(generation))
@@ -51,27 +51,27 @@ pub fn documented() -> OpenApiRouter<State> {
         .merge(long)
 }
 
-/// This document.
+/// Returns this OpenAPI document.
 #[utoipa::path(get, path = "/openapi.json", tag = "service",
     responses((status = 200, description = "The OpenAPI document", body = Object)))]
 async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
     axum::Json(documented().split_for_parts().1)
 }
 
-/// What this service is called, and signs with.
+/// Returns this service's name and public signing key.
 #[utoipa::path(get, path = "/v1/key-service", tag = "keys",
     responses((status = 200, description = "Name and key", body = KeyServiceDocument)))]
 async fn key_service(Shared(state): Shared<State>) -> axum::Json<KeyServiceDocument> {
     axum::Json(state.sharing.me.clone().into())
 }
 
-/// Begins an attempt to make a dataset's key, with a new share of it.
+/// Begins an attempt to make a dataset's key with a new share.
 #[utoipa::path(put, path = "/v1/shares/{dataset}", tag = "keys", request_body = NewShare,
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
         (status = 204, description = "Begun"),
         (status = "4XX", description = "Not begun", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Try again later", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn begin(
     Shared(state): Shared<State>,
@@ -84,7 +84,7 @@ async fn begin(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Takes messages of a key generation, and answers with this service's next.
+/// Takes messages of a key generation and returns this service's next one.
 #[utoipa::path(post, path = "/v1/shares/{dataset}/generation", tag = "keys",
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
@@ -102,15 +102,17 @@ async fn generation(
     Ok(octets(member::step(&state, dataset, body).await?))
 }
 
-/// Judges a batch of releases and promises it; where all services have, debits it and answers with this
-/// service's share as well. The same again is answered alike, and debited once.
+/// Judges a batch of releases and promises it. Once all services have promised it, debits it and returns this service's
+/// share.
+///
+/// Repeating the call gives the same answer and no second debit.
 #[utoipa::path(post, path = "/v1/shares/{dataset}/jobs/{job}", tag = "releases",
     request_body(content = Vec<u8>, content_type = "application/octet-stream"),
     params(("dataset" = Uuid, Path), ("job" = Uuid, Path)), security(("bearer" = [])),
     responses(
-        (status = 200, description = "A promise, or that and a share", body = Vec<u8>, content_type = "application/octet-stream"),
-        (status = "4XX", description = "Refused, whatever the reason", body = Problem, content_type = "application/problem+json"),
-        (status = 503, description = "Worth another try", body = Problem, content_type = "application/problem+json"),
+        (status = 200, description = "A promise, or a promise and a share", body = Vec<u8>, content_type = "application/octet-stream"),
+        (status = "4XX", description = "Refused; the reason is not given", body = Problem, content_type = "application/problem+json"),
+        (status = 503, description = "Try again later", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn share(
     Shared(state): Shared<State>,
@@ -122,7 +124,7 @@ async fn share(
     Ok(octets(member::share(&state, dataset, job, body).await?))
 }
 
-/// Answers a holder's request for its upload key with this service's seed, encrypted for the holder.
+/// Returns this service's seed of a holder's upload key, encrypted for the holder.
 #[utoipa::path(post, path = "/v1/shares/{dataset}/upload-key", tag = "keys", request_body = UploadSeedCall,
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
@@ -141,7 +143,7 @@ async fn upload_key(
     ))
 }
 
-/// Lets nothing more of a dataset be shared.
+/// Freezes a dataset, so that nothing more of it is shared.
 #[utoipa::path(put, path = "/v1/shares/{dataset}/freeze", tag = "releases",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
@@ -158,12 +160,12 @@ async fn freeze(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What this service has debited of a dataset, signed: holders compare it with what the first service shows.
+/// Returns the signed list of this service's debits of a dataset. Holders compare it with the first service's.
 #[utoipa::path(get, path = "/v1/shares/{dataset}/debited", tag = "releases",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(
         (status = 200, description = "The releases", body = DebitedReleases),
-        (status = "4XX", description = "None to show", body = Problem, content_type = "application/problem+json"),
+        (status = "4XX", description = "No such dataset", body = Problem, content_type = "application/problem+json"),
     ))]
 async fn debited(
     Shared(state): Shared<State>,
@@ -174,7 +176,7 @@ async fn debited(
     Ok(axum::Json(member::debited(&state, dataset).await?))
 }
 
-/// Destroys this service's share of a dataset's key. The ledger stays.
+/// Destroys this service's share of a dataset's key. The ledger remains.
 #[utoipa::path(delete, path = "/v1/shares/{dataset}", tag = "keys",
     params(("dataset" = Uuid, Path)), security(("bearer" = [])),
     responses(

@@ -7,7 +7,7 @@ use fhaim_platform::store::{Row, Store, StoreError, Tx};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-/// Adds an entry. The dataset's row must be locked, or not be there.
+/// Adds an entry. The dataset's row must be locked, or not exist.
 ///
 /// # Errors
 /// A failure of the store.
@@ -32,7 +32,7 @@ pub async fn write(
     Ok(())
 }
 
-/// Number of granted entries of an actor and an action since a time.
+/// Counts the granted entries of an actor and an action since a time.
 ///
 /// # Errors
 /// A failure of the store.
@@ -56,7 +56,7 @@ pub async fn count(
     rows::number(&row, "entries")
 }
 
-/// The audit log of a dataset, oldest first, from a number on.
+/// Returns the audit log of a dataset after a number, oldest entry first.
 ///
 /// # Errors
 /// A failure of the store.

@@ -1,5 +1,5 @@
-//! Chains of acts. Rows are only ever added; a chain's key is dataset and height, so of two that
-//! append at one height one fails.
+//! Chains of acts. Rows are only ever added. A chain's key is dataset and height, so only one of two
+//! concurrent appends at a height succeeds.
 
 use fhaim_api::Digest;
 use fhaim_api::keys::LedgerEntry;
@@ -11,7 +11,7 @@ use fhaim_release::ReleaseRequest;
 use sqlx::Row as _;
 use uuid::Uuid;
 
-/// The end of a dataset's chain, if it has one.
+/// Returns the end of a dataset's chain.
 ///
 /// # Errors
 /// A failure of the store.
@@ -34,7 +34,7 @@ fn head_of(row: &Row) -> Result<[u8; 32], StoreError> {
     Ok(rows::parsed::<Digest>(row, "head")?.0)
 }
 
-/// The head of a dataset's chain at a height, if it is as high.
+/// Returns the head of a dataset's chain at a height, or `None` if the chain is shorter.
 ///
 /// # Errors
 /// A failure of the store.
@@ -51,18 +51,18 @@ pub async fn head(
     row.as_ref().map(head_of).transpose()
 }
 
-/// A link as it is stored: its height, the text of its act, and the head after it.
+/// A stored link: its height, the text of its act, and the head after it.
 #[derive(Clone, Debug)]
 pub struct StoredLink {
-    /// From 1.
+    /// The height, counted from 1.
     pub height: u64,
-    /// The act.
+    /// The text of the act.
     pub act: String,
-    /// The hash over all acts until this one.
+    /// The hash over all acts up to this one.
     pub head: [u8; 32],
 }
 
-/// All links of a dataset's chain, in order.
+/// Returns all links of a dataset's chain in order.
 ///
 /// # Errors
 /// A failure of the store.
@@ -80,7 +80,7 @@ pub async fn links(store: &Store, dataset: Uuid) -> Result<Vec<StoredLink>, Stor
     found.iter().map(link).collect()
 }
 
-/// The links of a dataset's chain above a height, in order.
+/// Returns the links of a dataset's chain above a height in order.
 ///
 /// # Errors
 /// A failure of the store.
@@ -107,7 +107,7 @@ pub async fn links_after(
     found.iter().map(entry).collect()
 }
 
-/// All datasets that have a chain.
+/// Lists all datasets that have a chain.
 ///
 /// # Errors
 /// A failure of the store.
@@ -120,20 +120,20 @@ pub async fn datasets(store: &Store) -> Result<Vec<Uuid>, StoreError> {
         .collect()
 }
 
-/// How much there is of ledgers.
+/// Counts of key sets, datasets and acts.
 #[derive(Clone, Copy, Debug)]
 pub struct Ledgers {
-    /// Key sets that were not destroyed.
+    /// Key sets that are not destroyed.
     pub key_sets: i64,
-    /// Datasets of which nothing is released, for whatever reason, until an operator has looked.
+    /// Datasets that are frozen for any reason until an operator examines them.
     pub frozen: i64,
     /// Acts of all chains.
     pub acts: i64,
-    /// Datasets of whose budgets something is spent.
+    /// Datasets with at least one debit.
     pub debited: i64,
 }
 
-/// Counts what there is of ledgers.
+/// Counts key sets, datasets and acts.
 ///
 /// # Errors
 /// A failure of the store.
@@ -153,7 +153,7 @@ pub async fn ledgers(store: &Store) -> Result<Ledgers, StoreError> {
     })
 }
 
-/// Acts that make keys, sign, withdraw, begin runs, freeze or thaw, in order.
+/// Returns the acts that make keys, sign, withdraw, begin runs, freeze or thaw, in order.
 ///
 /// # Errors
 /// A failure of the store.
@@ -169,7 +169,7 @@ pub async fn standing_acts(tx: &mut Tx, dataset: Uuid) -> Result<Vec<Act>, Store
     acts.iter().map(|row| rows::json(row, "act")).collect()
 }
 
-/// A dataset's debits and releases, in order.
+/// Returns a dataset's debits and releases in order.
 ///
 /// # Errors
 /// A failure of the store.
@@ -184,7 +184,7 @@ pub async fn debits(tx: &mut Tx, dataset: Uuid) -> Result<Vec<Act>, StoreError> 
     acts.iter().map(|row| rows::json(row, "act")).collect()
 }
 
-/// A job's last debit before a decryption, if it has one. The release of it may be in the chain or not.
+/// Returns a job's last debit. The chain may or may not have its release.
 ///
 /// # Errors
 /// A failure of the store.
@@ -200,7 +200,7 @@ pub async fn last_debit(tx: &mut Tx, dataset: Uuid, job: Uuid) -> Result<Option<
     row.map(|row| rows::json(&row, "act")).transpose()
 }
 
-/// A job's releases, in order.
+/// Returns a job's releases in order.
 ///
 /// # Errors
 /// A failure of the store.
@@ -220,7 +220,7 @@ pub async fn releases_of_job(
     released.iter().map(|row| rows::json(row, "act")).collect()
 }
 
-/// Signatures and withdrawals of a dataset's holders, in order.
+/// Returns the signatures and withdrawals of a dataset's holders in order.
 ///
 /// # Errors
 /// A failure of the store.
@@ -235,7 +235,7 @@ pub async fn consents(tx: &mut Tx, dataset: Uuid) -> Result<Vec<Act>, StoreError
     acts.iter().map(|row| rows::json(row, "act")).collect()
 }
 
-/// A job's releases with their integers, in order.
+/// Returns a job's releases with their integers in order.
 ///
 /// # Errors
 /// A failure of the store.
@@ -256,20 +256,20 @@ pub async fn releases_of(
     released.iter().map(pair).collect()
 }
 
-/// A batch of releases, as it is stored.
+/// A stored batch of releases.
 #[derive(Clone, Debug)]
 pub struct BatchRow {
-    /// Its act's height.
+    /// Height of its act.
     pub height: u64,
     /// Its act.
     pub act: Act,
-    /// What was asked, one request per release.
+    /// The requests, one for each release.
     pub requests: Vec<ReleaseRequest>,
     /// The integers of each release.
     pub answers: Vec<Vec<i64>>,
 }
 
-/// The first batches of releases above a height, at most so many, in order.
+/// Returns at most `most` batches of releases above a height in order.
 ///
 /// # Errors
 /// A failure of the store.
@@ -299,17 +299,17 @@ pub async fn batches(
     found.iter().map(batch).collect()
 }
 
-/// What a link releases: what was asked, and the integers of each release.
+/// The requests and integers of a link that releases something.
 #[derive(Clone, Copy, Debug)]
 pub struct Answered<'a> {
-    /// In the order of the batch.
+    /// The requests in the order of the batch.
     pub requests: &'a [ReleaseRequest],
-    /// As many.
+    /// The integers of each request.
     pub answers: &'a [Vec<i64>],
 }
 
-/// Adds a link, with what it releases, at its height. Whether it was added: not where
-/// the chain is as high, and then the transaction is of no more use.
+/// Adds a link, with its requests and integers, at its height. Returns `false` if the chain already has this
+/// height; the transaction can then not be used any more.
 ///
 /// # Errors
 /// A failure of the store.

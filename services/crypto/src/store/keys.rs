@@ -1,4 +1,4 @@
-//! Key sets: one a dataset.
+//! Key sets, one for each dataset.
 
 use fhaim_api::Digest;
 use fhaim_platform::clock::Millis;
@@ -10,24 +10,24 @@ use std::collections::BTreeSet;
 use std::fmt;
 use uuid::Uuid;
 
-/// A key set as it is stored.
+/// A stored key set.
 pub struct StoredKeySet {
     /// The dataset.
     pub dataset: Uuid,
     /// Its owner.
     pub owner: Uuid,
-    /// What was fixed.
+    /// Its terms.
     pub terms: Terms,
-    /// Where its public and evaluation keys are.
+    /// Folder of its public and evaluation keys.
     pub(crate) folder: String,
-    /// The secret key, sealed; absent once destroyed.
+    /// The sealed secret key; `None` if it is destroyed.
     pub(crate) secret: Option<Vec<u8>>,
     pub(crate) public_key: Digest,
     pub(crate) evaluation_keys: Digest,
-    /// What signs receipts, sealed.
+    /// The sealed key that signs receipts.
     pub(crate) receipt_key: Vec<u8>,
     pub(crate) created_at: Millis,
-    /// How many key sets it counts as in its owner's limits.
+    /// Number of key sets as which it counts towards its owner's limits.
     pub(crate) counted_as: u64,
 }
 
@@ -56,7 +56,7 @@ impl StoredKeySet {
 
 const FIND: &str = "SELECT * FROM key_sets WHERE dataset = $1";
 
-/// A key set, if there is one.
+/// Returns a key set.
 ///
 /// # Errors
 /// A failure of the store.
@@ -68,7 +68,7 @@ pub async fn find(store: &Store, dataset: Uuid) -> Result<Option<StoredKeySet>, 
     row.as_ref().map(StoredKeySet::from_row).transpose()
 }
 
-/// A key set, if there is one, its row locked.
+/// Returns a key set and locks its row.
 ///
 /// # Errors
 /// A failure of the store.
@@ -84,8 +84,8 @@ pub async fn lock(
     row.as_ref().map(StoredKeySet::from_row).transpose()
 }
 
-/// Adds a key set. Whether it was added: not where there is one of the dataset, and then the
-/// transaction is of no more use.
+/// Adds a key set. Returns `false` if the dataset already has one; the transaction can then not be used
+/// any more.
 ///
 /// # Errors
 /// A failure of the store.
@@ -113,12 +113,12 @@ pub async fn insert(tx: &mut Tx, stored: &StoredKeySet) -> Result<bool, StoreErr
     }
 }
 
-/// How many key sets an owner has.
+/// Number of an owner's key sets.
 #[derive(Clone, Copy, Debug)]
 pub struct KeySetCount {
-    /// That were not destroyed.
+    /// Key sets that are not destroyed.
     pub kept: u64,
-    /// That were made since a time, destroyed or not.
+    /// Key sets made since a time, including destroyed ones.
     pub recent: u64,
 }
 
@@ -142,7 +142,7 @@ pub async fn count(tx: &mut Tx, owner: Uuid, since: Millis) -> Result<KeySetCoun
     })
 }
 
-/// Datasets with keys that were not destroyed.
+/// Lists the datasets with keys that are not destroyed.
 ///
 /// # Errors
 /// A failure of the store.
@@ -156,7 +156,7 @@ pub async fn all(store: &Store) -> Result<Vec<Uuid>, StoreError> {
         .collect()
 }
 
-/// Where the public parts of key sets are that were not destroyed.
+/// Returns the folders of key sets that are not destroyed.
 ///
 /// # Errors
 /// A failure of the store.
@@ -167,7 +167,7 @@ pub async fn folders(store: &Store) -> Result<BTreeSet<String>, StoreError> {
     found.iter().map(|row| row.try_get("folder")).collect()
 }
 
-/// Forgets a secret key.
+/// Deletes a secret key.
 ///
 /// # Errors
 /// A failure of the store.

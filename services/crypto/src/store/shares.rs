@@ -1,5 +1,5 @@
-//! Keys that several services share: what this one signs with, what it has promised, whom it has to tell that
-//! a share is to be destroyed.
+//! Keys that several services share: this service's signing key, its promises, and services that still have to
+//! destroy a share.
 
 use fhaim_api::Digest;
 use fhaim_api::keys::Confirmation;
@@ -9,7 +9,7 @@ use fhaim_platform::store::{Row, Store, StoreError, Tx};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-/// What a service signs with, sealed, if it has been made.
+/// Returns the sealed signing key of a service.
 ///
 /// # Errors
 /// A failure of the store.
@@ -21,7 +21,7 @@ pub async fn service_key(store: &Store, service: Service) -> Result<Option<Vec<u
     row.map(|row| row.try_get("sealed")).transpose()
 }
 
-/// Keeps what a service signs with, unless another replica was faster.
+/// Stores the sealed signing key of a service, unless another replica was faster.
 ///
 /// # Errors
 /// A failure of the store.
@@ -40,16 +40,16 @@ pub async fn insert_service_key(
     Ok(())
 }
 
-/// A shared key as it is stored, beside its key set.
+/// A stored shared key, in addition to its key set.
 #[derive(Clone, Debug)]
 pub struct SharedKey {
-    /// What named the attempt to make it.
+    /// Name of the attempt that made it.
     pub attempt: String,
-    /// What all services said of it; nothing where this service has not seen that.
+    /// The confirmations of all services, once this service has seen them.
     pub confirmation: Option<Confirmation>,
 }
 
-/// A dataset's shared key, if it has one.
+/// Returns a dataset's shared key.
 ///
 /// # Errors
 /// A failure of the store.
@@ -82,7 +82,7 @@ pub async fn insert(tx: &mut Tx, dataset: Uuid, key: &SharedKey) -> Result<(), S
     Ok(())
 }
 
-/// Keeps what all services said of a key.
+/// Stores the confirmations of all services for a key.
 ///
 /// # Errors
 /// A failure of the store.
@@ -99,7 +99,7 @@ pub async fn confirm(
     Ok(())
 }
 
-/// Forgets a key set whose key nobody has confirmed.
+/// Deletes a key set whose key is not confirmed.
 ///
 /// # Errors
 /// A failure of the store.
@@ -117,7 +117,7 @@ pub async fn forget_attempt(tx: &mut Tx, dataset: Uuid) -> Result<(), StoreError
     Ok(())
 }
 
-/// The request of a job that was promised and is not debited yet.
+/// Returns the request of a job that is promised but not yet debited.
 ///
 /// # Errors
 /// A failure of the store.
@@ -130,7 +130,7 @@ pub async fn promised(tx: &mut Tx, dataset: Uuid, job: Uuid) -> Result<Option<Di
     row.map(|row| rows::parsed(&row, "request")).transpose()
 }
 
-/// Keeps a promise. The dataset's row is locked, and the job has none.
+/// Stores a promise. The dataset's row must be locked, and the job must have no promise.
 ///
 /// # Errors
 /// A failure of the store.
@@ -149,7 +149,7 @@ pub async fn promise(
     Ok(())
 }
 
-/// Forgets a promise that was kept.
+/// Deletes a promise that was kept.
 ///
 /// # Errors
 /// A failure of the store.
@@ -162,7 +162,7 @@ pub async fn forget_promise(tx: &mut Tx, dataset: Uuid, job: Uuid) -> Result<(),
     Ok(())
 }
 
-/// Notes that a service is to be told to destroy its share.
+/// Records that a service must destroy its share.
 ///
 /// # Errors
 /// A failure of the store.
@@ -177,7 +177,7 @@ pub async fn orphan(tx: &mut Tx, dataset: Uuid, service: Service) -> Result<(), 
     Ok(())
 }
 
-/// Who is to be told to destroy a share, and of which dataset.
+/// Lists the services that still have to destroy a share, with the dataset.
 ///
 /// # Errors
 /// A failure of the store.
@@ -188,7 +188,7 @@ pub async fn orphaned(store: &Store) -> Result<Vec<(Uuid, Service)>, StoreError>
     found.iter().map(read).collect()
 }
 
-/// Notes that a service has destroyed its share.
+/// Records that a service has destroyed its share.
 ///
 /// # Errors
 /// A failure of the store.

@@ -1,4 +1,4 @@
-//! What the second computation service computed batches to.
+//! Digests that the second computation service reported for batches.
 
 use fhaim_api::Digest;
 use fhaim_api::keys::Witnessed;
@@ -6,7 +6,7 @@ use fhaim_platform::rows;
 use fhaim_platform::store::{StoreError, Tx};
 use uuid::Uuid;
 
-/// Digest of the request that a batch was computed to, if it was.
+/// Returns the digest of a batch's sealed request that was reported.
 ///
 /// # Errors
 /// A failure of the store.
@@ -26,7 +26,7 @@ pub async fn find(
     row.map(|row| rows::parsed(&row, "request")).transpose()
 }
 
-/// Keeps what a batch was computed to. The dataset's row is locked: nobody else does.
+/// Stores the reported digest of a batch. The dataset's row must be locked.
 ///
 /// # Errors
 /// A failure of the store.
@@ -46,7 +46,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// Forgets all of a dataset's.
+/// Deletes all reported digests of a dataset.
 ///
 /// # Errors
 /// A failure of the store.

@@ -1,4 +1,4 @@
-//! The service over a real database, and a generation service as far as it vouches for datasets.
+//! The service with a real database, and a stand-in for the generation service that vouches for datasets.
 #![allow(dead_code, clippy::unwrap_used)] // helpers outside #[test] functions
 
 use axum::Router;
@@ -33,7 +33,7 @@ pub fn terms(runs: u32) -> Terms {
     terms.complete(&fhaim_synth::Mechanisms).unwrap()
 }
 
-/// What vouches for datasets.
+/// A stand-in for the generation service.
 pub struct Generation {
     signer: Arc<Signer>,
     base: String,
@@ -61,13 +61,13 @@ impl Generation {
         }
     }
 
-    /// What it says of a dataset.
+    /// Returns a voucher for a dataset.
     pub fn voucher(&self, owner: Uuid, dataset: Uuid) -> Option<Secret> {
         let voucher = self.signer.voucher(owner, dataset, Duration::from_secs(60));
         Some(Secret(voucher.unwrap()))
     }
 
-    /// A user's token.
+    /// Returns a user's token.
     pub fn user_token(&self, owner: Uuid) -> Option<Secret> {
         let token = self
             .signer
@@ -75,7 +75,7 @@ impl Generation {
         Some(Secret(token.unwrap()))
     }
 
-    /// A key set asked for as a user does that the service vouches for.
+    /// Returns a user's request for a key set, with a voucher.
     pub fn key_set(&self, dataset: Uuid, runs: u32) -> NewKeySet {
         NewKeySet {
             terms: WireTerms(terms(runs)),
@@ -84,7 +84,7 @@ impl Generation {
     }
 }
 
-/// A folder, and what the service in it is configured with.
+/// A folder and the configuration of the service in it.
 pub struct Place {
     pub folder: TempDir,
     pub config: Config,
@@ -124,7 +124,7 @@ impl Place {
         id
     }
 
-    /// A statement that the service does not make.
+    /// Executes a statement that the service itself never makes.
     pub async fn execute(&self, statement: &'static str) {
         let url = format!("sqlite://{}/store.db", self.folder.path().display());
         let mut connection = SqliteConnection::connect(&url).await.unwrap();

@@ -1,4 +1,4 @@
-//! API keys: for programs, exchanged for sessions.
+//! API keys, which programs exchange for sessions.
 
 use fhaim_api::account::{ApiKey, ApiKeyMade, NewApiKey, Secret};
 use fhaim_api::token::Service;
@@ -15,17 +15,17 @@ use crate::put::Put;
 use crate::store::api_keys as store;
 use crate::{State, limits};
 
-/// What a key begins with, so that people and scanners know one when they see it.
+/// Prefix of every key, by which people and secret scanners recognise it.
 const PREFIX: &str = "fhaim_";
 
 const MAX_NAME: usize = 100;
 
-/// Makes a key under the identifier that its owner chose. The same again, before the key was ever
-/// used, gives a new text in the place of one that was lost on the way.
+/// Makes a key under the identifier that its owner chose. Repeating the call before the key is first
+/// used replaces its text, which may have been lost with the response.
 ///
 /// # Errors
-/// A name that cannot be used, too many keys; a key of this identifier that is named otherwise, was
-/// used, or is someone else's.
+/// An invalid name; too many keys; a key with this identifier that has another name, has been used,
+/// or belongs to another account.
 pub async fn make_key(
     state: &State,
     account: Uuid,
@@ -35,7 +35,7 @@ pub async fn make_key(
     let name = checked_name("name", new.name, MAX_NAME)?;
     let text = Secret(format!("{PREFIX}{}", tokens::random()?.0));
     let mut tx = state.base.store.begin().await?;
-    // The account's row is locked so that no key is added to one that is going.
+    // The account's row is locked, so that no key is added to an account that is being deleted.
     if !store::lock_account(&state.base.store, &mut tx, account).await? {
         return Err(Failure::not_found());
     }
@@ -61,7 +61,8 @@ fn made(id: Uuid, name: String, created_at: Millis, text: Secret) -> ApiKeyMade 
     ApiKeyMade { key, text }
 }
 
-/// Gives a key that was never used another text; when it was made, or nothing where there is none.
+/// Replaces the text of a key that was never used and returns its creation time, or `None` if the
+/// key does not exist.
 async fn renew(
     tx: &mut Tx,
     account: Uuid,
@@ -89,7 +90,7 @@ async fn renew(
     Ok(Some(found.created_at))
 }
 
-/// Adds a key; the time.
+/// Adds a key and returns its creation time.
 async fn add(
     tx: &mut Tx,
     account: Uuid,
@@ -99,14 +100,14 @@ async fn add(
 ) -> Result<Millis, Failure> {
     let digest = tokens::digest(text);
     let added = store::insert(tx, (account, id), name, &digest).await?;
-    // Of another account, at the same moment: this one's row is locked.
+    // Another account created this key at the same moment: only this account's row is locked.
     added.ok_or_else(Failure::not_found)
 }
 
-/// An account's keys, without their texts.
+/// Lists an account's keys without their texts.
 ///
 /// # Errors
-/// A page that cannot be.
+/// Invalid paging parameters.
 pub async fn list_keys(
     state: &State,
     account: Uuid,
@@ -117,10 +118,10 @@ pub async fn list_keys(
     Ok(cut.page(keys, |key| (key.created_at, key.id)))
 }
 
-/// Deletes a key: it cannot be exchanged after.
+/// Deletes a key, so that it can no longer be exchanged.
 ///
 /// # Errors
-/// There is no such key.
+/// No such key.
 pub async fn delete_key(state: &State, account: Uuid, id: Uuid) -> Result<(), Failure> {
     if store::delete(&state.base.store, account, id).await? {
         Ok(())

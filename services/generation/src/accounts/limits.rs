@@ -1,4 +1,4 @@
-//! How often one caller may try to sign in.
+//! Rate limits on sign-in attempts.
 
 use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::request::Parts;
@@ -13,7 +13,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use crate::problem::Refusal;
 use crate::{Limits, State};
 
-/// The address a request comes from.
+/// The address from which a request comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Client(pub IpAddr);
 
@@ -25,18 +25,19 @@ impl FromRequestParts<State> for Client {
         let forwarded = header.and_then(|name| last_address(parts, name));
         let connected = parts.extensions.get::<ConnectInfo<SocketAddr>>();
         let address = forwarded.or_else(|| connected.map(|info| info.0.ip()));
-        // Without an address all callers share one allowance.
+        // Callers without an address share one allowance.
         Ok(Self(address.unwrap_or(Ipv4Addr::UNSPECIFIED.into())))
     }
 }
 
-/// The last address of a list in a header: the one that the nearest proxy added.
+/// Returns the last address of a list in a header, which the nearest proxy added.
 fn last_address(parts: &Parts, name: &str) -> Option<IpAddr> {
     let list = parts.headers.get_all(name).iter().next_back()?;
     list.to_str().ok()?.rsplit(',').next()?.trim().parse().ok()
 }
 
-/// Who shares an allowance: an IPv4 address, or a whole /64, of which one caller has plenty.
+/// Returns the network that shares an allowance: an IPv4 address, or a whole /64, because one caller
+/// can use many addresses of it.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
@@ -47,14 +48,14 @@ fn network(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Allowances by address and by account.
+/// Allowances per address and per account.
 pub struct SignInLimits {
     by_address: DefaultKeyedRateLimiter<IpAddr>,
     by_account: DefaultKeyedRateLimiter<(String, IpAddr)>,
 }
 
 impl SignInLimits {
-    /// Full allowances.
+    /// Returns limits with full allowances.
     pub fn new(limits: &Limits) -> Self {
         Self {
             by_address: RateLimiter::keyed(Quota::per_minute(limits.sign_ins_per_address)),
@@ -62,7 +63,7 @@ impl SignInLimits {
         }
     }
 
-    /// Takes one try off an address' allowance.
+    /// Takes one attempt from the allowance of an address.
     ///
     /// # Errors
     /// [`Refusal::TooManyTries`], with the seconds to wait.
@@ -70,8 +71,8 @@ impl SignInLimits {
         check(&self.by_address, &network(address)).inspect_err(|_| limited(address))
     }
 
-    /// Takes one try off what an address may try at an account, whether or not there is such an
-    /// account. Others who know its name cannot use it up.
+    /// Takes one attempt from the allowance of an address for an account, which need not exist.
+    /// Others who know the account's name cannot use this allowance up.
     ///
     /// # Errors
     /// [`Refusal::TooManyTries`], with the seconds to wait.
@@ -80,7 +81,7 @@ impl SignInLimits {
         check(&self.by_account, &key).inspect_err(|_| limited(address))
     }
 
-    /// Forgets callers whose allowance is full again.
+    /// Removes callers whose allowance is full again.
     pub fn forget(&self) {
         self.by_address.retain_recent();
         self.by_account.retain_recent();
@@ -109,7 +110,7 @@ mod tests {
     use axum::http::Request;
 
     #[test]
-    fn the_last_entry_of_the_last_header_counts() {
+    fn last_entry_of_the_last_header_is_the_client_address() {
         let parts = |values: &[&str]| {
             let request = values
                 .iter()
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_in_a_network_share_an_allowance() {
+    fn addresses_in_one_network_share_an_allowance() {
         let address = |text: &str| text.parse::<IpAddr>().unwrap();
         let same = |a, b| network(address(a)) == network(address(b));
         assert!(same("2001:db8::1", "2001:db8::ffff:2"));

@@ -1,4 +1,4 @@
-//! Who may ask: accounts, sessions, API keys.
+//! Authentication: accounts, sessions, API keys.
 
 mod keys;
 mod limits;
@@ -22,16 +22,16 @@ use crate::State;
 use crate::problem::Refusal;
 use crate::store::{accounts as store, api_keys, limits as counts, sessions as tokens_of};
 
-/// Upper bound on the characters of an address (RFC 5321, section 4.5.3.1.3, without the angle brackets).
+/// Maximum length of an email address (RFC 5321, section 4.5.3.1.3, without the angle brackets).
 const MAX_EMAIL: usize = 254;
 
-/// Characters of a password: fewer are guessed, more only cost time.
+/// Characters of a password. Shorter ones can be guessed; longer ones only cost time.
 const PASSWORD_LENGTH: std::ops::RangeInclusive<usize> = 12..=1024;
 
-/// Makes an account.
+/// Creates an account.
 ///
 /// # Errors
-/// An address or a password that cannot be used, an address that has an account.
+/// An invalid address or password, or an address that already has an account.
 pub async fn create(state: &State, credentials: Credentials) -> Result<Account, Failure> {
     let email = normal_email(&credentials.email).ok_or(Refusal::Email)?;
     check_password(&credentials.password)?;
@@ -48,7 +48,7 @@ fn check_password(password: &Secret) -> Result<(), Refusal> {
     Err(Refusal::Password { least, most })
 }
 
-/// Makes sure that whoever holds an account's token knows its password, too; the account.
+/// Checks the password of an account whose token the caller has, and returns the account.
 async fn confirm(
     state: &State,
     client: Client,
@@ -71,10 +71,10 @@ async fn confirm(
     Err(Refusal::WrongPassword.into())
 }
 
-/// Gives an account another password, and ends all of its sessions; a new one.
+/// Changes an account's password, ends all of its sessions and returns a new session.
 ///
 /// # Errors
-/// Another password than the account's, or a new one that cannot be used.
+/// A wrong old password, or an invalid new one.
 pub async fn change_password(
     state: &State,
     client: Client,
@@ -87,11 +87,11 @@ pub async fn change_password(
     sessions::begin(state, &store::Entry { hash, ..before }).await
 }
 
-/// Gives an account another password, and ends all of its sessions; the password's hash.
+/// Changes an account's password, ends all of its sessions and returns the password's hash.
 async fn set_password(state: &State, account: Uuid, password: Secret) -> Result<String, Failure> {
     let hash = state.passwords.hash(password).await?;
     let mut tx = state.base.store.begin().await?;
-    // Locks the account's row, as whoever begins or renews a session does.
+    // Locks the account's row, as does code that begins or renews a session.
     store::set_password(&mut tx, account, &hash).await?;
     tokens_of::end_all(&mut tx, account).await?;
     tx.commit().await?;
@@ -101,7 +101,7 @@ async fn set_password(state: &State, account: Uuid, password: Secret) -> Result<
 /// Deletes an account that has no datasets, with its sessions and API keys.
 ///
 /// # Errors
-/// Another password than the account's; datasets that it still has.
+/// A wrong password; an account that still has datasets.
 pub async fn close(
     state: &State,
     client: Client,
@@ -125,21 +125,21 @@ pub async fn close(
     Ok(())
 }
 
-/// What an operator does to an account.
+/// An operator's change to an account.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// Another password: all sessions end.
+    /// Sets a password and ends all sessions.
     Password(Secret),
-    /// Nobody signs in to it, and its API keys are refused: all sessions end.
+    /// Rejects sign-ins and API keys, and ends all sessions.
     Disable,
-    /// As before.
+    /// Reverses `Disable`.
     Enable,
 }
 
-/// Does to the account of an address what its operator wants; which it is.
+/// Applies an operator's change to the account with an address and returns the account's identifier.
 ///
 /// # Errors
-/// There is no such account; a password that cannot be used.
+/// No account with this address; an invalid password.
 pub async fn change(state: &State, email: &str, change: Change) -> Result<Uuid, Failure> {
     let email = normal_email(email).ok_or(Refusal::Email)?;
     let found = store::of_email(&state.base.store, &email).await?;
@@ -162,17 +162,17 @@ pub async fn change(state: &State, email: &str, change: Change) -> Result<Uuid, 
     Ok(account)
 }
 
-/// An account.
+/// Returns an account.
 ///
 /// # Errors
-/// There is none.
+/// The account does not exist.
 pub async fn show(state: &State, id: Uuid) -> Result<Account, Failure> {
     let account = store::find(&state.base.store, id).await?;
     account.ok_or_else(Failure::not_found)
 }
 
-/// An address as it is stored, if it looks like one: what is beyond this only a message to it
-/// could tell.
+/// Returns an address in the form in which it is stored, or `None` if it is not an address. Only a
+/// message could prove that an address exists.
 fn normal_email(text: &str) -> Option<String> {
     let (name, host) = text.split_once('@')?;
     let sound = !name.is_empty()
@@ -183,10 +183,10 @@ fn normal_email(text: &str) -> Option<String> {
     sound.then(|| text.to_lowercase())
 }
 
-/// Text that people name things by: some characters, none of them control characters.
+/// Checks that a name has 1 to `longest` characters and no control characters.
 ///
 /// # Errors
-/// Says what the text must be.
+/// [`Refusal::Name`], which states the rule.
 pub fn checked_name(field: &'static str, text: String, longest: usize) -> Result<String, Refusal> {
     let length = text.chars().count();
     if (1..=longest).contains(&length) && !text.chars().any(char::is_control) {
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_compared_without_regard_to_case() {
+    fn addresses_are_normalised_to_lower_case_and_invalid_ones_rejected() {
         let ana = normal_email("Ana@Hospital.Example").unwrap();
         assert_eq!(ana, "ana@hospital.example");
         let long = format!("{}@b", "a".repeat(253));

@@ -1,4 +1,4 @@
-//! Password hashes: Argon2id (RFC 9106), off the threads that answer.
+//! Password hashes: Argon2id (RFC 9106), computed outside the asynchronous threads.
 
 use argon2::Argon2;
 use argon2::password_hash::phc::PasswordHash;
@@ -7,18 +7,18 @@ use fhaim_api::account::Secret;
 use fhaim_platform::Failure;
 use fhaim_platform::threads::{Few, blocking};
 
-/// Hashes worked out at a time, each in 19 MiB.
+/// Number of hashes computed at the same time, each in 19 MiB.
 const AT_ONCE: usize = 4;
 
-/// Hashes passwords and compares them.
+/// Hashes and verifies passwords.
 pub struct Passwords {
-    /// The hash of a password that nobody has.
+    /// The hash of a random password, which no account has.
     decoy: String,
     few: Few,
 }
 
 impl Passwords {
-    /// Works out the hash that unknown addresses are compared with.
+    /// Computes the decoy hash for unknown addresses.
     ///
     /// # Errors
     /// The system has no randomness.
@@ -30,7 +30,7 @@ impl Passwords {
         })
     }
 
-    /// A password's hash, with its salt and parameters (a PHC string).
+    /// Returns a password's hash with its salt and parameters (a PHC string).
     ///
     /// # Errors
     /// The system has no randomness.
@@ -38,11 +38,11 @@ impl Passwords {
         self.few.blocking(move || hash(&password)).await?
     }
 
-    /// Whether a password is the one of a hash. Without a hash it is not, after as much work, so
-    /// that the time taken does not tell which addresses have accounts.
+    /// Checks a password against a hash. Without a hash the result is `false`, after the same amount
+    /// of work, so that response times do not reveal which addresses have accounts.
     ///
     /// # Errors
-    /// A hash that cannot be read.
+    /// The hash cannot be parsed.
     pub async fn verify(&self, password: Secret, hash: Option<String>) -> Result<bool, Failure> {
         let known = hash.is_some();
         let hash = hash.unwrap_or_else(|| self.decoy.clone());
@@ -71,7 +71,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     #[tokio::test]
-    async fn the_right_password_and_no_other_is_accepted() {
+    async fn only_the_right_password_is_accepted() {
         let passwords = Passwords::new().await.unwrap();
         let secret = |text: &str| Secret(text.to_owned());
         let hash = passwords.hash(secret("correct horse")).await.unwrap();
@@ -85,11 +85,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn unknown_addresses_take_as_much_work() {
+    async fn unknown_addresses_take_as_much_time_as_known_ones() {
         let passwords = Passwords::new().await.unwrap();
         let secret = || Secret("correct horse".to_owned());
         let hash = passwords.hash(secret()).await.unwrap();
-        // The least of a few, so that a busy machine does not decide.
+        // The minimum of several runs, so that a busy machine does not affect the result.
         let mut least = [Duration::MAX; 2];
         for _ in 0..5 {
             for (least, hash) in least.iter_mut().zip([Some(hash.clone()), None]) {

@@ -1,10 +1,10 @@
-//! Sessions: short access tokens, refresh tokens that are good for one use.
+//! Sessions: short-lived access tokens and single-use refresh tokens.
 //!
-//! All refresh tokens that come from one sign-in are a family. An answer may be lost on the way, so
-//! a token may be shown again while what it was exchanged for was never used: another is given then,
-//! and the lost one is void. Any other second use says that a token has been copied, by a thief or
-//! from one: the whole family ends (RFC 9700, section 4.14.2). Whoever comes second of a thief and
-//! the token's owner shows a void or a used token, and so ends it.
+//! All refresh tokens from one sign-in are a family. A response may be lost, so a client may show a
+//! token again as long as its successor has not been used. The client then gets a new successor, and
+//! the lost one becomes void. Any other repeated use means that a token has been copied, so the
+//! whole family ends (RFC 9700, section 4.14.2). If a thief and the owner hold the same token, the
+//! second of them to use it shows a void or used token, which ends the family.
 
 use fhaim_api::account::{Credentials, Secret, Session};
 use fhaim_api::token::Service;
@@ -30,14 +30,14 @@ const REFRESH_LIFETIME: Millis = 30 * 24 * 3600 * 1000;
 /// Signs in.
 ///
 /// # Errors
-/// Wrong credentials, without saying which part; too many tries.
+/// Wrong credentials, without saying which part is wrong; too many attempts.
 pub async fn sign_in(
     state: &State,
     client: Client,
     credentials: Credentials,
 ) -> Result<Session, Failure> {
     state.sign_ins.try_address(client)?;
-    // What is no address is nobody's, and kept nowhere.
+    // An invalid address belongs to no account and is not stored.
     let email = super::normal_email(&credentials.email).unwrap_or_default();
     state.sign_ins.try_account(&email, client)?;
     let found = accounts::of_email(&state.base.store, &email).await?;
@@ -56,18 +56,18 @@ pub async fn sign_in(
     }
 }
 
-/// Exchanges a refresh token for a session. The same token again, while what it was exchanged for
-/// was never used, gives another in its place.
+/// Exchanges a refresh token for a session. Showing the token again before its successor is used
+/// replaces the successor.
 ///
 /// # Errors
-/// A token that is unknown, expired, void, or used and its successor too: the last two end its
-/// family.
+/// A token that is unknown, expired or void, or that has been used together with its successor. Void
+/// and used tokens end their family.
 pub async fn refresh(state: &State, token: &Secret) -> Result<Session, Failure> {
     let digest = tokens::digest(token);
     let mut tx = state.base.store.begin().await?;
     let account = store::account(&mut tx, &digest).await?;
     let account = account.ok_or_else(|| refused(None))?;
-    // Before the token: whoever ends the account's sessions locks in this order.
+    // Locks the account before the token, in the order of code that ends the account's sessions.
     let entry = accounts::lock(&state.base.store, &mut tx, account).await?;
     let found = store::lock(&state.base.store, &mut tx, &digest).await?;
     let found = found.ok_or_else(|| refused(Some(account)))?;
@@ -76,7 +76,7 @@ pub async fn refresh(state: &State, token: &Secret) -> Result<Session, Failure> 
     }
     let exchanged = match found.used {
         Use::Good => store::mark_used(&mut tx, &digest).await?,
-        // The answer may have been lost on the way: what was given with it is void.
+        // The response may have been lost: the successor that it carried becomes void.
         Use::Used => store::void_successor(&mut tx, &digest).await?,
         Use::Void => false,
     };
@@ -84,7 +84,7 @@ pub async fn refresh(state: &State, token: &Secret) -> Result<Session, Failure> 
     if !exchanged {
         store::end_family(&mut tx, &family).await?;
         tx.commit().await?;
-        tracing::warn!(%account, "a refresh token was used twice: its sessions end");
+        tracing::warn!(%account, "refresh token used twice: all sessions of this sign-in end");
         return Err(refused(Some(account)).into());
     }
     let next = add_token(&mut tx, &family, account, Some(&digest)).await?;
@@ -95,19 +95,19 @@ pub async fn refresh(state: &State, token: &Secret) -> Result<Session, Failure> 
 /// Exchanges an API key for a session.
 ///
 /// # Errors
-/// A key that is unknown.
+/// An unknown key, or a key of a disabled account.
 pub async fn exchange(state: &State, key: &Secret) -> Result<Session, Failure> {
     let account = api_keys::used(&state.base.store, &tokens::digest(key)).await?;
     session(state, account.ok_or_else(|| refused(None))?, None)
 }
 
-/// The refusal of a refresh token or a key, which goes to the security log.
+/// Logs a rejected refresh token or key in the security log and returns the refusal.
 fn refused(account: Option<Uuid>) -> Refusal {
     security::log(Service::Generation, Event::KeyRefused { account });
     Refusal::Token
 }
 
-/// Ends the sessions that came from the same sign-in as a refresh token; nothing if there are
+/// Ends the sessions that come from the same sign-in as a refresh token. Does nothing if there are
 /// none.
 ///
 /// # Errors
@@ -121,8 +121,8 @@ pub async fn end(state: &State, token: &Secret) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Ends all sessions of an account. Its API keys stay, and tokens that are out for a quarter of an
-/// hour.
+/// Ends all sessions of an account. API keys stay valid, and access tokens that are already issued
+/// stay valid for up to 15 minutes.
 ///
 /// # Errors
 /// A failure of the store.
@@ -133,11 +133,11 @@ pub async fn end_all(state: &State, account: Uuid) -> Result<(), Failure> {
     Ok(tx.commit().await?)
 }
 
-/// Begins a session of an account whose password was shown to be that of `shown`, if it still is:
-/// comparing takes a while, in which an owner or an operator may have changed it.
+/// Begins a session of the account `shown`, whose password has been verified. Checks that the
+/// password is still the same, because the owner or an operator may have changed it meanwhile.
 ///
 /// # Errors
-/// Another password by now, or an account that its operator has closed.
+/// The password has changed, or the operator has disabled the account.
 pub(super) async fn begin(state: &State, shown: &Entry) -> Result<Session, Failure> {
     let account = shown.id;
     let mut tx = state.base.store.begin().await?;
@@ -153,7 +153,7 @@ pub(super) async fn begin(state: &State, shown: &Entry) -> Result<Session, Failu
     session(state, account, Some(token))
 }
 
-/// A fresh token of a family; `parent` is the digest of the one that it is given for.
+/// Adds a fresh token to a family. `parent` is the digest of the token that it replaces.
 async fn add_token(
     tx: &mut Tx,
     family: &str,

@@ -1,5 +1,5 @@
-//! Random tokens: 256 bits, stored as their SHA-256 digest (they need no slow hash: there is
-//! nothing to guess).
+//! Random tokens of 256 bits, stored as their SHA-256 digest. They need no slow hash because they
+//! cannot be guessed.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,7 +10,7 @@ use rand::TryRngCore;
 use rand::rngs::OsRng;
 use zeroize::Zeroizing;
 
-/// A fresh token.
+/// Draws a fresh token.
 ///
 /// # Errors
 /// The system has no randomness.
@@ -22,7 +22,7 @@ pub fn random() -> Result<Secret, Failure> {
     Ok(Secret(URL_SAFE_NO_PAD.encode(bits.as_slice())))
 }
 
-/// What is stored of a token.
+/// Returns the digest of a token, which is all that is stored of it.
 pub fn digest(token: &Secret) -> String {
     Digest::of(token.0.as_bytes()).to_string()
 }

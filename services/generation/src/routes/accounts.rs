@@ -1,4 +1,4 @@
-//! Accounts, sessions, API keys, and what of the limits is used.
+//! Routes of accounts, sessions, API keys and usage.
 
 use axum::extract::State as Shared;
 use axum::http::StatusCode;
@@ -25,7 +25,7 @@ use crate::problem::Refusal;
 use crate::put::Put;
 use crate::{State, accounts, limits};
 
-/// Routes of accounts, documented.
+/// Routes of accounts with their documentation.
 pub fn documented() -> OpenApiRouter<State> {
     OpenApiRouter::new()
         .routes(routes!(sign_up))
@@ -42,7 +42,7 @@ pub fn documented() -> OpenApiRouter<State> {
 
 type Made<T> = Result<(StatusCode, axum::Json<T>), Failure>;
 
-/// Signs up.
+/// Creates an account.
 #[utoipa::path(post, path = "/v1/accounts", tag = "accounts", request_body = Credentials,
     responses((status = 201, description = "The account", body = Account),
         Malformed, Forbidden, Conflict, TooLarge, UnsupportedMediaType, Invalid, TooManyRequests,
@@ -60,7 +60,7 @@ async fn sign_up(
     Ok((StatusCode::CREATED, axum::Json(account)))
 }
 
-/// Signs in.
+/// Signs in and begins a session.
 #[utoipa::path(post, path = "/v1/sessions", tag = "accounts", request_body = Credentials,
     responses((status = 201, description = "The session", body = Session),
         Malformed, Unauthenticated, TooLarge, UnsupportedMediaType, Invalid, TooManyRequests,
@@ -74,9 +74,9 @@ async fn sign_in(
     Ok((StatusCode::CREATED, axum::Json(session)))
 }
 
-/// Ends all sessions that came from the same sign-in as a refresh token.
+/// Ends all sessions that come from the same sign-in as a refresh token.
 #[utoipa::path(delete, path = "/v1/sessions", tag = "accounts", request_body = Refresh,
-    responses((status = 204, description = "There are no such sessions any more"),
+    responses((status = 204, description = "The sessions have ended"),
         Malformed, TooLarge, UnsupportedMediaType, Invalid, Internal, Unavailable))]
 async fn end_session(
     Shared(state): Shared<State>,
@@ -86,8 +86,9 @@ async fn end_session(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Exchanges a refresh token, which is good for one use, for a new session. Where the answer was
-/// lost, the same token again gives another.
+/// Exchanges a single-use refresh token for a new session.
+///
+/// A client that lost the response can repeat the call with the same token.
 #[utoipa::path(post, path = "/v1/sessions/refresh", tag = "accounts", request_body = Refresh,
     responses((status = 201, description = "The session", body = Session),
         Malformed, Unauthenticated, TooLarge, UnsupportedMediaType, Invalid, Internal,
@@ -113,7 +114,7 @@ async fn exchange_key(
     Ok((StatusCode::CREATED, axum::Json(session)))
 }
 
-/// The caller's account.
+/// Returns the caller's account.
 #[utoipa::path(get, path = "/v1/account", tag = "accounts", security(("bearer" = [])),
     responses((status = 200, description = "The account", body = Account),
         Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
@@ -121,8 +122,9 @@ async fn show_account(Shared(state): Shared<State>, User(id): User) -> Answer<Ac
     Ok(axum::Json(accounts::show(&state, id).await?))
 }
 
-/// Deletes the account, with its sessions and API keys. Refused while it has datasets: delete them
-/// first, at all three services.
+/// Deletes the account with its sessions and API keys.
+///
+/// An account that has datasets cannot be deleted. Delete the datasets first, at all three services.
 #[utoipa::path(delete, path = "/v1/account", tag = "accounts", security(("bearer" = [])),
     request_body = CloseAccount,
     responses((status = 204, description = "Deleted"),
@@ -138,10 +140,10 @@ async fn close_account(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Gives the account another password, and ends all of its sessions; the answer is a new one.
+/// Changes the account's password, ends all of its sessions and begins a new one.
 #[utoipa::path(put, path = "/v1/account/password", tag = "accounts", security(("bearer" = [])),
     request_body = NewPassword,
-    responses((status = 201, description = "A session", body = Session),
+    responses((status = 201, description = "The new session", body = Session),
         Malformed, Unauthenticated, Forbidden, NotFound, TooLarge, UnsupportedMediaType, Invalid,
         TooManyRequests, Internal, Unavailable))]
 async fn change_password(
@@ -154,10 +156,11 @@ async fn change_password(
     Ok((StatusCode::CREATED, axum::Json(session)))
 }
 
-/// Signs out everywhere: ends all sessions of the account. API keys stay; tokens that are out are
-/// good for a quarter of an hour at most.
+/// Ends all sessions of the account.
+///
+/// API keys stay valid, and access tokens that are already issued stay valid for up to 15 minutes.
 #[utoipa::path(delete, path = "/v1/account/sessions", tag = "accounts", security(("bearer" = [])),
-    responses((status = 204, description = "There are no sessions any more"),
+    responses((status = 204, description = "All sessions have ended"),
         Unauthenticated, Forbidden, Internal, Unavailable))]
 async fn end_all_sessions(
     Shared(state): Shared<State>,
@@ -167,15 +170,15 @@ async fn end_all_sessions(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// What the account has here, and what it may have.
+/// Returns the account's usage and limits at this service.
 #[utoipa::path(get, path = "/v1/usage", tag = "accounts", security(("bearer" = [])),
-    responses((status = 200, description = "One entry a limit", body = Usage),
+    responses((status = 200, description = "One entry for each limit", body = Usage),
         Unauthenticated, Forbidden, Internal, Unavailable))]
 async fn show_usage(Shared(state): Shared<State>, User(owner): User) -> Answer<Usage> {
     Ok(axum::Json(limits::usage(&state, owner).await?))
 }
 
-/// The caller's API keys.
+/// Lists the caller's API keys.
 #[utoipa::path(get, path = "/v1/api-keys", tag = "accounts", security(("bearer" = [])),
     params(Paging),
     responses((status = 200, description = "A page of keys", body = Page<ApiKey>),
@@ -188,12 +191,14 @@ async fn list_keys(
     Ok(axum::Json(accounts::list_keys(&state, id, &paging).await?))
 }
 
-/// Makes an API key under an identifier that the caller chooses; its text is shown this once. The
-/// same again, before the key was used, gives a new text in the place of one that was lost.
+/// Makes an API key under an identifier that the caller chooses.
+///
+/// The key's text is shown only in this response. Repeating the call before the key is first used
+/// replaces the text, which may have been lost.
 #[utoipa::path(put, path = "/v1/api-keys/{id}", tag = "accounts", security(("bearer" = [])),
     params(("id" = Uuid, Path)), request_body = NewApiKey,
     responses((status = 201, description = "The key", body = ApiKeyMade),
-        (status = 200, description = "The key, with another text", body = ApiKeyMade),
+        (status = 200, description = "The existing key with a new text", body = ApiKeyMade),
         Malformed, Unauthenticated, Forbidden, NotFound, Conflict, TooLarge,
         UnsupportedMediaType, Invalid, Internal, Unavailable))]
 async fn make_key(

@@ -1,4 +1,4 @@
-//! Links to results: for their holders, and for whoever opens them.
+//! Links to results: routes for holders and for accounts that open links.
 
 use axum::extract::{FromRequestParts, State as Shared};
 use axum::http::StatusCode;
@@ -23,7 +23,7 @@ use crate::answers::{
 use crate::put::Put;
 use crate::{State, links};
 
-/// Routes of links, documented.
+/// Routes of links with their documentation.
 pub fn documented() -> OpenApiRouter<State> {
     OpenApiRouter::new()
         .routes(routes!(list_links))
@@ -32,13 +32,13 @@ pub fn documented() -> OpenApiRouter<State> {
         .routes(routes!(draw_linked_table))
 }
 
-/// The secret of a link, as it is shown with a call.
+/// The secret of a link from the request's header.
 struct Shown(Secret);
 
 impl<S: Sync> FromRequestParts<S> for Shown {
     type Rejection = Failure;
 
-    /// Without a secret there is nothing to be seen, as with a wrong one.
+    /// A missing secret is answered in the same way as a wrong one.
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Failure> {
         let header = parts.headers.get(LINK_HEADER);
         let secret = header.and_then(|value| value.to_str().ok());
@@ -47,7 +47,7 @@ impl<S: Sync> FromRequestParts<S> for Shown {
     }
 }
 
-/// The links to a job's result, whichever of the dataset's holders made them.
+/// Lists the links to a job's result. Any of the dataset's holders may have made them.
 #[utoipa::path(get, path = "/v1/jobs/{job}/links", tag = "links", security(("bearer" = [])),
     params(("job" = Uuid, Path), Paging),
     responses((status = 200, description = "A page of links", body = Page<Link>),
@@ -61,15 +61,16 @@ async fn list_links(
     Ok(axum::Json(links::list(&state, user, job, &paging).await?))
 }
 
-/// Makes a link to a finished job's result under an identifier that the caller chooses: whoever is
-/// signed in and has its secret sees a data card and draws tables, and nothing else of the dataset.
-/// The secret is shown this once. The same again, before the link was opened, gives a new secret in
-/// the place of one that was lost.
+/// Makes a link to a finished job's result under an identifier that the caller chooses.
+///
+/// Any signed-in account with the link's secret sees the data card and draws tables, but nothing
+/// else of the dataset. The secret is shown only in this response. Repeating the call before the
+/// link is first opened replaces the secret, which may have been lost.
 #[utoipa::path(put, path = "/v1/jobs/{job}/links/{link}", tag = "links",
     security(("bearer" = [])), params(("job" = Uuid, Path), ("link" = Uuid, Path)),
     request_body = NewLink,
     responses((status = 201, description = "The link", body = LinkMade),
-        (status = 200, description = "The link, with another secret", body = LinkMade),
+        (status = 200, description = "The existing link with a new secret", body = LinkMade),
         Malformed, Unauthenticated, Forbidden, NotFound, Conflict, TooLarge,
         UnsupportedMediaType, Invalid, Internal, Unavailable))]
 async fn make_link(
@@ -81,7 +82,7 @@ async fn make_link(
     links::make(&state, user, (job, link), new).await
 }
 
-/// Revokes a link: it opens nothing after. What was drawn by it stays with whoever drew it.
+/// Revokes a link, so that it can no longer be opened. Tables that were drawn from it remain.
 #[utoipa::path(delete, path = "/v1/jobs/{job}/links/{link}", tag = "links",
     security(("bearer" = [])), params(("job" = Uuid, Path), ("link" = Uuid, Path)),
     responses((status = 204, description = "Revoked"),
@@ -95,7 +96,7 @@ async fn revoke_link(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// The data card of what a link opens, for any account.
+/// Returns the data card of a link, for any account.
 #[utoipa::path(get, path = "/v1/links/{link}", tag = "links", security(("bearer" = [])),
     params(("link" = Uuid, Path),
         ("fhaim-link" = String, Header, description = "The link's secret")),
@@ -111,15 +112,15 @@ async fn open_link(
     Ok(axum::Json(card))
 }
 
-/// A synthetic table drawn from what a link opens, for any account, streamed as it is drawn.
+/// Draws a synthetic table from a link, for any account. The table is streamed while it is drawn.
 #[utoipa::path(get, path = "/v1/links/{link}/synthetic", tag = "links",
     security(("bearer" = [])),
     params(("link" = Uuid, Path),
         ("fhaim-link" = String, Header, description = "The link's secret"), Draw),
     responses(
         (status = 200, description = "The table", headers(
-            ("fhaim-seed" = u64, description = "The seed it was drawn with"),
-            ("fhaim-rows" = u64, description = "Its records"),
+            ("fhaim-seed" = u64, description = "Seed of the table"),
+            ("fhaim-rows" = u64, description = "Number of records"),
         ), content(
             (String = "text/csv"),
             (Vec<u8> = "application/vnd.apache.parquet"),

@@ -1,4 +1,4 @@
-//! The HTTP surface.
+//! HTTP routes.
 
 mod accounts;
 mod links;
@@ -35,14 +35,14 @@ use crate::{State, datasets, events, jobs, results, synthetic};
 #[openapi(
     info(
         title = "fhaim generation service",
-        description = "Accounts, datasets, jobs, models, synthetic tables."
+        description = "Accounts, datasets, jobs, models and synthetic tables."
     ),
     components(schemas(fhaim_api::job::TableFormat, Problem, JobEvent)),
     modifiers(&Bearer)
 )]
 struct Document;
 
-/// Signed-in routes take an access token.
+/// Adds the security scheme of routes that require an access token.
 struct Bearer;
 
 impl Modify for Bearer {
@@ -53,7 +53,7 @@ impl Modify for Bearer {
     }
 }
 
-/// All routes, documented.
+/// All routes with their documentation.
 pub fn documented() -> OpenApiRouter<State> {
     OpenApiRouter::with_openapi(Document::openapi())
         .routes(routes!(jwks))
@@ -80,21 +80,21 @@ pub fn documented() -> OpenApiRouter<State> {
 
 type Answer<T> = Result<axum::Json<T>, Failure>;
 
-/// Keys that this service signs tokens with.
+/// Returns the public keys of this service's token signatures.
 #[utoipa::path(get, path = "/.well-known/jwks.json", tag = "service",
     responses((status = 200, description = "A JSON Web Key Set", body = Object)))]
 async fn jwks(Shared(state): Shared<State>) -> Response {
     axum::Json(state.base.signer.jwks()).into_response()
 }
 
-/// This document.
+/// Returns this OpenAPI document.
 #[utoipa::path(get, path = "/openapi.json", tag = "service",
     responses((status = 200, description = "The OpenAPI document", body = Object)))]
 async fn document() -> axum::Json<utoipa::openapi::OpenApi> {
     axum::Json(State::openapi())
 }
 
-/// The caller's datasets.
+/// Lists the caller's datasets.
 #[utoipa::path(get, path = "/v1/datasets", tag = "datasets", security(("bearer" = [])),
     params(Paging),
     responses((status = 200, description = "A page of datasets", body = Page<Dataset>),
@@ -107,13 +107,14 @@ async fn list_datasets(
     Ok(axum::Json(datasets::list(&state, owner, &paging).await?))
 }
 
-/// Makes a dataset under an identifier that the caller chooses. Its key and its upload are made
-/// under the same identifier at the crypto and the computation service. The same again changes
-/// nothing.
+/// Creates a dataset under an identifier that the caller chooses.
+///
+/// Create its keys at the crypto service and its upload at the computation service under the same
+/// identifier. Repeating the call changes nothing.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}", tag = "datasets",
     security(("bearer" = [])), params(("dataset" = Uuid, Path)), request_body = NewDataset,
     responses((status = 201, description = "The dataset", body = Dataset),
-        (status = 200, description = "It was made before, alike", body = Dataset),
+        (status = 200, description = "The same dataset already existed", body = Dataset),
         Malformed, Unauthenticated, Forbidden, NotFound, Conflict, TooLarge, UnsupportedMediaType,
         Invalid, Internal, Unavailable))]
 async fn make_dataset(
@@ -125,7 +126,7 @@ async fn make_dataset(
     datasets::create(&state, owner, dataset, new).await
 }
 
-/// A dataset.
+/// Returns a dataset.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}", tag = "datasets", security(("bearer" = [])),
     params(("dataset" = Uuid, Path)),
     responses((status = 200, description = "The dataset", body = Dataset),
@@ -138,8 +139,8 @@ async fn show_dataset(
     Ok(axum::Json(datasets::show(&state, owner, dataset).await?))
 }
 
-/// Deletes this service's part of a dataset: jobs, releases, models. Jobs that are queued or
-/// running are stopped.
+/// Deletes this service's part of a dataset: jobs, releases and models. Stops queued and running
+/// jobs.
 #[utoipa::path(delete, path = "/v1/datasets/{dataset}", tag = "datasets",
     security(("bearer" = [])), params(("dataset" = Uuid, Path)),
     responses((status = 204, description = "Deleted"),
@@ -153,7 +154,7 @@ async fn delete_dataset(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Gives a dataset another name. It is for people alone: nothing else changes.
+/// Renames a dataset. The name is only for people: nothing else changes.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}/name", tag = "datasets",
     security(("bearer" = [])), params(("dataset" = Uuid, Path)), request_body = NewName,
     responses((status = 200, description = "The dataset", body = Dataset),
@@ -169,8 +170,9 @@ async fn rename_dataset(
     Ok(axum::Json(renamed))
 }
 
-/// Vouches for a dataset: the crypto service makes its keys for the caller that shows the answer. Refused
-/// once the dataset has had keys.
+/// Vouches for a dataset: the crypto service creates keys for the caller that shows the voucher.
+///
+/// Refused once the dataset has had keys.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/voucher", tag = "datasets",
     security(("bearer" = [])), params(("dataset" = Uuid, Path)),
     responses((status = 200, description = "The voucher", body = Voucher),
@@ -183,7 +185,7 @@ async fn vouch_for_dataset(
     Ok(axum::Json(datasets::vouch(&state, owner, dataset).await?))
 }
 
-/// Marks a dataset as ready for jobs, once the computation service has all of its objects.
+/// Marks a dataset as ready for jobs once the computation service has all of its objects.
 #[utoipa::path(post, path = "/v1/datasets/{dataset}/ready", tag = "datasets",
     security(("bearer" = [])), params(("dataset" = Uuid, Path)),
     responses((status = 200, description = "The dataset", body = Dataset),
@@ -198,7 +200,7 @@ async fn make_dataset_ready(
     ))
 }
 
-/// A dataset's jobs.
+/// Lists a dataset's jobs.
 #[utoipa::path(get, path = "/v1/datasets/{dataset}/jobs", tag = "jobs", security(("bearer" = [])),
     params(("dataset" = Uuid, Path), Paging),
     responses((status = 200, description = "A page of jobs", body = Page<Job>),
@@ -214,13 +216,15 @@ async fn list_jobs(
     ))
 }
 
-/// Queues a job under an identifier that the caller chooses: one run of the dataset's mechanism, on
-/// one share of its budget. The same again changes nothing and spends nothing.
+/// Queues a job under an identifier that the caller chooses.
+///
+/// A job is one run of the dataset's mechanism and uses one share of its budget. Repeating the call
+/// changes nothing and spends nothing.
 #[utoipa::path(put, path = "/v1/datasets/{dataset}/jobs/{job}", tag = "jobs",
     security(("bearer" = [])), params(("dataset" = Uuid, Path), ("job" = Uuid, Path)),
     request_body = NewJob,
     responses((status = 201, description = "The job", body = Job),
-        (status = 200, description = "It was queued before", body = Job),
+        (status = 200, description = "The job was already queued", body = Job),
         Malformed, Unauthenticated, Forbidden, NotFound, Conflict, TooLarge, UnsupportedMediaType,
         Invalid, Internal, Unavailable))]
 async fn make_job(
@@ -232,7 +236,7 @@ async fn make_job(
     jobs::create(&state, owner, dataset, job, new).await
 }
 
-/// A job.
+/// Returns a job.
 #[utoipa::path(get, path = "/v1/jobs/{job}", tag = "jobs", security(("bearer" = [])),
     params(("job" = Uuid, Path)),
     responses((status = 200, description = "The job", body = Job),
@@ -245,7 +249,7 @@ async fn show_job(
     Ok(axum::Json(jobs::show(&state, owner, job).await?))
 }
 
-/// Gives a job another note, for the dataset's holders to tell one from another.
+/// Sets a job's note, by which the dataset's holders tell jobs apart.
 #[utoipa::path(put, path = "/v1/jobs/{job}/note", tag = "jobs", security(("bearer" = [])),
     params(("job" = Uuid, Path)), request_body = NewNote,
     responses((status = 200, description = "The job", body = Job),
@@ -260,7 +264,7 @@ async fn annotate_job(
     Ok(axum::Json(jobs::annotate(&state, user, job, new).await?))
 }
 
-/// Cancels a job that is queued or running. What it has released stays released, and paid for.
+/// Cancels a queued or running job. Releases that it already got stay released and paid for.
 #[utoipa::path(post, path = "/v1/jobs/{job}/cancel", tag = "jobs", security(("bearer" = [])),
     params(("job" = Uuid, Path)),
     responses((status = 200, description = "The job", body = Job),
@@ -273,7 +277,7 @@ async fn cancel_job(
     Ok(axum::Json(jobs::cancel(&state, owner, job).await?))
 }
 
-/// Queues a job that failed or was cancelled again. It goes on where it was.
+/// Queues a failed or cancelled job again. The job resumes where it stopped.
 #[utoipa::path(post, path = "/v1/jobs/{job}/retry", tag = "jobs", security(("bearer" = [])),
     params(("job" = Uuid, Path)),
     responses((status = 200, description = "The job", body = Job),
@@ -286,7 +290,7 @@ async fn retry_job(
     Ok(axum::Json(jobs::retry(&state, owner, job).await?))
 }
 
-/// Number of the last event that a client saw before it reconnects.
+/// Number of the last event that a reconnecting client saw.
 struct LastEvent(i64);
 
 impl<S: Sync> FromRequestParts<S> for LastEvent {
@@ -304,11 +308,12 @@ impl<S: Sync> FromRequestParts<S> for LastEvent {
     }
 }
 
-/// A job's events as they happen, each a server-sent event (see `JobEvent` for its `data`). Ends
-/// when the job does; a client that reconnects goes on after `Last-Event-ID`.
+/// Streams a job's events as server-sent events; their `data` is a `JobEvent`.
+///
+/// The stream ends with the job. A client that reconnects resumes after `Last-Event-ID`.
 #[utoipa::path(get, path = "/v1/jobs/{job}/events", tag = "jobs", security(("bearer" = [])),
     params(("job" = Uuid, Path),
-        ("Last-Event-ID" = Option<i64>, Header, minimum = 0, description = "The last event seen")),
+        ("Last-Event-ID" = Option<i64>, Header, minimum = 0, description = "Number of the last event seen")),
     responses(
         (status = 200, description = "Events", body = JobEventMessage, content_type = "text/event-stream"),
         Malformed, Unauthenticated, Forbidden, NotFound, Internal, Unavailable))]
@@ -322,7 +327,7 @@ async fn watch_job(
     Ok(events::watch(state, job, last).into_response())
 }
 
-/// What a job has released so far, with what each release cost.
+/// Lists everything that a job has released so far, with the cost of each release.
 #[utoipa::path(get, path = "/v1/jobs/{job}/releases", tag = "results", security(("bearer" = [])),
     params(("job" = Uuid, Path)),
     responses((status = 200, description = "The releases", body = Vec<ReleasedStatistic>),
@@ -335,7 +340,7 @@ async fn list_releases(
     Ok(axum::Json(results::releases(&state, owner, job).await?))
 }
 
-/// The model of a finished job.
+/// Returns a view of a finished job's model.
 #[utoipa::path(get, path = "/v1/jobs/{job}/model", tag = "results", security(("bearer" = [])),
     params(("job" = Uuid, Path)),
     responses((status = 200, description = "The model", body = ModelView),
@@ -348,8 +353,10 @@ async fn show_model(
     Ok(axum::Json(results::view(&state, owner, job).await?))
 }
 
-/// The model of a finished job as a file, as `fhaim run --model-out` writes one: `fhaim sample` draws from it,
-/// `fhaim-lab attack` tries whom it tells of. It is made from what was released, as synthetic tables are.
+/// Downloads the model of a finished job in the format of `fhaim run --model-out`.
+///
+/// `fhaim sample` draws tables from the file, and `fhaim-lab attack` runs membership attacks against
+/// it. The model depends only on released values, as synthetic tables do.
 #[utoipa::path(get, path = "/v1/jobs/{job}/model/file", tag = "results", security(("bearer" = [])),
     params(("job" = Uuid, Path)),
     responses(
@@ -363,14 +370,15 @@ async fn download_model(
     results::file(&state, owner, job).await
 }
 
-/// A synthetic table drawn from the model of a finished job, streamed as it is drawn. With
-/// conditions, its records are those that the model says meet them all.
+/// Draws a synthetic table from the model of a finished job. The table is streamed while it is drawn.
+///
+/// With conditions, the table has only records that satisfy all of them, as distributed in the model.
 #[utoipa::path(get, path = "/v1/jobs/{job}/synthetic", tag = "results", security(("bearer" = [])),
     params(("job" = Uuid, Path), Draw),
     responses(
         (status = 200, description = "The table", headers(
-            ("fhaim-seed" = u64, description = "The seed it was drawn with"),
-            ("fhaim-rows" = u64, description = "Its records"),
+            ("fhaim-seed" = u64, description = "Seed of the table"),
+            ("fhaim-rows" = u64, description = "Number of records"),
         ), content(
             (String = "text/csv"),
             (Vec<u8> = "application/vnd.apache.parquet"),

@@ -1,4 +1,4 @@
-//! Who signs in.
+//! Accounts.
 
 use fhaim_api::account::Account;
 use fhaim_platform::store::{Row, Store, StoreError, Tx, is_duplicate};
@@ -6,7 +6,7 @@ use fhaim_platform::{clock, rows};
 use sqlx::{AssertSqlSafe, Row as _};
 use uuid::Uuid;
 
-/// Adds an account with a password's hash; none where the address has one.
+/// Adds an account with a password's hash. Returns `None` if the address already has an account.
 ///
 /// # Errors
 /// A failure of the store.
@@ -36,7 +36,7 @@ pub async fn insert(
     }
 }
 
-/// An account, if there is one.
+/// Returns an account.
 ///
 /// # Errors
 /// A failure of the store.
@@ -55,7 +55,7 @@ pub async fn find(store: &Store, id: Uuid) -> Result<Option<Account>, StoreError
     row.map(account).transpose()
 }
 
-/// What it takes to sign in.
+/// The sign-in data of an account.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// The account.
@@ -64,7 +64,7 @@ pub struct Entry {
     pub email: String,
     /// Its password's hash.
     pub hash: String,
-    /// Whether its operator has closed it.
+    /// Whether the operator has disabled the account.
     pub disabled: bool,
 }
 
@@ -79,7 +79,7 @@ impl Entry {
     }
 }
 
-/// The account of an address.
+/// Returns the sign-in data of the account with an address.
 ///
 /// # Errors
 /// A failure of the store.
@@ -87,7 +87,7 @@ pub async fn of_email(store: &Store, email: &str) -> Result<Option<Entry>, Store
     entry(store, "email", email).await
 }
 
-/// What it takes to sign in to an account.
+/// Returns the sign-in data of an account.
 ///
 /// # Errors
 /// A failure of the store.
@@ -95,8 +95,9 @@ pub async fn of_id(store: &Store, id: Uuid) -> Result<Option<Entry>, StoreError>
     entry(store, "id", &id.to_string()).await
 }
 
-/// What it takes to sign in to an account, its row locked. Whatever ends an account's sessions locks
-/// it, too: a session that begins or is renewed meanwhile is either ended with the others or refused.
+/// Returns the sign-in data of an account and locks its row. Code that ends an account's sessions
+/// also locks the row, so a session that begins or is renewed at the same time is either ended with
+/// the others or refused.
 ///
 /// # Errors
 /// A failure of the store.
@@ -110,7 +111,7 @@ pub async fn lock(store: &Store, tx: &mut Tx, id: Uuid) -> Result<Option<Entry>,
 }
 
 async fn entry(store: &Store, by: &str, value: &str) -> Result<Option<Entry>, StoreError> {
-    // Safe: `by` is a name of this code base.
+    // Safe: `by` is a constant of this crate.
     let select = format!("SELECT id, email, password, disabled FROM accounts WHERE {by} = $1");
     let row = sqlx::query(AssertSqlSafe(select))
         .bind(value)
@@ -119,7 +120,7 @@ async fn entry(store: &Store, by: &str, value: &str) -> Result<Option<Entry>, St
     row.as_ref().map(Entry::from_row).transpose()
 }
 
-/// Gives an account another password, by its hash.
+/// Replaces the hash of an account's password.
 ///
 /// # Errors
 /// A failure of the store.
@@ -132,7 +133,7 @@ pub async fn set_password(tx: &mut Tx, id: Uuid, hash: &str) -> Result<(), Store
     Ok(())
 }
 
-/// Closes an account, or opens it again.
+/// Disables or enables an account.
 ///
 /// # Errors
 /// A failure of the store.

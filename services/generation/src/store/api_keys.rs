@@ -1,4 +1,4 @@
-//! Keys of programs, by digest.
+//! API keys, stored by digest.
 
 use fhaim_api::account::ApiKey;
 use fhaim_platform::clock::Millis;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::paging::Cut;
 
-/// Locks an account's row. Whether there is one.
+/// Locks an account's row. Returns whether the account exists.
 ///
 /// # Errors
 /// A failure of the store.
@@ -21,18 +21,18 @@ pub async fn lock_account(store: &Store, tx: &mut Tx, account: Uuid) -> Result<b
     Ok(row.is_some())
 }
 
-/// A key of an identifier.
+/// An API key.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Whose it is.
+    /// The account that owns it.
     pub account: Uuid,
     /// Its name.
     pub name: String,
-    /// When it was made.
+    /// Its creation time.
     pub created_at: Millis,
 }
 
-/// The key of an identifier, if there is one.
+/// Returns the key with an identifier.
 ///
 /// # Errors
 /// A failure of the store.
@@ -51,7 +51,7 @@ pub async fn find(tx: &mut Tx, id: Uuid) -> Result<Option<Found>, StoreError> {
     row.map(found).transpose()
 }
 
-/// Gives a key that was never used another text. Whether it was given.
+/// Replaces the digest of a key that was never used. Returns `false` if it was used.
 ///
 /// # Errors
 /// A failure of the store.
@@ -64,7 +64,7 @@ pub async fn renew(tx: &mut Tx, id: Uuid, digest: &str) -> Result<bool, StoreErr
     Ok(renewed.rows_affected() > 0)
 }
 
-/// Adds a key; the time. None where the identifier is taken.
+/// Adds a key and returns its creation time, or `None` if the identifier is taken.
 ///
 /// # Errors
 /// A failure of the store.
@@ -92,7 +92,7 @@ pub async fn insert(
     }
 }
 
-/// An account's keys, from a cut on.
+/// Lists an account's keys from a cut on.
 ///
 /// # Errors
 /// A failure of the store.
@@ -120,7 +120,7 @@ pub async fn list(store: &Store, account: Uuid, cut: &Cut) -> Result<Vec<ApiKey>
     found.iter().map(key).collect()
 }
 
-/// Deletes a key. Whether there was one.
+/// Deletes a key. Returns whether it existed.
 ///
 /// # Errors
 /// A failure of the store.
@@ -133,7 +133,8 @@ pub async fn delete(store: &Store, account: Uuid, id: Uuid) -> Result<bool, Stor
     Ok(deleted.rows_affected() > 0)
 }
 
-/// Notes that a key is used; whose it is, if there is one, and its account is not disabled.
+/// Records the use of a key and returns its account, unless the key is unknown or the account is
+/// disabled.
 ///
 /// # Errors
 /// A failure of the store.

@@ -1,4 +1,4 @@
-//! What a job asked for, in order, and what came back.
+//! Batches that a job asked for, with their answers.
 
 use fhaim_api::job::JobProgress;
 use fhaim_platform::store::{Row, Store, StoreError, Tx};
@@ -7,7 +7,7 @@ use fhaim_release::ReleaseRequest;
 use fhaim_release::{ReleaseBatch, StoredBatch};
 use uuid::Uuid;
 
-/// A job's batches, in order.
+/// Returns a job's batches in order.
 ///
 /// # Errors
 /// A failure of the store.
@@ -23,7 +23,7 @@ pub async fn of_job(tx: &mut Tx, job: &str) -> Result<Vec<StoredBatch>, StoreErr
     found.iter().map(stored).collect()
 }
 
-/// Whether a job has asked for a batch.
+/// Returns whether a job has asked for a batch.
 ///
 /// # Errors
 /// A failure of the store.
@@ -35,7 +35,7 @@ pub async fn has_asked(tx: &mut Tx, job: Uuid) -> Result<bool, StoreError> {
     Ok(row.is_some())
 }
 
-/// Adds a batch before it is asked for.
+/// Adds a batch before the job asks for it.
 ///
 /// # Errors
 /// A failure of the store.
@@ -79,18 +79,18 @@ pub async fn answer(
     Ok(())
 }
 
-/// A batch that was answered.
+/// A batch with its answers.
 #[derive(Clone, Debug)]
 pub struct Answered {
-    /// Where the mechanism stood when it asked.
+    /// Progress of the mechanism when it asked.
     pub progress: JobProgress,
-    /// What it asked for.
+    /// The requested releases.
     pub requests: Vec<ReleaseRequest>,
-    /// What came back.
+    /// The released integers.
     pub answers: Vec<Vec<i64>>,
 }
 
-/// A job's batches that were answered, in order.
+/// Returns a job's answered batches in order.
 ///
 /// # Errors
 /// A failure of the store.
@@ -112,7 +112,7 @@ pub async fn answered(store: &Store, job: Uuid) -> Result<Vec<Answered>, StoreEr
     found.iter().map(answered).collect()
 }
 
-/// Deletes the batches of a job that were never answered.
+/// Deletes the unanswered batches of a job.
 ///
 /// # Errors
 /// A failure of the store.

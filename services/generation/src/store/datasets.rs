@@ -1,4 +1,4 @@
-//! Datasets, and which of their runs jobs take.
+//! Datasets, and the jobs that take their runs.
 
 use fhaim_api::dataset::{Dataset, DatasetState};
 use fhaim_api::keys::Receipt;
@@ -11,21 +11,21 @@ use uuid::Uuid;
 
 use crate::paging::Cut;
 
-/// Whether a job takes a run of its dataset: it is under way, or has asked for a batch. The crypto
-/// service assigns a run when a job begins, so that one that failed or was cancelled keeps it.
+/// Condition: a job takes a run of its dataset because it is under way or has asked for a batch. The
+/// crypto service assigns a run when a job begins, so a failed or cancelled job keeps its run.
 const TAKES_RUN: &str = "(jobs.state IN ('queued', 'running') \
      OR EXISTS (SELECT 1 FROM batches WHERE batches.job = jobs.id))";
 
-/// A state that only this service knows of: gone for its owner, its blobs being deleted.
+/// A state known only to this service: hidden from the owner while the blobs are deleted.
 const DELETING: &str = "deleting";
 
-/// Whether the account bound as `$2` holds a dataset, alone or with others.
+/// Condition: the account bound as `$2` is a sole or joint holder of the dataset.
 const HELD: &str = "(datasets.owner = $2 OR EXISTS (SELECT 1 FROM holders \
      WHERE holders.dataset = datasets.id AND holders.account = $2))";
 
-/// Columns of a dataset; `begun` counts the jobs that take a run.
+/// Selects the columns of a dataset. `begun` is the number of jobs that take a run.
 fn select(rest: &str) -> AssertSqlSafe<String> {
-    // Safe: all parts are written in this code base.
+    // Safe: all parts are constants of this crate.
     AssertSqlSafe(format!(
         "SELECT id, owner, name, terms, runs, budget, state, created_at, \
          (SELECT COUNT(*) FROM jobs WHERE jobs.dataset = datasets.id AND {TAKES_RUN}) AS begun \
@@ -47,8 +47,8 @@ fn dataset(row: &Row) -> Result<Dataset, StoreError> {
     })
 }
 
-/// Adds a dataset. Whether it was added: not where the identifier is taken, and then the
-/// transaction is of no more use.
+/// Adds a dataset. Returns `false` if the identifier is taken; the transaction can then not be used
+/// any more.
 ///
 /// # Errors
 /// A failure of the store.
@@ -89,8 +89,8 @@ pub async fn insert(
     Ok(true)
 }
 
-/// The addresses of a dataset's holders, in the order of its roster; empty ones of accounts that
-/// are gone.
+/// Returns the email addresses of a dataset's holders in the order of its roster. The address of a
+/// deleted account is empty.
 ///
 /// # Errors
 /// A failure of the store.
@@ -106,12 +106,12 @@ pub async fn holders(store: &Store, id: Uuid) -> Result<Vec<String>, StoreError>
     found.iter().map(|row| row.try_get("email")).collect()
 }
 
-/// Whether an account holds a dataset, alone or with others.
+/// Returns whether an account is a sole or joint holder of a dataset.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn is_held(store: &Store, id: Uuid, user: Uuid) -> Result<bool, StoreError> {
-    // Safe: both parts are written in this code base.
+    // Safe: both parts are constants of this crate.
     let select = format!("SELECT COUNT(*) AS held FROM datasets WHERE id = $1 AND {HELD}");
     let row = sqlx::query(AssertSqlSafe(select))
         .bind(id.to_string())
@@ -121,16 +121,16 @@ pub async fn is_held(store: &Store, id: Uuid, user: Uuid) -> Result<bool, StoreE
     Ok(row.try_get::<i64, _>("held")? > 0)
 }
 
-/// A dataset of an identifier.
+/// A dataset with its owner.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Whose it is.
+    /// The account that created it.
     pub owner: Uuid,
     /// The dataset, unless it is being deleted.
     pub dataset: Option<Dataset>,
 }
 
-/// The dataset of an identifier, whoever it belongs to.
+/// Returns the dataset with an identifier, for any owner.
 ///
 /// # Errors
 /// A failure of the store.
@@ -149,7 +149,7 @@ pub async fn find(store: &Store, id: Uuid) -> Result<Option<Found>, StoreError> 
     row.map(found).transpose()
 }
 
-/// The datasets that an account holds, alone or with others, from a cut on.
+/// Lists the datasets of which an account is a sole or joint holder, from a cut on.
 ///
 /// # Errors
 /// A failure of the store.
@@ -171,7 +171,7 @@ pub async fn list(store: &Store, user: Uuid, cut: &Cut) -> Result<Vec<Dataset>, 
     found.iter().map(dataset).collect()
 }
 
-/// A dataset's terms, if there is one.
+/// Returns a dataset's terms.
 ///
 /// # Errors
 /// A failure of the store.
@@ -183,7 +183,7 @@ pub async fn terms(store: &Store, id: Uuid) -> Result<Option<Terms>, StoreError>
     row.map(|row| rows::json(&row, "terms")).transpose()
 }
 
-/// Gives a dataset another name.
+/// Renames a dataset.
 ///
 /// # Errors
 /// A failure of the store.
@@ -197,7 +197,7 @@ pub async fn rename(store: &Store, id: Uuid, name: &str) -> Result<(), StoreErro
     Ok(())
 }
 
-/// Marks a dataset that was being uploaded as ready.
+/// Changes the state of a dataset from uploading to ready.
 ///
 /// # Errors
 /// A failure of the store.
@@ -211,17 +211,16 @@ pub async fn make_ready(store: &Store, id: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// What is known of a dataset that is locked until the transaction ends.
+/// State of a dataset that is locked until the transaction ends.
 #[derive(Clone, Copy, Debug)]
 pub struct Locked {
     /// Whether its upload is complete.
     pub ready: bool,
-    /// Runs its budget is for.
+    /// Number of runs in its budget.
     pub runs: usize,
 }
 
-/// Locks a dataset that is not being deleted, if there is one; whether an account may do so is looked
-/// up before.
+/// Locks a dataset that is not being deleted. The caller checks access before.
 ///
 /// # Errors
 /// A failure of the store.
@@ -241,7 +240,7 @@ pub async fn lock(store: &Store, tx: &mut Tx, id: Uuid) -> Result<Option<Locked>
     row.map(locked).transpose()
 }
 
-/// How many jobs of a dataset take a run.
+/// Returns the number of a dataset's jobs that take a run.
 ///
 /// # Errors
 /// A failure of the store.
@@ -254,7 +253,7 @@ pub async fn runs_taken(tx: &mut Tx, id: Uuid) -> Result<usize, StoreError> {
     rows::number(&row, "jobs")
 }
 
-/// The oldest job of a dataset that holds a run without being done or under way.
+/// Returns the oldest failed or cancelled job of a dataset that holds a run.
 ///
 /// # Errors
 /// A failure of the store.
@@ -270,8 +269,8 @@ pub async fn stranded(tx: &mut Tx, id: Uuid) -> Result<Option<Uuid>, StoreError>
     row.map(|row| rows::parsed(&row, "id")).transpose()
 }
 
-/// Whether a dataset has had keys, as far as is known here: a holder has shown a receipt for them, or a job
-/// has released something.
+/// Returns whether this service knows that a dataset has had keys: a holder has shown a receipt for
+/// them, or a job has released something.
 ///
 /// # Errors
 /// A failure of the store.
@@ -288,11 +287,11 @@ pub async fn had_keys(store: &Store, id: Uuid) -> Result<bool, StoreError> {
     Ok(row.try_get::<i64, _>("signs")? > 0)
 }
 
-/// The most receipts of holders that are shown with a batch, beside one of each job.
+/// Maximum number of holders' receipts that are shown with a batch, in addition to one of each job.
 const MAX_HOLDERS_SHOWN: i64 = 12;
 
-/// Receipts of a dataset: those that its holders showed, that of `user` first, and those of all jobs'
-/// last answers.
+/// Returns the receipts of a dataset: those shown by its holders, with that of `user` first, and those
+/// of all jobs' last answers.
 ///
 /// # Errors
 /// A failure of the store.
@@ -322,8 +321,9 @@ pub async fn receipts(store: &Store, id: Uuid, user: &str) -> Result<Vec<Receipt
     Ok(receipts)
 }
 
-/// Where what a user shows of the ledger is kept: with itself where it is one of several holders, so
-/// that no other's claim stands in its place, and otherwise with the dataset.
+/// The statements that store a user's receipt. One of several holders has a place for its own
+/// receipt, so that no other holder can replace it. A single owner's receipt is stored with the
+/// dataset.
 #[derive(Clone, Copy)]
 struct Shelf {
     select: &'static str,
@@ -340,7 +340,7 @@ const OF_OWNER: Shelf = Shelf {
     update: "UPDATE datasets SET receipt = $3 WHERE id = $1 AND owner = $2",
 };
 
-/// Keeps a receipt that a holder of a dataset shows, unless it has shown a later one.
+/// Stores a receipt that a holder shows, unless the holder has shown a later one.
 ///
 /// # Errors
 /// A failure of the store.
@@ -373,16 +373,16 @@ pub async fn keep_receipt(
     Ok(()) // deleted meanwhile
 }
 
-/// Deletes a dataset's jobs with all that is of them, and hides the dataset from its owner. Its
-/// row stays: if this is the last that happens here, another finds it.
+/// Deletes a dataset's jobs and their data, and hides the dataset from its owner. The row stays, so
+/// that an interrupted deletion is found and resumed.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn begin_deletion(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     let id = id.to_string();
     for statement in [
-        // Locks the jobs' rows before those that hang on them, as whoever works on a job does: of two
-        // that took them in another order, Postgres would break one off.
+        // Locks the jobs' rows before their events and batches, in the order of the workers.
+        // Postgres would abort one of two transactions that lock them in different orders.
         "UPDATE jobs SET dataset = dataset WHERE dataset = $1",
         "DELETE FROM job_events WHERE job IN (SELECT id FROM jobs WHERE dataset = $1)",
         "DELETE FROM batches WHERE job IN (SELECT id FROM jobs WHERE dataset = $1)",
@@ -399,7 +399,7 @@ pub async fn begin_deletion(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Deletes the row of a dataset whose deletion was begun.
+/// Deletes the row of a dataset that is being deleted.
 ///
 /// # Errors
 /// A failure of the store.
@@ -412,7 +412,7 @@ pub async fn finish_deletion(store: &Store, id: Uuid) -> Result<(), StoreError> 
     Ok(())
 }
 
-/// All datasets that are not being deleted, and whether their uploads are complete.
+/// Lists all datasets that are not being deleted, with whether their uploads are complete.
 ///
 /// # Errors
 /// A failure of the store.
@@ -429,7 +429,7 @@ pub async fn all_states(store: &Store) -> Result<Vec<(Uuid, bool)>, StoreError> 
     found.iter().map(pair).collect()
 }
 
-/// All datasets.
+/// Lists all datasets.
 ///
 /// # Errors
 /// A failure of the store.
@@ -439,7 +439,7 @@ pub async fn all(store: &Store) -> Result<Vec<Uuid>, StoreError> {
     found.iter().map(|row| rows::parsed(row, "id")).collect()
 }
 
-/// Datasets whose deletion was begun.
+/// Lists the datasets that are being deleted.
 ///
 /// # Errors
 /// A failure of the store.

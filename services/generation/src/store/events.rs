@@ -5,12 +5,12 @@ use fhaim_platform::store::{Row, Store, StoreError, Tx};
 use fhaim_platform::{clock, rows};
 use sqlx::Row as _;
 
-/// Adds an event to a job, in the transaction that makes it true.
+/// Adds an event to a job, in the same transaction as the change that it reports.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn record(tx: &mut Tx, job: &str, what: &Happening) -> Result<(), StoreError> {
-    // The update locks the job's row: events become visible in the order of their numbers.
+    // The update locks the job's row, so events become visible in the order of their numbers.
     let row = sqlx::query("UPDATE jobs SET events = events + 1 WHERE id = $1 RETURNING events")
         .bind(job)
         .fetch_one(&mut **tx)
@@ -25,7 +25,7 @@ pub async fn record(tx: &mut Tx, job: &str, what: &Happening) -> Result<(), Stor
     Ok(())
 }
 
-/// A job's state, and the number of its last event; none if there is no such job.
+/// Returns a job's state and the number of its last event, or `None` if the job does not exist.
 ///
 /// # Errors
 /// A failure of the store.
@@ -38,7 +38,7 @@ pub async fn last(store: &Store, job: &str) -> Result<Option<(JobState, i64)>, S
     row.map(pair).transpose()
 }
 
-/// The events of a job after a number, at most so many.
+/// Returns at most `most` events of a job after the event with number `last`.
 ///
 /// # Errors
 /// A failure of the store.

@@ -1,4 +1,4 @@
-//! Jobs: tasks under a lease.
+//! Jobs, which are tasks under a lease.
 
 use fhaim_api::job::{Happening, Job, JobProgress, JobState};
 use fhaim_api::keys::Receipt;
@@ -12,18 +12,18 @@ use uuid::Uuid;
 use crate::paging::Cut;
 use crate::store::events;
 
-/// The table of tasks.
+/// Name of the table of tasks.
 pub const TABLE: &str = "jobs";
 
 const SELECT: &str = "SELECT id, owner, dataset, state, progress, releases, spent, attempts, error, \
      note, created_at, updated_at FROM jobs";
 
-/// Whether the account bound as `$2` started a job, or is a holder of its dataset.
+/// Condition: the account bound as `$2` started the job or is a holder of its dataset.
 const HELD: &str = "(jobs.owner = $2 OR EXISTS (SELECT 1 FROM holders \
      WHERE holders.dataset = jobs.dataset AND holders.account = $2))";
 
 fn select(rest: &str) -> AssertSqlSafe<String> {
-    // Safe: both parts are written in this code base.
+    // Safe: both parts are constants of this crate.
     AssertSqlSafe(format!("{SELECT} WHERE {rest}"))
 }
 
@@ -43,8 +43,8 @@ fn job(row: &Row) -> Result<Job, StoreError> {
     })
 }
 
-/// Queues a job. Whether it was queued: not where the identifier is taken, and then the
-/// transaction is of no more use.
+/// Queues a job. Returns `false` if the identifier is taken; the transaction can then not be used
+/// any more.
 ///
 /// # Errors
 /// A failure of the store.
@@ -74,7 +74,7 @@ pub async fn insert(tx: &mut Tx, owner: Uuid, dataset: Uuid, id: Uuid) -> Result
     Ok(true)
 }
 
-/// The job of an identifier and its owner, whoever that is.
+/// Returns the job with an identifier and the account that started it.
 ///
 /// # Errors
 /// A failure of the store.
@@ -87,7 +87,7 @@ pub async fn find(tx: &mut Tx, id: Uuid) -> Result<Option<(Uuid, Job)>, StoreErr
     row.map(pair).transpose()
 }
 
-/// A job of a dataset that an account holds, alone or with others, if there is one.
+/// Returns a job of a dataset of which an account is a sole or joint holder.
 ///
 /// # Errors
 /// A failure of the store.
@@ -100,7 +100,7 @@ pub async fn held(store: &Store, user: Uuid, id: Uuid) -> Result<Option<Job>, St
     row.as_ref().map(job).transpose()
 }
 
-/// A dataset's jobs, from a cut on.
+/// Lists a dataset's jobs from a cut on.
 ///
 /// # Errors
 /// A failure of the store.
@@ -120,7 +120,7 @@ pub async fn list(store: &Store, dataset: Uuid, cut: &Cut) -> Result<Vec<Job>, S
     found.iter().map(job).collect()
 }
 
-/// Where a job is, locked until the transaction ends; whether an account may do so is looked up
+/// Returns a job's state and locks the job until the transaction ends. The caller checks access
 /// before.
 ///
 /// # Errors
@@ -134,7 +134,7 @@ pub async fn lock(store: &Store, tx: &mut Tx, id: Uuid) -> Result<Option<JobStat
     row.map(|row| rows::named(&row, "state")).transpose()
 }
 
-/// Changes a job's state and tells of it.
+/// Changes a job's state and records an event.
 ///
 /// # Errors
 /// A failure of the store.
@@ -155,7 +155,7 @@ pub async fn set_state(
     events::record(tx, job, &Happening::State { state, error }).await
 }
 
-/// Queues a job again, as if it had never met a fault.
+/// Queues a job again and resets its faults and outages.
 ///
 /// # Errors
 /// A failure of the store.
@@ -168,7 +168,7 @@ pub async fn queue_again(tx: &mut Tx, id: Uuid) -> Result<(), StoreError> {
     set_state(tx, &id, JobState::Queued, None).await
 }
 
-/// Gives a job another note.
+/// Sets a job's note.
 ///
 /// # Errors
 /// A failure of the store.
@@ -181,7 +181,7 @@ pub async fn set_note(store: &Store, id: Uuid, note: &str) -> Result<(), StoreEr
     Ok(())
 }
 
-/// What a worker knows of its job.
+/// A worker's view of a job.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// The job.
@@ -192,7 +192,7 @@ pub struct Task {
     pub terms: Terms,
 }
 
-/// What a worker must know of a job.
+/// Reads a job for a worker.
 ///
 /// # Errors
 /// A failure of the store.
@@ -211,7 +211,7 @@ pub async fn task(tx: &mut Tx, job: &str) -> Result<Task, StoreError> {
     })
 }
 
-/// Stores how far a job is, and tells of it.
+/// Stores a job's progress and records an event.
 ///
 /// # Errors
 /// A failure of the store.
@@ -229,7 +229,7 @@ pub async fn set_progress(
     events::record(tx, job, &Happening::Phase { progress, releases }).await
 }
 
-/// Adds releases to a job's count, with what it has spent by now and the last receipt.
+/// Adds to a job's number of releases and stores its total cost and last receipt.
 ///
 /// # Errors
 /// A failure of the store.

@@ -1,13 +1,13 @@
-//! What an account has, counted.
+//! Counts of an account's objects.
 
 use fhaim_platform::store::{StoreError, Tx};
 use fhaim_platform::{clock, rows};
 use uuid::Uuid;
 
-/// What an account has.
+/// Number of objects of an account.
 #[derive(Clone, Copy, Debug)]
 pub struct Counted {
-    /// Datasets, those that are being deleted included.
+    /// Datasets, including those that are being deleted.
     pub datasets: u64,
     /// Jobs.
     pub jobs: u64,
@@ -15,11 +15,11 @@ pub struct Counted {
     pub jobs_under_way: u64,
     /// API keys.
     pub api_keys: u64,
-    /// Links to results that are not past their end.
+    /// Unexpired links to results.
     pub links: u64,
 }
 
-/// Counts what an account has.
+/// Counts the objects of an account.
 ///
 /// # Errors
 /// A failure of the store.

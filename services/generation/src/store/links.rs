@@ -1,4 +1,4 @@
-//! Links to results, by the digest of their secret.
+//! Links to results, stored by the digest of their secret.
 
 use fhaim_api::link::Link;
 use fhaim_platform::clock::Millis;
@@ -10,22 +10,22 @@ use uuid::Uuid;
 
 use crate::paging::Cut;
 
-/// From when until when a link is good.
+/// Creation time and expiry of a link.
 #[derive(Clone, Copy, Debug)]
 pub struct Term {
-    /// When it was made.
+    /// Creation time.
     pub created_at: Millis,
-    /// From when on it opens nothing; 0: it is good until it is revoked.
+    /// Time from which the link cannot be opened; 0 if it is valid until it is revoked.
     expires_at: Millis,
 }
 
 const MILLIS_A_DAY: Millis = 24 * 60 * 60 * 1000;
 
-/// So long after its end a link is still listed, if its account makes others.
+/// Days for which an expired link stays listed. It is deleted when its account makes another link.
 const SHOWN_DAYS: Millis = 90;
 
 impl Term {
-    /// From now on for so many days, or until it is revoked.
+    /// Returns a term that begins now and lasts `days` days, or until the link is revoked.
     pub fn from_now(days: Option<u16>) -> Self {
         Self::new(clock::now(), days)
     }
@@ -38,12 +38,12 @@ impl Term {
         }
     }
 
-    /// Whether it was made for so many days.
+    /// Returns whether the term was made with this number of days.
     pub fn is_of(&self, days: Option<u16>) -> bool {
         self.expires_at == Self::new(self.created_at, days).expires_at
     }
 
-    /// From when on the link opens nothing, for the wire.
+    /// Returns the expiry as a date for the API.
     pub fn end(&self) -> Option<OffsetDateTime> {
         (self.expires_at != 0).then(|| clock::date(self.expires_at))
     }
@@ -56,18 +56,18 @@ impl Term {
     }
 }
 
-/// A link of an identifier.
+/// A link.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// The job that it is to.
+    /// The job whose result it opens.
     pub job: Uuid,
     /// Its name.
     pub name: String,
-    /// When it was made, and until when it is good.
+    /// Its creation time and expiry.
     pub term: Term,
 }
 
-/// The link of an identifier, if there is one.
+/// Returns the link with an identifier.
 ///
 /// # Errors
 /// A failure of the store.
@@ -86,7 +86,7 @@ pub async fn find(tx: &mut Tx, id: Uuid) -> Result<Option<Found>, StoreError> {
     row.map(found).transpose()
 }
 
-/// Gives a link that was never opened another secret. Whether it was given.
+/// Replaces the digest of a link that was never opened. Returns `false` if it was opened.
 ///
 /// # Errors
 /// A failure of the store.
@@ -99,8 +99,8 @@ pub async fn renew(tx: &mut Tx, id: Uuid, digest: &str) -> Result<bool, StoreErr
     Ok(renewed.rows_affected() > 0)
 }
 
-/// Adds a link of an account to a job, and takes away those of the account that are long past their end. Not
-/// where the identifier is taken.
+/// Adds a link to a job, and deletes the account's links that expired more than `SHOWN_DAYS` ago.
+/// Returns `false` if the identifier is taken.
 ///
 /// # Errors
 /// A failure of the store.
@@ -135,7 +135,7 @@ pub async fn insert(
     }
 }
 
-/// A job's links, from a cut on.
+/// Lists a job's links from a cut on.
 ///
 /// # Errors
 /// A failure of the store.
@@ -164,7 +164,7 @@ pub async fn list(store: &Store, job: Uuid, cut: &Cut) -> Result<Vec<Link>, Stor
     found.iter().map(link).collect()
 }
 
-/// Deletes a link to a job. Whether there was one.
+/// Deletes a link to a job. Returns whether it existed.
 ///
 /// # Errors
 /// A failure of the store.
@@ -177,8 +177,8 @@ pub async fn delete(store: &Store, job: Uuid, id: Uuid) -> Result<bool, StoreErr
     Ok(deleted.rows_affected() > 0)
 }
 
-/// Notes that a link is opened; the job that it is to, if there is one of this secret that is not past
-/// its end, and the account that made it is not disabled.
+/// Records that a link is opened and returns its job. Returns `None` if the secret is wrong, the link
+/// has expired, or the account that made it is disabled.
 ///
 /// # Errors
 /// A failure of the store.

@@ -1,7 +1,6 @@
-//! All statements that this service makes, by what they are about.
+//! SQL statements of this service, grouped by subject.
 //!
-//! Rows come out as the types they stand for. What a missing or an unexpected row means is for
-//! others to say.
+//! Rows are converted to domain types here. Callers decide what a missing or unexpected row means.
 
 pub mod accounts;
 pub mod api_keys;

@@ -1,4 +1,4 @@
-//! Refresh tokens, by digest.
+//! Refresh tokens, stored by digest.
 
 use fhaim_platform::clock::Millis;
 use fhaim_platform::store::{Row, Store, StoreError, Tx};
@@ -6,14 +6,14 @@ use fhaim_platform::{clock, rows};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-/// What may be done with a refresh token.
+/// State of a refresh token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// It can be exchanged.
     Good,
-    /// It was exchanged.
+    /// It has been exchanged.
     Used,
-    /// Another was given in its place.
+    /// It has been replaced by another token.
     Void,
 }
 
@@ -30,13 +30,13 @@ impl Use {
 /// A refresh token that has not expired.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// All that came from one sign-in.
+    /// Family of all tokens from one sign-in.
     pub family: String,
-    /// What may be done with it.
+    /// Its state.
     pub used: Use,
 }
 
-/// A refresh token that has not expired, its row locked.
+/// Returns an unexpired refresh token and locks its row.
 ///
 /// # Errors
 /// A failure of the store.
@@ -61,7 +61,7 @@ pub async fn lock(store: &Store, tx: &mut Tx, digest: &str) -> Result<Option<Fou
     row.map(found).transpose()
 }
 
-/// Whose a refresh token is, if there is one that has not expired.
+/// Returns the account of an unexpired refresh token.
 ///
 /// # Errors
 /// A failure of the store.
@@ -75,7 +75,7 @@ pub async fn account(tx: &mut Tx, digest: &str) -> Result<Option<Uuid>, StoreErr
     row.map(|row| rows::parsed(&row, "account")).transpose()
 }
 
-/// Marks a good token as used. Whether it was good.
+/// Marks a good token as used. Returns whether it was good.
 ///
 /// # Errors
 /// A failure of the store.
@@ -84,7 +84,7 @@ pub async fn mark_used(tx: &mut Tx, digest: &str) -> Result<bool, StoreError> {
     mark_as(tx, mark, Use::Used, digest).await
 }
 
-/// Marks the good token that one was exchanged for as void. Whether there was one.
+/// Marks the good successor of a token as void. Returns whether there was one.
 ///
 /// # Errors
 /// A failure of the store.
@@ -108,7 +108,7 @@ async fn mark_as(
     Ok(changed.rows_affected() == 1)
 }
 
-/// Adds a good token; `parent` is the digest of the one that it is given for.
+/// Adds a good token. `parent` is the digest of the token that it replaces.
 ///
 /// # Errors
 /// A failure of the store.
@@ -134,7 +134,7 @@ pub async fn insert(
     Ok(())
 }
 
-/// The family of a token, if there is one.
+/// Returns the family of a token.
 ///
 /// # Errors
 /// A failure of the store.
@@ -146,7 +146,7 @@ pub async fn family(tx: &mut Tx, digest: &str) -> Result<Option<String>, StoreEr
     row.map(|row| row.try_get("family")).transpose()
 }
 
-/// Deletes a family.
+/// Deletes all tokens of a family.
 ///
 /// # Errors
 /// A failure of the store.
@@ -158,7 +158,7 @@ pub async fn end_family(tx: &mut Tx, family: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Deletes all of an account.
+/// Deletes all tokens of an account.
 ///
 /// # Errors
 /// A failure of the store.
@@ -170,7 +170,7 @@ pub async fn end_all(tx: &mut Tx, account: Uuid) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Deletes tokens that are past their time.
+/// Deletes expired tokens.
 ///
 /// # Errors
 /// A failure of the store.

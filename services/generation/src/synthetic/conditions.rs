@@ -1,4 +1,4 @@
-//! Conditions that the records of a synthetic table have to meet.
+//! Explains conditions that a model cannot satisfy.
 
 use fhaim_domain::Schema;
 use fhaim_platform::Failure;
@@ -6,12 +6,12 @@ use fhaim_synth::ModelError;
 
 use crate::problem::Refusal;
 
-/// What a model's refusal of conditions means to who asked for them.
+/// Converts a model's refusal of conditions into a message that names the conditions.
 pub fn explain(error: &ModelError, conditions: &[(usize, u32)], schema: &Schema) -> Failure {
     let ModelError::Impossible { attribute, .. } = error else {
         return Failure::internal(error);
     };
-    // Conditions are taken in turn: the last of these is the one that left no records.
+    // The model applies conditions in order: the last one named is the one that left none.
     let upto = conditions.iter().position(|(other, _)| other == attribute);
     let texts = conditions.iter().take(upto.map_or(0, |place| place + 1));
     let texts = texts.map(|&(attribute, code)| {

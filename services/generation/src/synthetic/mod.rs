@@ -1,8 +1,8 @@
-//! Synthetic tables, drawn on request and streamed as they are drawn.
+//! Synthetic tables, drawn on request and streamed while they are drawn.
 //!
-//! All that can be wrong with a request is found before the first byte of the answer: the model
-//! is loaded and conditioned first. Memory does not grow with the number of records: they are
-//! drawn in blocks, a few ahead of what the connection has taken.
+//! Errors in a request are found before the first byte of the response, because the model is loaded
+//! and conditioned first. Memory does not grow with the number of records: they are drawn in
+//! blocks, a few ahead of the connection.
 
 mod conditions;
 mod parquet;
@@ -33,19 +33,19 @@ use crate::{State, datasets, jobs, results};
 
 const MAX_ROWS: u64 = 100_000_000;
 
-/// How long a request waits for others' tables.
+/// Time that a request waits for other requests' tables.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The seed that a table was drawn with.
+/// Header with the seed of a table.
 pub const SEED: &str = "fhaim-seed";
 
-/// The number of records of a table.
+/// Header with the number of records of a table.
 pub const ROWS: &str = "fhaim-rows";
 
-/// A synthetic table of a holder's job.
+/// Draws a synthetic table from the model of a holder's job.
 ///
 /// # Errors
-/// There is no such job, or it is not done; what [`draw`] refuses.
+/// No such job, or it is not done; the errors of [`draw`].
 pub async fn draw_own(
     state: &State,
     owner: Uuid,
@@ -58,10 +58,10 @@ pub async fn draw_own(
     draw(state, fitted, &dataset.name, wanted).await
 }
 
-/// A synthetic table of a job of the dataset of this name.
+/// Draws a synthetic table from a fitted model; `name` is the dataset's name.
 ///
 /// # Errors
-/// The conditions cannot be met, or there are too many tables to be drawn already.
+/// Conditions that cannot be met; too many tables being drawn.
 pub async fn draw(
     state: &State,
     Fitted { terms, model, .. }: Fitted,
@@ -86,12 +86,12 @@ pub async fn draw(
 }
 
 fn busy() -> Failure {
-    let mut failure = Failure::unavailable("too many tables are drawn already");
+    let mut failure = Failure::unavailable("too many tables are being drawn; try again later");
     failure.problem.retry_after = Some(PATIENCE.as_secs());
     failure
 }
 
-/// The records that a request asks for, none of them drawn yet.
+/// Prepares the requested records without drawing any.
 async fn blocks(
     schema: Arc<Schema>,
     model: Arc<dyn FittedModel>,
@@ -125,8 +125,8 @@ async fn blocks(
     Ok(Blocks::new(schema, model, rows, seed))
 }
 
-/// Refuses what the schema's constraints allow next to nothing of: found out while the table is sent, it
-/// would break the answer off.
+/// Checks that the schema's constraints allow records of the model. An error found while the table
+/// is sent would interrupt the response.
 async fn check_allowed(
     schema: &Arc<Schema>,
     model: &Arc<dyn FittedModel>,
@@ -147,15 +147,16 @@ async fn check_allowed(
     })?)
 }
 
-/// Refuses more rows than a column has identifiers for.
+/// Checks that every column has enough identifiers for the rows.
 fn check_identifiers(schema: &Schema, rows: u64) -> Result<(), Failure> {
     let few = |field: &&Field| field.capacity().is_some_and(|capacity| capacity < rows);
     match schema.fields().iter().find(few) {
         None => Ok(()),
         Some(field) => {
             let (name, capacity) = (field.name(), field.capacity().unwrap_or(0));
-            let text =
-                format!("rows: column {name:?} has {capacity} different identifiers at most");
+            let text = format!(
+                "rows: must be at most {capacity}, the number of identifiers of column {name:?}"
+            );
             Err(Refusal::Format(text).into())
         }
     }
@@ -188,8 +189,8 @@ fn headers(
     ])
 }
 
-/// Draws a table into a pipe. On an error the pipe breaks, and with it the connection: nobody
-/// takes what came for the whole.
+/// Draws a table into a pipe. An error breaks the pipe and the connection, so that the client does
+/// not mistake an incomplete table for a complete one.
 fn write(mut pipe: Pipe, schema: &Schema, blocks: &Blocks, format: TableFormat) {
     let written = match format {
         TableFormat::Csv => write_blocks(&mut pipe, blocks),
@@ -198,9 +199,9 @@ fn write(mut pipe: Pipe, schema: &Schema, blocks: &Blocks, format: TableFormat) 
     match written.and_then(|()| pipe.finish()) {
         Ok(()) => {}
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
-            tracing::debug!("a synthetic table was not taken to its end");
+            tracing::debug!("the client stopped reading a synthetic table");
         }
-        Err(error) => tracing::error!(%error, "a synthetic table was not written"),
+        Err(error) => tracing::error!(%error, "writing a synthetic table failed"),
     }
 }
 
@@ -214,7 +215,7 @@ fn write_blocks(pipe: &mut Pipe, blocks: &Blocks) -> io::Result<()> {
     written.map_err(Failed::into_io)
 }
 
-/// Why a table could not be drawn to its end.
+/// An error while a table is drawn.
 #[derive(Debug, thiserror::Error)]
 enum Failed {
     #[error(transparent)]
@@ -226,7 +227,7 @@ enum Failed {
 }
 
 impl Failed {
-    /// As an error of the pipe, which it is, or breaks.
+    /// Returns the pipe's own error, or wraps another error so that it breaks the pipe.
     fn into_io(self) -> io::Error {
         match self {
             Self::Io(source) | Self::Table(fhaim_domain::Error::Io { source, .. }) => source,
@@ -241,7 +242,7 @@ mod tests {
     use fhaim_domain::Domain;
     use rand::RngCore;
 
-    /// All of whose records are red and new.
+    /// A model whose records are all red and new.
     #[derive(Debug)]
     struct Red(Domain);
 
@@ -267,9 +268,9 @@ mod tests {
         }
     }
 
-    /// Such a table broke off after its first line.
+    /// Guards against a table that breaks off after its first line.
     #[tokio::test]
-    async fn what_constraints_exclude_is_refused_before_the_table_begins() {
+    async fn draw_that_constraints_exclude_is_rejected_before_the_table_begins() {
         let of = |constraints: &str| {
             let json = format!(
                 r#"{{"name": "t", "columns": [

@@ -1,4 +1,4 @@
-//! Tables as Parquet: a block of records is a row group.
+//! Synthetic tables as Parquet. Each block of records is one row group.
 
 use fhaim_domain::{Field, Output, Schema, Value};
 use fhaim_synth::{Block, Blocks};
@@ -13,16 +13,16 @@ use std::sync::Arc;
 
 use super::Failed;
 
-/// Upper bound on the column chunks of a file: its footer has an entry for each, in memory until the
-/// end.
+/// Maximum number of column chunks in a file. The footer has an entry for each and stays in memory
+/// until the end.
 const MAX_CHUNKS: u64 = 1 << 18;
 
-/// A table that does not fit a Parquet file.
+/// A table that is too long for a Parquet file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("rows: a Parquet file of this table can have {0} at most; ask for CSV")]
+#[error("rows: must be at most {0} for a Parquet file of this table; request fewer rows or CSV")]
 pub struct TooLong(u64);
 
-/// Whether a file of all blocks has a footer that fits in memory.
+/// Checks that the footer of a file of all blocks fits in memory.
 ///
 /// # Errors
 /// [`TooLong`].
@@ -36,10 +36,10 @@ pub fn check(blocks: &Blocks) -> Result<(), TooLong> {
     }
 }
 
-/// Writes a table.
+/// Writes a table as Parquet.
 ///
 /// # Errors
-/// Those of the output.
+/// An error of the output.
 pub fn write(output: impl Write + Send, schema: &Schema, blocks: &Blocks) -> io::Result<()> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
@@ -50,7 +50,7 @@ pub fn write(output: impl Write + Send, schema: &Schema, blocks: &Blocks) -> io:
     let kind = file_type(schema).map_err(plain)?;
     let file = SerializedFileWriter::new(output, kind, Arc::new(properties));
     let mut file = file.map_err(plain)?;
-    // A block's values take many times the memory of its codes: those of one at a time.
+    // Values take many times the memory of a block's codes, so only one block has them at a time.
     let written = blocks.each(Ok, |block| {
         let group = write_group(&mut file, schema, &chunks(schema, block));
         Ok(group.map_err(plain)?)
@@ -60,7 +60,7 @@ pub fn write(output: impl Write + Send, schema: &Schema, blocks: &Blocks) -> io:
     Ok(())
 }
 
-/// The input-output error within an error of the writer.
+/// Extracts the I/O error from an error of the Parquet writer.
 fn plain(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(source) => match source.downcast::<io::Error>() {
@@ -93,7 +93,7 @@ fn file_type(schema: &Schema) -> Result<TypePtr, ParquetError> {
     table.build().map(Arc::new)
 }
 
-/// The fields that a table has.
+/// Returns the fields that a table contains.
 fn written(schema: &Schema) -> impl Iterator<Item = &Field> {
     schema.fields().iter().filter(|field| field.is_written())
 }
@@ -131,7 +131,7 @@ impl Chunk {
         }
         match &mut self.values {
             Values::Texts(texts) => texts.push(ByteArray::from(value.to_string().as_str())),
-            // Whole: the column holds integers.
+            // Exact: the column holds integers.
             Values::Integers(integers) => integers.extend(value.number().map(|n| n as i64)),
             Values::Doubles(doubles) => doubles.extend(value.number()),
         }
@@ -169,7 +169,7 @@ fn chunks(schema: &Schema, mut block: Block) -> Vec<Chunk> {
         .map(|field| Chunk::new(field, schema))
         .collect();
     let mut values = Vec::with_capacity(chunks.len());
-    // Row by row, so that numbers are those of the CSV with the same seed.
+    // Row by row, so that random values equal those of the CSV with the same seed.
     for row in 0..block.table.records() {
         let code = |attribute: usize| block.table.column(attribute)[row];
         schema.values(

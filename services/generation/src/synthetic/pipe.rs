@@ -1,4 +1,4 @@
-//! From a thread that writes to a connection that reads, a few pieces at a time.
+//! A bounded pipe from a blocking writer thread to an asynchronous reader.
 
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
@@ -7,18 +7,18 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-/// Bytes of a piece.
+/// Size of a piece in bytes.
 const PIECE: usize = 64 << 10;
 
-/// Pieces that may wait.
+/// Number of pieces that may wait for the reader.
 const PIECES: usize = 8;
 
-/// A reader that takes nothing for so long has gone.
+/// Time without a read after which the reader counts as gone.
 const STALL: Duration = Duration::from_secs(60);
 
 enum Piece {
     Bytes(Bytes),
-    /// Everything was written: without it the stream ends with an error.
+    /// The writer has finished. Without this piece, the stream ends with an error.
     End,
 }
 
@@ -29,7 +29,7 @@ pub struct Pipe {
     piece: Vec<u8>,
 }
 
-/// A pipe. To be made within the runtime.
+/// Makes a pipe. Must be called within the runtime.
 pub fn pipe() -> (Pipe, impl Stream<Item = io::Result<Bytes>> + Send + 'static) {
     let (sender, receiver) = mpsc::channel(PIECES);
     let pipe = Pipe {
@@ -47,12 +47,12 @@ async fn read(
     match receiver.recv().await {
         Some(Piece::Bytes(bytes)) => Some((Ok(bytes), Some(receiver))),
         Some(Piece::End) => None,
-        None => Some((Err(io::Error::other("the table broke off")), None)),
+        None => Some((Err(io::Error::other("the table is incomplete")), None)),
     }
 }
 
 impl Pipe {
-    /// Sends what is left, and that it is all.
+    /// Sends the remaining bytes and the end marker.
     ///
     /// # Errors
     /// The reader has gone.
@@ -100,7 +100,7 @@ mod tests {
     use tokio::task::spawn_blocking;
 
     #[tokio::test]
-    async fn everything_written_arrives_in_order() {
+    async fn written_bytes_arrive_in_order() {
         let sent: Vec<u8> = (0..1_000_000u32).map(|i| (i % 251) as u8).collect();
         let (mut pipe, stream) = pipe();
         let copy = sent.clone();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_writer_that_stops_early_is_noticed() {
+    async fn stream_of_an_unfinished_writer_ends_with_an_error() {
         let (mut pipe, stream) = pipe();
         spawn_blocking(move || pipe.write_all(&[0; PIECE + 1]))
             .await
@@ -128,11 +128,11 @@ mod tests {
         assert_eq!(pieces.len(), 2);
         assert!(pieces[0].is_ok());
         let broken = pieces[1].as_ref().unwrap_err();
-        assert_eq!(broken.to_string(), "the table broke off");
+        assert_eq!(broken.to_string(), "the table is incomplete");
     }
 
     #[tokio::test]
-    async fn a_reader_that_goes_away_ends_the_writer() {
+    async fn writer_without_a_reader_gets_broken_pipe() {
         let (mut pipe, stream) = pipe();
         drop(stream);
         let written = spawn_blocking(move || pipe.write_all(&[0; PIECE]))

@@ -11,26 +11,26 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 over_both!(
-    signing_up_and_in,
-    closed_sign_up,
-    refresh_tokens_are_good_once,
-    api_keys,
-    an_api_key_again,
-    a_lost_refresh,
-    tries_are_limited,
-    another_password,
-    signing_out_everywhere,
-    closing_an_account,
-    what_an_operator_does,
-    a_sign_in_under_way_is_no_way_around_an_end,
-    disabled_accounts_have_no_sessions,
+    sign_up_and_sign_in_check_credentials,
+    closed_sign_up_leaves_accounts_to_the_operator,
+    reused_refresh_token_ends_its_family,
+    api_keys_are_exchanged_listed_and_deleted,
+    repeated_put_replaces_an_unused_api_key,
+    lost_refresh_can_be_repeated_until_its_successor_is_used,
+    sign_in_attempts_are_limited_by_account_and_address,
+    changed_password_ends_other_sessions,
+    signing_out_everywhere_ends_all_sessions,
+    account_without_datasets_can_be_closed,
+    operator_disables_enables_and_resets_an_account,
+    sign_in_during_a_password_change_gets_no_session,
+    refresh_of_a_disabled_account_is_rejected,
 );
 
 async fn post(service: &Service, path: &str, body: Value) -> Response {
     service.send(Method::POST, path, Some(body)).await
 }
 
-async fn signing_up_and_in(kind: Kind) {
+async fn sign_up_and_sign_in_check_credentials(kind: Kind) {
     let service = Service::start(kind).await;
     let ana = service.user("Ana@Hospital.example").await;
     assert_eq!(ana.account.email, "ana@hospital.example");
@@ -74,7 +74,7 @@ async fn signing_up_and_in(kind: Kind) {
     }
 }
 
-async fn closed_sign_up(kind: Kind) {
+async fn closed_sign_up_leaves_accounts_to_the_operator(kind: Kind) {
     let service = Service::start_with(kind, |config| config.sign_up = false).await;
     let body = json!({ "email": "ana@x.example", "password": PASSWORD });
     let closed = problem(post(&service, "/v1/accounts", body).await, 403).await;
@@ -98,7 +98,7 @@ async fn refresh(service: &Service, session: &Session) -> Response {
     .await
 }
 
-async fn refresh_tokens_are_good_once(kind: Kind) {
+async fn reused_refresh_token_ends_its_family(kind: Kind) {
     let service = Service::start(kind).await;
     let ana = service.user("ana@x.example").await;
     let other: Session = read(
@@ -115,7 +115,7 @@ async fn refresh_tokens_are_good_once(kind: Kind) {
         .await;
     assert_eq!(account.status(), StatusCode::OK);
 
-    // The first token again: everything that came from it ends, and nothing else.
+    // Reusing the first token ends its family and no other.
     problem(refresh(&service, &ana.session).await, 401).await;
     problem(refresh(&service, &third).await, 401).await;
     let other: Session = read(refresh(&service, &other).await, StatusCode::CREATED).await;
@@ -132,7 +132,7 @@ async fn refresh_tokens_are_good_once(kind: Kind) {
     assert_eq!(again.status(), StatusCode::NO_CONTENT);
 }
 
-async fn api_keys(kind: Kind) {
+async fn api_keys_are_exchanged_listed_and_deleted(kind: Kind) {
     let service = Service::start(kind).await;
     let (ana, eve) = (
         service.user("ana@x.example").await,
@@ -189,8 +189,8 @@ async fn api_keys(kind: Kind) {
     }
 }
 
-/// A key whose text was lost on the way is had again, until it is used; the lost text is of no use.
-async fn an_api_key_again(kind: Kind) {
+/// A key whose text was lost can be requested again until it is used. The lost text becomes invalid.
+async fn repeated_put_replaces_an_unused_api_key(kind: Kind) {
     let service = Service::start(kind).await;
     let (ana, eve) = (
         service.user("ana@x.example").await,
@@ -214,8 +214,9 @@ async fn an_api_key_again(kind: Kind) {
     assert_eq!(keys.items.len(), 1);
 }
 
-/// A refresh whose answer was lost is made again; what was lost is void, and shows a thief.
-async fn a_lost_refresh(kind: Kind) {
+/// A refresh whose response was lost can be repeated. The lost token becomes void, and using it later
+/// ends the family.
+async fn lost_refresh_can_be_repeated_until_its_successor_is_used(kind: Kind) {
     let service = Service::start(kind).await;
     let ana = service.user("ana@x.example").await;
     let made = async |session: &Session| -> Session {
@@ -226,13 +227,13 @@ async fn a_lost_refresh(kind: Kind) {
     let second = made(&ana.session).await;
     let third = made(&second).await;
     let fourth = made(&third).await;
-    // The successor of the first was used by now.
+    // The successor of the first token has now been used.
     problem(refresh(&service, &ana.session).await, 401).await;
     for ended in [&lost, &lost_too, &fourth] {
         problem(refresh(&service, ended).await, 401).await;
     }
 
-    // A void token ends what was given in its place.
+    // Using a void token ends the tokens that replaced it.
     let session = service.sign_in("ana@x.example", PASSWORD).await;
     let session: Session = read(session, StatusCode::CREATED).await;
     let void = made(&session).await;
@@ -241,7 +242,7 @@ async fn a_lost_refresh(kind: Kind) {
     problem(refresh(&service, &given).await, 401).await;
 }
 
-async fn tries_are_limited(kind: Kind) {
+async fn sign_in_attempts_are_limited_by_account_and_address(kind: Kind) {
     let service = Service::start_with(kind, |config| {
         config.limits.sign_ins_per_address = 8.try_into().unwrap();
         config.limits.sign_ins_per_email = 3.try_into().unwrap();
@@ -259,12 +260,12 @@ async fn tries_are_limited(kind: Kind) {
         let request = request.header("x-forwarded-for", format!("6.6.6.6, {address}"));
         request.json(&credentials).send().await.unwrap()
     };
-    // By account and address, in whatever case.
+    // By account and address, ignoring the case of the email address.
     for email in ["ana@x.example", "Ana@x.example", "ANA@x.example"] {
         let tried = try_from("10.0.0.1", email).await;
         assert_eq!(tried.status(), StatusCode::CREATED);
     }
-    // Whoever knows the account's name cannot keep its owner out from elsewhere.
+    // Someone who knows the account's name cannot lock its owner out elsewhere.
     let elsewhere = try_from("10.0.0.4", "ana@x.example").await;
     assert_eq!(elsewhere.status(), StatusCode::CREATED);
     let refused = try_from("10.0.0.1", "Ana@x.example").await;
@@ -279,7 +280,7 @@ async fn tries_are_limited(kind: Kind) {
         (ProblemKind::TooManyRequests, Some(seconds))
     );
     assert!((1..=21).contains(&seconds));
-    // By address, whatever account.
+    // By address for all accounts.
     for i in 0..8 {
         let unknown = try_from("10.0.0.9", &format!("user{i}@x.example")).await;
         assert_eq!(unknown.status(), StatusCode::UNAUTHORIZED);
@@ -291,7 +292,7 @@ async fn tries_are_limited(kind: Kind) {
     );
 }
 
-async fn another_password(kind: Kind) {
+async fn changed_password_ends_other_sessions(kind: Kind) {
     let service = Service::start(kind).await;
     let ana = service.user("ana@x.example").await;
     let change = async |password: &str, new: &str| {
@@ -302,7 +303,7 @@ async fn another_password(kind: Kind) {
     problem(change("not the password", new).await, 403).await;
     problem(change(PASSWORD, "short").await, 422).await;
     let session: Session = read(change(PASSWORD, new).await, StatusCode::CREATED).await;
-    // The old one, and whoever signed in with it, are out.
+    // The old password and its sessions are rejected.
     problem(service.sign_in("ana@x.example", PASSWORD).await, 401).await;
     problem(refresh(&service, &ana.session).await, 401).await;
     read::<Session>(refresh(&service, &session).await, StatusCode::CREATED).await;
@@ -310,7 +311,7 @@ async fn another_password(kind: Kind) {
     read::<Session>(signed_in, StatusCode::CREATED).await;
 }
 
-async fn signing_out_everywhere(kind: Kind) {
+async fn signing_out_everywhere_ends_all_sessions(kind: Kind) {
     let service = Service::start(kind).await;
     let (ana, eve) = (
         service.user("ana@x.example").await,
@@ -326,7 +327,7 @@ async fn signing_out_everywhere(kind: Kind) {
     read::<Session>(refresh(&service, &eve.session).await, StatusCode::CREATED).await;
 }
 
-async fn closing_an_account(kind: Kind) {
+async fn account_without_datasets_can_be_closed(kind: Kind) {
     let service = Service::start(kind).await;
     let ana = service.user("ana@x.example").await;
     let key = ana.new_key("one").await;
@@ -345,14 +346,14 @@ async fn closing_an_account(kind: Kind) {
     problem(refresh(&service, &ana.session).await, 401).await;
     let body = json!({ "api_key": key.text });
     problem(post(&service, "/v1/sessions/api-key", body).await, 401).await;
-    // A token that is out makes nothing any more.
+    // An unexpired access token of the closed account cannot create anything.
     let path = fresh("/v1/api-keys");
     problem(ana.put(&path, json!({ "name": "two" })).await, 404).await;
-    // The address is free.
+    // The address can be used again.
     service.user("ana@x.example").await;
 }
 
-async fn what_an_operator_does(kind: Kind) {
+async fn operator_disables_enables_and_resets_an_account(kind: Kind) {
     let service = Service::start(kind).await;
     let ana = service.user("ana@x.example").await;
     let key = ana.new_key("one").await;
@@ -369,7 +370,7 @@ async fn what_an_operator_does(kind: Kind) {
     change("Ana@x.example", Change::Disable).await.unwrap();
     let refused = problem(service.sign_in("ana@x.example", PASSWORD).await, 403).await;
     assert!(refused.detail.unwrap().contains("disabled"));
-    // Whoever does not know the password does not learn of it.
+    // A wrong password does not reveal that the account is disabled.
     let wrong = service.sign_in("ana@x.example", "not the password").await;
     problem(wrong, 401).await;
     problem(refresh(&service, &ana.session).await, 401).await;
@@ -385,8 +386,8 @@ async fn what_an_operator_does(kind: Kind) {
     read::<Session>(signed_in.await, StatusCode::CREATED).await;
 }
 
-/// A session that began while its password was compared survived whatever ended all others.
-async fn a_sign_in_under_way_is_no_way_around_an_end(kind: Kind) {
+/// Guards against a session that begins during the password check and survives the end of all others.
+async fn sign_in_during_a_password_change_gets_no_session(kind: Kind) {
     let service = Service::start(kind).await;
     let email = "ana@x.example";
     let ana = service.user(email).await;
@@ -399,7 +400,7 @@ async fn a_sign_in_under_way_is_no_way_around_an_end(kind: Kind) {
             .change_account(email, Change::Password(Secret(PASSWORD.to_owned())))
             .await
             .unwrap();
-        // Others keep those waiting who compare passwords.
+        // Other sign-ins occupy the threads that compare passwords.
         let decoy = |number| {
             let email = format!("nobody{number}@x.example");
             let service = &service;
@@ -413,7 +414,7 @@ async fn a_sign_in_under_way_is_no_way_around_an_end(kind: Kind) {
         let owner = async {
             tokio::time::sleep(Duration::from_millis(200)).await;
             let mut tx = service.state.base().store.begin().await.unwrap();
-            // What the owner's change comes to, once its own password is compared and hashed.
+            // The result of the owner's change, without comparing and hashing its password.
             let statement = match change {
                 Change::Disable => "UPDATE accounts SET disabled = 1 WHERE id = $1",
                 _ => "UPDATE accounts SET password = 'another' WHERE id = $1",
@@ -433,12 +434,12 @@ async fn a_sign_in_under_way_is_no_way_around_an_end(kind: Kind) {
     }
 }
 
-/// Nor does one that there is go on.
-async fn disabled_accounts_have_no_sessions(kind: Kind) {
+/// A session that already exists cannot be renewed.
+async fn refresh_of_a_disabled_account_is_rejected(kind: Kind) {
     let service = Service::start(kind).await;
     let ana = service.user("ana@x.example").await;
     let id = ana.account.id.to_string();
-    // The account's sessions are still there.
+    // The row is changed directly, so the account's sessions still exist.
     let disable = sqlx::query("UPDATE accounts SET disabled = 1 WHERE id = $1").bind(id);
     disable
         .execute(service.state.base().store.pool())
@@ -448,7 +449,7 @@ async fn disabled_accounts_have_no_sessions(kind: Kind) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_secret_is_stored_as_it_is() {
+async fn secrets_are_not_stored_in_plain_text() {
     let service = Service::start(Kind::Sqlite).await;
     let ana = service.user("ana@x.example").await;
     let key = ana.new_key("one").await;

@@ -1,4 +1,4 @@
-//! What surrounds the routes: the OpenAPI document, health, metrics, problems of the router.
+//! The OpenAPI document, health, metrics, and problems of the router.
 
 use crate::common::{Kind, Service, problem};
 use fhaim_api::problem::ProblemKind;
@@ -7,7 +7,7 @@ use fhaim_platform::program::Program;
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-/// Every reference of a document, with where it stands.
+/// Collects all references of a document with their places.
 fn references(value: &Value, place: &str, found: &mut Vec<(String, String)>) {
     match value {
         Value::Object(fields) => {
@@ -28,7 +28,7 @@ fn references(value: &Value, place: &str, found: &mut Vec<(String, String)>) {
 }
 
 #[test]
-fn the_document_refers_to_what_it_has_and_lists_what_goes_wrong() {
+fn openapi_references_resolve_and_errors_are_listed() {
     let document = serde_json::to_value(State::openapi()).unwrap();
     let mut found = Vec::new();
     references(&document, "", &mut found);
@@ -77,7 +77,7 @@ fn the_document_refers_to_what_it_has_and_lists_what_goes_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_surrounds_the_routes() {
+async fn service_routes_and_router_problems_are_answered() {
     let service = Service::start(Kind::Sqlite).await;
     let get = async |path: &str| service.send(Method::GET, path, None).await;
     for path in ["/healthz", "/readyz", "/metrics"] {
@@ -112,7 +112,7 @@ async fn what_surrounds_the_routes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bodies_that_are_none() {
+async fn invalid_bodies_are_rejected() {
     let service = Service::start(Kind::Sqlite).await;
     let send = async |media: &str, body: Vec<u8>| {
         let request = reqwest::Client::new().post(format!("{}/v1/sessions", service.base));

@@ -1,4 +1,4 @@
-//! Datasets of several holders, as the accounts that hold them see them.
+//! Datasets of several holders, from the view of the holders' accounts.
 
 use crate::common::{Kind, Service, User, fresh, problem, read, terms};
 use fhaim_api::dataset::{Dataset, NewDataset, WireTerms};
@@ -19,12 +19,12 @@ use serde_json::json;
 use uuid::Uuid;
 
 over_both!(
-    a_forged_receipt_keeps_no_others_away,
-    links_and_notes_are_all_holders,
-    rosters_are_bounded,
+    forged_receipt_replaces_no_other_holders_receipt,
+    all_holders_manage_links_and_notes,
+    roster_length_is_bounded,
 );
 
-/// Terms of these accounts, which hold records.
+/// Returns terms in which each of these accounts holds records.
 fn of(accounts: &[Uuid]) -> Terms {
     let member = |(number, account): (u32, &Uuid)| Member {
         account: account.to_string(),
@@ -44,7 +44,7 @@ fn of(accounts: &[Uuid]) -> Terms {
     }
 }
 
-/// A receipt of a height; another key's where it is forged.
+/// Returns a receipt of a height. Another `key` makes it a forgery.
 fn receipt(dataset: Uuid, height: u64, key: u64) -> Receipt {
     let key = ReceiptKey::random(&mut ChaCha20Rng::seed_from_u64(key));
     let tip = Tip {
@@ -60,9 +60,9 @@ async fn new_job(user: &User<'_>, dataset: Uuid, receipt: &Receipt) -> Job {
     read(made, StatusCode::CREATED).await
 }
 
-/// One holder's claim to have seen more of the ledger than there is stood in the place of what all
-/// others had seen, for good.
-async fn a_forged_receipt_keeps_no_others_away(kind: Kind) {
+/// Guards against a holder who claims to have seen more of the ledger than exists: its receipt must not
+/// replace those of the other holders.
+async fn forged_receipt_replaces_no_other_holders_receipt(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     let eve = service.user("eve@x.example").await;
@@ -84,7 +84,7 @@ async fn a_forged_receipt_keeps_no_others_away(kind: Kind) {
     for receipts in shown {
         assert_eq!(receipts, [genuine.clone(), forged.clone()]);
     }
-    // One that it showed before, and a later one: the last is kept.
+    // The holder shows a later receipt and then an earlier one: the later one is kept.
     let later = receipt(dataset.id, 4, 1);
     for seen in [&later, &genuine] {
         let path = format!("/v1/datasets/{}/jobs/{}", dataset.id, second.id);
@@ -100,9 +100,9 @@ async fn a_forged_receipt_keeps_no_others_away(kind: Kind) {
     assert_eq!(serde_json::from_str::<Receipt>(&kept).unwrap(), later);
 }
 
-/// Whichever holder handed a result over, the others know of it and can end it; the name is its maker's
-/// to change.
-async fn links_and_notes_are_all_holders(kind: Kind) {
+/// Any holder sees and revokes the links of the others and edits notes. Only the dataset's creator
+/// renames it.
+async fn all_holders_manage_links_and_notes(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     let ben = service.user("ben@x.example").await;
@@ -136,8 +136,8 @@ impl Service {
     }
 }
 
-/// A roster of thousands is refused by its length, and not by as many looks into the database.
-async fn rosters_are_bounded(kind: Kind) {
+/// A long roster is refused by its length, before its accounts are looked up.
+async fn roster_length_is_bounded(kind: Kind) {
     let service = Service::start(kind).await;
     let ana = service.user("ana@x.example").await;
     let accounts: Vec<Uuid> = std::iter::once(ana.account.id)

@@ -12,24 +12,24 @@ use std::time::Duration;
 use uuid::Uuid;
 
 over_both!(
-    datasets,
-    terms_that_cannot_be_met,
-    a_job_to_its_end,
-    a_batch_is_asked_for_once,
-    a_killed_worker,
-    workers_that_die_over_and_over,
-    cancel_and_retry,
-    refusals_and_outages,
-    a_failed_job_keeps_its_run,
-    a_job_without_a_run,
-    the_same_again,
-    a_budget_of_two_runs,
-    names_and_notes,
-    deletion,
-    stopping,
+    datasets_become_ready_and_are_listed_in_pages,
+    invalid_terms_are_rejected_with_their_field,
+    job_runs_to_its_end_with_events_releases_and_model,
+    batch_is_asked_for_once_unless_it_is_forgotten,
+    job_of_killed_workers_asks_for_the_same_releases,
+    job_whose_workers_keep_dying_fails,
+    cancelled_job_resumes_on_retry,
+    refusals_fail_a_job_and_outages_delay_it,
+    failed_job_resumes_with_its_run,
+    job_without_a_run_takes_none,
+    repeated_puts_create_one_dataset_and_one_job,
+    budget_of_two_runs_allows_two_jobs,
+    names_and_notes_change_nothing_else,
+    deletion_stops_jobs_and_removes_their_data,
+    stopping_ends_streams_and_returns_the_job,
 );
 
-async fn datasets(kind: Kind) {
+async fn datasets_become_ready_and_are_listed_in_pages(kind: Kind) {
     let service = Service::start(kind).await;
     let ana = service.user("ana@x.example").await;
     let dataset = ana.new_dataset(terms()).await;
@@ -43,7 +43,7 @@ async fn datasets(kind: Kind) {
     assert_eq!(ana.no_job(dataset.id).await.kind, ProblemKind::Conflict);
     let ready = format!("{path}/ready");
     let open = ana.refused(Method::POST, &ready, 409).await;
-    assert!(open.detail.unwrap().contains("it lacks 1 object,"));
+    assert!(open.detail.unwrap().contains("1 object missing,"));
     service.computation.complete_upload(dataset.id);
     for _ in 0..2 {
         let dataset: Dataset = ana.post(&ready).await;
@@ -67,7 +67,7 @@ async fn datasets(kind: Kind) {
     ana.refused(Method::GET, "/v1/datasets?page=2", 422).await;
 }
 
-async fn terms_that_cannot_be_met(kind: Kind) {
+async fn invalid_terms_are_rejected_with_their_field(kind: Kind) {
     let service = Service::start(kind).await;
     let ana = service.user("ana@x.example").await;
     let good = json!({ "name": "d", "terms": terms() });
@@ -97,7 +97,7 @@ async fn terms_that_cannot_be_met(kind: Kind) {
     );
 }
 
-/// Numbers go up by one from the first, and what happens is in an order that makes sense.
+/// Checks that event numbers are consecutive from 1 and that events are in a sensible order.
 async fn check_events(user: &User<'_>, job: &Job, attempts: usize) {
     let events = user.events(job.id, 0).await;
     assert!(
@@ -137,7 +137,7 @@ async fn check_events(user: &User<'_>, job: &Job, attempts: usize) {
             Happening::State { .. } => {}
         }
     }
-    // The last phase is the fit, which asks for nothing.
+    // The last phase is the fit, which asks for no releases.
     assert_eq!((asked, releases), (Some(0), job.releases));
     for after in [
         0,
@@ -153,16 +153,16 @@ async fn check_events(user: &User<'_>, job: &Job, attempts: usize) {
     }
 }
 
-async fn a_job_to_its_end(kind: Kind) {
+async fn job_runs_to_its_end_with_events_releases_and_model(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     let dataset = ana.ready_dataset(terms()).await;
     let job = ana.new_job(dataset.id).await;
-    // A worker may have taken it before the answer was put together.
+    // A worker may take the job before the response is complete.
     let taken = (JobState::Running, 1);
     assert!([(JobState::Queued, 0), taken].contains(&(job.state, job.attempts)));
     assert_eq!(job.releases, 0);
-    // Watched from the beginning, while it runs.
+    // Watches from the beginning while the job runs.
     let watched = ana.events(job.id, 0).await;
     let job = ana.job(job.id).await;
     assert_eq!(
@@ -223,9 +223,9 @@ async fn a_job_to_its_end(kind: Kind) {
     service.computation.check();
 }
 
-/// However long a batch takes, it is asked for once; again only where the computation service no
-/// longer knows it.
-async fn a_batch_is_asked_for_once(kind: Kind) {
+/// A batch is asked for once, however long it takes, and again only if the computation service has
+/// forgotten it.
+async fn batch_is_asked_for_once_unless_it_is_forgotten(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     let dataset = ana.ready_dataset(terms()).await;
@@ -262,9 +262,9 @@ async fn a_batch_is_asked_for_once(kind: Kind) {
     service.computation.check();
 }
 
-/// Two jobs of one dataset get the same answers from the stand-in: the one whose workers are
-/// killed must ask for the same releases as the other.
-async fn a_killed_worker(kind: Kind) {
+/// Two jobs of one dataset get the same answers from the stand-in, so the job whose workers are
+/// killed must ask for the same releases as the undisturbed job.
+async fn job_of_killed_workers_asks_for_the_same_releases(kind: Kind) {
     let mut service = Service::start_working(kind).await;
     let mut terms = terms();
     terms.runs = 2;
@@ -283,7 +283,7 @@ async fn a_killed_worker(kind: Kind) {
         )
     };
     let (undisturbed, job, _, _) = ids;
-    // Killed while a batch is being computed, as often as there are batches.
+    // Kills the worker during the first three batches.
     let mut kills = 0;
     for batches in 1..4 {
         wait(|| service.computation.batches(job) == batches).await;
@@ -292,7 +292,7 @@ async fn a_killed_worker(kind: Kind) {
         service.computation.answer(Manner::Release(1));
         service.work();
         if batches < 3 {
-            // One batch goes through; the next hangs.
+            // Lets one batch through; the next one hangs.
             wait(|| service.computation.batches(job) > batches).await;
             service.computation.answer(Manner::Hang);
         }
@@ -330,10 +330,10 @@ async fn wait(reached: impl Fn() -> bool) {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it did not happen within 30 seconds");
+    panic!("the condition was not reached within 30 seconds");
 }
 
-async fn workers_that_die_over_and_over(kind: Kind) {
+async fn job_whose_workers_keep_dying_fails(kind: Kind) {
     let mut service = Service::start_working(kind).await;
     service.computation.answer(Manner::Hang);
     let (job, token) = {
@@ -342,7 +342,7 @@ async fn workers_that_die_over_and_over(kind: Kind) {
         (ana.new_job(dataset.id).await.id, ana.token().to_owned())
     };
     let path = format!("/v1/jobs/{job}");
-    // The first attempt stores a batch; on a busy machine it may take the second to see that.
+    // The first attempt stores a batch; on a busy machine the second may do so.
     for attempt in 1..=9 {
         let job: Job = loop {
             let response = service
@@ -360,15 +360,15 @@ async fn workers_that_die_over_and_over(kind: Kind) {
             return;
         }
         wait(|| service.computation.batches(job.id) == 1).await;
-        // Long enough for the attempt to be counted.
+        // Long enough for the attempt to count.
         tokio::time::sleep(Duration::from_millis(100)).await;
         service.kill_worker().await;
         service.work();
     }
-    panic!("nine attempts that got nowhere, and the job goes on");
+    panic!("nine attempts made no progress, but the job did not fail");
 }
 
-async fn cancel_and_retry(kind: Kind) {
+async fn cancelled_job_resumes_on_retry(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     let dataset = ana.ready_dataset(terms()).await;
@@ -389,7 +389,7 @@ async fn cancel_and_retry(kind: Kind) {
         let cancelled: Job = ana.post(&path("cancel")).await;
         assert_eq!(cancelled.state, JobState::Cancelled);
     }
-    // Its stream ends with that; its worker stops, and takes other work.
+    // The stream ends after the event; the worker stops and takes other work.
     let events = ana.events(job.id, 0).await;
     let cancelled = Happening::State {
         state: JobState::Cancelled,
@@ -417,7 +417,7 @@ async fn cancel_and_retry(kind: Kind) {
     service.computation.check();
 }
 
-async fn refusals_and_outages(kind: Kind) {
+async fn refusals_fail_a_job_and_outages_delay_it(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     for (manner, reason) in [
@@ -427,7 +427,7 @@ async fn refusals_and_outages(kind: Kind) {
             "no longer has the dataset",
         ),
         (Manner::Problem(ProblemKind::Forbidden), "Not allowed"),
-        (Manner::Garble, "other numbers than were asked for"),
+        (Manner::Garble, "do not fit its requests"),
     ] {
         service.computation.answer(manner);
         let dataset = ana.ready_dataset(terms()).await;
@@ -436,15 +436,15 @@ async fn refusals_and_outages(kind: Kind) {
         let error = job.error.unwrap();
         assert!(error.contains(reason), "{manner:?}: {error}");
         assert_eq!(job.releases, 0);
-        // It has begun, so that it keeps the run.
+        // The job has begun, so it keeps its run.
         let spent = ana.no_job(dataset.id).await;
         assert_eq!(spent.kind, ProblemKind::BudgetSpent);
-        let way_out = format!("`fhaim job retry {}` goes on with it", job.id);
+        let way_out = format!("resume it with `fhaim job retry {}`", job.id);
         assert!(spent.detail.unwrap().contains(&way_out));
         let shown: Dataset = ana.get(&format!("/v1/datasets/{}", dataset.id)).await;
         assert_eq!(shown.runs_left, 0);
     }
-    // Out of reach: the job waits, and goes on.
+    // An outage: the job waits and resumes.
     service
         .computation
         .answer(Manner::Problem(ProblemKind::Unauthenticated));
@@ -462,9 +462,9 @@ async fn refusals_and_outages(kind: Kind) {
     assert_eq!((done.attempts, done.error), (3, None));
 }
 
-/// A job that the crypto service gave no run holds none: it keeps no other from the run that was
-/// given, and takes none itself until it is tried again.
-async fn a_job_without_a_run(kind: Kind) {
+/// A job to which the crypto service gave no run holds none. It does not block the job that has the
+/// run, and it takes no run before it is retried.
+async fn job_without_a_run_takes_none(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     service.computation.answer(Manner::WithoutRun);
@@ -474,7 +474,7 @@ async fn a_job_without_a_run(kind: Kind) {
     assert!(job.error.unwrap().contains("budget is spent"));
     let shown: Dataset = ana.get(&format!("/v1/datasets/{}", dataset.id)).await;
     assert_eq!(shown.runs_left, 1);
-    // The job that the run was given to, and that was forgotten here.
+    // The job that has the run, which this service had forgotten.
     service.computation.answer(Manner::Release(0));
     let holder = ana.new_job(dataset.id).await;
     ana.wait_for(holder.id, JobState::Done).await;
@@ -482,8 +482,8 @@ async fn a_job_without_a_run(kind: Kind) {
         .await;
 }
 
-/// A job that failed before it was answered goes on with the run that it holds.
-async fn a_failed_job_keeps_its_run(kind: Kind) {
+/// A job that failed before it got an answer resumes with the run that it holds.
+async fn failed_job_resumes_with_its_run(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     service.computation.answer(Manner::Garble);
@@ -492,7 +492,8 @@ async fn a_failed_job_keeps_its_run(kind: Kind) {
     ana.wait_for(job.id, JobState::Failed).await;
     ana.no_job(dataset.id).await;
     service.computation.answer(Manner::Release(0));
-    // A second call changes nothing, as after a lost answer. Both are sent at once: the job may be done soon.
+    // A second call changes nothing, as after a lost response. Both are sent at once, because the job
+    // may be done soon.
     let path = format!("/v1/jobs/{}/retry", job.id);
     let _: (Job, Job) = tokio::join!(ana.post(&path), ana.post(&path));
     ana.wait_for(job.id, JobState::Done).await;
@@ -500,9 +501,9 @@ async fn a_failed_job_keeps_its_run(kind: Kind) {
     assert!(spent.detail.unwrap().contains("adds its epsilon"));
 }
 
-/// The same call again, its answer lost: nothing more is made and nothing more is spent; another
-/// call under the same identifier is refused.
-async fn the_same_again(kind: Kind) {
+/// Repeating a call whose response was lost creates nothing and spends nothing. A different call under
+/// the same identifier is refused.
+async fn repeated_puts_create_one_dataset_and_one_job(kind: Kind) {
     let service = Service::start_working(kind).await;
     let (ana, eve) = (
         service.user("ana@x.example").await,
@@ -543,7 +544,7 @@ async fn the_same_again(kind: Kind) {
     assert_eq!((again.id, again.state), (id, JobState::Done));
     let jobs: Page<Job> = ana.get(&format!("{path}/jobs")).await;
     assert_eq!(jobs.items.len(), 1);
-    // Under another dataset, or another's.
+    // Under another dataset of the same account, and under one of another account.
     let other = ana.ready_dataset(self::terms()).await.id;
     let taken = format!("/v1/datasets/{other}/jobs/{id}");
     problem(ana.put(&taken, json!({})).await, 409).await;
@@ -552,7 +553,7 @@ async fn the_same_again(kind: Kind) {
     problem(eve.put(&taken, json!({})).await, 404).await;
 }
 
-async fn a_budget_of_two_runs(kind: Kind) {
+async fn budget_of_two_runs_allows_two_jobs(kind: Kind) {
     let service = Service::start(kind).await;
     let ana = service.user("ana@x.example").await;
     let mut terms = terms();
@@ -571,7 +572,7 @@ async fn a_budget_of_two_runs(kind: Kind) {
         }
     }
     assert_eq!(granted.len(), 2);
-    // A run that was not begun can be had by another.
+    // Another job can have a run that was not begun.
     let _: Job = ana
         .post(&format!("/v1/jobs/{}/cancel", granted[0].id))
         .await;
@@ -585,8 +586,8 @@ async fn a_budget_of_two_runs(kind: Kind) {
     .await;
 }
 
-/// Names and notes are for people: they change nothing else, and nobody else changes them.
-async fn names_and_notes(kind: Kind) {
+/// Names and notes are for people: changing them changes nothing else, and only holders can do so.
+async fn names_and_notes_change_nothing_else(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     let eve = service.user("eve@x.example").await;
@@ -633,11 +634,11 @@ async fn names_and_notes(kind: Kind) {
     assert_eq!(bare.note, "");
 }
 
-async fn deletion(kind: Kind) {
+async fn deletion_stops_jobs_and_removes_their_data(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     let kept = ana.done_job().await;
-    // A job under way is stopped, and leaves nothing; its worker goes on with another's.
+    // A running job is stopped and leaves no data; its worker continues with other jobs.
     service.computation.answer(Manner::Hang);
     let under_way = ana.ready_dataset(terms()).await.id;
     let stopped = ana.new_job(under_way).await.id;
@@ -687,8 +688,8 @@ async fn deletion(kind: Kind) {
     let _: ModelView = ana.get(&format!("/v1/jobs/{}/model", kept.id)).await;
 }
 
-/// A request to terminate ends open streams, and gives a job back at once.
-async fn stopping(kind: Kind) {
+/// A termination signal ends open streams and returns the job to the queue at once.
+async fn stopping_ends_streams_and_returns_the_job(kind: Kind) {
     let service = Service::start_working(kind).await;
     service.computation.answer(Manner::Hang);
     let ana = service.user("ana@x.example").await;

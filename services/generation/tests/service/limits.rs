@@ -1,4 +1,4 @@
-//! What an account may have, and that it is told.
+//! Limits of an account, and their report.
 
 use crate::common::{Kind, Service, fresh, problem, terms};
 use fhaim_api::dataset::{NewDataset, Voucher, WireTerms};
@@ -9,8 +9,8 @@ use reqwest::Method;
 use serde_json::json;
 
 over_both!(
-    limits_of_an_account,
-    vouchers,
+    account_limits_are_enforced_and_reported,
+    voucher_is_valid_only_at_the_crypto_service,
     voucher_is_refused_after_a_receipt_or_a_release
 );
 
@@ -20,7 +20,7 @@ fn assert_names(problem: &Problem, limit: &str) {
     assert!(words.contains(&format!("{limit}: ")), "{words}");
 }
 
-async fn limits_of_an_account(kind: Kind) {
+async fn account_limits_are_enforced_and_reported(kind: Kind) {
     let service = Service::start_with(kind, |config| {
         config.limits.datasets = 2;
         config.limits.jobs = 3;
@@ -34,7 +34,7 @@ async fn limits_of_an_account(kind: Kind) {
         terms: WireTerms(terms().choices()),
     };
     let new = serde_json::to_value(new).unwrap();
-    // At the same moment: never one too many.
+    // Concurrent calls do not exceed the limit.
     let put = async || ana.put(&fresh("/v1/datasets"), new.clone()).await;
     let (one, two, three) = tokio::join!(put(), put(), put());
     let mut refused = Vec::new();
@@ -56,7 +56,7 @@ async fn limits_of_an_account(kind: Kind) {
     for _ in 0..3 {
         let job = ana.new_job(dataset).await.id;
         let another = ana.put(&fresh(&jobs), json!({})).await;
-        // Whichever is reached first: its runs, or the account's limits.
+        // Either the dataset's runs or the account's limit is reached first.
         if let Ok(refused) = another.json::<Problem>().await
             && refused.kind != ProblemKind::BudgetSpent
         {
@@ -89,7 +89,7 @@ async fn limits_of_an_account(kind: Kind) {
         ("links", 0, 1_000),
     ];
     assert_eq!(used.collect::<Vec<_>>(), expected);
-    // What is deleted makes room, and others have their own.
+    // Deleting makes room, and other accounts have their own limits.
     let path = format!("/v1/datasets/{dataset}");
     assert_eq!(ana.send(Method::DELETE, &path, None).await.status(), 204);
     ana.new_dataset(terms()).await;
@@ -97,7 +97,7 @@ async fn limits_of_an_account(kind: Kind) {
     eve.new_dataset(terms()).await;
 }
 
-/// A key service without the keys was set back to before they were made, and makes no others.
+/// A key service without the keys was restored from an earlier copy, so it must not create others.
 async fn voucher_is_refused_after_a_receipt_or_a_release(kind: Kind) {
     let service = Service::start(kind).await;
     let ana = service.user("ana@x.example").await;
@@ -113,7 +113,7 @@ async fn voucher_is_refused_after_a_receipt_or_a_release(kind: Kind) {
             .put(&fresh(&format!("/v1/datasets/{dataset}/jobs")), json!({}))
             .await;
         assert!(job.status().is_success());
-        // A job that has released nothing says nothing of keys.
+        // A job without releases is not evidence of keys.
         ana.get::<Voucher>(&path).await;
         let known = format!("UPDATE jobs SET {column} = {value} WHERE dataset = '{dataset}'");
         let known = sqlx::query(sqlx::AssertSqlSafe(known));
@@ -124,19 +124,19 @@ async fn voucher_is_refused_after_a_receipt_or_a_release(kind: Kind) {
     }
 }
 
-async fn vouchers(kind: Kind) {
+async fn voucher_is_valid_only_at_the_crypto_service(kind: Kind) {
     let service = Service::start(kind).await;
     let ana = service.user("ana@x.example").await;
     let dataset = ana.new_dataset(terms()).await.id;
     let path = format!("/v1/datasets/{dataset}/voucher");
-    let said: Voucher = ana.get(&path).await;
+    let made: Voucher = ana.get(&path).await;
     let verifier = &service.state.base().verifier;
-    // It is for the crypto service, and for nothing else: not a token here.
-    let refused = verifier.verify(&said.voucher.0).await.unwrap_err();
+    // The voucher is only for the crypto service: it is not accepted as a token here.
+    let refused = verifier.verify(&made.voucher.0).await.unwrap_err();
     assert_eq!(refused.kind(), ProblemKind::Unauthenticated);
     let words = "the token is for another service";
     assert!(refused.to_string().contains(words), "{refused}");
-    let used = (service.send_as(Some(&said.voucher.0), Method::GET, "/v1/account", None)).await;
+    let used = (service.send_as(Some(&made.voucher.0), Method::GET, "/v1/account", None)).await;
     problem(used, 401).await;
     let eve = service.user("eve@x.example").await;
     eve.refused(Method::GET, &path, 404).await;

@@ -1,4 +1,4 @@
-//! Links to results: what they open, for whom, and what they never do.
+//! Links to results: their content, their users, and their limits.
 
 use crate::common::computation::Manner;
 use crate::common::{Kind, PASSWORD, Service, User, fresh, problem, read, terms};
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 over_both!(
-    a_link_shows_a_result_and_nothing_else,
-    a_secret_is_known_once,
-    what_is_revoked_opens_nothing,
-    what_is_past_its_end_opens_nothing,
-    links_go_with_what_they_are_of,
-    only_results_have_links,
+    link_opens_the_result_and_nothing_else,
+    link_secret_is_shown_only_once,
+    revoked_link_cannot_be_opened,
+    expired_link_cannot_be_opened,
+    links_are_deleted_with_their_dataset,
+    links_need_a_finished_job_and_are_limited,
 );
 
 async fn make(user: &User<'_>, job: Uuid, name: &str) -> LinkMade {
@@ -27,7 +27,7 @@ async fn make(user: &User<'_>, job: Uuid, name: &str) -> LinkMade {
     read(made, StatusCode::CREATED).await
 }
 
-/// A call with a secret.
+/// Sends a request with a link's secret.
 async fn by(user: &User<'_>, path: &str, secret: &str) -> Response {
     let http = reqwest::Client::new();
     let call = http.get(format!("{}{path}", user.service.base));
@@ -40,7 +40,7 @@ async fn open(user: &User<'_>, made: &LinkMade) -> Response {
     by(user, &format!("/v1/links/{}", made.link.id), &made.secret.0).await
 }
 
-async fn a_link_shows_a_result_and_nothing_else(kind: Kind) {
+async fn link_opens_the_result_and_nothing_else(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     let ben = service.user("ben@x.example").await;
@@ -57,7 +57,7 @@ async fn a_link_shows_a_result_and_nothing_else(kind: Kind) {
     assert!((card.total - 2000.0).abs() < 50.0 && card.caveats.len() >= 3);
     let race = &card.attributes[1];
     assert_eq!((race.name.as_str(), race.labels.len()), ("race", 4));
-    // The very table that its holder would draw.
+    // The same table as the holder would draw.
     let query = "?rows=50&seed=7&where=sex%3Df";
     let path = format!("/v1/links/{}/synthetic{query}", made.link.id);
     let drawn = by(&ben, &path, &made.secret.0).await;
@@ -68,17 +68,17 @@ async fn a_link_shows_a_result_and_nothing_else(kind: Kind) {
     let wrong = format!("/v1/links/{}/synthetic?rows=0", made.link.id);
     problem(by(&ben, &wrong, &made.secret.0).await, 422).await;
     nothing_else(&ben, job.id, job.dataset).await;
-    // Its holder sees that it was opened.
+    // The holder sees that the link was opened.
     let links: Page<Link> = ana.get(&format!("/v1/jobs/{}/links", job.id)).await;
     assert!(links.items[0].last_opened_at.unwrap() >= links.items[0].created_at);
-    // Who is not signed in sees nothing, with the secret or without.
+    // Callers who are not signed in see nothing, even with the secret.
     let http = reqwest::Client::new();
     let path = format!("{}/v1/links/{}", service.base, made.link.id);
     let call = http.get(path).header(LINK_HEADER, &made.secret.0);
     problem(call.send().await.unwrap(), 401).await;
 }
 
-/// Whoever has opened a link is no holder for it.
+/// Checks that an account that opened a link has no access as a holder.
 async fn nothing_else(ben: &User<'_>, job: Uuid, dataset: Uuid) {
     for path in [
         format!("/v1/jobs/{job}"),
@@ -95,7 +95,7 @@ async fn nothing_else(ben: &User<'_>, job: Uuid, dataset: Uuid) {
     assert!(datasets.items.is_empty());
 }
 
-async fn a_secret_is_known_once(kind: Kind) {
+async fn link_secret_is_shown_only_once(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     let ben = service.user("ben@x.example").await;
@@ -104,7 +104,7 @@ async fn a_secret_is_known_once(kind: Kind) {
     let name = json!({ "name": "Ben" });
     let put = async |name: &Value| ana.put(&path, name.clone()).await;
     let lost: LinkMade = read(put(&name).await, StatusCode::CREATED).await;
-    // The answer was lost: the same again gives another secret, and the lost one is void.
+    // The response was lost: repeating the call gives another secret and voids the lost one.
     let made: LinkMade = read(put(&name).await, StatusCode::OK).await;
     assert_ne!(made.secret, lost.secret);
     let other = problem(put(&json!({ "name": "Eve" })).await, 409).await;
@@ -113,7 +113,7 @@ async fn a_secret_is_known_once(kind: Kind) {
     read::<LinkedResult>(open(&ben, &made).await, StatusCode::OK).await;
     let opened = problem(put(&name).await, 409).await.detail.unwrap();
     assert!(opened.contains("has been opened"), "{opened}");
-    // What is listed has no secret, nor has the database.
+    // Neither the list nor the database contains the secret.
     let listed: Value = ana.get(&format!("/v1/jobs/{job}/links")).await;
     assert!(!listed.to_string().contains(&made.secret.0));
     if matches!(kind, Kind::Sqlite) {
@@ -123,7 +123,7 @@ async fn a_secret_is_known_once(kind: Kind) {
             assert!(!bytes.windows(secret.len()).any(|found| found == secret));
         }
     }
-    // In an address it opens nothing.
+    // The secret is not accepted in the URL.
     let query = format!("/v1/links/{}?fhaim-link={}", made.link.id, made.secret.0);
     ben.refused(Method::GET, &query, 404).await;
     for wrong in ["", "x", &lost.secret.0, &made.secret.0[1..]] {
@@ -135,7 +135,7 @@ async fn a_secret_is_known_once(kind: Kind) {
     }
 }
 
-async fn what_is_revoked_opens_nothing(kind: Kind) {
+async fn revoked_link_cannot_be_opened(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     let ben = service.user("ben@x.example").await;
@@ -151,7 +151,7 @@ async fn what_is_revoked_opens_nothing(kind: Kind) {
     read::<LinkedResult>(open(&ben, &two).await, StatusCode::OK).await;
     let links: Page<Link> = ana.get(&format!("/v1/jobs/{job}/links")).await;
     assert_eq!(links.items.len(), 1);
-    // A link of an account that its operator has closed is closed with it.
+    // Disabling the account that made a link disables the link.
     let change = async |change| service.state.change_account("ana@x.example", change).await;
     change(Change::Disable).await.unwrap();
     problem(open(&ben, &two).await, 404).await;
@@ -159,7 +159,7 @@ async fn what_is_revoked_opens_nothing(kind: Kind) {
     read::<LinkedResult>(open(&ben, &two).await, StatusCode::OK).await;
 }
 
-async fn what_is_past_its_end_opens_nothing(kind: Kind) {
+async fn expired_link_cannot_be_opened(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     let ben = service.user("ben@x.example").await;
@@ -168,19 +168,19 @@ async fn what_is_past_its_end_opens_nothing(kind: Kind) {
     let asked = |days: u32| json!({ "name": "Ben", "days": days });
     for wrong in [0, 3651] {
         let refused = problem(ana.put(&path, asked(wrong)).await, 422).await;
-        assert!(refused.detail.unwrap().contains("1 to 3650 days"));
+        assert!(refused.detail.unwrap().contains("must be 1 to 3650;"));
     }
     let made: LinkMade = read(ana.put(&path, asked(30)).await, StatusCode::CREATED).await;
     let term = made.link.expires_at.unwrap() - made.link.created_at;
     assert_eq!(term, time::Duration::days(30));
-    // The same again is good as long as it was first said to be, and for another time it is another.
+    // Repeating the call keeps the first expiry; another number of days is a conflict.
     let again: LinkMade = read(ana.put(&path, asked(30)).await, StatusCode::OK).await;
     assert_eq!(again.link.expires_at, made.link.expires_at);
     problem(ana.put(&path, asked(31)).await, 409).await;
-    let endless = make(&ana, job, "for good").await;
+    let endless = make(&ana, job, "no expiry").await;
     assert_eq!(endless.link.expires_at, None);
     read::<LinkedResult>(open(&ben, &again).await, StatusCode::OK).await;
-    // Its time has come; what is drawn by it is refused as well.
+    // After the expiry, drawing a table is refused as well.
     let ended = sqlx::query("UPDATE links SET expires_at = created_at WHERE expires_at > 0");
     let pool = service.state.base().store.pool();
     assert_eq!(ended.execute(pool).await.unwrap().rows_affected(), 1);
@@ -192,7 +192,7 @@ async fn what_is_past_its_end_opens_nothing(kind: Kind) {
     assert_eq!(links.items[1].expires_at, Some(links.items[1].created_at));
 }
 
-async fn links_go_with_what_they_are_of(kind: Kind) {
+async fn links_are_deleted_with_their_dataset(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     let ben = service.user("ben@x.example").await;
@@ -210,7 +210,7 @@ async fn links_go_with_what_they_are_of(kind: Kind) {
     assert_eq!(closed.status(), StatusCode::NO_CONTENT);
 }
 
-async fn only_results_have_links(kind: Kind) {
+async fn links_need_a_finished_job_and_are_limited(kind: Kind) {
     let mut service = Service::start_with(kind, |config| config.limits.links = 1).await;
     service.work();
     let ana = service.user("ana@x.example").await;
@@ -229,7 +229,7 @@ async fn only_results_have_links(kind: Kind) {
     make(&ana, done, "one").await;
     let many = problem(ana.put(&links(done), named("two")).await, 403).await;
     assert_eq!(many.kind, ProblemKind::Quota);
-    // One that is past its end takes no place, and is gone some time after.
+    // An expired link does not count, and is deleted some time later.
     for end in [
         "UPDATE links SET expires_at = created_at WHERE expires_at = 0",
         "UPDATE links SET expires_at = 1 WHERE expires_at = 0",

@@ -1,4 +1,4 @@
-//! The service over HTTP, with a real database on a loopback port.
+//! Tests of the service over HTTP on a loopback port, with a real database.
 #![allow(clippy::unwrap_used)]
 
 #[macro_use]

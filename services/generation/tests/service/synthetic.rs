@@ -10,7 +10,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use reqwest::{Method, StatusCode};
 
-over_both!(tables);
+over_both!(synthetic_tables_and_model_file_match_the_job);
 
 async fn fetch(user: &User<'_>, job: &Job, query: &str) -> Bytes {
     let path = format!("/v1/jobs/{}/synthetic{query}", job.id);
@@ -19,13 +19,13 @@ async fn fetch(user: &User<'_>, job: &Job, query: &str) -> Bytes {
     response.bytes().await.unwrap()
 }
 
-/// Reads a table strictly: header, columns, every value within its domain.
+/// Parses a table strictly: header, columns, every value within its domain.
 fn table(csv: &[u8]) -> Table {
     let options = ReadOptions::new("synthetic.csv");
     read_csv(schema(), csv, &options).unwrap().table
 }
 
-async fn tables(kind: Kind) {
+async fn synthetic_tables_and_model_file_match_the_job(kind: Kind) {
     let service = Service::start_working(kind).await;
     let ana = service.user("ana@x.example").await;
     let job = ana.done_job().await;
@@ -38,7 +38,7 @@ async fn tables(kind: Kind) {
     model_file(&service, &ana, &job).await;
 }
 
-/// The model as a file is the one that tables are drawn from; one that is not done has none.
+/// The downloaded model is the one from which tables are drawn. An unfinished job has no model.
 async fn model_file(service: &Service, ana: &User<'_>, job: &Job) {
     let path = format!("/v1/jobs/{}/model/file", job.id);
     let response = ana.send(Method::GET, &path, None).await;
@@ -87,7 +87,7 @@ async fn same_seed(ana: &User<'_>, job: &Job) {
         "attachment; filename=\"Some_patients__2026-synthetic.csv\""
     );
     assert_eq!(header("fhaim-rows"), "3");
-    // The seed that was chosen draws the same again.
+    // The chosen seed reproduces the table.
     let seed = header("fhaim-seed");
     let drawn = response.bytes().await.unwrap();
     assert_eq!(
@@ -96,7 +96,7 @@ async fn same_seed(ana: &User<'_>, job: &Job) {
     );
 }
 
-/// As many records as the model has, distributed like the table behind it.
+/// The table has as many records as the model, distributed like the original table.
 async fn closeness(ana: &User<'_>, job: &Job) {
     let drawn = table(&fetch(ana, job, "?seed=1").await);
     assert!(drawn.records().abs_diff(2000) < 50);
@@ -105,11 +105,11 @@ async fn closeness(ana: &User<'_>, job: &Job) {
         .zip(truth.counts(&pair).unwrap())
         .map(|(a, b)| a.abs_diff(b))
         .sum();
-    // Independent columns would be some 1,400 apart in each direction.
+    // Independent columns would differ by about 1,400 in each direction.
     assert!(distance < 600, "{distance}");
 }
 
-/// More than one block: one header, and all records.
+/// A table of more than one block has one header and all records.
 async fn blocks(ana: &User<'_>, job: &Job) {
     let csv = fetch(ana, job, "?rows=150001&seed=3").await;
     assert_eq!(table(&csv).records(), 150_001);
@@ -170,7 +170,7 @@ async fn conditions(ana: &User<'_>, job: &Job) {
             assert!(drawn.column(attribute).iter().all(|&c| c == code), "{text}");
         }
     }
-    // Conditioning is not filtering the marginals one by one: dose follows age.
+    // Conditioning uses the joint distribution: dose depends on age.
     let old = table(&fetch(ana, job, &given("age=85")).await);
     let dose = old.counts(&Clique::new([3])).unwrap();
     assert!(dose[4] + dose[5] > 2700, "{dose:?}");

@@ -1,5 +1,5 @@
-//! Two tenants: every route of the OpenAPI document that names a thing, tried by who does not own
-//! it. A new route cannot be forgotten.
+//! Isolation of tenants: another account calls every route of the OpenAPI document that names an
+//! object. The test finds new routes by itself.
 
 use crate::common::{Kind, Service, fresh, problem, read, terms};
 use fhaim_api::Page;
@@ -12,9 +12,9 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-over_both!(others_things_are_not_there);
+over_both!(objects_of_other_accounts_are_not_found);
 
-/// Methods and paths of the document.
+/// Returns all methods and paths of the document.
 fn operations() -> Vec<(Method, String, Value)> {
     let document = serde_json::to_value(State::openapi()).unwrap();
     let mut operations = Vec::new();
@@ -27,7 +27,7 @@ fn operations() -> Vec<(Method, String, Value)> {
     operations
 }
 
-/// Routes that anyone may call.
+/// Routes that need no token.
 const OPEN: [&str; 6] = [
     "/.well-known/jwks.json",
     "/openapi.json",
@@ -37,7 +37,7 @@ const OPEN: [&str; 6] = [
     "/v1/sessions/refresh",
 ];
 
-/// Routes that make something of something else, which has to be there.
+/// Routes that create or change a part of an object, which must exist.
 const BELONGS: [&str; 4] = [
     "/v1/datasets/{dataset}/name",
     "/v1/jobs/{job}/note",
@@ -45,7 +45,7 @@ const BELONGS: [&str; 4] = [
     "/v1/jobs/{job}/links/{link}",
 ];
 
-/// What a route takes, where it takes anything.
+/// Returns a valid body of a route, if the route takes one.
 fn body(operation: &Value) -> Option<Value> {
     let content = &operation["requestBody"]["content"]["application/json"];
     let name = content["schema"]["$ref"].as_str()?.rsplit('/').next()?;
@@ -56,11 +56,11 @@ fn body(operation: &Value) -> Option<Value> {
         "NewName" => Some(json!({ "name": "n" })),
         "NewNote" => Some(json!({ "note": "n" })),
         "NewLink" => Some(json!({ "name": "l" })),
-        other => panic!("what is a {other}?"),
+        other => panic!("add an example body for {other} to this test"),
     }
 }
 
-async fn others_things_are_not_there(kind: Kind) {
+async fn objects_of_other_accounts_are_not_found(kind: Kind) {
     let service = Service::start_working(kind).await;
     let (ana, eve) = (
         service.user("ana@x.example").await,
@@ -96,7 +96,10 @@ async fn others_things_are_not_there(kind: Kind) {
                 .replace("{link}", &link.to_string())
         };
         let own = filled(waiting.id, done.id, key.key.id, link.link.id);
-        assert!(!own.contains('{'), "{path}: what is this parameter?");
+        assert!(
+            !own.contains('{'),
+            "{path}: add the new parameter to this test"
+        );
         problem(service.send(method.clone(), &own, None).await, 401).await;
         signed_in += 1;
         if own == path {
@@ -105,7 +108,7 @@ async fn others_things_are_not_there(kind: Kind) {
         named += 1;
         let none = filled(Uuid::nil(), Uuid::nil(), Uuid::nil(), Uuid::nil());
         let body = body(&operation);
-        // What is not there can be made, except where it belongs to something else.
+        // A missing object can be created, unless it is part of another object.
         let makes = body.is_some() && !BELONGS.contains(&path.as_str());
         for id in [Some(own), (!makes).then_some(none)].into_iter().flatten() {
             let theirs = eve.send(method.clone(), &id, body.clone()).await;

@@ -1,16 +1,16 @@
-//! `fhaim` as it is, but for a flag that names the seed of a run: with one, a run under encryption, a
-//! run in the clear and a job at the services release the same integers. Such releases are not
-//! private. The flag is here and nowhere else, so that no way of building `fhaim` gives it one.
+//! `fhaim` with an additional flag for the seed of a run. With the same seed, an encrypted run, a clear run
+//! and a job at the services release the same integers. Such releases are not private. The flag exists only in this
+//! program, so that no build of `fhaim` has it.
 
 use std::process::ExitCode;
 
 use clap::Args;
 use fhaim_cli::{InsecureTestSeed, Randomness};
 
-/// Randomness from a seed, where the flag names one.
+/// Randomness from a seed, if the flag is given.
 #[derive(Debug, Args)]
 struct Seeded {
-    /// Draw everything from this seed: NOT private, for tests only
+    /// Draw all randomness from this seed. NOT private; for tests only
     #[arg(long)]
     seed: Option<u64>,
 }

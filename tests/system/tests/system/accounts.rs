@@ -1,4 +1,4 @@
-//! Accounts as their owners and their operators handle them: by the command.
+//! Accounts: the commands of their owners and of operators.
 
 use std::{fs, path::PathBuf, process::Command};
 
@@ -10,7 +10,8 @@ use super::{
     operators::{admin, ask, on_database},
 };
 
-/// A command of a user who types this password, and another where one is asked for.
+/// Runs a command of a user whose current password and new password are `words`. Returns whether it succeeded, and its
+/// output.
 fn with_password(
     services: &Services,
     user: &str,
@@ -26,9 +27,9 @@ fn with_password(
     (done.status.success(), String::from_utf8(told).unwrap())
 }
 
-/// A slip of the keyboard cost every dataset and its keys, and the account was still there.
+/// A mistyped password must not delete datasets and keys while the account remains.
 #[test]
-fn a_wrong_password_deletes_nothing() {
+fn deletion_with_wrong_password_deletes_nothing() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.dataset("ana", &["--runs", "2"]);
@@ -52,9 +53,9 @@ fn a_wrong_password_deletes_nothing() {
     assert!(!services.try_sign_in("ana").status.success());
 }
 
-/// Sessions elsewhere end with another password, and all of them on request.
+/// A new password ends the sessions on other machines. `--everywhere` ends all sessions.
 #[test]
-fn passwords_and_sessions() {
+fn password_change_and_logout_end_other_sessions() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     // The same account on another machine.
@@ -102,13 +103,15 @@ fn passwords_and_sessions() {
     assert!(is_out("laptop") && is_out("ana"));
 }
 
-/// What an operator does with an account, by its command.
 #[test]
-fn an_account_is_disabled_and_enabled() {
+fn disabled_account_cannot_sign_in_until_enabled() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let refuse = ["disable", "eve@example.org"];
-    assert!(!admin(&services, 0, &refuse).0, "there is no such account");
+    assert!(
+        !admin(&services, 0, &refuse).0,
+        "the account does not exist"
+    );
     let (well, words) = admin(&services, 0, &["disable", "ana@example.org"]);
     assert!(well, "{words}");
     let told = services.try_sign_in("ana");
@@ -120,9 +123,9 @@ fn an_account_is_disabled_and_enabled() {
     services.run("ana", &["dataset", "list"]);
 }
 
-/// Too many tries, and keys that are none, are in the security log of who was asked.
+/// Too many sign-ins and invalid keys are in the security log of the generation service.
 #[test]
-fn tries_and_keys_that_are_refused_are_in_the_log() {
+fn refused_sign_ins_keys_and_tokens_are_logged() {
     let tries = "FHAIM_GENERATION__LIMITS__SIGN_INS_PER_EMAIL".to_owned();
     let setting = ServiceOptions {
         variables: [vec![(tries, "3".to_owned())], vec![], vec![]],
@@ -147,7 +150,7 @@ fn tries_and_keys_that_are_refused_are_in_the_log() {
         );
     }
     assert!(!log.contains("made_up"), "{log}");
-    // Who shows a token that is none is in the log of each service.
+    // Each service logs invalid tokens.
     for service in 0..3 {
         let address = format!("{}/v1/usage", services.address(service));
         assert_eq!(ask(&address, Some("a.b.c"), None).0, 401);

@@ -1,5 +1,5 @@
-//! With one test seed, a run under encryption and a run in the clear make the same releases,
-//! integer for integer, and the same synthetic records.
+//! With the same test seed, an encrypted run and a clear run make the same releases, integer for integer, and the same
+//! synthetic records.
 
 use std::{fs, path::Path};
 
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::PROGRAM;
 
-/// What a run leaves behind.
+/// Output files of a run.
 struct Run {
     ledger: Value,
     synthetic: String,
@@ -35,7 +35,7 @@ fn run(command: &str, data: &Path, schema: &Path, mechanism: &str, more: &[&str]
     }
 }
 
-/// The released integers of a ledger, release by release.
+/// Returns the released integers of a ledger, release by release.
 fn released(ledger: &Value) -> Vec<Vec<i64>> {
     let integers = |release: &Value| {
         let values = release["values"].as_array().unwrap().iter();
@@ -59,7 +59,7 @@ fn check_agreement(data: &Path, schema: &Path, mechanism: &str, more: &[&str]) {
 }
 
 #[test]
-fn on_a_small_table() {
+fn encrypted_run_equals_clear_run_on_small_table() {
     let folder = TempDir::new().unwrap();
     tables::write_small(folder.path(), 500);
     let [data, schema] = ["t.csv", "t.schema.json"].map(|name| folder.path().join(name));
@@ -68,9 +68,9 @@ fn on_a_small_table() {
     }
 }
 
-/// The run in the clear is over the whole table, with the sum of the holders' ladders.
+/// The clear run uses the whole table, with the sum of the holders' ladders.
 #[test]
-fn several_holders_release_what_the_pooled_table_would() {
+fn several_holders_release_the_same_as_the_pooled_table() {
     let folder = TempDir::new().unwrap();
     tables::write_small(folder.path(), 500);
     let [data, schema] = ["t.csv", "t.schema.json"].map(|name| folder.path().join(name));
@@ -89,9 +89,10 @@ fn several_holders_release_what_the_pooled_table_would() {
     }
 }
 
-/// Counts are taken a few records at a time, over and over again; a report has the whole table read.
+/// A streamed run counts a few records at a time, in several passes. `--report` makes it read the whole table into
+/// memory.
 #[test]
-fn a_table_that_is_streamed_releases_what_it_would_in_memory() {
+fn streamed_table_releases_the_same_as_in_memory() {
     let folder = TempDir::new().unwrap();
     tables::write_small(folder.path(), 10_000);
     let [data, schema] = ["t.csv", "t.schema.json"].map(|name| folder.path().join(name));
@@ -126,36 +127,36 @@ fn check_published(name: &str, mechanism: &str) {
 
 #[test]
 #[ignore = "needs FHAIM_DATA_DIR"]
-fn staged_on_breast_cancer() {
+fn encrypted_staged_run_equals_clear_run_on_breast_cancer() {
     check_published("breast-cancer", "staged");
 }
 
 #[test]
 #[ignore = "needs FHAIM_DATA_DIR"]
-fn staged_on_compas() {
+fn encrypted_staged_run_equals_clear_run_on_compas() {
     check_published("compas", "staged");
 }
 
 #[test]
 #[ignore = "needs FHAIM_DATA_DIR"]
-fn staged_on_diabetes() {
+fn encrypted_staged_run_equals_clear_run_on_diabetes() {
     check_published("diabetes", "staged");
 }
 
 #[test]
 #[ignore = "needs FHAIM_DATA_DIR"]
-fn the_papers_rule_on_breast_cancer() {
+fn encrypted_fhaim_l2_run_equals_clear_run_on_breast_cancer() {
     check_published("breast-cancer", "fhaim-l2");
 }
 
 #[test]
 #[ignore = "needs FHAIM_DATA_DIR"]
-fn the_papers_rule_on_compas() {
+fn encrypted_fhaim_l2_run_equals_clear_run_on_compas() {
     check_published("compas", "fhaim-l2");
 }
 
 /// SHA-256 of the released integers of `staged` at epsilon 1 and test seed 5, as compact JSON, by table and file. They
-/// change only with the mechanism, and not with formats, parameter sets or the kind of contribution.
+/// change only with the mechanism, not with formats, parameter sets or the kind of contribution.
 const RECORDED: [(&str, &str, &str); 2] = [
     (
         "compas",
@@ -171,7 +172,7 @@ const RECORDED: [(&str, &str, &str); 2] = [
 
 #[test]
 #[ignore = "needs FHAIM_DATA_DIR"]
-fn recorded_releases_are_unchanged() {
+fn clear_releases_equal_the_recorded_ones() {
     let folder = tables::published();
     for (table, file, recorded) in RECORDED {
         let data = folder.join(format!("{file}.csv"));
@@ -185,7 +186,7 @@ fn recorded_releases_are_unchanged() {
 
 #[test]
 #[ignore = "needs FHAIM_DATA_DIR"]
-fn encrypted_releases_of_compas_are_those_recorded_by_records_and_by_counts() {
+fn encrypted_releases_of_compas_equal_the_recorded_ones() {
     let folder = tables::published();
     let (table, file, recorded) = RECORDED[0];
     let data = folder.join(format!("{file}.csv"));

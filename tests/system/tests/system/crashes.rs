@@ -1,5 +1,5 @@
-//! kill -9 of each service at random points of a job: the job ends, its releases are those of an
-//! undisturbed run, and the ledger is debited once.
+//! Kills each service at random points of a job. The job ends with the releases of an undisturbed run, and the ledger
+//! is debited once.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::PROGRAM;
 
-/// Points of each service's life at which it is killed.
+/// Number of kills of each service.
 const POINTS: usize = 10;
 
 struct Finished {
@@ -19,7 +19,7 @@ struct Finished {
     seconds: f64,
 }
 
-/// Runs a job over a fresh dataset of the same table and seed while something happens.
+/// Runs a job over a new dataset with the same table and seed, and calls `disturb` while it runs.
 fn job(services: &mut Services, disturb: impl FnOnce(&mut Services)) -> Finished {
     let dataset = services.dataset("ana", &[]);
     let started = Instant::now();
@@ -41,7 +41,7 @@ fn job(services: &mut Services, disturb: impl FnOnce(&mut Services)) -> Finished
 
 #[test]
 #[ignore = "slow"]
-fn a_killed_service_changes_nothing() {
+fn job_with_killed_service_has_the_same_releases_and_debits() {
     let mut services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let undisturbed = job(&mut services, |_| ());

@@ -1,5 +1,5 @@
-//! Deleted is gone: after `dataset delete` no file of any service holds a part of the dataset's
-//! ciphertexts, of its sealed pages or of its sealed secret key.
+//! After `dataset delete`, no file of any service holds a part of the dataset's ciphertexts, its sealed pages or its
+//! sealed secret key.
 
 use std::{
     collections::HashSet,
@@ -17,11 +17,11 @@ const GENERATION: usize = 0;
 const COMPUTATION: usize = 1;
 const CRYPTO: usize = 2;
 
-/// Pieces of what must be gone: 16 bytes from each multiple of 16 on, so that whatever holds 32
-/// consecutive bytes of it holds a piece.
+/// Pieces of data that must be deleted: the 16 bytes at each multiple of 16. A file with any 32 consecutive bytes of
+/// the data has a piece.
 struct Pieces {
     all: HashSet<u128>,
-    /// Whether a piece may be there that has these last bits: most places are told by that.
+    /// Whether a piece ends with these 24 bits. This excludes most positions of a file without a lookup.
     ends: Vec<bool>,
 }
 
@@ -39,7 +39,7 @@ impl Pieces {
 
     fn add(&mut self, bytes: &[u8]) {
         for piece in bytes.chunks_exact(16) {
-            // What many unlike things have in common says nothing: headers, and zeros.
+            // Zeros and headers are common to unrelated data.
             let zeros = piece.iter().filter(|&&byte| byte == 0).count();
             if zeros < 6 {
                 let piece = u128::from_be_bytes(piece.try_into().unwrap());
@@ -49,7 +49,7 @@ impl Pieces {
         }
     }
 
-    /// Whether some bytes hold a piece, wherever.
+    /// Checks whether the bytes hold a piece at any position.
     fn is_in(&self, bytes: &[u8]) -> bool {
         let mut last = 0_u128;
         for (read, &byte) in bytes.iter().enumerate() {
@@ -62,7 +62,7 @@ impl Pieces {
     }
 }
 
-/// Files below a folder.
+/// Returns all files below a folder.
 pub fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
@@ -77,7 +77,7 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The file, if any, that holds a piece.
+/// Returns a file that holds a piece, if there is one.
 fn holder(services: &Services, pieces: &Pieces) -> Option<PathBuf> {
     let homes = (0..3).map(|service| services.home(service));
     let mut all = homes.flat_map(|home| files(&home));
@@ -87,17 +87,18 @@ fn holder(services: &Services, pieces: &Pieces) -> Option<PathBuf> {
     })
 }
 
-/// All that is kept of a dataset and must be gone when it is deleted.
+/// Returns the pieces of all stored data that must be deleted with a dataset.
 fn pieces(services: &Services, dataset: &str) -> Pieces {
     let mut pieces = Pieces::new();
-    // Ciphertexts and sealed pages; models.
+    // Ciphertexts, sealed pages and models.
     for (service, folder) in [
         (COMPUTATION, "blobs/uploads"),
         (GENERATION, "blobs/datasets"),
     ] {
         for path in files(&services.home(service).join(folder).join(dataset)) {
             let name = path.file_name().unwrap();
-            // The keys are public, and elsewhere too. What is being written has another name soon.
+            // The keys are public, and also stored elsewhere. A file that is being written is renamed soon, so it may
+            // be missing.
             if name != "public" && name != "evaluation" {
                 pieces.add(&fs::read(path).unwrap_or_default());
             }
@@ -119,7 +120,7 @@ fn pieces(services: &Services, dataset: &str) -> Pieces {
     pieces
 }
 
-/// Bytes that a service's database has of a dataset.
+/// Returns the bytes of a column that a service's database has for a dataset.
 fn column(services: &Services, service: usize, select: &'static str, dataset: &str) -> Vec<u8> {
     let url = format!("sqlite://{}/store.db", services.home(service).display());
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -135,7 +136,7 @@ fn column(services: &Services, service: usize, select: &'static str, dataset: &s
     })
 }
 
-/// Sealed pages of a dataset.
+/// Returns the number of sealed pages of a dataset.
 fn pages(services: &Services, dataset: &str) -> usize {
     let uploads = services
         .home(COMPUTATION)
@@ -148,7 +149,7 @@ fn pages(services: &Services, dataset: &str) -> usize {
     sealed.count()
 }
 
-/// Services that sweep every few seconds.
+/// Starts services that delete orphaned data every three seconds.
 fn start() -> Services {
     let sweep = |name: &str| {
         let variable = format!("FHAIM_{}__COMMON__ORPHAN_SECONDS", name.to_uppercase());
@@ -163,16 +164,16 @@ fn start() -> Services {
     services
 }
 
-/// Waits until nothing holds a piece: at once where nothing was killed.
+/// Waits until no file holds a piece.
 fn must_be_gone(services: &Services, pieces: &Pieces, place: &str) {
     until(|| match holder(services, pieces) {
         None => Ok(()),
-        Some(path) => Err(format!("{place}: {} holds a part", path.display())),
+        Some(path) => Err(format!("{place}: {} still holds a piece", path.display())),
     });
 }
 
 #[test]
-fn a_deleted_dataset_is_in_no_file() {
+fn deleted_dataset_leaves_no_bytes_in_any_file() {
     let services = start();
     let dataset = services.dataset("ana", &[]);
     services.run("ana", &["job", "run", &dataset, "--watch"]);
@@ -193,17 +194,17 @@ fn a_deleted_dataset_is_in_no_file() {
     );
 }
 
-/// The job was refused to be deleted after half of it was.
+/// A running job must not stop the deletion halfway.
 #[test]
-fn a_dataset_is_deleted_during_its_job() {
+fn dataset_is_deleted_during_its_job() {
     let services = start();
     for wait in [0, 150, 400] {
         let dataset = services.dataset("ana", &[]);
         services.run("ana", &["job", "run", &dataset]);
         if wait > 0 {
-            // In the middle: a page is sealed, and others follow.
+            // The middle of the job: a page is sealed, and others follow.
             until(|| match pages(&services, &dataset) {
-                0 => Err("no page is sealed".to_owned()),
+                0 => Err("no page is sealed yet".to_owned()),
                 _ => Ok(()),
             });
         }
@@ -218,14 +219,14 @@ fn a_dataset_is_deleted_during_its_job() {
             &format!("during a job, after {wait} ms"),
         );
     }
-    // A worker that was stopped in the middle leaves no page, and goes on with others' batches.
+    // The interrupted workers continue with the batches of other datasets.
     let other = services.dataset("ana", &[]);
     services.run("ana", &["job", "run", &other, "--watch"]);
 }
 
-/// Killed at several points of the deletion, and then either asked again or not.
+/// Kills a service at several points of the deletion, with and without a job.
 #[test]
-fn a_deletion_that_is_killed_leaves_nothing() {
+fn deletion_interrupted_by_a_kill_leaves_nothing() {
     let services = start();
     for point in 0..9 {
         let dataset = services.dataset("ana", &[]);

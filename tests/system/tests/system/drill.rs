@@ -1,4 +1,5 @@
-//! The drill: a copy made under load, all folders lost, the copy put back, and what each dataset then says.
+//! A disaster recovery drill: a backup under load, the loss of all folders, and a restore. Checks the state of each
+//! dataset afterwards.
 
 use std::{
     fs,
@@ -15,10 +16,10 @@ use super::{
     operators::{Up, fhaim},
 };
 
-/// A copy under way while a job runs, all folders lost, the copy put back: a dataset that has not
-/// moved on since goes on, one that has is frozen, and finished tables stay.
+/// The backup is made while a job runs. After the restore, a dataset without later releases continues, a dataset with
+/// later releases is frozen, and finished tables remain.
 #[test]
-fn a_copy_is_put_back() {
+fn restored_backup_freezes_only_datasets_with_later_releases() {
     let folder = TempDir::new().unwrap();
     let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
     tables::write_small(folder.path(), 300);
@@ -61,7 +62,7 @@ fn a_copy_is_put_back() {
     login(&up);
     let (still, moved, gone) = (dataset(), dataset(), dataset());
     let done = job(&still);
-    // While a job runs.
+    // The backup is made while this job runs.
     let under_way = run(&["job", "run", &moved, "--yes"]);
     let (from, to) = (data.to_str().unwrap(), copy.to_str().unwrap());
     run(&["admin", "backup", "--data", from, "--out", to]);
@@ -73,7 +74,7 @@ fn a_copy_is_put_back() {
         &data,
         &["admin", "backup", "--data", from, "--out", to],
     );
-    assert!(!again && words.contains("there already"), "{words}");
+    assert!(!again && words.contains("already exists"), "{words}");
     drop(up);
     fs::remove_dir_all(&data).unwrap();
 
@@ -86,14 +87,14 @@ fn a_copy_is_put_back() {
     job(&still);
     let (frozen, words) = fhaim(folder.path(), &data, &["job", "run", &moved, "--yes"]);
     assert!(!frozen && words.contains("set back"), "{words}");
-    // What was deleted since is there again, as infra/README.md says: its owner deletes it again.
+    // A dataset deleted after the backup exists again, as infra/README.md says. Its owner deletes it again.
     job(&gone);
     run(&["dataset", "delete", &gone, "--yes"]);
     let uploads = data.join("computation/blobs/uploads").join(&gone);
     assert_eq!(files(&uploads), Vec::<PathBuf>::new());
 }
 
-/// An account at `fhaim up`, with a folder for its login, its receipts and its part of the table.
+/// An account at `fhaim up`, with a folder for its login, receipts and part of the table.
 struct Holder {
     folder: PathBuf,
     email: String,
@@ -142,14 +143,14 @@ impl Holder {
         words
     }
 
-    /// Runs to its end; the job.
+    /// Runs a job to its end, and returns its identifier.
     fn job(&self, dataset: &str) -> String {
         let words = self.run(&["job", "run", dataset, "--watch", "--yes"]);
         words.lines().next().unwrap().to_owned()
     }
 }
 
-/// A dataset of two, signed and uploaded by both.
+/// Creates a dataset of two holders. Both sign it and upload their part.
 fn dataset_of(holders: &[Holder; 2]) -> String {
     let mut create = ["dataset", "create", "--schema", "t.schema.json"].to_vec();
     create.extend(["--epsilon", "1", "--runs", "2"]);
@@ -166,10 +167,10 @@ fn dataset_of(holders: &[Holder; 2]) -> String {
     id
 }
 
-/// Of two holders the one that saw a release which the copy lacks has the dataset frozen, for both; a
-/// dataset that has not moved on since goes on, whoever asks.
+/// A holder that saw a release that the backup lacks has the dataset frozen for both holders. A dataset without later
+/// releases continues for both.
 #[test]
-fn a_copy_is_put_back_of_two_holders() {
+fn restored_backup_freezes_datasets_of_two_holders_with_later_releases() {
     let folder = TempDir::new().unwrap();
     let (data, copy) = (folder.path().join("data"), folder.path().join("copy"));
     let (from, to) = (data.to_str().unwrap(), copy.to_str().unwrap());
@@ -196,7 +197,7 @@ fn a_copy_is_put_back_of_two_holders() {
     ben.job(&still);
     let (began, words) = ben.ask(&["job", "run", &moved, "--yes"]);
     assert!(!began && words.contains("set back"), "{words}");
-    // Whoever has not looked since cannot tell; but the key service was told, and releases nothing.
+    // Ana has not seen the release, but Ben has shown the key service his receipt, so it releases nothing.
     let (done, words) = ana.ask(&["job", "run", &moved, "--yes", "--watch"]);
     assert!(!done && words.contains("frozen"), "{words}");
 }

@@ -1,9 +1,14 @@
-//! The services under load, with a fault every second, from a seed: every job is done, with the
-//! releases of an undisturbed run, and paid once.
+//! The services under load with one fault per second, from a seed. Every job ends with the releases of an undisturbed
+//! run, and is paid once.
 //!
-//! FHAIM_FAULT_SECONDS says how long, FHAIM_FAULT_SEED which faults, FHAIM_FAULT_PROGRAM with which
-//! program: that of these tests, built for speed (`cargo build --release -p fhaim-system`). Full disks need root, and clock jumps
-//! the Debian package `faketime`.
+//! Environment variables:
+//!
+//! - `FHAIM_FAULT_SECONDS`: duration of the load
+//! - `FHAIM_FAULT_SEED`: seed of the faults
+//! - `FHAIM_FAULT_PROGRAM`: program to run instead of the tests' own, such as its release build
+//!   (`cargo build --release -p fhaim-system`)
+//!
+//! Full disks need root, and clock jumps need the Debian package `faketime`.
 
 mod clock;
 mod disk;
@@ -41,31 +46,32 @@ const GENERATION: usize = 0;
 const COMPUTATION: usize = 1;
 const CRYPTO: usize = 2;
 
-/// How long there is load, unless it is said.
+/// Default duration of the load in seconds.
 const SECONDS: u64 = 30;
 
-/// Which faults come, unless it is said.
+/// Default seed of the faults.
 const SEED: u64 = 9;
 
 const USERS: [&str; 6] = ["ana", "bob", "eve", "ida", "lea", "tom"];
 
-/// How often a fault of a kind happened.
+/// Counts for a kind of fault.
 #[derive(Default)]
 struct Count {
+    /// Number of faults that happened.
     happened: usize,
-    /// Calls that it met, of a fault on a link.
+    /// Number of calls that a fault on a link affected.
     met: usize,
-    /// Could not happen: another was at it.
+    /// Number of faults that did not happen because another fault had the same target.
     held_back: usize,
 }
 
-/// Everything that a test of faults is about.
+/// State of a fault test.
 struct Stage {
     services: Services,
     proxies: Arc<Proxies>,
     disks: Disks,
     clocks: Clocks,
-    /// Before what a service that is set back would lose.
+    /// Gates before actions whose results a rollback of a service would lose.
     gates: [Gate; 2],
     started: Instant,
     counts: Mutex<BTreeMap<Kind, Count>>,
@@ -89,7 +95,7 @@ impl Stage {
         for (service, variables) in setting.variables.iter_mut().enumerate() {
             let workers = format!("FHAIM_{}__COMMON__WORKERS", NAMES[service].to_uppercase());
             variables.push((workers, "2".to_owned()));
-            // Logs are read by their words.
+            // The test searches the logs for text.
             variables.push(("NO_COLOR".to_owned(), "1".to_owned()));
             variables.extend(clocks.variables(service));
         }
@@ -114,7 +120,7 @@ impl Stage {
         eprintln!("{seconds:8.2} s  {text}");
     }
 
-    /// Notes what must not be.
+    /// Records something that must not happen. The test then fails at its end.
     fn finding(&self, text: String) {
         self.log(&format!("FINDING: {text}"));
         self.findings.lock().unwrap().push(text);
@@ -133,26 +139,29 @@ impl Stage {
     }
 }
 
-/// What the environment says.
-fn said<T: FromStr>(name: &str, otherwise: T) -> T {
+/// Reads an environment variable, or returns a default if it is not set.
+fn variable_or<T: FromStr>(name: &str, otherwise: T) -> T {
     match env::var(name) {
-        Ok(text) => text.parse().ok().unwrap_or_else(|| panic!("{name}={text}")),
+        Ok(text) => text
+            .parse()
+            .ok()
+            .unwrap_or_else(|| panic!("{name}={text} is invalid")),
         Err(_) => otherwise,
     }
 }
 
 #[test]
 #[ignore = "slow; needs mount and faketime"]
-fn nothing_is_lost_nor_spent_twice_whatever_happens() {
-    let seconds = said("FHAIM_FAULT_SECONDS", SECONDS);
-    let seed = said("FHAIM_FAULT_SEED", SEED);
+fn jobs_under_random_faults_are_done_and_paid_once() {
+    let seconds = variable_or("FHAIM_FAULT_SECONDS", SECONDS);
+    let seed = variable_or("FHAIM_FAULT_SEED", SEED);
     let stage = Stage::new();
     users::write_tables(&stage.services);
     let undisturbed = undisturbed(&stage);
     clocks_can_be_set(&stage);
     let users = USERS.map(|name| User::new(&stage, name.to_owned()));
     let first = first_datasets(&users);
-    stage.log(&format!("{seconds} s of faults of seed {seed}"));
+    stage.log(&format!("{seconds} s of faults with seed {seed}"));
     let injector = Injector::new(&stage);
     let owned: Vec<Owned> = thread::scope(|scope| {
         let _supervised = injector.supervised();
@@ -170,7 +179,7 @@ fn nothing_is_lost_nor_spent_twice_whatever_happens() {
             .into_iter()
             .flat_map(|work| work.join().unwrap())
             .collect();
-        stage.log("all jobs are at their ends");
+        stage.log("all jobs have ended");
         set_back(&stage, &injector, &users[0]);
         owned
     });
@@ -187,7 +196,7 @@ fn nothing_is_lost_nor_spent_twice_whatever_happens() {
     conclude(&stage, &text);
 }
 
-/// A dataset of each user, so that jobs run from the first fault on.
+/// Creates a dataset for each user, so that jobs run from the first fault on.
 fn first_datasets(users: &[User<'_>]) -> Vec<Owned> {
     thread::scope(|scope| {
         let users = users.iter().enumerate().map(|(number, user)| {
@@ -199,7 +208,7 @@ fn first_datasets(users: &[User<'_>]) -> Vec<Owned> {
     })
 }
 
-/// What jobs leave that nothing disturbs, for each table and seed.
+/// Runs jobs without faults, and returns their results for each table and seed.
 fn undisturbed(stage: &Stage) -> Vec<Left> {
     let user = User::new(stage, "undisturbed".to_owned());
     let all = 0..VARIANTS.len();
@@ -209,51 +218,56 @@ fn undisturbed(stage: &Stage) -> Vec<Left> {
     });
     let left = left.collect();
     let diary = user.into_diary();
-    stage.log(&format!("without faults: jobs of {:.1?} s", diary.seconds));
+    stage.log(&format!(
+        "without faults, jobs took {:.1?} s",
+        diary.seconds
+    ));
     assert_eq!((diary.repeated, diary.retried), (0, 0), "without faults");
     left
 }
 
-/// Makes sure that services see their clocks jump: else those faults would be none.
+/// Checks that the services see their clocks jump. Otherwise these faults would have no effect.
 fn clocks_can_be_set(stage: &Stage) {
     let clocks = &stage.clocks;
     for (service, name) in NAMES.iter().enumerate() {
         clocks.set(service, 3600).unwrap();
         until(|| match stage.services.clock(service) {
             Some(clock) if clock >= now() + 3000 => Ok(()),
-            _ => Err(format!("{name}'s clock cannot be set")),
+            _ => Err(format!("{name} does not see that its clock was set")),
         });
         clocks.set(service, 0).unwrap();
     }
     thread::sleep(Duration::from_secs(2));
 }
 
-/// Seconds since 1970.
+/// Returns the current time in seconds since 1970.
 fn now() -> i64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     i64::try_from(now.unwrap().as_secs()).unwrap()
 }
 
-/// The crypto service is set back behind a run: that dataset, and no other, is refused from then
-/// on, and says why.
+/// Rolls the crypto service back to a state before a run. From then on it refuses this dataset, with the reason, and no
+/// other.
 fn set_back(stage: &Stage, injector: &Injector<'_>, user: &User<'_>) {
     let owned = user.dataset(0, "set-apart");
     let copy = injector.copy(CRYPTO);
     let first = user.start(&owned);
-    assert!(user.see(&first), "no fault happens");
+    assert!(user.see(&first), "the job failed without a fault");
     injector.set_back(CRYPTO, copy.path());
     stage.log(&format!(
-        "{} set back behind a run of {}",
+        "{} rolled back to a state before a run of {}",
         NAMES[CRYPTO], owned.dataset
     ));
     let words = user.refused(&owned);
     if !words.contains("set back") {
-        stage.finding(format!("{owned:?}: refused with other words: {words}"));
+        stage.finding(format!(
+            "{owned:?}: refused for another reason than the rollback: {words}"
+        ));
     }
 }
 
 fn report(stage: &Stage, owned: &[Owned], releases: usize, diaries: &[Diary]) -> String {
-    let mut text = String::from("fault                   happened  calls met  held back\n");
+    let mut text = String::from("fault                   happened  calls hit    skipped\n");
     let counts = stage.counts.lock().unwrap();
     for (kind, count) in counts.iter() {
         let met = match kind {
@@ -297,11 +311,14 @@ fn report(stage: &Stage, owned: &[Owned], releases: usize, diaries: &[Diary]) ->
         ("downloads", sum(|diary| diary.downloads).to_string()),
         ("commands repeated", sum(|diary| diary.repeated).to_string()),
         ("jobs retried", sum(|diary| diary.retried).to_string()),
-        ("sign-ins anew", sum(|diary| diary.signed_out).to_string()),
-        ("refused, as they must", "1".to_owned()),
         (
-            "seconds of a job",
-            format!("{middle:.1} in the middle, {most:.1} at most"),
+            "repeated sign-ins",
+            sum(|diary| diary.signed_out).to_string(),
+        ),
+        ("expected refusals", "1".to_owned()),
+        (
+            "seconds per job",
+            format!("median {middle:.1}, maximum {most:.1}"),
         ),
         ("longest outage", format!("{:.1} s", outage.as_secs_f64())),
         ("findings", stage.findings.lock().unwrap().len().to_string()),
@@ -315,14 +332,14 @@ fn report(stage: &Stage, owned: &[Owned], releases: usize, diaries: &[Diary]) ->
     text
 }
 
-/// Looks at the services and their logs, prints everything, and fails where there is a finding.
+/// Checks the services and their logs, prints the report, and fails if there is a finding.
 fn conclude(stage: &Stage, text: &str) {
     stage.services.wait_until_ready();
     for answer in stage.proxies.faulty() {
-        stage.finding(format!("an answer that no service may give: {answer}"));
+        stage.finding(format!("a service returned an invalid status: {answer}"));
     }
     let complaints = verdict::read_logs(stage);
-    eprintln!("what the services complained of:\n{complaints}\n{text}");
+    eprintln!("log lines of the services:\n{complaints}\n{text}");
     let findings = stage.findings.lock().unwrap();
     assert!(findings.is_empty(), "{}", findings.join("\n"));
 }

@@ -1,4 +1,4 @@
-//! Tables that are hard to fit keep their columns.
+//! Columns of a table that is hard to fit keep their distribution.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ const SCHEMA: &str = concat!(
     "/tests/fixtures/zero-inflated.schema.json"
 );
 
-/// Share of the records of a CSV text whose value in a column is not zero.
+/// Returns the share of records of a CSV text whose value in a column is not zero.
 fn share_of_nonzero(csv: &str, column: usize) -> f64 {
     let values: Vec<f64> = (csv.lines().skip(1))
         .map(|line| line.split(',').nth(column).unwrap().parse().unwrap())
@@ -26,7 +26,7 @@ fn share_of_nonzero(csv: &str, column: usize) -> f64 {
 }
 
 #[test]
-fn zero_inflated_columns_keep_their_other_values() {
+fn zero_inflated_columns_keep_their_share_of_nonzero_values() {
     let real = fs::read_to_string(DATA).unwrap();
     for seed in ["18", "19", "20"] {
         let folder = TempDir::new().unwrap();
@@ -40,12 +40,12 @@ fn zero_inflated_columns_keep_their_other_values() {
         assert!(fit("loss") <= fit("measured_values"), "{}", summary["fit"]);
         assert_eq!(2.0 * fit("noise_loss"), fit("measured_values"));
         let made = fs::read_to_string(folder.path().join("out.csv")).unwrap();
-        // Claims, amount and second.
+        // The columns for claims, amount and second.
         for column in [0, 1, 3] {
             let [real, made] = [&real, &made].map(|csv| share_of_nonzero(csv, column));
             assert!(
                 (made / real - 1.0).abs() < 0.2,
-                "seed {seed}, column {column}: {made} of the records, not {real}"
+                "seed {seed}, column {column}: {made} of the records are not zero, instead of {real}"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! A new user's way from a table to a synthetic one.
+//! The complete path from a new account to a synthetic table.
 
 use std::{
     fs, io,
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::PROGRAM;
 
-/// The integers of every release, in order.
+/// Returns the integers of every release, in order.
 pub fn answers(releases: &Value, field: &str) -> Vec<Vec<i64>> {
     let releases = releases.as_array().unwrap().iter();
     releases
@@ -32,13 +32,13 @@ fn get(services: &Services, user: &str, job: &str) -> Value {
     serde_json::from_str(&releases).unwrap()
 }
 
-/// The integers that a job released.
+/// Returns the integers that a job released.
 pub fn released(services: &Services, user: &str, job: &str) -> Vec<Vec<i64>> {
     answers(&get(services, user, job), "values")
 }
 
-/// Sign up, create, upload, run, watch, download; the releases are those of the same protocol in
-/// one process with the same seed, integer for integer, and the model is the same file.
+/// Signs up, creates, uploads, runs, watches and downloads. The releases equal those of `fhaim run` with the same seed,
+/// integer for integer, and the model is the same file.
 fn whole(services: &Services) {
     services.sign_up("ana");
     let dataset = services.dataset("ana", &[]);
@@ -74,7 +74,7 @@ fn whole(services: &Services) {
     assert_eq!(debits.len(), served.as_array().unwrap().len());
     assert!(ledger["spent"]["rho"].as_f64().unwrap() <= ledger["budget"]["rho"].as_f64().unwrap());
 
-    // The budget is one run's.
+    // The budget allows only one run.
     let again = services.command("ana", &["job", "run", &dataset, "--watch"]);
     assert!(!again.status.success());
     let told = String::from_utf8_lossy(&again.stderr).to_lowercase();
@@ -85,7 +85,7 @@ fn whole(services: &Services) {
     assert!(!gone.status.success());
 }
 
-/// The model that is downloaded is that of the same run in one process.
+/// Checks that the downloaded model equals that of the same run in one process.
 fn same_model(services: &Services, job: &str) {
     services.run("ana", &["download", job, "--model", "served.model"]);
     let file = |name: &str| fs::read(services.folder.path().join(name)).unwrap();
@@ -93,14 +93,14 @@ fn same_model(services: &Services, job: &str) {
 }
 
 #[test]
-fn on_sqlite_and_folders() {
+fn whole_path_works_on_sqlite_and_folders() {
     whole(&Services::start(PROGRAM, &Backing::Local));
 }
 
-/// A table of several record chunks whose columns stay where they are stored: each batch reads
-/// them band by band.
+/// The table has several record chunks, and no memory to keep its columns. Each batch reads them from storage, band by
+/// band.
 #[test]
-fn columns_that_are_not_kept_in_memory() {
+fn whole_path_works_without_memory_for_columns() {
     let services = Services::start(PROGRAM, &Backing::Local);
     tables::write_small(services.folder.path(), 20_000);
     let computation = 1;
@@ -116,15 +116,14 @@ fn columns_that_are_not_kept_in_memory() {
 
 #[test]
 #[ignore = "needs FHAIM_TEST_POSTGRES and FHAIM_TEST_S3"]
-fn on_postgres_and_s3() {
+fn whole_path_works_on_postgres_and_s3() {
     whole(&Services::start(PROGRAM, &Backing::remote()));
 }
 
-/// Published tables, on Postgres and S3: from a sign-up to as many synthetic records as there are
-/// real ones, in their domain.
+/// Synthetic tables of published tables, made on Postgres and S3, have the same number of records and the same domain.
 #[test]
 #[ignore = "slow; needs FHAIM_DATA_DIR, FHAIM_TEST_POSTGRES and FHAIM_TEST_S3"]
-fn published_tables_on_postgres_and_s3() {
+fn published_tables_are_synthesized_on_postgres_and_s3() {
     let data = tables::published();
     let services = Services::start(PROGRAM, &Backing::remote());
     services.sign_up("ana");
@@ -154,9 +153,9 @@ fn published_tables_on_postgres_and_s3() {
     }
 }
 
-/// Jobs that race for the last of a budget: exactly what fits is granted.
+/// With a budget for two runs, exactly two of four concurrent jobs get a run.
 #[test]
-fn jobs_that_race_for_the_budget_get_what_fits() {
+fn concurrent_jobs_share_the_budget_exactly() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.dataset("ana", &["--runs", "2"]);
@@ -186,9 +185,9 @@ fn jobs_that_race_for_the_budget_get_what_fits() {
     assert!(ledger["spent"]["rho"].as_f64().unwrap() <= ledger["budget"]["rho"].as_f64().unwrap());
 }
 
-/// An upload broken off goes on with what is missing, with nothing lost.
+/// The command uploads the missing objects after it and the computation service were killed.
 #[test]
-fn an_upload_broken_off_goes_on() {
+fn interrupted_upload_is_resumed() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let id = services.create("ana", &[]);
@@ -218,8 +217,8 @@ fn an_upload_broken_off_goes_on() {
     services.run("ana", &["job", "run", &id, "--watch"]);
 }
 
-/// A proxy whose every connection breaks off after some bytes from the caller, up to a dozen objects;
-/// its address and the number of connections it broke.
+/// Starts a proxy that breaks every connection after a random number of bytes from the caller, up to a dozen objects.
+/// Returns its address, and the number of broken connections.
 fn breaking(to: &str) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
@@ -239,24 +238,24 @@ fn breaking(to: &str) -> (String, Arc<AtomicUsize>) {
     (address, broken)
 }
 
-/// Passes bytes both ways until a random number of them came from the caller; whether the caller
-/// ended before.
+/// Forwards bytes in both directions until a random number of them came from the caller. Returns whether the caller
+/// finished before that.
 fn relay(caller: &TcpStream, to: &str) -> io::Result<bool> {
     let service = TcpStream::connect(to)?;
     let (mut answers, mut back) = (service.try_clone()?, caller.try_clone()?);
     std::thread::spawn(move || io::copy(&mut answers, &mut back));
     let most = rand::rng().random_range(1..1_500_000);
     let passed = io::copy(&mut io::Read::take(caller, most), &mut &service)?;
-    // Either may be gone already.
+    // Both connections may already be closed.
     let _ = service.shutdown(Shutdown::Both);
     let _ = caller.shutdown(Shutdown::Both);
     Ok(passed < most)
 }
 
-/// An upload whose connections break off at random bytes ends as one that nothing disturbed. It is one of counts, in
-/// which the longest object, that of the keys, gets through every other time.
+/// An upload whose connections break at random bytes leads to the same releases as an undisturbed one. It is an upload
+/// of counts, whose longest object (the keys) gets through about every other time.
 #[test]
-fn an_upload_over_connections_that_break_off() {
+fn upload_over_breaking_connections_gives_the_same_releases() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let direct = [0, 1, 2].map(|service| services.address(service));
     let (proxy, broken) = breaking(&direct[1]);
@@ -272,5 +271,5 @@ fn an_upload_over_connections_that_break_off() {
         answers(&undisturbed, "values")
     );
     let broken = broken.load(Ordering::Relaxed);
-    assert!(broken > 5, "{broken} connections broke off");
+    assert!(broken > 5, "only {broken} connections were broken");
 }

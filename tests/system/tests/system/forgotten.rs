@@ -1,5 +1,5 @@
-//! A key service that was set back to before a dataset's keys were made: no others are made in their place, or
-//! nothing is released with them.
+//! Rollbacks of the key service to a state before a dataset's keys were made. Either no other keys are made, or nothing
+//! is released with them.
 
 use std::fs;
 
@@ -17,7 +17,8 @@ use super::{
 const GENERATION: usize = 0;
 const COMPUTATION: usize = 1;
 
-/// A dataset with one of two runs released, and copies of all services from before its keys.
+/// Makes a dataset of which one of two runs is released. Returns it with copies of all services from before its keys
+/// were made.
 fn released(services: &mut Services) -> (String, std::path::PathBuf) {
     services.sign_up("ana");
     let dataset = services.create("ana", &["--runs", "2"]);
@@ -29,12 +30,12 @@ fn released(services: &mut Services) -> (String, std::path::PathBuf) {
     (dataset, copies)
 }
 
-/// The holder's program on another machine, which has no receipt.
+/// Removes the receipts of the holder's program, as on another machine.
 fn forget_receipts(services: &Services) {
     fs::remove_dir_all(services.folder.path().join("ana/receipts")).unwrap();
 }
 
-/// Has a program without receipts ask for the keys of a dataset.
+/// Asks for the keys of a dataset as a program without receipts.
 fn ask_for_keys(services: &Services, dataset: &str) -> Result<(), String> {
     let endpoints = Endpoints {
         generation: services.address(GENERATION),
@@ -70,7 +71,7 @@ fn keys_are_not_made_again_for_a_dataset_with_a_released_job() {
         let jobs = services.json("ana", &["job", "list", &dataset]);
         let ledger = services.json("ana", &["ledger", &dataset]);
         panic!(
-            "other keys were made: the ledger says rho {} of {}, and jobs have spent {}",
+            "other keys were made: the ledger has rho {} of {}, but the jobs have spent {}",
             spent(&ledger),
             ledger["budget"]["rho"],
             spent(&jobs[0])
@@ -80,8 +81,8 @@ fn keys_are_not_made_again_for_a_dataset_with_a_released_job() {
     assert!(words.contains("set back"), "{words}");
 }
 
-/// The generation service was set back as well, and vouches. The computation service was not: its receipt is of
-/// the ledger that was lost.
+/// The generation service was rolled back as well, so it vouches for the dataset. The computation service was not, and
+/// has a receipt of the lost ledger.
 #[test]
 fn receipt_of_a_lost_ledger_freezes_the_dataset() {
     let mut services = Services::start(PROGRAM, &Backing::Local);
@@ -100,7 +101,7 @@ fn receipt_of_a_lost_ledger_freezes_the_dataset() {
     assert!(!watch(&services, &another));
 }
 
-/// The computation and generation services were set back, too: the holder's program was not.
+/// All services were rolled back, but the holder's program has a receipt.
 #[test]
 fn holder_with_a_receipt_has_no_other_keys_made() {
     let mut services = Services::start(PROGRAM, &Backing::Local);
@@ -110,7 +111,7 @@ fn holder_with_a_receipt_has_no_other_keys_made() {
     let told = services.command("ana", &upload);
     assert!(!told.status.success());
     assert!(stderr(&told).contains("set back"), "{}", stderr(&told));
-    // Nor were any made before it noticed.
+    // No keys were made before the program noticed.
     let made = on_database(&services, CRYPTO, "SELECT dataset FROM key_sets");
     assert_eq!(made.1, Vec::<String>::new());
 }

@@ -1,4 +1,4 @@
-//! A key service that shows holders another history than the one that it released.
+//! A key service that shows holders an invented history of releases.
 
 use std::fs;
 
@@ -29,7 +29,7 @@ fn services(keys: usize) -> Services {
     Services::start_in(&Backing::Local, setting)
 }
 
-/// The same releases, of functions that are zero: as many cells, the same positions, and almost no price.
+/// Returns the releases with functions that are zero. They have the same cells and positions, and almost no cost.
 fn zeroed(requests: &[ReleaseRequest], categories: usize) -> Vec<ReleaseRequest> {
     let zero = |request: &ReleaseRequest| ReleaseRequest {
         statistic: Statistic::OneWay(Axis {
@@ -41,8 +41,7 @@ fn zeroed(requests: &[ReleaseRequest], categories: usize) -> Vec<ReleaseRequest>
     requests.iter().map(zero).collect()
 }
 
-/// Rewrites what the key service keeps of a dataset's only run: other releases at the same positions, on a
-/// chain that is whole.
+/// Rewrites the key service's record of a dataset's only run: other releases at the same positions, on a valid chain.
 fn invent(services: &Services, dataset: &str) {
     let shown = services.json("ana", &["dataset", "show", dataset]);
     let terms: Terms = serde_json::from_value(shown["terms"].clone()).unwrap();
@@ -67,7 +66,7 @@ fn invent(services: &Services, dataset: &str) {
         let mut act = read(row);
         match &mut act {
             Act::Debited { job, entries, .. } => {
-                // The act of the release has the requests, and follows.
+                // The next act is the release, which has the requests.
                 let zero = zeroed(&requests(&rows[number + 1]), categories);
                 let run = replay.get_or_insert_with(|| Replay::new(&rules, *job, 0));
                 (_, *entries) = run.batch(&rules, &zero).unwrap();
@@ -90,7 +89,7 @@ fn invent(services: &Services, dataset: &str) {
     forget_receipts(services);
 }
 
-/// A key service that deviates does not look at the receipts that it is shown. The program does: it is shown none.
+/// Removes the holders' receipts. A key service that deviates would ignore them, but the program compares them.
 fn forget_receipts(services: &Services) {
     for holder in HOLDERS {
         fs::remove_dir_all(services.folder.path().join(holder).join("receipts")).unwrap();
@@ -103,7 +102,7 @@ fn edit(services: &Services, height: &Value, (column, value): (&str, &str)) {
     assert_eq!(on_database(services, CRYPTO, &statement).0, 1);
 }
 
-/// Lets the generation service show the invented requests as well.
+/// Makes the generation service show the invented requests as well.
 fn have_generation_agree(services: &Services) {
     let rows = "SELECT json_object('job', job, 'first', json_extract(requests, '$[0].number'), \
                 'requests', requests) FROM chain WHERE kind = 'released' ORDER BY height";
@@ -122,7 +121,7 @@ fn have_generation_agree(services: &Services) {
     assert!(batches > 1);
 }
 
-/// The summands that a holder's share has of each release, masked; nothing where it was refused, and why.
+/// Returns the masked summands of each release in a holder's share, or the reason for a refusal.
 fn share(services: &Services, holder: &str, dataset: &str) -> Result<Vec<Vec<u64>>, String> {
     let (data, out) = (format!("{holder}.csv"), format!("{holder}.share"));
     let command = ["verify", dataset, "--data", &data, "--share-out", &out];
@@ -138,7 +137,7 @@ fn share(services: &Services, holder: &str, dataset: &str) -> Result<Vec<Vec<u64
     Ok(masked.collect())
 }
 
-/// The releases of the only job minus the sum of all shares.
+/// Returns the releases of the only job minus the sum of all shares.
 fn rest(services: &Services, dataset: &str, shares: &[Vec<Vec<u64>>]) -> Vec<Vec<i64>> {
     let jobs = services.json("ana", &["job", "list", dataset]);
     let job = jobs[0]["id"].as_str().unwrap().to_owned();
@@ -156,14 +155,14 @@ fn rest(services: &Services, dataset: &str, shares: &[Vec<Vec<u64>>]) -> Vec<Vec
     releases.map(of_release).collect()
 }
 
-/// Asks every holder for its share, and returns the sum if all give one.
+/// Asks every holder for its share, and returns the refusals. Panics if no holder refuses.
 fn refusals(services: &Services, dataset: &str) -> Vec<Option<String>> {
     let shares = HOLDERS.map(|holder| share(services, holder, dataset));
     if shares.iter().all(Result::is_ok) {
         let shares = shares.map(Result::unwrap);
         let rest = rest(services, dataset, &shares);
         panic!(
-            "all holders shared; what was released without the noise: {:?} ...",
+            "no holder refused its share; the releases without noise are {:?} ...",
             &rest[..3]
         );
     }
@@ -183,7 +182,7 @@ fn invented_history_of_a_key_service_gets_no_share() {
     }
 }
 
-/// The generation service deviates as well: a holder that was there when the job ended has a record.
+/// The generation service deviates as well. A holder that watched the job has its own record of the releases.
 #[test]
 fn invented_history_of_two_services_gets_no_share_of_a_holder_that_watched() {
     let services = services(1);
@@ -195,7 +194,7 @@ fn invented_history_of_two_services_gets_no_share_of_a_holder_that_watched() {
     assert!(words.contains("this machine recorded"), "{words}");
 }
 
-/// Where the key is split, one key service that follows the protocol is enough.
+/// If several services share the key, one key service that follows the protocol is enough.
 #[test]
 fn invented_history_gets_no_share_where_one_key_service_has_another() {
     let services = services(2);

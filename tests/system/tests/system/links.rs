@@ -1,4 +1,4 @@
-//! A result in another account's hands, by the command.
+//! Links that give another account access to a result.
 
 use std::fs;
 
@@ -6,10 +6,9 @@ use fhaim_kit::{Backing, Services};
 
 use super::PROGRAM;
 
-/// From a holder's link to another account's table, and to a link that opens nothing any more. Its
-/// secret is in no log, and is told once.
+/// Another account can use the link until it is revoked. The link's secret is shown once, and is in no log.
 #[test]
-fn a_result_is_handed_over_and_taken_back() {
+fn result_link_works_until_it_is_revoked() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     services.sign_up("ben");
@@ -27,7 +26,7 @@ fn a_result_is_handed_over_and_taken_back() {
         job,
         "epsilon 1 at delta 1e-9",
         "- c: ",
-        "ask for the verdict",
+        "ask for the report's verdict",
     ] {
         assert!(card.contains(words), "{card}");
     }
@@ -56,7 +55,7 @@ fn a_result_is_handed_over_and_taken_back() {
 
     let listed = services.run("ana", &["link", "list", job]);
     assert!(
-        listed.contains(id) && listed.contains("last opened") && listed.contains("good until 2"),
+        listed.contains(id) && listed.contains("last opened") && listed.contains("expires 2"),
         "{listed}"
     );
     assert!(!listed.contains(secret), "{listed}");
@@ -64,7 +63,7 @@ fn a_result_is_handed_over_and_taken_back() {
     let endless = services.run("ana", endless);
     let endless = endless.split(['/', '#']).nth_back(1).unwrap();
     let listed = services.run("ana", &["link", "list", job]);
-    assert!(listed.contains("good until revoked"), "{listed}");
+    assert!(listed.contains("never expires"), "{listed}");
     services.run("ana", &["link", "revoke", job, endless]);
     services.run("ana", &["link", "revoke", job, id]);
     let late = services.command("ben", &["link", "show", "--link-file", "link.txt"]);
@@ -77,9 +76,9 @@ fn a_result_is_handed_over_and_taken_back() {
     }
 }
 
-/// A link of another server is not shown to this one.
+/// The command does not send a link of another server to this one.
 #[test]
-fn a_link_of_another_server_is_not_sent() {
+fn link_of_another_server_is_refused() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ben");
     let link = "https://fhaim.example/shared/0198c0de-0000-7000-8000-000000000001#abc";

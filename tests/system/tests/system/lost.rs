@@ -1,5 +1,5 @@
-//! Answers that are lost on the way: the call arrives and is carried out, and whoever made it makes it
-//! again. Nothing may be made or spent twice.
+//! Lost answers: a service processes a call, its answer is lost, and the caller repeats the call. Nothing may be made
+//! or spent twice.
 
 use std::{
     io::{self, Read, Write},
@@ -18,14 +18,14 @@ use uuid::Uuid;
 
 use super::PROGRAM;
 
-/// A proxy before a service that loses the first answers to a kind of call.
+/// A proxy in front of a service. It loses the first answers to a kind of call.
 struct Losing {
     address: String,
     lost: Arc<AtomicUsize>,
 }
 
 impl Losing {
-    /// Loses the first `answers` to calls whose request line `is_one`.
+    /// Starts a proxy that loses the first `answers` answers to calls whose request line satisfies `is_one`.
     fn start(to: &str, answers: usize, is_one: fn(&str) -> bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -51,8 +51,8 @@ impl Losing {
     }
 }
 
-/// Passes bytes both ways. After a request whose answer is to be lost, waits until the service has
-/// answered and closes both connections.
+/// Forwards bytes in both directions. If the answer to a request is to be lost, waits until the service has answered,
+/// and closes both connections.
 fn relay(mut caller: &TcpStream, to: &str, loses: impl Fn(&str) -> bool) -> io::Result<()> {
     let mut service = TcpStream::connect(to)?;
     let (mut answers, mut back) = (service.try_clone()?, caller.try_clone()?);
@@ -83,7 +83,7 @@ fn relay(mut caller: &TcpStream, to: &str, loses: impl Fn(&str) -> bool) -> io::
     }
 }
 
-/// A user whose calls to the generation service go through a proxy.
+/// Signs up a user whose calls to the generation service go through a proxy.
 fn sign_up(services: &Services, user: &str, losing: &Losing) {
     let [computation, crypto] = [1, 2].map(|service| services.address(service));
     services.sign_up_at(user, &[losing.address.clone(), computation, crypto]);
@@ -97,7 +97,7 @@ fn makes_a_dataset(line: &str) -> bool {
     makes(line, "/v1/datasets") && !line.contains("/jobs") && !line.contains("/ready")
 }
 
-/// Whether a request makes something below a path.
+/// Checks whether a request line is a `POST` or `PUT` to a path with this prefix.
 fn makes(line: &str, path: &str) -> bool {
     let mut words = line.split(' ');
     let method = words.next().unwrap_or_default();
@@ -105,7 +105,7 @@ fn makes(line: &str, path: &str) -> bool {
 }
 
 #[test]
-fn a_lost_answer_to_create_makes_one_dataset() {
+fn repeated_create_after_lost_answer_makes_one_dataset() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let losing = Losing::start(&services.address(0), 2, makes_a_dataset);
     sign_up(&services, "ana", &losing);
@@ -118,7 +118,7 @@ fn a_lost_answer_to_create_makes_one_dataset() {
 }
 
 #[test]
-fn a_lost_answer_to_run_makes_one_job_and_one_debit() {
+fn repeated_run_after_lost_answer_makes_one_job_and_one_debit() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let losing = Losing::start(&services.address(0), 2, makes_a_job);
     sign_up(&services, "ana", &losing);
@@ -133,7 +133,7 @@ fn a_lost_answer_to_run_makes_one_job_and_one_debit() {
     let ledger = services.json("ana", &["ledger", &dataset]);
     assert_eq!(ledger["runs"].as_array().unwrap().len(), 1);
 
-    // By hand, after the command itself was lost: the same job, which is done.
+    // A user who repeats a lost command with the job's identifier gets the same job, which is done.
     let id = jobs[0]["id"].as_str().unwrap();
     let again = services.json("ana", &["job", "run", &dataset, "--job", id]);
     assert_eq!(
@@ -144,9 +144,9 @@ fn a_lost_answer_to_run_makes_one_job_and_one_debit() {
     assert_eq!(after["spent"], ledger["spent"]);
 }
 
-/// Every command renews the session: none of them may end it.
+/// Every command renews the session. A lost answer must not end it.
 #[test]
-fn a_lost_answer_to_a_refresh_does_not_end_the_session() {
+fn repeated_refresh_after_lost_answer_keeps_the_session() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let is_refresh = |line: &str| line.starts_with("POST /v1/sessions/refresh");
     let losing = Losing::start(&services.address(0), 3, is_refresh);
@@ -159,7 +159,7 @@ fn a_lost_answer_to_a_refresh_does_not_end_the_session() {
 }
 
 #[test]
-fn a_lost_answer_makes_one_api_key() {
+fn repeated_key_creation_after_lost_answer_makes_one_key() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let losing = Losing::start(&services.address(0), 2, |line| makes(line, "/v1/api-keys"));
     let endpoints = Endpoints {

@@ -1,6 +1,6 @@
-//! The platform as its users see it: real processes, real HTTP, real databases.
+//! End-to-end tests of the platform with real processes, HTTP and databases.
 //!
-//! The program is `fhaim` with a flag that names a test seed, so that releases can be compared.
+//! The program is `fhaim` with an additional flag for a test seed, so that releases can be compared.
 //! Tests that need servers, data or several minutes are ignored; `.ci/tests` runs those whose needs are met.
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
@@ -34,5 +34,5 @@ mod verify;
 mod views;
 mod witness;
 
-/// The program that all of this is about.
+/// Path of the tested program.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_fhaim_insecure_test_seed");

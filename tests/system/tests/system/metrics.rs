@@ -1,4 +1,4 @@
-//! What `infra/monitoring` asks for is there, and counts.
+//! Metrics that `infra/monitoring` uses.
 
 use fhaim_kit::{Backing, NAMES, Services, until};
 
@@ -13,7 +13,7 @@ fn metrics(services: &Services, service: usize) -> String {
     .1
 }
 
-/// The value of a metric with its labels.
+/// Returns the value of a metric with these labels.
 fn value(metrics: &str, name: &str) -> Option<f64> {
     let line = metrics
         .lines()
@@ -21,9 +21,9 @@ fn value(metrics: &str, name: &str) -> Option<f64> {
     line?.parse().ok()
 }
 
-/// Rules and committees ask how much a counter grew: one that is first seen at 1 grew by nothing.
+/// Alerts use the increase of a counter. A counter that first appears with the value 1 has no increase.
 #[test]
-fn counters_are_there_before_there_is_anything_to_count() {
+fn counters_exist_with_zero_before_the_first_event() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let attempts = |task: &str| {
         ["done", "lost", "failed", "fault", "outage"]
@@ -50,7 +50,7 @@ fn counters_are_there_before_there_is_anything_to_count() {
     for (service, name) in NAMES.iter().enumerate() {
         let anyone = ["token-refused", "foreign-id"]
             .map(|event| format!("security_events_total{{service=\"{name}\",event=\"{event}\"}}"));
-        // Those that are gauges are set when the service has asked its peers.
+        // Gauges are set once the service has asked its peers.
         until(|| {
             let shown = metrics(&services, service);
             match anyone

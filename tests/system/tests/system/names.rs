@@ -1,11 +1,11 @@
-//! What people call datasets and jobs, by the command.
+//! Names of datasets and notes of jobs.
 
 use fhaim_kit::{Backing, Services};
 
 use super::PROGRAM;
 
 #[test]
-fn a_dataset_is_renamed_and_a_job_noted() {
+fn owner_renames_dataset_and_notes_job() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     services.sign_up("ben");
@@ -14,7 +14,7 @@ fn a_dataset_is_renamed_and_a_job_noted() {
     services.run("ana", &["dataset", "rename", &dataset, "Admissions 2026"]);
     let shown = services.json("ana", &["dataset", "show", &dataset]);
     assert_eq!(shown["name"], "Admissions 2026");
-    // What is bound to the dataset is bound to its terms: a job runs as before.
+    // Jobs still run, because data is bound to the dataset's terms and not to its name.
     let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
     let job = job.lines().next().unwrap();
     let noted = services.run("ana", &["job", "note", job, "fewer columns"]);

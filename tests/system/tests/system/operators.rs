@@ -1,4 +1,4 @@
-//! What operators see and do: logs, readiness, metrics, `fhaim admin`, copies.
+//! Tools of operators: logs, readiness, metrics and `fhaim admin`.
 
 use std::{
     fs,
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::PROGRAM;
 
-/// An answer's status and text.
+/// Sends a request, and returns the answer's status and text.
 pub fn ask(address: &str, token: Option<&str>, body: Option<Value>) -> (u16, String) {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let http = fhaim_platform::peer::http_client().unwrap();
@@ -31,9 +31,9 @@ pub fn ask(address: &str, token: Option<&str>, body: Option<Value>) -> (u16, Str
     })
 }
 
-/// Failed sign-ins, refused tokens and others' identifiers left no line.
+/// Failed sign-ins, refused tokens and requests for other accounts' datasets are in the security log.
 #[test]
-fn what_is_tried_is_in_the_security_log() {
+fn refused_requests_are_in_the_security_log() {
     let variable = "FHAIM_GENERATION__COMMON__LOG__FILTER".to_owned();
     let setting = ServiceOptions {
         variables: [vec![(variable, "info".to_owned())], vec![], vec![]],
@@ -62,7 +62,7 @@ fn what_is_tried_is_in_the_security_log() {
         log.lines()
             .any(|line| line.contains("foreign-id") && line.contains(&dataset))
     );
-    // The access log has the route, and no identifier, address or secret.
+    // The access log has the route, but no identifier, address or secret.
     let access = log.lines().find(|line| line.contains("answered"));
     assert!(access.unwrap().contains("/v1/"), "{log}");
     for secret in [PASSWORD, "not the password", "a.b.c"] {
@@ -71,7 +71,7 @@ fn what_is_tried_is_in_the_security_log() {
 }
 
 #[test]
-fn readiness_names_the_peer_that_is_away() {
+fn readiness_names_the_unreachable_peer() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let peers = |service: usize| {
         ask(
@@ -89,7 +89,10 @@ fn readiness_names_the_peer_that_is_away() {
         (503, words) if words.contains("crypto") && words.contains(&away) => Ok(()),
         other => Err(format!("{other:?}")),
     });
-    assert!(services.is_ready(1), "it is ready itself");
+    assert!(
+        services.is_ready(1),
+        "a service without its peer must be ready"
+    );
     // Gauges are set every few seconds.
     until(|| {
         let metrics = ask(&format!("{}/metrics", services.address(1)), None, None).1;
@@ -107,7 +110,7 @@ fn readiness_names_the_peer_that_is_away() {
     });
 }
 
-/// The command of an operator, on the store of a service that runs.
+/// Runs `fhaim admin` on the store of a running service. Returns whether it succeeded, and its output.
 pub fn admin(services: &Services, service: usize, command: &[&str]) -> (bool, String) {
     let config = services.home(service).join("config.toml");
     let place = ["--config", config.to_str().unwrap()];
@@ -124,7 +127,7 @@ fn orphans_are_listed_and_deleted() {
     let list = ["orphans", "computation", "--age", "0"];
     assert_eq!(
         admin(&services, 1, &list),
-        (true, "0 of 0.0 MB found\n".to_owned())
+        (true, "found: 0, 0.0 MB\n".to_owned())
     );
     let lost = services.home(1).join("blobs/uploads/lost/page");
     fs::create_dir_all(lost.parent().unwrap()).unwrap();
@@ -135,13 +138,13 @@ fn orphans_are_listed_and_deleted() {
     assert!(!lost.exists());
     services.run("ana", &["job", "run", &dataset, "--watch"]);
     let (well, words) = admin(&services, 1, &["release", "computation", "nobody/0"]);
-    assert!(!well && words.contains("nobody has a lease"), "{words}");
+    assert!(!well && words.contains("no worker has a lease"), "{words}");
     let none = uuid::Uuid::nil().to_string();
     assert!(!admin(&services, 1, &["reopen", &dataset, &none, "0"]).0);
 }
 
 #[test]
-fn the_services_are_compared() {
+fn compare_finds_changed_and_missing_acts() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.dataset("ana", &[]);
@@ -170,7 +173,7 @@ fn the_services_are_compared() {
         words,
         "generation 1 datasets, computation 1 uploads, crypto 1 key sets and 1 chains\n"
     );
-    // An act that somebody changed, its head left as it was.
+    // A changed act with an unchanged head.
     edit(
         &services,
         "UPDATE chain SET act = act || ' ' WHERE height = 2",
@@ -181,7 +184,7 @@ fn the_services_are_compared() {
         &services,
         "UPDATE chain SET act = RTRIM(act) WHERE height = 2",
     );
-    // An older copy of crypto's store: the last act is forgotten, and others have its receipt.
+    // An older copy of the crypto service's store: it lacks the last act, of which other services have the receipt.
     services.kill(2);
     let last = "(SELECT MAX(height) FROM chain)";
     edit(
@@ -195,11 +198,11 @@ fn the_services_are_compared() {
 /// Runs a statement on the crypto service's database.
 fn edit(services: &Services, statement: &str) {
     let changed = on_database(services, 2, statement);
-    assert!(changed.0 > 0, "nothing changed: {statement}");
+    assert!(changed.0 > 0, "no row was changed: {statement}");
 }
 
-/// Runs a statement on the SQLite database of a service: how many rows changed, and the first text
-/// of each that came back.
+/// Runs a statement on the SQLite database of a service. Returns the number of changed rows and the first column of
+/// the selected rows.
 pub fn on_database(services: &Services, service: usize, statement: &str) -> (u64, Vec<String>) {
     use sqlx::{Connection, Row};
     let url = format!("sqlite://{}/store.db", services.home(service).display());
@@ -223,9 +226,9 @@ pub fn on_database(services: &Services, service: usize, statement: &str) -> (u64
     })
 }
 
-/// A worker that is gone has a job for ten minutes more, unless an operator takes it from it.
+/// A killed worker holds a job until its lease of ten minutes ends, unless an operator releases the job.
 #[test]
-fn a_job_is_taken_from_a_worker_that_is_gone() {
+fn operator_releases_the_job_of_a_killed_worker() {
     let mut setting = ServiceOptions::new(PROGRAM);
     let long = ("FHAIM_GENERATION__COMMON__LEASE_SECONDS", "600");
     setting.variables[0].push((long.0.to_owned(), long.1.to_owned()));
@@ -239,13 +242,13 @@ fn a_job_is_taken_from_a_worker_that_is_gone() {
     let held = "SELECT lease_token FROM jobs WHERE state = 'running' AND lease_token <> ''";
     until(|| match on_database(&services, 0, held).1.len() {
         1 => Ok(()),
-        n => Err(format!("{n} jobs are held")),
+        n => Err(format!("{n} jobs have a lease")),
     });
     services.kill(0);
     services.launch(0);
     services.launch(1);
     services.wait_until_ready();
-    // Looked at for two seconds: nobody else takes it.
+    // For two seconds, no other worker takes the job.
     let token = on_database(&services, 0, held).1;
     std::thread::sleep(std::time::Duration::from_secs(2));
     assert_eq!(on_database(&services, 0, held).1, token);
@@ -255,7 +258,7 @@ fn a_job_is_taken_from_a_worker_that_is_gone() {
 }
 
 #[test]
-fn a_refused_batch_is_released_again_and_paid_once() {
+fn reopened_batch_is_released_and_paid_once() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.dataset("ana", &[]);
@@ -271,8 +274,8 @@ fn a_refused_batch_is_released_again_and_paid_once() {
     assert!(!released[0].is_empty());
     let reopen = ["reopen", &dataset, &job, "0"];
     let (well, words) = admin(&services, 1, &reopen);
-    assert!(!well, "it was not refused: {words}");
-    // As a batch is that was refused for a damaged blob.
+    assert!(!well, "a released batch was reopened: {words}");
+    // The state of a batch that was refused because of a damaged blob.
     let refuse = format!(
         "UPDATE batches SET state = 'refused', reason = 'damaged', answers = NULL WHERE {first}"
     );
@@ -288,16 +291,16 @@ fn a_refused_batch_is_released_again_and_paid_once() {
     assert_eq!(ledger()["receipt"], before["receipt"]);
 }
 
-/// A dataset that was frozen over a page that could not be decrypted goes on when its operator says so.
+/// A dataset that is frozen because a page could not be decrypted continues once an operator has thawed it.
 #[test]
-fn a_frozen_dataset_goes_on() {
+fn thawed_dataset_continues() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.dataset("ana", &[]);
     let thaw = ["thaw", dataset.as_str()];
     let (well, words) = admin(&services, 2, &thaw);
-    assert!(!well, "it was not frozen: {words}");
-    // As the key service freezes it, appended to the dataset's chain.
+    assert!(!well, "a dataset that is not frozen was thawed: {words}");
+    // Append the act with which the key service freezes the dataset.
     let last = "SELECT height || ' ' || head FROM chain ORDER BY height DESC LIMIT 1";
     let last = on_database(&services, 2, last).1;
     let (height, head) = last[0].split_once(' ').unwrap();
@@ -329,7 +332,10 @@ fn a_frozen_dataset_goes_on() {
         "{words}"
     );
     let (well, words) = admin(&services, 2, &thaw);
-    assert!(well && words == format!("{dataset} goes on\n"), "{words}");
+    assert!(
+        well && words == format!("{dataset} is resumed\n"),
+        "{words}"
+    );
     let jobs = services.json("ana", &["job", "list", &dataset]);
     let failed = jobs
         .as_array()
@@ -349,7 +355,7 @@ fn a_frozen_dataset_goes_on() {
 }
 
 #[test]
-fn an_operator_gives_another_password() {
+fn operator_sets_a_new_password() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let (well, words) = admin(&services, 0, &["password", "ana@example.org"]);
@@ -360,14 +366,14 @@ fn an_operator_gives_another_password() {
     assert_eq!(ask(&sessions, None, Some(body)).0, 201);
 }
 
-/// All three services in one process, ended when dropped.
+/// All three services in one process. Killed when dropped.
 pub struct Up {
     pub child: Child,
     pub address: String,
 }
 
 impl Up {
-    /// At an address of its own: receipts are kept by it.
+    /// Starts the services at a fixed address, because the holder's program stores receipts by address.
     pub fn start(data: &Path, listen: &str) -> Self {
         let mut child = Command::new(PROGRAM)
             .args(["up", "--listen", listen, "--data"])
@@ -381,7 +387,7 @@ impl Up {
             .split_whitespace()
             .find(|word| word.starts_with("http"));
         let address = address.unwrap().trim_end_matches(',').to_owned();
-        // Read to the end, or what it says next has nowhere to go.
+        // The process would fail to print if nobody read its output.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, address }
     }
@@ -389,13 +395,13 @@ impl Up {
 
 impl Drop for Up {
     fn drop(&mut self) {
-        // Of one that has ended, and was waited for, nothing is left to be killed.
+        // Fails if the process has already ended.
         let _ = self.child.kill();
         self.child.wait().unwrap();
     }
 }
 
-/// The command as the first account's owner.
+/// Runs the command as the owner of the first account. Returns whether it succeeded, and its output or errors.
 pub fn fhaim(folder: &Path, data: &Path, arguments: &[&str]) -> (bool, String) {
     let first = fs::read_to_string(data.join("first-account")).unwrap_or_default();
     let done = Command::new(PROGRAM)

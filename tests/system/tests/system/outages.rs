@@ -1,4 +1,4 @@
-//! Faults that pass: a run that was begun goes on when they are over.
+//! Temporary faults. A run that has begun continues when they are over.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::{PROGRAM, operators::ask};
 const COMPUTATION: usize = 1;
 const CRYPTO: usize = 2;
 
-/// Longer than it took five failed attempts to end a batch for good.
+/// Duration of an outage. It is longer than five attempts of a batch with their pauses.
 const OUTAGE: Duration = Duration::from_secs(6);
 
 fn begin(services: &Services) -> String {
@@ -20,15 +20,15 @@ fn begin(services: &Services) -> String {
     dataset
 }
 
-/// Waits until the computation service has told of a fault.
-fn told(services: &Services, service: usize, words: &str) {
+/// Waits until a service has logged these words.
+fn logged(services: &Services, service: usize, words: &str) {
     until(|| match services.log(service).contains(words) {
         true => Ok(()),
-        false => Err(format!("nothing was told of: {words}")),
+        false => Err(format!("not in the log: {words}")),
     });
 }
 
-/// Waits until a service's metrics have more than nothing of a name with its labels.
+/// Waits until a service's metric with these labels is above 0.
 fn counted(services: &Services, service: usize, name: &str) {
     until(|| {
         let metrics = ask(
@@ -59,7 +59,7 @@ fn done(services: &Services, job: &str, dataset: &str) {
 
 #[test]
 #[ignore = "slow"]
-fn a_blob_store_that_is_away_destroys_no_run() {
+fn run_survives_an_outage_of_the_blob_store() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = begin(&services);
@@ -69,7 +69,7 @@ fn a_blob_store_that_is_away_destroys_no_run() {
     fs::write(&blobs, "not a folder").unwrap();
     let job = services.json("ana", &["job", "run", &dataset]);
     let job = job["id"].as_str().unwrap();
-    told(&services, COMPUTATION, "put off");
+    logged(&services, COMPUTATION, "postponed");
     let outages = "task_attempts_total{task=\"batch\",end=\"outage\"}";
     counted(&services, COMPUTATION, outages);
     std::thread::sleep(OUTAGE);
@@ -82,7 +82,7 @@ fn a_blob_store_that_is_away_destroys_no_run() {
 
 #[test]
 #[ignore = "slow"]
-fn a_key_service_that_is_away_destroys_no_run() {
+fn run_survives_an_outage_of_the_key_service() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = begin(&services);
@@ -95,11 +95,11 @@ fn a_key_service_that_is_away_destroys_no_run() {
     done(&services, job, &dataset);
 }
 
-/// Bytes of a noise object change where it is stored: nothing is released with it, its name is told, and the job goes on when it is
-/// mended, with one run and each release debited once.
+/// Stored bytes of noise objects change. Nothing is released with them. When they are repaired, the job continues, with
+/// one run and one debit for each release.
 #[test]
 #[ignore = "slow"]
-fn damaged_noise_is_told_of_and_destroys_no_run() {
+fn run_survives_damaged_noise_that_is_repaired() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = begin(&services);
@@ -109,10 +109,10 @@ fn damaged_noise_is_told_of_and_destroys_no_run() {
     flip(&noise);
     let job = services.json("ana", &["job", "run", &dataset]);
     let job = job["id"].as_str().unwrap();
-    told(
+    logged(
         &services,
         COMPUTATION,
-        "what is stored is not what its digest says",
+        "the stored bytes do not match their digest",
     );
     counted(
         &services,
@@ -127,7 +127,7 @@ fn damaged_noise_is_told_of_and_destroys_no_run() {
     done(&services, job, &dataset);
 }
 
-/// All files below a folder's part of this name.
+/// Returns all files below a folder with this name in their path.
 fn files(folder: &Path, part: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -144,7 +144,7 @@ fn files(folder: &Path, part: &str) -> Vec<PathBuf> {
     found
 }
 
-/// Changes a bit of each file; twice changes nothing.
+/// Flips a bit in the middle of each file. A second call restores the files.
 fn flip(files: &[PathBuf]) {
     for file in files {
         let mut bytes = fs::read(file).unwrap();

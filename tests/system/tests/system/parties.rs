@@ -1,9 +1,8 @@
 //! Three holders of one dataset, each with its own account, machine and part of the table.
 //!
-//! What they release together is what `fhaim local` releases of the whole table with the sum of
-//! their noise, integer for integer: each holder's seed is the next after the one's before. So it is
-//! where a holder is killed on its way and comes back, another sends malformed bytes, and every service
-//! is killed while the job runs.
+//! The joint releases equal those of `fhaim local` for the whole table with the sum of their noise, integer for
+//! integer. For this, the holders have consecutive seeds. The releases stay the same when a holder's upload is killed
+//! and resumed, another holder sends malformed bytes, and every service is killed while the job runs.
 
 use std::{fs, path::PathBuf, process::Command, thread::sleep, time::Duration};
 
@@ -17,10 +16,10 @@ use super::{PROGRAM, deletion::files, tenants::tokens, views};
 
 pub const HOLDERS: [&str; 3] = ["ana", "ben", "eva"];
 
-/// The seed of the first holder.
+/// Seed of the first holder.
 const SEED: u64 = 5;
 
-/// How the table is divided, and what is uploaded of it.
+/// Division of the table between the holders, and the kind of upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Division {
     Records,
@@ -29,7 +28,7 @@ pub enum Division {
 }
 
 impl Division {
-    /// The flags of `fhaim local`, and of `dataset create`.
+    /// Returns the flags of `fhaim local` and of `dataset create`.
     fn flags(self) -> [&'static [&'static str]; 2] {
         match self {
             Self::Records => [&["--by", "records", "--honest", "2"], &["--honest", "2"]],
@@ -38,7 +37,7 @@ impl Division {
         }
     }
 
-    /// The part of each holder of `t.csv`, as `fhaim local` divides it: 100 records, or a column.
+    /// Returns a holder's part of `t.csv`, with the division of `fhaim local`: 100 records or one column.
     fn part(self, whole: &str, holder: usize) -> String {
         let mut lines = whole.lines();
         let header = lines.next().unwrap();
@@ -50,7 +49,7 @@ impl Division {
         format!("{header}\n{}\n", rows.join("\n"))
     }
 
-    /// What each holder's upload tells of its number of records.
+    /// Returns the layout of each holder's upload, which depends on its number of records.
     fn layout(self) -> Option<Layout> {
         let records = match self {
             Self::Records => 100,
@@ -60,7 +59,7 @@ impl Division {
         Some(Layout::for_records(records).unwrap())
     }
 
-    /// The flags of a holder's card: a record bound as `fhaim local` has it.
+    /// Returns the flags for a holder's card, with the record bound that `fhaim local` uses.
     fn card(self, holder: usize) -> Vec<&'static str> {
         match self {
             Self::Columns => vec![
@@ -76,7 +75,7 @@ impl Division {
 
 const SETTINGS: [Division; 3] = [Division::Records, Division::Counts, Division::Columns];
 
-/// Accounts with cards, a dataset of theirs that nobody has signed, and each holder's part in a file.
+/// Makes accounts with cards, a file with each holder's part, and an unsigned dataset of all holders.
 pub fn dataset(services: &Services, setting: Division, more: &[&str]) -> String {
     let path = |name: String| services.folder.path().join(name);
     let whole = fs::read_to_string(path("t.csv".to_owned())).unwrap();
@@ -119,15 +118,15 @@ fn values(releases: &Value) -> Vec<Value> {
     releases.map(|release| release["values"].clone()).collect()
 }
 
-/// What a command that must fail says.
+/// Runs a command that must fail, and returns its error.
 fn refused(services: &Services, user: &str, arguments: &[&str]) -> String {
     let output = services.command(user, arguments);
     assert!(!output.status.success(), "{arguments:?}");
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The dataset shows who is missing, no run begins before all have signed and uploaded, then any holder
-/// runs, reads the ledger and downloads.
+/// Checks that the dataset shows the missing holders, that no run begins before all holders have signed and uploaded,
+/// and that then every holder can run a job, read the ledger and download.
 fn whole(services: &Services, setting: Division) -> String {
     let id = dataset(services, setting, &[]);
     let run = ["job", "run", &id, "--yes", "--watch"];
@@ -146,7 +145,7 @@ fn whole(services: &Services, setting: Division) -> String {
         "{shown}"
     );
     upload(services, &id, 0);
-    // One is killed on its way, and comes back.
+    // Kill Ben's upload, and resume it.
     let mut timeout = Command::new("timeout");
     timeout.args(["--signal", "KILL", "1"]);
     let broken = ["dataset", "upload", &id, "--data", "ben.csv", "--seed", "6"];
@@ -167,7 +166,7 @@ fn whole(services: &Services, setting: Division) -> String {
     id
 }
 
-/// kill -9 of each service in turn, while a job is on its way.
+/// Kills each service in turn while a job runs.
 fn kill_each_service(services: &Services) {
     for service in 0..NAMES.len() {
         sleep(Duration::from_millis(300));
@@ -177,7 +176,7 @@ fn kill_each_service(services: &Services) {
     }
 }
 
-/// Every holder sees the same releases and the same ledger: those of the pooled table.
+/// Checks that every holder sees the releases and the ledger of the pooled table.
 fn check_releases(services: &Services, setting: Division, id: &str, job: &str) {
     let data = [
         "--data",
@@ -210,8 +209,8 @@ fn check_releases(services: &Services, setting: Division, id: &str, job: &str) {
     }
 }
 
-/// A holder sends bytes that are no ciphertext, a part that is another's, and a signature that is not
-/// its own.
+/// Checks that the services refuse bytes that are not a ciphertext, an object for another holder's part, and an invalid
+/// signature.
 fn malformed_bytes_are_refused(services: &Services, setting: Division, id: &str) {
     let eva = tokens(services, "eva");
     let http = fhaim_platform::peer::http_client().unwrap();
@@ -249,10 +248,10 @@ fn malformed_bytes_are_refused(services: &Services, setting: Division, id: &str)
 }
 
 #[test]
-fn three_holders_of_records() {
+fn three_holders_of_records_release_the_same_as_the_pooled_table() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let id = whole(&services, Division::Records);
-    // Only who made a dataset deletes it, and then it is gone for all.
+    // Only the holder that created a dataset can delete it, and that deletes it for all holders.
     let told = refused(&services, "ben", &["dataset", "delete", &id, "--yes"]);
     assert!(told.contains("withdraw"), "{told}");
     services.run("ana", &["dataset", "delete", &id, "--yes"]);
@@ -260,12 +259,12 @@ fn three_holders_of_records() {
 }
 
 #[test]
-fn three_holders_of_counts() {
+fn three_holders_of_counts_release_the_same_as_the_pooled_table() {
     whole(&Services::start(PROGRAM, &Backing::Local), Division::Counts);
 }
 
 #[test]
-fn three_holders_of_columns() {
+fn three_holders_of_columns_release_the_same_as_the_pooled_table() {
     whole(
         &Services::start(PROGRAM, &Backing::Local),
         Division::Columns,
@@ -274,13 +273,13 @@ fn three_holders_of_columns() {
 
 #[test]
 #[ignore = "needs FHAIM_TEST_POSTGRES and FHAIM_TEST_S3"]
-fn three_holders_on_postgres_and_s3() {
+fn three_holders_release_the_same_on_postgres_and_s3() {
     for setting in SETTINGS {
         whole(&Services::start(PROGRAM, &Backing::remote()), setting);
     }
 }
 
-/// A dataset that all have signed and uploaded.
+/// Makes a dataset that all holders have signed and uploaded.
 fn ready(services: &Services, setting: Division, more: &[&str]) -> String {
     let id = dataset(services, setting, more);
     for (number, holder) in HOLDERS.into_iter().enumerate() {
@@ -290,14 +289,14 @@ fn ready(services: &Services, setting: Division, more: &[&str]) -> String {
     id
 }
 
-/// Runs that began, as the key service says.
+/// Returns the number of runs in the key service's ledger.
 fn runs(services: &Services, id: &str) -> usize {
     let ledger = services.json("ana", &["ledger", id]);
     ledger["runs"].as_array().unwrap().len()
 }
 
-/// A holder that withdraws before the first run takes its part back, and no run begins any more; one
-/// of whom the dataset knows nothing sees nothing.
+/// A holder that withdraws before the first run takes its part back, and no run can begin. Another account has no
+/// access to the dataset.
 fn one_withdraws_before(services: &Services, setting: Division) {
     let id = ready(services, setting, &[]);
     services.sign_up("bob");
@@ -308,13 +307,12 @@ fn one_withdraws_before(services: &Services, setting: Division) {
     assert!(shown.contains(": withdrew, not uploaded"), "{shown}");
     let told = refused(services, "ana", &["job", "run", &id, "--yes"]);
     assert!(told.contains("withdrew"), "{told}");
-    // Nor does the key service begin one for a program that does not look first.
+    // The key service begins no run either, for a program that does not check first.
     start_without_looking(services, &id);
     assert_eq!(runs(services, &id), 0);
 }
 
-/// One that withdraws after a run stops all that would follow; what was uploaded has been computed on,
-/// and stays.
+/// A holder that withdraws after a run stops all later runs. Its uploaded part remains, because a run has used it.
 fn one_withdraws_between_runs(services: &Services, setting: Division) {
     let id = ready(services, setting, &["--runs", "2"]);
     services.run("ana", &["job", "run", &id, "--yes", "--watch"]);
@@ -328,7 +326,7 @@ fn one_withdraws_between_runs(services: &Services, setting: Division) {
     assert_eq!(runs(services, &id), 1);
 }
 
-/// Starts a job that no service may let release anything.
+/// Starts a job without the command's checks. The services must not release anything for it.
 fn start_without_looking(services: &Services, id: &str) {
     let ana = tokens(services, "ana");
     let job = uuid::Uuid::now_v7();
@@ -344,7 +342,7 @@ fn start_without_looking(services: &Services, id: &str) {
     assert!(!told.is_empty());
 }
 
-/// Files of a holder's part.
+/// Returns the files of a holder's part.
 fn part(services: &Services, id: &str, number: usize) -> Vec<PathBuf> {
     let uploads = services.home(1).join("blobs/uploads").join(id);
     let folders = fs::read_dir(uploads)
@@ -355,10 +353,10 @@ fn part(services: &Services, id: &str, number: usize) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Killed at several points, a withdrawal leaves nothing of the part, and the command that was on its
-/// way ends well.
+/// The computation service is killed at several points of a withdrawal. No file of the part remains, and the command
+/// succeeds.
 #[test]
-fn a_withdrawal_that_is_killed_leaves_nothing() {
+fn withdrawal_interrupted_by_a_kill_leaves_no_part() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let id = dataset(&services, Division::Records, &[]);
     for number in 0..3 {
@@ -379,18 +377,18 @@ fn a_withdrawal_that_is_killed_leaves_nothing() {
         });
         until(|| match part(&services, &id, number).first() {
             None => Ok(()),
-            Some(path) => Err(format!("after {wait} ms: {} is there", path.display())),
+            Some(path) => Err(format!("after {wait} ms: {} still exists", path.display())),
         });
     }
 }
 
-/// Whoever withdraws before there are keys is told that this is recorded nowhere.
+/// Before the dataset has keys, the command says that a withdrawal is not recorded.
 #[test]
-fn a_withdrawal_before_there_are_keys_says_so() {
+fn withdrawal_before_keys_says_that_nothing_is_recorded() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let cards = dataset(&services, Division::Records, &[]);
     let shown = services.json("ana", &["dataset", "show", &cards]);
-    // As a program leaves it that breaks off after it has made the dataset.
+    // The state after a program that was interrupted when it had created the dataset.
     let (ana, id) = (tokens(&services, "ana"), uuid::Uuid::now_v7());
     let mut terms: Terms = serde_json::from_value(shown["terms"].clone()).unwrap();
     terms = terms.choices();
@@ -404,16 +402,16 @@ fn a_withdrawal_before_there_are_keys_says_so() {
     let done = services.command("ben", &["dataset", "withdraw", &id.to_string(), "--yes"]);
     let told = String::from_utf8_lossy(&done.stderr);
     assert!(
-        done.status.success() && told.contains("nothing is recorded"),
+        done.status.success() && told.contains("was not recorded"),
         "{told}"
     );
     let standings = String::from_utf8_lossy(&done.stdout);
     assert_eq!(standings.matches("not signed").count(), 3, "{standings}");
 }
 
-/// A job that was started before all had signed began no run: whoever withdraws takes its part back.
+/// A job that was started before all holders had signed began no run, so a holder that withdraws takes its part back.
 #[test]
-fn a_job_that_cannot_begin_keeps_no_part() {
+fn holder_withdraws_its_part_after_a_job_without_run() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let id = dataset(&services, Division::Records, &[]);
     for (number, holder) in HOLDERS.into_iter().enumerate() {
@@ -425,15 +423,12 @@ fn a_job_that_cannot_begin_keeps_no_part() {
     start_without_looking(&services, &id);
     assert!(!part(&services, &id, 1).is_empty());
     services.run("ben", &["dataset", "withdraw", &id, "--yes"]);
-    assert!(
-        part(&services, &id, 1).is_empty(),
-        "the part is still there"
-    );
+    assert!(part(&services, &id, 1).is_empty(), "the part still exists");
     let shown = services.run("ana", &["dataset", "show", &id]);
     assert!(shown.contains(": withdrew, not uploaded"), "{shown}");
     let told = refused(&services, "ana", &["job", "run", &id, "--yes"]);
     assert!(told.contains("withdrew"), "{told}");
-    // Nor does the key service begin one for a program that does not look first.
+    // The key service begins no run either, for a program that does not check first.
     start_without_looking(&services, &id);
     let ledger = services.json("ana", &["ledger", &id]);
     assert_eq!(ledger["runs"].as_array().unwrap().len(), 0);
@@ -441,7 +436,7 @@ fn a_job_that_cannot_begin_keeps_no_part() {
 
 #[test]
 #[ignore = "slow"]
-fn one_withdraws() {
+fn withdrawal_of_one_holder_stops_all_later_runs() {
     for setting in SETTINGS {
         one_withdraws_before(&Services::start(PROGRAM, &Backing::Local), setting);
         one_withdraws_between_runs(&Services::start(PROGRAM, &Backing::Local), setting);
@@ -450,7 +445,7 @@ fn one_withdraws() {
 
 #[test]
 #[ignore = "needs FHAIM_TEST_POSTGRES and FHAIM_TEST_S3"]
-fn one_withdraws_on_postgres_and_s3() {
+fn withdrawal_of_one_holder_stops_all_later_runs_on_postgres_and_s3() {
     let backing = Backing::remote();
     for setting in SETTINGS {
         one_withdraws_before(&Services::start(PROGRAM, &backing), setting);
@@ -458,7 +453,7 @@ fn one_withdraws_on_postgres_and_s3() {
     }
 }
 
-/// Everything that passes is a call that the design knows, and carries no more than that.
+/// Checks that all messages are calls of the design, with no other contents.
 fn every_message_is_known(setting: Division) {
     let services = Services::start_captured(PROGRAM, &Backing::Local);
     let dataset = ready(&services, setting, &[]);
@@ -472,7 +467,7 @@ fn every_message_is_known(setting: Division) {
     views::check(&job, &[setting.layout(); 3]);
 }
 
-/// With a key in shares, which the first key service cannot put together.
+/// Key services share the key, so the first one must not learn the others' upload key seeds.
 #[test]
 fn upload_keys_of_a_split_key_are_fetched_encrypted() {
     let setting = fhaim_kit::ServiceOptions {
@@ -494,18 +489,18 @@ fn upload_keys_of_a_split_key_are_fetched_encrypted() {
 
 #[test]
 #[ignore = "slow"]
-fn every_message_of_holders_of_records_is_known() {
+fn messages_of_holders_of_records_are_part_of_the_design() {
     every_message_is_known(Division::Records);
 }
 
 #[test]
 #[ignore = "slow"]
-fn every_message_of_holders_of_counts_is_known() {
+fn messages_of_holders_of_counts_are_part_of_the_design() {
     every_message_is_known(Division::Counts);
 }
 
 #[test]
 #[ignore = "slow"]
-fn every_message_of_holders_of_columns_is_known() {
+fn messages_of_holders_of_columns_are_part_of_the_design() {
     every_message_is_known(Division::Columns);
 }

@@ -1,4 +1,4 @@
-//! What is tested here is what is shipped: the program of these tests is `fhaim` with one flag more.
+//! Checks that the tested program is the shipped one: `fhaim` with one additional flag.
 
 use std::{fs, path::Path};
 
@@ -17,9 +17,9 @@ const DRAWING: [&str; 6] = [
     "dataset upload",
 ];
 
-/// Words of a help text, without lines about the seed and whatever the program is called.
+/// Returns the words of a help text, without the lines about the seed, and with the same program name.
 fn words(help: &str) -> Vec<String> {
-    // A flag's text is beside it, or, in a long help, below it and before an empty line.
+    // A flag's text is next to it or, in a long help, between it and an empty line.
     let mut of_seed = false;
     let lines = help.lines().filter(|line| {
         let flag = line.contains("--seed <SEED>");
@@ -33,7 +33,7 @@ fn words(help: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_tested_program_is_the_command_with_a_seed() {
+fn tested_program_differs_from_the_command_only_by_the_seed_flag() {
     let snapshots = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/cli/tests/help");
     let folder = TempDir::new().unwrap();
     let mut seen = 0;
@@ -50,5 +50,5 @@ fn the_tested_program_is_the_command_with_a_seed() {
         assert_eq!(words(&help), words(&fs::read_to_string(&path).unwrap()));
         seen += 1;
     }
-    assert!(seen > 20, "only {seen} commands");
+    assert!(seen > 20, "only {seen} commands have a snapshot");
 }

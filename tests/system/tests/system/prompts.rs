@@ -1,4 +1,4 @@
-//! What the command says and asks before it spends.
+//! Notices and questions of the command before it spends budget.
 
 use std::{
     io::Write,
@@ -20,7 +20,7 @@ fn create<'a>(more: &[&'a str]) -> Vec<&'a str> {
     .concat()
 }
 
-/// Runs the command at a terminal, which `script` of util-linux makes, and types an answer. Returns what it showed, and
+/// Runs the command in a terminal that `script` of util-linux makes, and types an answer. Returns its output, and
 /// whether it succeeded.
 fn at_a_terminal(services: &Services, arguments: &str, answer: &str) -> (String, bool) {
     let command = format!("{} {arguments}", PROGRAM);
@@ -32,7 +32,7 @@ fn at_a_terminal(services: &Services, arguments: &str, answer: &str) -> (String,
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let mut child = child.expect("`script` of util-linux, which makes a terminal, is installed");
+    let mut child = child.expect("`script` of util-linux must be installed");
     let mut input = child.stdin.take().unwrap();
     writeln!(input, "{answer}").unwrap();
     let output = child.wait_with_output().unwrap();
@@ -40,10 +40,10 @@ fn at_a_terminal(services: &Services, arguments: &str, answer: &str) -> (String,
     (shown, output.status.success())
 }
 
-/// Says which dataset has the records, and what they cost together with another: to the holder alone.
+/// The command tells the holder which dataset already has the records, and the total cost with the new one.
 #[test]
 #[ignore = "needs script"]
-fn a_second_dataset_over_the_same_records_says_what_they_cost_together() {
+fn second_dataset_over_the_same_records_shows_the_total_cost() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let said = |arguments: &[&str]| {
@@ -61,7 +61,7 @@ fn a_second_dataset_over_the_same_records_says_what_they_cost_together() {
 
     let (second, told) = quiet(&create(&[]));
     assert!(told.contains(&format!("dataset {first} at http")), "{told}");
-    // "... so far, epsilon E at delta D with this".
+    // The notice ends with the epsilon and delta of all uses, including this one.
     let (_, together) = told.rsplit_once("epsilon ").unwrap();
     let (epsilon, _) = together.split_once(" at delta").unwrap();
     let epsilon: f64 = epsilon.parse().unwrap();
@@ -70,7 +70,7 @@ fn a_second_dataset_over_the_same_records_says_what_they_cost_together() {
     let (_, told) = quiet(&["dataset", "upload", second, "--data", "t.csv"]);
     assert!(told.contains(first) && !told.contains(second), "{told}");
 
-    // At a terminal it asks, and makes nothing where the answer is no.
+    // At a terminal the command asks, and creates nothing if the answer is no.
     let arguments = create(&[]).join(" ");
     let (shown, well) = at_a_terminal(&services, &arguments, "n");
     assert!(shown.contains("Use them again?") && !well, "{shown}");
@@ -81,10 +81,9 @@ fn a_second_dataset_over_the_same_records_says_what_they_cost_together() {
     assert!(well && !shown.contains("Use them again?"), "{shown}");
 }
 
-/// Nothing is remembered here of a dataset that another machine uploaded: it may have the same
-/// records.
+/// A dataset that another machine uploaded may have the same records, but this machine has no record of it.
 #[test]
-fn what_is_not_remembered_of_a_dataset_with_the_same_schema_is_said() {
+fn unknown_dataset_with_the_same_schema_is_mentioned() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let first = services.dataset("ana", &[]);
@@ -95,7 +94,7 @@ fn what_is_not_remembered_of_a_dataset_with_the_same_schema_is_said() {
         String::from_utf8(output.stderr).unwrap()
     };
     let remembered = told(&[]);
-    assert!(!remembered.contains("not remembered"), "{remembered}");
+    assert!(!remembered.contains("with this schema"), "{remembered}");
     for file in ["memory.json", "memory.key"] {
         std::fs::remove_file(services.folder.path().join("ana").join(file)).unwrap();
     }
@@ -107,10 +106,10 @@ fn what_is_not_remembered_of_a_dataset_with_the_same_schema_is_said() {
     assert!(!unknown.contains(&unfinished), "{unknown}");
 }
 
-/// At a terminal a run says what it spends and what is left, and waits for a yes.
+/// At a terminal, the command shows the cost of a run and the runs left, and asks for confirmation.
 #[test]
 #[ignore = "needs script"]
-fn a_run_asks_before_it_spends() {
+fn run_asks_before_it_spends() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.create("ana", &["--runs", "2"]);
@@ -128,7 +127,7 @@ fn a_run_asks_before_it_spends() {
     assert!(well && jobs() == 1, "{shown}");
     let (shown, well) = at_a_terminal(&services, &format!("{run} --yes"), "");
     assert!(
-        well && jobs() == 2 && !shown.contains("Start it?"),
+        well && jobs() == 2 && !shown.contains("Start the run?"),
         "{shown}"
     );
 }

@@ -1,6 +1,5 @@
-//! Services that are set back to older copies of what they keep, one, two and all of them, between
-//! jobs and within one: either everything goes on and no noise is used twice, or the dataset is
-//! refused.
+//! Rollbacks of one, two or all services to older copies of their data, between jobs and within a job. Either jobs
+//! continue and no noise is used twice, or the dataset is refused.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +12,7 @@ use super::PROGRAM;
 
 pub const CRYPTO: usize = 2;
 
-/// Every set of services but the empty one.
+/// Returns all non-empty sets of services.
 fn subsets() -> impl Iterator<Item = Vec<usize>> {
     (1..8).map(|bits| (0..3).filter(|service| bits >> service & 1 == 1).collect())
 }
@@ -23,7 +22,7 @@ fn names(set: &[usize]) -> String {
     names.join(" and ")
 }
 
-/// Stops all services, copies what each keeps, and starts them again.
+/// Stops all services, copies their data, and starts them again.
 pub fn back_up(services: &mut Services, to: &Path) {
     (0..3).for_each(|service| services.kill(service));
     for (service, name) in NAMES.iter().enumerate() {
@@ -34,7 +33,7 @@ pub fn back_up(services: &mut Services, to: &Path) {
     services.wait_until_ready();
 }
 
-/// Stops all services, sets some of them back, and starts all again.
+/// Stops all services, rolls some of them back, and starts all again.
 pub fn restore(services: &mut Services, set: &[usize], from: &Path) {
     (0..3).for_each(|service| services.kill(service));
     for &service in set {
@@ -44,7 +43,7 @@ pub fn restore(services: &mut Services, set: &[usize], from: &Path) {
     }
     (0..3).for_each(|service| services.launch(service));
     services.wait_until_ready();
-    // A generation service that was set back does not know the session of now.
+    // A generation service that was rolled back does not know the current session.
     services.sign_in("ana");
 }
 
@@ -54,16 +53,16 @@ fn dataset(services: &Services) -> String {
     id
 }
 
-/// What is known of a dataset's noise: integers by job and release number.
+/// All released integers of a dataset, by job and release number.
 #[derive(Default)]
 struct Seen(BTreeMap<(String, u64), Value>);
 
 impl Seen {
-    /// Takes in what a job has released so far. What was seen before must be the same.
+    /// Adds the integers that a job has released so far. Integers that were seen before must be the same.
     fn take(&mut self, services: &Services, job: &str) {
         let output = services.command("ana", &["job", "releases", job, "--json"]);
         if !output.status.success() {
-            return; // a generation service that was set back may not know the job
+            return; // A generation service that was rolled back may not know the job.
         }
         let releases: Value = serde_json::from_slice(&output.stdout).unwrap();
         for release in releases.as_array().unwrap() {
@@ -80,7 +79,7 @@ impl Seen {
     }
 }
 
-/// Watches a job to its end; whether it is done.
+/// Watches a job to its end, and returns whether it is done.
 pub fn watch(services: &Services, job: &str) -> bool {
     services
         .command("ana", &["job", "watch", job])
@@ -98,7 +97,7 @@ pub fn begin(services: &Services, dataset: &str) -> Result<String, String> {
     }
 }
 
-/// Runs, and releases in each, as the crypto service's ledger has them.
+/// Returns the crypto service's ledger, with all runs and their releases.
 fn ledger(services: &Services, dataset: &str) -> Value {
     services.json("ana", &["ledger", dataset])
 }
@@ -112,7 +111,7 @@ pub fn job_error(services: &Services, job: &str) -> String {
 
 #[test]
 #[ignore = "slow"]
-fn a_restored_service_is_refused() {
+fn services_restored_between_jobs_are_refused_or_continue() {
     let mut services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     for set in subsets() {
@@ -131,12 +130,12 @@ fn between_jobs(services: &mut Services, set: &[usize]) {
     let first = begin(services, &dataset).unwrap();
     assert!(watch(services, &first), "{place}");
     seen.take(services, &first);
-    // Where all are set back, the holder's program knows of the job from having watched it alone.
+    // If all services are rolled back, the holder's program must know the job only because it watched it.
     let before = (set.len() < 3).then(|| ledger(services, &dataset));
     restore(services, set, &copies);
     let second = begin(services, &dataset);
     if set.contains(&CRYPTO) {
-        // Whoever was not set back has a receipt that the ledger does not contain.
+        // The services that were not rolled back, or the holder's program, have a receipt that the ledger lacks.
         match second {
             Err(words) => assert!(words.contains("set back"), "{place}: {words}"),
             Ok(job) => {
@@ -158,29 +157,29 @@ fn between_jobs(services: &mut Services, set: &[usize]) {
     );
     seen.take(services, &second);
     let (one, other) = (seen.of(&first), seen.of(&second));
-    // The first batch asks for the same in every run: alike, it would have the same noise. A small
-    // count may be the same by chance.
+    // All runs have the same first batch, so equal answers would mean the same noise. Single small counts can be equal
+    // by chance.
     let pairs = || one.iter().zip(&other);
     let alike = pairs().filter(|(a, b)| a == b).count();
     assert!(pairs().len() > 3 && 2 * alike < pairs().len(), "{place}");
-    // The first run's entries are there as they were, and the second has its own.
+    // The first run's entries are unchanged, and the second run has its own.
     let after = ledger(services, &dataset);
     assert_eq!(after["runs"][0], before.unwrap()["runs"][0], "{place}");
     assert_eq!(after["runs"].as_array().unwrap().len(), 2, "{place}");
     assert!(
         !runs(services, &dataset),
-        "{place}: more runs than there are"
+        "{place}: a third run was possible"
     );
 }
 
-/// Whether one more job can be run to its end.
+/// Checks whether another job can be run to its end.
 fn runs(services: &Services, dataset: &str) -> bool {
     begin(services, dataset).is_ok_and(|job| watch(services, &job))
 }
 
 #[test]
 #[ignore = "slow"]
-fn a_service_restored_within_a_job_is_refused_or_catches_up() {
+fn services_restored_within_a_job_are_refused_or_continue() {
     for set in subsets() {
         let mut services = Services::start(PROGRAM, &Backing::Local);
         services.sign_up("ana");
@@ -188,7 +187,7 @@ fn a_service_restored_within_a_job_is_refused_or_catches_up() {
     }
 }
 
-/// Waits until a job has released more than `releases`, or is at its end.
+/// Waits until a job has more than `releases` releases or has ended. Returns their number.
 fn released(services: &Services, job: &str, releases: u64) -> u64 {
     until(|| {
         let status = services.json("ana", &["job", "show", job]);
@@ -211,7 +210,7 @@ fn within_a_job(services: &mut Services, set: &[usize]) {
     back_up(services, &copies);
     seen.take(services, &job);
     released(services, &job, some);
-    // Fewer calls than it takes a job to its end, so that it is set back from within.
+    // This takes fewer calls than the whole job, so that the rollback happens within it.
     restore(services, set, &copies);
     seen.take(services, &job);
     let done = watch(services, &job);
@@ -219,7 +218,7 @@ fn within_a_job(services: &mut Services, set: &[usize]) {
     let ledger = ledger(services, &dataset);
     let entries = ledger["runs"][0]["entries"].as_array().unwrap().len();
     if set.len() == 3 {
-        // Nobody here remembers: see `a_restored_service_is_refused` for who does.
+        // No party remembers the lost releases here. `between_jobs` covers the case in which the holder's program does.
         return;
     }
     if !set.contains(&CRYPTO) {
@@ -227,12 +226,12 @@ fn within_a_job(services: &mut Services, set: &[usize]) {
         assert_eq!(entries, seen.of(&job).len(), "{place}");
         assert_eq!(ledger["runs"].as_array().unwrap().len(), 1, "{place}");
     } else if done {
-        // Either what was forgotten was released again, to the same integers and so to the same
-        // chain, or nothing more was asked of the crypto service. Whoever asks next notices.
+        // Either the lost releases were repeated, with the same integers and so the same chain, or the crypto service
+        // received no more requests. The next request then notices the rollback.
         let whole = entries == seen.of(&job).len();
         assert!(
             whole || !runs(services, &dataset),
-            "{place}: nobody noticed"
+            "{place}: the rollback was not noticed"
         );
     } else {
         let words = job_error(services, &job);
@@ -242,11 +241,11 @@ fn within_a_job(services: &mut Services, set: &[usize]) {
     }
 }
 
-/// The generation service is set back behind a run that has released something: the job that it
-/// forgot is named to whoever wants another, and goes on under its own identifier.
+/// The generation service is rolled back to a state before a run that has releases. The error of another job names the
+/// lost job, which can continue under its own identifier.
 #[test]
 #[ignore = "slow"]
-fn a_forgotten_run_is_found_again() {
+fn job_forgotten_by_a_restored_service_is_named_and_continues() {
     let mut services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.create("ana", &[]);
@@ -275,10 +274,10 @@ fn a_forgotten_run_is_found_again() {
     assert!(entries == seen.of(&forgotten).len() && entries as u64 > some);
 }
 
-/// All services are set back: the holder's program, which has seen more, lets no job go on.
+/// All services are rolled back. The holder's program has a later receipt, and stops the job.
 #[test]
 #[ignore = "slow"]
-fn a_retry_shows_what_the_holder_has_seen() {
+fn retry_after_restore_of_all_services_is_refused() {
     let mut services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = dataset(&services);
@@ -298,11 +297,11 @@ fn a_retry_shows_what_the_holder_has_seen() {
     );
 }
 
-/// The generation service is set back behind the end of an upload, which its holder's program keeps
-/// no journal of any more: the dataset is ready again, and nothing is sent twice.
+/// The generation service is rolled back to a state before the end of an upload, and the holder's program no longer has
+/// a journal of it. Another upload command makes the dataset ready without sending objects again.
 #[test]
 #[ignore = "slow"]
-fn an_upload_that_only_one_service_has_forgotten_is_not_lost() {
+fn upload_forgotten_by_the_generation_service_is_not_lost() {
     let mut services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.create("ana", &[]);

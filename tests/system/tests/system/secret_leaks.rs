@@ -1,10 +1,10 @@
-//! Many byte strings looked for in much at once.
+//! Searches data for many byte strings at once.
 
 use std::collections::BTreeSet;
 
-/// What is looked for, all at once, by its first two bytes.
+/// Byte strings to search for, indexed by their first two bytes.
 pub(super) struct Needles<'a> {
-    /// How many there are.
+    /// Number of distinct byte strings.
     pub count: usize,
     starts: Vec<BTreeSet<&'a [u8]>>,
 }
@@ -23,7 +23,7 @@ impl<'a> Needles<'a> {
         usize::from(bytes[0]) << 8 | usize::from(bytes[1])
     }
 
-    /// The first that is found.
+    /// Returns the first byte string that occurs in `bytes`.
     pub fn find(&self, bytes: &[u8]) -> Option<&'a [u8]> {
         (0..bytes.len().saturating_sub(1)).find_map(|at| {
             let rest = &bytes[at..];
@@ -34,7 +34,7 @@ impl<'a> Needles<'a> {
 }
 
 #[test]
-fn needles_are_found_wherever_they_are() {
+fn needles_are_found_at_any_position() {
     let needles = Needles::new([&b"abc"[..], b"abd", b"zz"].into_iter());
     assert_eq!(needles.count, 3);
     for (hay, found) in [

@@ -1,5 +1,5 @@
-//! Key services that share keys, as processes: what one key service would release, and nothing that one of them
-//! does not pay for.
+//! Key services that share keys. They release the same as one key service, and only batches that all of them have
+//! debited.
 
 use fhaim_kit::{
     Backing, KEYSHARE, ServiceOptions, Services, WITNESS,
@@ -23,7 +23,7 @@ fn services(backing: &Backing, keys: usize, witness: bool) -> Services {
     Services::start_in(backing, setting)
 }
 
-/// The integers of `fhaim run` with the seed of [`Services::dataset`]'s noise.
+/// Returns the integers of `fhaim run` with the same seed as the noise of [`Services::dataset`].
 fn own(services: &Services) -> Vec<Vec<i64>> {
     let data = ["run", "--data", "t.csv", "--schema", "t.schema.json"];
     let more = ["--epsilon", "1", "--out", "own.csv", "--seed", "5"];
@@ -33,17 +33,18 @@ fn own(services: &Services) -> Vec<Vec<i64>> {
     answers(&own["releases"], "values")
 }
 
-/// The kinds of acts of a key service's chain, in order.
+/// Returns the kinds of acts in a key service's chain, in order.
 fn acts(services: &Services, service: usize) -> Vec<String> {
     on_database(services, service, "SELECT kind FROM chain ORDER BY height").1
 }
 
-/// A job's identifier from what `job run` prints first.
+/// Returns the job's identifier from the first line that `job run` prints.
 fn job(printed: &str) -> String {
     printed.lines().next().unwrap().to_owned()
 }
 
-/// A dataset whose key so many services share, with a job over it that released what one service would.
+/// Makes a dataset whose key this number of services share, runs a job, and checks that its releases equal those of one
+/// service.
 fn shared(services: &Services, keys: usize, more: &[&str]) -> String {
     services.sign_up("ana");
     let count = keys.to_string();
@@ -60,10 +61,10 @@ fn shared(services: &Services, keys: usize, more: &[&str]) -> String {
     dataset
 }
 
-/// The same, with what each service keeps of it, on SQLite.
+/// Like [`shared`], and checks the stored data of each service (SQLite only).
 fn whole(services: &Services, keys: usize, more: &[&str]) {
     let dataset = shared(services, keys, more);
-    // Every service has its own chain, with the same releases on it. Only the first has separate acts for debits.
+    // The chains of all services have the same releases. Only the first has separate acts for debits.
     let mut first = acts(services, 2);
     first.retain(|kind| kind != "debited");
     for other in KEYSHARE..KEYSHARE + keys - 1 {
@@ -78,10 +79,10 @@ fn whole(services: &Services, keys: usize, more: &[&str]) {
 }
 
 #[test]
-fn two_release_what_one_does() {
+fn two_key_services_release_the_same_as_one() {
     let services = services(&Backing::Local, 2, false);
     whole(&services, 2, &[]);
-    // A dataset whose key one service has leaves nothing at the other.
+    // A dataset with a single key service leaves no data at the other.
     let dataset = services.dataset("ana", &[]);
     services.run("ana", &["job", "run", &dataset, "--watch"]);
     let known = "SELECT dataset FROM key_sets WHERE secret IS NOT NULL";
@@ -92,22 +93,22 @@ fn two_release_what_one_does() {
 }
 
 #[test]
-fn three_release_what_one_does_with_a_second_computation_service() {
+fn three_key_services_release_the_same_with_a_second_computation_service() {
     whole(&services(&Backing::Local, 3, true), 3, &["--witness"]);
 }
 
 #[test]
 #[ignore = "needs FHAIM_TEST_POSTGRES and FHAIM_TEST_S3"]
-fn two_release_what_one_does_on_postgres_and_s3() {
+fn two_key_services_release_the_same_on_postgres_and_s3() {
     let services = services(&Backing::remote(), 2, true);
     let dataset = shared(&services, 2, &["--witness"]);
     services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
 }
 
-/// Keys are made although each service is killed at some moment of it, and jobs run to their end.
+/// Each service is killed repeatedly while keys are made and while a job runs. The keys are made, and the job ends.
 #[test]
 #[ignore = "slow"]
-fn services_may_be_killed_at_any_moment() {
+fn keys_and_jobs_survive_kills_of_key_services() {
     let services = services(&Backing::Local, 3, false);
     services.sign_up("ana");
     let mut killed = 0;
@@ -127,7 +128,7 @@ fn services_may_be_killed_at_any_moment() {
                     services.launch(victim);
                     until(|| match services.is_ready(victim) {
                         true => Ok(()),
-                        false => Err("not ready".to_owned()),
+                        false => Err("the service is not ready".to_owned()),
                     });
                     pause *= 2;
                 }
@@ -135,7 +136,7 @@ fn services_may_be_killed_at_any_moment() {
             })
         };
         let mut disturbed = disturbed;
-        // A key that could not be made is made by the next attempt, with other shares.
+        // If an attempt to make the key fails, the next one makes it with other shares.
         if !disturbed(&upload).status.success() {
             services.run("ana", &upload);
         }
@@ -144,7 +145,7 @@ fn services_may_be_killed_at_any_moment() {
         services.run("ana", &["job", "watch", &job]);
         assert_eq!(released(&services, "ana", &job), own(&services));
         let of = |service| {
-            // Only the first service has separate acts for debits: the others debit and release their share in one.
+            // Only the first service has separate acts for debits. The others debit and release their share in one act.
             let acts = format!(
                 "SELECT kind FROM chain WHERE dataset = '{dataset}' AND kind <> 'debited' ORDER BY height"
             );
@@ -153,18 +154,18 @@ fn services_may_be_killed_at_any_moment() {
         assert_eq!(of(2), of(KEYSHARE));
         assert_eq!(of(2), of(KEYSHARE + 1));
     }
-    assert!(killed >= 6, "{killed}");
+    assert!(killed >= 6, "only {killed} kills");
 }
 
-/// How many releases a service has debited.
+/// Returns the number of batches that a service has debited and released.
 fn debited(services: &Services, service: usize) -> usize {
     let acts = acts(services, service);
     acts.iter().filter(|kind| *kind == "released").count()
 }
 
-/// While one does not answer nobody debits, and what one refuses nobody does.
+/// While one key service does not answer, no service debits. A batch that one service refuses is not debited.
 #[test]
-fn nothing_is_released_that_one_does_not_pay_for() {
+fn batch_that_one_key_service_refuses_is_not_debited() {
     let services = services(&Backing::Local, 2, false);
     services.sign_up("ana");
     let dataset = services.dataset("ana", &["--keys", "2"]);
@@ -175,13 +176,13 @@ fn nothing_is_released_that_one_does_not_pay_for() {
             .1
             .len()
         {
-            0 => Err("the first has promised nothing yet".to_owned()),
+            0 => Err("the first service has not promised a request yet".to_owned()),
             _ => Ok(()),
         }
     });
     std::thread::sleep(std::time::Duration::from_secs(2));
     assert_eq!(debited(&services, 2), 0);
-    // It comes back, and whoever runs it has destroyed its share.
+    // The other service starts again, but its share has been destroyed.
     on_database(&services, KEYSHARE, "UPDATE key_sets SET secret = NULL");
     services.launch(KEYSHARE);
     let told = services.command("ana", &["job", "watch", &waiting]);
@@ -193,10 +194,10 @@ fn nothing_is_released_that_one_does_not_pay_for() {
     assert_eq!(ledger["spent"]["rho"].as_f64(), Some(0.0));
 }
 
-/// The first service is set back behind a release: the other has its own ledger, and shares nothing under the same
-/// noise, although no one shows the first a receipt.
+/// The first service is rolled back to a state before a release, and nobody shows it a receipt. The other service has
+/// its own ledger, and refuses a second release with the same noise.
 #[test]
-fn a_service_that_was_set_back_is_held_by_the_other() {
+fn restored_key_service_gets_no_second_share_of_the_other() {
     let services = services(&Backing::Local, 2, false);
     services.sign_up("ana");
     let dataset = services.dataset("ana", &["--keys", "2"]);
@@ -208,7 +209,7 @@ fn a_service_that_was_set_back_is_held_by_the_other() {
     services.run("ana", &["job", "run", &dataset, "--watch"]);
     let spent = debited(&services, KEYSHARE);
     assert!(spent > 0);
-    // Everyone who has a receipt forgets it.
+    // Roll the first service back, and remove all receipts.
     services.kill(2);
     std::fs::remove_dir_all(services.home(2)).unwrap();
     copy(&before, &services.home(2));
@@ -227,9 +228,9 @@ fn a_service_that_was_set_back_is_held_by_the_other() {
     assert_eq!(debited(&services, 2), 0);
 }
 
-/// Who makes the keys alone and says that others share them is found out before anything is uploaded.
+/// A key service that makes keys without the others and claims that they share them is detected before the upload.
 #[test]
-fn keys_that_not_all_have_confirmed_are_not_used() {
+fn keys_without_all_confirmations_are_not_used() {
     let services = services(&Backing::Local, 2, false);
     services.sign_up("ana");
     let upload = |dataset: &str| {
@@ -250,7 +251,7 @@ fn keys_that_not_all_have_confirmed_are_not_used() {
         on_database(&services, 0, "UPDATE datasets SET state = 'uploading'");
         upload(&one)
     };
-    // None at all; those of another key; one service's word alone.
+    // No confirmation, the confirmations of another key, and the confirmation of one service.
     let kept = confirmation(&one);
     let mut alone: serde_json::Value = serde_json::from_str(&kept).unwrap();
     alone["messages"].as_array_mut().unwrap().truncate(1);
@@ -261,10 +262,11 @@ fn keys_that_not_all_have_confirmed_are_not_used() {
     assert!(!forge(Some(&kept)).contains("do not upload"));
 }
 
-/// Who shares keys with whom is in the terms, and a service refuses to be one of others.
+/// The command refuses more shares than there are key services, mechanisms with squared scores, and key services that
+/// do not answer.
 #[test]
 #[ignore = "slow"]
-fn there_must_be_as_many_as_are_to_share() {
+fn dataset_with_too_few_key_services_is_refused() {
     let services = services(&Backing::Local, 2, false);
     services.sign_up("ana");
     let create = [
@@ -277,7 +279,7 @@ fn there_must_be_as_many_as_are_to_share() {
     ];
     let more = ["--epsilon", "1", "--keys", "3"];
     let told = stderr(&services.command("ana", &[&create[..], &more].concat()));
-    assert!(told.contains("there are 2"), "{told}");
+    assert!(told.contains("only 2 are known"), "{told}");
     let squares = ["--epsilon", "1", "--keys", "2", "--mechanism", "fhaim-l2"];
     let told = stderr(&services.command("ana", &[&create[..], &squares].concat()));
     assert!(told.contains("squared scores"), "{told}");
@@ -287,16 +289,17 @@ fn there_must_be_as_many_as_are_to_share() {
     assert!(told.contains("keyshare1 service does not answer"), "{told}");
 }
 
-/// What the first computation service makes up is shared by none, whatever the first key service says of it.
+/// Every key service waits for the digest that the second computation service sends to it. It does not trust the first
+/// key service.
 #[test]
 #[ignore = "slow"]
-fn every_service_asks_the_second_computation_service_itself() {
+fn every_key_service_waits_for_the_second_computation_service() {
     let services = services(&Backing::Local, 2, true);
     services.sign_up("ana");
     let dataset = services.dataset("ana", &["--keys", "2", "--witness"]);
     services.kill(KEYSHARE);
     let job = job(&services.run("ana", &["job", "run", &dataset]));
-    // The second's word reaches no one before it has reached the share: it is told first.
+    // The second computation service sends its digest to the other key service first, which does not answer.
     std::thread::sleep(std::time::Duration::from_secs(2));
     assert_eq!(
         on_database(&services, 2, "SELECT request FROM witnessed")

@@ -1,4 +1,4 @@
-//! Services that are told to stop, with work under way: soon, and nothing is lost.
+//! Services that are stopped during work end soon and lose nothing.
 
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,13 @@ use super::{
     operators::{Up, fhaim, on_database},
 };
 
-/// Answers and work under way have ten seconds each, where a scheduler gives half a minute.
+/// Longest time to the end of a service. Answers and work in progress have ten seconds each, and a scheduler grants
+/// half a minute.
 const MAX_END: Duration = Duration::from_secs(25);
 
-/// A batch under way kept the computation service for a minute.
+/// A batch in progress must not keep the computation service from ending.
 #[test]
-fn each_service_ends_in_the_middle_of_a_job() {
+fn each_service_stops_in_the_middle_of_a_job() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.dataset("ana", &[]);
@@ -22,7 +23,7 @@ fn each_service_ends_in_the_middle_of_a_job() {
     let job = job.lines().next().unwrap().to_owned();
     let running = "SELECT id FROM batches WHERE state = 'running'";
     until(|| match on_database(&services, 1, running).1.len() {
-        0 => Err("no batch is under way".to_owned()),
+        0 => Err("no batch is running".to_owned()),
         _ => Ok(()),
     });
     for (service, name) in NAMES.iter().enumerate().rev() {
@@ -31,7 +32,7 @@ fn each_service_ends_in_the_middle_of_a_job() {
         let status = until(|| {
             services
                 .ended(service)
-                .ok_or_else(|| format!("{name} goes on"))
+                .ok_or_else(|| format!("{name} is still running"))
         });
         assert!(status.success(), "{name}: {status}");
         assert!(
@@ -39,7 +40,7 @@ fn each_service_ends_in_the_middle_of_a_job() {
             "{name} took {:?}",
             started.elapsed()
         );
-        // Kill forgets the one that ended.
+        // Removes the ended process, so that another can be launched.
         services.kill(service);
         services.launch(service);
     }
@@ -47,9 +48,9 @@ fn each_service_ends_in_the_middle_of_a_job() {
     services.run("ana", &["job", "watch", &job]);
 }
 
-/// All three in one process never ended while a request was half sent.
+/// A request of which only half was sent must not keep the process from ending.
 #[test]
-fn all_three_end_with_work_and_half_a_request_under_way() {
+fn all_services_stop_with_work_and_half_a_request_in_progress() {
     use std::io::Write;
     let folder = tempfile::TempDir::new().unwrap();
     let data = folder.path().join("data");
@@ -97,12 +98,12 @@ fn all_three_end_with_work_and_half_a_request_under_way() {
         up.child
             .try_wait()
             .unwrap()
-            .ok_or_else(|| "it goes on".to_owned())
+            .ok_or_else(|| "the process is still running".to_owned())
     });
     assert!(status.success(), "{status}");
     assert!(
         started.elapsed() < MAX_END,
-        "it took {:?}",
+        "the process took {:?} to end",
         started.elapsed()
     );
     drop(up);

@@ -1,14 +1,14 @@
-//! Two tenants: every route of the OpenAPI documents tried with the other's token.
+//! Two tenants: every route of the OpenAPI documents is called with the token of the other tenant.
 
 use fhaim_kit::{Backing, NAMES, PASSWORD, Services};
 use serde_json::Value;
 
 use super::PROGRAM;
 
-/// Answers that say nothing of someone else's thing.
+/// Statuses that reveal nothing about another tenant's data.
 const CLOSED: [u16; 2] = [403, 404];
 
-/// The bearer tokens of a signed-in user, one for each service, through a session of its own.
+/// Signs in a user in a new session, and returns its bearer tokens, one for each service.
 pub(super) fn tokens(services: &Services, user: &str) -> [String; 3] {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
@@ -24,7 +24,7 @@ pub(super) fn tokens(services: &Services, user: &str) -> [String; 3] {
     })
 }
 
-/// Every (method, path) of a service that needs a token and names a thing.
+/// Returns the (method, path) of each route of a service that needs a token and has a parameter.
 fn routes(services: &Services, service: usize) -> Vec<(String, String)> {
     let text = services.run("ana", &["serve", NAMES[service], "--openapi"]);
     let document: Value = serde_json::from_str(&text).unwrap();
@@ -39,7 +39,7 @@ fn routes(services: &Services, service: usize) -> Vec<(String, String)> {
     routes
 }
 
-/// A body that a route would take, so that a refusal is for the token's sake.
+/// Returns a body that a route would accept, so that only the token can be the reason for a refusal.
 fn body(shown: &Value, service: usize, path: &str) -> Value {
     let terms = &shown["terms"];
     match (service, path) {
@@ -71,7 +71,7 @@ fn body(shown: &Value, service: usize, path: &str) -> Value {
 }
 
 #[test]
-fn nobody_reaches_anothers_things() {
+fn every_route_refuses_the_token_of_another_account() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     services.sign_up("bob");
@@ -101,7 +101,10 @@ fn nobody_reaches_anothers_things() {
                 .replace("{first}", "0")
                 .replace("{object}", "column%2F0%2F0");
             let filled = filled.replace("{id}", &key).replace("{link}", &link);
-            assert!(!filled.contains('{'), "a test is lacking for {path}");
+            assert!(
+                !filled.contains('{'),
+                "{path} has a parameter that this test does not know"
+            );
             let mut payload = body(&before, service, &path);
             if service == 2
                 && let Some(fields) = payload.as_object_mut()
@@ -125,16 +128,16 @@ fn nobody_reaches_anothers_things() {
             tried += 1;
         }
     }
-    assert!(tried >= 20, "only {tried} routes were found");
+    assert!(tried >= 20, "only {tried} routes were called");
     let after = services.json("ana", &["dataset", "show", &dataset]);
     assert_eq!(before, after);
     services.run("ana", &["download", &job, "--out", "still.csv"]);
 }
 
-/// Whoever knows a dataset's identifier can take it nowhere: keys are made for whom the generation
-/// service vouches for.
+/// An account that knows the identifier of another account's dataset cannot register it at any service. The key service
+/// makes keys only for the account that the generation service vouches for.
 #[test]
-fn an_identifier_cannot_be_taken() {
+fn dataset_identifier_of_another_account_cannot_be_registered() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     services.sign_up("eve");
@@ -160,7 +163,7 @@ fn an_identifier_cannot_be_taken() {
         [0, 1, 2].map(|service| take(service, None)),
         [404, 404, 403]
     );
-    // What is said of a dataset of hers is of no use either.
+    // A voucher for Eve's own dataset does not help either.
     let hers = services.create("eve", &[]);
     let address = format!("{}/v1/datasets/{hers}/voucher", services.address(0));
     let asked = http.get(address).bearer_auth(&eve[0]);
@@ -174,10 +177,10 @@ fn an_identifier_cannot_be_taken() {
     assert!(used(1, 0).unwrap() > 1 << 20, "{usage}");
 }
 
-/// One token opened all three services: whoever runs one could make API keys and destroy keys in the
-/// name of whoever called it.
+/// A token is valid for one service only. Otherwise the operator of a service could make API keys and destroy keys in
+/// the name of a caller.
 #[test]
-fn what_one_service_is_shown_opens_no_other() {
+fn token_of_one_service_is_refused_by_the_others() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = services.dataset("ana", &[]);

@@ -1,4 +1,4 @@
-//! Two uploads of one dataset at once: by two processes of one machine, and from two machines of one account.
+//! Concurrent uploads of one dataset, by two processes on one machine and from two machines of one account.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use fhaim_kit::{Backing, Services, command::stderr, until};
 
 use super::{PROGRAM, parties};
 
-/// The file next to which the journals of a user's uploads are.
+/// Returns the path of a dataset's upload journal on a machine.
 fn journal(services: &Services, machine: &str, dataset: &str) -> PathBuf {
     let folder = services.folder.path().join(machine);
     let name = format!("{dataset}.upload");
@@ -29,7 +29,7 @@ fn walk(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Objects that a journal says were sent.
+/// Returns the number of sent objects in a journal.
 fn sent(journal: &Path) -> usize {
     let text = fs::read_to_string(journal).unwrap_or_default();
     text.matches("\"object\":").count()
@@ -48,18 +48,18 @@ fn signal(child: &Child, signal: &str) {
     assert!(sent.unwrap().success(), "{signal}");
 }
 
-/// Begins an upload of a table and stops its process once some objects are sent, and others are not.
+/// Begins an upload of a table, and stops its process when some objects are sent and others are not.
 fn begin_and_stop(services: &Services, machine: &str, dataset: &str, table: &str) -> Child {
     let uploading = begin(services, machine, dataset, table);
     until(|| match sent(&journal(services, machine, dataset)) {
-        0 | 1 => Err("nothing is sent yet".to_owned()),
+        0 | 1 => Err("fewer than two objects are sent".to_owned()),
         _ => Ok(()),
     });
     signal(&uploading, "STOP");
     uploading
 }
 
-/// Signs an account in on another machine.
+/// Signs in to an account on another machine.
 fn sign_in_on(services: &Services, machine: &str, account: &str) {
     let email = format!("{account}@example.org");
     let [generation, computation, crypto] = [0, 1, 2].map(|service| services.address(service));
@@ -86,7 +86,11 @@ fn second_upload_on_one_machine_is_refused_and_the_first_completes() {
     signal(&first, "CONT");
     let process = first.id();
     let first = first.wait_with_output().unwrap();
-    assert!(first.status.success(), "the first: {}", stderr(&first));
+    assert!(
+        first.status.success(),
+        "the first upload: {}",
+        stderr(&first)
+    );
     let told = stderr(&second);
     let running = format!("another upload of this dataset is running (process {process})");
     assert!(
@@ -110,8 +114,8 @@ fn two_uploads_at_the_same_moment_leave_a_complete_dataset() {
     services.run("ana", &["job", "run", &dataset, "--yes", "--watch"]);
 }
 
-/// Each replaces some objects of the other. Neither completes the mixed upload; the next one that runs without another
-/// does.
+/// Each upload replaces some objects of the other. Neither completes the mixed upload, but the next upload that runs
+/// without another does.
 #[test]
 fn mixed_uploads_from_two_machines_are_refused_and_can_be_repeated() {
     let services = Services::start(PROGRAM, &Backing::Local);
@@ -141,7 +145,7 @@ fn mixed_uploads_from_two_machines_are_refused_and_can_be_repeated() {
     );
 }
 
-/// A part takes no object once it is complete: a program whose objects are not in it must not say that it uploaded them.
+/// A complete part accepts no more objects. A program whose objects are not in it must not claim that it uploaded them.
 #[test]
 fn interrupted_upload_is_refused_once_another_upload_of_the_part_is_complete() {
     let services = Services::start(PROGRAM, &Backing::Local);
@@ -151,7 +155,7 @@ fn interrupted_upload_is_refused_once_another_upload_of_the_part_is_complete() {
     let stopped = begin_and_stop(&services, ana, &dataset, table);
     signal(&stopped, "KILL");
     stopped.wait_with_output().unwrap();
-    // As from another machine of the account: without the record of the interrupted upload.
+    // Upload without the record of the interrupted upload, as from another machine of the account.
     let record = journal(&services, ana, &dataset);
     let aside = record.with_extension("aside");
     fs::rename(&record, &aside).unwrap();
@@ -164,7 +168,7 @@ fn interrupted_upload_is_refused_once_another_upload_of_the_part_is_complete() {
         !refused.status.success() && told.contains("another upload of this part was completed"),
         "{told}"
     );
-    // The complete upload is of use.
+    // The complete upload is usable.
     for (number, holder) in parties::HOLDERS.into_iter().enumerate() {
         services.run(holder, &["dataset", "sign", &dataset, "--yes"]);
         if number > 0 {

@@ -1,4 +1,4 @@
-//! A holder checks every integer that was released of its table.
+//! Verification by holders: every released integer is compared with the table and its noise.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use super::{
     parties::{self, Division, HOLDERS},
 };
 
-/// Creates and uploads a dataset as holders do, with noise from a key that is kept, and runs it once.
+/// Creates and uploads a dataset as holders do, with a stored key of the noise, and runs one job.
 fn released(services: &Services, more: &[&str]) -> String {
     let dataset = services.create("ana", more);
     services.run("ana", &["dataset", "upload", &dataset, "--data", "t.csv"]);
@@ -19,7 +19,7 @@ fn released(services: &Services, more: &[&str]) -> String {
     dataset
 }
 
-/// Code and words of a check that is to fail.
+/// Runs a verification that must fail. Returns its exit code, output and errors.
 fn refused(services: &Services, dataset: &str, data: &str) -> (i32, String, String) {
     let told = services.command("ana", &["verify", dataset, "--data", data]);
     let out = String::from_utf8_lossy(&told.stdout).into_owned();
@@ -31,10 +31,10 @@ fn edit(services: &Services, statement: &str) {
     assert!(on_database(services, 2, statement).0 > 0, "{statement}");
 }
 
-/// Whatever is released, by whatever is uploaded.
+/// Covers all mechanisms with different statistics, both kinds of contribution, and several runs.
 #[test]
 #[ignore = "slow"]
-fn what_was_released_is_what_the_table_and_its_noise_come_to() {
+fn verification_finds_all_releases_equal() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     for more in [
@@ -60,7 +60,7 @@ fn what_was_released_is_what_the_table_and_its_noise_come_to() {
 }
 
 #[test]
-fn a_changed_integer_is_named_and_another_table_is_refused() {
+fn verification_names_a_changed_integer_and_refuses_another_table() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let dataset = released(&services, &[]);
@@ -85,25 +85,25 @@ fn a_changed_integer_is_named_and_another_table_is_refused() {
     let (code, out, words) = refused(&services, &dataset, "t.csv");
     assert_eq!(code, 1, "{words}");
     let named = format!(
-        "cell 0 was released as {}, and comes to {expected}",
+        "cell 0 was released as {}, but should be {expected}",
         expected + 1
     );
     assert!(out.contains("release 1 (") && out.contains(&named), "{out}");
     assert!(words.contains("1 of "), "{words}");
-    // An integer more, all others being equal.
+    // An additional integer, with all others unchanged.
     answers[1][0] -= 1;
     answers[1].push(0);
     let longer = serde_json::to_string(&answers).unwrap();
     edit(&services, &change(&changed, &longer));
     let (code, out, _) = refused(&services, &dataset, "t.csv");
     assert!(
-        code == 1 && out.contains("cells released, the statistic has"),
+        code == 1 && out.contains("cells released, but the statistic has"),
         "{out}"
     );
     edit(&services, &change(&longer, &before));
     services.run("ana", &["verify", &dataset, "--data", "t.csv"]);
 
-    // Another table under the same noise would show by what the two differ.
+    // Another table with the same noise would reveal the difference of the two tables.
     let folder = services.folder.path();
     let table = fs::read_to_string(folder.join("t.csv")).unwrap();
     let other: Vec<&str> = table.lines().rev().skip(1).collect();
@@ -113,21 +113,22 @@ fn a_changed_integer_is_named_and_another_table_is_refused() {
     assert!(code == 2 && out.is_empty(), "{out}");
     assert!(words.contains("not the table that was uploaded"), "{words}");
 
-    // A key service that does not say what was asked.
+    // The key service omits the requests of the releases.
     edit(
         &services,
         "UPDATE chain SET requests = '[]' WHERE kind = 'released'",
     );
     let (code, out, _) = refused(&services, &dataset, "t.csv");
     assert!(
-        code == 1 && out.contains("what is said to have been asked is not what was debited"),
+        code == 1 && out.contains("the shown request is not the one that was debited"),
         "{out}"
     );
 }
 
-/// An upload that kept no key, as all others than the command's, says so; a deleted dataset's key is gone.
+/// Without the right key of the noise, the command says that the upload cannot be verified. A deleted dataset's key is
+/// deleted too.
 #[test]
-fn an_upload_without_a_key_cannot_be_checked_and_says_so() {
+fn verification_without_the_noise_key_is_refused_with_a_reason() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let seeded = services.dataset("ana", &[]);
@@ -138,8 +139,8 @@ fn an_upload_without_a_key_cannot_be_checked_and_says_so() {
     );
     let dataset = released(&services, &[]);
     let key = services.folder.path().join(format!("ana/{dataset}.ladder"));
-    // The key of an upload that never ended, and of one that the services do not have: with its noise
-    // a release would be a second answer.
+    // The keys of an upload that was not completed, and of one that the services do not have. With other noise, the
+    // comparison would reveal a second noisy answer.
     let text = fs::read_to_string(&key).unwrap();
     let (before, manifest) = text.split_once("\"manifest\":\"").unwrap();
     let other = format!("{before}\"manifest\":\"{}\"}}", "0".repeat(64));
@@ -167,7 +168,7 @@ fn an_upload_without_a_key_cannot_be_checked_and_says_so() {
     assert!(!key.exists());
 }
 
-/// A dataset of three holders whose parts have noise from kept keys, run once.
+/// Makes a dataset of three holders who keep the keys of their noise, and runs one job.
 pub fn shared(services: &Services, setting: Division, more: &[&str]) -> String {
     let dataset = parties::dataset(services, setting, more);
     for holder in HOLDERS {
@@ -182,7 +183,7 @@ pub fn shared(services: &Services, setting: Division, more: &[&str]) -> String {
     dataset
 }
 
-/// The sum of all holders' shares is what was released, and no holder alone can tell.
+/// Checks that the sum of all holders' shares equals the releases, and that a single holder cannot verify them.
 fn of_three(setting: Division) {
     let services = Services::start(PROGRAM, &Backing::Local);
     let dataset = shared(&services, setting, &[]);
@@ -227,17 +228,17 @@ fn of_three(setting: Division) {
 }
 
 #[test]
-fn three_holders_of_records_check_by_the_sum_of_their_shares() {
+fn three_holders_of_records_verify_with_the_sum_of_their_shares() {
     of_three(Division::Records);
 }
 
 #[test]
-fn three_holders_of_counts_check_by_the_sum_of_their_shares() {
+fn three_holders_of_counts_verify_with_the_sum_of_their_shares() {
     of_three(Division::Counts);
 }
 
 #[test]
-fn holders_of_columns_are_told_why_they_cannot_check() {
+fn verification_by_holders_of_columns_is_refused_with_a_reason() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let dataset = shared(&services, Division::Columns, &[]);
     for more in [&[][..], &["--share-out", "ana.share"]] {

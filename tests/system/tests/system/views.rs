@@ -1,5 +1,4 @@
-//! What each party sees of a job: everything that passes on every link, and nothing in it but what
-//! docs/DESIGN.md, section 1, allows.
+//! The view of each party: all messages on all links contain only what docs/DESIGN.md, section 1, allows.
 
 use std::{collections::BTreeSet, fs};
 
@@ -41,15 +40,15 @@ const GENERATION: &str = NAMES[0];
 const COMPUTATION: &str = NAMES[1];
 const CRYPTO: &str = NAMES[2];
 
-/// A dataset uploaded, a job run on it, and all that passed.
+/// An uploaded dataset, a finished job over it, and all messages.
 pub(super) struct Job {
-    /// With a proxy on every link.
+    /// Services with a recording proxy on every link.
     pub services: Services,
-    /// Of the user `ana`, alone or with others.
+    /// Dataset of the user `ana`, possibly with other holders.
     pub dataset: String,
-    /// The job.
+    /// Identifier of the job.
     pub job: String,
-    /// All that passed.
+    /// All messages between parties.
     pub messages: Vec<Message>,
 }
 
@@ -68,7 +67,7 @@ fn run() -> Job {
 }
 
 impl Job {
-    /// The terms that the holder fixed.
+    /// Returns the terms that the holder fixed.
     fn terms(&self) -> Terms {
         let made = self.bodies(HOLDER, CRYPTO, "PUT /v1/datasets/{id}");
         let made: NewKeySet = serde_json::from_slice(made[0].0).unwrap();
@@ -79,7 +78,7 @@ impl Job {
         self.terms().plan().unwrap().parameters().unwrap()
     }
 
-    /// What was sent and received in calls of one kind.
+    /// Returns the bodies of requests and answers of all calls of one kind.
     fn bodies(&self, from: &str, to: &str, call: &str) -> Vec<(&[u8], &[u8])> {
         let calls = self.messages.iter().filter(|message| {
             message.from == from && message.to == to && template(&message.call) == call
@@ -91,12 +90,12 @@ impl Job {
         found
     }
 
-    /// The dataset's secret key, out of the crypto service's own database.
+    /// Returns the dataset's secret key from the crypto service's database.
     fn secret(&self) -> SecretKey {
         SecretKey::from_bytes(&self.params(), &self.stored_secret(2)).unwrap()
     }
 
-    /// The bytes that a key service keeps of the dataset's key, from its database.
+    /// Returns a key service's key of the dataset, or its share, as the bytes in its database.
     fn stored_secret(&self, service: usize) -> Vec<u8> {
         let home = self.services.home(service);
         let sealer = Sealer::from_config(&Sealing {
@@ -115,7 +114,7 @@ impl Job {
         sealer.unwrap().open(&context, &sealed).unwrap().to_vec()
     }
 
-    /// The numbers of the services that have the dataset's key, or shares of it.
+    /// Returns the numbers of the services that have the dataset's key or shares of it.
     fn key_services(&self) -> Vec<usize> {
         match self.terms().key_services.len() {
             0 => vec![2],
@@ -127,7 +126,7 @@ impl Job {
     }
 }
 
-/// A call with identifiers, numbers and names of objects left out.
+/// Replaces identifiers, numbers and object names in a call with placeholders.
 fn template(call: &str) -> String {
     let segments = call.split('/').map(|segment| {
         if uuid::Uuid::parse_str(segment).is_ok() {
@@ -143,7 +142,8 @@ fn template(call: &str) -> String {
     segments.collect::<Vec<_>>().join("/")
 }
 
-/// A body is this type and nothing beside it: written again, it has the same fields and values.
+/// Reads a body as this type, and checks that it has no other fields: serialized again, it has the same fields and
+/// values.
 fn exactly<T: Serialize + DeserializeOwned>(body: &[u8], place: &str) -> T {
     let value: serde_json::Value = serde_json::from_slice(body).unwrap();
     let read: T = serde_json::from_slice(body).unwrap_or_else(|error| panic!("{place}: {error}"));
@@ -151,7 +151,7 @@ fn exactly<T: Serialize + DeserializeOwned>(body: &[u8], place: &str) -> T {
     read
 }
 
-/// Checks what a call between parties carries; whether it is a call that the design knows.
+/// Checks the contents of a call between parties, and returns whether the call is part of the design.
 fn is_known(message: &Message, params: &Parameters, form: &Form) -> bool {
     let place = format!("{} to {}: {}", message.from, message.to, message.call);
     assert!(
@@ -170,11 +170,11 @@ fn is_known(message: &Message, params: &Parameters, form: &Form) -> bool {
                 assert!(key.get("d").is_none(), "{place}");
             }
         }
-        // Accounts: of the user, not of records.
+        // Accounts: data about users, not about records.
         (HOLDER, GENERATION, "POST /v1/accounts" | "POST /v1/sessions" | "GET /v1/account") => {}
         (HOLDER, GENERATION, "POST /v1/sessions/refresh") => {}
-        // The generation service: terms, then released integers.
-        // Datasets of the account, for those of the same schema that this machine has forgotten.
+        // The generation service receives terms, then released integers.
+        // The command lists the account's datasets, to find those with the same schema that this machine does not know.
         (HOLDER, GENERATION, "GET /v1/datasets") => {
             silent();
             exactly::<Page<Dataset>>(received, &place);
@@ -208,7 +208,7 @@ fn is_known(message: &Message, params: &Parameters, form: &Form) -> bool {
             silent();
             exactly::<BatchStatus>(received, &place);
         }
-        // The computation service: ciphertexts, public and evaluation keys, released integers.
+        // The computation service receives ciphertexts, public and evaluation keys, and released integers.
         (HOLDER, COMPUTATION, "PUT /v1/datasets/{id}") => {
             exactly::<NewUpload>(sent, &place);
         }
@@ -216,13 +216,13 @@ fn is_known(message: &Message, params: &Parameters, form: &Form) -> bool {
             exactly::<Missing>(received, &place);
         }
         (HOLDER, COMPUTATION, "GET /v1/datasets/{id}") => silent(),
-        // A holder of several takes its part back.
+        // A holder withdraws its part from a dataset of several holders.
         (HOLDER, COMPUTATION, "DELETE /v1/datasets/{id}/contributions/{n}") => silent(),
         (HOLDER, COMPUTATION, "POST /v1/datasets/{id}/contributions/{n}/complete") => {
             exactly::<Complete>(sent, &place);
         }
         (HOLDER, COMPUTATION, "PUT /v1/datasets/{id}/contributions/{n}/objects/{object}") => {
-            // Its plan and digest are checked where all objects are at hand.
+            // `uploads_are_ciphertexts` checks the contents, because it has all objects.
             assert_eq!(sent.len(), form.polynomial_bytes(params.set()));
         }
         // The switching keys of a sole holder.
@@ -247,13 +247,13 @@ fn is_known(message: &Message, params: &Parameters, form: &Form) -> bool {
             DecryptRequest::from_bytes(params, sent).unwrap();
             exactly::<Decrypted>(received, &place);
         }
-        // The crypto service: terms, then sealed pages.
+        // The crypto service receives terms, then sealed pages.
         (HOLDER, CRYPTO, "PUT /v1/datasets/{id}") => {
             exactly::<NewKeySet>(sent, &place);
             exactly::<KeySet>(received, &place);
         }
         (HOLDER, CRYPTO, "GET /v1/datasets/{id}") => silent(),
-        // Several holders: consent; the terms that it is to, for whoever takes the parts in.
+        // Several holders: their signatures, and the signed terms for the computation service.
         (HOLDER, CRYPTO, "PUT /v1/datasets/{id}/signature") => {
             exactly::<NewSignature>(sent, &place);
             exactly::<KeySet>(received, &place);
@@ -277,7 +277,7 @@ fn is_known(message: &Message, params: &Parameters, form: &Form) -> bool {
             silent();
             serde_json::from_slice::<DatasetLedger>(received).unwrap();
         }
-        // Whether a peer answers at all.
+        // Health checks of peers.
         (GENERATION | COMPUTATION | CRYPTO, _, HEALTH) => {
             silent();
             assert_eq!(received, b"ok\n");
@@ -287,7 +287,7 @@ fn is_known(message: &Message, params: &Parameters, form: &Form) -> bool {
     true
 }
 
-/// An answer has a seed of each key service, encrypted.
+/// Checks that an answer has one encrypted seed from each key service.
 fn are_sealed(answer: &UploadKeySeeds, key_services: usize) {
     let lengths = answer
         .bytes()
@@ -298,18 +298,18 @@ fn are_sealed(answer: &UploadKeySeeds, key_services: usize) {
     assert_eq!(lengths, vec![SEALED_SEED; key_services]);
 }
 
-/// Where a holder sends what brings its ciphertexts under the dataset's key.
+/// Route to which a holder sends the keys that switch its ciphertexts to the dataset's key.
 const KEYS: &str = "PUT /v1/datasets/{id}/contributions/{n}/objects/keys";
 
-/// What services ask of one another to tell an operator who is away.
+/// Route with which services check whether their peers are up.
 const HEALTH: &str = "GET /healthz";
 
 #[test]
-fn every_message_is_one_that_the_design_allows() {
+fn messages_of_a_sole_holder_are_part_of_the_design() {
     check(&run(), &[Some(Layout::for_records(300).unwrap())]);
 }
 
-/// Reads all that passed on every link. Each holder's records lie as its layout says; counts have none.
+/// Checks all messages on all links. Each holder's records have its layout; counts have none.
 pub(super) fn check(job: &Job, layouts: &[Option<Layout>]) {
     let params = job.params();
     let form = Form {
@@ -336,13 +336,13 @@ pub(super) fn check(job: &Job, layouts: &[Option<Layout>]) {
     }
     eprintln!("{} messages on {} links", job.messages.len(), links.len());
     no_record_in_the_clear(job);
-    the_uploads_are_ciphertexts(job, &params, layouts);
+    uploads_are_ciphertexts(job, &params, layouts);
     no_part_of_the_secret_key(job);
     upload_keys_are_fetched_encrypted(job);
-    the_decryptor_learns_releases_alone(job, &params);
+    decryptor_learns_only_releases(job, &params);
 }
 
-/// No message to a service has a record, as the table writes it.
+/// Checks that no message has a record of the table as text.
 fn no_record_in_the_clear(job: &Job) {
     let table = fs::read_to_string(job.services.folder.path().join("t.csv")).unwrap();
     let records = Needles::new(table.lines().skip(1).map(str::as_bytes));
@@ -361,10 +361,10 @@ fn no_record_in_the_clear(job: &Job) {
     }
 }
 
-/// What the computation service gets of the table: objects of each holder's plan, each a ciphertext,
-/// none of them like another, though many columns of the table are. Of those under a holder's own key, none has
-/// another's second half: two messages under one would show their difference.
-fn the_uploads_are_ciphertexts(job: &Job, params: &Parameters, layouts: &[Option<Layout>]) {
+/// Checks that the computation service receives exactly the objects of each holder's plan, that all are ciphertexts,
+/// and that no two are equal, although many columns of the table are. No two ciphertexts under a holder's own key have
+/// the same second half, because that would reveal the difference of their messages.
+fn uploads_are_ciphertexts(job: &Job, params: &Parameters, layouts: &[Option<Layout>]) {
     let terms = job.terms();
     assert_eq!(layouts.len(), terms.part_count());
     let plans = (0..).zip(layouts);
@@ -383,19 +383,26 @@ fn the_uploads_are_ciphertexts(job: &Job, params: &Parameters, layouts: &[Option
         let object: Object = name.parse().unwrap();
         let payload = plans[holder].decode(params, object, &message.sent).unwrap();
         for [first, second] in halves(payload, params, &message.sent) {
-            // A polynomial in the clear would leave its second half zero, or its bytes uneven.
+            // A clear polynomial would have a second half of zeros, or bytes that are not uniform.
             assert!(is_uniform(&first) && is_uniform(&second), "{name}");
-            assert!(masks.insert(second), "{name} is under a mask sent before");
+            assert!(
+                masks.insert(second),
+                "{name} has the mask of an earlier object"
+            );
         }
-        assert!(seen.insert(message.sent.clone()), "{name} was sent before");
+        assert!(
+            seen.insert(message.sent.clone()),
+            "{name} is equal to an earlier object"
+        );
     }
     let objects: usize = plans.iter().map(PartPlan::object_count).sum();
     assert_eq!(seen.len(), objects);
 }
 
-/// Both polynomials of each of an object's ciphertexts, a word a residue; of keys their bytes.
+/// Returns both polynomials of each ciphertext of an object, with one word per residue. For keys, returns both halves
+/// of their bytes.
 fn halves(payload: Payload, params: &Parameters, bytes: &[u8]) -> Vec<[Vec<u8>; 2]> {
-    // A byte for the plaintext modulus, and both.
+    // The first byte is the plaintext modulus; both polynomials follow.
     let halves = |words: Vec<u8>| {
         let (first, second) = words[1..].split_at(words.len() / 2);
         [first.to_vec(), second.to_vec()]
@@ -417,7 +424,7 @@ fn halves(payload: Payload, params: &Parameters, bytes: &[u8]) -> Vec<[Vec<u8>; 
     }
 }
 
-/// Whether the low bytes of 64-bit words are spread as uniform ones are.
+/// Checks that the low bytes of 64-bit words are uniformly distributed.
 fn is_uniform(words: &[u8]) -> bool {
     let mut counts = [0f64; 256];
     for word in words.chunks_exact(8) {
@@ -428,12 +435,12 @@ fn is_uniform(words: &[u8]) -> bool {
         .iter()
         .map(|c| (c - expected).powi(2) / expected)
         .sum();
-    // 255 degrees of freedom: 8 deviations.
+    // Chi-square with 255 degrees of freedom, within 8 standard deviations.
     (chi - 255.0).abs() < 8.0 * (2.0 * 255f64).sqrt()
 }
 
-/// No 24 coefficients of the secret key pass between anyone, nor rest in what the crypto service
-/// keeps: its database, the database's journal, its log. Nor do the bytes that they are drawn from.
+/// Checks that no message, and no file of the crypto service (database, journal, log), has 24 consecutive coefficients
+/// of the secret key, or the bytes from which they are drawn.
 fn no_part_of_the_secret_key(job: &Job) {
     let secret = job.secret();
     let coefficients = secret.coefficients().iter();
@@ -454,8 +461,8 @@ fn no_part_of_the_secret_key(job: &Job) {
     }
 }
 
-/// Each holder of a roster fetches its upload key, whose seeds pass encrypted: neither in bytes nor in text does one
-/// pass on any link.
+/// Checks that each holder of a roster fetches its upload key with encrypted seeds, and that no seed is in any message,
+/// neither as bytes nor as text.
 pub(super) fn upload_keys_are_fetched_encrypted(job: &Job) {
     let (terms, params) = (job.terms(), job.params());
     let upload_keys: Vec<&Message> = job
@@ -484,7 +491,7 @@ pub(super) fn upload_keys_are_fetched_encrypted(job: &Job) {
         sealed.extend(answer.seeds);
     }
     assert_eq!(sealed.len(), holders * services.len());
-    // The first key service asks the others for theirs.
+    // The first key service asks the others for their seeds.
     for (_, name) in services.iter().skip(1).zip(["keyshare1", "keyshare2"]) {
         let asked = of(CRYPTO, name);
         assert_eq!(asked.len(), holders);
@@ -496,7 +503,7 @@ pub(super) fn upload_keys_are_fetched_encrypted(job: &Job) {
             are_sealed(&answer, 1);
             assert!(
                 sealed.contains(&answer.seeds[0]),
-                "it is passed on as it is"
+                "the first key service must pass on an encrypted seed unchanged"
             );
         }
         found.extend(asked);
@@ -536,8 +543,8 @@ pub(super) fn upload_keys_are_fetched_encrypted(job: &Job) {
     }
 }
 
-/// What the crypto service can decrypt: the integers it answers with, and values uniform modulo t.
-fn the_decryptor_learns_releases_alone(job: &Job, params: &Parameters) {
+/// Checks that the crypto service can decrypt only the released integers. All other values are uniform modulo t.
+fn decryptor_learns_only_releases(job: &Job, params: &Parameters) {
     let secret = job.secret();
     let t = params.set().plaintext_moduli[0];
     let mut masks = Vec::new();
@@ -560,7 +567,7 @@ fn the_decryptor_learns_releases_alone(job: &Job, params: &Parameters) {
     }
     assert!(masks.len() > 10_000);
     assert!(uniform_below(&masks, t), "{} masked values", masks.len());
-    // And the generation service gets those integers, no others.
+    // The generation service receives those integers and no others.
     let releases = job.services.json("ana", &["job", "releases", &job.job]);
     let releases = releases.as_array().unwrap().iter();
     let shown: Vec<Vec<i64>> = releases
@@ -569,7 +576,7 @@ fn the_decryptor_learns_releases_alone(job: &Job, params: &Parameters) {
     assert_eq!(shown, answered);
 }
 
-/// Chi-square over 64 ranges of equal size: 8 deviations.
+/// Checks that values are uniform below `t`: chi-square over 64 ranges of equal size, within 8 standard deviations.
 fn uniform_below(values: &[i128], t: u64) -> bool {
     let mut counts = [0f64; 64];
     for value in values {
@@ -583,11 +590,10 @@ fn uniform_below(values: &[i128], t: u64) -> bool {
     (chi - 63.0).abs() < 8.0 * (2.0 * 63f64).sqrt()
 }
 
-/// Two tables of unlike records, and of unlike numbers of them below the same power of two: what
-/// is sent up to the end of the upload has the same calls and lengths, in the same order but for
-/// objects that are encrypted side by side.
+/// Two tables have different records, and numbers of records with the same next power of two. Their uploads have the
+/// same calls with the same lengths. The order of objects may differ, because they are encrypted in parallel.
 #[test]
-fn uploads_of_unlike_tables_look_alike() {
+fn uploads_of_different_tables_have_equal_lengths() {
     let shapes = [300, 257].map(|records| {
         let services = Services::start_captured(PROGRAM, &Backing::Local);
         tables::write_small(services.folder.path(), records);

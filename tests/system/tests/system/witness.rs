@@ -1,4 +1,4 @@
-//! Two computation services, as processes: what they agree on is released, and nothing else.
+//! Two computation services. Only batches that both compute to the same bytes are released.
 
 use std::fs;
 
@@ -23,7 +23,7 @@ fn services(backing: &Backing) -> Services {
     Services::start_in(backing, setting)
 }
 
-/// The integers of `fhaim run` with the seed of [`Services::dataset`]'s noise.
+/// Returns the integers of `fhaim run` with the same seed as the noise of [`Services::dataset`].
 fn own(services: &Services) -> Vec<Vec<i64>> {
     let data = ["run", "--data", "t.csv", "--schema", "t.schema.json"];
     let more = ["--epsilon", "1", "--out", "own.csv", "--seed", "5"];
@@ -33,7 +33,7 @@ fn own(services: &Services) -> Vec<Vec<i64>> {
     answers(&own["releases"], "values")
 }
 
-/// Files that a service keeps of uploads.
+/// Returns the files of all uploads at a service.
 fn blobs(services: &Services, service: usize) -> Vec<std::path::PathBuf> {
     fn below(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
         for entry in fs::read_dir(folder).into_iter().flatten() {
@@ -57,17 +57,17 @@ fn whole(services: &Services) {
     let job = services.run("ana", &["job", "run", &dataset, "--watch"]);
     let job = job.lines().next().unwrap().to_owned();
     assert_eq!(released(services, "ana", &job), own(services));
-    // That the first waits for the second is no fault.
+    // The wait of the first service for the second is not logged as a fault.
     assert_eq!(services.log(2), "");
     services.run("ana", &["dataset", "delete", &dataset, "--yes"]);
 }
 
 #[test]
-fn what_two_agree_on_is_what_one_releases() {
+fn two_computation_services_release_the_same_as_one() {
     let services = services(&Backing::Local);
     whole(&services);
     assert_eq!(blobs(&services, WITNESS), Vec::<std::path::PathBuf>::new());
-    // A dataset without a second one goes on as it did, and leaves nothing there.
+    // A dataset without a second computation service still works, and leaves no data there.
     let dataset = services.dataset("ana", &[]);
     services.run("ana", &["job", "run", &dataset, "--watch"]);
     assert_eq!(blobs(&services, WITNESS), Vec::<std::path::PathBuf>::new());
@@ -75,13 +75,13 @@ fn what_two_agree_on_is_what_one_releases() {
 
 #[test]
 #[ignore = "needs FHAIM_TEST_POSTGRES and FHAIM_TEST_S3"]
-fn what_two_agree_on_is_what_one_releases_on_postgres_and_s3() {
+fn two_computation_services_release_the_same_on_postgres_and_s3() {
     whole(&services(&Backing::remote()));
 }
 
-/// The first computes from another column than the holder uploaded, and has made its own records fit.
+/// The first service computes from another column than the uploaded one, and has changed its own records to match.
 #[test]
-fn what_one_computes_otherwise_freezes_the_dataset() {
+fn disagreement_of_computation_services_freezes_the_dataset() {
     let services = services(&Backing::Local);
     services.sign_up("ana");
     let dataset = services.dataset("ana", &["--witness"]);
@@ -109,7 +109,7 @@ fn what_one_computes_otherwise_freezes_the_dataset() {
     assert_eq!(kinds, ["keys-made", "run-begun", "frozen"]);
     let ledger = services.json("ana", &["ledger", &dataset]);
     assert_eq!(ledger["spent"]["rho"].as_f64(), Some(0.0));
-    // Nothing of it is decrypted any more.
+    // Nothing of the dataset is decrypted from then on.
     let job = String::from_utf8_lossy(&told.stdout);
     let job = job.lines().next().unwrap();
     services.command("ana", &["job", "retry", job]);
@@ -119,11 +119,11 @@ fn what_one_computes_otherwise_freezes_the_dataset() {
     assert!(words.contains("do not agree"), "{words}");
 }
 
-/// The second is killed while it copies and while a job waits for it; the key service forgets what it was
-/// told. Both go on where they were.
+/// The second service is killed while it copies the upload and while a job waits for it, and the key service loses the
+/// digest. Both recover.
 #[test]
 #[ignore = "slow"]
-fn the_second_may_be_killed_and_the_key_service_set_back() {
+fn jobs_survive_kills_of_the_second_service_and_a_lost_digest() {
     let services = services(&Backing::Local);
     services.sign_up("ana");
     let dataset = services.create("ana", &["--witness"]);
@@ -132,11 +132,11 @@ fn the_second_may_be_killed_and_the_key_service_set_back() {
     ];
     std::thread::scope(|scope| {
         let uploading = scope.spawn(|| services.run("ana", &upload));
-        // The second is told first.
+        // The program registers the upload with the second service first.
         let first_is = |state: &str| {
             let select = format!("SELECT state FROM contributions WHERE state = '{state}'");
             match on_database(&services, 1, &select).1.len() {
-                0 => Err(format!("the first has no part that is {state}")),
+                0 => Err(format!("the first service has no part that is {state}")),
                 _ => Ok(()),
             }
         };
@@ -149,7 +149,7 @@ fn the_second_may_be_killed_and_the_key_service_set_back() {
     services.kill(WITNESS);
     let job = services.run("ana", &["job", "run", &dataset]);
     let job = job.lines().next().unwrap().to_owned();
-    // Nothing is released without it; and what it says is not forgotten for good.
+    // Nothing is released without the second service, and it sends a lost digest again.
     let released_are = || {
         let decrypted = "SELECT kind FROM chain WHERE kind = 'released'";
         on_database(&services, 2, decrypted).1.len()
@@ -158,7 +158,7 @@ fn the_second_may_be_killed_and_the_key_service_set_back() {
     services.launch(WITNESS);
     until(
         || match on_database(&services, 2, "DELETE FROM witnessed").0 {
-            0 => Err("the second has said nothing yet".to_owned()),
+            0 => Err("the second service has not sent a digest yet".to_owned()),
             _ => Ok(()),
         },
     );
@@ -169,10 +169,10 @@ fn the_second_may_be_killed_and_the_key_service_set_back() {
     assert_eq!(released(&services, "ana", &job), own(&services));
 }
 
-/// A second service that was set back to before an upload copies it again, once its holder says what it was; from
-/// what its holder does not say, or the first has not, it copies nothing.
+/// A second service that was rolled back to a state before an upload copies it again when the holder's program sends
+/// the manifest. Without the manifest, or if the first service has other objects, it copies nothing.
 #[test]
-fn a_second_service_set_back_to_before_an_upload_copies_it_again() {
+fn restored_second_service_copies_the_upload_again() {
     let services = services(&Backing::Local);
     services.sign_up("ana");
     let (home, before) = (
@@ -184,7 +184,7 @@ fn a_second_service_set_back_to_before_an_upload_copies_it_again() {
     services.launch(WITNESS);
     services.wait_until_ready();
     let dataset = services.create("ana", &["--witness"]);
-    // Without a seed, so that what was sent is kept with the key of its noise.
+    // Without a seed, so that the program keeps the manifest with the key of its noise.
     let upload = ["dataset", "upload", &dataset, "--data", "t.csv"];
     services.run("ana", &upload);
     let refused = |words: &str| {
@@ -231,9 +231,9 @@ fn a_second_service_set_back_to_before_an_upload_copies_it_again() {
     assert!(!released(&services, "ana", job).is_empty());
 }
 
-/// Whoever has no second service says so, before anything is uploaded.
+/// Without a second computation service, `--witness` is refused before anything is uploaded.
 #[test]
-fn without_a_second_service_none_can_be_wanted() {
+fn dataset_without_a_second_service_to_witness_is_refused() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
     let create = [

@@ -1,4 +1,4 @@
-// A dataset of several holders: who has signed and uploaded.
+// A dataset of several holders: which of them have signed and uploaded.
 import { useEffect } from "react";
 import { call, isMissing } from "../../api/client";
 import { keySet, withdraw } from "../../api/keys";
@@ -7,17 +7,17 @@ import type { Contribution, Dataset, HolderStanding, KeySet, Member } from "../.
 import { hexadecimal } from "../../crypto/journal";
 import { Confirmed, count, counted, type Loaded, Notice, Trouble, useLoad } from "../../components/ui";
 
-/** Seconds between two looks at who is missing. */
+/** Seconds between two requests for the progress of the holders. */
 const EVERY_SECONDS = 4;
 
-/** Where every holder stands. */
+/** Progress of all holders. */
 export interface Standing {
-  /** This account's number among them. */
+  /** Number of this account's holder. */
   part: number;
-  /** What the crypto service says; nothing before the keys are made. */
+  /** The crypto service's set of keys; undefined before the keys are created. */
   set: KeySet | undefined;
   parts: Contribution[];
-  /** Why no job can begin yet, or any more, in words; empty where one can. */
+  /** Reason in words why no job can begin, now or ever again; empty if one can. */
   missing: string;
 }
 
@@ -33,7 +33,7 @@ async function load(dataset: Dataset): Promise<Standing> {
   return { part, parts, set, missing: missing(dataset, set, parts) };
 }
 
-/** The addresses of holders, as words. */
+/** Returns the addresses of these holders, separated by commas. */
 function named(dataset: Dataset, numbers: number[]): string {
   return numbers.map((number) => dataset.holders?.[number] ?? `holder ${number + 1}`).join(", ");
 }
@@ -43,17 +43,17 @@ function missing(dataset: Dataset, set: KeySet | undefined, parts: Contribution[
   const numbers = (isIt: (standing: HolderStanding | undefined, number: number) => boolean) =>
     members.flatMap((_, number) => (isIt(set?.holders?.[number], number) ? [number] : []));
   const gone = numbers((standing) => standing?.withdrawn === true);
-  if (gone.length > 0) return `${named(dataset, gone)} withdrew: no further job can begin. What was released stays.`;
+  if (gone.length > 0) return `${named(dataset, gone)} withdrew: no further job can begin. Released results stay.`;
   const unsigned = numbers((standing) => standing?.signed !== true);
   const absent = numbers((_, number) => !parts.some((part) => part.number === number && isComplete(part)));
   const words = [
     ...(unsigned.length > 0 ? [`the signature of ${named(dataset, unsigned)}`] : []),
     ...(absent.length > 0 ? [`the records of ${named(dataset, absent)}`] : []),
   ];
-  return words.length === 0 ? "" : `No job begins yet. Missing: ${words.join("; ")}.`;
+  return words.length === 0 ? "" : `No job can begin yet. Missing: ${words.join("; ")}.`;
 }
 
-/** Where every holder stands, live until nobody is missing; `reload` is called once the dataset is ready. */
+/** Loads the progress of all holders, repeatedly until none is missing. Calls `reload` once the dataset is ready. */
 export function useStanding(dataset: Dataset, reload: () => void): Loaded<Standing | undefined> {
   const isShared = dataset.terms.roster != null;
   const standing = useLoad(async () => (isShared ? load(dataset) : undefined), `${dataset.id} ${dataset.state}`);
@@ -67,7 +67,7 @@ export function useStanding(dataset: Dataset, reload: () => void): Loaded<Standi
   const isThere = value !== undefined && value.parts.filter(isComplete).length === dataset.terms.roster?.holders.length;
   useEffect(() => {
     if (!isShared || dataset.state !== "uploading" || !isThere) return;
-    // Whoever uploaded last told the service, unless its page was closed just then.
+    // The last uploader normally reports this, but its page may have been closed first.
     call("generation", "POST", `/v1/datasets/${dataset.id}/ready`).then(reload, () => undefined);
   }, [isShared, isThere, dataset.id, dataset.state, reload]);
   return standing;
@@ -105,16 +105,16 @@ export function Holders({ dataset, standing: { value, error, reload } }: Props) 
   );
 }
 
-/** What relying on so many holders' noise means, in words. */
+/** Explains in words which holders' noise the guarantee relies on. */
 function trust(holders: number, honest: number): string {
-  if (honest === 1) return "Every holder adds noise enough for all: nobody need trust another’s, and the tables are noisier.";
+  if (honest === 1) return "Every holder adds enough noise for all, so no holder has to trust another, and the tables are noisier.";
   if (honest >= holders) {
-    return `All ${holders} holders’ noise is relied upon: this protects against services and readers, and not against other holders, who can subtract their own.`;
+    return `The noise of all ${holders} holders is needed: this protects against services and readers, but not against other holders, who can subtract their own noise.`;
   }
-  return `The price relies on the noise of any ${honest} of the ${holders} holders.`;
+  return `The privacy guarantee relies on the noise of any ${honest} of the ${holders} holders.`;
 }
 
-/** What people compare of a key, by telephone: eight groups of four hexadecimal digits. */
+/** Returns a key's fingerprint, which people compare by telephone: eight groups of four hexadecimal digits. */
 async function fingerprint(key: string): Promise<string> {
   const bytes = Uint8Array.from(key.match(/../g) ?? [], (pair) => parseInt(pair, 16));
   const digest = hexadecimal(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)));
@@ -129,12 +129,12 @@ function Fingerprint({ of: key }: { of: string }) {
 function List({ dataset, members, standing }: { dataset: Dataset; members: Member[]; standing: Standing | undefined }) {
   return (
     <table className="stack">
-      <thead><tr><th>Holder</th><th>Records, at most</th><th>Fingerprint of its key</th><th>Terms</th><th>Records</th></tr></thead>
+      <thead><tr><th>Holder</th><th>Maximum records</th><th>Fingerprint of its key</th><th>Terms</th><th>Records</th></tr></thead>
       <tbody>
         {members.map((member, number) => (
           <tr key={member.key}>
             <td>{dataset.holders?.[number]}{standing?.part === number && " (you)"}</td>
-            <td data-label="Records, at most">{count(member.record_bound)}</td>
+            <td data-label="Maximum records">{count(member.record_bound)}</td>
             <td data-label="Fingerprint of its key"><Fingerprint of={member.key} /></td>
             <td data-label="Terms"><Consent standing={standing?.set?.holders?.[number]} /></td>
             <td data-label="Records"><Uploaded part={standing?.parts.find((part) => part.number === number)} /></td>
@@ -161,8 +161,8 @@ function Withdraw({ dataset, part, reload }: { dataset: Dataset; part: number; r
     <Confirmed label="Withdraw" title={`Withdraw from “${dataset.name}”?`} dismiss="Stay"
       action={async () => { await withdraw(dataset, part); reload(); }}>
       <p>
-        No further job of this dataset begins, for anybody and for good. Before the first job, your encrypted
-        records are deleted as well; what jobs have released stays released.
+        This permanently prevents further jobs of this dataset, for all holders. If no job has begun, your encrypted
+        records are deleted too. Released results cannot be taken back.
       </p>
     </Confirmed>
   );

@@ -1,4 +1,4 @@
-// Links by which other accounts see a result: made, listed, revoked.
+// Links that show a result to other accounts: creates, lists and revokes them.
 import { useMemo, useState, type FormEvent } from "react";
 import { call, json, list } from "../../api/client";
 import { newId } from "../../api/ids";
@@ -11,16 +11,16 @@ export function Links({ job }: { job: string }) {
   const [made, setMade] = useState<LinkMade>();
   return (
     <section className="card">
-      <h2>Give another account a link</h2>
+      <h2>Share with another account</h2>
       <p>
-        Whoever opens it, signed in to an account of their own, sees the preview, the download and a data card: no
-        report against the real records, and nothing else of the dataset. It ends by itself, and you can revoke it
-        at any time.
+        Anyone who opens the link, signed in to any account, sees the preview, the download and a data card, but no
+        comparison with the real records and nothing else of the dataset. It expires automatically, and you can
+        revoke it at any time.
       </p>
       <NewLink path={path} onMade={(link) => { setMade(link); reload(); }} />
       {made && (
         <Notice tone="good">
-          <p>This is the only time that the link for “{made.link.name}” is shown. Send it as you would a password.</p>
+          <p>This is the only time that the link for “{made.link.name}” is shown. Send it like a password.</p>
           <Copyable text={addressOf(made)} />
         </Notice>
       )}
@@ -33,19 +33,19 @@ export function Links({ job }: { job: string }) {
   );
 }
 
-/** What is behind the # stays in the browser that opens it: no server is sent it as part of an address. */
+/** Returns the link's address. Browsers do not send the part after the # to a server. */
 function addressOf({ link, secret }: LinkMade): string {
   return `${location.origin}/shared/${link.id}#${secret}`;
 }
 
-/** How long a link is good, by the days that the service is asked for; 0: until it is revoked. */
+/** How long a link is valid: days in the request, and words. 0 means until it is revoked. */
 const TERMS: [days: number, words: string][] = [[7, "a week"], [30, "30 days"], [90, "90 days"], [365, "a year"], [0, "until it is revoked"]];
 
 function NewLink({ path, onMade }: { path: string; onMade: (made: LinkMade) => void }) {
   const [name, setName] = useState("");
   const [days, setDays] = useState(90);
   const { busy, error, run } = useWork();
-  // Of the link that this name and time are for: made again after a lost answer, it is the same link.
+  // One identifier per name and validity: a retry after a lost answer returns the same link instead of a second one.
   const id = useMemo(newId, [name, days]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -56,12 +56,12 @@ function NewLink({ path, onMade }: { path: string; onMade: (made: LinkMade) => v
   };
   return (
     <form onSubmit={submit}>
-      <Field label="Whom is it for?" hint="Only the dataset’s holders see it.">
+      <Field label="Who is it for?" hint="Only the dataset’s holders see it.">
         {(id, hint) => (
           <input id={id} aria-describedby={hint} required maxLength={100} value={name} onChange={(event) => setName(event.target.value)} />
         )}
       </Field>
-      <Field label="How long is it good?">
+      <Field label="How long is it valid?">
         {(id) => (
           <select id={id} value={days} onChange={(event) => setDays(Number(event.target.value))}>
             {TERMS.map(([days, words]) => <option key={days} value={days}>{words}</option>)}
@@ -69,7 +69,7 @@ function NewLink({ path, onMade }: { path: string; onMade: (made: LinkMade) => v
         )}
       </Field>
       <Trouble error={error} />
-      <button disabled={busy}>Make a link</button>
+      <button disabled={busy}>Create a link</button>
     </form>
   );
 }
@@ -81,17 +81,17 @@ function Table({ path, links, onRevoked }: { path: string; links: LinkEntry[]; o
   };
   return (
     <table className="stack links">
-      <thead><tr><th>For</th><th>Made</th><th>Last opened</th><th>Good until</th><th>Revoke</th></tr></thead>
+      <thead><tr><th>For</th><th>Created</th><th>Last opened</th><th>Valid until</th><th>Revoke</th></tr></thead>
       <tbody>
         {links.map(({ id, name, created_at, last_opened_at, expires_at }) => (
           <tr key={id}>
             <td>{name}</td>
-            <td data-label="Made"><When at={created_at} /></td>
+            <td data-label="Created"><When at={created_at} /></td>
             <td data-label="Last opened">{last_opened_at ? <When at={last_opened_at} /> : "never"}</td>
-            <td data-label="Good until">{expires_at ? <When at={expires_at} /> : "revoked"}</td>
+            <td data-label="Valid until">{expires_at ? <When at={expires_at} /> : "revoked"}</td>
             <td>
               <Confirmed label="Revoke" title={`Revoke the link for “${name}”?`} action={revoke(id)}>
-                <p>It opens nothing from now on. Tables that were downloaded by it stay where they are.</p>
+                <p>It no longer opens. Tables that were already downloaded are not affected.</p>
               </Confirmed>
             </td>
           </tr>

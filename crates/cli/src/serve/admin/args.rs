@@ -7,47 +7,49 @@ use uuid::Uuid;
 
 use crate::serve::backup::{BACKUP_EXAMPLES, BackupArguments, RESTORE_EXAMPLES, RestoreArguments};
 
-/// What to do.
+/// Subcommands of `admin`.
 #[derive(Debug, Subcommand)]
 pub enum AdminCommand {
-    /// Copy the data of `fhaim up`, also while it runs
+    /// Back up the data folder of `fhaim up`, which may be running
     #[command(after_help = BACKUP_EXAMPLES)]
     Backup(BackupArguments),
-    /// Put a backup where `fhaim up` finds it
+    /// Restore a backup to a data folder for `fhaim up`
     #[command(after_help = RESTORE_EXAMPLES)]
     Restore(RestoreArguments),
-    /// Let a dataset go on that the crypto service froze: over a page it could not decrypt, or computation services
-    /// that do not agree
+    /// Resume a dataset that was frozen because the crypto service could not decrypt a page, or because
+    /// the computation services disagreed
     #[command(after_help = THAW_EXAMPLES)]
     Thaw(ThawArguments),
-    /// Take a job or a batch from a worker that is known to be gone
+    /// Release a job or batch from a worker that is known to be dead
     #[command(after_help = LEASE_EXAMPLES)]
     Release(LeaseArguments),
-    /// Queue a refused batch again, after what it was refused for was mended
+    /// Queue a rejected batch again, after the cause was fixed
     #[command(after_help = BATCH_EXAMPLES)]
     Reopen(BatchArguments),
-    /// List blobs that nothing in a service's database names
+    /// List blobs that a service's database does not refer to
     #[command(after_help = ORPHANS_EXAMPLES)]
     Orphans(OrphansArguments),
-    /// Hold what the three services keep against each other: datasets, uploads, keys, receipts
+    /// Compare the stores of the three services: datasets, uploads, keys and receipts
     #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArguments),
-    /// Give an account a new password, which is printed; all of its sessions end
+    /// Set and print a new password for an account, and end all of its sessions
     #[command(after_help = ACCOUNT_EXAMPLES)]
     Password(AccountArguments),
-    /// Let nobody sign in to an account, nor use its API keys; all of its sessions end
+    /// Disable an account and its API keys, and end all of its sessions
     #[command(after_help = ACCOUNT_EXAMPLES)]
     Disable(AccountArguments),
-    /// Open a disabled account again
+    /// Enable a disabled account
     #[command(after_help = ACCOUNT_EXAMPLES)]
     Enable(AccountArguments),
 }
 
 const THAW_EXAMPLES: &str = "\
-A service that follows the protocol never sends such a page: find out where it came from before you
-let the dataset go on. The batch that had the page stays paid for. A dataset of two or more holders that
-is frozen over a page cannot be thawed: its holders make a new dataset, and what was spent stays counted.
-Nor can one that was frozen because the ledger was set back.
+A service that follows the protocol never sends a page that cannot be decrypted. Find its origin before
+you resume the dataset. The budget of the page's batch stays spent.
+
+Two kinds of frozen datasets cannot be resumed: a dataset with two or more holders that was frozen because
+of a page, and a dataset that was frozen because the ledger was set back to an older copy. Create a new
+dataset instead; the budget of the frozen one stays spent.
 
 Examples:
   fhaim admin thaw DATASET --config crypto.toml
@@ -58,22 +60,22 @@ Examples:
   fhaim admin release generation JOB --config generation.toml
   fhaim admin release computation JOB/FIRST --data fhaim-data
 
-A lease ends by itself when its worker does not renew it. A worker that is there after all finds out
-at its next write, and stops: nothing is done twice.";
+A lease also expires if its worker does not renew it. If the worker is still alive, it finds out at its
+next write and stops: nothing is done twice.";
 
 const BATCH_EXAMPLES: &str = "\
 Examples:
   fhaim admin reopen DATASET JOB FIRST --config computation.toml
 
-The batch is sealed again, to the same bytes, and nothing is paid for twice. `fhaim job retry` does
-the same for the batch that its job waits for.";
+The batch is sealed again to the same bytes, and no budget is spent twice. `fhaim job retry` does the same
+for the batch that its job waits for.";
 
 const ORPHANS_EXAMPLES: &str = "\
 Examples:
   fhaim admin orphans computation --config computation.toml
   fhaim admin orphans crypto --data fhaim-data --delete
 
-A service deletes them by itself when they are as old as its orphan_seconds.";
+A service deletes such blobs by itself when they are older than its setting orphan_seconds.";
 
 const COMPARE_EXAMPLES: &str = "\
 Examples:
@@ -81,8 +83,8 @@ Examples:
   fhaim admin compare --generation generation.toml --computation computation.toml \\
       --crypto crypto.toml
 
-Ends with 1 where they differ. Whoever can read all three stores can read the tables: in different
-hands, compare what each says of itself instead.";
+The exit code is 1 if the stores differ. Anyone who can read all three stores can read the tables. If the
+services have different operators, compare the services' own reports instead.";
 
 const ACCOUNT_EXAMPLES: &str = "\
 Examples:
@@ -90,15 +92,15 @@ Examples:
   fhaim admin disable ana@hospital.example --data fhaim-data
   fhaim admin enable ana@hospital.example --data fhaim-data
 
-A token that is out is good for a quarter of an hour at most.";
+Access tokens that were already issued stay valid for up to 15 minutes.";
 
-/// Where a service's store is.
+/// Place of a service's store.
 #[derive(Debug, Args)]
 pub struct Place {
-    /// Configuration of the service
+    /// Configuration file of the service
     #[arg(long, value_name = "FILE", conflicts_with = "data")]
     pub config: Option<PathBuf>,
-    /// Folder of `fhaim up`
+    /// Data folder of `fhaim up`
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
 }
@@ -106,11 +108,11 @@ pub struct Place {
 /// A service.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum Named {
-    /// Accounts, jobs, models
+    /// The generation service: accounts, jobs and models
     Generation,
-    /// Ciphertexts, batches
+    /// The computation service: ciphertexts and batches
     Computation,
-    /// Keys, the ledger
+    /// The crypto service: keys and the ledger
     Crypto,
 }
 
@@ -119,10 +121,10 @@ pub enum Named {
 pub struct ThawArguments {
     /// Identifier of the dataset
     pub dataset: Uuid,
-    /// At the key-share service of this number, which froze it too, and not at the crypto service
+    /// Resume the dataset at the key-share service with this number, instead of at the crypto service
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=2))]
     pub keyshare: Option<u8>,
-    /// Where the service's store is.
+    /// Place of the service's store.
     #[command(flatten)]
     pub place: Place,
 }
@@ -130,11 +132,11 @@ pub struct ThawArguments {
 /// Flags of `admin release`.
 #[derive(Debug, Args)]
 pub struct LeaseArguments {
-    /// Whose task it is
+    /// Service of the task
     pub service: Named,
-    /// The task: a job, or a batch as JOB/FIRST
+    /// Task: the identifier of a job, or JOB/FIRST for a batch
     pub task: String,
-    /// Where the service's store is.
+    /// Place of the service's store.
     #[command(flatten)]
     pub place: Place,
 }
@@ -142,13 +144,13 @@ pub struct LeaseArguments {
 /// Flags of `admin reopen`.
 #[derive(Debug, Args)]
 pub struct BatchArguments {
-    /// The dataset
+    /// Identifier of the dataset
     pub dataset: Uuid,
-    /// The job
+    /// Identifier of the job
     pub job: Uuid,
     /// Number of the batch's first release
     pub first: u32,
-    /// Where the computation service's store is.
+    /// Place of the computation service's store.
     #[command(flatten)]
     pub place: Place,
 }
@@ -156,15 +158,15 @@ pub struct BatchArguments {
 /// Flags of `admin orphans`.
 #[derive(Debug, Args)]
 pub struct OrphansArguments {
-    /// Whose blobs they are
+    /// Service of the blobs
     pub service: Named,
-    /// Seconds that they are old at least; younger ones may be named soon
+    /// Minimum age of the blobs in seconds. The database may soon refer to younger ones
     #[arg(long, value_name = "S", default_value_t = 3600)]
     pub age: u64,
-    /// Delete them
+    /// Delete the blobs
     #[arg(long)]
     pub delete: bool,
-    /// Where the service's store is.
+    /// Place of the service's store.
     #[command(flatten)]
     pub place: Place,
 }
@@ -172,16 +174,16 @@ pub struct OrphansArguments {
 /// Flags of `admin compare`.
 #[derive(Debug, Args)]
 pub struct CompareArguments {
-    /// Folder of `fhaim up`
+    /// Data folder of `fhaim up`
     #[arg(long, value_name = "DIR", conflicts_with_all = ["generation", "computation", "crypto"])]
     pub data: Option<PathBuf>,
-    /// Configuration of the generation service
+    /// Configuration file of the generation service
     #[arg(long, value_name = "FILE", required_unless_present = "data")]
     pub generation: Option<PathBuf>,
-    /// Configuration of the computation service
+    /// Configuration file of the computation service
     #[arg(long, value_name = "FILE", required_unless_present = "data")]
     pub computation: Option<PathBuf>,
-    /// Configuration of the crypto service
+    /// Configuration file of the crypto service
     #[arg(long, value_name = "FILE", required_unless_present = "data")]
     pub crypto: Option<PathBuf>,
 }
@@ -189,9 +191,9 @@ pub struct CompareArguments {
 /// Flags of `admin password`, `admin disable` and `admin enable`.
 #[derive(Debug, Args)]
 pub struct AccountArguments {
-    /// The account's address
+    /// Email address of the account
     pub email: String,
-    /// Where the generation service's store is.
+    /// Place of the generation service's store.
     #[command(flatten)]
     pub place: Place,
 }

@@ -1,4 +1,4 @@
-//! `fhaim admin compare`: what the three services keep, held against each other.
+//! `fhaim admin compare`: compares the stores of the three services.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -16,14 +16,14 @@ use super::{
 };
 use crate::{error::Error, output};
 
-/// What each service keeps.
+/// The stores of the three services.
 struct All {
     generation: BTreeMap<Uuid, Held>,
     computation: BTreeMap<Uuid, Held>,
     crypto: BTreeSet<Uuid>,
 }
 
-/// Prints how many datasets each service has, and in what they differ.
+/// Runs `fhaim admin compare`: prints the number of datasets at each service, and the differences.
 pub async fn run(arguments: &CompareArguments) -> Result<(), Error> {
     let place = |config: &Option<PathBuf>| Place {
         config: config.clone(),
@@ -50,8 +50,8 @@ pub async fn run(arguments: &CompareArguments) -> Result<(), Error> {
             for receipt in &held.receipts {
                 if !is_of_chain(&crypto, receipt).await? {
                     differences.push(format!(
-                        "{dataset}: {who} has a receipt of height {}, and crypto's chain is \
-                         another: crypto was set back",
+                        "{dataset}: {who} has a receipt of height {} that is not in crypto's chain: \
+                         crypto was set back to an older copy",
                         receipt.height
                     ));
                 }
@@ -62,14 +62,14 @@ pub async fn run(arguments: &CompareArguments) -> Result<(), Error> {
     for &dataset in &chains {
         if let Some(height) = fhaim_crypto::ledger::break_of_chain(&crypto, dataset).await? {
             differences.push(format!(
-                "{dataset}: crypto's chain is broken at height {height}: its acts were changed"
+                "{dataset}: crypto's chain is broken at height {height}: its entries were changed"
             ));
         }
     }
     tell(&all, chains.len(), &differences)
 }
 
-/// Whether a receipt is of the crypto service's chain as it is now.
+/// Whether a receipt is in the crypto service's present chain.
 async fn is_of_chain(crypto: &fhaim_crypto::State, receipt: &Receipt) -> Result<bool, Error> {
     let Ok(height) = i64::try_from(receipt.height) else {
         return Ok(false);
@@ -91,7 +91,9 @@ fn tell(all: &All, chains: usize, differences: &[String]) -> Result<(), Error> {
     output::print(&text)?;
     match differences.len() {
         0 => Ok(()),
-        count => Err(Error::Service(format!("they differ in {count} places"))),
+        count => Err(Error::Service(format!(
+            "the stores of the services have {count} differences"
+        ))),
     }
 }
 
@@ -100,32 +102,34 @@ impl All {
         let mut found = Vec::new();
         for (dataset, _) in self.generation.iter().filter(|(_, held)| held.complete) {
             if !self.crypto.contains(dataset) {
-                found.push(format!("{dataset}: ready, and crypto has no keys of it"));
+                found.push(format!("{dataset}: ready, but crypto has no keys for it"));
             }
             if !self
                 .computation
                 .get(dataset)
                 .is_some_and(|upload| upload.complete)
             {
-                let lacking = "ready, and computation has no complete upload of it";
+                let lacking = "ready, but computation has no complete upload of it";
                 found.push(format!("{dataset}: {lacking}"));
             }
         }
         for dataset in self.computation.keys() {
             if !self.crypto.contains(dataset) {
                 found.push(format!(
-                    "{dataset}: an upload, and crypto has no keys of it"
+                    "{dataset}: uploaded, but crypto has no keys for it"
                 ));
             }
             if !self.generation.contains_key(dataset) {
                 found.push(format!(
-                    "{dataset}: an upload, and generation does not know it"
+                    "{dataset}: uploaded, but generation does not know it"
                 ));
             }
         }
         for dataset in &self.crypto {
             if !self.generation.contains_key(dataset) {
-                found.push(format!("{dataset}: keys, and generation does not know it"));
+                found.push(format!(
+                    "{dataset}: crypto has keys, but generation does not know it"
+                ));
             }
         }
         found

@@ -1,4 +1,4 @@
-//! `fhaim admin`: what an operator does to a service's own store.
+//! `fhaim admin`: an operator's work on the stores of the services.
 
 pub mod args;
 mod compare;
@@ -20,7 +20,7 @@ use self::args::{
 use super::{backup, runtime, up};
 use crate::{error::Error, output};
 
-/// Runs a command of an operator.
+/// Runs a subcommand of `fhaim admin`.
 pub fn run(command: &AdminCommand) -> Result<(), Error> {
     runtime()?.block_on(async {
         match command {
@@ -38,7 +38,7 @@ pub fn run(command: &AdminCommand) -> Result<(), Error> {
     })
 }
 
-/// Opens a service's store where a command says that it is.
+/// Opens a service's store.
 async fn open<P>(place: &Place) -> Result<P, Error>
 where
     P: Program,
@@ -60,7 +60,7 @@ async fn thaw(arguments: &ThawArguments) -> Result<(), Error> {
         Some(_) => open::<fhaim_crypto::Keyshare<2>>(place).await?.handlers(),
     };
     fhaim_crypto::ledger::thaw(&state, dataset).await?;
-    output::print(&format!("{dataset} goes on\n"))
+    output::print(&format!("{dataset} is resumed\n"))
 }
 
 async fn release_lease(arguments: &LeaseArguments) -> Result<(), Error> {
@@ -75,13 +75,15 @@ async fn release_lease(arguments: &LeaseArguments) -> Result<(), Error> {
             state.tasks().release(task).await
         }
         Named::Crypto => {
-            let reason = "the crypto service has no leases: name generation or computation";
+            let reason = "the crypto service has no leases: use generation or computation";
             return Err(Error::Usage(reason.to_owned()));
         }
     };
     match released.map_err(fhaim_platform::Failure::from)? {
         true => output::print(&format!("{task} is free\n")),
-        false => Err(Error::Service(format!("{task}: nobody has a lease of it"))),
+        false => Err(Error::Service(format!(
+            "{task}: no worker has a lease of it"
+        ))),
     }
 }
 
@@ -99,7 +101,7 @@ async fn reopen_batch(arguments: &BatchArguments) -> Result<(), Error> {
     ))
 }
 
-/// A password that is printed: half a sealing key, so 128 random bits as text.
+/// Sets and prints a new password: half a sealing key, which has 128 random bits as text.
 async fn reset_password(arguments: &AccountArguments) -> Result<(), Error> {
     let drawn = Sealer::new_key().map_err(fhaim_platform::Failure::from)?;
     let password = drawn.get(..32).unwrap_or(&drawn).to_owned();
@@ -115,7 +117,7 @@ async fn change(arguments: &AccountArguments, change: Change) -> Result<(), Erro
     output::print(&format!("{account}\n"))
 }
 
-/// The service of a name on the command line.
+/// Converts a service's name on the command line.
 impl From<Named> for Service {
     fn from(named: Named) -> Self {
         match named {

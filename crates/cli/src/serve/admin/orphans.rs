@@ -1,4 +1,4 @@
-//! `fhaim admin orphans`.
+//! `fhaim admin orphans`: lists and deletes blobs that a service's database does not refer to.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{error::Error, output};
 
-/// Lists blobs that nothing names, and deletes them if that is asked for.
+/// Runs `fhaim admin orphans`.
 pub async fn run(arguments: &OrphansArguments) -> Result<(), Error> {
     let found = match arguments.service {
         Named::Generation => of::<fhaim_generation::State>(arguments).await?,
@@ -25,7 +25,7 @@ pub async fn run(arguments: &OrphansArguments) -> Result<(), Error> {
     output::print(&found.iter().map(line).collect::<String>())?;
     let bytes: u64 = found.iter().map(|blob| blob.bytes).sum();
     let done = if arguments.delete { "deleted" } else { "found" };
-    eprintln!("{} of {:.1} MB {done}", found.len(), bytes as f64 / 1e6);
+    eprintln!("{done}: {}, {:.1} MB", found.len(), bytes as f64 / 1e6);
     Ok(())
 }
 

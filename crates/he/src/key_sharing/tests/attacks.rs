@@ -1,11 +1,11 @@
-//! What shares withstand, and what they do not.
+//! Attacks on shares: those that fail, and those that succeed.
 
 use super::*;
 use crate::scheme::ring::Poly;
 
-/// What is short of one share, or has another's in its place, is no decryption.
+/// A missing share, or a share in another's place, prevents decryption.
 #[test]
-fn all_shares_are_needed() {
+fn decryption_without_every_share_is_rejected() {
     let committee = committee(STANDARD, 3, 40);
     let mut rng = ChaCha20Rng::seed_from_u64(41);
     let positions = [0, 1, 2, 3];
@@ -27,7 +27,7 @@ fn all_shares_are_needed() {
         short.remove(missing);
         let refused = combine(&committee.params, &opened, &short);
         assert!(matches!(refused, Err(Error::Mismatch(_))), "{refused:?}");
-        // As those say who lack it: once with nothing, once with a share of their own twice.
+        // A service that lacks the share sends zeros, or another service's share a second time.
         let zero = decryption::Places {
             residue: 0,
             limbs: vec![vec![0; 4]; STANDARD.ciphertext_moduli.len()],
@@ -39,7 +39,7 @@ fn all_shares_are_needed() {
         let refused = combine(&committee.params, &opened, &short);
         assert!(matches!(refused, Err(Error::NoiseBudget)), "{refused:?}");
     }
-    // A share for other positions, or another number of them.
+    // A share for other positions, or for another number of positions.
     all[1] = of_page(&committee.shares[1], &planted, &[0, 1, 2]);
     assert!(matches!(
         combine(&committee.params, &opened, &all),
@@ -52,9 +52,9 @@ fn all_shares_are_needed() {
     ));
 }
 
-/// A repetition shows nothing new, and no flood serves two second halves, requests or numbers.
+/// A repetition reveals nothing new. Different second halves, requests or numbers never get the same flood.
 #[test]
-fn a_repetition_is_the_same_share_and_anything_else_another() {
+fn repeated_request_returns_the_same_share_and_other_inputs_another() {
     let committee = committee(WIDE, 2, 50);
     let mut rng = ChaCha20Rng::seed_from_u64(51);
     let share = &committee.shares[0];
@@ -66,7 +66,7 @@ fn a_repetition_is_the_same_share_and_anything_else_another() {
     let restored = KeyShare::from_bytes(&committee.params, &share.to_bytes()).unwrap();
     let sent = of(share, &page[0], &[0, 1], 1, 0);
     assert_eq!(of(&restored, &page[0], &[0, 1], 1, 0), sent);
-    // Fewer positions are some of the same residues, so that they show no second flood.
+    // Fewer positions give a subset of the same residues, so they do not show a second flood.
     let fewer = share.decryption_share(&page[0], &[1], &[1; 32], 0).unwrap();
     let all = share
         .decryption_share(&page[0], &[0, 1], &[1; 32], 0)
@@ -79,11 +79,11 @@ fn a_repetition_is_the_same_share_and_anything_else_another() {
             .zip(&all.0.limbs)
             .all(|(one, two)| one[0] == two[1])
     );
-    // The same c1 under another request or number has another flood: the difference is no constant.
+    // The same c1 under another request or number has another flood, so the difference is not constant.
     for (request, number) in [(2, 0), (1, 1)] {
         assert_ne!(of(share, &page[0], &[0, 1], request, number), sent);
     }
-    // c1 moved by one at c1's first coefficient: a common flood would show the share in the difference.
+    // Moves c1 by one at its first coefficient: with a common flood, the difference would show the share.
     let mut moved = page[0].clone();
     let ring = committee.params.ring();
     let mut one = vec![0; DEGREE];
@@ -104,20 +104,20 @@ fn a_repetition_is_the_same_share_and_anything_else_another() {
     assert_eq!(small, 0, "a difference is a coefficient of the share");
 }
 
-/// What split keys do not withstand by themselves: whoever chooses c1 has the share, flood or not. A
-/// second computation service's digest would refuse such a page, and there is none yet.
+/// The flood does not protect split keys against a party that chooses c1: it reads the share. The digest of a second
+/// computation service prevents this (DESIGN.md, section 11), which is not part of this test.
 #[test]
-fn a_chosen_second_half_shows_the_share() {
+fn chosen_second_half_reveals_the_share() {
     for set in [STANDARD, WIDE] {
         let committee = committee(set, 2, 60);
         let ring = committee.params.ring();
         let mut planted = committee
             .encrypt(&[0], &mut ChaCha20Rng::seed_from_u64(61))
             .swap_remove(0);
-        // About q / 64, 27 bits and more above the flood's deviation.
+        // About q / 64, at least 27 bits above the flood's deviation.
         let step = set.ciphertext_bits() as u32 - 6;
         let mut second = vec![0i128; DEGREE];
-        // 2^step needs more than 127 bits under sets of three primes.
+        // 2^step needs more than 127 bits under sets of three primes, so it is a product.
         second[0] = 1i128 << (step / 2);
         let root = ring.transform_signed(&second);
         second[0] = 1i128 << (step - step / 2);
@@ -144,7 +144,7 @@ fn a_chosen_second_half_shows_the_share() {
     }
 }
 
-/// Of each x, x / q between -1/2 and 1/2: the fraction of a sum over primes (Chinese remaindering).
+/// Returns x / q between -1/2 and 1/2 for each x: the fractional part of a sum over primes (Chinese remaindering).
 fn parts_of_q(params: &Parameters, x: &[Vec<u64>]) -> Vec<f64> {
     let limbs = params.ring().ciphertext_limbs();
     let mut parts = vec![0.0; x[0].len()];
@@ -161,7 +161,7 @@ fn parts_of_q(params: &Parameters, x: &[Vec<u64>]) -> Vec<f64> {
     parts.iter().map(|part| part - part.round()).collect()
 }
 
-/// The product of two polynomials that are given as transforms.
+/// Returns the product of two polynomials that are given as transforms.
 fn product(ring: &Ring, x: &Poly, y: &Poly) -> Poly {
     let mut product = x.clone();
     for (j, limb) in ring.ciphertext_limbs().iter().enumerate() {
@@ -172,15 +172,15 @@ fn product(ring: &Ring, x: &Poly, y: &Poly) -> Poly {
     product
 }
 
-/// What a reader that sees released positions alone takes for a sealed page, place by place: of noise that
-/// is uniform, the part below its bound.
+/// A reader that sees only one position of an unsealed page accepts it with the probability that uniform noise is
+/// below the bound.
 #[test]
-fn one_place_tells_little_of_a_page() {
+fn single_positions_hardly_reveal_an_unsealed_page() {
     let committee = committee(STANDARD, 2, 95);
     let mut rng = ChaCha20Rng::seed_from_u64(96);
     let page = committee.encrypt(&[1], &mut rng);
     let positions: Vec<usize> = (0..DEGREE).collect();
-    // One service's share twice, where another's belongs.
+    // One service's share twice, in the place of another service's.
     let share = of_page(&committee.shares[0], &page, &positions)
         .swap_remove(0)
         .0;
@@ -197,10 +197,10 @@ fn one_place_tells_little_of_a_page() {
     assert!((below - bound / largest).abs() < 0.02);
 }
 
-/// Why every message of a round is committed to before any is revealed: who sends its message last can
-/// take what the others sent off it, and is then the only one to hold the key.
+/// Shows why services commit to every message of a round before any is revealed. The last sender can subtract the
+/// others' messages from its own, and is then the only one that holds the key.
 #[test]
-fn without_commitments_the_last_message_takes_the_key() {
+fn last_sender_without_commitments_takes_the_key() {
     let committee = committee(STANDARD, 3, 90);
     let (rogue, honest) = committee.shares.split_last().unwrap();
     let contributions: Vec<_> = committee
@@ -228,6 +228,9 @@ fn without_commitments_the_last_message_takes_the_key() {
         let read = committee.read_with(alone, &planted[0]);
         read.message[..3] == [41, 42, 43]
     };
-    assert!(reads(sent), "the rogue decrypts alone");
-    assert!(!reads(own), "and not where it sends what it committed to");
+    assert!(reads(sent), "the rogue decrypts by itself");
+    assert!(
+        !reads(own),
+        "the rogue decrypts by itself although it sent the message that it committed to"
+    );
 }

@@ -1,13 +1,13 @@
-//! What is written, and what is read.
+//! Encodings of key shares and messages.
 
 use super::*;
 use crate::wire::HEADER;
 use rand::Rng;
 use sha2::{Digest, Sha256};
 
-/// Bytes that were written are read for ever: digests of objects drawn from fixed seeds.
+/// Stored bytes must stay readable. This test compares digests of objects drawn from fixed seeds.
 #[test]
-fn bytes_are_golden_and_damage_is_refused() {
+fn encodings_are_unchanged_and_damage_is_rejected() {
     let committee = committee(STANDARD, 2, 70);
     let params = &committee.params;
     let share = KeyShare::from_root(params, Root::from_bytes([3; 32])).unwrap();
@@ -43,7 +43,7 @@ fn bytes_are_golden_and_damage_is_refused() {
         assert_eq!(
             read,
             std::slice::from_ref(bytes),
-            "{name} is of one kind, and written as it was read"
+            "{name}: exactly one decoder accepts it, and encodes the same bytes"
         );
         let cut = &bytes[..bytes.len() - 1];
         let longer = [bytes.as_slice(), &[0]].concat();
@@ -76,7 +76,7 @@ fn bytes_are_golden_and_damage_is_refused() {
     }
 }
 
-/// What each decoder makes of the bytes, written again.
+/// Decodes bytes with each decoder, and encodes the results again.
 fn reads(params: &Parameters, bytes: &[u8]) -> [Option<Vec<u8>>; 6] {
     let share = KeyShare::from_bytes(params, bytes).ok();
     let first = FirstRound::from_bytes(params, None, bytes).ok();
@@ -94,10 +94,10 @@ fn reads(params: &Parameters, bytes: &[u8]) -> [Option<Vec<u8>>; 6] {
     ]
 }
 
-/// Bytes changed and sealed again: what whoever knows the format can send. What is read is written as
-/// it was read, and nothing panics.
+/// Changes bytes and repairs length and checksum, as anyone can who knows the format. Accepted bytes are encoded
+/// unchanged, and nothing panics.
 #[test]
-fn forged_bytes_are_refused_or_read_as_they_are() {
+fn forged_bytes_are_rejected_or_round_trip() {
     let committee = committee(STANDARD, 2, 75);
     let params = &committee.params;
     let mut rng = ChaCha20Rng::seed_from_u64(76);
@@ -126,9 +126,9 @@ fn forged_bytes_are_refused_or_read_as_they_are() {
                 _ => {}
             }
             if round % 2 == 0 {
-                mend(&mut forged);
+                repair_length(&mut forged);
             }
-            mend_checksum(&mut forged);
+            repair_checksum(&mut forged);
             for again in reads(params, &forged) {
                 assert!(again.as_ref().is_none_or(|again| *again == forged));
                 *(if again.is_some() {
@@ -143,15 +143,15 @@ fn forged_bytes_are_refused_or_read_as_they_are() {
     assert!(read > 500 && refused > 10_000);
 }
 
-/// Writes the body's length into the header.
-fn mend(bytes: &mut [u8]) {
+/// Writes the body's length to the header.
+fn repair_length(bytes: &mut [u8]) {
     let length = bytes.len().saturating_sub(HEADER) as u32;
     if let Some(field) = bytes.get_mut(12..16) {
         field.copy_from_slice(&length.to_le_bytes());
     }
 }
 
-fn mend_checksum(bytes: &mut [u8]) {
+fn repair_checksum(bytes: &mut [u8]) {
     let Some((header, rest)) = bytes.split_at_mut_checked(16) else {
         return;
     };

@@ -1,4 +1,4 @@
-//! Split keys beside what whole ones do: values, noise beside its bound, bytes, and what a share shows.
+//! Tests of split keys: values, noise, encodings, and what a share reveals.
 
 mod attacks;
 mod bytes;
@@ -27,7 +27,7 @@ use rand_chacha::ChaCha20Rng;
 
 const N: f64 = DEGREE as f64;
 
-/// The services of one key, and what they made.
+/// The services of one key, with their messages and keys.
 struct Panel {
     params: Parameters,
     shares: Vec<KeyShare>,
@@ -37,7 +37,7 @@ struct Panel {
     keys: EvaluationKeys,
 }
 
-/// Made as services make them: from messages that were encoded.
+/// Makes a committee as services do: from messages that were encoded and decoded.
 fn committee(set: ParameterSet, shares: usize, seed: u64) -> Panel {
     committee_with_roster(set, shares, None, seed)
 }
@@ -77,12 +77,12 @@ fn committee_with_roster(
 }
 
 impl Panel {
-    /// Under the sum of all shares, without floods.
+    /// Decrypts with the sum of all shares, without floods.
     fn read(&self, c: &Ciphertext) -> decryption::Read {
         self.read_with(&self.shares, c)
     }
 
-    /// Under the sum of some shares alone.
+    /// Decrypts with the sum of some shares.
     fn read_with(&self, shares: &[KeyShare], c: &Ciphertext) -> decryption::Read {
         let ring = self.params.ring();
         let mut secret = vec![0i128; DEGREE];
@@ -105,7 +105,7 @@ impl Panel {
         read(&self.params, c.residue, &phase.collect::<Vec<_>>())
     }
 
-    /// The transform of the sum of what each service has.
+    /// Returns the transform of the sum of one polynomial of each service.
     fn sum(&self, of: impl Fn(&KeyShare) -> Zeroizing<Vec<i64>>) -> Zeroizing<Vec<u64>> {
         let mut sum = vec![0; DEGREE];
         for share in &self.shares {
@@ -125,7 +125,7 @@ impl Panel {
         self.public.encrypt(column, rng).unwrap()
     }
 
-    /// What all services' shares for one page come to.
+    /// Decrypts one page with the shares of all services.
     fn decrypt(
         &self,
         page: &[Ciphertext],
@@ -140,8 +140,8 @@ impl Panel {
         combine(&self.params, &opened, &shares.collect::<Vec<_>>())
     }
 
-    /// A page of the products of the first with the last `side` of 2 `side` columns, of one record more each, at positions
-    /// 0, 1, ... The columns are under a sole holder's upload key.
+    /// Computes a page of the products of the first `side` columns with the last `side`, at positions 0, 1, ...
+    /// Columns differ in their number of records ([`records`]). They are under a sole holder's upload key.
     fn page(&self, side: usize, rng: &mut ChaCha20Rng) -> (Vec<PackedPage>, Vec<i128>) {
         let layout = Layout::for_records(64).unwrap();
         let key = UploadKey::random(&self.params, rng).unwrap();
@@ -187,14 +187,14 @@ impl Panel {
     }
 }
 
-/// Records that a column has.
+/// Returns the number of records of a column.
 fn records(column: usize) -> usize {
     1 + column % 60
 }
 
-/// Columns under a holder's own key, whose pages are under one that nobody holds.
+/// The columns are under a holder's upload key, and the pages under a key that no service holds.
 #[test]
-fn a_holders_columns_are_counted_under_split_keys() {
+fn statistics_of_an_upload_under_split_keys_are_exact() {
     for (set, shares) in [(STANDARD, 2), (STANDARD, 3)] {
         let committee = committee(set, shares, 60 + shares as u64);
         let mut rng = ChaCha20Rng::seed_from_u64(61);
@@ -209,7 +209,7 @@ fn a_holders_columns_are_counted_under_split_keys() {
     }
 }
 
-/// One service's shares for a page, as they are sent.
+/// Computes one service's shares for a page, encoded and decoded.
 fn of_page(share: &KeyShare, page: &[Ciphertext], positions: &[usize]) -> Vec<DecryptionShare> {
     let params = share.params();
     let sent = page.iter().map(|c| {
@@ -219,8 +219,7 @@ fn of_page(share: &KeyShare, page: &[Ciphertext], positions: &[usize]) -> Vec<De
     sent.collect()
 }
 
-/// Sealed pages of products, packed under keys that nobody could have made alone, come out as what
-/// they are; their noise is below its bound.
+/// Sealed pages of products decrypt to the right values, and their noise is below its bound.
 #[test]
 fn shares_add_up_to_a_decryption() {
     for (set, shares) in [
@@ -247,23 +246,22 @@ fn shares_add_up_to_a_decryption() {
             set.id
         );
         assert_eq!(*read, values);
-        // Nine places of a flood of deviation 2^26 granules and one for each share.
+        // Nine positions of the sum of the page's flood, of deviation 2^26 granules, and one more for each share.
         let deviation = f64::from(set.flood_bits) + 26.0 + ((shares + 1) as f64).log2() / 2.0;
         assert!(
             (bits - deviation).abs() < 3.0,
             "{bits} bits, one deviation {deviation}"
         );
-        // In another order of positions, and some of them.
+        // Another order of positions, and only some of them.
         let some = [7, 0, 4];
         let (read, _) = committee.decrypt(&sealed, &some).unwrap();
         assert_eq!(*read, some.map(|p| values[p]));
     }
 }
 
-/// All keys but the public one meet in a page; its square meets relinearisation alone, and the sum of
-/// what a left and a right form hold the inversion. Means over keys: one page varies by a tenth.
+/// A page uses all keys except the public one. Compares means over keys, because one page varies by a tenth.
 #[test]
-fn noise_under_split_keys_is_as_large_as_expected() {
+fn noise_under_split_keys_has_the_expected_size() {
     const KEYS: u64 = 4;
     const PAGES: u64 = 3;
     for shares in [2, 3] {
@@ -286,10 +284,10 @@ fn noise_under_split_keys_is_as_large_as_expected() {
     }
 }
 
-/// Errors of keys, read off them: e = b + a s - P s' on a digit's own limb. Of squares' keys they are
-/// as many times larger as two rounds make them.
+/// Measures errors of keys: e = b + a s - P s' on a digit's own limb. Errors of squares' keys are larger, as two
+/// rounds make them.
 #[test]
-fn errors_of_keys_are_as_large_as_expected() {
+fn key_errors_have_the_expected_size() {
     for (set, shares) in [(STANDARD, 2), (STANDARD, 3), (WIDE, 3)] {
         let committee = committee_with_roster(set, shares, Some(RosterShape::Records(1)), 30);
         let keys = committee.keys.roster().unwrap().upload(0).unwrap();
@@ -322,7 +320,7 @@ fn errors_of_keys_are_as_large_as_expected() {
             "set {}, {shares} shares: measured over expected variance {ratios:.3?}",
             set.id
         );
-        // Of 8192 errors and more; a square's hold one secret, and one u.
+        // There are at least 8192 errors. Those of a square depend on one secret and one u.
         assert!(
             ratios[..2].iter().all(|r| (r - 1.0).abs() < 0.1),
             "{ratios:?}"
@@ -334,7 +332,8 @@ fn errors_of_keys_are_as_large_as_expected() {
     }
 }
 
-/// Mean square of the errors of a key from `source` to s, over all digits; both are transforms over all primes.
+/// Returns the mean square of the errors of a key from `source` to s, over all digits. Both are transforms over all
+/// primes.
 fn key_error(
     committee: &Panel,
     key: &crate::scheme::switch_key::KeySwitchKey,
@@ -363,9 +362,9 @@ fn key_error(
     sum / (N * key.a.len() as f64)
 }
 
-/// A whole key has no shares; a table, keys and shares of other numbers do not belong together.
+/// A whole key has no shares, and a table, keys and shares for different numbers of shares do not fit together.
 #[test]
-fn numbers_of_shares_are_told_apart() {
+fn objects_for_different_numbers_of_shares_are_rejected() {
     let whole = Parameters::shared(STANDARD).unwrap();
     let mut rng = ChaCha20Rng::seed_from_u64(80);
     assert!(matches!(
@@ -375,7 +374,7 @@ fn numbers_of_shares_are_told_apart() {
     for shares in [0, 4] {
         assert!(matches!(
             whole.with_shares(shares),
-            Err(Error::OutOfRange("shares of a secret key"))
+            Err(Error::OutOfRange("number of shares of a secret key"))
         ));
     }
     let two = whole.with_shares(2).unwrap();
@@ -410,10 +409,10 @@ fn numbers_of_shares_are_told_apart() {
     ));
 }
 
-/// Upload keys that two and three services make: products of records, and of columns under the joint key, are exact, and
-/// the services' seeds give the keys that the switching keys name.
+/// Two or three services make upload keys. Products of records, and of columns under the joint key, are exact. The
+/// services' seeds give the keys that the switching keys name.
 #[test]
-fn statistics_under_upload_keys_of_several_services_are_exact() {
+fn statistics_under_roster_keys_of_several_services_are_exact() {
     const RECORDS: usize = 60;
     let mut rng = ChaCha20Rng::seed_from_u64(82);
     for (shares, shape) in [

@@ -1,4 +1,4 @@
-//! Ciphertexts under a holder's key.
+//! Ciphertexts under a holder's upload key.
 
 use super::{UploadKey, UploadKeyId};
 use crate::error::{Error, Result};
@@ -12,8 +12,8 @@ use rand::{CryptoRng, RngCore, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 use zeroize::Zeroizing;
 
-/// A ciphertext under a holder's key as it is sent and kept: its first polynomial, a transform over the
-/// ciphertext primes, and the seed of the second.
+/// A ciphertext under an upload key, in the form in which it is sent and stored: its first polynomial, a transform
+/// over the ciphertext primes, and the seed of the second.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SeededCiphertext {
     pub(super) key: UploadKeyId,
@@ -23,20 +23,20 @@ pub struct SeededCiphertext {
 }
 
 impl SeededCiphertext {
-    /// Which of the set's plaintext moduli this ciphertext belongs to.
+    /// Returns the number of the set's plaintext modulus that this ciphertext belongs to.
     pub fn residue(&self) -> usize {
         self.residue
     }
 
-    /// Which key it is under.
+    /// Returns the identifier of the ciphertext's key.
     pub fn key_id(&self) -> UploadKeyId {
         self.key
     }
 
-    /// Both polynomials.
+    /// Expands the seed, which gives both polynomials.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for one of other parameters.
+    /// [`Error::Mismatch`] for a ciphertext of other parameters.
     pub fn expand(self, params: &Parameters) -> Result<UploadCiphertext> {
         let Self {
             key,
@@ -53,8 +53,8 @@ impl SeededCiphertext {
     }
 }
 
-/// A ciphertext under a holder's key. It adds to others under the same key alone, and
-/// [`super::UploadSwitchKeys::switch`] makes one under the service's key of it.
+/// A ciphertext under an upload key. It can only be added to others under the same key.
+/// [`super::UploadSwitchKeys::switch`] turns it into one under the service's key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UploadCiphertext {
     pub(super) key: UploadKeyId,
@@ -62,46 +62,51 @@ pub struct UploadCiphertext {
 }
 
 impl UploadCiphertext {
-    /// Which of the set's plaintext moduli this ciphertext belongs to.
+    /// Returns the number of the set's plaintext modulus that this ciphertext belongs to.
     pub fn residue(&self) -> usize {
         self.ciphertext.residue
     }
 
-    /// Which key it is under.
+    /// Returns the identifier of the ciphertext's key.
     pub fn key_id(&self) -> UploadKeyId {
         self.key
     }
 
-    /// Feeds every residue, little-endian, to `update`, as [`Ciphertext::digest_into`].
+    /// Passes every residue, little-endian, to `update`, as [`Ciphertext::digest_into`] does.
     pub fn digest_into(&self, update: impl FnMut(&[u8])) {
         self.ciphertext.digest_into(update);
     }
 
-    /// What the evaluator multiplies, with the name of the key that it is under.
+    /// Returns the ciphertext that the evaluator multiplies, with the identifier of its key.
     pub(crate) fn into_parts(self) -> (UploadKeyId, Ciphertext) {
         (self.key, self.ciphertext)
     }
 
-    /// A ciphertext of the sum of what several encrypt, of which there must be one.
+    /// Adds up one or more ciphertexts. The result encrypts the sum of their messages.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for none, and for those under other parameters, plaintext moduli or keys.
+    /// [`Error::Mismatch`] for no ciphertext, and for ciphertexts under different parameters, plaintext moduli or
+    /// keys.
     pub fn sum<'a>(params: &Parameters, terms: impl IntoIterator<Item = &'a Self>) -> Result<Self> {
         let mut terms = terms.into_iter().peekable();
-        let first = terms.peek().ok_or(Error::Mismatch("a sum of nothing"))?;
+        let first = terms
+            .peek()
+            .ok_or(Error::Mismatch("cannot add up zero ciphertexts"))?;
         let key = first.key;
         let mut same = true;
         let terms = terms.inspect(|term| same &= term.key == key);
         let ciphertext = Ciphertext::sum(params, terms.map(|term| &term.ciphertext))?;
         if !same {
-            return Err(Error::Mismatch("ciphertexts under several holders' keys"));
+            return Err(Error::Mismatch(
+                "the ciphertexts are under different holders' keys",
+            ));
         }
         Ok(Self { key, ciphertext })
     }
 }
 
 impl UploadKey {
-    /// Encrypts signed coefficients, at most the ring's degree, under one plaintext modulus.
+    /// Encrypts signed coefficients, at most as many as the ring's degree, under one plaintext modulus.
     pub(super) fn encrypt_residue<R: RngCore + CryptoRng>(
         &self,
         residue: usize,
@@ -142,7 +147,8 @@ impl UploadKey {
     }
 }
 
-/// The uniform polynomial of a seed, as a transform over the ciphertext primes: uniform either way.
+/// Expands a seed to a uniform polynomial over the ciphertext primes. Its transform is as uniform as its
+/// coefficients.
 fn expand(params: &Parameters, seed: [u8; 32]) -> Poly {
     let mut rng = ChaCha20Rng::from_seed(seed);
     let moduli = params.set().ciphertext_moduli;

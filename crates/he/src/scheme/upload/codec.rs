@@ -1,5 +1,5 @@
-//! Bytes of a holder's key, of ciphertexts under it and of its switching keys ([`crate::wire`] has what
-//! all encoded objects share). The body of each begins with the 16 bytes that name the key.
+//! Encodings of upload keys, of ciphertexts under them and of their switching keys. The body of each begins
+//! with the 16 bytes that identify the key. [`crate::wire`] defines the part that all encoded objects share.
 
 use super::switch_keys::{FactorKeys, ImageKeys, Origin, ProductKeys, first_level};
 use super::{SeededCiphertext, UploadKey, UploadKeyId, UploadSwitchKeys};
@@ -18,8 +18,8 @@ const ID: usize = size_of::<UploadKeyId>();
 const SEED: usize = 32;
 
 impl ParameterSet {
-    /// Bytes of an encoded [`SeededCiphertext`]: one polynomial, residues packed to their primes' bits,
-    /// and a seed.
+    /// Returns the bytes of an encoded [`SeededCiphertext`]: one polynomial, with residues packed to their primes'
+    /// bits, and a seed.
     pub fn seeded_bytes(&self) -> usize {
         let limbs = self.ciphertext_moduli.iter();
         HEADER + ID + SEED + limbs.map(|&q| limb_bytes(q)).sum::<usize>()
@@ -41,7 +41,7 @@ impl SeededCiphertext {
     /// Decodes a ciphertext of the given parameter set.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    /// [`crate::Error::Malformed`] with the first rule that the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         let length = params.set().seeded_bytes() - HEADER;
         let (residue, mut body) = unframe(Kind::SeededCiphertext, params, bytes, length..=length)?;
@@ -59,7 +59,7 @@ impl SeededCiphertext {
 }
 
 impl UploadKey {
-    /// Encodes the key. The bytes are the secret: seal them before they rest anywhere.
+    /// Encodes the key. The bytes are the secret, so seal them before you store them.
     pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let mut body = Zeroizing::new(Vec::with_capacity(MAX_SHARES * SEED));
         for seed in &self.seeds {
@@ -71,36 +71,36 @@ impl UploadKey {
     /// Decodes a key of the given parameter set.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    /// [`crate::Error::Malformed`] with the first rule that the bytes break.
     pub fn from_bytes(params: &Parameters, bytes: &[u8]) -> Result<Self> {
         let lengths = SEED..=MAX_SHARES * SEED;
         let (_, body) = unframe(Kind::UploadKey, params, bytes, lengths)?;
         let (seeds, rest) = body.rest().as_chunks::<SEED>();
         if !rest.is_empty() {
-            return Err(body.malformed("seeds have 32 bytes each"));
+            return Err(body.malformed("each seed must have 32 bytes"));
         }
         let seeds = seeds.iter().map(|&seed| Zeroizing::new(seed));
         Self::from_seeds(params, seeds.collect())
     }
 }
 
-/// The level of keys without products.
+/// Encoded level of keys without products.
 const NO_PRODUCTS: u8 = 0;
 
 impl UploadSwitchKeys {
-    /// Bytes of encoded keys, for products of columns with a layout or for none: public before there are
-    /// any.
+    /// Returns the bytes of encoded keys, for products of columns with a layout or for no products. The number is
+    /// known before there are any keys.
     pub fn bytes(params: &Parameters, layout: Option<Layout>) -> usize {
         let half = digits_bytes(params);
         let products = layout.map_or(0, |_| SEED + half + 3 * 2 * half);
         HEADER + ID + 1 + 2 * half + products
     }
 
-    /// Encodes the keys: both halves of those to the service's key, a seed and a half of the other.
+    /// Encodes the keys: both halves of the keys to the service's key, and a seed and one half of the other key.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut body = self.id.0.to_vec();
         let images = || self.products.iter().flat_map(|products| &products.images);
-        // A holder makes keys for one level, at most the logarithm of the degree.
+        // A holder makes keys for one level, which is at most the logarithm of the degree.
         let level = images().next();
         body.push(level.map_or(NO_PRODUCTS, |(&level, _)| level as u8));
         let factors = self.factors.iter().map(|factors| &factors.right);
@@ -117,17 +117,17 @@ impl UploadSwitchKeys {
         frame(Kind::UploadSwitchKeys, &self.params, 0, &body)
     }
 
-    /// Decodes keys of the given parameter set, for products of columns with a layout or for none.
+    /// Decodes keys of the given parameter set, for products of columns with a layout or for no products.
     ///
     /// # Errors
-    /// [`crate::Error::Malformed`] with the first rule the bytes break.
+    /// [`crate::Error::Malformed`] with the first rule that the bytes break.
     pub fn from_bytes(params: &Parameters, layout: Option<Layout>, bytes: &[u8]) -> Result<Self> {
         let length = Self::bytes(params, layout) - HEADER;
         let (_, mut body) = unframe(Kind::UploadSwitchKeys, params, bytes, length..=length)?;
         let id = UploadKeyId(body.bytes()?);
         let level = layout.map(first_level);
         if body.bytes()? != [level.map_or(NO_PRODUCTS, |level| level as u8)] {
-            return Err(body.malformed("for tables of another stride"));
+            return Err(body.malformed("the keys are for tables of another stride"));
         }
         let linear = take_key(params, &mut body)?;
         let of_columns = level.map(|level| take_column_keys(params, level, &mut body));
@@ -144,7 +144,7 @@ impl UploadSwitchKeys {
     }
 }
 
-/// A key with both its halves.
+/// Reads a key with both halves.
 fn take_key(params: &Parameters, body: &mut Reader<'_>) -> Result<KeySwitchKey> {
     let a = digits(params, body)?;
     let b = digits(params, body)?;

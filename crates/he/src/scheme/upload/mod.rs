@@ -1,30 +1,31 @@
-//! Columns under a key of their holder's own, from which the evaluator comes back to the service's.
+//! Encryption under an upload key of the holder, from which the evaluator switches to the service's key.
 //!
-//! A holder who has all columns draws a secret h, and uploads (c0, a) with
+//! A holder of all columns draws a secret h, and uploads (c0, a) with
 //!
 //! ```text
 //! c0 = e - a h + (q + 1) / t m
 //! ```
 //!
-//! of which c0 and a seed of a are sent: half the bytes of a ciphertext under the public key, an error of
-//! deviation 3.2 instead of 83, and no division by the special prime. t divides q + 1, so the noise is e, whatever
-//! m is. With [`UploadSwitchKeys`] the evaluator makes right forms under h, multiplies under (1, h, h^2), and
-//! switches to s in the first merge of the packing tree, which switches anyhow (see `packing`).
+//! Only c0 and a seed of a are sent. Compared with encryption under the public key this is half the bytes, has an
+//! error of deviation 3.2 instead of 83, and takes no division by the special prime. t divides q + 1, so the noise
+//! is e for every m. With [`UploadSwitchKeys`] the evaluator makes right forms under h, multiplies under
+//! (1, h, h^2), and switches to s in the first merge of the packing tree, which switches anyway (see `packing`).
 //!
-//! **Keys.** h(X^-1) -> h is made with h. Those of h, h^2 and their images to s are made with the service's
-//! public key, and have errors of variance 2 n v^2 + v at one of v: small beside products. s is never
-//! encrypted under h, so that there is no cycle. Whoever has s has h, as it had all columns before.
+//! **Keys.** h(X^-1) -> h is made with h. The keys from h, h^2 and their images to s are made with the service's
+//! public key. Their errors have variance 2 n v^2 + v, where a drawn error has variance v, which is small compared
+//! with products. s is never encrypted under h, so there is no cycle. A party that has s has h too, as it could
+//! read all columns in any case.
 //!
-//! **Seeds.** Two messages under one a are told apart by their difference, without a key. So a seed is
-//! drawn for each ciphertext, is never derived from anything, and an upload that goes on sends the
-//! bytes that it has, or encrypts anew.
+//! **Seeds.** Two messages under the same a reveal their difference to anyone, without a key. So a new random seed
+//! is drawn for each ciphertext and never derived from anything. A resumed upload sends the bytes that it has, or
+//! encrypts again with a new seed.
 //!
 //! | module | for |
 //! |---|---|
 //! | this | [`UploadKey`] |
-//! | `ciphertext` | [`SeededCiphertext`], as it is sent, and [`UploadCiphertext`], as it is computed on |
-//! | `switch_keys` | [`UploadSwitchKeys`], what the evaluator needs |
-//! | `codec` | their bytes |
+//! | `ciphertext` | [`SeededCiphertext`] for sending, and [`UploadCiphertext`] for computing |
+//! | `switch_keys` | [`UploadSwitchKeys`], the keys that the evaluator needs |
+//! | `codec` | encodings |
 
 mod ciphertext;
 mod codec;
@@ -50,7 +51,7 @@ use rand_chacha::ChaCha20Rng;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-/// The key that products of columns are under.
+/// The key of products of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProductKey {
     /// The upload key of the columns' holder.
@@ -59,26 +60,26 @@ pub enum ProductKey {
     Joint,
 }
 
-/// Names an upload key: 16 bytes of a digest of its seeds. Public.
+/// Public identifier of an upload key: 16 bytes of a digest of its seeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct UploadKeyId(pub [u8; 16]);
 
 impl UploadKeyId {
-    /// From the commitments to a key's seeds, in order.
+    /// Computes the identifier from the commitments to a key's seeds, in order.
     pub(crate) fn of(commitments: &[[u8; 32]]) -> Self {
         let parts: Vec<&[u8]> = commitments.iter().map(<[u8; 32]>::as_slice).collect();
         let digest = digest(b"fhaim upload key 1", &parts);
-        // 32 bytes begin with 16.
+        // A digest has 32 bytes, so the first 16 exist.
         Self(digest.first_chunk().copied().unwrap_or_default())
     }
 }
 
-/// What a key service shows of a seed before it shows the seed.
+/// Returns the commitment that a key service shows before it shows the seed.
 pub(crate) fn commitment(seed: &[u8; 32]) -> [u8; 32] {
     digest(b"fhaim upload key seed 1", &[seed])
 }
 
-/// The sum of the polynomials of seeds.
+/// Returns the sum of the polynomials of several seeds.
 fn expand_seeds(params: &Parameters, seeds: &[Zeroizing<[u8; 32]>]) -> Result<Zeroizing<Vec<i64>>> {
     let mut coefficients = Zeroizing::new(vec![0; DEGREE]);
     for seed in seeds {
@@ -90,7 +91,7 @@ fn expand_seeds(params: &Parameters, seeds: &[Zeroizing<[u8; 32]>]) -> Result<Ze
     Ok(coefficients)
 }
 
-/// The polynomial of a seed.
+/// Expands a seed to a polynomial.
 fn expand_seed(params: &Parameters, seed: &[u8; 32]) -> Result<Zeroizing<Vec<i64>>> {
     let expanded = digest(b"fhaim upload key expansion 1", &[&[params.set().id], seed]);
     let rng = &mut ChaCha20Rng::from_seed(expanded);
@@ -102,11 +103,11 @@ fn expand_seed(params: &Parameters, seed: &[u8; 32]) -> Result<Zeroizing<Vec<i64
     }
 }
 
-/// A secret key h that one holder encrypts its upload under. Wiped on drop; it reads every column that was encrypted
-/// with it.
+/// A secret key h that one holder encrypts its upload under. It decrypts every column that was encrypted with it, and
+/// is wiped on drop.
 ///
-/// h is the sum of one polynomial for each seed, ternary where the guidelines allow that. A sole holder draws one seed
-/// itself. A holder of a roster has one seed from each key service.
+/// h is the sum of one polynomial for each seed. The polynomials are ternary where the guidelines allow that. A sole
+/// holder draws one seed itself. A holder of a roster has one seed from each key service.
 pub struct UploadKey {
     params: Parameters,
     id: UploadKeyId,
@@ -125,23 +126,24 @@ impl std::fmt::Debug for UploadKey {
 }
 
 impl UploadKey {
-    /// Draws a key.
+    /// Draws a random key.
     ///
     /// # Errors
-    /// What drawing refuses: never, under sound parameters.
+    /// An error of the random draw, which does not occur with valid parameters.
     pub fn random<R: RngCore + CryptoRng>(params: &Parameters, rng: &mut R) -> Result<Self> {
         let mut seed = Zeroizing::new([0; 32]);
         rng.fill_bytes(seed.as_mut());
         Self::from_seeds(params, vec![seed])
     }
 
-    /// The key that seeds expand to: those of all key services, in the order of the terms, or a sole holder's own.
+    /// Expands seeds to a key. They are the seeds of all key services, in the order of the terms, or a sole holder's
+    /// own.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for no seed and for more than there can be key services.
+    /// [`Error::OutOfRange`] for no seed, and for more seeds than there can be key services.
     pub fn from_seeds(params: &Parameters, seeds: Vec<Zeroizing<[u8; 32]>>) -> Result<Self> {
         if !(1..=MAX_SHARES).contains(&seeds.len()) {
-            return Err(Error::OutOfRange("seeds of an upload key"));
+            return Err(Error::OutOfRange("number of seeds of an upload key"));
         }
         let commitments = seeds.iter().map(|seed| commitment(seed));
         Ok(Self {
@@ -152,33 +154,34 @@ impl UploadKey {
         })
     }
 
-    /// The coefficients, for tests.
+    /// Returns the coefficients, for tests.
     #[cfg(test)]
     pub(crate) fn coefficients(&self) -> Zeroizing<Vec<i64>> {
         expand_seeds(&self.params, &self.seeds).unwrap()
     }
 
-    /// The parameter set's tables.
+    /// Returns the parameter set's tables.
     pub fn params(&self) -> &Parameters {
         &self.params
     }
 
-    /// The transform over all primes.
+    /// Returns the transform over all primes.
     pub(crate) fn transform(&self) -> &[u64] {
         &self.transform
     }
 
-    /// What names the key.
+    /// Returns the key's public identifier.
     pub fn id(&self) -> UploadKeyId {
         self.id
     }
 
-    /// Encrypts a polynomial with signed coefficients, once under each plaintext modulus, each with a
-    /// seed of its own. `rng` is the system's generator or keyed from it, and never begins again at
-    /// a state that has been used: a seed that meets a second message shows the messages' difference.
+    /// Encrypts a polynomial with signed coefficients, once under each plaintext modulus, each time with a new seed.
+    ///
+    /// `rng` must be the system's generator or keyed from it, and must never start again from a state that has been
+    /// used: two messages under the same seed reveal their difference.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] where there are more coefficients than the ring's degree.
+    /// [`Error::OutOfRange`] if there are more coefficients than the ring's degree.
     pub fn encrypt<R: RngCore + CryptoRng>(
         &self,
         coefficients: &[i64],
@@ -193,7 +196,7 @@ impl UploadKey {
     }
 }
 
-/// Encrypts a polynomial as the computation service has it, for tests.
+/// Encrypts a polynomial and expands the ciphertexts, as the computation service has them, for tests.
 #[cfg(test)]
 pub(crate) fn uploaded<R: RngCore + CryptoRng>(
     key: &UploadKey,

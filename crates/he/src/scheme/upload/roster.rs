@@ -1,8 +1,8 @@
-//! Upload keys of a roster: made by those who hold the dataset's secret key, and not by the holders.
+//! Upload keys of a roster, which the holders of the dataset's secret key make instead of the table's holders.
 //!
-//! A holder that made the keys which bring its ciphertexts to s could put s into a released integer. So the key
-//! service draws a seed w for each holder and makes the switching keys itself. The holder fetches w and expands it to
-//! its upload key h. See docs/THREAT-MODEL.md for what follows from this.
+//! A holder that made its own switching keys to s could put s into a released integer. So the key service draws a
+//! seed w for each holder and makes the switching keys itself. The holder fetches w and expands it to its upload key
+//! h. docs/THREAT-MODEL.md explains the consequences.
 //!
 //! | shape | keys of a holder | joint keys |
 //! |---|---|---|
@@ -10,8 +10,8 @@
 //! | records | h -> s; h(X^-1) -> h; h^2 -> s; sigma(h) -> s and sigma(h^2) -> s at levels 1 to 8 | |
 //! | columns | h -> s; h -> g; h(X^-1) -> g | g -> s; g^2 -> s; sigma(g) -> s and sigma(g^2) -> s at levels 1 to 8 |
 //!
-//! Holders of columns have products with each other, so their columns are brought to one joint key g that no holder
-//! knows. sigma is the automorphism X -> X^(2^level + 1) of a packing level.
+//! Products of columns can involve two holders, so the columns are brought to one joint key g that no holder knows.
+//! sigma is the automorphism X -> X^(2^level + 1) of a packing level.
 
 use super::switch_keys::{FactorKeys, ImageKeys, Origin, ProductKeys, UploadSwitchKeys};
 use super::{UploadKey, UploadKeyId, commitment};
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use zeroize::Zeroizing;
 
-/// What the holders of a roster upload, and how many holders there are.
+/// The kind of data that the holders of a roster upload, and the number of holders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RosterShape {
     /// Each holder uploads counts of its records.
@@ -39,13 +39,13 @@ pub enum RosterShape {
 }
 
 impl RosterShape {
-    /// Number of holders.
+    /// Returns the number of holders.
     pub fn holders(self) -> usize {
         let (Self::Counts(holders) | Self::Records(holders) | Self::Columns(holders)) = self;
         holders
     }
 
-    /// The same uploads by another number of holders.
+    /// Returns the same kind of uploads by another number of holders.
     #[must_use]
     pub fn with_holders(self, holders: usize) -> Self {
         match self {
@@ -55,7 +55,7 @@ impl RosterShape {
         }
     }
 
-    /// Refuses numbers of holders that no roster has.
+    /// Rejects numbers of holders that no roster can have.
     pub(crate) fn check(self) -> Result<()> {
         if (1..=MAX_SECTIONS).contains(&self.holders()) {
             Ok(())
@@ -64,7 +64,7 @@ impl RosterShape {
         }
     }
 
-    /// The switching keys of each holder's upload key.
+    /// Returns the switching keys of each holder's upload key.
     pub(crate) fn of_holder(self) -> KeyKinds {
         let (left, right, products) = match self {
             Self::Counts(_) => (false, false, false),
@@ -78,7 +78,7 @@ impl RosterShape {
         }
     }
 
-    /// The switching keys of the joint key, where there is one.
+    /// Returns the switching keys of the joint key, if there is one.
     pub(crate) fn joint(self) -> Option<KeyKinds> {
         matches!(self, Self::Columns(_)).then_some(KeyKinds {
             left: false,
@@ -95,14 +95,14 @@ pub(crate) struct KeyKinds {
     left: bool,
     /// x(X^-1) -> the key of products.
     right: bool,
-    /// x^2 -> s, and images.
+    /// x^2 -> s, and the keys from images.
     products: bool,
 }
 
 /// A switching key of a key x, by its source and its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SwitchKind {
-    /// The exponent of x in the source: 1 or 2.
+    /// The exponent of x in the source is 2 instead of 1.
     pub(crate) squared: bool,
     /// The source is an image under X -> X^automorphism.
     pub(crate) automorphism: usize,
@@ -127,7 +127,7 @@ impl SwitchKind {
         }
     }
 
-    /// The source, for a key with this transform over all primes.
+    /// Returns the source of a key with this transform over all primes.
     pub(crate) fn source(self, ring: &Ring, key: &[u64]) -> Zeroizing<Vec<u64>> {
         let automorphism = ring.automorphism(self.automorphism);
         match self.squared {
@@ -137,13 +137,13 @@ impl SwitchKind {
     }
 }
 
-/// The exponent of sigma at a packing level.
+/// Returns the exponent of sigma at a packing level.
 fn sigma(level: usize) -> usize {
     (1 << level) + 1
 }
 
 impl KeyKinds {
-    /// The switching keys, in the order in which they are made, sent and stored.
+    /// Returns the switching keys, in the order in which they are made, sent and stored.
     pub(crate) fn switches(self) -> impl Iterator<Item = SwitchKind> {
         let left = self.left.then_some(SwitchKind::linear(1, true));
         let right = self
@@ -161,7 +161,7 @@ impl KeyKinds {
 }
 
 impl UploadSwitchKeys {
-    /// From the switching keys, in the order of [`KeyKinds::switches`].
+    /// Assembles switching keys that come in the order of [`KeyKinds::switches`].
     pub(crate) fn assemble(
         params: &Parameters,
         id: UploadKeyId,
@@ -171,7 +171,9 @@ impl UploadSwitchKeys {
         let mut switches = kinds.switches();
         let mut key = || {
             let kind = switches.next();
-            next(kind.ok_or(Error::Mismatch("fewer switching keys than a shape has"))?)
+            next(kind.ok_or(Error::Mismatch(
+                "there are fewer switching keys than the roster's shape needs",
+            ))?)
         };
         let linear = key()?;
         let left = kinds.left.then(&mut key).transpose()?;
@@ -192,7 +194,7 @@ impl UploadSwitchKeys {
         })
     }
 
-    /// The switching keys, in the order of [`KeyKinds::switches`].
+    /// Returns the switching keys, in the order of [`KeyKinds::switches`].
     pub(crate) fn switch_keys(&self) -> impl Iterator<Item = &KeySwitchKey> {
         let factors = self.factors.iter();
         let factors = factors.flat_map(|keys| keys.left.iter().chain([&keys.right]));
@@ -208,14 +210,15 @@ impl UploadSwitchKeys {
 #[derive(Clone, Debug)]
 pub struct RosterKeys {
     pub(crate) shape: RosterShape,
-    /// By the holders' numbers.
+    /// By the number of the holder.
     pub(crate) uploads: Vec<Arc<UploadSwitchKeys>>,
-    /// Of the joint key of holders of columns.
+    /// Switching keys of the joint key of holders of columns.
     pub(crate) joint: Option<UploadSwitchKeys>,
 }
 
 impl RosterKeys {
-    /// From switching keys, in the order of their kinds, holder after holder, those of the joint key last.
+    /// Assembles switching keys that come in the order of their kinds, holder after holder, those of the joint key
+    /// last.
     pub(crate) fn assemble(
         params: &Parameters,
         shape: RosterShape,
@@ -231,34 +234,34 @@ impl RosterKeys {
         })
     }
 
-    /// What the holders upload, and how many there are.
+    /// Returns the kind of data that the holders upload, and the number of holders.
     pub fn shape(&self) -> RosterShape {
         self.shape
     }
 
-    /// The switching keys of a holder's upload key, by the holder's number.
+    /// Returns the switching keys of a holder's upload key, by the holder's number.
     pub fn upload(&self, holder: usize) -> Option<&Arc<UploadSwitchKeys>> {
         self.uploads.get(holder)
     }
 
-    /// The keys of each upload key, and of the joint one.
+    /// Returns the switching keys of each upload key, and those of the joint key last.
     pub(crate) fn each(&self) -> impl Iterator<Item = &UploadSwitchKeys> {
         self.uploads.iter().map(Arc::as_ref).chain(&self.joint)
     }
 }
 
-/// The switching keys for packing, at levels 1 to 13: sources are images of s.
+/// Returns the switching keys for packing, at levels 1 to 13. Their sources are images of s.
 pub(crate) fn packing_switches() -> impl Iterator<Item = SwitchKind> {
     (1..=LEVELS).map(|level| SwitchKind::linear(sigma(level), false))
 }
 
-/// A key service's seed of a holder's upload key, by the holder's number.
+/// Returns a key service's seed of a holder's upload key, by the holder's number.
 pub(crate) fn upload_seed(root: &Root, holder: usize) -> Zeroizing<[u8; 32]> {
     let number = (holder as u64).to_le_bytes();
     root.bytes_for(b"upload key", &[&number])
 }
 
-/// One key service's part of the upload keys of a roster: the keys, or its summands of them.
+/// One key service's part of the upload keys of a roster: the keys themselves, or its summands of shared keys.
 #[derive(Default)]
 pub(crate) struct RosterSecrets {
     pub(crate) uploads: Vec<UploadKey>,
@@ -278,20 +281,20 @@ impl RosterSecrets {
         })
     }
 
-    /// Commitments to the seeds of all keys, the joint one last.
+    /// Returns commitments to the seeds of all keys, the joint one last.
     pub(crate) fn commitments(&self) -> Vec<[u8; 32]> {
         let keys = self.uploads.iter().chain(&self.joint);
         keys.flat_map(|key| key.seeds.iter().map(|seed| commitment(seed)))
             .collect()
     }
 
-    /// The names of all keys, the joint one last.
+    /// Returns the identifiers of all keys, the joint one last.
     pub(crate) fn ids(&self) -> impl Iterator<Item = UploadKeyId> {
         self.uploads.iter().chain(&self.joint).map(|key| key.id)
     }
 
-    /// Visits source and target of every switching key, as transforms, in the order of [`RosterKeys::assemble`]. `s` is
-    /// the transform of the dataset's key.
+    /// Calls `visit` with source and target of every switching key, as transforms, in the order of
+    /// [`RosterKeys::assemble`]. `s` is the transform of the dataset's key.
     pub(crate) fn for_each_switch(
         &self,
         shape: RosterShape,

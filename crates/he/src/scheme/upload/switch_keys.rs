@@ -1,4 +1,4 @@
-//! Key-switching keys of an upload key, for the evaluator.
+//! Key-switching keys of an upload key, which the evaluator uses.
 
 use super::{UploadCiphertext, UploadKey, UploadKeyId};
 use crate::error::{Error, Result};
@@ -13,36 +13,36 @@ use rand::{CryptoRng, RngCore};
 use std::collections::BTreeMap;
 use zeroize::Zeroizing;
 
-/// What the evaluator needs to compute on ciphertexts under an upload key h. None of it is secret.
+/// The keys that the evaluator needs to compute on ciphertexts under an upload key h. None of them is secret.
 #[derive(Clone, Debug)]
 pub struct UploadSwitchKeys {
     pub(crate) params: Parameters,
     pub(crate) id: UploadKeyId,
-    /// Who made them, on which their errors depend.
+    /// The party that made the keys, on which their errors depend.
     pub(crate) origin: Origin,
     /// h -> s.
     pub(crate) linear: KeySwitchKey,
-    /// Turn columns into factors. Counts and noise need none.
+    /// Keys that turn columns into factors. Counts and noise need none.
     pub(crate) factors: Option<FactorKeys>,
-    /// Bring products to s.
+    /// Keys that bring products to s.
     pub(crate) products: Option<ProductKeys>,
 }
 
-/// Who made an upload key's switching keys.
+/// The party that made an upload key's switching keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
     /// The holder, with the dataset's public key.
     Holder,
-    /// Those who hold the dataset's secret key.
+    /// The holders of the dataset's secret key.
     KeyServices,
 }
 
-/// Keys that turn columns under h into factors under the key x of their products: h itself, or the joint key.
+/// Keys that turn columns under h into factors under the key x of their products. x is h itself or the joint key.
 #[derive(Clone, Debug)]
 pub(crate) struct FactorKeys {
-    /// h -> x, unless x is h: for left factors.
+    /// h -> x, for left factors. Absent if x is h.
     pub(crate) left: Option<KeySwitchKey>,
-    /// h(X^-1) -> x: for right factors.
+    /// h(X^-1) -> x, for right factors.
     pub(crate) right: KeySwitchKey,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct FactorKeys {
 pub(crate) struct ProductKeys {
     /// x^2 -> s.
     pub(crate) square: KeySwitchKey,
-    /// By the packing level that merges leaves.
+    /// Keys for images, by the packing level that merges leaves.
     pub(crate) images: BTreeMap<usize, ImageKeys>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct ImageKeys {
     pub(crate) square: KeySwitchKey,
 }
 
-/// The keys that a merge of two leaves takes, for one stride.
+/// The keys for a merge of two leaves, for one stride.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MergeKeys<'a> {
     pub(crate) linear: &'a KeySwitchKey,
@@ -73,8 +73,8 @@ pub(crate) struct MergeKeys<'a> {
 }
 
 impl UploadKey {
-    /// The keys that the evaluator needs: for products of the columns of a table with this layout, or,
-    /// without one, for what is only added and switched (tables of counts, noise).
+    /// Generates the keys that the evaluator needs. With a layout, they allow products of the columns of a table;
+    /// without one, only sums and switches to the service's key (tables of counts, noise).
     ///
     /// # Errors
     /// [`Error::Mismatch`] for a public key of another parameter set.
@@ -85,7 +85,9 @@ impl UploadKey {
         rng: &mut R,
     ) -> Result<UploadSwitchKeys> {
         if public.params().set() != self.params.set() {
-            return Err(Error::Mismatch("a public key of another parameter set"));
+            return Err(Error::Mismatch(
+                "the public key belongs to another parameter set",
+            ));
         }
         let linear = encrypt_source(public, &self.transform, rng)?;
         let of_columns = layout.map(|layout| self.column_keys(public, layout, rng));
@@ -129,13 +131,13 @@ impl UploadKey {
     }
 }
 
-/// Number of the packing level that merges a layout's leaves.
+/// Returns the number of the packing level that merges a layout's leaves.
 pub(crate) fn first_level(layout: Layout) -> usize {
     layout.slots().trailing_zeros() as usize + 1
 }
 
-/// A key from a polynomial, its transform over all primes, to s, made with the public key (b, a): digit by
-/// digit (b u + e1 + P g s', a u + e2), for the g that the digit stands for.
+/// Encrypts a polynomial, given as its transform over all primes, under the public key (b, a). This gives a switching
+/// key to s. Digit by digit it is (b u + e1 + P g s', a u + e2), for the g that the digit stands for.
 fn encrypt_source<R: RngCore + CryptoRng>(
     public: &PublicKey,
     source: &[u64],
@@ -143,7 +145,7 @@ fn encrypt_source<R: RngCore + CryptoRng>(
 ) -> Result<KeySwitchKey> {
     let params = public.params();
     let ring = params.ring();
-    // Covered by nothing but an error so far: the uniform half is zero.
+    // With a uniform half of zero, `cover` adds only the error.
     let none = vec![vec![0; source.len()]; ring.digits()];
     let mut first = cover(ring, &none, source, Some(source), rng)?;
     let mut second = none;
@@ -161,7 +163,7 @@ fn encrypt_source<R: RngCore + CryptoRng>(
     })
 }
 
-/// `out` += key u + error, in Montgomery form; the rest are plain transforms over all primes.
+/// Computes `out` += key u + error. `out` is in Montgomery form, and the others are plain transforms over all primes.
 fn add_products(
     params: &Parameters,
     key: &[u64],
@@ -181,20 +183,20 @@ fn add_products(
 }
 
 impl UploadSwitchKeys {
-    /// The parameter set's tables.
+    /// Returns the parameter set's tables.
     pub fn params(&self) -> &Parameters {
         &self.params
     }
 
-    /// Which holder's key they are of.
+    /// Returns the identifier of the upload key.
     pub fn id(&self) -> UploadKeyId {
         self.id
     }
 
-    /// The keys that bring products of columns with a layout to s.
+    /// Returns the keys that bring products of columns with a layout to s.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for keys without them, or for those of another stride.
+    /// [`Error::Mismatch`] if there are no such keys, or only for another stride.
     pub(crate) fn merge_keys(&self, layout: Layout) -> Result<MergeKeys<'_>> {
         let merge_keys = || {
             let products = self.products.as_ref()?;
@@ -204,25 +206,31 @@ impl UploadSwitchKeys {
                 images: products.images.get(&first_level(layout))?,
             })
         };
-        merge_keys().ok_or(Error::Mismatch("upload keys for another layout"))
+        merge_keys().ok_or(Error::Mismatch(
+            "the upload key's switching keys are not for this layout",
+        ))
     }
 
-    /// The keys that turn columns into factors.
+    /// Returns the keys that turn columns into factors.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for keys of counts.
+    /// [`Error::Mismatch`] for the keys of an upload of counts.
     pub(crate) fn factor_keys(&self) -> Result<&FactorKeys> {
         let factors = self.factors.as_ref();
-        factors.ok_or(Error::Mismatch("upload keys without those for columns"))
+        factors.ok_or(Error::Mismatch(
+            "the upload key has no switching keys for columns",
+        ))
     }
 
-    /// The same under the service's key.
+    /// Switches a ciphertext to the service's key.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for a ciphertext under another holder's key, or of another parameter set.
     pub fn switch(&self, ciphertext: &UploadCiphertext) -> Result<Ciphertext> {
         if ciphertext.key != self.id {
-            return Err(Error::Mismatch("a ciphertext under another holder's key"));
+            return Err(Error::Mismatch(
+                "the ciphertext is under another holder's key",
+            ));
         }
         ciphertext.ciphertext.check(&self.params)?;
         let ring = self.params.ring();

@@ -17,8 +17,8 @@ use crate::wire::codec::tests::refuses_damage;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
 
-/// Left and right columns of `records` random bits, and the pages of all their products and of the left
-/// ones' sums, under every plaintext modulus.
+/// Encrypts left and right columns of `records` random bits. Returns the pages of all their products and of the
+/// left columns' sums, one page under each plaintext modulus, and the expected values.
 fn pages(
     key: &UploadKey,
     secret: &SecretKey,
@@ -73,9 +73,9 @@ fn pages(
     (pages, expected)
 }
 
-/// At strides of 64, 256 and 8192, in one record chunk and in two.
+/// Covers strides of 64, 256 and 8192, and tables of one and of two record chunks.
 #[test]
-fn counts_of_a_holders_columns_are_exact() {
+fn products_and_sums_under_an_upload_key_are_exact() {
     let mut rng = ChaCha20Rng::seed_from_u64(1);
     for set in SETS {
         let params = Parameters::new(set).unwrap();
@@ -97,10 +97,11 @@ fn counts_of_a_holders_columns_are_exact() {
     }
 }
 
-/// Transforms are what a page costs. Of a tile's 16 leaves, one slot each, a pair is switched with 16 transforms and
-/// not divided; a merge of two nodes divides what it switches, and what it divides was not divided before.
+/// Transforms are the main cost of a page. In a tile of 16 leaves with one slot each, a pair of leaves is switched
+/// with 16 transforms and not divided. A merge of two nodes divides the polynomial that it switches, which has not
+/// been divided before.
 #[test]
-fn merges_divide_nothing_but_what_they_switch() {
+fn merges_divide_only_the_switched_polynomials() {
     const SIDE: usize = 4;
     let mut rng = ChaCha20Rng::seed_from_u64(6);
     let params = Parameters::new(COMPACT).unwrap();
@@ -133,14 +134,14 @@ fn merges_divide_nothing_but_what_they_switch() {
     let (switch, division) = (4, 4);
     let right_forms = SIDE as u64 * (switch + 2 * division);
     let tile = 8 * 4 * switch + 7 * (switch + division) + division;
-    // Nine levels lie above the tile, the first of which finds the tile's root divided.
+    // Nine levels are above the tile. The first of them receives the tile's root, which is already divided.
     let above = switch + 8 * (switch + division) + 2 * division;
     assert_eq!(work.transforms, right_forms + tile + above);
 }
 
-/// Means over keys: a page of nine products varies by a tenth.
+/// Compares means over keys, because a page of nine products varies by a tenth.
 #[test]
-fn noise_under_a_holders_key_is_as_large_as_expected() {
+fn noise_under_an_upload_key_has_the_expected_size() {
     const KEYS: usize = 6;
     let mut rng = ChaCha20Rng::seed_from_u64(2);
     for set in [STANDARD, COMPACT] {
@@ -170,10 +171,10 @@ fn noise_under_a_holders_key_is_as_large_as_expected() {
     }
 }
 
-/// Right factors and products before they are switched to the service's key. The decryptor of both is h. Means over keys,
-/// as a secret may shift all of a product's roots.
+/// Tests right factors and products before they are switched to the service's key. Both decrypt under h. Compares
+/// means over keys, because one secret may shift all roots of a product.
 #[test]
-fn noise_of_right_factors_and_products_is_as_large_as_expected() {
+fn right_factor_and_product_noise_has_the_expected_size() {
     const KEYS: usize = 6;
     let mut rng = ChaCha20Rng::seed_from_u64(5);
     for set in [STANDARD, COMPACT] {
@@ -220,7 +221,8 @@ fn noise_of_right_factors_and_products_is_as_large_as_expected() {
     }
 }
 
-/// The product of a left and a right factor under (1, h), for a party that knows h: c2 h^2 is in the first half.
+/// Computes the product of a left and a right factor under (1, h), for a party that knows h: c2 h^2 is added to the
+/// first half.
 fn product(key: &UploadKey, left: &Ciphertext, right: &Ciphertext) -> Ciphertext {
     let ring = key.params().ring();
     let t = key.params().set().plaintext_moduli[0];
@@ -239,10 +241,10 @@ fn product(key: &UploadKey, left: &Ciphertext, right: &Ciphertext) -> Ciphertext
     Ciphertext { residue: 0, c: out }
 }
 
-/// Upload keys are switched to s by keys that the key service makes. So a holder whose unseeded (0, K (q + 1) / t) were not
-/// refused would read K times its own upload key, and nothing of s.
+/// The key service makes the keys that switch upload keys to s. So even if a holder's unseeded (0, K (q + 1) / t)
+/// were not refused, the holder would read K times its own upload key, and nothing of s.
 #[test]
-fn unseeded_ciphertext_shows_only_its_holders_upload_key() {
+fn unseeded_ciphertext_reveals_only_its_holders_upload_key() {
     const SCALE: i128 = 10_000;
     let mut rng = ChaCha20Rng::seed_from_u64(7);
     for set in [STANDARD, COMPACT] {
@@ -278,9 +280,9 @@ fn unseeded_ciphertext_shows_only_its_holders_upload_key() {
     }
 }
 
-/// Cut, extended, changed by a bit, or noise: refused, under sets of one special prime and of two.
+/// Cut, extended, flipped and random bytes are rejected, under sets of one special prime and of two.
 #[test]
-fn damaged_bytes_of_holders_are_refused() {
+fn damaged_bytes_of_holders_are_rejected() {
     let mut rng = ChaCha20Rng::seed_from_u64(4);
     for set in [STANDARD, COMPACT] {
         let params = Parameters::new(set).unwrap();
@@ -301,7 +303,7 @@ fn damaged_bytes_of_holders_are_refused() {
             refuses_damage(&bytes, |b| UploadSwitchKeys::from_bytes(&params, layout, b));
         }
     }
-    // A set's keys are none of another's.
+    // A set rejects the keys of another set.
     let [p1, p5] = [STANDARD, COMPACT].map(|set| Parameters::new(set).unwrap());
     let key = UploadKey::random(&p5, &mut rng).unwrap();
     assert!(matches!(
@@ -317,7 +319,7 @@ fn damaged_bytes_of_holders_are_refused() {
 }
 
 #[test]
-fn bytes_survive_and_what_belongs_elsewhere_is_refused() {
+fn upload_key_objects_round_trip_and_foreign_ones_are_rejected() {
     let mut rng = ChaCha20Rng::seed_from_u64(3);
     let params = Parameters::new(STANDARD).unwrap();
     let secret = SecretKey::random(&params, &mut rng).unwrap();

@@ -35,7 +35,7 @@ fn table(rows: u32, salt: u32) -> Table {
     Table::new(Arc::new(schema()), columns).unwrap()
 }
 
-/// Three holders, a release of theirs, and an invented one at the same positions.
+/// Three holders, one of their releases, and an invented release at the same positions.
 struct Setting {
     rules: Rules,
     keys: Vec<HolderSigningKey>,
@@ -228,7 +228,7 @@ fn no_services() -> DebitedByServices {
     }
 }
 
-/// Why all of this is compared: what holders would share of the invented release is the noise of the real one.
+/// The reason for all comparisons: the holders' shares of the invented release are the noise of the real one.
 #[test]
 fn shares_of_an_invented_release_would_show_exact_counts() {
     let setting = Setting::new();
@@ -250,7 +250,7 @@ fn shares_of_an_invented_release_would_show_exact_counts() {
 }
 
 #[test]
-fn invented_release_differs_from_what_generation_has() {
+fn invented_release_differs_from_the_generation_services_record() {
     let setting = Setting::new();
     let released = setting.released();
     let generation = [setting.real.at_generation(&released)];
@@ -274,7 +274,7 @@ fn invented_release_differs_from_what_generation_has() {
 }
 
 #[test]
-fn invented_release_differs_from_what_another_key_service_debited() {
+fn invented_release_differs_from_another_key_services_debits() {
     let setting = Setting::new();
     let released = setting.released();
     let key = ServiceSigningKey::from_bytes(&[7; 32]);
@@ -294,7 +294,7 @@ fn invented_release_differs_from_what_another_key_service_debited() {
     agree(&setting.real, &debited).unwrap();
     let invented = agree(&setting.invented, &debited).unwrap_err();
     assert!(invented.contains("keyshare1"), "{invented}");
-    // Nor does it help to leave the service out, or to sign in its place.
+    // Leaving the service out does not help, nor does signing in its place.
     let left_out = agree(&setting.invented, &no_services()).unwrap_err();
     assert!(left_out.contains("shows the debits of 0"), "{left_out}");
     let forged = setting
@@ -322,7 +322,7 @@ fn invented_ledger_differs_from_a_receipt_of_the_real_one() {
     real.check_receipt(&receipt(&real)).unwrap();
     let words = invented.check_receipt(&receipt(&real)).unwrap_err();
     assert!(words.contains("entry 3"), "{words}");
-    // Batches are those of the ledger, one for one.
+    // Batches match the ledger one for one.
     let batch = setting.real.batch(&released);
     real.check_batches(std::slice::from_ref(&batch)).unwrap();
     for refused in [
@@ -336,7 +336,7 @@ fn invented_ledger_differs_from_a_receipt_of_the_real_one() {
 }
 
 #[test]
-fn ledger_out_of_order_is_refused() {
+fn ledger_out_of_order_is_rejected() {
     let mut entries = entries(&begun());
     assert!(LedgerChain::read(DATASET, &entries).is_ok());
     entries.swap(0, 1);
@@ -353,9 +353,9 @@ fn ledger_out_of_order_is_refused() {
     first_is_refused(&[unknown]);
 }
 
-/// Other terms may name other key services, or other keys of holders, whose masks somebody else would know.
+/// Other terms may name other key services, or other keys of holders, whose masks a third party would know.
 #[test]
-fn terms_that_the_holder_did_not_sign_are_refused() {
+fn unsigned_terms_are_rejected() {
     let keys: Vec<_> = (1..4)
         .map(|n| HolderSigningKey::from_bytes(&[n; 32]))
         .collect();

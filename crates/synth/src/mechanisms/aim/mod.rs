@@ -1,8 +1,8 @@
 //! `aim`: AIM in the clear (McKenna, Mullins, Sheldon and Miklau 2022; docs/MECHANISM.md, A).
 //!
-//! The reference for local runs and for tests: it reads exact marginals, so it has no place in
-//! an encrypted run. Selections are by the exponential mechanism, drawn exactly from integer scores
-//! ([`fhaim_dp::Selection`]). Measurements carry the exact discrete Gaussian.
+//! The reference for local runs and for tests. It reads exact marginals, so it cannot run under
+//! encryption. Selections use the exponential mechanism, drawn exactly from integer scores
+//! ([`fhaim_dp::Selection`]). Measurements have exact discrete Gaussian noise.
 
 mod options;
 mod polynomial;
@@ -22,17 +22,17 @@ use fhaim_release::LadderNeed;
 use fhaim_release::MechanismJob;
 use fhaim_release::RunProgress;
 
-/// AIM, or its relative with squared scores.
+/// AIM, or its variant with squared scores.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Aim(AimOptions);
 
 const NAME: &str = "aim";
 
 impl Aim {
-    /// The mechanism with these options.
+    /// Returns the mechanism with the given options.
     ///
     /// # Errors
-    /// [`Error::Option`] for one out of its range.
+    /// [`Error::Option`] if an option is out of its range.
     pub fn new(options: AimOptions) -> Result<Self, Error> {
         options.check()?;
         Ok(Self(options))
@@ -49,7 +49,7 @@ impl Mechanism for Aim {
     }
 
     fn about(&self) -> &'static str {
-        "AIM: the pair that the model gets most wrong, round by round"
+        "AIM: measures the pair with the largest model error in each round"
     }
 
     fn clear_only(&self) -> bool {

@@ -7,44 +7,45 @@ use crate::mechanisms::anneal::check_rounds;
 use crate::mechanisms::fitting::check;
 use fhaim_release::MechanismJob;
 
-/// What a candidate's score is.
+/// The formula of a candidate's score.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Score {
-    /// w (||M - Mhat||_1 - c0 sigma n), sensitivity max w: AIM.
+    /// AIM's score: w (||M - Mhat||_1 - c0 sigma n), with sensitivity max w.
     #[default]
     L1,
-    /// w (||M - Mhat||_2^2 - sigma^2 n), sensitivity max w (2 N + 1): the FHAIM paper's, paid
-    /// for the winner alone.
+    /// The FHAIM paper's score: w (||M - Mhat||_2^2 - sigma^2 n), with sensitivity max w (2 N + 1).
+    /// Only the winner is paid for.
     SquaredL2,
-    /// w (||M - Mhat|| - c0 sigma n) with the FHAIM paper's polynomial in place of the distance, paid for the winner
-    /// alone (docs/FEDERATED.md, "The paper's own experiment").
+    /// w (||M - Mhat|| - c0 sigma n) with the FHAIM paper's polynomial in place of the distance.
+    /// Only the winner is paid for (docs/FEDERATED.md, "The paper's own experiment").
     PolynomialL1,
 }
 
-/// So many rounds, all at the same noise, without annealing.
+/// A schedule with a fixed number of rounds, all with the same noise and without annealing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FixedRounds {
-    /// T.
+    /// Number of rounds, T.
     pub rounds: u32,
-    /// Variance of the number of records, which is released first and is the model's, in units of 4.
+    /// Variance of the number of records, in units of 4. This number is released first, and the
+    /// model uses it.
     pub total_units: u64,
     /// Variance of a marginal's cells, in units of 4.
     pub variance_units: u64,
-    /// epsilon of a selection.
+    /// Epsilon of a selection.
     pub epsilon: f64,
 }
 
-/// The options.
+/// The options of AIM.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AimOptions {
-    /// The score.
+    /// The formula of the score.
     pub score: Score,
-    /// T over the number of attributes.
+    /// Number of rounds for each attribute (T divided by the number of attributes).
     pub rounds_per_attribute: f64,
-    /// A fixed schedule instead of AIM's own: then `rounds_per_attribute` is not looked at.
+    /// A fixed schedule instead of AIM's. If it is set, `rounds_per_attribute` has no effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fixed: Option<FixedRounds>,
 }
@@ -70,7 +71,7 @@ impl AimOptions {
         Ok(())
     }
 
-    /// T.
+    /// Returns the number of rounds, T.
     pub(super) fn rounds(&self, job: &MechanismJob) -> f64 {
         match &self.fixed {
             Some(fixed) => f64::from(fixed.rounds),

@@ -1,16 +1,19 @@
-//! The FHAIM paper's polynomial for |x|: what it can work out under encryption, here in the clear.
+//! The FHAIM paper's polynomial approximation of |x|, which can be computed under encryption. Here
+//! it runs in the clear.
 //!
-//! |x| is taken as B P(x / B) with B = 10,000 and P the least squares of degree 10 on [-1, 1]. The printed coefficients
-//! are illegible; these are worked out anew. P(0) is .0555: a cell without any difference counts as 555 records, and
-//! one with a difference of 100 as 559, so what is scored is mostly how many cells there are.
+//! |x| is approximated by B P(x / B) with B = 10,000, where P is the least-squares polynomial of
+//! degree 10 on [-1, 1]. The coefficients printed in the paper are illegible, so these were
+//! computed again. P(0) is .0555: a cell without any difference counts as 555 records, and a cell
+//! with a difference of 100 as 559. The score therefore depends mostly on the number of cells.
 //!
-//! Values are integers, and so is the largest step between neighbouring differences, which is looked up and not
-//! derived: a selection is drawn and paid for exactly.
+//! Values are integers. So is the largest step between neighbouring differences, which is found by
+//! comparing all values and not by a derivation. Selections are therefore drawn and paid for
+//! exactly.
 
-/// B.
+/// The range B.
 const RANGE: u64 = 10_000;
 
-/// Coefficients of the even powers, from the constant on.
+/// Coefficients of the even powers, from the constant up.
 const COEFFICIENTS: [f64; 6] = [
     0.055_515_3,
     3.608_493_8,
@@ -20,18 +23,18 @@ const COEFFICIENTS: [f64; 6] = [
     8.633_655_5,
 ];
 
-/// What values are counted in: 2^-12.
+/// Values are multiples of 1 / [`SCALE`].
 const SCALE: f64 = 4096.0;
 
-/// The polynomial at all differences that there may be.
+/// The polynomial's values at all possible differences.
 #[derive(Clone, Debug)]
 pub(super) struct Polynomial {
     values: Vec<i128>,
 }
 
 impl Polynomial {
-    /// At differences up to a public bound, and at most B: larger ones count as that, which moves no value by more
-    /// than a step.
+    /// Returns the values at differences up to a public bound, and at most B. Larger differences
+    /// count as the last one, which changes no value by more than a step.
     pub(super) fn up_to(bound: u64) -> Self {
         let value = |difference: u64| {
             let square = (difference as f64 / RANGE as f64).powi(2);
@@ -44,19 +47,19 @@ impl Polynomial {
         }
     }
 
-    /// The value at a difference.
+    /// Returns the value at a difference.
     pub(super) fn value(&self, difference: u64) -> i128 {
         let last = self.values.len() - 1;
-        // Never empty: there is a value at 0.
+        // Never empty, because there is a value at 0.
         self.values[usize::try_from(difference).map_or(last, |d| d.min(last))]
     }
 
-    /// A number of records as values are counted.
+    /// Converts a number of records to the unit of values.
     pub(super) fn scaled(&self, records: f64) -> i128 {
         (records * SCALE).round() as i128
     }
 
-    /// The most that a difference larger by one moves a value.
+    /// Returns the largest change of a value when the difference grows by 1.
     pub(super) fn step(&self) -> u64 {
         let steps = self.values.windows(2).map(|pair| match pair {
             [one, next] => (next - one).unsigned_abs(),
@@ -72,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_the_papers_and_its_steps_are_its_slopes() {
+    fn score_equals_the_papers_and_its_steps_its_slopes() {
         let all = Polynomial::up_to(u64::MAX);
         let records = |difference| all.value(difference) as f64 / SCALE;
         assert_eq!(records(0).round(), 555.0);
@@ -85,9 +88,10 @@ mod tests {
         assert_eq!(Polynomial::up_to(0).step(), 1);
     }
 
-    /// It is the least squares: no coefficient can be moved without a larger error over [-1, 1].
+    /// Changing any coefficient increases the squared error over [-1, 1], so the polynomial is the
+    /// least-squares one.
     #[test]
-    fn its_coefficients_are_the_least_squares() {
+    fn coefficients_are_the_least_squares_solution() {
         let error = |coefficients: &[f64; 6]| -> f64 {
             let points = 20_000;
             (0..points)

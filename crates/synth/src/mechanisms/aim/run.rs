@@ -1,4 +1,5 @@
-//! A run of AIM: the 1-ways, then the candidate chosen each round, until the budget is spent.
+//! A run of AIM: measures the 1-ways, then one selected candidate in each round, until the budget
+//! is spent.
 
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::{MAX_SELECTION_EPSILON, Selection};
@@ -25,7 +26,7 @@ use fhaim_release::Phase;
 use fhaim_release::RunProgress;
 use fhaim_release::{ReleaseSource, Statistic, UNIT_VARIANCE};
 
-/// One run.
+/// One run of AIM.
 pub(super) struct Run<'a> {
     job: &'a MechanismJob,
     options: &'a AimOptions,
@@ -38,13 +39,13 @@ pub(super) struct Run<'a> {
     schedule: Schedule,
     graph: ModelGraph,
     measurements: Vec<Measurement>,
-    /// The number of records that was released, with a fixed schedule.
+    /// The released number of records, if the schedule is fixed.
     total: Option<f64>,
     polynomial: Polynomial,
 }
 
 impl<'a> Run<'a> {
-    /// Ready to run on a table of the job's domain.
+    /// Prepares a run on a table of the job's domain.
     pub(super) fn new(
         table: &'a Table,
         job: &'a MechanismJob,
@@ -80,7 +81,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Runs to the end of the budget.
+    /// Runs until the budget is spent.
     pub(super) fn run(
         mut self,
         progress: &mut dyn FnMut(RunProgress),
@@ -147,7 +148,7 @@ impl<'a> Run<'a> {
         )
     }
 
-    /// Measures a clique at the current noise; `false` if the budget does not pay for it.
+    /// Measures a clique with the current noise. Returns `false` if the budget does not pay for it.
     fn measure(&mut self, phase: Phase, clique: &Clique) -> Result<bool, Error> {
         let offer = match &self.options.fixed {
             Some(fixed) => {
@@ -173,7 +174,8 @@ impl<'a> Run<'a> {
         Ok(true)
     }
 
-    /// Pays for an offer and has it answered; the index of the answer among those settled.
+    /// Pays for an offer and gets its answer. Returns the index of the answer among the settled
+    /// releases.
     fn release(&mut self, phase: Phase, offer: Offer) -> Result<usize, Error> {
         let requests = self.account.ask(phase, vec![offer])?;
         let mut source = PlaintextSource::continuing(self.table, self.rng, &requests);
@@ -181,8 +183,8 @@ impl<'a> Run<'a> {
         self.account.settle(&answers)
     }
 
-    /// The exponential mechanism over what the model has room for, drawn exactly from scores that are
-    /// integers, and paid for with epsilon^2 / 8.
+    /// Selects a candidate that fits into the model by the exponential mechanism. The selection is
+    /// drawn exactly from integer scores and costs epsilon^2 / 8.
     fn select(&mut self, model: &Model) -> Result<Option<usize>, Error> {
         let used = if self.schedule.last {
             1.0
@@ -191,7 +193,7 @@ impl<'a> Run<'a> {
         };
         let eligible = eligible(self.job, &self.graph, &self.candidates, used);
         let heaviest = self.candidates.iter().map(|c| c.weight).max().unwrap_or(0);
-        // Of one column alone there is nothing more to measure, and no score to choose by.
+        // With a single column there is nothing more to measure, and no score to choose by.
         if eligible.is_empty() || heaviest == 0 {
             return Ok(None);
         }
@@ -211,7 +213,7 @@ impl<'a> Run<'a> {
         Ok(chosen.map(|position| eligible[position]))
     }
 
-    /// The most that one record moves a score of weight 1.
+    /// Returns the most that one record changes a score of weight 1.
     fn score_step(&self) -> u64 {
         match self.options.score {
             Score::L1 => 1,
@@ -220,7 +222,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// An integer: the model's counts are rounded, which moves the score and not its sensitivity.
+    /// Returns a candidate's integer score. The model's counts are rounded, which changes the score
+    /// but not its sensitivity.
     fn score(&self, candidate: usize, marginal: &[f64]) -> i64 {
         let Candidate { weight, cells, .. } = self.candidates[candidate];
         let exact = &self.exact[candidate];
@@ -246,7 +249,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The deviation of a fixed schedule's measurements.
+/// Returns the standard deviation of a fixed schedule's measurements.
 fn sigma(fixed: &FixedRounds) -> f64 {
     (UNIT_VARIANCE as f64 * fixed.variance_units as f64).sqrt()
 }
@@ -273,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn large_budgets_are_spent_though_the_schedule_asks_for_little_noise() {
+    fn large_budget_is_spent_even_with_little_noise() {
         let table = table();
         let rho = Rho::from_f64_down(1.0).unwrap();
         let job = MechanismJob::new(table.domain().clone(), rho, 200);

@@ -1,4 +1,5 @@
-//! What the paper's rule may ask of a noise ladder: a public function of job and options.
+//! The most that the paper's rule may request from a noise ladder, as a public function of the job
+//! and the options.
 
 use fhaim_domain::Clique;
 
@@ -11,7 +12,7 @@ use fhaim_release::LadderNeed;
 use fhaim_release::MechanismJob;
 use fhaim_release::{SquaredTerm, Statistic};
 
-/// What the mechanism may ask of a noise ladder.
+/// Returns the most that the mechanism may request from a noise ladder.
 pub(super) fn need(job: &MechanismJob, options: FhaimL2Options) -> Result<LadderNeed, Error> {
     let machine = FhaimL2Machine::new(job.clone(), options)?;
     let account = &machine.account;
@@ -19,8 +20,8 @@ pub(super) fn need(job: &MechanismJob, options: FhaimL2Options) -> Result<Ladder
     let too_small = || Error::budget_too_small(job.rho);
     let largest = machine.candidates.iter().map(|c| c.cells).max();
     let rounds = options.most_batches(job) / 2;
-    // The first round's noise is the largest, whatever is selected; scores of all candidates
-    // have the largest sensitivity.
+    // The first round has the largest noise for any selection, and the scores of all candidates
+    // together have the largest sensitivity.
     let terms: Vec<SquaredTerm> = (machine.candidates.iter())
         .map(|candidate| SquaredTerm {
             clique: candidate.clique.clone(),

@@ -1,4 +1,4 @@
-//! A run of the paper's rule: scores, the winner's cells, scores again.
+//! A run of the paper's rule. Each round releases the scores, then the winner's cells.
 
 use fhaim_domain::Clique;
 use fhaim_pgm::{Measurement, Model, ModelGraph};
@@ -20,19 +20,19 @@ use fhaim_release::Phase;
 use fhaim_release::{Machine, RunProgress};
 use fhaim_release::{SquaredTerm, Statistic};
 
-/// What the next step does with its answers.
+/// The use of the next answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum State {
     Start,
     OneWays,
-    /// Scores of these candidates were asked for.
+    /// The scores of these candidates were requested.
     Select(Vec<usize>),
-    /// This candidate's cells were asked for.
+    /// This candidate's cells were requested.
     Measure(usize),
     Done,
 }
 
-/// A run under way.
+/// A run in progress.
 #[derive(Debug)]
 pub(super) struct FhaimL2Machine {
     job: MechanismJob,
@@ -47,11 +47,11 @@ pub(super) struct FhaimL2Machine {
     batches: usize,
 }
 
-/// Cells with less noise than this are released at [`CELL_SCALE`]: the ladder's step of two
+/// Cells with less noise than this are released at [`CELL_SCALE`], because the ladder's step of two
 /// counts would waste budget.
 const FINE_BELOW: f64 = 8.0;
 
-/// [`FINE_BELOW`] of each of the holders whose noise is paid for.
+/// Returns [`FINE_BELOW`] for each of the holders whose noise is paid for.
 pub(super) fn fine_below(job: &MechanismJob) -> f64 {
     FINE_BELOW * f64::from(job.holders.honest()).sqrt()
 }
@@ -77,7 +77,7 @@ impl FhaimL2Machine {
         })
     }
 
-    /// Takes in answers that are cells of marginals.
+    /// Stores answers that are cells of marginals.
     fn take_cells(&mut self, answers: &[Vec<i64>]) -> Result<(), Error> {
         let first = self.account.settle(answers)?;
         for release in &self.account.settled()[first..] {
@@ -100,7 +100,8 @@ impl FhaimL2Machine {
         Ok(())
     }
 
-    /// All cells of a clique at the schedule's noise; `None` if the budget does not pay for it.
+    /// Returns all cells of a clique with the schedule's noise, or `None` if the budget does not
+    /// pay for them.
     fn offer_cells(&self, clique: &Clique) -> Result<Option<Offer>, Error> {
         let fine = self.schedule.sigma < fine_below(&self.job);
         let scale = if fine { CELL_SCALE } else { 1 };
@@ -126,7 +127,7 @@ impl FhaimL2Machine {
         Ok(MechanismStep::Release(self.account.ask(phase, offers)?))
     }
 
-    /// Asks for the scores of all candidates that the model has room for.
+    /// Requests the scores of all candidates that fit into the model.
     fn ask_scores(&mut self) -> Result<MechanismStep, Error> {
         if self.schedule.last {
             return self.finish();
@@ -170,7 +171,7 @@ impl FhaimL2Machine {
             .collect())
     }
 
-    /// Reads the scores and asks for the winner's cells.
+    /// Reads the scores and requests the winner's cells.
     fn ask_winner(
         &mut self,
         eligible: &[usize],
@@ -196,13 +197,13 @@ impl FhaimL2Machine {
         self.ask(Phase::MEASURE, vec![offer])
     }
 
-    /// Fits the winner's cells and adjusts the noise.
+    /// Fits the model to the winner's cells and adjusts the noise.
     fn learn(&mut self, winner: usize) -> Result<(), Error> {
         let clique = self.candidates[winner].clique.clone();
         let before = self.model.as_ref().ok_or(NO_MODEL)?.marginal(&clique)?;
         self.fit_between()?;
         let after = self.model.as_ref().ok_or(NO_MODEL)?.marginal(&clique)?;
-        // The schedule's noise is what is paid for; the answer has that of all holders.
+        // The schedule has the noise that is paid for; the answer has the noise of all holders.
         let moved = l1_distance(&before, &after) / self.job.holders.inflation();
         self.schedule.end_round(moved, before.len());
         Ok(())
@@ -258,8 +259,8 @@ impl Machine for FhaimL2Machine {
     }
 }
 
-/// Divides all weights by their greatest common divisor: scores keep their order and the
-/// statistic its size.
+/// Divides all weights by their greatest common divisor. This keeps the order of the scores and
+/// makes the statistic smaller.
 fn reduce_weights(candidates: &mut [Candidate]) {
     let divisor = candidates
         .iter()

@@ -1,10 +1,10 @@
 //! `fhaim-l2`: the rule of the FHAIM paper, under encryption (docs/MECHANISM.md, B).
 //!
-//! Candidates are scored by w (||M - Mhat||_2^2 - sigma^2 n), with M encrypted and Mhat public:
-//! ||M||^2 - 2 <M, Mhat> + ||Mhat||^2. The decryptor reads every noisy score, so they are
-//! released, and paid for, as one Gaussian vector of sensitivity (2 N + 1) sqrt(sum w^2). (The
-//! paper pays for the winner alone; [`crate::Aim`] has that accounting in the clear, for
-//! comparison.)
+//! The score of a candidate is w (||M - Mhat||_2^2 - sigma^2 n), with M encrypted and Mhat public:
+//! ||M||^2 - 2 <M, Mhat> + ||Mhat||^2. The decryptor reads every noisy score. The scores are
+//! therefore released, and paid for, as one Gaussian vector of sensitivity (2 N + 1) sqrt(sum w^2).
+//! The paper pays only for the winner; [`crate::Aim`] uses that accounting in the clear, for
+//! comparison.
 
 mod ladder;
 mod machine;
@@ -21,17 +21,17 @@ use crate::mechanism::{Mechanism, parse_options, write_options};
 use fhaim_release::LadderNeed;
 use fhaim_release::MechanismJob;
 
-/// The mechanism of the paper, the decryptor's view accounted.
+/// The mechanism of the paper, with the decryptor's view paid for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FhaimL2(FhaimL2Options);
 
 const NAME: &str = "fhaim-l2";
 
 impl FhaimL2 {
-    /// The mechanism with these options.
+    /// Returns the mechanism with the given options.
     ///
     /// # Errors
-    /// [`Error::Option`] for one out of its range.
+    /// [`Error::Option`] if an option is out of its range.
     pub fn new(options: FhaimL2Options) -> Result<Self, Error> {
         options.check()?;
         Ok(Self(options))
@@ -44,11 +44,11 @@ impl Mechanism for FhaimL2 {
     }
 
     fn label(&self) -> &'static str {
-        "FHAIM's own rule"
+        "FHAIM paper's rule"
     }
 
     fn about(&self) -> &'static str {
-        "The FHAIM paper's rule: the pair with the largest squared score, round by round"
+        "The FHAIM paper's rule: measures the pair with the largest squared score in each round"
     }
 
     fn releases_squares(&self) -> bool {

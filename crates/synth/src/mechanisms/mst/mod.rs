@@ -1,10 +1,18 @@
 //! `mst`: MST in the clear (McKenna, Miklau and Sheldon 2021; docs/MECHANISM.md, E).
 //!
-//! A third of the budget measures all attributes alone; a third chooses the d - 1 edges of a tree, one after the
-//! other, each by the exponential mechanism among the pairs that join two parts of it, by how far the pair is from
-//! independent; a third measures those pairs. The model is a tree: small, and blind to all that needs three attributes.
+//! The budget has three equal parts:
 //!
-//! What the authors' program does beside, merging rare values before it measures pairs, is not done.
+//! 1. The first measures every single attribute.
+//! 2. The second chooses the d - 1 edges of a tree, one after the other. The exponential mechanism
+//!    selects each edge among the pairs that join two parts of the tree. The score is the pair's
+//!    distance from independence.
+//! 3. The third measures those pairs.
+//!
+//! The resulting model is a tree. It is small and cannot represent dependences that need three
+//! attributes.
+//!
+//! The authors' program also merges rare values before it measures pairs. This implementation does
+//! not.
 
 mod run;
 
@@ -34,7 +42,7 @@ impl Mechanism for Mst {
     }
 
     fn about(&self) -> &'static str {
-        "MST: the pairs of a tree over all columns, chosen once"
+        "MST: measures the pairs of a tree over all columns, chosen once"
     }
 
     fn clear_only(&self) -> bool {

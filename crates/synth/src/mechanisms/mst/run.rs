@@ -1,4 +1,4 @@
-//! A run of MST: attributes alone, the tree, its pairs.
+//! A run of MST, which measures single attributes, chooses a tree, and measures the tree's pairs.
 
 use fhaim_domain::{Clique, Table};
 use fhaim_dp::{MAX_SELECTION_EPSILON, Selection};
@@ -17,10 +17,10 @@ use crate::mechanisms::fitting::{
 use crate::plaintext::PlaintextSource;
 use fhaim_release::{MechanismJob, Phase, ReleaseSource, RunProgress};
 
-/// Parts of the budget, all the same: attributes alone, choices, pairs.
+/// Number of equal parts of the budget: single attributes, choices, pairs.
 const PARTS: f64 = 3.0;
 
-/// One run.
+/// One run of MST.
 pub(super) struct Run<'a> {
     table: &'a Table,
     job: &'a MechanismJob,
@@ -28,16 +28,16 @@ pub(super) struct Run<'a> {
     account: ReleaseAccount,
 }
 
-/// Two attributes that a tree may join.
+/// Two attributes that the tree may join.
 struct Edge {
     ends: [usize; 2],
     clique: Clique,
-    /// How far the pair is from independent.
+    /// The pair's distance from independence.
     score: i64,
 }
 
 impl<'a> Run<'a> {
-    /// Ready to run on a table of the job's domain.
+    /// Prepares a run on a table of the job's domain.
     pub(super) fn new(
         table: &'a Table,
         job: &'a MechanismJob,
@@ -55,7 +55,7 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// All three parts, and the fit to what they measured.
+    /// Runs all three parts, and fits the model to their measurements.
     pub(super) fn run(
         mut self,
         progress: &mut dyn FnMut(RunProgress),
@@ -73,7 +73,7 @@ impl<'a> Run<'a> {
         let alone = self.fit((FIT_STEPS, FIT_TOLERANCE))?;
         tell(Phase::MEASURE, 2);
         let tree = self.choose_tree(&alone, third)?;
-        // What rounding left of the first two parts is spent, too.
+        // The last part gets the rest of the budget, including rounding errors of the first two.
         let left = self.account.left().to_f64();
         self.measure(Phase::MEASURE, &tree, left)?;
         tell(Phase::FIT, 3);
@@ -81,7 +81,7 @@ impl<'a> Run<'a> {
         Ok(RunOutcome::new(model, &self.account))
     }
 
-    /// Measures cliques as one batch, each with an equal share of `rho`.
+    /// Measures cliques in one batch, each with an equal share of `rho`.
     fn measure(&mut self, phase: Phase, cliques: &[Clique], rho: f64) -> Result<(), Error> {
         let mut offers = Vec::with_capacity(cliques.len());
         for (clique, share) in cliques.iter().zip(shares(rho, &vec![1.0; cliques.len()])) {
@@ -98,7 +98,7 @@ impl<'a> Run<'a> {
         self.account.settle(&answers).map(|_| ())
     }
 
-    /// A fit to everything that was measured.
+    /// Fits a model to all measurements.
     fn fit(&self, (steps, tolerance): (usize, f64)) -> Result<Model, Error> {
         let settled = self.account.settled().iter();
         let measured: Vec<_> = settled.map(|r| cells_measurement(self.job, r)).collect();
@@ -111,8 +111,9 @@ impl<'a> Run<'a> {
         )
     }
 
-    /// The edges of a tree over all attributes that are no digits, for `rho`: each joins two parts that are apart
-    /// until then. Pairs that the model's cap has no room for are passed over, so that there may be several trees.
+    /// Chooses the edges of a tree over all attributes that are not digits, for `rho`. Each edge
+    /// joins two separate parts. Pairs that exceed the model's cap are skipped, so the result may
+    /// be several trees.
     fn choose_tree(&mut self, alone: &Model, rho: f64) -> Result<Vec<Clique>, Error> {
         let choices = self.job.domain.coarse_attributes().len().saturating_sub(1);
         let epsilon = (8.0 * rho / choices.max(1) as f64).sqrt();
@@ -121,13 +122,13 @@ impl<'a> Run<'a> {
         let mut graph = ModelGraph::new(&self.job.domain);
         let first = first_cliques(&self.job.domain);
         first.iter().for_each(|clique| graph.add(clique));
-        // Of each attribute the part that it is in, named by one of its attributes.
+        // The part of each attribute, named by one of its attributes.
         let mut part: Vec<usize> = (0..self.job.domain.len()).collect();
         let mut tree = Vec::with_capacity(choices);
         for _ in 0..choices {
             edges.retain(|edge| {
                 let cells = graph.cells_with(&edge.clique);
-                // Ends are attributes of the domain.
+                // Edge ends are attributes of the domain, so they index `part`.
                 part[edge.ends[0]] != part[edge.ends[1]]
                     && cells.is_some_and(|cells| cells <= self.job.model_cells())
             });
@@ -141,7 +142,7 @@ impl<'a> Run<'a> {
             let Some(chosen) = selection.choose(&scores, self.rng) else {
                 break;
             };
-            // The selection is among these.
+            // The selection returns an index of `scores`, and so of `edges`.
             let Edge { ends, clique, .. } = edges.swap_remove(chosen);
             let (kept, gone) = (part[ends[0]], part[ends[1]]);
             part.iter_mut()
@@ -153,8 +154,8 @@ impl<'a> Run<'a> {
         Ok(tree)
     }
 
-    /// All pairs with their scores: the L1 distance of a pair's counts from those of a model that has attributes
-    /// independent. The model's are rounded, so that a record more or less moves a score by 1.
+    /// Scores all pairs by the L1 distance of their counts from those of a model with independent
+    /// attributes. The model's counts are rounded, so that one record changes a score by at most 1.
     fn edges(&self, alone: &Model) -> Result<Vec<Edge>, Error> {
         let attributes = self.job.domain.coarse_attributes();
         let pairs = attributes
@@ -189,7 +190,8 @@ mod tests {
     use fhaim_dp::Rho;
     use rand::{SeedableRng, rngs::StdRng};
 
-    /// A chain: each column but the first is a copy of the one before, but for every tenth record.
+    /// Returns a chain: each column except the first is a copy of the column before, with every
+    /// tenth record changed.
     fn chain() -> Table {
         let column = |n: usize| {
             format!(r#"{{"name":"c{n}","kind":"categorical","categories":["x","y","z"]}}"#)
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_found_and_the_budget_is_kept() {
+    fn chain_is_found_within_the_budget() {
         let table = chain();
         for (rho, seed) in [(10.0, 0), (0.05, 1)] {
             let rho = Rho::from_f64_down(rho).unwrap();
@@ -241,9 +243,9 @@ mod tests {
         }
     }
 
-    /// One record more moves each score by 1 at most, whatever the record: what a selection is paid for.
+    /// The price of a selection relies on this: adding any record changes each score by at most 1.
     #[test]
-    fn a_record_moves_a_score_by_one_at_most() {
+    fn one_more_record_changes_scores_by_at_most_one() {
         let table = chain();
         let rho = Rho::from_f64_down(1.0).unwrap();
         let job = MechanismJob::new(table.domain().clone(), rho, 1000);
@@ -270,9 +272,10 @@ mod tests {
         assert_eq!(largest, 1);
     }
 
-    /// A cap without room for any pair leaves attributes alone; one with room for some leaves trees.
+    /// A cap without room for any pair leaves single attributes; a cap with room for some pairs
+    /// leaves several trees.
     #[test]
-    fn pairs_beyond_the_cap_are_passed_over() {
+    fn pairs_that_exceed_the_cap_are_skipped() {
         let table = chain();
         let rho = Rho::from_f64_down(1.0).unwrap();
         let mut job = MechanismJob::new(table.domain().clone(), rho, 900);

@@ -1,4 +1,4 @@
-//! A run of the baseline: one batch, one fit.
+//! A run of the baseline, with one batch and one fit.
 
 use crate::Error;
 use crate::account::ReleaseAccount;
@@ -9,7 +9,7 @@ use fhaim_release::MechanismJob;
 use fhaim_release::Phase;
 use fhaim_release::{Machine, RunProgress};
 
-/// A run under way.
+/// A run in progress.
 #[derive(Debug)]
 pub(super) struct OneWaysMachine {
     job: MechanismJob,

@@ -1,5 +1,5 @@
-//! `one-ways`: the total and the 1-ways alone, attributes independent. A baseline
-//! (docs/MECHANISM.md, D).
+//! `one-ways`: measures the total and the 1-ways only, so that attributes are independent. A
+//! baseline (docs/MECHANISM.md, D).
 
 mod machine;
 
@@ -16,7 +16,7 @@ use crate::mechanisms::fitting::FINAL_STEPS;
 use fhaim_release::LadderNeed;
 use fhaim_release::MechanismJob;
 
-/// The baseline: the whole budget on the total and the 1-ways. It has no options.
+/// The baseline, which spends the whole budget on the total and the 1-ways. It has no options.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OneWaysOnly;
 
@@ -28,11 +28,11 @@ impl Mechanism for OneWaysOnly {
     }
 
     fn label(&self) -> &'static str {
-        "Columns by themselves"
+        "Independent columns"
     }
 
     fn about(&self) -> &'static str {
-        "Columns by themselves, as if they were independent: a baseline"
+        "Measures every column and treats columns as independent: a baseline"
     }
 
     fn options(&self) -> Result<Value, Error> {

@@ -55,7 +55,7 @@ impl Covariance {
         }
     }
 
-    /// K x.
+    /// Returns K x.
     pub(super) fn product(&self, x: &[f64]) -> Vec<f64> {
         let mut sum: Vec<f64> = x.iter().map(|x| self.variance * x).collect();
         if let Some(process) = &self.process {
@@ -135,17 +135,17 @@ impl Marginal {
         white
     }
 
-    /// x' N y.
+    /// Returns x' N y.
     pub(super) fn product(&self, x: &Whitened, y: &Whitened) -> f64 {
         self.factor.product(&x.cells, &y.cells) + dot(&x.coefficients, &y.coefficients)
     }
 
-    /// N x.
+    /// Returns N x.
     pub(super) fn apply(&self, x: &Whitened) -> Vec<f64> {
         self.factor.solve_upper(&x.cells)
     }
 
-    /// Logarithm of the determinant of I + K Q.
+    /// Returns the logarithm of the determinant of I + K Q.
     pub(super) fn log_determinant(&self) -> f64 {
         let trends = self.trends.iter().map(|trend| trend.pivot.ln());
         self.factor.log_determinant() + trends.sum::<f64>()

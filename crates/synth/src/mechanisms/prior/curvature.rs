@@ -15,7 +15,7 @@ pub(super) struct DataCurvature<'a> {
 }
 
 impl DataCurvature<'_> {
-    /// W x.
+    /// Returns W x.
     pub(super) fn product(&self, x: &[f64]) -> Vec<f64> {
         let turned = centered(x, self.shares);
         let cells = self.precisions.iter().zip(&turned);
@@ -25,12 +25,12 @@ impl DataCurvature<'_> {
         product
     }
 
-    /// W times `factor`.
+    /// Returns W times `factor`.
     pub(super) fn scaled(&self, factor: f64) -> Self {
         self.with_precisions(|q| q * factor)
     }
 
-    /// W with 0 in place of negative entries of Q.
+    /// Returns W with 0 in place of negative entries of Q.
     fn positive_part(&self) -> Self {
         self.with_precisions(|q| q.max(0.0))
     }
@@ -109,7 +109,7 @@ impl<'a> Curvature<'a> {
         Solution { coefficients, logs }
     }
 
-    /// Logarithm of the determinant of I + K W.
+    /// Returns the logarithm of the determinant of I + K W.
     pub(super) fn log_determinant(&self) -> f64 {
         self.marginal.log_determinant() + self.ratio.ln()
     }
@@ -123,7 +123,7 @@ struct Solution {
 }
 
 impl Solution {
-    /// (K^-1 + W) K x.
+    /// Returns (K^-1 + W) K x.
     fn product(&self, data: &DataCurvature) -> Vec<f64> {
         let mut product = data.product(&self.logs);
         add(&mut product, 1.0, &self.coefficients);
@@ -279,7 +279,7 @@ mod tests {
         }
     }
 
-    /// Shortest time of a Newton direction and a determinant for `n` categories.
+    /// Returns the shortest time of a Newton direction and a determinant for `n` categories.
     fn least_time(n: usize, shape: &Shape) -> Duration {
         let shares = vec![1.0 / n as f64; n];
         let data = DataCurvature {

@@ -12,7 +12,7 @@ pub(super) fn matrix(n: usize, cell: impl Fn(usize, usize) -> f64) -> Matrix {
     (0..n).map(row).collect()
 }
 
-/// Covariance K of `n` log shares, from the definition of the shape.
+/// Returns the covariance K of `n` log shares, from the definition of the shape.
 pub(super) fn covariance(n: usize, variation: f64, shape: &Shape) -> Matrix {
     let place = |i: usize| (i as f64 + 0.5) / n as f64;
     let line = |i: usize| 2.0 * place(i) - 1.0;
@@ -29,7 +29,8 @@ pub(super) fn product(matrix: &Matrix, x: &[f64]) -> Vec<f64> {
     matrix.iter().map(|row| dot(row, x)).collect()
 }
 
-/// The lower triangle L with L L' = `matrix`; `None` unless the matrix is positive definite.
+/// Returns the lower triangle L with L L' = `matrix`; `None` unless the matrix is positive
+/// definite.
 pub(super) fn cholesky(matrix: &Matrix) -> Option<Matrix> {
     let n = matrix.len();
     let mut factor = vec![vec![0.0; n]; n];
@@ -49,7 +50,7 @@ pub(super) fn cholesky(matrix: &Matrix) -> Option<Matrix> {
     Some(factor)
 }
 
-/// x with L L' x = b, for a lower triangle L.
+/// Returns x with L L' x = b, for a lower triangle L.
 fn solve(factor: &Matrix, b: &[f64]) -> Vec<f64> {
     let mut x = b.to_vec();
     for i in 0..x.len() {
@@ -63,12 +64,12 @@ fn solve(factor: &Matrix, b: &[f64]) -> Vec<f64> {
     x
 }
 
-/// Logarithm of the determinant of L L'.
+/// Returns the logarithm of the determinant of L L'.
 pub(super) fn log_determinant(factor: &Matrix) -> f64 {
     (0..factor.len()).map(|i| 2.0 * factor[i][i].ln()).sum()
 }
 
-/// I + L' W L, for a lower triangle L and a symmetric W.
+/// Returns I + L' W L, for a lower triangle L and a symmetric W.
 pub(super) fn curvature(factor: &Matrix, data: &Matrix) -> Matrix {
     let n = factor.len();
     let mut curvature = matrix(n, |i, j| f64::from(i == j));
@@ -111,7 +112,7 @@ fn point(observation: &Observation, factor: &Matrix, w: Vec<f64>) -> Point {
     }
 }
 
-/// Curvature of the data term in the log shares, as a sum over the cells.
+/// Returns the curvature of the data term in the log shares, as a sum over the cells.
 fn data_curvature(at: &Point, weight: f64, exact: bool) -> Matrix {
     let n = at.shares.len();
     let bend = if exact { 1.0 } else { 0.0 };
@@ -131,7 +132,7 @@ fn data_curvature(at: &Point, weight: f64, exact: bool) -> Matrix {
     sum
 }
 
-/// Slope of the loss in w.
+/// Returns the slope of the loss in w.
 fn slope(at: &Point, weight: f64, factor: &Matrix) -> Vec<f64> {
     let mean = dot(&at.residuals, &at.shares);
     let mut slope = at.w.clone();
@@ -145,7 +146,7 @@ fn slope(at: &Point, weight: f64, factor: &Matrix) -> Vec<f64> {
     slope
 }
 
-/// The mode and its loss, by damped Newton steps until the slope is below 1e-12.
+/// Finds the mode and its loss, by damped Newton steps until the slope is below 1e-12.
 fn mode(observation: &Observation, covariance: &Matrix) -> Option<(Mode, f64)> {
     let factor = cholesky(covariance)?;
     let weight = observation.total / observation.scale;
@@ -188,7 +189,7 @@ mod tests {
     use crate::mechanisms::prior::{SHAPES, VARIATIONS, average, expected_counts};
     use rand::{Rng, SeedableRng, rngs::StdRng};
 
-    /// Noise-free weights of `n` categories of one of six kinds.
+    /// Returns noise-free weights of `n` categories of one of six kinds.
     fn weights(kind: usize, n: usize, rng: &mut StdRng) -> Vec<f64> {
         let (peak, rate) = (rng.random_range(0..n), rng.random_range(0.3..0.99));
         let width = rng.random_range(0.02..0.4) * n as f64;
@@ -209,8 +210,8 @@ mod tests {
         scale: f64,
     }
 
-    /// Noisy counts with any total, and noise from 0.1 to 1e6 times an even count. In half of the
-    /// cases the records add up to another total.
+    /// Returns noisy counts with any total, and noise from 0.1 to 1e6 times an even count. In half
+    /// of the cases, the records add up to another total.
     fn case(kind: usize, n: usize, rng: &mut StdRng) -> Case {
         let weights = weights(kind, n, rng);
         let sum = weights.iter().sum::<f64>().max(1e-300);
@@ -232,7 +233,7 @@ mod tests {
         }
     }
 
-    /// Largest difference of two vectors in a cell.
+    /// Returns the largest difference of two vectors in a cell.
     fn difference(x: &[f64], y: &[f64]) -> f64 {
         let cells = x.iter().zip(y).map(|(x, y)| (x - y).abs());
         cells.fold(0.0, f64::max)

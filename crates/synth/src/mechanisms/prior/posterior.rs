@@ -54,12 +54,13 @@ pub(super) struct Point {
 }
 
 impl Point {
-    /// Negative log posterior, up to a constant: half of r' r + f' K^-1 f for residuals r.
+    /// Returns the negative log posterior, up to a constant: half of r' r + f' K^-1 f for residuals
+    /// r.
     pub(super) fn loss(&self) -> f64 {
         0.5 * (dot(&self.residuals, &self.residuals) + dot(&self.coefficients, &self.logs))
     }
 
-    /// Loss of `self` minus loss of `next`.
+    /// Returns the loss of `self` minus the loss of `next`.
     ///
     /// The sum runs over differences, so that a large loss does not hide a small fall.
     fn fall(&self, next: &Self) -> f64 {
@@ -158,12 +159,12 @@ impl Posterior<'_> {
         }
     }
 
-    /// Total in units of the noise.
+    /// Returns the total in units of the noise.
     fn weight(&self) -> f64 {
         self.observation.total / self.observation.scale
     }
 
-    /// Slope of the loss in the log shares.
+    /// Returns the slope of the loss in the log shares.
     fn slope(&self, at: &Point) -> Vec<f64> {
         let mut slope = at.coefficients.clone();
         let pulls = centered(&at.residuals, &at.shares);
@@ -173,7 +174,7 @@ impl Posterior<'_> {
         slope
     }
 
-    /// Curvature of the data term, half of r' r, in the log shares.
+    /// Returns the curvature of the data term, half of r' r, in the log shares.
     fn data_curvature<'a>(&self, at: &'a Point, bend: Bend) -> DataCurvature<'a> {
         let pulls = centered(&at.residuals, &at.shares);
         let weight = self.weight();
@@ -224,7 +225,7 @@ mod tests {
         }
     }
 
-    /// The point whose coefficient `i` is higher by `by`.
+    /// Returns the point whose coefficient `i` is higher by `by`.
     fn moved(posterior: &Posterior, at: &Point, i: usize, by: f64) -> Point {
         let mut coefficients = at.coefficients.clone();
         coefficients[i] += by;

@@ -33,13 +33,13 @@ impl Process {
         }
     }
 
-    /// A times `state`.
+    /// Returns A times `state`.
     fn forward(&self, state: State) -> State {
         self.transition
             .map(|row| row[0] * state[0] + row[1] * state[1])
     }
 
-    /// The transpose of A times `state`.
+    /// Returns the transpose of A times `state`.
     fn backward(&self, state: State) -> State {
         let [first, second] = self.transition;
         [0, 1].map(|i| first[i] * state[0] + second[i] * state[1])
@@ -72,7 +72,7 @@ pub(super) struct Factor {
     rows: Vec<Row>,
 }
 
-/// What a triangular solve needs of one place.
+/// The values of one place that a triangular solve needs.
 #[derive(Clone, Copy, Debug)]
 struct Row {
     /// Diagonal entry of D.
@@ -114,7 +114,7 @@ impl Factor {
         Some(Self { process, rows })
     }
 
-    /// L^-1 x.
+    /// Returns L^-1 x.
     pub(super) fn solve_lower(&self, x: &[f64]) -> Vec<f64> {
         let Some(process) = self.process else {
             return x.to_vec();
@@ -129,7 +129,7 @@ impl Factor {
         self.rows.iter().zip(x).map(solve).collect()
     }
 
-    /// (L^-1)' D x.
+    /// Returns (L^-1)' D x.
     pub(super) fn solve_upper(&self, x: &[f64]) -> Vec<f64> {
         let cells = self.rows.iter().zip(x);
         let mut y: Vec<f64> = cells.map(|(row, x)| row.precision * x).collect();
@@ -145,13 +145,13 @@ impl Factor {
         y
     }
 
-    /// x' D y.
+    /// Returns x' D y.
     pub(super) fn product(&self, x: &[f64], y: &[f64]) -> f64 {
         let cells = self.rows.iter().zip(x.iter().zip(y));
         cells.map(|(row, (x, y))| row.precision * x * y).sum()
     }
 
-    /// Logarithm of the determinant of I + (v I + M) Q.
+    /// Returns the logarithm of the determinant of I + (v I + M) Q.
     pub(super) fn log_determinant(&self) -> f64 {
         self.rows.iter().map(|row| row.pivot.ln()).sum()
     }

@@ -1,33 +1,37 @@
-//! Pairs beside the model: their tables are estimated one by one, from what the model says of them and what was
-//! measured of them (docs/MECHANISM.md, C, step 5).
+//! Estimates the tables of extra pairs, for which the model has no room, from the model's counts
+//! and the pair's measurements (docs/MECHANISM.md, C, step 5).
 
 use libm::{exp2, log, pow};
 
 use crate::mechanisms::block::pair_cost;
 use crate::mechanisms::columns::Measured;
 
-/// How far a cell's truth is from the model: the variance is in proportion to the model's count to one of these powers. 0
-/// where misses are as large everywhere, 1 where they are like a sample's, 2 where they are a share of the count.
+/// Candidate exponents of a cell's variance around the model's count: the variance is proportional
+/// to the count to one of these powers. 0 means equally large errors everywhere, 1 errors like
+/// those of a sample, 2 errors proportional to the count.
 const POWERS: [f64; 7] = [0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0];
 
-/// The mean variance of a group is the noise's times two to one of these powers.
+/// Candidate exponents of the mean variance of a group: it is the noise's variance times 2 to one
+/// of these powers.
 const DOUBLINGS: std::ops::RangeInclusive<i32> = -8..=14;
 
-/// Counts that the model has as good as none of are taken for so many, in powers of them.
+/// Smallest count from which powers are computed; smaller counts of the model are raised to it.
 const LEAST_COUNT: f64 = 1e-3;
 
-/// A cell keeps this share of the model's count at least, so that rows and columns can be brought to their sums.
+/// Least share of the model's count that a cell keeps, so that rows and columns can be scaled to
+/// their sums.
 const LEAST_KEPT: f64 = 0.01;
 
-/// Rounds of bringing rows and columns to their sums, at most, and how near is near enough, as a share of a sum.
+/// Largest number of rounds of scaling rows and columns to their sums, and the relative difference
+/// at which it ends.
 const ROUNDS: usize = 100;
 const NEAR: f64 = 1e-9;
 
-/// A pair's measured blocks beside what the model has there.
+/// The difference of a pair's measured block from the model.
 struct Seen {
-    /// Values less the model's, over the block's groups.
+    /// Measured values minus the model's, over the block's groups.
     residual: Vec<f64>,
-    /// Variance of the noise in one of them.
+    /// Variance of the noise in each value.
     noise: f64,
     /// The group of each of the pair's cells.
     group: Vec<usize>,
@@ -50,7 +54,7 @@ impl Seen {
         }
     }
 
-    /// Sums of the cells of each group.
+    /// Returns the sums of the cells of each group.
     fn over_groups(&self, cells: &[f64]) -> Vec<f64> {
         let mut sums = vec![0.0; self.residual.len()];
         for (&group, cell) in self.group.iter().zip(cells) {
@@ -59,8 +63,8 @@ impl Seen {
         sums
     }
 
-    /// The logarithm of how likely the residual is, but for a constant, where groups have these variances beside the
-    /// noise's.
+    /// Returns the log-likelihood of the residual, up to a constant, if groups have these variances
+    /// in addition to the noise's.
     fn log_likelihood(&self, variances: impl Iterator<Item = f64>) -> f64 {
         let cells = self.residual.iter().zip(variances);
         let logs = cells.map(|(residual, variance)| {
@@ -70,8 +74,8 @@ impl Seen {
         logs.sum()
     }
 
-    /// The variances of cells under which the residual is likeliest, and by how much more the logarithm says so than of noise
-    /// alone; nothing where that is likelier.
+    /// Returns the variances of cells that make the residual most likely, and their log-likelihood
+    /// ratio to noise without signal. Returns `None` if noise without signal is more likely.
     fn likeliest(&self, counts: &[f64]) -> Option<(f64, Vec<f64>)> {
         let noise = self.log_likelihood(self.residual.iter().map(|_| 0.0));
         let mut most = noise;
@@ -95,13 +99,16 @@ impl Seen {
     }
 }
 
-/// The counts of a pair of which the model has `expected`, row-major over the categories of both attributes, from its
-/// blocks that were measured; nothing where these say no more than the model. Rows and columns have the model's sums.
+/// Estimates the counts of a pair from its measured blocks and the model's counts `expected`,
+/// row-major over the categories of both attributes. Rows and columns get the model's sums, and all
+/// counts add up to `total`. Returns `None` if the blocks tell no more than the model.
 ///
-/// The truth of a cell is taken as normal around the model's count, independently of other cells (empirical Bayes: the
-/// variances are those under which the block is likeliest that says most). Blocks are taken in from the finest on, of whose
-/// groups the next ones' are made: each moves the cells of a group by their shares of the group's variance, as far as the
-/// noise leaves to be believed, and leaves of the variance what the noise does (Kalman 1960). The counts sum to `total`.
+/// The true count of a cell is assumed to be normal around the model's count, independently of
+/// other cells. The variances are estimated from the most informative block (empirical Bayes).
+///
+/// Blocks are processed from the finest to the coarsest, since groups of coarser blocks are unions
+/// of groups of finer ones. Each block moves the cells of a group in proportion to their shares of
+/// the group's variance, shrunk by the noise, and then reduces the variances (Kalman 1960).
 pub(super) fn estimate(
     blocks: &[Measured],
     (expected, columns): (&[f64], usize),
@@ -131,15 +138,16 @@ pub(super) fn estimate(
     rake(&mut counts, expected, columns);
     let factor = total / counts.iter().sum::<f64>();
     counts.iter_mut().for_each(|count| *count *= factor);
-    // Not so where the model has no records, or noise is beyond all numbers: the model's counts stay.
+    // Without records in the model or with huge noise, some count is not finite: the model's counts
+    // stay.
     counts
         .iter()
         .all(|count| count.is_finite())
         .then_some(counts)
 }
 
-/// Multiplies rows and columns, in turns, until they have the sums of those of `to` (iterative proportional fitting,
-/// Deming and Stephan 1940).
+/// Scales rows and columns in turn until they have the sums of those of `to` (iterative
+/// proportional fitting, Deming and Stephan 1940).
 fn rake(counts: &mut [f64], to: &[f64], columns: usize) {
     let row_sums: Vec<f64> = to
         .chunks_exact(columns)
@@ -171,7 +179,7 @@ fn rake(counts: &mut [f64], to: &[f64], columns: usize) {
     }
 }
 
-/// What brings a sum to another; a sum of nothing stays.
+/// Returns the factor that scales the sum `now` to `to`. A sum of 0 stays.
 fn factor(now: f64, to: f64) -> f64 {
     if now > 0.0 { to / now } else { 1.0 }
 }
@@ -194,7 +202,7 @@ mod tests {
     use fhaim_release::Statistic;
     use rand::{Rng, SeedableRng, rngs::StdRng};
 
-    /// Four by three cells, most of the records on a diagonal, and what a model without the pair says.
+    /// Four by three cells with most of the records on a diagonal.
     const TRUTH: [f64; 12] = [
         400.0, 20.0, 30.0, 10.0, 300.0, 40.0, 0.0, 50.0, 150.0, 0.0, 0.0, 0.0,
     ];
@@ -209,7 +217,8 @@ mod tests {
         rows.iter().flat_map(row).collect()
     }
 
-    /// A block of so many groups an axis, measured with noise of at most `noise` in each of its integers.
+    /// Returns a block with `groups` for each axis, measured with noise of at most `noise` in each
+    /// of its integers.
     fn measured(groups: [usize; 2], units: u64, noise: i64, rng: &mut StdRng) -> Measured {
         let rows: Vec<f64> = TRUTH.chunks(3).map(|row| row.iter().sum()).collect();
         let merges = [Merges::new(&rows), Merges::new(&sums_of_columns(&TRUTH, 3))];
@@ -237,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_measured_well_is_believed_and_sums_of_rows_and_columns_stay() {
+    fn precise_block_determines_the_counts_and_keeps_row_and_column_sums() {
         let mut rng = StdRng::seed_from_u64(1);
         let expected = independent(&TRUTH);
         let fine = measured([4, 3], 1, 0, &mut rng);
@@ -257,51 +266,58 @@ mod tests {
     }
 
     #[test]
-    fn blocks_of_few_groups_say_part_of_it_and_two_more_than_one() {
+    fn coarse_block_improves_the_counts_and_a_second_block_improves_them_more() {
         let mut rng = StdRng::seed_from_u64(2);
         let expected = independent(&TRUTH);
         let coarse = || measured([2, 2], 1, 0, &mut StdRng::seed_from_u64(3));
         let noisy = measured([4, 3], 4_000, 200, &mut rng);
-        let alone = estimate(&[coarse()], (&expected, 3), RECORDS).unwrap();
-        assert!(distance(&alone) < 0.9 * distance(&expected));
+        let coarse_only = estimate(&[coarse()], (&expected, 3), RECORDS).unwrap();
+        assert!(distance(&coarse_only) < 0.9 * distance(&expected));
         let both = estimate(&[coarse(), noisy], (&expected, 3), RECORDS).unwrap();
-        assert!(distance(&both) < distance(&alone), "{both:?} {alone:?}");
-    }
-
-    /// A block of two groups an axis with much noise beside one of three by two with little, neither of single categories: what
-    /// the second said stays.
-    #[test]
-    fn a_noisy_block_of_fewer_groups_does_not_undo_a_finer_one() {
-        let mut rng = StdRng::seed_from_u64(5);
-        let expected = independent(&TRUTH);
-        let fine = || measured([3, 2], 1, 0, &mut StdRng::seed_from_u64(6));
-        let alone = estimate(&[fine()], (&expected, 3), RECORDS).unwrap();
-        let noisy = measured([2, 2], 1_000_000, 2_000, &mut rng);
-        let both = estimate(&[noisy, fine()], (&expected, 3), RECORDS).unwrap();
-        let moved: f64 = both.iter().zip(&alone).map(|(x, y)| (x - y).abs()).sum();
         assert!(
-            moved < 0.02 * distance(&expected),
-            "{moved}: {both:?} {alone:?}"
+            distance(&both) < distance(&coarse_only),
+            "{both:?} {coarse_only:?}"
         );
     }
 
-    /// What a coarse block sees is not lost where a finer one has so much noise that it sees nothing.
+    /// A noisy block of two groups for each axis follows a precise one of three by two. The result
+    /// must keep the values of the precise block.
     #[test]
-    fn a_finer_block_of_noise_alone_leaves_what_a_coarse_one_says() {
+    fn noisy_coarse_block_keeps_the_values_of_a_precise_finer_one() {
+        let mut rng = StdRng::seed_from_u64(5);
+        let expected = independent(&TRUTH);
+        let fine = || measured([3, 2], 1, 0, &mut StdRng::seed_from_u64(6));
+        let fine_only = estimate(&[fine()], (&expected, 3), RECORDS).unwrap();
+        let noisy = measured([2, 2], 1_000_000, 2_000, &mut rng);
+        let both = estimate(&[noisy, fine()], (&expected, 3), RECORDS).unwrap();
+        let moved: f64 = both
+            .iter()
+            .zip(&fine_only)
+            .map(|(x, y)| (x - y).abs())
+            .sum();
+        assert!(
+            moved < 0.02 * distance(&expected),
+            "{moved}: {both:?} {fine_only:?}"
+        );
+    }
+
+    /// A finer block with too much noise to see anything must not hide what a coarse block sees.
+    #[test]
+    fn finer_block_of_pure_noise_keeps_the_values_of_a_coarse_one() {
         let mut rng = StdRng::seed_from_u64(7);
         let expected = independent(&TRUTH);
         let coarse = || measured([2, 2], 1, 0, &mut StdRng::seed_from_u64(8));
         let blind = measured([4, 3], 1 << 40, 0, &mut rng);
-        let alone = estimate(&[coarse()], (&expected, 3), RECORDS).unwrap();
+        let coarse_only = estimate(&[coarse()], (&expected, 3), RECORDS).unwrap();
         let both = estimate(&[coarse(), blind], (&expected, 3), RECORDS).unwrap();
         assert!(
-            distance(&both) < 1.01 * distance(&alone),
-            "{both:?} {alone:?}"
+            distance(&both) < 1.01 * distance(&coarse_only),
+            "{both:?} {coarse_only:?}"
         );
     }
 
     #[test]
-    fn raking_goes_on_where_rows_are_right_and_columns_are_not() {
+    fn raking_continues_while_only_the_rows_have_their_sums() {
         let mut counts = [9.0, 1.0, 5.0, 5.0];
         rake(&mut counts, &[5.0; 4], 2);
         for row in counts.chunks(2) {
@@ -311,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_but_noise_is_seen_the_model_stays() {
+    fn blocks_of_pure_noise_and_unmeasured_blocks_give_no_estimate() {
         let mut rng = StdRng::seed_from_u64(4);
         let block = measured([4, 3], 1_000_000, 0, &mut rng);
         assert_eq!(estimate(&[block], (&TRUTH, 3), RECORDS), None);
@@ -321,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_without_records_are_left_alone() {
+    fn raking_keeps_rows_without_records() {
         let mut counts = [0.0, 0.0, 5.0, 5.0];
         rake(&mut counts, &[0.0, 0.0, 2.0, 8.0], 2);
         assert_eq!(counts, [0.0, 0.0, 2.0, 8.0]);

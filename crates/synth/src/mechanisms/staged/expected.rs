@@ -1,7 +1,7 @@
-//! What a run can be expected to ask for and to fit, by public numbers alone.
+//! The expected batches and fits of a run, from public numbers only.
 //!
-//! What depends on the records is taken to be as in tables whose columns depend on each other: seven of them, from 286
-//! to 10 million records, are what the constants here are of.
+//! Some sizes depend on the records. They are assumed to be as in tables whose columns depend on
+//! each other. The constants are from seven such tables, of 286 to 10 million records.
 
 use super::extent::{
     FINE_PROBE_SCALE, LARGEST_PROBE_SCALE, PARTS, model_cells, most_groups, stage_cells,
@@ -16,52 +16,58 @@ use crate::mechanisms::fitting::{FINAL_STEPS, FIT_STEPS};
 use fhaim_release::MechanismJob;
 use std::collections::BTreeSet;
 
-/// Records over the scale of a probe of two groups an attribute: up to the first next to no pair joins the model, from
-/// the second on it is as large as it may be.
+/// Number of records divided by the scale of a probe of two groups for each attribute. Up to the
+/// first value almost no pair joins the model; from the second on, the model is as large as
+/// possible.
 const FILLS: [f64; 2] = [20.0, 300.0];
 
-/// The finer probe, of up to eight groups, has about so many times the scale of one of two.
+/// Scale of the finer probe, of up to eight groups, relative to that of a probe of two groups.
 const FINER_SCALE: f64 = 1.75;
 
-/// Attributes of up to so many values are measured in as many groups.
+/// Attributes of up to this number of values are measured with one group for each value.
 const WHOLE: usize = 4;
 
-/// Of more values, or of as many as a probe has groups for, it has this power: those that vary.
+/// The number of an attribute's groups in a probe is its number of values (at most the probe's
+/// groups) to this power.
 const PROBED: f64 = 0.82;
 
-/// And what a stage measures has this power of all, up to [`MAX_CENTRED`].
+/// The number of an attribute's groups in a stage is its number of values to this power, up to
+/// [`MAX_CENTRED`].
 const STAGED: f64 = 0.6;
 
-/// Attributes of more values than [`WHOLE`] have groups in so many different numbers in a probe, at most, and every second
-/// another number in a stage: what differs in it is asked for with another variance.
+/// Attributes of more values than [`WHOLE`] have at most [`PROBED_NUMBERS`] distinct numbers of
+/// groups in a probe. [`SAME_NUMBER`] consecutive ones have the same number. Blocks with different
+/// numbers have different variances.
 const PROBED_NUMBERS: usize = 3;
 const SAME_NUMBER: usize = 2;
 
-/// What of all groups a batch's second factors are.
+/// Share of all groups that are second factors of a batch.
 const FACTORS: f64 = 0.75;
 
-/// Share of its steps that a fit without pairs takes, and shares that one with pairs takes: the more, the more the probe
-/// sees.
+/// Share of its steps that a fit takes: without pairs, and the least and the largest with pairs.
+/// The more the probe sees, the larger the share.
 const NO_PAIRS: f64 = 0.15;
 const LEAST_STEPS: f64 = 0.2;
 const MOST_STEPS: f64 = 0.6;
 
-/// What follows from the job's public numbers.
+/// Sizes that follow from the job's public numbers.
 struct Shape<'a> {
     job: &'a MechanismJob,
     options: &'a StagedOptions,
     one_ways: ExpectedBatch,
-    /// How far a model will fill its cap: the further, the more the probe's noise is below the number of records.
+    /// Share of its cap that a model will fill. It grows as the probe's noise falls relative to the
+    /// number of records.
     share: f64,
-    /// Most groups of an attribute in a probe, if there is one.
+    /// Largest number of groups of an attribute in a probe, if there is a probe.
     probe: Option<usize>,
-    /// Whether that is a fine one.
+    /// Whether the probe is a fine one.
     fine: bool,
-    /// Whether a coarse block of every pair is asked for with its first part.
+    /// Whether the first part of the probe includes a coarse block of every pair.
     coarse_look: bool,
 }
 
-/// The total and 1-ways, the probe, and the stages, each of which asks for the 1-ways again; and the fits between.
+/// Returns the expected batches (total and 1-ways, the probe, and the stages, each of which
+/// measures the 1-ways again), and the fits between them.
 pub(super) fn expected(job: &MechanismJob, options: &StagedOptions, records: usize) -> Expected {
     let shape = Shape::new(job, options, records);
     Expected {
@@ -86,7 +92,7 @@ impl<'a> Shape<'a> {
             one_ways: ExpectedBatch {
                 statistics: 1 + sizes.len(),
                 sums: OneWays::new(job, DIGIT_WEIGHT).cells(),
-                // The total's, and one for all attributes of one size.
+                // The total's variance, and one for all attributes of the same size.
                 variances: 1 + widths.len(),
                 ..ExpectedBatch::default()
             },
@@ -125,14 +131,14 @@ impl<'a> Shape<'a> {
         batches
     }
 
-    /// Blocks of all pairs, of at most so many groups an attribute. All have one scale: two of as many groups have one
-    /// variance.
+    /// Returns blocks of all pairs, with at most `most` groups for each attribute. All blocks have
+    /// the same scale, so blocks with equal numbers of groups have the same variance.
     fn probe(&self, most: usize) -> ExpectedBatch {
         let pairs = self.job.workload.pairs().len();
         self.blocks(pairs, PROBED_NUMBERS, |size| probed(size, most))
     }
 
-    /// What a stage asks for beside the 1-ways.
+    /// Returns the blocks that a stage requests in addition to the 1-ways.
     fn stage(&self) -> ExpectedBatch {
         if !self.fine {
             return self.blocks(self.measured(), usize::MAX, |size| probed(size, 2));
@@ -144,7 +150,8 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// Blocks of so many pairs, of attributes in so many groups, wide ones in at most so many different numbers of them.
+    /// Returns blocks of a number of pairs, whose attributes have `groups(size)` groups. Wide
+    /// attributes have at most `most` distinct numbers of groups.
     fn blocks(&self, pairs: usize, most: usize, groups: impl Fn(usize) -> f64) -> ExpectedBatch {
         let sizes = self.job.domain.sizes();
         let of_pairs = self.job.workload.pairs().iter();
@@ -165,8 +172,9 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// Variances of blocks: one for each two numbers of groups that attributes of a pair have, narrow ones as many as values,
-    /// wide ones at most so many different ones.
+    /// Returns the number of variances of blocks: one for each combination of the two attributes'
+    /// numbers of groups. Narrow attributes have one group for each value, wide ones at most `most`
+    /// distinct numbers of groups.
     fn variances(&self, most: usize) -> usize {
         if !self.fine {
             return 1;
@@ -188,7 +196,8 @@ impl<'a> Shape<'a> {
         pairs.collect::<BTreeSet<_>>().len()
     }
 
-    /// Pairs that stages measure: all that are probed finely, where what the model has no room for is kept beside it.
+    /// Returns the number of pairs that stages measure: all pairs of a fine probe if extra pairs
+    /// are measured, else those in the model.
     fn measured(&self) -> usize {
         if self.fine && self.options.extra_pairs {
             return self.job.workload.pairs().len();
@@ -196,8 +205,8 @@ impl<'a> Shape<'a> {
         self.members()
     }
 
-    /// Pairs that join the model: where it is as large as it may be, so many that every attribute goes with those
-    /// before it of a clique of that size.
+    /// Returns the number of pairs that join the model. In the largest model, every attribute joins
+    /// the attributes before it in a clique of the model's largest size.
     fn members(&self) -> usize {
         let all = self.job.workload.pairs().len();
         if !self.fine {
@@ -209,27 +218,27 @@ impl<'a> Shape<'a> {
         (members.max(1.0) as usize).min(all)
     }
 
-    /// Cells of the model at the end.
+    /// Returns the number of cells of the final model.
     fn cells(&self) -> f64 {
         let most = most_cells(self.job).min(model_cells(self.job) as f64);
         (most * self.share).max(self.least_cells())
     }
 
-    /// Attributes of its largest clique.
+    /// Returns the number of attributes of the model's largest clique.
     fn clique(&self) -> f64 {
         let attributes = self.job.domain.len() as f64;
         (self.cells().ln() / self.mean_logarithm(usize::MAX)).clamp(1.0, attributes.max(1.0))
     }
 
-    /// Mean logarithm of the number of values of an attribute, of those up to a number.
+    /// Returns the mean logarithm of the attributes' numbers of values, each limited to `most`.
     fn mean_logarithm(&self, most: usize) -> f64 {
         let sizes = self.job.domain.sizes();
         let logarithms = sizes.iter().map(|&size| (size.clamp(1, most) as f64).ln());
         (logarithms.sum::<f64>() / sizes.len().max(1) as f64).max(f64::MIN_POSITIVE)
     }
 
-    /// One fit after each batch, the two parts of a probe being one, and those while pairs join. What stages measure is
-    /// told apart in the last two.
+    /// Returns one fit after each batch, where the two parts of a probe count as one, and the fits
+    /// while pairs join. Only the last two fits include the measurements of stages.
     fn fits(&self) -> Vec<ExpectedFit> {
         let (between, last) = (FIT_STEPS, FINAL_STEPS);
         let sums = self.one_ways.sums as f64;
@@ -258,8 +267,9 @@ impl<'a> Shape<'a> {
         }
     }
 
-    /// One fit whenever so many pairs have joined that the others are scored anew. They are of what the probe tells
-    /// apart, and each is larger than the one before by the same factor.
+    /// Returns the fits while pairs join: one whenever [`ADDITIONS`] pairs have joined, after which
+    /// the others are scored again. These fits use the groups of the probe, and each is larger than
+    /// the one before by the same factor.
     fn growing(&self, sums: f64, probed: f64) -> impl Iterator<Item = ExpectedFit> {
         let coarser = self.mean_logarithm(usize::MAX) - self.mean_logarithm(MAX_CENTRED);
         let least = self.least_cells();
@@ -272,7 +282,8 @@ impl<'a> Shape<'a> {
         })
     }
 
-    /// Values of the probe, and of a stage, of pairs in the model: what is measured of others is not fitted to.
+    /// Returns the numbers of values of the probe and of a stage that belong to pairs in the model.
+    /// Values of other pairs are not fitted.
     fn fitted(&self) -> [f64; 2] {
         let Some(most) = self.probe else {
             return [0.0; 2];
@@ -282,18 +293,19 @@ impl<'a> Shape<'a> {
             .map(|blocks| blocks.products as f64 * members / blocks.statistics.max(1) as f64)
     }
 
-    /// Cells of the model of no pairs.
+    /// Returns the number of cells of the model without pairs.
     fn least_cells(&self) -> f64 {
         self.job.domain.columns() as f64
     }
 }
 
-/// Groups of an attribute of so many values in a probe of at most so many.
+/// Returns the expected groups of an attribute of `size` values in a probe of at most `most`
+/// groups.
 fn probed(size: usize, most: usize) -> f64 {
     power(size.min(most), PROBED)
 }
 
-/// The same of what a stage measures.
+/// Returns the expected groups of an attribute of `size` values in a stage.
 fn staged(size: usize) -> f64 {
     power(size, STAGED).min(MAX_CENTRED as f64)
 }
@@ -303,7 +315,7 @@ fn power(size: usize, power: f64) -> f64 {
     all.powf(power).max(all.min(WHOLE as f64))
 }
 
-/// Functions of a basis of so many groups, on average.
+/// Returns the number of functions of a basis of `groups` groups, which may be a fraction.
 fn basis(groups: f64) -> f64 {
     match groups {
         few if few <= 2.0 => functions(few as usize) as f64,
@@ -311,7 +323,7 @@ fn basis(groups: f64) -> f64 {
     }
 }
 
-/// To a whole number, at least one of what is not nothing.
+/// Rounds down to a whole number, and up to 1 for a positive number below 1.
 fn whole(number: f64) -> usize {
     let least = if number > 0.0 { 1.0 } else { 0.0 };
     number.max(least) as usize

@@ -1,4 +1,4 @@
-//! What the staged mechanism may ask of a noise ladder: a public function of job and options.
+//! The most that the staged mechanism may request from a noise ladder.
 
 use fhaim_dp::{Rho, least_variance_units};
 
@@ -12,8 +12,8 @@ use crate::mechanisms::columns::OneWays;
 use fhaim_release::LadderNeed;
 use fhaim_release::MechanismJob;
 
-/// What the mechanism may ask of a noise ladder, whatever the data: a public function of job and
-/// options.
+/// Returns the most that the mechanism may request from a noise ladder for any data, as a public
+/// function of the job and the options.
 pub(super) fn need(job: &MechanismJob, options: &StagedOptions) -> Result<LadderNeed, Error> {
     job.check_pairs()?;
     let one_ways = OneWays::new(job, DIGIT_WEIGHT);
@@ -26,7 +26,7 @@ pub(super) fn need(job: &MechanismJob, options: &StagedOptions) -> Result<Ladder
         })
     };
     let probe = most_cells(job, options);
-    // Only pairs that were probed are measured.
+    // Only probed pairs are measured.
     let blocks = match probe {
         0 => 0,
         _ => over_pairs(functions).min(stage_cells(job)),
@@ -48,13 +48,14 @@ pub(super) fn need(job: &MechanismJob, options: &StagedOptions) -> Result<Ladder
     })
 }
 
-/// The most groups of any attribute that are measured centred: those have the largest functions.
+/// Returns the largest number of groups of any attribute that are measured centred. Its functions
+/// have the largest values.
 fn most_centred(job: &MechanismJob) -> usize {
     let largest = job.domain.sizes().iter().copied().max().unwrap_or(1);
     largest.clamp(2, MAX_CENTRED)
 }
 
-/// Delta_2^2 of one axis of `k` groups in a pair block.
+/// Returns Delta_2^2 of one axis of `k` groups in a pair block.
 fn axis_sensitivity(k: usize) -> u128 {
     match k {
         2 => 1,
@@ -63,7 +64,8 @@ fn axis_sensitivity(k: usize) -> u128 {
     }
 }
 
-/// The largest variance of a probe: the smallest share is that of its smaller part among all pairs of the workload.
+/// Returns the largest variance of a probe. It belongs to the smallest share: a part of the probe
+/// divided among all pairs of the workload.
 fn largest_probe_units(job: &MechanismJob, options: &StagedOptions) -> u64 {
     let pairs = job.workload.pairs().len().max(1) as f64;
     // All f(k) are at most 1, so the scale is at most that of `pairs` factors of 1.
@@ -88,7 +90,7 @@ fn largest_probe_units(job: &MechanismJob, options: &StagedOptions) -> u64 {
         .map_or(1, room_for_gap)
 }
 
-/// The largest variance of a stage's release: that of [`least_share`].
+/// Returns the largest variance of a stage's release, which belongs to [`least_share`].
 fn largest_stage_units(job: &MechanismJob) -> u64 {
     let largest = job.domain.sizes().iter().copied().max().unwrap_or(1) as u128;
     let centred = axis_sensitivity(most_centred(job));
@@ -99,7 +101,8 @@ fn largest_stage_units(job: &MechanismJob) -> u64 {
     largest_units(job, sensitivity, usable).map_or(u64::MAX, room_for_gap)
 }
 
-/// The most units of a release that one record moves by `sensitivity` when it is added or removed.
+/// Returns the variance units of a release that one added or removed record changes by
+/// `sensitivity`.
 fn largest_units(
     job: &MechanismJob,
     sensitivity: u128,
@@ -109,8 +112,8 @@ fn largest_units(
     least_variance_units(sensitivity, usable, job.holders.honest())
 }
 
-/// The most that a release of the mechanism is charged for its ciphertexts: a 1-way of the widest
-/// attribute and the table of a digit may take several pages, blocks take one.
+/// Returns the most that a release of the mechanism is charged for its ciphertexts. A 1-way of the
+/// widest attribute and the table of a digit may take several pages; blocks take one.
 fn largest_leak(job: &MechanismJob) -> Rho {
     let digits = job.domain.digits().iter();
     let tables = digits.filter_map(|digit| job.domain.cells(&digit.clique()));
@@ -122,25 +125,26 @@ fn largest_leak(job: &MechanismJob) -> Rho {
         .chain(tables)
         .max()
         .unwrap_or(1);
-    // A few ciphertexts' leak is far below 2^48; were it not, nothing could be paid for.
+    // The leak of a few ciphertexts is far below 2^48. If it were not, no release could be paid
+    // for.
     job.leak.of(widest).unwrap_or(job.rho)
 }
 
-/// Variances that are raised a little to pay for the ladder's gap stay below this.
+/// Returns an upper bound on a variance after it is raised to pay for the ladder's gap.
 fn room_for_gap(units: u64) -> u64 {
     units.saturating_add(units >> 20).saturating_add(4)
 }
 
-/// The least rho that a stage spends on one item: with it, the largest variance is a public
+/// Returns the least rho that a stage spends on one item. It makes the largest variance a public
 /// function of the job.
 pub(super) fn least_share(job: &MechanismJob) -> Rho {
     let items = 1 + job.domain.len() + job.workload.pairs().len();
     let share = job.rho.to_f64() / (MIN_SHARE_DIVISOR * items as f64);
-    // Half of a share at least is for the statistic, not for the leak.
+    // At least half of a share pays for the statistic and not for the leak.
     let share = share.max(2.0 * largest_leak(job).to_f64());
-    // At most the whole budget or twice the leak: in range, so never an error.
+    // At most the whole budget or twice the leak, so the value is in range and this never fails.
     Rho::from_f64_up(share).unwrap_or(job.rho)
 }
 
-/// What is less than an even share of rho over this is not worth spending.
+/// An item is not worth measuring for less than an even share of rho divided by this.
 const MIN_SHARE_DIVISOR: f64 = 64.0;

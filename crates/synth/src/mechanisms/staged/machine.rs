@@ -1,4 +1,4 @@
-//! A run of the staged mechanism: from each batch's answers to the next batch.
+//! A run of the staged mechanism, which computes each batch from the answers so far.
 
 mod look;
 mod probe;
@@ -30,20 +30,21 @@ use fhaim_release::{Machine, RunProgress};
 pub(super) use self::look::{COARSE_LOOK, COARSE_LOOK_SCALE, FIRST_LOOK};
 pub(super) use self::stage::ADDITIONS;
 
-/// Weight of the noise of a digit's cell, against that of a pair's. What the digits get, pairs of coarse
-/// attributes lose, and a value in the wrong place of its bin is still in its bin.
+/// Weight of the noise of a digit's cell, relative to a pair's. Budget for digits is lost to pairs
+/// of coarse attributes, and a wrong digit still leaves a value in its bin.
 pub(super) const DIGIT_WEIGHT: f64 = 0.1;
 
-/// Steps that the search of a fit combines. With 20 it needs fewer steps than with 10.
+/// Number of past steps that a fit combines. With 20 a fit needs fewer steps than with 10.
 const FIT_MEMORY: usize = 20;
 
-/// A coarse block of every pair, with much noise: tells whether there are any relationships.
+/// The first part of a finer probe: shows whether there are any dependences.
 const LOOK: Phase = Phase::new("look", "Finding relationships");
 
-/// A coarse block of every pair: tells which pairs are worth measuring.
+/// The probe, or its rest: shows which pairs are worth measuring.
 const PROBE: Phase = Phase::new("probe", "Choosing pairs");
 
-/// A planned batch of blocks. The first has the strongest pairs; later ones have those that the model explains worst.
+/// A planned batch of blocks. The first measures the strongest pairs; later ones those that the
+/// model explains worst.
 const fn stage_phase(stage: u8) -> Phase {
     let label = match stage {
         1 => "Measuring the strongest pairs",
@@ -52,7 +53,7 @@ const fn stage_phase(stage: u8) -> Phase {
     Phase::numbered("stage", stage, label)
 }
 
-/// What a request of the current batch was for.
+/// The item that a request of the current batch measures.
 #[derive(Clone, Copy, Debug)]
 enum Purpose {
     /// Index into the total and the 1-ways.
@@ -61,7 +62,7 @@ enum Purpose {
     Block(usize, usize),
 }
 
-/// What the next step does with its answers.
+/// The use of the next answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Start,
@@ -72,22 +73,23 @@ enum State {
     Done,
 }
 
-/// A run under way.
+/// A run in progress.
 #[derive(Debug)]
 pub(super) struct StagedMachine {
     job: MechanismJob,
     mechanism: Staged,
     account: ReleaseAccount,
     state: State,
-    /// The ladder has no larger variances.
+    /// Largest variance of the ladder.
     largest_units: u64,
     purposes: Vec<Purpose>,
     one_ways: OneWays,
     merges: Vec<Merges>,
     fine_probe: bool,
-    /// Whether it tells pairs' entries from noise so well that noise weighs less in plans.
+    /// Whether the probe distinguishes pairs' entries from noise so well that noise weighs less in
+    /// plans.
     clear_probe: bool,
-    /// What scorings take to be known of all pairs.
+    /// The prior of the pairs' signals, learned at the last scoring.
     prior: Option<Prior>,
     /// As `prior`, for the blocks of a coarse look.
     coarse_prior: Option<Prior>,
@@ -120,7 +122,7 @@ impl StagedMachine {
         self.job.rho.to_f64()
     }
 
-    /// Takes the answers of the current batch to where they belong.
+    /// Stores the answers of the current batch in the items that requested them.
     fn settle(&mut self, answers: &[Vec<i64>]) -> Result<(), Error> {
         let first = self.account.settle(answers)?;
         let purposes = std::mem::take(&mut self.purposes);
@@ -135,7 +137,7 @@ impl StagedMachine {
         Ok(())
     }
 
-    /// Step 1: the total and all 1-ways.
+    /// Step 1: requests the total and all 1-ways.
     fn ask_one_ways(&mut self) -> Result<MechanismStep, Error> {
         let budget = self.mechanism.options.one_way_share * self.rho();
         let offers = self.one_ways.offers(&self.account, budget)?;
@@ -146,7 +148,7 @@ impl StagedMachine {
         ))
     }
 
-    /// Fits what is in the model so far.
+    /// Fits a model to the measurements of its members.
     fn fit(&self, steps: usize, tolerance: f64) -> Result<Model, Error> {
         let measurements = self.measurements();
         let effort = Effort {
@@ -170,7 +172,8 @@ impl StagedMachine {
         Ok(())
     }
 
-    /// The 1-ways and every block of every member, its probe included.
+    /// Returns the measurements for the fit: the 1-ways, and every block of every pair in the
+    /// model, including its probe.
     fn measurements(&self) -> Vec<Measurement> {
         let members = self
             .pairs
@@ -200,7 +203,7 @@ impl StagedMachine {
         ))))
     }
 
-    /// Step 5: the counts of the pairs that the model has no room for, where more is known of them than the model says.
+    /// Step 5: estimates the counts of extra pairs whose measurements tell more than the model.
     fn beside(&self, model: &Model) -> Result<Vec<(Clique, Vec<f64>)>, Error> {
         let pairs: Vec<&Pair> = self.pairs.iter().filter(|pair| pair.plan.beside).collect();
         let cliques: Vec<Clique> = pairs.iter().map(|pair| pair.clique()).collect();
@@ -214,7 +217,7 @@ impl StagedMachine {
         Ok(tables.collect())
     }
 
-    /// Fits and goes on to the next batch that is not empty, or to the end.
+    /// Fits, and continues with the next batch that is not empty, or finishes.
     fn advance(&mut self) -> Result<MechanismStep, Error> {
         loop {
             let (state, phase, offers) = match self.state {
@@ -227,7 +230,7 @@ impl StagedMachine {
                         false => (State::Probe, PROBE, offers),
                     }
                 }
-                // Of the total and the 1-ways nothing new is known: the model stays.
+                // The look tells nothing new about the total and the 1-ways, so the model stays.
                 State::Look => (State::Probe, PROBE, self.ask_rest_of_probe()?),
                 State::Probe => self.next_stage(1)?,
                 State::Stage(last) if last < STAGES => self.next_stage(last + 1)?,
@@ -241,7 +244,7 @@ impl StagedMachine {
         }
     }
 
-    /// Step 4: one stage's batch.
+    /// Step 4: returns one stage's batch.
     fn next_stage(&mut self, stage: u8) -> Result<(State, Phase, Vec<Offer>), Error> {
         self.fit_between()?;
         if stage == 1 && self.looks_first() {

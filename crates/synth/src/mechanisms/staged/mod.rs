@@ -1,7 +1,8 @@
 //! `staged`: residual contrasts and a staged plan, the default mechanism (docs/MECHANISM.md, C).
 //!
-//! Four batches of releases: total and 1-ways; a coarse probe of every pair; and two planned
-//! stages of contrast blocks. Merges, scores, plans and scales are functions of the releases before them.
+//! There are four batches of releases: total and 1-ways, a probe of every pair, and two planned
+//! stages of contrast blocks. A finer probe may take two batches. Merges, scores, plans and scales
+//! depend only on the earlier releases.
 
 mod beside;
 mod expected;
@@ -36,10 +37,10 @@ pub struct Staged {
 const NAME: &str = "staged";
 
 impl Staged {
-    /// The mechanism with these options.
+    /// Returns the mechanism with the given options.
     ///
     /// # Errors
-    /// [`Error::Option`] for one out of its range.
+    /// [`Error::Option`] if an option is out of its range.
     pub fn new(options: StagedOptions) -> Result<Self, Error> {
         options.check()?;
         Ok(Self {
@@ -48,7 +49,7 @@ impl Staged {
         })
     }
 
-    /// The mechanism with the default options and without some of its parts.
+    /// Returns the mechanism with the default options and without some of its parts.
     pub fn without(ablations: Ablations) -> Self {
         Self {
             ablations,
@@ -67,7 +68,7 @@ impl Mechanism for Staged {
     }
 
     fn about(&self) -> &'static str {
-        "A probe of all pairs, then those that matter, each in as many groups as the budget bears"
+        "Probes all pairs, then measures the important ones as finely as the budget allows"
     }
 
     fn options(&self) -> Result<Value, Error> {

@@ -14,11 +14,12 @@ const PAIRS_OF_A_TABLE: f64 = 100.0;
 /// Share of rho up to which the probe's share grows.
 const WIDE_PROBE_SHARE: f64 = 0.2;
 
-/// The options that terms may name. The defaults are the recommended values.
+/// The options that terms may set. The defaults are the recommended values.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StagedOptions {
-    /// Share of the privacy budget for the first measurement of every column by itself: from 0.05 to 0.5.
+    /// Share of the privacy budget for the first measurement of every single column: from 0.05 to
+    /// 0.5.
     pub one_way_share: f64,
     /// Share of the privacy budget for finding related pairs of columns: from 0.05 to 0.4. A table with
     /// more than 100 pairs spends more, up to twice the default.
@@ -38,7 +39,8 @@ impl Default for StagedOptions {
 }
 
 impl StagedOptions {
-    /// Within these ranges the shares of the first batch, the probe and the coarse look sum to less than 1.
+    /// Checks the ranges. Within them, the shares of the first batch, the probe and the coarse look
+    /// add up to less than 1.
     pub(super) fn check(&self) -> Result<(), Error> {
         let share = self.one_way_share;
         let fits = (0.05..=0.5).contains(&share);
@@ -48,23 +50,24 @@ impl StagedOptions {
         check("probe_share", "from 0.05 to 0.4", share, fits)
     }
 
-    /// The share of rho for the probe of this number of pairs, both its parts together. In a wide table
-    /// most pairs are only probed, so it grows with the square root of the pairs.
+    /// Returns the share of rho for the probe of this number of pairs, both its parts together. In
+    /// a wide table most pairs are only probed, so the share grows with the square root of the
+    /// number of pairs.
     pub(super) fn probe_share_of(&self, pairs: usize) -> f64 {
         let grown = self.probe_share * (pairs as f64 / PAIRS_OF_A_TABLE).sqrt();
         grown.min(WIDE_PROBE_SHARE).max(self.probe_share)
     }
 }
 
-/// Parts of the mechanism that a run leaves out, to measure what each of them brings: a part that is `true`
-/// is left out. Terms cannot name them; the default leaves nothing out.
+/// Parts of the mechanism that a run leaves out, to measure the effect of each part. A part that is
+/// `true` is left out. Terms cannot set them; the default leaves nothing out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ablations {
     /// The mixture of priors that scores pairs. Without it all pairs have one normal prior.
     pub mixture_prior: bool,
-    /// The first look at a finer probe. Without it the whole probe is asked for at once.
+    /// The first look at a finer probe. Without it, the whole probe is requested at once.
     pub first_look: bool,
-    /// The block of two groups per column that a blunt first look adds to every pair.
+    /// The block of two groups for each attribute that an imprecise first look adds to every pair.
     pub coarse_look: bool,
     /// The lower weight of noise in plans after a clear probe.
     pub clear_probe: bool,
@@ -105,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn options_out_of_range_are_refused_by_name() {
+    fn options_out_of_range_are_rejected_by_name() {
         assert!(StagedOptions::default().check().is_ok());
         for wrong in [f64::NAN, 0.0, 0.049, 0.501, f64::INFINITY] {
             let one_way = StagedOptions {

@@ -1,4 +1,4 @@
-//! The plan of a stage: which pairs to measure, and at which resolution (docs/MECHANISM.md,
+//! The plan of a stage decides which pairs to measure, and at which resolution (docs/MECHANISM.md,
 //! C step 4).
 //!
 //! The plan lowers J, the workload error expected at the end of the run:
@@ -6,12 +6,12 @@
 //! ```text
 //! J =   beta c0 (sum of c^(2/3))^(3/2) / sqrt(2 B)     noise, over 1-ways and measured pairs
 //!     + sum of G                                       pairs outside the model
-//!     + sum of G sqrt(1 - R)                           measured pairs: what a merge hides
-//!     + sum of beta c0 c / sqrt(2 rho_q)               pairs of which only the probe is used
+//!     + sum of G sqrt(1 - R)                           measured pairs: the part that a merge hides
+//!     + sum of beta c0 c / sqrt(2 rho_q) + G sqrt(1 - R)   pairs that use only their probe
 //! ```
 //!
-//! where B is what is left of the budget plus what was spent on the items of the first sum at
-//! the resolution they have now.
+//! where B is the rest of the budget plus the rho already spent on the items of the first sum at
+//! their current resolution.
 
 mod beside;
 mod candidate;
@@ -35,17 +35,17 @@ pub struct PlanOptions {
     pub beta: f64,
     /// Exponent of the model's growth.
     pub gamma: f64,
-    /// Most cells of the model's junction tree.
+    /// Largest number of cells of the model's junction tree.
     pub model_cells: usize,
-    /// Most cells of the tables beside it.
+    /// Largest number of cells of the extra pairs' tables.
     pub beside_cells: usize,
-    /// Most pairs that join the model.
+    /// Largest number of pairs that join the model.
     pub additions: usize,
-    /// Most integers that the measured pairs' blocks may release together.
+    /// Largest number of integers that the measured pairs' blocks may release together.
     pub block_cells: usize,
 }
 
-/// What does not depend on the pairs.
+/// Values that do not depend on the pairs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fixed {
     /// Sum of c^(2/3) over the total and the 1-ways.
@@ -56,7 +56,7 @@ pub struct Fixed {
     pub left: f64,
 }
 
-/// The first sum of J, and the limits used up.
+/// The first sum of J, and the used part of the limits.
 #[derive(Clone, Copy, Debug)]
 struct State {
     noise_terms: f64,
@@ -77,7 +77,7 @@ impl State {
         state
     }
 
-    /// The state once a pair's standing has changed.
+    /// Returns the state after a pair's standing has changed.
     fn moved(mut self, candidate: &Candidate, from: CandidateStatus, to: CandidateStatus) -> Self {
         if let Some(resolution) = candidate.measured_at(from) {
             self.noise_terms -= candidate.noise_term(resolution);
@@ -92,13 +92,14 @@ impl State {
         self
     }
 
-    /// The first term of J.
+    /// Returns the first term of J.
     fn noise(&self, beta: f64) -> f64 {
         beta * MEAN_ABS * self.noise_terms.powf(1.5) / (2.0 * self.budget).sqrt()
     }
 }
 
-/// The standings that the model has room for: those from this one on are too large.
+/// The standings of a pair that the model has room for. Standings from the given one on are too
+/// large.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Room {
     #[default]
@@ -117,7 +118,8 @@ impl Room {
         }
     }
 
-    /// Finer resolutions take more room, the probe least of all.
+    /// Returns the room left if `to` is too large. Finer resolutions need more room; the probe
+    /// needs the least.
     fn without(to: CandidateStatus) -> Self {
         match to {
             CandidateStatus::Measured(index) => Self::Below(index),
@@ -126,15 +128,18 @@ impl Room {
     }
 }
 
-/// J with the candidates where they stand.
+/// Returns J for the candidates' current standings.
 fn objective(fixed: &Fixed, beta: f64, candidates: &[Candidate]) -> f64 {
     let own = candidates.iter().map(|c| c.own_term(c.standing, beta));
     State::new(fixed, candidates).noise(beta) + own.sum::<f64>()
 }
 
-/// The exponent, of these, under which a plan made to its end has the lowest J, the first of several; `options.gamma`
-/// where there are none. How hard growth should be punished depends on how much of the cap a table can use: with
-/// every pair dependent a plan that grows too freely fills it with a few large cliques, one too careful with none.
+/// Returns the exponent among `penalties` whose complete plan has the lowest J, and the first among
+/// equals. Returns `options.gamma` if `penalties` is empty.
+///
+/// The right penalty for growth depends on how much of the cap a table can use. If all pairs are
+/// dependent, too low a penalty fills the cap with a few large cliques, and too high a penalty
+/// leaves it empty.
 pub fn best_gamma(
     domain: &Domain,
     fixed: &Fixed,
@@ -156,9 +161,11 @@ pub fn best_gamma(
     best.map_or(options.gamma, |(gamma, _)| gamma)
 }
 
-/// Plans a stage: changes the candidates' standings until nothing lowers J, or so many pairs have
-/// joined the model that their distances should be taken anew. Returns whether that is so. Pairs
-/// already in the model stay in it, at their resolution or a finer one.
+/// Plans a stage: changes the candidates' standings until no move lowers J, or `options.additions`
+/// pairs have joined the model. Returns `true` in the second case: distances should then be
+/// computed again.
+///
+/// Pairs already in the model stay in it, at their resolution or a finer one.
 pub fn plan(
     domain: &Domain,
     fixed: &Fixed,
@@ -178,7 +185,7 @@ pub fn plan(
     let mut moves = Moves::new(fixed, options, candidates);
     let mut rooms = vec![Room::Any; moves.candidates.len()];
     let beside = |i: &usize| moves.candidates[*i].beside;
-    // A plan puts none beside the model that was not there before.
+    // A plan adds no extra pairs.
     let of_model: Vec<usize> = (0..rooms.len()).filter(|i| !beside(i)).collect();
     let mut added = 0;
     while added < options.additions {
@@ -188,7 +195,8 @@ pub fn plan(
         let Some(now) = now else {
             return false;
         };
-        // Without a choice some pair has less room than before: its next best move may fit.
+        // If no move is chosen, some pair has less room than before, and its next best move may
+        // fit.
         if let Some(chosen) = choose(ranked, (&model, now), options, moves.candidates, &mut rooms) {
             let candidate = &moves.candidates[chosen.candidate];
             added += usize::from(candidate.standing == CandidateStatus::Outside);
@@ -199,10 +207,11 @@ pub fn plan(
     true
 }
 
-/// The move with the largest fall over growth^gamma that keeps the model within its cap. `now` must be the
-/// model's cells. Moves for which there is no room are noted.
+/// Returns the move with the largest fall of J over growth^gamma that keeps the model within its
+/// cap. `now` must be the model's number of cells. Moves without room are noted in `rooms`.
 ///
-/// A move's rank is at most its bound: the model is asked only where that could still win.
+/// A move's rank never exceeds its bound, so the model is queried only for moves that could still
+/// win.
 fn choose(
     mut moves: BinaryHeap<Move>,
     (model, now): (&GrowingModel, usize),

@@ -1,7 +1,7 @@
-//! How a stage's budget is divided among what it measures.
+//! Divides a stage's budget among its items.
 
-/// Water-fills a stage's budget, leaving out items that would get less than `least`: they would
-/// need more noise than the ladder has, and give nothing.
+/// Divides a stage's budget by [`water_fill`], leaving out items that would get less than `least`.
+/// Those would need more noise than the ladder has, and would teach nothing.
 pub(super) fn worthwhile_shares(
     budget: f64,
     least: f64,
@@ -22,8 +22,8 @@ pub(super) fn worthwhile_shares(
     }
 }
 
-/// Spends `budget` so that each item's total, with what was spent on it before, comes as near
-/// as can be to being in proportion to its weight: r_i = max(0, level * weight_i - spent_i).
+/// Spends `budget` so that the total of each item, including earlier spending, is as close as
+/// possible to being proportional to its weight: r_i = max(0, level * weight_i - spent_i).
 fn water_fill(budget: f64, weights: &[f64], spent: &[f64]) -> Vec<f64> {
     // Items in order of the level at which they start to fill.
     let mut order: Vec<usize> = (0..weights.len()).filter(|&i| weights[i] > 0.0).collect();

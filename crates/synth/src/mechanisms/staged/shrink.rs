@@ -1,23 +1,25 @@
-//! Shrinkage: a noisy block is moved towards what the model said before it had the pair
+//! Shrinkage: moves a noisy block towards the model's counts from before the pair joined the model
 //! (docs/MECHANISM.md, C step 4).
 
 use fhaim_pgm::Measurement;
 
 use crate::mechanisms::columns::Measured;
 
-/// Blocks of fewer dimensions stay as they are: James and Stein's estimate is no better there.
+/// Blocks of fewer dimensions are not shrunk, because the James-Stein estimate does not improve
+/// them.
 const MIN_FREEDOM: f64 = 3.0;
 
-/// What is kept of a block's distance at least: a block in which nothing but noise is seen counts as
-/// a measurement of some precision, not as knowledge.
+/// Least share of a block's distance that shrinkage keeps. A block that shows only noise then
+/// counts as a measurement with some precision, and not as certainty.
 const MIN_KEPT: f64 = 0.05;
 
-/// The measurement of a block for the fit, given the pair's counts in a model that did not have
-/// the pair (row-major, over all categories of both attributes); `None` before the first answer.
+/// Returns the shrunk measurement of a block for the fit, or `None` before the first answer.
+/// `counts` are the pair's counts in a model without the pair, row-major over all categories of
+/// both attributes.
 ///
-/// With Y the block's table, B the model's, s the noise's scale and b the dimension of the span, the
-/// table becomes B + k (Y - B), at scale s sqrt k, k = 1 - (b - 2) s^2 / ||Y - B||^2 (James and Stein
-/// 1961): the share of the distance that noise does not account for.
+/// With Y the block's table, B the model's, s the noise's scale and b the dimension of the span,
+/// the table becomes B + k (Y - B), at scale s sqrt k. The factor k = 1 - (b - 2) s^2 / ||Y - B||^2
+/// (James and Stein 1961) is the share of the distance that noise does not account for.
 pub(super) fn shrunk(measured: &Measured, counts: &[f64]) -> Option<Measurement> {
     let mut measurement = measured.measurement()?;
     let freedom = measured.block.freedom();
@@ -28,7 +30,7 @@ pub(super) fn shrunk(measured: &Measured, counts: &[f64]) -> Option<Measurement>
     let cells = measurement.values.iter().zip(&expected);
     let distance: f64 = cells.map(|(y, b)| (y - b) * (y - b)).sum();
     let noise = (freedom - 2.0) * measured.scale() * measured.scale();
-    // A distance of nothing is all noise.
+    // A distance of 0 is explained by noise completely.
     let kept = if distance > noise {
         (1.0 - noise / distance).max(MIN_KEPT)
     } else {
@@ -51,7 +53,7 @@ mod tests {
     use fhaim_dp::Rho;
     use fhaim_release::{Holders, MechanismJob, Phase};
 
-    /// A block of two attributes of `size` values, measured once with these values.
+    /// Returns a block of two attributes of `size` values, measured once with the given values.
     fn measured(size: usize, value: impl Fn(usize) -> i64) -> Measured {
         let rho = Rho::from_f64_down(0.1).unwrap();
         let job = MechanismJob::new(Domain::new(vec![size; 2]), rho, 1000);
@@ -71,17 +73,17 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_taken_back_and_signal_stays() {
+    fn shrinkage_removes_noise_and_keeps_signal() {
         let sign = |cell: usize| if cell.is_multiple_of(2) { 1 } else { -1 };
         let counts = vec![1000.0 / 16.0; 16];
-        // Values far below the noise: nearly nothing is left of them, at a small scale.
+        // Values far below the noise shrink to almost 0, with a small scale.
         let noise = measured(4, sign);
         let raw = noise.measurement().unwrap();
         let shrunk_noise = shrunk(&noise, &counts).unwrap();
         assert!((shrunk_noise.sigma / raw.sigma - MIN_KEPT.sqrt()).abs() < 1e-12);
         let most = |values: &[f64]| values.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
         assert!(most(&shrunk_noise.values) <= MIN_KEPT * most(&raw.values) + 1e-9);
-        // Values far above it stay as they are.
+        // Values far above the noise stay as they are.
         let signal = measured(4, |cell| 1_000_000 * i64::from(cell == 5));
         let raw = signal.measurement().unwrap();
         let kept = shrunk(&signal, &counts).unwrap();
@@ -95,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_single_contrast_stays_as_it_is() {
+    fn single_contrast_is_not_shrunk() {
         let contrast = measured(2, |_| 3);
         let raw = contrast.measurement().unwrap();
         assert_eq!(shrunk(&contrast, &[250.0; 4]), Some(raw));

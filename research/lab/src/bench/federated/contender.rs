@@ -1,27 +1,27 @@
-//! What is compared.
+//! The methods that `fhaim-lab bench federated` compares.
 
 use std::str::FromStr;
 
 use fhaim_federated::Method;
 
-/// One of the methods, or what they are held against.
+/// A federated method, or one that it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contender {
-    /// FLAIM in one of its ways.
+    /// FLAIM with one of its methods.
     Flaim(Method),
     /// AIM over the parties that were drawn so far.
     DistAim,
-    /// AIM over the whole table: one party, which takes part in every round.
+    /// AIM over the whole table: a single party, which takes part in every round.
     Aim,
-    /// fhaim's own mechanism over all parties, of whom one may pool what it knows with the services
-    /// (h = k - 1): what it would release under encryption.
+    /// fhaim's own mechanism over all parties, as it would run under encryption. One party may pool its knowledge with
+    /// the services (h = k - 1).
     Staged,
-    /// The same, where each party relies on its own noise alone (h = 1).
+    /// As `Staged`, but each party relies only on its own noise (h = 1).
     StagedAlone,
 }
 
 impl Contender {
-    /// All of them.
+    /// All contenders.
     pub const ALL: [Self; 9] = [
         Self::Flaim(Method::Naive),
         Self::Flaim(Method::AugOracle),
@@ -34,7 +34,7 @@ impl Contender {
         Self::StagedAlone,
     ];
 
-    /// Its name.
+    /// Returns the name on the command line and in the results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Flaim(method) => method.as_str(),
@@ -49,12 +49,12 @@ impl Contender {
 impl FromStr for Contender {
     type Err = String;
 
-    /// A whole name: one of them may be a part of another's.
+    /// Parses a complete name. Prefixes are not accepted, because a name can be part of another one.
     fn from_str(name: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|known| known.name() == name);
         found.ok_or_else(|| {
             let known = Self::ALL.map(Self::name).join(", ");
-            format!("there is no method {name:?}: there are {known}")
+            format!("unknown method {name:?}: choose from {known}")
         })
     }
 }
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_method_is_found_by_its_whole_name_alone() {
+    fn only_complete_names_of_methods_are_accepted() {
         for contender in Contender::ALL {
             assert_eq!(contender.name().parse(), Ok(contender));
         }

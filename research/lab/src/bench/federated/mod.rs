@@ -1,7 +1,7 @@
-//! `fhaim-lab bench federated`: FLAIM's tables, with the printed figures beside.
+//! `fhaim-lab bench federated`: repeats FLAIM's tables, and shows printed figures next to the results.
 //!
-//! For each seed nine tenths of the records are divided among parties, the rest is held out; the workload is 64 random
-//! triples. Errors are mean L1 distances of shares, of as many records drawn from the model as were divided.
+//! For each seed, nine tenths of the records are split among parties, and the rest is held out. The workload is 64
+//! random triples. Errors are mean L1 distances of shares, for as many records drawn from the model as were split.
 
 mod contender;
 mod printed;
@@ -23,7 +23,7 @@ use super::rows::{Rows, bracketed};
 use super::trial::mean_and_error;
 use crate::{args::megabytes, error::Error, input};
 
-/// What `--help` ends with.
+/// The end of the text of `--help`.
 pub const BENCH_FEDERATED_EXAMPLES: &str = "\
 Examples:
   research/bench/tables.sh data && FHAIM_DATA_DIR=data fhaim-lab bench federated magic census --seeds 3
@@ -35,31 +35,31 @@ A table NAME is NAME.csv with NAME.schema.json in FHAIM_DATA_DIR.";
 /// delta of all of FLAIM's figures.
 const DELTA: f64 = 1e-5;
 
-/// Flags of `bench federated`.
+/// Arguments of `bench federated`.
 #[derive(Debug, Args)]
 pub struct FederatedArguments {
-    /// Tables
+    /// Names of tables
     #[arg(required = true, value_name = "NAME")]
     pub tables: Vec<String>,
-    /// Measure how unlike the parties are, by rule, and run nothing
+    /// Measure how much the parties differ under each rule, and run no method
     #[arg(long, conflicts_with_all = ["method", "epsilon", "rule", "participation", "rounds", "most_rounds", "local_steps", "measure_share", "model_mb"])]
     pub heterogeneity: bool,
-    /// Run only this method, by its whole name (may be repeated)
+    /// Method to run, by its complete name (may be repeated) [default: all]
     #[arg(long, value_name = "METHOD")]
     pub method: Vec<Contender>,
     /// Privacy budget (may be repeated)
     #[arg(long, value_name = "E", default_values_t = [1.0], allow_negative_numbers = true)]
     pub epsilon: Vec<f64>,
-    /// Runs of each: seeds 0, 1, ...
+    /// Number of runs of each: seeds 0, 1, ...
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
-    /// How records are dealt among parties
+    /// Rule for splitting records among parties
     #[arg(long, value_name = "RULE", default_value = "cluster")]
     pub rule: Rule,
-    /// Parties
+    /// Number of parties
     #[arg(long, value_name = "K", default_value_t = 100)]
     pub parties: usize,
-    /// A party's chance to take part in a round
+    /// Probability that a party takes part in a round
     #[arg(
         long,
         value_name = "P",
@@ -67,16 +67,16 @@ pub struct FederatedArguments {
         allow_negative_numbers = true
     )]
     pub participation: f64,
-    /// Rounds
+    /// Number of rounds
     #[arg(long, value_name = "T", default_value_t = 10)]
     pub rounds: u32,
-    /// Most rounds that one party takes part in
+    /// Maximum number of rounds per party
     #[arg(long, value_name = "R", default_value_t = 3)]
     pub most_rounds: u32,
-    /// Choices that a party makes in a round
+    /// Number of choices that a party makes in a round
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub local_steps: u32,
-    /// Share of the budget that is for measurements, the rest being for choices
+    /// Share of the budget for measurements; the rest is for choices
     #[arg(
         long,
         value_name = "R",
@@ -84,7 +84,7 @@ pub struct FederatedArguments {
         allow_negative_numbers = true
     )]
     pub measure_share: f64,
-    /// Most memory a model may take, in MB
+    /// Maximum memory for a model, in MB
     #[arg(long, value_name = "MB", default_value_t = 80.0, value_parser = megabytes)]
     pub model_mb: f64,
     /// Print the results as JSON
@@ -92,31 +92,31 @@ pub struct FederatedArguments {
     pub json: bool,
 }
 
-/// A method on a table at one budget.
+/// The results of a method on a table at one budget.
 #[derive(Debug, Serialize)]
 struct Row {
     table: String,
     method: &'static str,
     epsilon: f64,
     seeds: usize,
-    /// Mean L1 over the workload, and its standard error.
+    /// Mean L1 error over the workload, and its standard error.
     error: f64,
     error_standard_error: Option<f64>,
-    /// The same over all subsets of the workload's triples.
+    /// Mean L1 error over all subsets of the workload's triples.
     error_subsets: f64,
     /// Mean negative log-likelihood of held-out records, and its standard error.
     nll: f64,
     nll_standard_error: Option<f64>,
-    /// Area under the ROC curve of trees that were trained on synthetic records, if the target is binary.
+    /// Area under the ROC curve of trees trained on synthetic records, if the target is binary.
     auc: Option<f64>,
-    /// Printed error and NLL, where there are any.
+    /// Printed error and NLL, if available.
     printed_error: Option<f64>,
     printed_nll: Option<f64>,
     seconds: f64,
     trials: Vec<Trial>,
 }
 
-/// How unlike the parties of a rule are.
+/// How much the parties of a rule differ.
 #[derive(Debug, Serialize)]
 struct Skew {
     table: String,
@@ -127,7 +127,7 @@ struct Skew {
     printed: Option<f64>,
 }
 
-/// Runs every method on every table, or measures the partitions.
+/// Runs the command: every method on every table, or measurements of the partitions.
 pub fn run(arguments: &FederatedArguments, progress: &Progress) -> Result<(), Error> {
     if arguments.heterogeneity {
         return measure_partitions(arguments, progress);
@@ -222,7 +222,7 @@ fn line(row: &Row) -> String {
     )
 }
 
-/// The rules that FLAIM prints figures of.
+/// The rules for which FLAIM prints figures.
 const RULES: [(&str, Rule); 4] = [
     ("ns", Rule::Equal),
     ("cluster", Rule::Cluster),

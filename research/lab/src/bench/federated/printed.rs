@@ -1,8 +1,10 @@
-//! What FLAIM prints (Maddock, Cormode and Maple 2024, tables 1, 2 and 5): 100 parties, p = 0.1, T = 10, the rule
-//! `cluster`. Its accounting charges selections less than they cost, and its workload error may be over other
-//! sets than its text says; docs/FEDERATED.md has both.
+//! Printed figures of FLAIM (Maddock, Cormode and Maple 2024, tables 1, 2 and 5): 100 parties, p = 0.1, T = 10, the
+//! rule `cluster`.
+//!
+//! Its accounting charges selections less than they cost, and its workload error may be over other sets than the text
+//! says. docs/FEDERATED.md explains both.
 
-/// Table, rule, mean heterogeneity.
+/// Table, rule, and mean heterogeneity.
 const HETEROGENEITY: [(&str, &str, f64); 8] = [
     ("adult", "ns", 0.241),
     ("adult", "cluster", 0.525),
@@ -14,7 +16,7 @@ const HETEROGENEITY: [(&str, &str, f64); 8] = [
     ("magic", "dli:0.8", 0.603),
 ];
 
-/// Tables in the order of [`AT_ONE`].
+/// Names of tables, in the order of [`AT_ONE`].
 const TABLES: [&str; 7] = [
     "adult",
     "magic",
@@ -25,7 +27,7 @@ const TABLES: [&str; 7] = [
     "marketing",
 ];
 
-/// At epsilon 1: method, and error and NLL by table.
+/// Figures at epsilon 1: a method, with error and NLL of each table.
 const AT_ONE: [(&str, [(f64, f64); 7]); 5] = [
     (
         "naive",
@@ -89,7 +91,7 @@ const AT_ONE: [(&str, [(f64, f64); 7]); 5] = [
     ),
 ];
 
-/// At epsilon 5: table, method, NLL.
+/// Figures at epsilon 5: table, method and NLL.
 const AT_FIVE: [(&str, &str, f64); 15] = [
     ("adult", "naive-bayes", 25.33),
     ("adult", "random", 83.9),
@@ -108,7 +110,7 @@ const AT_FIVE: [(&str, &str, f64); 15] = [
     ("covtype", "aim", 40.92),
 ];
 
-/// The printed heterogeneity of a rule on a table.
+/// Returns the printed heterogeneity of a rule on a table.
 pub fn heterogeneity(table: &str, rule: &str) -> Option<f64> {
     let found = HETEROGENEITY
         .iter()
@@ -116,7 +118,7 @@ pub fn heterogeneity(table: &str, rule: &str) -> Option<f64> {
     found.map(|row| row.2)
 }
 
-/// The printed error, if there is one, and NLL.
+/// Returns the printed error, if there is one, and the printed NLL.
 pub fn figures(table: &str, method: &str, epsilon: f64) -> Option<(Option<f64>, f64)> {
     if epsilon == 1.0 {
         let place = TABLES.iter().position(|&name| name == table)?;
@@ -138,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_of_methods_that_there_are() {
+    fn printed_figures_belong_to_known_methods() {
         let known = |method: &str| Contender::ALL.iter().any(|c| c.name() == method);
         assert!(AT_ONE.iter().all(|(method, _)| known(method)));
         assert!(AT_FIVE.iter().all(|(_, method, _)| known(method)));

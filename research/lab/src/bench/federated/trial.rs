@@ -1,4 +1,4 @@
-//! One run of one contender.
+//! A single run of a contender.
 
 use std::{sync::Arc, time::Instant};
 
@@ -19,34 +19,34 @@ use serde::Serialize;
 use super::{Contender, DELTA, FederatedArguments};
 use crate::error::Error;
 
-/// Share of the records that are divided among parties.
+/// Share of the records that are split among parties.
 const SEEN: f64 = 0.9;
 
-/// Triples of the workload.
+/// Number of triples in the workload.
 const TRIPLES: usize = 64;
 
-/// What a mechanism is not told of its budget: room for the gaps of sums of noise.
+/// Share of the budget that is reserved for the gaps of sums of noise.
 const GAPS: f64 = 1e-6;
 
-/// The figures of one run.
+/// The results of one run.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Trial {
     pub seed: u64,
     pub error: f64,
     pub error_subsets: f64,
     pub nll: f64,
-    /// Held-out records that the model deems impossible.
+    /// Number of held-out records to which the model gives probability zero.
     pub impossible: usize,
     pub auc: Option<f64>,
-    /// What the record that paid most did, as a share of the budget.
+    /// Share of the budget that the record that paid most spent.
     pub spent: f64,
-    /// Mean megabytes of masked cells that a party sent; absent where nothing is masked.
+    /// Mean megabytes of masked cells that a party sent; `None` for methods without masks.
     pub sent_mb: Option<f64>,
     pub dropped: usize,
     pub seconds: f64,
 }
 
-/// A model and what it took.
+/// A model with the costs of making it.
 struct Made {
     model: Arc<dyn FittedModel>,
     spent: Rho,
@@ -54,7 +54,7 @@ struct Made {
     dropped: usize,
 }
 
-/// Runs a contender once: the seed decides the split, the workload, the partition and all draws.
+/// Runs a contender once. The seed decides the split, the workload, the partition and all draws.
 pub fn trial(
     table: &Table,
     contender: Contender,
@@ -146,8 +146,8 @@ fn federate(
     })
 }
 
-/// The default mechanism, asked for the pairs of the workload, over the sums of all parties, of whom so many are relied
-/// upon.
+/// Runs the default mechanism for the pairs of the workload, over the sums of all parties. `honest` is the number of
+/// parties whose noise counts.
 fn stage(
     mut job: MechanismJob,
     parties: &[Table],
@@ -157,10 +157,10 @@ fn stage(
     let rho = job.rho;
     job.workload = job.workload.within_pairs();
     job.rho = Rho::from_f64_down(rho.to_f64() * (1.0 - GAPS))?;
-    // As many parties as there are records at most, which fit.
+    // There are at most as many parties as records, and that number fits.
     let count = parties.len() as u32;
     if honest == 1 {
-        // Each adds all of the noise that is paid for: the fit has to know how much there is.
+        // Each party adds all of the noise, and the fit must know the total.
         job.holders = Holders::of_records(count, 1).map_err(fhaim_synth::Error::from)?;
     }
     let machine = MechanismName::default().start(job.clone())?;
@@ -172,7 +172,7 @@ fn stage(
     let spent = spent.filter(|&spent| spent <= rho);
     Ok(Made {
         model: outcome.model,
-        spent: spent.ok_or(Error::Job("the gaps of noise passed the budget".to_owned()))?,
+        spent: spent.ok_or(Error::Job("the gaps of noise exceed the budget".to_owned()))?,
         sent_mb: None,
         dropped: 0,
     })
@@ -216,7 +216,7 @@ fn figures(
     })
 }
 
-/// All subsets of a set but the empty one.
+/// Returns all subsets of a set, except the empty one.
 fn subsets(set: &Clique) -> Vec<Clique> {
     let attributes = set.attributes();
     let chosen = |mask: u32| {
@@ -227,7 +227,8 @@ fn subsets(set: &Clique) -> Vec<Clique> {
     (1..1u32 << attributes.len()).map(chosen).collect()
 }
 
-/// Trees trained on synthetic records, tested on held-out ones, where the target has two classes.
+/// Returns the AUC of trees that are trained on synthetic records and tested on held-out ones, if the target has two
+/// classes.
 fn predicted(drawn: &Table, unseen: &Table) -> Result<Option<f64>, Error> {
     let Some(target) = drawn
         .schema()

@@ -1,4 +1,4 @@
-//! Jobs of `fhaim-lab bench load`: each over a dataset of its own, and paid once.
+//! Jobs of `fhaim-lab bench load`. Each has its own dataset, and must be paid once.
 
 use std::{
     sync::Arc,
@@ -16,31 +16,31 @@ use uuid::Uuid;
 use super::COLUMNS;
 use crate::error::Error;
 
-/// Between a job that did not end well and the next.
+/// Pause after a job that failed.
 const AFTER_A_PROBLEM: Duration = Duration::from_secs(2);
 
 /// A job that ended, or whose dataset could not be made.
 #[derive(Debug, Serialize)]
 pub struct Ended {
-    /// The job, once it was accepted.
+    /// The job; `None` if it was not accepted.
     pub job: Option<Uuid>,
-    /// Seconds from when it was asked for to its end.
+    /// Seconds from the request to the end of the job.
     pub seconds: f64,
-    /// What is not as it must be: it failed, or is there twice, or its ledger is another's.
+    /// The problem, if any: the job failed, exists twice, or does not match its ledger.
     pub wrong: Option<String>,
 }
 
-/// One who runs one job after the other.
+/// A client that runs one job after the other.
 pub struct Writer {
     client: Client,
     records: usize,
     seed: u64,
-    /// The first dataset, made before the load begins.
+    /// The dataset of the first job, which is made before the load begins.
     first: Uuid,
 }
 
 impl Writer {
-    /// With a dataset for the first job.
+    /// Creates a writer, with the dataset for its first job.
     pub async fn prepare(client: Client, records: usize, number: u64) -> Result<Self, Error> {
         let seed = (number + 1) * 1_000_000;
         let first = dataset(&client, records, COLUMNS, seed).await?;
@@ -52,7 +52,7 @@ impl Writer {
         })
     }
 
-    /// Runs jobs until a time, and the last to its end. All that were asked for.
+    /// Starts jobs until a time and waits for the last one. Returns all requested jobs.
     pub async fn write(self, until: Instant) -> Vec<Ended> {
         let mut ended = vec![self.job(Ok(self.first)).await];
         let mut seed = self.seed;
@@ -96,8 +96,8 @@ impl Writer {
     }
 }
 
-/// Whether a dataset's one job is anything but done once: one job, one run, and every release of it
-/// debited once.
+/// Checks that a dataset's only job was done exactly once: one job, one run, and a single debit for each release.
+/// Returns a description of the difference, if there is one.
 async fn not_once(client: &Client, dataset: Uuid, job: Uuid) -> Result<Option<String>, Error> {
     let (jobs, ledger) = (client.jobs(dataset).await?, client.ledger(dataset).await?);
     let releases = client.releases(job).await?;
@@ -120,7 +120,7 @@ async fn not_once(client: &Client, dataset: Uuid, job: Uuid) -> Result<Option<St
     }))
 }
 
-/// What is printed of jobs.
+/// Formats the results of jobs.
 pub fn lines(jobs: &[Ended]) -> String {
     let mut seconds: Vec<f64> = jobs.iter().map(|job| job.seconds).collect();
     seconds.sort_unstable_by(f64::total_cmp);
@@ -128,18 +128,18 @@ pub fn lines(jobs: &[Ended]) -> String {
         jobs.iter().filter(|job| job.job.is_some()).count(),
         jobs.iter().filter(|job| job.wrong.is_none()).count(),
     );
-    let mut text = format!("{accepted} jobs meanwhile, {well} done and paid once");
+    let mut text = format!("{accepted} jobs during the load, {well} done and paid once");
     if let (Some(least), Some(most)) = (seconds.first(), seconds.last()) {
         text.push_str(&format!(", in {least:.1} to {most:.1} s each"));
     }
     text.push('\n');
     for wrong in jobs.iter().filter_map(|job| job.wrong.as_ref()) {
-        text.push_str(&format!("not as it must be: {wrong}\n"));
+        text.push_str(&format!("problem: {wrong}\n"));
     }
     text
 }
 
-/// Makes and uploads a table of columns of eight values, each leaning on the one before.
+/// Makes and uploads a table of columns with eight values, each of which depends on the column before.
 pub async fn dataset(
     client: &Client,
     records: usize,
@@ -161,7 +161,7 @@ pub async fn dataset(
     Ok(made.id)
 }
 
-/// The terms of such a dataset.
+/// Returns the terms of such a dataset.
 pub fn terms(records: usize, columns: usize, seed: u64) -> Result<Terms, Error> {
     terms_of(&generated(records, columns, seed)?)
 }
@@ -196,7 +196,7 @@ fn generated(records: usize, columns: usize, seed: u64) -> Result<Table, Error> 
     Table::new(schema, values).map_err(|problem| Error::Service(problem.to_string()))
 }
 
-/// Runs a job to its end.
+/// Runs a job and waits for its end.
 pub async fn finish(client: &Client, dataset: Uuid, job: Uuid) -> Result<Uuid, Error> {
     client.run(dataset, job).await?;
     loop {

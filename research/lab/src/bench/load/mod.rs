@@ -1,8 +1,7 @@
-//! `fhaim-lab bench load`: many users read and download while jobs run.
+//! `fhaim-lab bench load`: measures the services while many users read and download, and jobs run.
 //!
-//! The services are processes of their own on loopback, or run already behind one address. Users
-//! are signed-in clients that ask for something once a second; every job is over a dataset of its
-//! own, and held against its ledger when it has ended.
+//! The services are new processes on loopback, or run already behind one address. Users are signed-in clients that send
+//! a request about once a second. Every job has its own dataset, and is compared with its ledger when it has ended.
 
 mod jobs;
 mod users;
@@ -28,10 +27,10 @@ use super::{
 };
 use crate::{error::Error, output};
 
-/// Accounts that the users share; each has a finished job.
+/// Number of accounts that the users share. Each account has a finished job.
 const ACCOUNTS: usize = 10;
 
-/// Attributes of the jobs' tables.
+/// Number of attributes of the jobs' tables.
 const COLUMNS: usize = 12;
 
 /// An account with a finished job.
@@ -42,22 +41,22 @@ struct Owned {
     job: Uuid,
 }
 
-/// What came out.
+/// The results.
 #[derive(Debug, Serialize)]
 struct Outcome {
     users: usize,
     seconds: f64,
     requests_per_second: f64,
     reads: Vec<Row>,
-    /// What the first errors of the users said.
+    /// The messages of the first errors of the users.
     read_errors: Vec<String>,
-    /// Jobs that ran meanwhile.
+    /// Jobs that ran during the load.
     jobs: Vec<Ended>,
-    /// Empty where the services ran already.
+    /// Empty if the services ran already.
     services: Vec<Usage>,
 }
 
-/// Starts services, or finds them, prepares, loads, prints.
+/// Runs the command: starts services or uses running ones, prepares accounts, applies the load, and prints the results.
 pub fn run(arguments: &LoadArguments, progress: &Progress) -> Result<(), Error> {
     let outcome = match &arguments.server {
         Some(server) => {
@@ -77,7 +76,9 @@ pub fn run(arguments: &LoadArguments, progress: &Progress) -> Result<(), Error> 
         .count()
     {
         0 => Ok(()),
-        count => Err(Error::Service(format!("{count} jobs did not end well"))),
+        count => Err(Error::Service(format!(
+            "{count} jobs failed, or do not match their ledgers"
+        ))),
     }
 }
 
@@ -111,7 +112,7 @@ async fn load(
     let phase = progress.counted("datasets for the jobs", arguments.jobs as u64, "datasets");
     let mut writers = Vec::new();
     for number in 0..arguments.jobs {
-        // Accounts in turn: one has no more than its share of the workers.
+        // Jobs take the accounts in turn, because one account gets no more than its share of the workers.
         let Some(owned) = owned.get(number % ACCOUNTS) else {
             break; // there are ACCOUNTS of them
         };
@@ -138,7 +139,7 @@ async fn load(
         jobs.extend(written.map_err(|error| Error::Service(error.to_string()))?);
     }
     tokio::time::sleep_until(until.into()).await;
-    // Fails only where no user is left to tell.
+    // Fails only if no user is left.
     let _ = stop.send(true);
     let mut samples = Vec::new();
     while let Some(user) = running.join_next().await {
@@ -163,9 +164,9 @@ async fn client(endpoints: &Endpoints, credentials: &Credentials) -> Result<Clie
     Ok(client)
 }
 
-/// Signs up, and takes a small dataset through a whole job.
+/// Signs up, and runs a whole job on a small dataset.
 async fn prepare(endpoints: &Endpoints, account: usize) -> Result<Owned, Error> {
-    // A name that is new, also where the services ran already.
+    // The name must be new even on services that ran already.
     let name = Uuid::new_v4().simple();
     let credentials = Credentials {
         email: format!("load-{account}-{name}@example.org"),

@@ -1,5 +1,5 @@
-//! Users of `fhaim-lab bench load`: each asks for something once a second, mostly how a job is,
-//! sometimes lists, the ledger, a model, a synthetic table.
+//! Users of `fhaim-lab bench load`. Each sends about one request a second, mostly for the state of a job, sometimes for
+//! lists, the ledger, a model, or a synthetic table.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,24 +14,24 @@ use serde::Serialize;
 use super::{Owned, client};
 use crate::error::Error;
 
-/// Records of a downloaded table.
+/// Number of records of a downloaded table.
 const ROWS: u64 = 1000;
 
-/// Seconds between a user's requests: uniform between these.
+/// Range of the pause between a user's requests, in seconds. The pause is uniform.
 const THINK: (f64, f64) = (0.5, 1.5);
 
-/// Different errors that are told of at most.
+/// The largest number of different errors that are reported.
 const MAX_ERRORS: usize = 10;
 
-/// One request.
+/// The measurement of one request.
 pub struct Sample {
     kind: &'static str,
     milliseconds: f64,
-    /// What went wrong, after as many tries as a client makes.
+    /// The error, after all retries of the client.
     error: Option<String>,
 }
 
-/// Requests of one kind.
+/// Measurements of all requests of one kind.
 #[derive(Debug, Serialize)]
 pub struct Row {
     pub request: &'static str,
@@ -42,7 +42,7 @@ pub struct Row {
     pub max_ms: f64,
 }
 
-/// Signs all users in, a few at a time.
+/// Signs in all users, one after the other.
 pub async fn sign_in(
     endpoints: &Endpoints,
     owned: &[Owned],
@@ -56,7 +56,7 @@ pub async fn sign_in(
     Ok(signed_in)
 }
 
-/// One user: asks, thinks, asks again until told to stop.
+/// Simulates one user, which sends requests with pauses until `stop` is set.
 pub async fn user(
     client: Client,
     owned: Owned,
@@ -81,7 +81,7 @@ pub async fn user(
     }
 }
 
-/// One request, chosen by a number below 100.
+/// Sends one request, whose kind depends on a number below 100.
 async fn ask(
     client: &Client,
     owned: &Owned,
@@ -105,7 +105,7 @@ async fn ask(
     }
 }
 
-/// What went wrong, each once.
+/// Returns the different errors.
 pub fn errors(samples: &[Sample]) -> Vec<String> {
     let errors = samples.iter().filter_map(|sample| sample.error.clone());
     let errors: BTreeSet<String> = errors.collect();

@@ -1,7 +1,7 @@
-//! What is printed for MNIST (Saha, Tonoy and Imtiaz 2025, table 1): ten parties, test accuracy of a convolutional
-//! network, in percent, without noise and at epsilon 20 and 10.
+//! Printed figures for MNIST (Saha, Tonoy and Imtiaz 2025, table 1): test accuracy of a convolutional network with ten
+//! parties, in percent, without noise and at epsilon 20 and 10.
 
-/// l; the CAPE column, which is central DP-CDA; the conventional one.
+/// l; the CAPE column, which is central DP-CDA; the conventional column.
 const MNIST: [(usize, [f64; 3], [f64; 3]); 10] = [
     (1, [98.85, 10.80, 10.81], [86.80, 22.45, 23.05]),
     (2, [97.46, 67.22, 70.76], [83.83, 61.04, 59.40]),
@@ -15,7 +15,7 @@ const MNIST: [(usize, [f64; 3], [f64; 3]); 10] = [
     (512, [76.03, 25.97, 15.75], [77.91, 27.58, 30.29]),
 ];
 
-/// The printed accuracy of a way at l and a budget, in percent.
+/// Returns the printed accuracy of a way at l and a budget, in percent.
 pub fn mnist(way: &str, mix: usize, epsilon: Option<f64>) -> Option<f64> {
     let (_, central, conventional) = MNIST.iter().find(|(l, _, _)| *l == mix)?;
     let column = match way {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_are_found_by_their_place() {
+    fn printed_figures_are_found_by_way_and_budget() {
         assert_eq!(mnist("central", 4, Some(10.0)), Some(78.07));
         assert_eq!(mnist("conventional", 512, None), Some(77.91));
         assert_eq!(mnist("shared", 4, None), None);

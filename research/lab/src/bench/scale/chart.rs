@@ -1,4 +1,4 @@
-//! The figures as a picture: a panel each for seconds, megabytes sent and memory, both axes logarithmic.
+//! Draws the results as an SVG picture: a panel each for seconds, megabytes sent and memory, with logarithmic axes.
 
 use std::fmt::Write;
 
@@ -10,13 +10,13 @@ const TOP: f64 = 34.0;
 const STEP: f64 = PANEL.0 + 72.0;
 const LEGEND: f64 = 18.0;
 
-/// One for each series, repeated beyond.
+/// Colours of the series, used again if there are more series.
 const COLOURS: [&str; 12] = [
     "#1b6ca8", "#c4501b", "#2a7f3f", "#7a3e9d", "#8a6d00", "#555555", "#d6336c", "#0097a7",
     "#000000", "#8bc34a", "#5c3317", "#b39ddb",
 ];
 
-/// What a panel shows, in its unit.
+/// Title of a panel, and the value that it shows.
 type Measure = (&'static str, fn(&Figures) -> f64);
 
 const MEASURES: [Measure; 3] = [
@@ -27,10 +27,10 @@ const MEASURES: [Measure; 3] = [
     }),
 ];
 
-/// Points of a curve.
+/// The points of a curve.
 type Curve = Vec<(f64, f64)>;
 
-/// An SVG of all series of more than one run.
+/// Returns an SVG of all series with more than one run.
 pub fn picture(rows: &[Row]) -> String {
     let all = series(rows);
     let width = LEFT + STEP * MEASURES.len() as f64;
@@ -62,7 +62,7 @@ pub fn picture(rows: &[Row]) -> String {
     svg
 }
 
-/// Whole powers of ten around all values.
+/// Returns the range of powers of ten that contains all values.
 fn decades(values: impl Iterator<Item = f64>) -> (i32, i32) {
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     for value in values {

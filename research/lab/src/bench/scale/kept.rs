@@ -1,4 +1,4 @@
-//! Runs that were made before: a bench of hours that is stopped goes on where it was.
+//! A file of finished runs, from which an interrupted bench can resume.
 
 use std::{
     fs::{File, OpenOptions},
@@ -12,13 +12,13 @@ use sha2::{Digest, Sha256};
 use super::{Figures, Row, ScaleArguments};
 use crate::error::Error;
 
-/// What figures depend on beside the table and what is uploaded.
+/// The settings that results depend on, in addition to the table and the contribution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Setting {
     epsilon: f64,
     model_mb: f64,
-    /// SHA-256 of the program: another build makes its own runs.
+    /// SHA-256 of the program. Runs of another build are not reused.
     program: String,
 }
 
@@ -34,7 +34,7 @@ struct Line {
     refused: Option<String>,
 }
 
-/// A file with a line of JSON for each run that ended.
+/// A file with one line of JSON for each finished run.
 #[derive(Debug)]
 pub struct Kept {
     path: PathBuf,
@@ -44,10 +44,10 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Opens a file, or makes it. What was being written when the bench was stopped is taken away.
+    /// Opens or creates a file. Removes an incomplete line that an interruption left at the end.
     ///
     /// # Errors
-    /// A file that cannot be read or written, and lines that are none of a bench's.
+    /// [`Error::Write`] if the file cannot be read or written; [`Error::Content`] for lines of another format.
     pub fn open(path: &Path, arguments: &ScaleArguments) -> Result<Self, Error> {
         Self::open_as(path, setting(arguments)?)
     }
@@ -67,7 +67,7 @@ impl Kept {
         for line in text.get(..whole).unwrap_or("").lines() {
             let line: Line = serde_json::from_str(line).map_err(|error| Error::Content {
                 path: path.to_owned(),
-                problem: format!("not a run of `fhaim-lab bench scale`: {error}"),
+                problem: format!("a line is not a run of `fhaim-lab bench scale`: {error}"),
             })?;
             if line.setting == setting {
                 rows.push(line.into());
@@ -82,7 +82,7 @@ impl Kept {
         })
     }
 
-    /// The run of this table and contribution, if it was made by this program under these flags.
+    /// Returns the run of this table and contribution, if this program has made it with the same flags.
     pub fn find(&self, [records, columns]: [usize; 2], contribution: &str) -> Option<Row> {
         let same = |row: &&Row| {
             row.records == records && row.columns == columns && row.contribution == contribution
@@ -90,10 +90,10 @@ impl Kept {
         self.rows.iter().find(same).cloned()
     }
 
-    /// Keeps a run.
+    /// Appends a run to the file.
     ///
     /// # Errors
-    /// A file that cannot be written.
+    /// [`Error::Write`] if the file cannot be written.
     pub fn push(&mut self, row: &Row) -> Result<(), Error> {
         let line = Line {
             setting: self.setting.clone(),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_is_found_again_and_half_a_line_is_not() {
+    fn finished_runs_are_reused_and_an_incomplete_line_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("scale.jsonl");
         let open = |epsilon| Kept::open_as(&path, setting(epsilon)).unwrap();

@@ -1,5 +1,5 @@
-//! `fhaim-lab bench scale`: whole encrypted runs on made-up tables of growing length and width, each in a
-//! process of its own: seconds, bytes and memory, and how they grow.
+//! `fhaim-lab bench scale`: runs complete encrypted runs on generated tables of growing length and width, each in its
+//! own process. Measures seconds, bytes and memory, and how they grow.
 
 mod chart;
 mod kept;
@@ -37,22 +37,22 @@ Examples:
   fhaim-lab bench scale --records 1000 --records 100000 --columns 10 --columns 100 --kept scale.jsonl
   fhaim-lab bench scale --contribution counts --records 10000 --columns 10 --columns 100 --columns 600 --json";
 
-/// Categories of a made-up column.
+/// Categories of a generated column.
 const CATEGORIES: [&str; 4] = ["a", "b", "c", "d"];
 
-/// The chance that a value is not that of the column before.
+/// Probability that a value is drawn independently, instead of copied from the column before.
 const DRAWN_ANEW: f64 = 0.3;
 
-/// How often a run is looked at.
+/// Interval at which a running process is measured.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Flags of `bench scale`.
+/// Arguments of `bench scale`.
 #[derive(Debug, Args)]
 pub struct ScaleArguments {
-    /// Records of a table (may be repeated)
+    /// Number of records of a table (may be repeated)
     #[arg(long, value_name = "N", default_values_t = [1_000, 10_000, 100_000, 1_000_000])]
     pub records: Vec<usize>,
-    /// Columns of a table, of four values each (may be repeated)
+    /// Number of columns of a table, each with four values (may be repeated)
     #[arg(long, value_name = "N", default_values_t = [20])]
     pub columns: Vec<usize>,
     /// What the holder uploads (may be repeated)
@@ -61,13 +61,13 @@ pub struct ScaleArguments {
     /// Privacy budget of a run
     #[arg(long, value_name = "E", default_value_t = 1.0)]
     pub epsilon: f64,
-    /// Most memory a model may take, in MB
+    /// Maximum memory for a model, in MB
     #[arg(long, value_name = "MB", value_parser = megabytes, default_value_t = 8.0)]
     pub model_mb: f64,
-    /// Most values of a table, records times columns: of larger ones it is said that they were not run
+    /// Maximum number of values of a table (records times columns); larger tables are listed as not run
     #[arg(long, value_name = "N", default_value_t = 1_000_000_000)]
     pub most_values: usize,
-    /// File that keeps every run that ended, so that a bench that was stopped goes on
+    /// File that keeps every finished run, so that an interrupted bench can resume
     #[arg(long, value_name = "JSONL")]
     pub kept: Option<PathBuf>,
     /// File for a picture of the figures (SVG)
@@ -78,37 +78,37 @@ pub struct ScaleArguments {
     pub json: bool,
 }
 
-/// One run.
+/// The results of one run.
 #[derive(Clone, Debug, Serialize)]
 struct Row {
     contribution: String,
     records: usize,
     columns: usize,
-    /// Nothing where the run was refused, or failed.
+    /// `None` if the run was refused or failed.
     #[serde(flatten)]
     figures: Option<Figures>,
-    /// What it said then.
+    /// The error message of such a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     refused: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Figures {
-    /// From the file to the synthetic file, by the clock.
+    /// Elapsed time from the input file to the synthetic file.
     seconds: f64,
-    /// Of all threads, where the system tells.
+    /// CPU time of all threads; `None` if the system does not report it.
     cpu_seconds: Option<f64>,
-    /// Keys and the upload.
+    /// Time for keys and the upload.
     encrypt_seconds: f64,
-    /// Between upload and released counts.
+    /// Time between the upload and the released counts.
     release_seconds: f64,
-    /// Of models, the last included.
+    /// Time for fits of models, including the last one.
     fit_seconds: f64,
     upload_bytes: u64,
     peak_memory_bytes: Option<u64>,
 }
 
-/// Runs all tables, those of a contribution and a width from the shortest to the longest.
+/// Runs the command: all tables, from the shortest to the longest for each width.
 pub fn run(arguments: &ScaleArguments, progress: &Progress) -> Result<(), Error> {
     let picture = arguments.picture.as_deref().map(StagedFile::create);
     let picture = picture.transpose()?;
@@ -158,7 +158,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// All runs of a table, which is made where one of them was not made before.
+    /// Takes all runs of a table. The table is only generated if one of them was not made before.
     fn table(
         &mut self,
         [records, columns]: [usize; 2],
@@ -208,15 +208,15 @@ fn name(contribution: HolderUpload) -> String {
     value.map_or(String::new(), |value| value.get_name().to_owned())
 }
 
-/// A table and its schema.
+/// The files of a run.
 struct Made {
     table: PathBuf,
     schema: PathBuf,
     out: PathBuf,
 }
 
-/// Writes a table in which each value is that of the column before, or drawn anew with a chance of
-/// [`DRAWN_ANEW`], in the place of the one before.
+/// Writes a table in which each value is that of the column before, or is drawn independently with probability
+/// [`DRAWN_ANEW`].
 fn make_table(folder: &Path, records: usize, columns: usize) -> Result<Made, Error> {
     let made = Made {
         table: folder.join("table.csv"),
@@ -248,7 +248,7 @@ fn write_table(mut file: impl Write, records: usize, columns: usize) -> std::io:
             if rng.random_bool(DRAWN_ANEW) {
                 value = rng.random_range(0..CATEGORIES.len());
             }
-            // Below the number of categories.
+            // The index is below the number of categories.
             line.extend_from_slice(CATEGORIES.get(value).unwrap_or(&"a").as_bytes());
             line.push(b',');
         }
@@ -259,7 +259,8 @@ fn write_table(mut file: impl Write, records: usize, columns: usize) -> std::io:
     file.flush()
 }
 
-/// One `fhaim run` in a process of its own, and whether it ended by itself: one that was killed may be tried again.
+/// Runs `fhaim run` in its own process. Also returns whether the process ended by itself, because a killed run can be
+/// repeated.
 fn measure(
     made: &Made,
     arguments: &ScaleArguments,
@@ -292,7 +293,7 @@ fn measure(
         .spawn()
         .map_err(|source| failed(&source))?;
     let (mut peak, mut cpu) = (None, None);
-    // What it prints fits in a pipe, so it does not wait for a reader.
+    // The output fits into the pipe's buffer, so the process does not block on it.
     while child
         .try_wait()
         .map_err(|source| failed(&source))?
@@ -307,7 +308,7 @@ fn measure(
     let output = child.wait_with_output().map_err(|source| failed(&source))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
-        let last = said.lines().last().unwrap_or("it says nothing");
+        let last = said.lines().last().unwrap_or("no error message");
         let refused = format!("{}: {last}", output.status);
         return Ok((row(None, Some(refused)), output.status.code().is_some()));
     }
@@ -318,7 +319,7 @@ fn measure(
 }
 
 fn failed(source: &std::io::Error) -> Error {
-    Error::Usage(format!("fhaim run cannot be started: {source}"))
+    Error::Usage(format!("cannot start fhaim run: {source}"))
 }
 
 fn figures(summary: &Value, seconds: f64, cpu: Option<f64>, peak: Option<u64>) -> Figures {
@@ -366,7 +367,8 @@ fn line(row: &Row) -> String {
     )
 }
 
-/// The runs of a contribution that differ in records alone, or in columns alone, from the smallest on.
+/// Returns the runs of each contribution that differ in records only, or in columns only, from the smallest to the
+/// largest.
 fn series(rows: &[Row]) -> Vec<(String, Vec<(f64, Figures)>)> {
     let mut all: Vec<(String, Vec<(f64, Figures)>)> = Vec::new();
     for row in rows {
@@ -396,7 +398,7 @@ fn series(rows: &[Row]) -> Vec<(String, Vec<(f64, Figures)>)> {
     all
 }
 
-/// The powers with which figures grow over the last step of each series.
+/// Describes the exponents with which results grow over the last step of each series.
 fn slopes(rows: &[Row]) -> String {
     let mut text = String::new();
     for (name, points) in series(rows) {
@@ -406,7 +408,7 @@ fn slopes(rows: &[Row]) -> String {
         let power = |less: f64, more: f64| (more / less).ln() / (size / before).ln();
         let of = |value: &dyn Fn(&Figures) -> f64| power(value(less), value(more));
         text.push_str(&format!(
-            "{name}: from {before} to {size} seconds grow as its {:.2} power, bytes {:.2}, memory {:.2}\n",
+            "{name}: from {before} to {size}, seconds grow with exponent {:.2}, bytes {:.2}, memory {:.2}\n",
             of(&|f| f.seconds),
             of(&|f| f.upload_bytes as f64),
             of(&|f| f.peak_memory_bytes.unwrap_or(1) as f64),
@@ -419,7 +421,7 @@ fn slopes(rows: &[Row]) -> String {
 mod tests {
     use super::*;
 
-    /// A run by counts.
+    /// A run that uploads counts.
     pub(super) fn row(records: usize, columns: usize, seconds: f64) -> Row {
         Row {
             contribution: "counts".to_owned(),
@@ -439,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_are_those_of_the_last_step() {
+    fn exponents_are_those_of_the_last_step() {
         let rows = [
             row(10, 5, 7.0),
             row(100, 5, 1.0),
@@ -450,11 +452,11 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2, "{text}");
         assert!(
-            lines[0].contains("seconds grow as its 0.50 power, bytes 0.00, memory 1.00"),
+            lines[0].contains("seconds grow with exponent 0.50, bytes 0.00, memory 1.00"),
             "{text}"
         );
         assert!(
-            lines[1].contains("from 5 to 50 seconds grow as its 2.00 power"),
+            lines[1].contains("from 5 to 50, seconds grow with exponent 2.00"),
             "{text}"
         );
         let refused = Row {
@@ -467,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn a_made_table_has_its_size_and_neighbours_that_agree() {
+    fn generated_table_has_its_size_and_correlated_neighbours() {
         let mut text = Vec::new();
         write_table(&mut text, 2_000, 3).unwrap();
         let text = String::from_utf8(text).unwrap();
@@ -476,12 +478,12 @@ mod tests {
         let rows: Vec<Vec<&str>> = lines.map(|line| line.split(',').collect()).collect();
         assert_eq!(rows.len(), 2_000);
         let agree = rows.iter().filter(|row| row[0] == row[1]).count() as f64 / 2_000.0;
-        // 0.7, and a quarter of what is drawn anew.
+        // 0.7, plus a quarter of the values that are drawn independently.
         assert!((agree - 0.775).abs() < 0.05, "{agree}");
     }
 
     #[test]
-    fn pictures_have_a_line_a_series() {
+    fn picture_has_one_line_per_series() {
         let rows = [
             row(1_000, 5, 1.0),
             row(10_000, 5, 3.0),
@@ -489,7 +491,7 @@ mod tests {
         ];
         let picture = chart::picture(&rows);
         assert!(picture.starts_with("<svg") && picture.trim_end().ends_with("</svg>"));
-        // Seconds, megabytes sent, and memory.
+        // One panel each for seconds, megabytes sent, and memory.
         assert_eq!(picture.matches("<polyline").count(), 3);
         assert!(picture.contains("counts, 5 columns"));
         assert!(!picture.contains("NaN") && !picture.contains("inf"));

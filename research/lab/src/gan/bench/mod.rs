@@ -1,8 +1,9 @@
-//! `fhaim-lab gan bench`: what records of MNIST networks make, and what they tell of those they were trained on.
+//! `fhaim-lab gan bench`: measures the quality of records that MNIST networks generate, and how much they reveal about
+//! training records.
 //!
-//! Four fifths of the images train networks, and a classifier that judges what they make. For the attacks other networks
-//! are trained on a tenth of these (the members); the other nine tenths are the others, and the fifth that is left tells
-//! the axes of Monte Carlo.
+//! Four fifths of the images train the networks, and a classifier that judges generated records. For the attacks, other
+//! networks are trained on a tenth of these images (the members); the other nine tenths are the others. The remaining
+//! fifth of all images determines the axes of the Monte Carlo attack.
 
 mod printed;
 mod tables;
@@ -26,15 +27,15 @@ use crate::gan::method::{Kept, Method, Protected, keep, train_by};
 /// delta of all budgets.
 const DELTA: f64 = 1e-5;
 
-/// Budgets where none is named, as printed; the flags' help says so.
+/// Default budgets, from the paper. The flags' help texts repeat them.
 const RECORD_EPSILON: f64 = 4.01;
 const PARTY_EPSILON: f64 = 64.11;
 
-/// Share of the images that train networks, and share of these that are members.
+/// Share of the images that train networks, and share of these images that are members.
 const SEEN: f64 = 0.8;
 const MEMBERS: f64 = 0.1;
 
-/// A method under a rule, at one seed.
+/// The results of a method under a rule, with one seed.
 #[derive(Debug, Serialize)]
 struct Row {
     method: String,
@@ -46,13 +47,13 @@ struct Row {
     quality: Quality,
     printed_quality: Option<[f64; 2]>,
     attacks: Option<Attacks>,
-    /// White box and Monte Carlo in percent, total variation.
+    /// White box and Monte Carlo in percent, and total variation.
     printed_attacks: Option<[f64; 3]>,
     train_seconds: f64,
     attack_seconds: f64,
 }
 
-/// Images and classes.
+/// Images with their classes.
 struct Images {
     examples: Examples,
     labels: Vec<u8>,
@@ -62,13 +63,13 @@ impl Images {
     fn select(&self, numbers: &[usize]) -> Result<Self, Failure> {
         Ok(Self {
             examples: self.examples.select(numbers)?,
-            // Numbers are those of images, each of which has a class.
+            // The numbers are those of images, and each image has a class.
             labels: numbers.iter().map(|&n| self.labels[n]).collect(),
         })
     }
 }
 
-/// Runs everything that is asked for; a row is printed as soon as it is there.
+/// Runs the bench, and prints each row as soon as it is complete.
 pub fn run(arguments: &BenchArguments, progress: &Progress) -> Result<(), Failure> {
     arguments.check()?;
     let methods = arguments.methods();
@@ -93,7 +94,7 @@ pub fn run(arguments: &BenchArguments, progress: &Progress) -> Result<(), Failur
         let real = judge.quality(&unseen.examples, &seen.examples)?;
         let members = (seen.labels.len() as f64 * MEMBERS).round() as usize;
         eprintln!(
-            "seed {seed}: the classifier is right on {:.1}% of {} images it did not see; of these IS {:.2} (printed 9.9), \
+            "seed {seed}: the classifier is right on {:.1}% of {} unseen images; these have IS {:.2} (printed 9.9), \
              FID {:.2}, entropy {:.3}, diversity {:.3}; {members} members",
             100.0 * accuracy,
             unseen.labels.len(),
@@ -121,7 +122,7 @@ fn read() -> Result<Images, Failure> {
     let labels = data::labels(&folder.join("mnist-labels.idx1"))?;
     if labels.len() != examples.len() {
         return Err(Failure::Usage(
-            "there are not as many classes as images".to_owned(),
+            "the numbers of classes and of images differ".to_owned(),
         ));
     }
     Ok(Images { examples, labels })
@@ -181,7 +182,7 @@ fn trained(
     Ok((model, kept))
 }
 
-/// The rules that a method is run under: in one place records are dealt in no way, so that one is enough.
+/// Returns the rules for a method. Central training does not split records, so it runs with the first rule only.
 fn rules(arguments: &BenchArguments, method: Method) -> impl Iterator<Item = &String> {
     let most = if method == Method::Central {
         1
@@ -191,7 +192,7 @@ fn rules(arguments: &BenchArguments, method: Method) -> impl Iterator<Item = &St
     arguments.rule.iter().take(most)
 }
 
-/// (epsilon, delta) of a method that keeps a budget.
+/// Returns (epsilon, delta) of a method with a budget.
 fn budget(arguments: &BenchArguments, method: Method) -> Option<(f64, f64)> {
     method.protected().map(|unit| match unit {
         Protected::Record => (arguments.record_epsilon.unwrap_or(RECORD_EPSILON), DELTA),
@@ -199,7 +200,7 @@ fn budget(arguments: &BenchArguments, method: Method) -> Option<(f64, f64)> {
     })
 }
 
-/// Networks trained on the members alone, attacked.
+/// Trains networks on the members only, and attacks them.
 fn attacked(
     arguments: &BenchArguments,
     (seen, unseen): (&Images, &Images),

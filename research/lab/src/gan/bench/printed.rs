@@ -1,8 +1,8 @@
-//! What Saleem and Fan print for MNIST, without noise: their classifier, networks and records are others.
+//! Figures that Saleem and Fan print for MNIST, without noise. Their classifier, networks and records are different.
 
 use crate::gan::method::Method;
 
-/// Inception score and Fréchet distance.
+/// Returns the inception score and the Fréchet distance.
 pub fn quality(method: Method) -> Option<[f64; 2]> {
     match method {
         Method::Central => Some([9.2, 12.2]),
@@ -12,7 +12,7 @@ pub fn quality(method: Method) -> Option<[f64; 2]> {
     }
 }
 
-/// White box and Monte Carlo in percent, and total variation.
+/// Returns white box and Monte Carlo in percent, and total variation.
 pub fn attacks(method: Method, rule: &str) -> Option<[f64; 3]> {
     match (method, rule) {
         (Method::Central, _) => Some([48.1, 77.1, 0.438]),

@@ -1,8 +1,8 @@
-//! `fhaim-lab gan bench --table`: what tables networks make, by the measures of `fhaim-lab bench federated`.
+//! `fhaim-lab gan bench --table`: measures tables that networks generate, as `fhaim-lab bench federated` does.
 //!
-//! Nine tenths of the records are divided among parties, the rest is held out. The error is the mean L1 distance of
-//! shares over 64 random triples of columns, of as many drawn records as were divided; trees that were trained on drawn
-//! records are tested on held-out ones. Networks have no density, so that there is no likelihood.
+//! Nine tenths of the records are split among parties; the rest is held out. The error is the mean L1 distance of
+//! shares over 64 random triples of columns, for as many generated records as were split. Boosted trees are trained on
+//! generated records and tested on held-out ones. Networks have no density, so there is no likelihood.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -23,13 +23,13 @@ use crate::gan::data;
 use crate::gan::failure::Failure;
 use crate::gan::method::{Method, keep, train_by};
 
-/// Share of the records that are divided among parties.
+/// Share of the records that are split among parties.
 const SEEN: f64 = 0.9;
 
-/// Triples of columns that are compared.
+/// Number of triples of columns that are compared.
 const TRIPLES: usize = 64;
 
-/// A method on a table, at one seed.
+/// The results of a method on a table, with one seed.
 #[derive(Debug, Serialize)]
 struct Row {
     table: String,
@@ -43,7 +43,7 @@ struct Row {
     train_seconds: f64,
 }
 
-/// Runs the methods on a table; a row is printed as soon as it is there.
+/// Runs the methods on a table, and prints each row as soon as it is complete.
 pub fn run(
     arguments: &BenchArguments,
     (name, methods): (&str, &[Method]),
@@ -99,7 +99,8 @@ fn measure(
     let drawn = drawn
         .table(seen.schema().clone())
         .map_err(fhaim_domain::Error::from)?;
-    let drawn = drawn.ok_or_else(|| Failure::Usage("the networks make no tables".to_owned()))?;
+    let drawn =
+        drawn.ok_or_else(|| Failure::Usage("the networks do not generate tables".to_owned()))?;
     let triples: Vec<Clique> = workload
         .sets()
         .map(|(attributes, _)| Clique::new(attributes.iter().copied()))
@@ -117,7 +118,8 @@ fn measure(
     })
 }
 
-/// Trees trained on drawn records, tested on held-out ones, where the target has two classes.
+/// Returns the AUC of trees that are trained on generated records and tested on held-out ones, if the target has two
+/// classes.
 fn predicted(drawn: &Table, unseen: &Table) -> Result<Option<f64>, fhaim_eval::Error> {
     let binary = |&target: &usize| drawn.domain().size(target) == 2;
     let Some(target) = drawn.schema().target().filter(binary) else {

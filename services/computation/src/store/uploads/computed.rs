@@ -1,4 +1,4 @@
-//! What runs over a complete upload need, and what they have seen of the crypto service's ledger.
+//! Data that runs over a complete upload need, and known receipts of the crypto service's ledger.
 
 use fhaim_api::Digest;
 use fhaim_api::keys::Receipt;
@@ -7,7 +7,7 @@ use fhaim_platform::store::{Row, Store, StoreError, Tx};
 use sqlx::Row as _;
 use uuid::Uuid;
 
-/// Gives an upload its sealing key (itself sealed) and its manifest's digest, unless it has them.
+/// Stores an upload's sealing key, in sealed form, and its manifest's digest, unless it has them.
 ///
 /// # Errors
 /// A failure of the store.
@@ -29,16 +29,16 @@ pub async fn prepare(
     Ok(())
 }
 
-/// What runs over an upload need.
+/// Data that runs over an upload need.
 #[derive(Debug)]
 pub struct Prepared {
-    /// What its pages are sealed with, itself sealed.
+    /// The sealing key of its pages, in sealed form.
     pub sealing_key: Option<Vec<u8>>,
     /// Digest of its manifest.
     pub manifest: Option<Digest>,
 }
 
-/// What runs over an upload need, if there is one.
+/// Returns the data that runs over an upload need.
 ///
 /// # Errors
 /// A failure of the store.
@@ -56,8 +56,8 @@ pub async fn prepared(store: &Store, dataset: Uuid) -> Result<Option<Prepared>, 
     row.map(prepared).transpose()
 }
 
-/// Receipts of the crypto service's ledger that no later one is known to contain; none if there is
-/// no upload.
+/// Returns the receipts of the crypto service's ledger, without those that a later known receipt contains.
+/// Returns `None` if the upload does not exist.
 ///
 /// # Errors
 /// A failure of the store.
@@ -69,7 +69,7 @@ pub async fn receipts(store: &Store, dataset: Uuid) -> Result<Option<Vec<Receipt
     row.map(|row| rows::json(&row, "receipts")).transpose()
 }
 
-/// The same, the upload's row locked.
+/// Like [`receipts`], and locks the upload's row.
 ///
 /// # Errors
 /// A failure of the store.

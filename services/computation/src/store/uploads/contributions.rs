@@ -1,4 +1,4 @@
-//! Contributions of an upload, and the objects that arrived.
+//! Contributions of an upload and their objects.
 
 use fhaim_api::Digest;
 use fhaim_api::upload::{UploadState, WireLayout};
@@ -11,12 +11,12 @@ use uuid::Uuid;
 
 use super::{layout, numbers};
 
-/// What is stored of an object: which blob has it, and what that must be.
+/// A stored object: its digest and blob.
 #[derive(Clone, Copy, Debug)]
 pub struct Kept {
-    /// Of its bytes.
+    /// Digest of its bytes.
     pub digest: Digest,
-    /// Tells the blob from those of other puts of the object.
+    /// Distinguishes its blob from those of other `PUT` calls for the object.
     pub version: Uuid,
 }
 
@@ -29,23 +29,23 @@ impl Kept {
     }
 }
 
-/// A contribution before anything of it is there.
+/// A new contribution without objects.
 #[derive(Clone, Copy, Debug)]
 pub struct NewPart {
     /// Its number within the dataset.
     pub number: u32,
-    /// Whose it is, where the dataset has several holders.
+    /// Its holder, if the dataset has several.
     pub owner: Option<Uuid>,
-    /// How its records lie; nothing where it has counts.
+    /// Layout of its records; `None` for counts.
     pub layout: Option<WireLayout>,
-    /// Its one-hot columns.
+    /// Number of one-hot columns.
     pub columns: usize,
-    /// What it takes of its holder's share of the store.
+    /// Bytes that count towards its holder's limit.
     pub bytes: u64,
 }
 
-/// Adds a contribution to an upload. Whether it was added: not where there is one of its number, and
-/// then the transaction is of no more use.
+/// Adds a contribution to an upload. Returns `false` if its number is taken; the transaction can then not
+/// be used any more.
 ///
 /// # Errors
 /// A failure of the store.
@@ -70,26 +70,26 @@ pub async fn insert_part(tx: &mut Tx, dataset: Uuid, part: &NewPart) -> Result<b
     }
 }
 
-/// A contribution as it is stored.
+/// A stored contribution.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredPart {
     /// Its number within the dataset.
     pub number: u32,
-    /// Whose it is, where the dataset has several holders.
+    /// Its holder, if the dataset has several.
     pub owner: Option<Uuid>,
-    /// How its records lie; nothing where it has counts.
+    /// Layout of its records; `None` for counts.
     pub layout: Option<WireLayout>,
-    /// Its one-hot columns.
+    /// Number of one-hot columns.
     pub columns: usize,
-    /// How far it is.
+    /// Its state.
     pub state: UploadState,
-    /// Objects that are there.
+    /// Number of stored objects.
     pub present: u64,
-    /// How many of them are keys of a holder's own: one at most.
+    /// Number of them that are a holder's own keys: at most one.
     pub keys: u64,
 }
 
-/// The contributions of a dataset that are not being taken back, in order.
+/// Returns the contributions of a dataset that are not being taken back, in order.
 ///
 /// # Errors
 /// A failure of the store.
@@ -97,7 +97,7 @@ pub async fn parts(store: &Store, dataset: Uuid) -> Result<Vec<StoredPart>, Stor
     parts_by(store.pool(), dataset).await
 }
 
-/// The same within a transaction.
+/// Like [`parts`], within a transaction.
 ///
 /// # Errors
 /// A failure of the store.
@@ -134,8 +134,8 @@ async fn parts_by(
     found.iter().map(part).collect()
 }
 
-/// The state of a contribution, its row locked; none if there is no such contribution, or it is
-/// being taken back.
+/// Locks a contribution's row and returns its state. Returns `None` if the contribution does not exist
+/// or is being taken back.
 ///
 /// # Errors
 /// A failure of the store.
@@ -161,7 +161,7 @@ pub async fn lock(
 const COMPLETE: &str = "SELECT COUNT(*) AS whole FROM uploads WHERE dataset = $1 AND parts = \
      (SELECT COUNT(*) FROM contributions WHERE dataset = $1 AND state = 'complete')";
 
-/// Whether every contribution of a dataset is complete.
+/// Returns whether every contribution of a dataset is complete.
 ///
 /// # Errors
 /// A failure of the store.
@@ -169,7 +169,7 @@ pub async fn is_complete(store: &Store, dataset: Uuid) -> Result<bool, StoreErro
     complete_in(store.pool(), dataset).await
 }
 
-/// The same within a transaction.
+/// Like [`is_complete`], within a transaction.
 ///
 /// # Errors
 /// A failure of the store.
@@ -188,7 +188,7 @@ async fn complete_in(
     Ok(row.try_get::<i64, _>("whole")? == 1)
 }
 
-/// Whether a contribution is complete.
+/// Returns whether a contribution is complete.
 ///
 /// # Errors
 /// A failure of the store.
@@ -207,7 +207,7 @@ pub async fn is_part_complete(
     Ok(found.is_some())
 }
 
-/// Seals a contribution.
+/// Marks a contribution as complete.
 ///
 /// # Errors
 /// A failure of the store.
@@ -220,7 +220,7 @@ pub async fn complete(tx: &mut Tx, dataset: Uuid, contribution: u32) -> Result<(
     Ok(())
 }
 
-/// The objects of a contribution that are there, by name.
+/// Returns the stored objects of a contribution by name.
 ///
 /// # Errors
 /// A failure of the store.
@@ -232,7 +232,7 @@ pub async fn objects(
     present(store.pool(), dataset, contribution).await
 }
 
-/// One of them, if it is there.
+/// Returns one stored object of a contribution.
 ///
 /// # Errors
 /// A failure of the store.
@@ -253,7 +253,7 @@ pub async fn object(
     found.as_ref().map(Kept::from_row).transpose()
 }
 
-/// The same within a transaction.
+/// Like [`objects`], within a transaction.
 ///
 /// # Errors
 /// A failure of the store.
@@ -281,7 +281,7 @@ async fn present(
     found.iter().map(entry).collect()
 }
 
-/// Makes a stored blob an object of a contribution; what it had before.
+/// Enters a stored blob as an object of a contribution, and returns the replaced one.
 ///
 /// # Errors
 /// A failure of the store.

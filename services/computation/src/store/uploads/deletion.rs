@@ -1,4 +1,4 @@
-//! Deleting an upload: its work first, its blobs by others in between, its rows last.
+//! Deletion of an upload: its batches first, its rows last. Callers delete its blobs in between.
 
 use fhaim_platform::rows;
 use fhaim_platform::store::{Row, Store, StoreError, Tx};
@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use super::part_folder;
 
-/// Forgets a dataset's batches and windows, and what its pages are sealed with: whoever works on a
-/// batch finds that it is no longer theirs. The upload is gone for its owner; its row stays, so that
-/// whoever deletes its blobs finds them.
+/// Deletes a dataset's batches and windows and the sealing key of its pages. A worker on a batch finds that
+/// its lease is lost. The upload is hidden from its owner, but its row stays, so that its blobs can be
+/// found and deleted.
 ///
 /// # Errors
 /// A failure of the store.
@@ -22,7 +22,7 @@ pub async fn begin_deletion(store: &Store, dataset: Uuid) -> Result<(), StoreErr
     each(store, dataset, &statements).await
 }
 
-/// Deletes what is left of a dataset whose blobs are gone.
+/// Deletes the remaining rows of a dataset whose blobs are deleted.
 ///
 /// # Errors
 /// A failure of the store.
@@ -45,7 +45,7 @@ async fn each(store: &Store, dataset: Uuid, statements: &[&'static str]) -> Resu
     tx.commit().await
 }
 
-/// Datasets whose deletion was begun, with their folders.
+/// Lists the datasets that are being deleted, with their folders.
 ///
 /// # Errors
 /// A failure of the store.
@@ -57,7 +57,7 @@ pub async fn deleting(store: &Store) -> Result<Vec<(Uuid, String)>, StoreError> 
     found.iter().map(pair).collect()
 }
 
-/// Whether a contribution is there, also while it is being taken back.
+/// Returns whether a contribution exists, even if it is being taken back.
 ///
 /// # Errors
 /// A failure of the store.
@@ -78,15 +78,15 @@ pub struct TakenBack {
     pub dataset: Uuid,
     /// Its number within the dataset.
     pub contribution: u32,
-    /// Tells this time from any other that a contribution of the number is taken back.
+    /// Distinguishes this deletion from any other of a contribution with the same number.
     pub mark: i64,
-    /// Where its blobs are.
+    /// Folder of its blobs.
     pub folder: String,
 }
 
-/// Marks a contribution as being taken back: it is gone for its holder, and what was made when all
-/// were complete is forgotten. Its row stays, so that whoever deletes its blobs finds their folder.
-/// The mark, which is the one before where it is being taken back already.
+/// Marks a contribution as being taken back and returns the mark. If it was marked before, the mark stays the
+/// same. The contribution is hidden from its holder, and the data of the complete upload is deleted. The row
+/// stays, so that the folder of its blobs can be found.
 ///
 /// # Errors
 /// A failure of the store.
@@ -118,13 +118,13 @@ pub async fn begin_taking_back(
     Ok(mark)
 }
 
-/// A mark that was never given before, which is positive.
+/// Returns a positive mark that is new.
 fn new_mark() -> i64 {
     let (high, _) = Uuid::new_v4().as_u64_pair();
     (high >> 1) as i64 | 1
 }
 
-/// Whether a contribution is still being taken back, this time.
+/// Returns whether this deletion of a contribution is still under way.
 ///
 /// # Errors
 /// A failure of the store.
@@ -140,8 +140,8 @@ pub async fn is_taken_back(store: &Store, taken: &TakenBack) -> Result<bool, Sto
     Ok(row.try_get::<i64, _>("n")? > 0)
 }
 
-/// Deletes the row of a contribution whose blobs are gone: it no longer counts with what its holder
-/// stores, and can be registered anew.
+/// Deletes the row of a contribution whose blobs are deleted. It no longer counts towards its holder's limit,
+/// and can be registered again.
 ///
 /// # Errors
 /// A failure of the store.
@@ -155,7 +155,7 @@ pub async fn finish_taking_back(store: &Store, taken: &TakenBack) -> Result<(), 
     Ok(())
 }
 
-/// Contributions that are being taken back, with the folders of their blobs.
+/// Lists the contributions that are being taken back, with the folders of their blobs.
 ///
 /// # Errors
 /// A failure of the store.

@@ -1,4 +1,4 @@
-//! Uploads: what holders registered, the objects that arrived, what complete ones need.
+//! Uploads: their registration, their objects, and the data that runs need.
 
 mod computed;
 mod contributions;
@@ -26,18 +26,18 @@ pub use self::deletion::{
     is_taken_back, is_there, taken_back,
 };
 
-/// A dataset's keys, as they came from the crypto service.
+/// A dataset's keys as received from the crypto service.
 #[derive(Clone, Debug)]
 pub struct Keys {
     /// Digest of the public key.
     pub public: Digest,
     /// Digest of the evaluation keys.
     pub evaluation: Digest,
-    /// The names of the upload keys of a roster's holders, in its order.
+    /// Names of the upload keys of a roster's holders in the roster's order.
     pub uploads: Vec<UploadKeyId>,
 }
 
-/// An upload as it is stored.
+/// A stored upload.
 #[derive(Clone, Debug)]
 pub struct StoredUpload {
     /// The dataset.
@@ -46,20 +46,20 @@ pub struct StoredUpload {
     pub owner: Uuid,
     /// Its terms.
     pub terms: Terms,
-    /// What is told of the number of records, of the first part that was registered.
+    /// Layout of the first registered part. It reveals the range of the number of records.
     pub layout: Option<WireLayout>,
-    /// Where its objects and keys are.
+    /// Folder of its objects and keys.
     pub folder: String,
     /// Its keys.
     pub keys: Keys,
 }
 
-/// How records lie in a part; nothing where it has counts.
+/// Returns the layout of a part, or `None` for counts.
 fn layout(chunks: usize, stride: usize) -> Option<WireLayout> {
     (chunks > 0).then_some(WireLayout { chunks, stride })
 }
 
-/// A layout's chunks and stride as they are stored.
+/// Returns a layout's chunks and stride as they are stored.
 fn numbers(layout: Option<WireLayout>) -> (usize, usize) {
     layout.map_or((0, 0), |layout| (layout.chunks, layout.stride))
 }
@@ -80,13 +80,13 @@ impl StoredUpload {
         })
     }
 
-    /// The blob that holds an object. Every put has one of its own, so that none changes what
-    /// another stored: the object's row says which it is.
+    /// Returns the blob of an object. Every `PUT` uses its own blob, so that none changes what another
+    /// stored. The object's row names the current one.
     pub fn blob(&self, contribution: u32, object: Object, version: Uuid) -> String {
         blob(&self.folder, contribution, &object.name(), version)
     }
 
-    /// The folder that the blobs of a contribution are in.
+    /// Returns the folder of a contribution's blobs.
     pub fn part_folder(&self, contribution: u32) -> String {
         part_folder(&self.folder, contribution)
     }
@@ -96,13 +96,13 @@ fn part_folder(folder: &str, contribution: impl Display) -> String {
     format!("{folder}/{contribution}")
 }
 
-/// The name of an object's blob.
+/// Returns the name of an object's blob.
 fn blob(folder: &str, contribution: impl Display, object: &str, version: Uuid) -> String {
     let folder = part_folder(folder, contribution);
     format!("{folder}/{object}.{version}")
 }
 
-/// An upload, if there is one that is not being deleted.
+/// Returns an upload that is not being deleted.
 ///
 /// # Errors
 /// A failure of the store.
@@ -114,7 +114,7 @@ pub async fn find(store: &Store, dataset: Uuid) -> Result<Option<StoredUpload>, 
     row.as_ref().map(StoredUpload::from_row).transpose()
 }
 
-/// Where the blobs of an owner's upload are, also while it is being deleted.
+/// Returns the folder of an owner's upload, even while the upload is being deleted.
 ///
 /// # Errors
 /// A failure of the store.
@@ -131,9 +131,9 @@ pub async fn folder(
     row.map(|row| row.try_get("folder")).transpose()
 }
 
-/// Adds an upload. One of a single holder takes so many bytes; what several holders' parts take is
-/// counted with each. Whether it was added: not where there is one of the dataset, and then the
-/// transaction is of no more use.
+/// Adds an upload. `bytes` is the size for a single holder; for several holders, sizes are counted with
+/// their contributions. Returns `false` if the dataset already has an upload; the transaction can then
+/// not be used any more.
 ///
 /// # Errors
 /// A failure of the store.
@@ -165,7 +165,7 @@ pub async fn insert(tx: &mut Tx, stored: &StoredUpload, bytes: u64) -> Result<bo
     }
 }
 
-/// Locks an upload, so that no two of its contributions are completed or taken back at a time.
+/// Locks an upload, so that only one of its contributions is completed or taken back at a time.
 ///
 /// # Errors
 /// A failure of the store.
@@ -177,14 +177,14 @@ pub async fn lock_upload(store: &Store, tx: &mut Tx, dataset: Uuid) -> Result<()
     Ok(())
 }
 
-/// Forgets a dataset's batches that were refused before anything of them was sealed, and then says
-/// whether anything of the dataset was sealed, or is about to be.
+/// Deletes a dataset's batches that were refused before anything was sealed for them. Then returns whether
+/// anything of the dataset is or may soon be sealed.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn is_used(tx: &mut Tx, dataset: Uuid) -> Result<bool, StoreError> {
     let dataset = dataset.to_string();
-    // One that is tried again at the same moment is either forgotten here or counted below.
+    // A batch that is retried at the same moment is either deleted here or counted below.
     let refused = "DELETE FROM batches WHERE dataset = $1 AND sealed IS NULL \
          AND state NOT IN ('queued', 'running', 'released') \
          AND job NOT IN (SELECT job FROM windows WHERE dataset = $1)";
@@ -202,12 +202,12 @@ pub async fn is_used(tx: &mut Tx, dataset: Uuid) -> Result<bool, StoreError> {
     Ok(row.try_get::<i64, _>("used")? > 0)
 }
 
-/// Bytes that an owner's uploads take, or will when they are complete.
+/// Returns the bytes of an owner's uploads at their complete size.
 ///
 /// # Errors
 /// A failure of the store.
 pub async fn bytes(tx: &mut Tx, owner: Uuid) -> Result<u64, StoreError> {
-    // A sum is of another type on Postgres than what it adds up.
+    // Postgres sums have another type than their summands.
     let sum = "SELECT CAST(COALESCE(SUM(bytes), 0) AS BIGINT) AS bytes FROM \
          (SELECT bytes FROM uploads WHERE owner = $1 \
          UNION ALL SELECT bytes FROM contributions WHERE owner = $1) AS held";
@@ -218,7 +218,7 @@ pub async fn bytes(tx: &mut Tx, owner: Uuid) -> Result<u64, StoreError> {
     rows::number(&row, "bytes")
 }
 
-/// All datasets whose uploads are not being deleted.
+/// Lists all datasets whose uploads are not being deleted.
 ///
 /// # Errors
 /// A failure of the store.
@@ -231,7 +231,7 @@ pub async fn all(store: &Store) -> Result<Vec<Uuid>, StoreError> {
         .collect()
 }
 
-/// Where the blobs of all uploads are.
+/// Returns the folders of all uploads.
 ///
 /// # Errors
 /// A failure of the store.
@@ -241,8 +241,8 @@ pub async fn folders(store: &Store) -> Result<BTreeSet<String>, StoreError> {
     found.iter().map(|row| row.try_get("folder")).collect()
 }
 
-/// The blobs of objects and sealed pages that rows name in an upload's folder. Its keys, which
-/// nothing but the folder's own row names, are none of them.
+/// Returns the blobs of objects and sealed pages that rows name in an upload's folder. The keys are not
+/// among them, because only the upload's own row names them.
 ///
 /// # Errors
 /// A failure of the store.

@@ -1,4 +1,4 @@
-//! A stand-in for the computation service: the same routes, answered in the clear.
+//! A stand-in for the computation service with the same routes, which computes on plaintext.
 
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
@@ -19,31 +19,31 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 
-/// How batches are answered.
+/// How the stand-in answers batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// After so many looks.
+    /// Releases after this number of looks.
     Release(u32),
-    /// Never.
+    /// Never releases.
     Hang,
-    /// With a refusal.
+    /// Refuses.
     Refuse,
-    /// With a refusal because no run was left.
+    /// Refuses because no run is left.
     WithoutRun,
-    /// With a problem.
+    /// Answers with a problem.
     Problem(ProblemKind),
-    /// With a number too few.
+    /// Releases one number too few.
     Garble,
 }
 
-/// A batch that was asked for.
+/// A requested batch.
 #[derive(Clone, Debug)]
 struct Asked {
     requests: Vec<ReleaseRequest>,
     looks: u32,
-    /// Times it was asked for.
+    /// Number of `PUT` calls.
     puts: usize,
-    /// Receipts that were shown when it was asked for last.
+    /// Receipts shown in the last `PUT` call.
     receipts: Vec<Receipt>,
 }
 
@@ -51,13 +51,13 @@ struct Inner {
     table: Table,
     manner: Manner,
     uploads: BTreeSet<Uuid>,
-    /// By job and first release.
+    /// Keyed by job and number of the first release.
     asked: BTreeMap<(Uuid, u32), Asked>,
-    /// What no client should do.
+    /// Errors of the client.
     faults: Vec<String>,
 }
 
-/// The stand-in.
+/// The stand-in for the computation service.
 #[derive(Clone)]
 pub struct Computation {
     pub base: String,
@@ -96,7 +96,7 @@ impl Computation {
         self.inner.lock().unwrap().manner = manner;
     }
 
-    /// Batches that a job asked for.
+    /// Returns the number of batches that a job asked for.
     pub fn batches(&self, job: Uuid) -> usize {
         let inner = self.inner.lock().unwrap();
         inner
@@ -106,26 +106,26 @@ impl Computation {
             .count()
     }
 
-    /// How often each batch of a job was asked for, and how often it was looked at.
+    /// Returns the numbers of `PUT` calls and of looks for each batch of a job.
     pub fn asks(&self, job: Uuid) -> Vec<(usize, u32)> {
         let inner = self.inner.lock().unwrap();
         let of_job = inner.asked.iter().filter(|((other, _), _)| *other == job);
         of_job.map(|(_, asked)| (asked.puts, asked.looks)).collect()
     }
 
-    /// Receipts that were shown with each batch of a job.
+    /// Returns the receipts that were shown with each batch of a job.
     pub fn receipts(&self, job: Uuid) -> Vec<Vec<Receipt>> {
         let inner = self.inner.lock().unwrap();
         let of_job = inner.asked.iter().filter(|((other, _), _)| *other == job);
         of_job.map(|(_, asked)| asked.receipts.clone()).collect()
     }
 
-    /// Forgets what was asked for, as a service does that is set back.
+    /// Forgets all batches, like a service that is restored from a backup.
     pub fn forget(&self) {
         self.inner.lock().unwrap().asked.clear();
     }
 
-    /// Ends the test if a client did what none should.
+    /// Panics if a client made an error.
     pub fn check(&self) {
         let inner = self.inner.lock().unwrap();
         assert!(inner.faults.is_empty(), "{:?}", inner.faults);
@@ -138,7 +138,7 @@ fn problem(kind: ProblemKind) -> Response {
     (status, [("content-type", MEDIA_TYPE)], Json(problem)).into_response()
 }
 
-/// Without a complete upload one object is missing; a dataset with a nil identifier is unknown.
+/// Reports one missing object for an upload that is not complete.
 async fn upload(State(inner): State<Arc<Mutex<Inner>>>, Path(dataset): Path<Uuid>) -> Response {
     let complete = inner.lock().unwrap().uploads.contains(&dataset);
     let contribution = Contribution {
@@ -260,7 +260,7 @@ impl Inner {
         if self.manner == Manner::Garble {
             answers[0].pop();
         }
-        // Without a ledger there is no newer receipt than the caller's.
+        // The stand-in has no ledger, so it returns the caller's receipt.
         let shown = self.asked[&(job, first)].receipts.first().cloned();
         Json(BatchStatus::Released {
             receipt: shown.unwrap_or_else(|| Receipt {
@@ -276,7 +276,7 @@ impl Inner {
     }
 }
 
-/// The same release is always answered the same, in whatever job.
+/// Returns the same answer for the same release in every job.
 fn release(table: &Table, request: &ReleaseRequest) -> Vec<i64> {
     let mut rng = ChaCha20Rng::seed_from_u64(u64::from(request.number));
     let mut first = request.clone();

@@ -1,5 +1,5 @@
-//! The service on a loopback port over a real database, with a computation service to talk to
-//! whose answers are counts plus discrete Gaussian noise.
+//! The service on a loopback port over a real database, with a stand-in for the computation service
+//! that answers with counts plus discrete Gaussian noise.
 #![allow(dead_code, unused_macros, clippy::unwrap_used)]
 
 pub mod computation;
@@ -27,7 +27,7 @@ use tempfile::TempDir;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-/// Two tests: over SQLite, and over Postgres.
+/// Makes two tests of each function: over SQLite and over Postgres.
 macro_rules! over_both {
     ($($name:ident),* $(,)?) => {$(
         mod $name {
@@ -51,7 +51,7 @@ pub enum Kind {
     Postgres,
 }
 
-/// The service.
+/// A running service.
 pub struct Service {
     pub base: String,
     pub state: State,
@@ -109,7 +109,7 @@ impl Service {
         }
     }
 
-    /// With a worker.
+    /// Starts the service with a worker.
     pub async fn start_working(kind: Kind) -> Self {
         let mut service = Self::start(kind).await;
         service.work();
@@ -123,14 +123,14 @@ impl Service {
         self.working = Some((stopper, working));
     }
 
-    /// Ends the worker as a crash would: where it stands, without a word.
+    /// Aborts the worker, as a crash would.
     pub async fn kill_worker(&mut self) {
         let (_stopper, working) = self.working.take().unwrap();
         working.abort();
         assert!(working.await.unwrap_err().is_cancelled());
     }
 
-    /// Stops everything, as a request to terminate does; returns how long that took.
+    /// Stops everything, as on a termination signal, and returns the time that this took.
     pub async fn stop(mut self) -> Duration {
         let started = Instant::now();
         if let Some((stopper, working)) = self.working.take() {
@@ -168,7 +168,7 @@ impl Service {
         request.send().await.unwrap()
     }
 
-    /// Signs up and in.
+    /// Signs up, signs in and returns the user.
     pub async fn user(&self, email: &str) -> User<'_> {
         let credentials = json!({ "email": email, "password": PASSWORD });
         let account = self
@@ -220,7 +220,7 @@ impl User<'_> {
         response.json().await.unwrap()
     }
 
-    /// The problem that a request ends with.
+    /// Sends a request that must fail, and returns its problem.
     pub async fn refused(&self, method: Method, path: &str, status: u16) -> Problem {
         problem(self.send(method, path, None).await, status).await
     }
@@ -235,7 +235,7 @@ impl User<'_> {
         read(made, StatusCode::CREATED).await
     }
 
-    /// A dataset whose upload is complete.
+    /// Makes a dataset whose upload is complete.
     pub async fn ready_dataset(&self, terms: Terms) -> Dataset {
         let dataset = self.new_dataset(terms).await;
         self.service.computation.complete_upload(dataset.id);
@@ -252,7 +252,7 @@ impl User<'_> {
         read(self.put(&path, json!({})).await, StatusCode::CREATED).await
     }
 
-    /// The problem that another job of a dataset ends with.
+    /// Tries to create another job, which must fail, and returns the problem.
     pub async fn no_job(&self, dataset: Uuid) -> Problem {
         let path = fresh(&format!("/v1/datasets/{dataset}/jobs"));
         problem(self.put(&path, json!({})).await, 409).await
@@ -269,7 +269,7 @@ impl User<'_> {
         self.get(&format!("/v1/jobs/{job}")).await
     }
 
-    /// Waits until a job is in a state, at most a minute.
+    /// Waits at most a minute until a job is in a state.
     pub async fn wait_for(&self, job: Uuid, state: JobState) -> Job {
         self.wait_until(job, |job| job.state == state).await
     }
@@ -289,14 +289,14 @@ impl User<'_> {
         }
     }
 
-    /// A job that is done, over a dataset of its own.
+    /// Runs a job on a new dataset until it is done.
     pub async fn done_job(&self) -> Job {
         let dataset = self.ready_dataset(terms()).await;
         let job = self.new_job(dataset.id).await;
         self.wait_for(job.id, JobState::Done).await
     }
 
-    /// A job's events after one, until the stream ends.
+    /// Returns a job's events after number `after`, until the stream ends.
     pub async fn events(&self, job: Uuid, after: u64) -> Vec<JobEvent> {
         let request = (self.service.http)
             .get(format!("{}/v1/jobs/{job}/events", self.service.base))
@@ -308,12 +308,12 @@ impl User<'_> {
     }
 }
 
-/// The path of something new in a list.
+/// Returns a path for a new object in a list.
 pub fn fresh(list: &str) -> String {
     format!("{list}/{}", Uuid::now_v7())
 }
 
-/// The events of a stream, each with `id` and `data`.
+/// Parses the events of a stream, each with `id` and `data`.
 pub fn parse_events(text: &str) -> Vec<JobEvent> {
     let mut events: Vec<JobEvent> = Vec::new();
     for block in text.split("\n\n") {
@@ -327,7 +327,7 @@ pub fn parse_events(text: &str) -> Vec<JobEvent> {
     events
 }
 
-/// An answer's JSON.
+/// Parses a JSON response.
 pub async fn read<T: DeserializeOwned>(response: Response, status: StatusCode) -> T {
     let found = response.status();
     let text = response.text().await.unwrap();
@@ -335,7 +335,7 @@ pub async fn read<T: DeserializeOwned>(response: Response, status: StatusCode) -
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// An answer's problem document.
+/// Parses a problem document.
 pub async fn problem(response: Response, status: u16) -> Problem {
     let found = response.status();
     let media = response.headers().get("content-type").cloned();
@@ -365,13 +365,13 @@ pub fn schema() -> Schema {
     Schema::from_json("patients.json", json).unwrap()
 }
 
-/// A budget at which the mechanism asks for several batches.
+/// Terms with a budget at which the mechanism asks for several batches.
 pub fn terms() -> Terms {
     let terms = Terms::new(schema(), 5.0, 1e-9, 4000);
     terms.complete(&fhaim_synth::Mechanisms).unwrap()
 }
 
-/// 2,000 records in which age goes with dose, and sex with sickness; nobody is of race x.
+/// 2,000 records in which dose depends on age, and sickness on sex. No record has race x.
 pub fn table() -> fhaim_domain::Table {
     use rand::{Rng, SeedableRng};
     let mut rng = rand_chacha::ChaCha20Rng::seed_from_u64(5);

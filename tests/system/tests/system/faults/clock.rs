@@ -1,4 +1,4 @@
-//! The time of day as each service sees it, by libfaketime. Clocks that nobody sets go on.
+//! Sets the time of day that each service sees, with libfaketime. Monotonic clocks are not affected.
 
 use std::{
     fs, io,
@@ -8,7 +8,7 @@ use std::{
 use fhaim_kit::NAMES;
 use tempfile::TempDir;
 
-/// Where distributions put it: the build for programs with threads.
+/// Paths of the build for programs with threads in several distributions.
 const LIBRARIES: [&str; 4] = [
     "/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
@@ -23,10 +23,10 @@ pub struct Clocks {
 }
 
 impl Clocks {
-    /// Clocks that are right.
+    /// Returns clocks that are correct.
     ///
     /// # Errors
-    /// Why clocks cannot be set here.
+    /// If libfaketime is not installed or a file cannot be written.
     pub fn new() -> Result<Self, String> {
         let library = LIBRARIES.into_iter().find(|path| Path::new(path).exists());
         let clocks = Self {
@@ -43,7 +43,7 @@ impl Clocks {
         self.folder.path().join(NAMES[service])
     }
 
-    /// What a service's process is started with.
+    /// Returns the environment variables for a service's process.
     pub fn variables(&self, service: usize) -> Vec<(String, String)> {
         let path = self.path(service).display().to_string();
         let variables = [
@@ -58,10 +58,10 @@ impl Clocks {
             .to_vec()
     }
 
-    /// Sets a service's clock so many seconds before (or, negative, behind) what it is.
+    /// Sets a service's clock ahead of the real time by this number of seconds, or behind if it is negative.
     ///
     /// # Errors
-    /// Of the file that says so.
+    /// If the file with the offset cannot be written.
     pub fn set(&self, service: usize, seconds: i64) -> io::Result<()> {
         let path = self.path(service);
         let new = path.with_extension("new");

@@ -1,4 +1,4 @@
-//! What each service keeps on a disk of its own, which can be full.
+//! A separate disk for the data of each service, which the test can fill.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,23 +8,23 @@ use std::{
 use fhaim_kit::NAMES;
 use tempfile::TempDir;
 
-/// Room on a disk that is not full: ten minutes of uploads, which nobody deletes. It is memory, and only
-/// what is used of it.
+/// Size of a disk that is not full. It has room for ten minutes of uploads, which are not deleted. The disk is in
+/// memory, and takes only the memory for its files.
 const SIZE: &str = "8g";
 
-/// Tries to make a disk as large as what is on it, while that grows.
+/// Number of tries to shrink a disk to its used size, because that size can grow in between.
 const TRIES: usize = 20;
 
-/// A file system in memory for each service; unmounted when dropped.
+/// A file system in memory for each service. Unmounted when dropped.
 pub struct Disks {
     folder: TempDir,
 }
 
 impl Disks {
-    /// Mounts them.
+    /// Mounts a disk for each service.
     ///
     /// # Errors
-    /// Why that cannot be done here: only root may, and not in every container.
+    /// If mounting fails. Only root can mount, and not in every container.
     pub fn mount() -> Result<Self, String> {
         let disks = Self {
             folder: TempDir::new().map_err(|error| error.to_string())?,
@@ -32,7 +32,7 @@ impl Disks {
         for path in disks.homes() {
             std::fs::create_dir(&path).map_err(|error| error.to_string())?;
             let size = format!("size={SIZE}");
-            said(
+            output_of(
                 Command::new("mount")
                     .args(["-t", "tmpfs", "-o", &size, "tmpfs"])
                     .arg(&path),
@@ -41,32 +41,32 @@ impl Disks {
         Ok(disks)
     }
 
-    /// Where the services keep things.
+    /// Returns the data folders of the services.
     pub fn homes(&self) -> [PathBuf; 3] {
         NAMES.map(|name| self.folder.path().join(name))
     }
 
-    /// Leaves a service no room but what it uses.
+    /// Shrinks a service's disk to the space that it uses.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's message, if the disk cannot be resized.
     pub fn fill(&self, service: usize) -> Result<(), String> {
         let path = &self.homes()[service];
         let mut last = String::new();
         for _ in 0..TRIES {
             match resize(path, &used(path)?.to_string()) {
                 Ok(()) => return Ok(()),
-                // What the service wrote meanwhile is more than the new size.
+                // The service wrote in the meantime, and uses more than the new size.
                 Err(error) => last = error,
             }
         }
         Err(last)
     }
 
-    /// Makes room again.
+    /// Gives a service's disk its full size again.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's message, if the disk cannot be resized.
     pub fn free(&self, service: usize) -> Result<(), String> {
         resize(&self.homes()[service], SIZE)
     }
@@ -75,20 +75,21 @@ impl Disks {
 impl Drop for Disks {
     fn drop(&mut self) {
         for path in self.homes() {
-            // One that was never mounted has nothing to unmount.
-            let _ = said(Command::new("umount").arg("-l").arg(path));
+            // Fails if the disk was never mounted.
+            let _ = output_of(Command::new("umount").arg("-l").arg(path));
         }
     }
 }
 
 fn resize(path: &Path, size: &str) -> Result<(), String> {
     let option = format!("remount,size={size}");
-    said(Command::new("mount").args(["-o", &option]).arg(path)).map(|_| ())
+    output_of(Command::new("mount").args(["-o", &option]).arg(path)).map(|_| ())
 }
 
-/// Bytes in use on the disk mounted at a path; never none, which would mean no limit.
+/// Returns the number of bytes in use on the disk mounted at a path. The result is never 0, because a size of 0 means
+/// no limit.
 fn used(path: &Path) -> Result<u64, String> {
-    let text = said(
+    let text = output_of(
         Command::new("stat")
             .args(["-f", "-c", "%b %f %S"])
             .arg(path),
@@ -100,8 +101,8 @@ fn used(path: &Path) -> Result<u64, String> {
     }
 }
 
-/// What a command says that succeeds.
-fn said(command: &mut Command) -> Result<String, String> {
+/// Runs a command, and returns its standard output, or its standard error if it fails.
+fn output_of(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| error.to_string())?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());

@@ -1,5 +1,5 @@
-//! What makes something new waits while a service may be set back: whatever was made after the
-//! copy would be lost with it, in any system.
+//! Gates that keep users from making new data while a service may be rolled back. A rollback would lose all data made
+//! after the copy, in any system.
 
 use std::{
     sync::{Condvar, Mutex},
@@ -12,21 +12,21 @@ struct State {
     closed: bool,
 }
 
-/// A gate that users pass to make something.
+/// A gate that users pass to make new data.
 #[derive(Default)]
 pub struct Gate {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-/// Someone is making something.
+/// Guard of a user that is inside the gate.
 pub struct Inside<'a>(&'a Gate);
 
-/// The gate is closed, and nobody is inside.
+/// Guard that keeps the gate closed.
 pub struct Closed<'a>(&'a Gate);
 
 impl Gate {
-    /// Waits until the gate is open, and enters.
+    /// Waits until the gate is open, and enters it.
     pub fn enter(&self) -> Inside<'_> {
         let state = self.state.lock().unwrap();
         let mut state = self
@@ -37,7 +37,8 @@ impl Gate {
         Inside(self)
     }
 
-    /// Lets nobody enter, and waits until everybody has left: for so long, or not at all.
+    /// Closes the gate, and waits until all users have left it. Returns `None` and opens the gate again if that takes
+    /// longer than `patience`.
     pub fn close(&self, patience: Duration) -> Option<Closed<'_>> {
         let mut state = self.state.lock().unwrap();
         state.closed = true;

@@ -1,4 +1,4 @@
-//! Faults as they happen, and whoever starts a service again that has ended.
+//! Injects faults, and restarts services that have ended.
 
 use std::{
     fs,
@@ -21,21 +21,21 @@ use super::{
     proxy::Trouble,
 };
 
-/// A service that does not accept connections for so long after its start never will.
+/// Time within which a started service must accept connections.
 const START: Duration = Duration::from_secs(60);
 
-/// How long a service is not set back for the sake of those who are making something.
+/// Longest time to wait for users that are making new data, before a rollback is skipped.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Pause before a service that has ended is started again.
 const RESTART: Duration = Duration::from_millis(300);
 
-/// Lets faults happen, each in a thread of its own.
+/// Injects faults, each in its own thread.
 pub struct Injector<'a> {
     stage: &'a Stage,
-    /// Whoever kills, stops or starts a service.
+    /// Locks for killing, stopping and starting a service.
     hands: [Mutex<()>; 3],
-    /// Whoever fills a service's disk, or needs it.
+    /// Locks for filling a service's disk, or using its space.
     disks: [Mutex<()>; 3],
     full: [AtomicBool; 3],
     clocks: [Mutex<()>; 3],
@@ -43,7 +43,7 @@ pub struct Injector<'a> {
     over: AtomicBool,
 }
 
-/// As long as this is there, services that end are started again.
+/// Guard that keeps [`Injector::supervise`] running.
 pub struct Supervised<'a>(&'a AtomicBool);
 
 impl Drop for Supervised<'_> {
@@ -65,7 +65,7 @@ impl<'a> Injector<'a> {
         }
     }
 
-    /// One fault a second; returns when the last is over.
+    /// Injects one fault per second. Returns when the last fault is over.
     pub fn run(&self, faults: impl Iterator<Item = Fault>) {
         let started = Instant::now();
         thread::scope(|scope| {
@@ -80,7 +80,7 @@ impl<'a> Injector<'a> {
         });
     }
 
-    /// Starts services again that have ended by themselves, until the end of [`Injector::supervised`].
+    /// Restarts services that have ended by themselves, until the guard of [`Injector::supervised`] is dropped.
     pub fn supervise(&self) {
         while !self.over.load(Ordering::Relaxed) {
             for (service, hand) in self.hands.iter().enumerate() {
@@ -97,13 +97,13 @@ impl<'a> Injector<'a> {
         }
     }
 
-    /// Lets [`Injector::supervise`] return when it is dropped.
+    /// Returns a guard that makes [`Injector::supervise`] return when it is dropped.
     pub fn supervised(&self) -> Supervised<'_> {
         Supervised(&self.over)
     }
 
-    /// Lets a fault happen; the number of calls it met, of faults on links, or none if it cannot
-    /// happen now.
+    /// Injects a fault. Returns `None` if it cannot happen now, otherwise the number of affected calls (for faults on
+    /// links) or 1.
     fn meet(&self, fault: Fault) -> Option<usize> {
         let met = match fault.kind {
             Kind::Killed => with(&self.hands, fault.place, |service| {
@@ -129,7 +129,8 @@ impl<'a> Injector<'a> {
 
     fn kill(&self, service: usize, Fault { length, .. }: Fault) {
         let name = NAMES[service];
-        self.stage.log(&format!("{name} killed, for {length:.1?}"));
+        self.stage
+            .log(&format!("{name} is killed for {length:.1?}"));
         self.take_down(service);
         thread::sleep(length);
         self.bring_up(service);
@@ -138,7 +139,7 @@ impl<'a> Injector<'a> {
     fn hold(&self, service: usize, Fault { length, .. }: Fault) {
         let name = NAMES[service];
         self.stage
-            .log(&format!("{name} stands still for {length:.1?}"));
+            .log(&format!("{name} is stopped for {length:.1?}"));
         self.stage.services.signal(service, "STOP");
         thread::sleep(length);
         self.stage.services.signal(service, "CONT");
@@ -152,7 +153,7 @@ impl<'a> Injector<'a> {
         };
         let length = fault.length;
         let text = format!(
-            "{} away for {length:.1?}, {} killed",
+            "{} is down for {length:.1?}, {} is killed",
             NAMES[one], NAMES[other]
         );
         self.stage.log(&text);
@@ -205,8 +206,8 @@ impl<'a> Injector<'a> {
         clocks.set(service, 0).unwrap();
     }
 
-    /// Copies what a service keeps, and sets it back to that after a while in which nothing new is
-    /// made but what runs goes on; whether it could be done.
+    /// Copies a service's data, and rolls the service back to the copy after `age`. In between, users make nothing new,
+    /// but running jobs continue. Returns whether this was possible.
     pub fn restore(&self, service: usize, age: Duration) -> bool {
         let Ok(_one) = self.restores.try_lock() else {
             return false;
@@ -221,11 +222,11 @@ impl<'a> Injector<'a> {
         thread::sleep(age);
         self.set_back(service, copy.path());
         self.stage
-            .log(&format!("{} set back by {age:.1?}", NAMES[service]));
+            .log(&format!("{} rolled back by {age:.1?}", NAMES[service]));
         true
     }
 
-    /// What a service keeps at a moment.
+    /// Copies a service's data while the service is stopped.
     pub fn copy(&self, service: usize) -> TempDir {
         let _hand = self.hands[service].lock().unwrap();
         let copy = TempDir::new().unwrap();
@@ -235,7 +236,7 @@ impl<'a> Injector<'a> {
         copy
     }
 
-    /// Puts a copy in the place of what a service keeps.
+    /// Replaces a service's data with a copy.
     pub fn set_back(&self, service: usize, copy: &Path) {
         let _hand = self.hands[service].lock().unwrap();
         self.take_down(service);
@@ -257,7 +258,7 @@ impl<'a> Injector<'a> {
         self.stage.proxies.away(NAMES[service]);
     }
 
-    /// Starts a service, again and again while it ends, as whoever looks after it would.
+    /// Starts a service, and restarts it as long as it ends, as a supervisor would.
     fn bring_up(&self, service: usize) {
         let services = &self.stage.services;
         let address = services.address(service);
@@ -277,7 +278,7 @@ impl<'a> Injector<'a> {
         }
     }
 
-    /// Notes that a service has ended. Only one that starts with a full disk may.
+    /// Logs that a service has ended. It is a finding unless the service ended at its start with a full disk.
     fn ended(&self, service: usize, when: &str) {
         let services = &self.stage.services;
         let status = services.ended(service);
@@ -296,7 +297,7 @@ impl<'a> Injector<'a> {
     }
 }
 
-/// Acts on the first service from `place` on that nobody else acts on; whether there was one.
+/// Calls `act` with the first service from `place` on that is not locked. Returns whether there was one.
 fn with(locks: &[Mutex<()>; 3], place: usize, act: impl FnOnce(usize)) -> bool {
     for number in 0..3 {
         let service = (place + number) % 3;

@@ -1,4 +1,4 @@
-//! Which fault comes when: one a second, from a seed alone.
+//! The sequence of faults, one per second. It depends only on a seed.
 
 use std::time::Duration;
 
@@ -7,27 +7,27 @@ use rand::{Rng, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 /// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// `kill -9` and a new start after a while.
+    /// A service is killed, and starts again after a pause.
     Killed,
-    /// A process stands still for a while.
+    /// A process is stopped for a while.
     Stopped,
-    /// A service is away while another is killed and starts.
+    /// A service is down while another is killed and starts.
     PeerAway,
     /// A link loses answers.
     LostAnswers,
     /// A link loses requests.
     LostRequests,
-    /// A link holds calls up.
+    /// A link delays calls.
     Delays,
-    /// A service has no room on its disk.
+    /// A service's disk is full.
     FullDisk,
     /// A service's clock is wrong.
     ClockJump,
-    /// A service is set back to a copy of what it kept some seconds before.
+    /// A service is rolled back to a copy of its data that is some seconds old.
     Restored,
 }
 
-/// How often each kind comes, of the sum.
+/// Relative frequency of each kind.
 const SHARES: [(Kind, u32); 9] = [
     (Kind::Killed, 14),
     (Kind::Stopped, 9),
@@ -44,18 +44,18 @@ impl Kind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Killed => "service killed",
-            Self::Stopped => "service stopped still",
-            Self::PeerAway => "started, peer away",
+            Self::Stopped => "service stopped",
+            Self::PeerAway => "start while peer down",
             Self::LostAnswers => "answers lost",
             Self::LostRequests => "requests lost",
             Self::Delays => "calls delayed",
             Self::FullDisk => "disk full",
             Self::ClockJump => "clock jump",
-            Self::Restored => "service set back",
+            Self::Restored => "service rolled back",
         }
     }
 
-    /// Seconds that it lasts: between these.
+    /// Returns the shortest and the longest duration in seconds.
     fn seconds(self) -> (f64, f64) {
         match self {
             Self::Killed => (0.0, 2.0),
@@ -70,17 +70,17 @@ impl Kind {
     }
 }
 
-/// A fault to come.
+/// A planned fault.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fault {
     pub kind: Kind,
-    /// The service or link that is tried first.
+    /// Number of the preferred service or link.
     pub place: usize,
-    /// How long it lasts; of a service set back, how old the copy is.
+    /// Duration of the fault, or age of the copy for a rollback.
     pub length: Duration,
-    /// How long a call is held up.
+    /// Delay of a call.
     pub delay: Duration,
-    /// Seconds by which a clock is wrong.
+    /// Offset of a clock in seconds.
     pub jump: i64,
 }
 
@@ -113,7 +113,7 @@ impl Iterator for Plan {
 }
 
 #[test]
-fn a_seed_gives_the_same_faults() {
+fn equal_seeds_give_equal_faults() {
     let faults = |seed| Plan::new(seed).take(500).collect::<Vec<_>>();
     assert_eq!(faults(3), faults(3));
     assert_ne!(faults(3), faults(4));

@@ -1,5 +1,5 @@
-//! A proxy on every link, between services and from the command, that loses requests and answers
-//! and holds them up; its port is open only while the service's is.
+//! Proxies on all links, between services and from the command. They lose and delay requests and answers. A proxy's
+//! port is open only while the service's port is.
 
 use std::{
     collections::BTreeSet,
@@ -16,20 +16,20 @@ use tokio::{
     sync::Notify,
 };
 
-/// How often a link whose service is away looks for it.
+/// Interval at which a link checks whether its service is up again.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A link that passed a call so long ago is being used.
+/// A link is in use if its last call is more recent than this.
 const RECENT: Duration = Duration::from_secs(3);
 
-/// What a link does to what passes.
+/// A fault of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Trouble {
-    /// A request arrives and is worked on; its answer does not.
+    /// Requests arrive and are processed, but their answers are lost.
     LostAnswers,
-    /// A request does not arrive.
+    /// Requests are lost.
     LostRequests,
-    /// Both take longer.
+    /// Requests and answers are delayed.
     Delays(Duration),
 }
 
@@ -41,29 +41,29 @@ pub struct Proxies {
 
 /// A proxy on one link.
 pub struct Link {
-    /// Who calls.
+    /// Name of the caller.
     pub from: &'static str,
-    /// Who is called.
+    /// Name of the called service.
     pub to: &'static str,
     service: SocketAddr,
     listens: SocketAddr,
-    /// Raised when the service is gone.
+    /// Notified when the service has been killed.
     away: Notify,
     now: Mutex<Now>,
 }
 
-/// What a link does at the moment, and what it has seen.
+/// Current state of a link.
 #[derive(Default)]
 struct Now {
     trouble: Option<(Trouble, Instant)>,
-    /// Calls that the trouble has met, and when.
+    /// Calls that the fault affected, with their times.
     struck: Vec<(Instant, String)>,
-    /// Answers that no service may give.
+    /// Answers with a status that no service may return.
     faulty: BTreeSet<String>,
     called: Option<Instant>,
 }
 
-/// The call under way on a connection.
+/// The current call on a connection.
 #[derive(Default)]
 struct Call {
     line: String,
@@ -78,7 +78,7 @@ impl Proxies {
         }
     }
 
-    /// Links that are being used, or else all.
+    /// Returns the links in use, or all links if none is.
     pub fn used(&self) -> Vec<Arc<Link>> {
         let links = self.links.lock().unwrap();
         let used = links.iter().filter(|link| {
@@ -89,7 +89,7 @@ impl Proxies {
         if used.is_empty() { links.clone() } else { used }
     }
 
-    /// Closes the ports that stand for a service which has been killed, until it is there again.
+    /// Closes the ports of the links to a killed service until it is up again.
     pub fn away(&self, service: &str) {
         for link in self.links.lock().unwrap().iter() {
             if link.to == service {
@@ -98,7 +98,7 @@ impl Proxies {
         }
     }
 
-    /// Answers that no service may give: 5xx but 503 and 507.
+    /// Returns the answers with a status that no service may return: 5xx other than 503 and 507.
     pub fn faulty(&self) -> BTreeSet<String> {
         let links = self.links.lock().unwrap();
         let faulty = links
@@ -131,14 +131,14 @@ impl Between for Proxies {
 }
 
 impl Link {
-    /// Begins to trouble what passes, for so long.
+    /// Starts a fault on this link, for this long.
     pub fn trouble(&self, trouble: Trouble, length: Duration) {
         let mut now = self.now.lock().unwrap();
         now.trouble = Some((trouble, Instant::now() + length));
         now.struck.clear();
     }
 
-    /// The calls that were troubled.
+    /// Returns the calls that the last fault affected.
     pub fn struck(&self) -> Vec<(Instant, String)> {
         self.now.lock().unwrap().struck.clone()
     }
@@ -171,7 +171,7 @@ impl Link {
         }
     }
 
-    /// Waits for the service, and takes the link's own port again.
+    /// Waits for the service, and listens on the link's port again.
     async fn listen_again(&self) -> TcpListener {
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -184,12 +184,12 @@ impl Link {
         }
     }
 
-    /// Passes bytes both ways until either side ends, or what passes is lost: then both end.
+    /// Forwards bytes in both directions until either side closes or a message is lost. Then closes both connections.
     async fn relay(self: Arc<Self>, caller: TcpStream) {
         let Ok(service) = TcpStream::connect(self.service).await else {
             return;
         };
-        // Without it small calls would wait for each other; nothing else depends on it.
+        // Avoids delays of small calls. Errors can be ignored.
         let _ = (caller.set_nodelay(true), service.set_nodelay(true));
         let (from_caller, to_caller) = caller.into_split();
         let (from_service, to_service) = service.into_split();
@@ -251,14 +251,14 @@ impl Link {
     }
 }
 
-/// Method and path, without the query, where these bytes begin a request.
+/// Returns the method and path, without the query, if these bytes begin a request.
 fn request_line(bytes: &[u8]) -> Option<String> {
     let line = bytes.split(|&byte| byte == b'\r').next()?;
     let line = std::str::from_utf8(line).ok()?.strip_suffix(" HTTP/1.1")?;
     line.split('?').next().map(str::to_owned)
 }
 
-/// The status of an answer that no service may give.
+/// Returns the status of an answer if no service may return it.
 fn faulty_status(bytes: &[u8]) -> Option<&str> {
     let status = std::str::from_utf8(bytes.get(9..12)?).ok()?;
     (status.starts_with('5') && !["503", "507"].contains(&status)).then_some(status)

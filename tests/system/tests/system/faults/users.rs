@@ -1,4 +1,4 @@
-//! Users: each makes datasets, uploads, runs jobs by the command, and tries again what fails.
+//! Users that make datasets, upload and run jobs with the command, and repeat commands that fail.
 
 use std::{
     collections::BTreeSet,
@@ -14,22 +14,22 @@ use serde_json::{Value, json};
 
 use super::{COMPUTATION, GENERATION, Stage};
 
-/// Runs that a dataset's budget is for, and jobs that a user starts over it.
+/// Number of runs in a dataset's budget, and of jobs that a user starts over it.
 pub const RUNS: usize = 3;
 
-/// A command that takes so long hangs.
+/// Time limit of a command in seconds. A command that takes longer hangs.
 const COMMAND: &str = "300";
 
-/// What a user wants is there after so long, or never.
+/// Time within which a user must succeed.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 /// Pause before a user tries again.
 const PAUSE: Duration = Duration::from_millis(700);
 
-/// Records, columns, and seed of the ladder.
+/// Numbers of records and columns, and seed of the ladder, of each table.
 pub const VARIANTS: [(usize, usize, &str); 3] = [(60, 3, "5"), (300, 5, "6"), (450, 6, "7")];
 
-/// A dataset, as its user knows it.
+/// A dataset and its jobs.
 #[derive(Clone, Debug)]
 pub struct Owned {
     pub user: String,
@@ -38,40 +38,40 @@ pub struct Owned {
     pub jobs: Vec<String>,
 }
 
-/// What a user did and met.
+/// Counts of a user's actions and failures.
 #[derive(Debug, Default)]
 pub struct Diary {
-    /// Commands that failed, and were given again.
+    /// Commands that failed and were repeated.
     pub repeated: usize,
     /// Sessions that ended, so that the user signed in again.
     pub signed_out: usize,
-    /// Jobs that failed, and were retried.
+    /// Jobs that failed and were retried.
     pub retried: usize,
-    /// Why they failed.
+    /// Reasons for failed jobs.
     pub failures: BTreeSet<String>,
-    /// Tables downloaded.
+    /// Downloaded tables.
     pub downloads: usize,
-    /// Seconds of each job.
+    /// Duration of each job in seconds.
     pub seconds: Vec<f64>,
-    /// The longest that a job was seen without an event.
+    /// Longest time without an event of a job.
     pub outage: Duration,
 }
 
-/// A command's end.
-struct Said {
-    well: bool,
+/// Result of a command.
+struct CommandResult {
+    success: bool,
     out: String,
     err: String,
 }
 
-/// Someone with an account.
+/// A user with an account.
 pub struct User<'a> {
     stage: &'a Stage,
     name: String,
     diary: Mutex<Diary>,
 }
 
-/// Writes the variants' tables: categories that depend on their neighbours.
+/// Writes the tables of all variants. The categories of neighbouring columns depend on each other.
 pub fn write_tables(services: &Services) {
     for (variant, &(records, columns, _)) in VARIANTS.iter().enumerate() {
         let folder = services.folder.path().join(format!("variant-{variant}"));
@@ -111,8 +111,8 @@ impl<'a> User<'a> {
         self.diary.into_inner().unwrap()
     }
 
-    /// Jobs over a first dataset, then datasets and jobs as long as there is load. Users begin with
-    /// different tables.
+    /// Runs the jobs of a first dataset, then makes datasets and runs their jobs as long as `loaded` returns true.
+    /// Users begin with different tables.
     pub fn work(&self, first: Owned, loaded: impl Fn() -> bool) -> Vec<Owned> {
         let mut owned = vec![self.jobs(first)];
         for number in 1.. {
@@ -126,11 +126,11 @@ impl<'a> User<'a> {
         owned
     }
 
-    /// All jobs of a dataset, to their ends.
+    /// Runs all jobs of a dataset to their ends.
     pub fn jobs(&self, mut owned: Owned) -> Owned {
         for _ in 0..RUNS {
             let job = self.start(&owned);
-            self.see_through(&job);
+            self.complete(&job);
             owned.jobs.push(job);
             self.look_around(&owned);
         }
@@ -144,9 +144,9 @@ impl<'a> User<'a> {
         let create = ["dataset", "create", "--schema", &schema, "--data", &csv];
         let more = ["--epsilon", "1", "--runs", &runs, "--name", name, "--yes"];
         let create = [&create[..], &more[..]].concat();
-        let dataset = self.until(&create, |said| match said.well {
-            true => Some(said.out.trim().to_owned()),
-            // An answer may have been lost.
+        let dataset = self.until(&create, |result| match result.success {
+            true => Some(result.out.trim().to_owned()),
+            // The service may have made the dataset although the answer was lost.
             false => self.find(&["dataset", "list"], |dataset| dataset["name"] == name),
         });
         self.upload(&dataset, variant);
@@ -162,40 +162,43 @@ impl<'a> User<'a> {
         let ((csv, _), seed) = (files(variant), VARIANTS[variant].2);
         let upload = ["dataset", "upload", dataset, "--data", &csv];
         let upload = [&upload[..], &["--seed", seed, "--yes"]].concat();
-        self.until(&upload, |said| {
-            (said.well || said.err.contains("uploaded already")).then_some(())
+        self.until(&upload, |result| {
+            (result.success || result.err.contains("uploaded already")).then_some(())
         });
     }
 
-    /// Starts a job. The command says its identifier first, and asks for no other run when it is
-    /// given that again.
+    /// Starts a job. The command prints the job's identifier first. A repeated command with this identifier asks for
+    /// the same job.
     pub fn start(&self, owned: &Owned) -> String {
         let (started, mut again) = (Instant::now(), None);
         loop {
             let mut run = vec!["job", "run", &owned.dataset, "--json"];
             run.extend(again.iter().flat_map(|job: &String| ["--job", job]));
-            let said = self.made(&run);
-            if said.well {
-                return id(&serde_json::from_str(&said.out).unwrap());
+            let result = self.run_gated(&run);
+            if result.success {
+                return id(&serde_json::from_str(&result.out).unwrap());
             }
-            let spent = said.err.contains("The privacy budget is spent");
-            assert!(!spent, "{owned:?}: {}", said.err);
-            self.mind(&run, &said, started);
-            if said.err.contains("upload its records first") {
-                // A generation service that was set back does not know that it is uploaded.
+            let spent = result.err.contains("The privacy budget is spent");
+            assert!(!spent, "{owned:?}: {}", result.err);
+            self.note_failure(&run, &result, started);
+            if result.err.contains("upload its records first") {
+                // After a rollback, the generation service may not know that the upload is complete.
                 self.upload(&owned.dataset, owned.variant);
             }
-            let told = said.err.lines().find_map(|line| line.strip_prefix("job "));
+            let told = result
+                .err
+                .lines()
+                .find_map(|line| line.strip_prefix("job "));
             again = again.or(told.map(str::to_owned));
         }
     }
 
-    /// Watches a job, and has it tried again when it fails, until it is done.
-    fn see_through(&self, job: &str) {
+    /// Watches a job until it is done, and retries it when it fails.
+    fn complete(&self, job: &str) {
         let started = Instant::now();
         let mut seen = Seen::default();
         loop {
-            if self.watch(job, &mut seen).well {
+            if self.watch(job, &mut seen).success {
                 break;
             }
             let state = self.persist(&["job", "show", job]);
@@ -227,76 +230,78 @@ impl<'a> User<'a> {
         self.persist(&["job", "retry", job]);
     }
 
-    /// Watches a job until it is over or the command gives up.
+    /// Watches a job until it ends or the command gives up. Returns whether the job is done.
     pub fn see(&self, job: &str) -> bool {
-        self.watch(job, &mut Seen::default()).well
+        self.watch(job, &mut Seen::default()).success
     }
 
-    /// Starts a job that must not be done; why it is not.
+    /// Starts a job that must fail, and returns the reason.
     pub fn refused(&self, owned: &Owned) -> String {
-        let said = self.run(&["job", "run", &owned.dataset, "--json"], |_| ());
-        if !said.well {
-            return said.err;
+        let result = self.run(&["job", "run", &owned.dataset, "--json"], |_| ());
+        if !result.success {
+            return result.err;
         }
-        let job = id(&serde_json::from_str(&said.out).unwrap());
+        let job = id(&serde_json::from_str(&result.out).unwrap());
         match self.see(&job) {
-            true => "it is done".to_owned(),
+            true => "the job is done".to_owned(),
             false => self.persist(&["job", "show", &job])["error"].to_string(),
         }
     }
 
-    fn watch(&self, job: &str, seen: &mut Seen) -> Said {
-        let said = self.run(&["job", "watch", job, "--json"], |line| {
+    fn watch(&self, job: &str, seen: &mut Seen) -> CommandResult {
+        let result = self.run(&["job", "watch", job, "--json"], |line| {
             let event: Value = serde_json::from_str(line).unwrap_or_default();
             if event["number"].as_u64() > Some(seen.number) {
                 seen.number = event["number"].as_u64().unwrap_or_default();
                 seen.note();
             }
         });
-        if !said.well {
-            self.mind(&["job", "watch", job], &said, Instant::now());
+        if !result.success {
+            self.note_failure(&["job", "watch", job], &result, Instant::now());
         }
-        said
+        result
     }
 
-    /// What a user looks at beside: the ledger, lists, a synthetic table.
+    /// Reads the ledger and downloads a synthetic table.
     fn look_around(&self, owned: &Owned) {
         self.persist(&["ledger", &owned.dataset]);
         let out = format!("{}.csv", self.name);
         let download = ["download", &owned.jobs[0], "--rows", "50", "--out", &out];
-        self.until(&download, |said| said.well.then_some(()));
+        self.until(&download, |result| result.success.then_some(()));
         self.diary.lock().unwrap().downloads += 1;
     }
 
-    /// A command whose answer is JSON, given until it succeeds.
+    /// Repeats a command with JSON output until it succeeds.
     pub fn persist(&self, arguments: &[&str]) -> Value {
         let arguments = [arguments, &["--json"]].concat();
-        self.until(&arguments, |said| {
-            said.well.then(|| serde_json::from_str(&said.out).unwrap())
+        self.until(&arguments, |result| {
+            result
+                .success
+                .then(|| serde_json::from_str(&result.out).unwrap())
         })
     }
 
-    /// The identifier of what a list has.
+    /// Returns the identifier of the first listed item that matches.
     fn find(&self, list: &[&str], is: impl Fn(&Value) -> bool) -> Option<String> {
         let items = self.persist(list);
         let mut items = items.as_array().unwrap().iter();
         items.find(|item| is(item)).map(id)
     }
 
-    /// A command given until it has what is wanted of it.
-    fn until<T>(&self, arguments: &[&str], wanted: impl Fn(&Said) -> Option<T>) -> T {
+    /// Repeats a command until `wanted` returns a value.
+    fn until<T>(&self, arguments: &[&str], wanted: impl Fn(&CommandResult) -> Option<T>) -> T {
         let started = Instant::now();
         loop {
-            let said = self.made(arguments);
-            if let Some(found) = wanted(&said) {
+            let result = self.run_gated(arguments);
+            if let Some(found) = wanted(&result) {
                 return found;
             }
-            self.mind(arguments, &said, started);
+            self.note_failure(arguments, &result, started);
         }
     }
 
-    /// A command that waits where it makes what a service that is set back would lose.
-    fn made(&self, arguments: &[&str]) -> Said {
+    /// Runs a command. If a rollback could lose its result, waits at the service's gate first.
+    fn run_gated(&self, arguments: &[&str]) -> CommandResult {
         let service = match arguments {
             ["dataset", "create", ..] | ["job", "run", ..] => Some(GENERATION),
             ["dataset", "upload", ..] => Some(COMPUTATION),
@@ -306,14 +311,14 @@ impl<'a> User<'a> {
         self.run(arguments, |_| ())
     }
 
-    /// Notes a command that failed; whoever is signed out signs in, and all wait a little.
-    fn mind(&self, arguments: &[&str], said: &Said, since: Instant) {
-        let (name, err) = (&self.name, said.err.trim());
+    /// Records a failed command, signs in again if the session has ended, and waits for a pause.
+    fn note_failure(&self, arguments: &[&str], result: &CommandResult, since: Instant) {
+        let (name, err) = (&self.name, result.err.trim());
         self.stage
             .log(&format!("{name}: {}: {err}", arguments.join(" ")));
         assert!(since.elapsed() < PATIENCE, "{name}: {arguments:?}: {err}");
         self.diary.lock().unwrap().repeated += 1;
-        // A token whose time is not that of the service is for whoever sets clocks.
+        // A token can be refused because of a clock jump. That ends without a new sign-in.
         if err.contains("Sign in first") && !err.contains("the token") {
             self.diary.lock().unwrap().signed_out += 1;
             self.stage.services.try_sign_in(name);
@@ -321,7 +326,7 @@ impl<'a> User<'a> {
         thread::sleep(PAUSE);
     }
 
-    fn run(&self, arguments: &[&str], mut line: impl FnMut(&str)) -> Said {
+    fn run(&self, arguments: &[&str], mut line: impl FnMut(&str)) -> CommandResult {
         let mut limit = Command::new("timeout");
         limit.args(["-s", "KILL", COMMAND]);
         let mut command = self
@@ -347,15 +352,15 @@ impl<'a> User<'a> {
             self.stage
                 .finding(format!("{}: {arguments:?} hangs", self.name));
         }
-        Said {
-            well: status.success(),
+        CommandResult {
+            success: status.success(),
             out,
             err: err.join().unwrap().unwrap(),
         }
     }
 }
 
-/// How far a job was seen, and when.
+/// Last seen event of a job.
 struct Seen {
     number: u64,
     last: Instant,
@@ -383,7 +388,7 @@ fn id(thing: &Value) -> String {
     thing["id"].as_str().unwrap().to_owned()
 }
 
-/// Table and schema of a variant.
+/// Returns the paths of a variant's table and schema.
 fn files(variant: usize) -> (String, String) {
     let of = |name| format!("variant-{variant}/{name}");
     (of("t.csv"), of("t.schema.json"))

@@ -1,4 +1,4 @@
-//! What must be so when all is over: everything done, as if nothing had happened, and paid once.
+//! Checks at the end: all jobs are done with the results of undisturbed jobs, and were paid once.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use super::{
     users::{Owned, RUNS, User},
 };
 
-/// What jobs over a dataset have left, in the order in which they ran.
+/// Results of the jobs over a dataset, in the order in which they ran.
 #[derive(Debug, PartialEq)]
 pub struct Left {
-    /// Everything released: integers, variances, costs.
+    /// Releases of each job: integers, variances, costs.
     releases: Vec<Value>,
-    /// Debits of each run.
+    /// Number of debits of each run.
     debits: Vec<usize>,
-    /// All of them together.
+    /// Exact sum of all debits.
     spent: Value,
 }
 
 impl Left {
-    /// Reads it from the generation service and the crypto service.
+    /// Reads the results from the generation service and the crypto service.
     pub fn of(user: &User<'_>, owned: &Owned) -> Self {
         let jobs = owned.jobs.iter();
         let ledger = user.persist(&["ledger", &owned.dataset]);
@@ -40,19 +40,19 @@ impl Left {
         }
     }
 
-    /// Releases in all.
+    /// Returns the total number of releases.
     pub fn count(&self) -> usize {
         self.debits.iter().sum()
     }
 }
 
-/// Holds a dataset against an undisturbed one of the same table and seed.
+/// Compares a dataset with an undisturbed one of the same table and seed. Returns the number of its releases.
 pub fn judge(stage: &Stage, user: &User<'_>, owned: &Owned, undisturbed: &Left) -> usize {
     let place = format!("dataset {} of {}", owned.dataset, owned.user);
     let left = Left::of(user, owned);
     if left.releases != undisturbed.releases {
         stage.finding(format!(
-            "{place}: other releases than without faults: {owned:?}"
+            "{place}: the releases differ from those without faults: {owned:?}"
         ));
     }
     if (&left.debits, &left.spent) != (&undisturbed.debits, &undisturbed.spent) {
@@ -72,7 +72,7 @@ pub fn judge(stage: &Stage, user: &User<'_>, owned: &Owned, undisturbed: &Left) 
     let jobs = jobs.as_array().unwrap();
     if (runs, jobs.len()) != (RUNS, RUNS) {
         let counts = format!(
-            "{RUNS} jobs were started, there are {} and {runs} runs",
+            "{RUNS} jobs were started, but there are {} jobs and {runs} runs",
             jobs.len()
         );
         stage.finding(format!("{place}: {counts}"));
@@ -85,7 +85,7 @@ pub fn judge(stage: &Stage, user: &User<'_>, owned: &Owned, undisturbed: &Left) 
     left.count()
 }
 
-/// Datasets that are there twice.
+/// Reports datasets that exist twice.
 pub fn no_dataset_twice(stage: &Stage, user: &User<'_>) {
     let datasets = user.persist(&["dataset", "list"]);
     let mut names = BTreeMap::new();
@@ -94,18 +94,18 @@ pub fn no_dataset_twice(stage: &Stage, user: &User<'_>) {
     }
     for (name, number) in names {
         if number > 1 {
-            stage.finding(format!("{number} datasets of one name: {name}"));
+            stage.finding(format!("{number} datasets have the same name: {name}"));
         }
     }
 }
 
-/// Faults of the services' own, and what they complained of, by how often.
+/// Reports internal faults in the services' logs, and returns all log lines by frequency.
 pub fn read_logs(stage: &Stage) -> String {
     let mut complaints = BTreeMap::new();
     for (service, name) in NAMES.iter().enumerate() {
         for line in stage.services.log(service).lines() {
             if line.contains("kind=Internal") || line.contains("panicked") {
-                stage.finding(format!("{name}: a fault of the service: {line}"));
+                stage.finding(format!("{name}: internal fault: {line}"));
             }
             *complaints
                 .entry(format!("{name}: {}", shape(line)))
@@ -120,7 +120,7 @@ pub fn read_logs(stage: &Stage) -> String {
     lines.collect()
 }
 
-/// A line of a log without its time, identifiers and numbers.
+/// Returns a line of a log without its time, identifiers and numbers.
 fn shape(line: &str) -> String {
     let words = line.split_whitespace().skip(1).map(|word| {
         let digits = word.chars().filter(char::is_ascii_digit).count();

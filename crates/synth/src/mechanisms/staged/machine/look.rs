@@ -1,4 +1,5 @@
-//! The first look: whether the rest of the probe is worth asking for (docs/MECHANISM.md, C, step 3).
+//! The first look, which decides whether the rest of the probe is requested (docs/MECHANISM.md, C,
+//! step 3).
 
 use super::super::pair::COARSE;
 use super::{Purpose, StagedMachine};
@@ -6,27 +7,29 @@ use crate::Error;
 use crate::account::Offer;
 use crate::mechanisms::score::Residual;
 
-/// Share of rho for the first look, the first part of a finer probe. The rest of the probe's share is spent
-/// only where the look sees more than noise.
+/// Share of rho for the first look, the first part of a finer probe. The rest of the probe's share
+/// is spent only if the look sees more than noise.
 pub(in super::super) const FIRST_LOOK: f64 = 0.04;
 
-/// Share of rho, in addition to the probe's, for a block of two groups an attribute of every pair. It is asked
-/// for with the first look of a finer probe with a scale of at least [`COARSE_LOOK_SCALE`] of the records. A
-/// dependence on the order of values shows in that one integer long before it shows in 64.
+/// Share of rho, in addition to the probe's, for a block of two groups for each attribute of every
+/// pair. It is requested with the first look of a finer probe with a scale of at least
+/// [`COARSE_LOOK_SCALE`] of the records. A dependence on the order of values shows in that one
+/// integer long before it shows in 64.
 pub(in super::super) const COARSE_LOOK: f64 = 0.02;
 pub(in super::super) const COARSE_LOOK_SCALE: f64 = 0.02;
 
-/// More than the noise accounts for is seen in all pairs together from so many standard deviations on.
+/// Number of standard deviations from which on all pairs together show more than noise.
 const LEAST_SEEN: f64 = 1.0;
 
 impl StagedMachine {
-    /// Whether the probe is asked for in two parts. A coarse one is blunt as it is: half of it would take noise for
-    /// what there is, and the other way round.
+    /// Whether the probe is requested in two parts. A coarse probe is not divided: with half of its
+    /// budget, it would take noise for dependences and dependences for noise.
     pub(super) fn looks_first(&self) -> bool {
         self.fine_probe && !self.mechanism.ablations.first_look
     }
 
-    /// The blocks of two groups an attribute that are asked for with the look, where its probe is blunt.
+    /// Returns the blocks of two groups for each attribute that are requested with the look if its
+    /// probe is imprecise.
     pub(super) fn coarse_look_offers(
         &mut self,
         probe_scale: f64,
@@ -53,13 +56,14 @@ impl StagedMachine {
         Ok(offers)
     }
 
-    /// The rest of the probe; nothing, and no pair any more, where the look saw noise alone.
+    /// Returns the rest of the probe. If the look saw only noise, removes all pairs and returns
+    /// nothing.
     pub(super) fn ask_rest_of_probe(&mut self) -> Result<Vec<Offer>, Error> {
         self.leave_noise_alone()?;
         self.probe_offers(self.probe_share() - FIRST_LOOK)
     }
 
-    /// No pair is left where the probes so far saw noise alone.
+    /// Removes all pairs if the probes so far saw only noise.
     pub(super) fn leave_noise_alone(&mut self) -> Result<(), Error> {
         if !self.sees_dependence()? {
             self.pairs.clear();
@@ -67,7 +71,7 @@ impl StagedMachine {
         Ok(())
     }
 
-    /// Whether the pairs' blocks are further from the 1-ways' model than their noise accounts for.
+    /// Checks whether the pairs' blocks are further from the 1-ways' model than noise accounts for.
     fn sees_dependence(&self) -> Result<bool, Error> {
         let seen: Vec<usize> = (0..self.pairs.len())
             .filter(|&i| self.pairs[i].blocks[0].is_measured())
@@ -79,10 +83,11 @@ impl StagedMachine {
     }
 }
 
-/// Whether some residual, or all of them together, are larger than noise alone would have them.
+/// Checks whether any residual, or all of them together, are larger than noise accounts for.
 ///
-/// One is where its deviate is above sqrt(2 ln P), which the largest of P standard normal ones is likely to stay
-/// below (Donoho and Johnstone 1994); all together are from [`LEAST_SEEN`] on.
+/// A single residual is, if its deviate is above sqrt(2 ln P), which the largest of P standard
+/// normal values is unlikely to exceed (Donoho and Johnstone 1994). All residuals together are,
+/// from [`LEAST_SEEN`] on.
 fn dependence_is_seen(residuals: &[Residual]) -> bool {
     let (mut squares, mut freedom) = (0.0, 0.0);
     let largest = (2.0 * (residuals.len() as f64).ln()).sqrt();
@@ -101,8 +106,8 @@ fn dependence_is_seen(residuals: &[Residual]) -> bool {
     freedom > 0.0 && chi_square_deviate(squares, freedom) >= LEAST_SEEN
 }
 
-/// The standard normal deviate that a chi-square value of so many degrees of freedom is as likely as (Wilson and
-/// Hilferty 1931).
+/// Returns the standard normal deviate that corresponds to a chi-square value with `freedom`
+/// degrees of freedom (Wilson and Hilferty 1931).
 fn chi_square_deviate(value: f64, freedom: f64) -> f64 {
     let variance = 2.0 / (9.0 * freedom);
     ((value / freedom).cbrt() - (1.0 - variance)) / variance.sqrt()
@@ -118,7 +123,7 @@ mod tests {
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 
-    /// Residuals of 60 pairs with 16 entries each, of noise and of a signal by pair.
+    /// Returns residuals of 60 pairs with 16 entries each, with noise and a signal for each pair.
     fn residuals(seed: u64, signal: impl Fn(usize) -> f64) -> Vec<Residual> {
         let mut rng = StdRng::seed_from_u64(seed);
         let table = |pair: usize, rng: &mut StdRng| {
@@ -144,10 +149,11 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_seldom_taken_for_dependence_and_dependence_seldom_for_noise() {
+    fn dependences_are_distinguished_from_noise() {
         let noise = seen(|_| 0.0);
         assert!(noise <= 16, "{noise} of 40");
-        // One pair far from the model; all of them a little, none of which could be told by itself.
+        // One pair is far from the model; or all pairs are a little, none of which would be seen on
+        // its own.
         let (one, all) = (
             seen(|pair| if pair == 7 { 15.0 } else { 0.0 }),
             seen(|_| 2.0),
@@ -157,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn deviates_of_chi_square_values_are_nearly_standard_normal() {
+    fn chi_square_deviates_are_nearly_standard_normal() {
         let mut rng = StdRng::seed_from_u64(3);
         for freedom in [1, 2, 7, 49] {
             let value = |rng: &mut StdRng| (0..freedom).map(|_| normal(rng).powi(2)).sum::<f64>();

@@ -13,26 +13,28 @@ use crate::mechanisms::block::{MAX_CENTRED, pair_cost};
 use crate::mechanisms::merge::Merges;
 use fhaim_release::WeightedPair;
 
-/// A probe is clear where its scale is at most this share of the records.
+/// Largest scale of a clear probe, as a share of the number of records.
 const CLEAR_PROBE_SCALE: f64 = 0.002;
 
 /// Share of an attribute's variation that a finer probe resolves, with at most [`MAX_CENTRED`] groups.
 const FINE_PROBE_RESOLVES: f64 = 0.95;
 
-/// Shares of variation that the blocks on offer resolve.
+/// Shares of variation that the offered blocks resolve.
 const RESOLUTIONS: [f64; 7] = [0.0, 0.8, 0.9, 0.95, 0.98, 0.99, 1.0];
 
 impl StagedMachine {
-    /// Step 2 (merges) and step 3 (the probe, or the look before it).
+    /// Step 2 (merges) and step 3: returns the probe, or its first look.
     pub(super) fn ask_probe(&mut self) -> Result<Vec<Offer>, Error> {
         let model = self.model.as_ref().ok_or(NO_MODEL)?;
         self.merges = (0..self.job.domain.len())
             .map(|a| Ok(Merges::new(&model.marginal(&Clique::new([a]))?)))
             .collect::<Result<_, Error>>()?;
-        // The noise for a probe follows from the bound on the records, which the released total may exceed.
+        // The ladder's noise for a probe follows from the record bound, which the released total
+        // may exceed.
         let total = model.total().min(self.job.record_bound as f64);
         let budget = self.probe_budget(self.probe_share());
-        // What is paid for is the noise of some holders; what a probe can see is limited by all.
+        // The price counts the noise of some holders, but a probe's precision is limited by the
+        // noise of all.
         let inflation = self.job.holders.inflation();
         let groups = self.most_fine_groups();
         self.fine_probe = groups.is_some();
@@ -56,23 +58,23 @@ impl StagedMachine {
         Ok(offers)
     }
 
-    /// The share of rho that the probe has.
+    /// Returns the probe's share of rho.
     pub(super) fn probe_share(&self) -> f64 {
         let pairs = self.job.workload.pairs().len();
         self.mechanism.options.probe_share_of(pairs)
     }
 
-    /// What a share of rho is worth, but for what rounding takes.
+    /// Returns the rho of a share, minus a slack for rounding.
     pub(super) fn probe_budget(&self, share: f64) -> f64 {
         share * self.rho() * (1.0 - SLACK)
     }
 
-    /// The blocks of all pairs' probes for a share of rho.
+    /// Returns the blocks of all pairs' probes for a share of rho.
     pub(super) fn probe_offers(&mut self, share: f64) -> Result<Vec<Offer>, Error> {
         let scale = probe_scale(&self.pairs, self.probe_budget(share));
         let mut offers = Vec::with_capacity(self.pairs.len());
         for (index, pair) in self.pairs.iter_mut().enumerate() {
-            // One scale s for all: rho in proportion to f(k_a) f(k_b).
+            // All pairs have the same scale s, so rho is proportional to f(k_a) f(k_b).
             let share = pair_cost(pair.plan.probe) / (2.0 * scale * scale);
             let statistic = pair.blocks[0].block.statistic();
             if let Some(offer) = self.account.offer(statistic, share, self.largest_units)? {
@@ -83,7 +85,8 @@ impl StagedMachine {
         Ok(offers)
     }
 
-    /// The most groups of an attribute in a finer probe; none where there is no room for one.
+    /// Returns the largest number of groups of an attribute in a finer probe, or `None` if there is
+    /// no room for one.
     fn most_fine_groups(&self) -> Option<usize> {
         let groups: Vec<usize> = (0..self.merges.len())
             .map(|a| self.probe_groups(a, Some(MAX_CENTRED)))
@@ -93,7 +96,8 @@ impl StagedMachine {
         most_groups(&wanted)
     }
 
-    /// The workload's pairs whose attributes both vary; the others have nothing to measure.
+    /// Returns the workload's pairs whose attributes both vary. Other pairs have nothing to
+    /// measure.
     fn varying_pairs(&self) -> impl Iterator<Item = &WeightedPair> {
         let varies = |&a: &usize| {
             let merges = &self.merges[a];
@@ -103,7 +107,8 @@ impl StagedMachine {
         pairs.filter(move |pair| pair.attributes.iter().all(varies))
     }
 
-    /// Pairs to be probed, finely with at most `fine` groups an attribute, or coarsely.
+    /// Returns the pairs to probe, finely with at most `fine` groups for each attribute, or
+    /// coarsely.
     fn new_pairs(&self, fine: Option<usize>) -> Vec<Pair> {
         self.varying_pairs()
             .map(|pair| {
@@ -133,12 +138,12 @@ impl StagedMachine {
         fine.map_or(2, wanted)
     }
 
-    /// R at a resolution.
+    /// Returns R at a resolution.
     pub(super) fn resolved(&self, [a, b]: [usize; 2], [ka, kb]: [usize; 2]) -> f64 {
         self.merges[a].resolved(ka) * self.merges[b].resolved(kb)
     }
 
-    /// The resolutions on offer to a pair, coarsest first.
+    /// Returns the resolutions that are offered for a pair, coarsest first.
     fn resolutions(&self, attributes: [usize; 2]) -> Vec<Resolution> {
         let mut resolutions: Vec<Resolution> = Vec::new();
         for share in RESOLUTIONS {

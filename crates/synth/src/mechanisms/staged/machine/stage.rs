@@ -1,4 +1,5 @@
-//! A stage: scores, a plan, and what its budget buys (docs/MECHANISM.md, C, step 4).
+//! A stage: scores, a plan, and the requests that its budget pays for (docs/MECHANISM.md, C, step
+//! 4).
 
 use fhaim_domain::Clique;
 use fhaim_pgm::Model;
@@ -17,40 +18,43 @@ use crate::account::{Offer, SLACK};
 use crate::mechanisms::block::freedom;
 use crate::mechanisms::score::{Prior, Residual};
 
-/// Share of what is left of rho for stage 1; stage 2 has the rest.
+/// Share of the remaining rho for stage 1. Stage 2 gets the rest.
 const FIRST_STAGE_SHARE: f64 = 0.5;
 
-/// Weight of total and 1-ways against that of pairs, in plans and in what a stage spends on them. An error in
-/// a 1-way is hardly seen in a pair that is further off by itself: at 1 the errors are added up as if it were.
+/// Weight of total and 1-ways relative to pairs, in plans and in a stage's spending. An error in a
+/// 1-way is hardly visible in a pair that has a larger error for another reason. A weight of 1
+/// would treat these errors as if they added up.
 const ONE_WAY_WEIGHT: f64 = 0.5;
 
-/// beta: weight of noise against dependences outside the model, and the same after a clear probe. There nearly
-/// all pairs are measured, and their errors add up to less than their sum.
+/// beta, the weight of noise relative to dependences outside the model: in general, and after a
+/// clear probe. After a clear probe nearly all pairs are measured, and their errors add up to less
+/// than their sum.
 const BETA: f64 = 0.85;
 const CLEAR_BETA: f64 = 0.6;
 
-/// Each stage takes the one of these as gamma whose plan, made to its end, has the lowest J.
+/// Candidates for gamma. Each stage uses the one whose complete plan has the lowest J.
 const PENALTIES: [f64; 4] = [0.1, 0.25, 0.5, 0.75];
 
-/// gamma where it is not chosen.
+/// gamma if the choice among [`PENALTIES`] is left out.
 const PENALTY: f64 = 0.5;
 
-/// Pairs that join the model between two scorings of a stage, after a finer probe. A coarse probe is too blunt
-/// to tell what the new members leave unexplained.
+/// Number of pairs that join the model between two scorings of a stage, after a finer probe. A
+/// coarse probe is too imprecise to show what the new members leave unexplained.
 pub(in super::super) const ADDITIONS: usize = 4;
 
-/// An item that a stage may spend on.
+/// An item that a stage may measure.
 #[derive(Clone, Copy, Debug)]
 struct StageItem {
     purpose: Purpose,
     /// c^(2/3).
     weight: f64,
-    /// rho spent on it before, at the same resolution.
+    /// rho spent on it so far, at the same resolution.
     spent: f64,
 }
 
 impl StagedMachine {
-    /// Step 4, scores and plan: in turns, where few pairs join between two scorings.
+    /// Step 4, scores and plan. After a finer probe the two alternate, with a few pairs joining
+    /// between two scorings.
     pub(super) fn plan_stage(&mut self) -> Result<(), Error> {
         self.score()?;
         let gamma = self.gamma();
@@ -65,7 +69,7 @@ impl StagedMachine {
         Ok(())
     }
 
-    /// Step 4, plan: pairs that the model has no room for.
+    /// Step 4, plan: plans the extra pairs, for which the model has no room.
     fn plan_beside(&mut self, gamma: f64) {
         let mut candidates = self.candidates();
         let options = self.plan_options(gamma);
@@ -75,7 +79,7 @@ impl StagedMachine {
         }
     }
 
-    /// What these pairs' probes measured beside what the model has there, and the model's counts.
+    /// Returns the differences of these pairs' probes from the model, and the model's counts.
     pub(super) fn residuals(
         &self,
         pairs: &[usize],
@@ -88,7 +92,8 @@ impl StagedMachine {
         Ok((residuals.collect(), marginals))
     }
 
-    /// As [`Self::residuals`], of the blocks of a coarse look, for pairs that were looked at so.
+    /// As [`Self::residuals`], for the blocks of a coarse look. Pairs without such a block have
+    /// `None`.
     pub(super) fn coarse_residuals(
         &self,
         pairs: &[usize],
@@ -101,7 +106,8 @@ impl StagedMachine {
         residuals.collect()
     }
 
-    /// The distances to be expected of pairs, each from its probe or, where that sees more, from a coarse look.
+    /// Returns the expected distances of pairs, each the larger one of those from its probe and
+    /// from its coarse look.
     fn distances(&mut self, residuals: &[Residual], coarse: &[Option<Residual>]) -> Vec<f64> {
         let prior = self.next_prior(self.prior.as_ref(), residuals);
         let looks: Vec<Residual> = coarse.iter().flatten().cloned().collect();
@@ -118,7 +124,7 @@ impl StagedMachine {
         distances
     }
 
-    /// The prior for a scoring, given that of the one before.
+    /// Returns the prior for a scoring, given the one of the previous scoring.
     fn next_prior(&self, before: Option<&Prior>, residuals: &[Residual]) -> Prior {
         match before {
             Some(before) => before.learn_again(residuals),
@@ -147,7 +153,7 @@ impl StagedMachine {
         Ok(())
     }
 
-    /// The exponent of the model's growth in this stage's plan.
+    /// Returns the exponent of the model's growth for this stage's plan.
     fn gamma(&mut self) -> f64 {
         if self.mechanism.ablations.penalties {
             return PENALTY;
@@ -172,7 +178,7 @@ impl StagedMachine {
             false => BETA,
         };
         PlanOptions {
-            // Every term of J that is noise has beta, and grows with what all holders add.
+            // beta multiplies every noise term of J, so it includes the noise of all holders.
             beta: beta * self.job.holders.inflation(),
             gamma,
             model_cells: model_cells(&self.job),
@@ -186,7 +192,7 @@ impl StagedMachine {
         }
     }
 
-    /// The pairs as the plan sees them, with what was spent on each so far.
+    /// Returns the pairs' states for the plan, updated with the rho spent so far.
     fn candidates(&mut self) -> Vec<Candidate> {
         let mut candidates = Vec::with_capacity(self.pairs.len());
         for pair in &mut self.pairs {
@@ -202,7 +208,8 @@ impl StagedMachine {
         candidates
     }
 
-    /// Step 4, plan: changes the pairs' standings. Whether they should be scored anew.
+    /// Step 4, plan: changes the pairs' standings. Returns whether the pairs should be scored
+    /// again.
     fn plan(&mut self, gamma: f64) -> bool {
         let mut candidates = self.candidates();
         let options = self.plan_options(gamma);
@@ -210,14 +217,14 @@ impl StagedMachine {
         for (pair, planned) in self.pairs.iter_mut().zip(candidates) {
             pair.plan = planned;
             if pair.plan.standing == CandidateStatus::Outside {
-                // It is scored anew before it can join.
+                // The pair is scored again before it can join.
                 pair.expected = Vec::new();
             }
         }
         unfinished
     }
 
-    /// Step 4, measure: what the stage's budget buys.
+    /// Step 4, measure: returns the requests that the stage's budget pays for.
     pub(super) fn ask_stage(&mut self, stage: u8) -> Result<Vec<Offer>, Error> {
         let left = self.account.left().to_f64() * (1.0 - SLACK);
         let budget = if stage < STAGES {
@@ -248,7 +255,7 @@ impl StagedMachine {
         Ok(offers)
     }
 
-    /// The total, the 1-ways and the measured members, with what was spent on them.
+    /// Returns the total, the 1-ways and the measured pairs, with the rho spent on them so far.
     fn stage_items(&mut self) -> Vec<StageItem> {
         let one_ways = self.one_ways.items.iter().zip(&self.one_ways.weights);
         let mut items: Vec<StageItem> = one_ways

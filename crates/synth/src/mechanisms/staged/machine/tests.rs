@@ -1,4 +1,4 @@
-//! Runs on made-up answers: what is asked for, and what not.
+//! Runs on made-up answers, to check which releases are requested.
 
 use super::*;
 use crate::mechanisms::staged::{Ablations, StagedOptions};
@@ -7,7 +7,7 @@ use fhaim_dp::Rho;
 use fhaim_release::{ReleaseRequest, Statistic, UNIT_VARIANCE};
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
-/// Answers about a table of `records` records, uniform and independent, without noise.
+/// Returns answers about a uniform and independent table of `records` records, without noise.
 fn answers(requests: &[ReleaseRequest], records: i64) -> Vec<Vec<i64>> {
     let answer = |request: &ReleaseRequest| match request.statistic {
         Statistic::Total => vec![records],
@@ -16,7 +16,7 @@ fn answers(requests: &[ReleaseRequest], records: i64) -> Vec<Vec<i64>> {
     requests.iter().map(answer).collect()
 }
 
-/// Whether a run on `records` records asks about any pair.
+/// Returns whether a run on `records` records requests anything about a pair.
 fn asks_about_pairs(rho: f64, records: i64) -> bool {
     let rho = Rho::from_f64_down(rho).unwrap();
     let job = MechanismJob::new(Domain::new(vec![3; 6]), rho, records as u64);
@@ -32,16 +32,16 @@ fn asks_about_pairs(rho: f64, records: i64) -> bool {
 }
 
 #[test]
-fn a_probe_that_could_tell_nothing_is_left_out() {
-    // 15 pairs of two contrasts: s is some 43 records.
+fn probe_that_would_see_only_noise_is_skipped() {
+    // 15 pairs of two contrasts: s is about 43 records.
     assert!(!asks_about_pairs(0.01, 100));
     assert!(!asks_about_pairs(0.01, 300));
     assert!(asks_about_pairs(0.01, 400));
     assert!(asks_about_pairs(0.2, 100));
 }
 
-/// Blocks of pairs that the stages ask for, on counts of a uniform and independent table with
-/// noise of the size that the probe has.
+/// Returns the number of pair blocks that the stages request, on counts of a uniform and
+/// independent table with noise of the requested variances.
 fn blocks_of_noise(mechanism: Staged, seed: u64) -> usize {
     let rho = Rho::from_f64_down(0.01).unwrap();
     let job = MechanismJob::new(Domain::new(vec![4; 12]), rho, 20_000);
@@ -94,8 +94,8 @@ fn mixture_prior_measures_fewer_blocks_of_noise_than_a_single_one() {
     );
 }
 
-/// What is asked for of pairs, phase by phase, on a table of 20,000 records at epsilon 1, with noise; where `linked`
-/// the first two attributes are far from independent.
+/// Returns the number of pair requests in each phase, on a table of 20,000 records at epsilon 1,
+/// with noise. If `linked`, the first two attributes are far from independent.
 fn asked_by_phase(linked: bool, seed: u64) -> Vec<(Phase, usize)> {
     let rho = Rho::from_f64_down(0.012).unwrap();
     let job = MechanismJob::new(Domain::new(vec![4; 12]), rho, 20_000);
@@ -125,7 +125,7 @@ fn asked_by_phase(linked: bool, seed: u64) -> Vec<(Phase, usize)> {
 }
 
 #[test]
-fn the_rest_of_a_probe_is_asked_for_where_its_beginning_sees_something() {
+fn rest_of_a_probe_is_requested_only_if_its_first_part_sees_dependence() {
     let probed = |linked| {
         let runs = (0..8).map(|seed| asked_by_phase(linked, seed));
         runs.inspect(|asked| assert_eq!(asked[1], (LOOK, 66)))
@@ -137,7 +137,8 @@ fn the_rest_of_a_probe_is_asked_for_where_its_beginning_sees_something() {
     assert!(independent <= 4, "{independent} of 8");
 }
 
-/// Integers that a run asks for, on a table whose attributes all follow the first, and whether its probe was a fine one.
+/// Returns the number of integers that a run requests, on a table whose attributes all follow the
+/// first, and whether its probe was a fine one.
 fn asked_cells(job: &MechanismJob, released: i64) -> (usize, bool) {
     let mut staged = StagedMachine::new(job.clone(), Staged::default()).unwrap();
     let (mut given, mut cells) = (Vec::new(), 0);
@@ -159,9 +160,10 @@ fn asked_cells(job: &MechanismJob, released: i64) -> (usize, bool) {
     (cells, staged.fine_probe)
 }
 
-/// Tables between those without a probe and those with a fine one, of released totals up to twice the bound.
+/// Covers tables without a probe up to tables with a fine one, with released totals up to twice the
+/// bound.
 #[test]
-fn a_run_never_asks_for_more_than_there_is_noise_for() {
+fn run_never_requests_more_integers_than_its_ladder_has() {
     let rho = Rho::from_f64_down(0.01).unwrap();
     let (mut coarse, mut fine, mut nearest) = (0, 0, 0.0_f64);
     for sizes in [vec![2; 9], vec![4; 9], vec![10, 3, 5, 2, 2, 7, 4, 4]] {
@@ -186,14 +188,14 @@ fn a_run_never_asks_for_more_than_there_is_noise_for() {
 }
 
 #[test]
-fn the_record_bound_says_how_much_noise_a_wide_table_takes() {
+fn record_bound_limits_the_noise_for_a_wide_table() {
     let job = |bound| {
         let rho = Rho::from_f64_down(0.01).unwrap();
         MechanismJob::new(Domain::new(vec![4; 100]), rho, bound)
     };
     let options = StagedOptions::default();
     let cells = |bound| need(&job(bound), &options).unwrap().cells;
-    // Without a probe there are the total and the 1-ways alone, three times.
+    // Without a probe there are only the total and the 1-ways, three times.
     assert_eq!(cells(50), 3 * 401);
     assert!(4 * cells(1_000) < cells(1_000_000));
 }

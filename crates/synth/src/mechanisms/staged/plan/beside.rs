@@ -1,4 +1,4 @@
-//! The plan goes on past the model's cap (docs/MECHANISM.md, C, `beside`).
+//! Plans extra pairs, for which the model's cap has no room (docs/MECHANISM.md, C, step 5).
 
 use std::collections::BinaryHeap;
 
@@ -6,14 +6,18 @@ use fhaim_domain::Domain;
 
 use super::{Candidate, CandidateStatus, Fixed, Move, Moves, PlanOptions, Room};
 
-/// Plans for the pairs that [`super::plan`] left outside, or put beside the model before, since it has no room for them:
-/// what is measured of them stays beside it. The move with the largest fall of J over the cells of its pair, to the power
-/// of gamma, is made until none lowers J: what a stage may release is shared by all. Their tables have at most as many
-/// cells together as the model.
+/// Plans the pairs that [`super::plan`] left outside the model, and the extra pairs of earlier
+/// plans. The measurements of extra pairs stay outside the model. Their tables together have at
+/// most `options.beside_cells` cells.
 ///
-/// Noise that is shared by more items grows faster with each, so a move nearly always falls less the more were made
-/// before it: one that is still the first once its own fall was taken anew is taken without a look at the others
-/// (Minoux 1978). All are looked at again before the end.
+/// The move with the largest fall of J over the cells of its pair, to the power of gamma, is made,
+/// until no move lowers J. Extra pairs share a stage's limit on released integers with all other
+/// pairs.
+///
+/// Each item that shares the noise makes it grow faster, so the fall of a move nearly always
+/// decreases as other moves are made. A move that is still first after its own fall is computed
+/// again is therefore made without computing the others (Minoux 1978). All moves are computed again
+/// before the end.
 pub fn plan_beside(
     domain: &Domain,
     fixed: &Fixed,
@@ -42,12 +46,12 @@ pub fn plan_beside(
     }
 }
 
-/// A plan being made.
+/// A plan in progress.
 struct Plan<'a> {
     domain: &'a Domain,
     options: &'a PlanOptions,
     moves: Moves<'a>,
-    /// Cells of the tables beside the model.
+    /// Cells of the extra pairs' tables.
     cells: usize,
 }
 
@@ -68,7 +72,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The best move of a pair that is beside the model, or may come there.
+    /// Returns the best move of a pair that is an extra pair, or may become one.
     fn best_move(&mut self, index: usize) -> Option<Move> {
         let candidate = &self.moves.candidates[index];
         let has_room = || {
@@ -90,7 +94,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Cells of a pair's table, over categories.
+/// Returns the number of cells of a pair's table, over categories.
 fn table_cells(domain: &Domain, candidate: &Candidate) -> usize {
     let [a, b] = candidate.attributes.map(|a| domain.size(a));
     a.saturating_mul(b)

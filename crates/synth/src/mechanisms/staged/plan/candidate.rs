@@ -1,4 +1,4 @@
-//! A pair of the workload, as the plan sees it.
+//! The state of a pair of the workload in a plan.
 
 use fhaim_domain::Clique;
 use fhaim_pgm::ModelGraph;
@@ -6,19 +6,20 @@ use fhaim_pgm::ModelGraph;
 use crate::mechanisms::block::{freedom, functions};
 use crate::mechanisms::score::MEAN_ABS;
 
-/// Where a pair stands.
+/// The standing of a pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CandidateStatus {
     /// Not in the model.
     Outside,
-    /// In the model with its probe alone.
+    /// In the model, with only its probe.
     ProbeOnly,
-    /// In the model and measured at `resolutions[_]`.
+    /// In the model, and measured at `resolutions[_]`.
     Measured(usize),
 }
 
 impl CandidateStatus {
-    /// Its place among a candidate's standings, of which each tells more apart than those before.
+    /// Returns its position among a candidate's standings, each of which distinguishes more groups
+    /// than those before.
     pub(super) fn position(self) -> usize {
         match self {
             Self::Outside => 0,
@@ -28,25 +29,25 @@ impl CandidateStatus {
     }
 }
 
-/// A resolution that a pair may be measured at.
+/// A resolution at which a pair may be measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resolution {
     /// Groups of the two attributes.
     pub groups: [usize; 2],
-    /// R: the share of the pair's variation that they resolve.
+    /// R: the share of the pair's variation that the groups resolve.
     pub resolved: f64,
-    /// rho already spent on the pair at just this resolution.
+    /// rho already spent on the pair at exactly this resolution.
     pub spent: f64,
 }
 
-/// A pair of the workload, as the plan sees it.
+/// The state of a pair of the workload in a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     /// The attributes, ascending.
     pub attributes: [usize; 2],
     /// The workload's weight.
     pub weight: f64,
-    /// Resolutions on offer, coarsest first.
+    /// Offered resolutions, coarsest first.
     pub resolutions: Vec<Resolution>,
     /// Groups of the probe.
     pub probe: [usize; 2],
@@ -56,9 +57,10 @@ pub struct Candidate {
     pub probe_resolved: f64,
     /// G: expected L1 distance from the model without the pair (unweighted).
     pub distance: f64,
-    /// Where the pair stands; changed by the plan.
+    /// The pair's standing, which the plan changes.
     pub standing: CandidateStatus,
-    /// Whether what is measured of it stays beside the model, which has no room for the pair; changed by the plan.
+    /// Whether this is an extra pair: it is measured, but its measurements stay outside the model,
+    /// which has no room for it. The plan changes this.
     pub beside: bool,
 }
 
@@ -67,8 +69,8 @@ impl Candidate {
         Clique::new(self.attributes)
     }
 
-    /// Groups that the model tells apart for the pair, in a standing. The probe of a pair in the
-    /// model is fitted too.
+    /// Returns the groups that the model distinguishes for the pair in a standing. The probe of a
+    /// pair in the model is fitted too.
     pub(super) fn groups(&self, standing: CandidateStatus) -> [usize; 2] {
         let [pa, pb] = self.probe;
         match standing {
@@ -81,7 +83,7 @@ impl Candidate {
         }
     }
 
-    /// What is measured of the pair, in a standing.
+    /// Returns the resolution at which the pair is measured in a standing.
     pub(super) fn measured_at(&self, standing: CandidateStatus) -> Option<&Resolution> {
         match standing {
             CandidateStatus::Measured(index) => Some(&self.resolutions[index]),
@@ -98,13 +100,13 @@ impl Candidate {
         }
     }
 
-    /// c^(2/3) of the pair measured at a resolution.
+    /// Returns c^(2/3) of the pair measured at a resolution.
     pub(super) fn noise_term(&self, resolution: &Resolution) -> f64 {
         let [ka, kb] = resolution.groups;
         (self.weight * freedom(ka) * freedom(kb)).powf(2.0 / 3.0)
     }
 
-    /// What the pair itself adds to J, in a standing.
+    /// Returns the pair's own terms of J in a standing.
     pub(super) fn own_term(&self, standing: CandidateStatus, beta: f64) -> f64 {
         match standing {
             CandidateStatus::Outside => self.weight * self.distance,
@@ -122,7 +124,7 @@ impl Candidate {
     }
 }
 
-/// Integers released by a block.
+/// Returns the number of integers that a block releases.
 pub(super) fn block_cells(resolution: &Resolution) -> usize {
     let [ka, kb] = resolution.groups;
     functions(ka) * functions(kb)

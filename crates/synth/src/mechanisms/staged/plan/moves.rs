@@ -1,4 +1,4 @@
-//! The moves that candidates can make, and how much each lowers J.
+//! The possible moves of candidates, and the fall of J that each causes.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -11,15 +11,16 @@ use super::{Candidate, CandidateStatus, Fixed, PlanOptions, Room, State};
 pub(super) struct Move {
     pub candidate: usize,
     pub to: CandidateStatus,
-    /// How much it lowers J.
+    /// The fall of J.
     pub fall: f64,
-    /// Cells of the pair's table in the model: the least the model is taken to grow.
+    /// Cells of the pair's table in the model, which is the least growth that the rank assumes.
     pub least_growth: f64,
-    /// What the move's rank cannot exceed: its fall over the least growth to the power of gamma.
+    /// Upper bound on the move's rank: its fall over the least growth to the power of gamma.
     pub bound: f64,
 }
 
-/// Moves are ordered by their bounds; of two with the same, the pair that comes first has the higher.
+/// Orders moves by their bounds. Among equal bounds, the pair that comes first has the higher
+/// order.
 impl Ord for Move {
     fn cmp(&self, other: &Self) -> Ordering {
         let by_bound = self.bound.total_cmp(&other.bound);
@@ -41,33 +42,33 @@ impl PartialEq for Move {
 
 impl Eq for Move {}
 
-/// A standing on offer to a candidate, with what does not depend on the others.
+/// A standing that is offered to a candidate, with values that do not depend on other candidates.
 #[derive(Clone, Copy, Debug)]
 struct Offered {
     standing: CandidateStatus,
-    /// What the pair itself adds to J.
+    /// The pair's own terms of J.
     own: f64,
     least_growth: f64,
     /// `least_growth` to the power of gamma.
     hindrance: f64,
-    /// See [`Moves::noises`]; none without a block.
+    /// Index into [`Moves::noises`]; `None` without a block.
     kind: Option<usize>,
 }
 
-/// Candidates and what each could do. Powers and roots are taken once where they stay the same: tens of
-/// thousands of moves are looked at before each that is made.
+/// The candidates and their possible moves. Powers and roots are computed once where they do not
+/// change, because each move is chosen among tens of thousands.
 pub(super) struct Moves<'a> {
     pub candidates: &'a mut [Candidate],
     options: &'a PlanOptions,
     state: State,
-    /// The standings of all candidates, in their order: outside, with the probe alone, measured.
+    /// The standings of all candidates, in their order: outside, probe only, measured.
     offered: Vec<Offered>,
-    /// Where each candidate's begin.
+    /// Index of each candidate's first standing.
     first: Vec<usize>,
-    /// The first term of J as things are.
+    /// The current first term of J.
     now: f64,
-    /// The first term of J were one more block measured, by what the block costs; not a number where it
-    /// was not asked for yet. Infinite where such a block is too large.
+    /// The first term of J if one more block were measured, by the block's cost. NaN if it is not
+    /// computed yet, infinite if such a block is too large.
     noises: Vec<f64>,
 }
 
@@ -109,7 +110,7 @@ impl<'a> Moves<'a> {
         }
     }
 
-    /// The standing that lowers J most for one pair, if any does.
+    /// Returns the move that lowers J most for one pair, if any does.
     pub fn best(&mut self, index: usize, room: Room) -> Option<Move> {
         let candidate = &self.candidates[index];
         if candidate.distance <= 0.0 {
@@ -121,7 +122,7 @@ impl<'a> Moves<'a> {
         let mut best: Option<Move> = None;
         for at in from + 1..end.unwrap_or(self.offered.len()) {
             let offered = self.offered[at];
-            // A pair in the model stays there, and what is measured of it is not made coarser.
+            // A pair in the model stays there, and its resolution never becomes coarser.
             if !room.has(offered.standing) {
                 continue;
             }
@@ -139,7 +140,8 @@ impl<'a> Moves<'a> {
         best
     }
 
-    /// The first term of J once a candidate stands elsewhere; infinite where a stage may not release as much.
+    /// Returns the first term of J after a candidate's standing changes. Returns infinity if a
+    /// stage may not release that many integers.
     fn noise_after(&mut self, index: usize, to: &Offered) -> f64 {
         let candidate = &self.candidates[index];
         let noise = || {
@@ -150,7 +152,7 @@ impl<'a> Moves<'a> {
             }
         };
         match to.kind {
-            // What is measured of the pair already would no longer be.
+            // The pair's current measurement would be replaced, so a stored value does not apply.
             _ if matches!(candidate.standing, CandidateStatus::Measured(_)) => noise(),
             Some(kind) => {
                 if self.noises[kind].is_nan() {

@@ -1,11 +1,11 @@
-//! Plans beside brute force and by their definition.
+//! Compares plans with brute force and with the definition of J.
 
 use super::*;
 
 mod plain;
 mod wide;
 
-/// J by its definition.
+/// Computes J by its definition.
 fn defined(fixed: &Fixed, beta: f64, candidates: &[Candidate]) -> f64 {
     let mut terms = fixed.noise_terms;
     let mut budget = fixed.left + fixed.spent;
@@ -67,7 +67,7 @@ fn options(model_cells: usize) -> PlanOptions {
 }
 
 #[test]
-fn plans_end_where_no_single_move_lowers_the_objective() {
+fn plan_ends_where_no_single_move_lowers_the_objective() {
     let domain = Domain::new(vec![6; 5]);
     let mut candidates = all_candidates();
     let before = defined(&FIXED, 0.85, &candidates);
@@ -88,7 +88,7 @@ fn plans_end_where_no_single_move_lowers_the_objective() {
 }
 
 #[test]
-fn the_first_move_is_the_best_by_brute_force() {
+fn first_move_is_the_best_by_brute_force() {
     let domain = Domain::new(vec![6, 5, 4, 3, 6]);
     let candidates = all_candidates();
     let options = options(1 << 20);
@@ -97,7 +97,7 @@ fn the_first_move_is_the_best_by_brute_force() {
     let now = graph.cells().unwrap();
     let mut best = (0.0, 0, CandidateStatus::Outside);
     for i in 0..candidates.len() {
-        // The rank is of a pair's best standing.
+        // A pair's rank is that of its best standing.
         let standings = [CandidateStatus::ProbeOnly]
             .into_iter()
             .chain((0..3).map(CandidateStatus::Measured));
@@ -127,7 +127,7 @@ fn the_first_move_is_the_best_by_brute_force() {
 }
 
 #[test]
-fn the_objective_is_what_it_is_defined_as() {
+fn objective_equals_its_definition() {
     let mut candidates = all_candidates();
     candidates[1].standing = CandidateStatus::ProbeOnly;
     candidates[2].standing = CandidateStatus::Measured(0);
@@ -139,7 +139,8 @@ fn the_objective_is_what_it_is_defined_as() {
     assert!((own / definition - 1.0).abs() < 1e-12);
 }
 
-/// Pairs of seven attributes of 3 to 15 groups, all far from independent: a cap has no room for all.
+/// Returns the pairs of seven attributes of 3 to 15 groups, all far from independent. Most caps
+/// have no room for all.
 fn candidates_of_all_sizes() -> Vec<Candidate> {
     let groups = |attribute: usize, share: usize| 2 + (1 + 2 * attribute) * share / 4;
     let pairs = (0..7).flat_map(|a| (a + 1..7).map(move |b| [a, b]));
@@ -156,7 +157,7 @@ fn candidates_of_all_sizes() -> Vec<Candidate> {
 }
 
 #[test]
-fn of_several_penalties_the_one_with_the_lowest_objective_is_taken() {
+fn best_gamma_has_the_lowest_objective_of_all_penalties() {
     let domain = Domain::new((0..7).map(|a| 3 + 2 * a).collect());
     let penalties = [0.0, 0.25, 0.5, 1.0, 2.0];
     let candidates = candidates_of_all_sizes();
@@ -171,7 +172,8 @@ fn of_several_penalties_the_one_with_the_lowest_objective_is_taken() {
             plan(&domain, &FIXED, &options, &mut planned);
             defined(&FIXED, 0.85, &planned)
         };
-        // Whatever joins between two scorings, a plan is judged by its end.
+        // The number of pairs between two scorings must not matter, because plans are compared at
+        // their end.
         let few = PlanOptions {
             additions: 1,
             ..options(cells)
@@ -191,7 +193,7 @@ fn of_several_penalties_the_one_with_the_lowest_objective_is_taken() {
 }
 
 #[test]
-fn the_caps_hold_and_members_stay() {
+fn plan_respects_the_caps_and_keeps_members() {
     let domain = Domain::new(vec![6; 5]);
     for (cells, block_cells) in [(100, usize::MAX), (300, 20), (1 << 20, 1)] {
         let mut candidates = all_candidates();
@@ -217,7 +219,7 @@ fn the_caps_hold_and_members_stay() {
 }
 
 #[test]
-fn pairs_that_score_nothing_are_left_out() {
+fn pairs_without_distance_stay_outside() {
     let domain = Domain::new(vec![6; 5]);
     let mut candidates = all_candidates();
     candidates.iter_mut().for_each(|c| c.distance = 0.0);
@@ -229,9 +231,9 @@ fn pairs_that_score_nothing_are_left_out() {
     );
 }
 
-/// What the model has no room for is measured beside it, and the model is as it would be without.
+/// Extra pairs lower the objective, and leave the model as it would be without them.
 #[test]
-fn pairs_without_room_are_planned_beside_the_model() {
+fn pairs_that_exceed_the_cap_are_planned_as_extra_pairs() {
     let domain = Domain::new(vec![6; 5]);
     let fixed = Fixed { left: 2.0, ..FIXED };
     let options = options(120);
@@ -243,9 +245,9 @@ fn pairs_without_room_are_planned_beside_the_model() {
     assert!(!left.is_empty() && left.len() < inside.len());
     let mut both = inside.clone();
     plan_beside(&domain, &fixed, &options, &mut both);
-    let beside = both.iter().filter(|candidate| candidate.beside).count();
-    // As many tables of 36 cells as the model may have.
-    assert!((1..=3).contains(&beside), "{beside}");
+    let extra = both.iter().filter(|candidate| candidate.beside).count();
+    // As many tables of 36 cells as the limit allows.
+    assert!((1..=3).contains(&extra), "{extra}");
     for (i, (candidate, before)) in both.iter().zip(&inside).enumerate() {
         if candidate.beside {
             assert!(left.contains(&i) && candidate.standing != CandidateStatus::Outside);
@@ -257,7 +259,7 @@ fn pairs_without_room_are_planned_beside_the_model() {
         .map(|candidates| objective(&fixed, options.beta, candidates))
         .into();
     assert!(with < without, "{with} {without}");
-    // They stay beside it, and what is planned once more is at the same or a finer resolution.
+    // Extra pairs remain, and a second plan keeps all resolutions.
     let again = both.clone();
     assert!(!plan(&domain, &fixed, &options, &mut both));
     plan_beside(&domain, &fixed, &options, &mut both);

@@ -1,4 +1,4 @@
-//! Plans beside those of a plain loop, which works out everything anew for each move.
+//! Compares plans with those of a plain loop, which computes everything again for each move.
 
 use rand::{Rng, SeedableRng, rngs::StdRng};
 
@@ -40,7 +40,8 @@ fn best_of(
     best
 }
 
-/// Of moves in the order of their bounds the one with the highest rank, by eliminating the whole graph for each.
+/// Returns the move with the highest rank among moves in the order of their bounds, by eliminating
+/// the whole graph for each.
 fn plain_choice(
     moves: &[PlainMove],
     graph: &ModelGraph,
@@ -108,7 +109,8 @@ pub(super) fn plain_plan(
     true
 }
 
-/// Pairs of some attributes, each with its resolutions; some are in the model or beside it already.
+/// Returns pairs of some attributes, each with its resolutions. Some are already in the model, or
+/// extra pairs.
 fn drawn(rng: &mut StdRng, domain: &Domain) -> Vec<Candidate> {
     let pairs = (0..domain.len()).flat_map(|a| (a + 1..domain.len()).map(move |b| [a, b]));
     let pairs: Vec<[usize; 2]> = pairs.filter(|_| rng.random_range(0..4) > 0).collect();
@@ -132,7 +134,7 @@ fn drawn(rng: &mut StdRng, domain: &Domain) -> Vec<Candidate> {
 }
 
 #[test]
-fn plans_are_those_of_a_plain_loop() {
+fn plans_equal_those_of_a_plain_loop() {
     let mut rng = StdRng::seed_from_u64(9);
     let mut members = 0;
     for round in 0..60 {

@@ -1,4 +1,4 @@
-//! How long plans of wide tables take.
+//! Measures the time of plans of wide tables.
 
 use std::time::Instant;
 
@@ -9,11 +9,11 @@ use super::*;
 
 const RECORDS: f64 = 100_000.0;
 
-/// rho of epsilon 1, of which a fifth went to the 1-ways and another to the probe.
+/// rho of epsilon 1, of which a fifth went to the 1-ways and another fifth to the probe.
 const RHO: f64 = 0.0115;
 
-/// All pairs of columns of four values, each column that of the one before with a chance of 0.7: their
-/// distances are those of the chain and what a probe's noise lets through.
+/// Returns all pairs of columns of four values, where each column equals the one before with
+/// probability 0.7. The distances are those of the chain plus some noise of a probe.
 fn chain(columns: usize) -> Vec<Candidate> {
     let mut rng = StdRng::seed_from_u64(1);
     let pairs = (0..columns).flat_map(|a| (a + 1..columns).map(move |b| [a, b]));
@@ -40,10 +40,11 @@ fn chain(columns: usize) -> Vec<Candidate> {
     pairs.iter().map(draw).collect()
 }
 
-/// The exponent of a stage of 8 MB, and then its plan, with four pairs between two scorings: of few columns beside the plain
-/// loop. `cargo test --release -p fhaim-synth plans_of_wide_tables -- --nocapture` prints the seconds.
+/// Times the choice of a stage's exponent at a cap of 8 MB, and then its plan, with four pairs
+/// between two scorings. With few columns, compares the plan with the plain loop's.
+/// `cargo test --release -p fhaim-synth plans_of_wide_tables -- --nocapture` prints the seconds.
 #[test]
-fn plans_of_wide_tables_are_those_of_a_plain_loop() {
+fn plans_of_wide_tables_match_a_plain_loop() {
     for (columns, beside_plain) in [(20, true), (50, false)] {
         let domain = Domain::new(vec![4; columns]);
         let fixed = Fixed {
