@@ -7,9 +7,7 @@ use std::{fmt, time::Instant};
 
 use fhaim_domain::Domain;
 use fhaim_dp::LadderPlan;
-use fhaim_he::{
-    Layout, PAGE, ParameterSet, Parameters, RosterShape, WORKING_BYTES,
-};
+use fhaim_he::{Layout, PAGE, ParameterSet, Parameters, RosterShape, WORKING_BYTES};
 use fhaim_protocol::{
     counts::CountTables,
     encryption::{Encryption, Form},
