@@ -1,4 +1,4 @@
-// The account page: another password, signed out everywhere, usage and limits, and the account's end.
+// The account page: change of password, sign-out everywhere, usage and limits, and deletion of the account.
 //
 // Usage: node test/account.mjs [SCREENSHOT_DIR].
 import {
@@ -29,10 +29,10 @@ async function signIn(page, password) {
   await page.getByRole("button", { name: "Sign in" }).click();
 }
 
-/** A dataset, so that there is something to count and to delete. */
+/** Creates a dataset, so that there is something to count and to delete. */
 async function begin() {
   email = await signUp(page, server.address);
-  await page.getByRole("link", { name: "Make the first dataset" }).click();
+  await page.getByRole("link", { name: "Create the first dataset" }).click();
   await confirmColumns(page, file);
   await page.getByRole("button", { name: "Encrypt and upload" }).click();
   await page.getByText("Done. The dataset is ready.").waitFor();
@@ -44,36 +44,36 @@ async function limits() {
   await page.getByRole("link", { name: "Account" }).click();
   await page.getByText("stored bytes").waitFor();
   const used = page.locator(".limit", { hasText: /^datasets/ });
-  check("what is used and what may be is shown", /1 of \d/.test(await used.innerText()), (await used.innerText()).replace(/\s+/g, " "));
+  check("usage and limit are shown", /1 of \d/.test(await used.innerText()), (await used.innerText()).replace(/\s+/g, " "));
   const stored = await page.locator(".limit", { hasText: "stored bytes" }).innerText();
-  check("bytes are shown as such", /[km]B of/i.test(stored), stored.replace(/\s+/g, " "));
+  check("stored bytes are shown in units", /[km]B of/i.test(stored), stored.replace(/\s+/g, " "));
   await look("account");
 }
 
 async function password() {
   watch.expected.push(/401|403|422/);
-  await page.getByLabel("The password now").fill("not the password");
-  await page.getByLabel("The new one").fill(OTHER);
-  await page.getByRole("button", { name: "Change the password" }).click();
+  await page.getByLabel("Current password").fill("not the password");
+  await page.getByLabel("New password").fill(OTHER);
+  await page.getByRole("button", { name: "Change password" }).click();
   const refused = await page.getByRole("alert").innerText();
-  check("a wrong password changes nothing", refused.length > 10, refused);
+  check("a wrong password is rejected", refused.length > 10, refused);
   watch.expected.pop();
-  await page.getByLabel("The password now").fill(PASSWORD);
-  await page.getByRole("button", { name: "Change the password" }).click();
+  await page.getByLabel("Current password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Change password" }).click();
   await page.getByText("The password is changed.").waitFor();
   await look("account-password");
   await page.reload();
   await page.getByText("stored bytes").waitFor();
-  check("whoever changes it stays signed in", true);
+  check("the session that changes the password stays signed in", true);
   await elsewhere.reload();
   await elsewhere.getByRole("heading", { name: "Sign in" }).waitFor();
-  check("others are signed out", true);
+  check("other sessions are signed out", true);
   await signIn(elsewhere, PASSWORD);
   await elsewhere.getByRole("alert").waitFor();
-  check("the old password is refused", true);
+  check("the old password is rejected", true);
   await signIn(elsewhere, OTHER);
   await elsewhere.getByRole("heading", { name: "Datasets" }).waitFor();
-  check("the new one is good", true);
+  check("the new password is accepted", true);
 }
 
 async function everywhere() {
@@ -82,7 +82,7 @@ async function everywhere() {
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
   await elsewhere.reload();
   await elsewhere.getByRole("heading", { name: "Sign in" }).waitFor();
-  check("signed out here and elsewhere", true);
+  check("all sessions are signed out", true);
 }
 
 async function close() {
@@ -90,7 +90,7 @@ async function close() {
   await page.getByRole("link", { name: "Account" }).click();
   await page.getByRole("button", { name: "Delete the account" }).click();
   const dialog = page.getByRole("dialog", { name: /^Delete the account/ });
-  await dialog.getByLabel("Its password").fill(OTHER);
+  await dialog.getByLabel("Your password").fill(OTHER);
   await look("account-delete");
   await dialog.getByRole("button", { name: "Delete the account" }).click();
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
@@ -98,7 +98,7 @@ async function close() {
   await signIn(page, OTHER);
   await page.getByRole("alert").waitFor();
   watch.expected.pop();
-  check("the account is gone, with its dataset", true);
+  check("the account is deleted, with its dataset", true);
 }
 
 await run(server, browser, page, [

@@ -1,4 +1,4 @@
-// What holders call their datasets and jobs, and two jobs side by side.
+// Names of datasets, notes on jobs, and the comparison of two jobs.
 //
 // Usage: node test/jobs.mjs [SCREENSHOT_DIR].
 import {
@@ -16,7 +16,7 @@ let dataset;
 
 async function begin() {
   await signUp(page, server.address);
-  await page.getByRole("link", { name: "Make the first dataset" }).click();
+  await page.getByRole("link", { name: "Create the first dataset" }).click();
   await confirmColumns(page, file);
   await page.getByText("Advanced: epsilon").click();
   await page.getByLabel("Jobs that share it").selectOption("2");
@@ -29,21 +29,21 @@ async function rename() {
   await page.getByRole("button", { name: "Rename" }).click();
   const dialog = page.getByRole("dialog", { name: /^Rename “small”/ });
   watch.expected.push(/422/);
-  await dialog.getByLabel("Its new name").fill("");
+  await dialog.getByLabel("New name").fill("");
   await dialog.getByRole("button", { name: "Rename it" }).click();
   const words = await dialog.getByRole("alert").innerText();
-  check("a dataset has a name", /1 to 200 characters/.test(words), words);
+  check("an empty name is rejected", /1 to 200 characters/.test(words), words);
   watch.expected.pop();
-  await dialog.getByLabel("Its new name").fill("Admissions 2026");
+  await dialog.getByLabel("New name").fill("Admissions 2026");
   await look("dataset-rename");
   await dialog.getByRole("button", { name: "Rename it" }).click();
   await page.getByRole("heading", { name: /^Admissions 2026/ }).waitFor();
   await page.goto(server.address);
   await page.getByRole("link", { name: "Admissions 2026" }).waitFor();
-  check("it is called so wherever it is listed", true);
+  check("the list shows the new name", true);
 }
 
-/** Runs a job and notes something on it. */
+/** Runs a job and writes a note on it. */
 async function job(note) {
   await page.goto(dataset);
   await page.getByRole("button", { name: "Run a job" }).click();
@@ -51,9 +51,9 @@ async function job(note) {
   await page.getByRole("link", { name: "The synthetic table" }).waitFor();
   await page.getByRole("button", { name: "Note" }).click();
   const dialog = page.getByRole("dialog", { name: "A note on this job" });
-  await dialog.getByLabel("By which to tell it from others").fill(note);
+  await dialog.getByLabel("Text of the note").fill(note);
   if (note === "the first") await look("job-note");
-  await dialog.getByRole("button", { name: "Keep the note" }).click();
+  await dialog.getByRole("button", { name: "Save the note" }).click();
   await page.locator("p", { hasText: note }).waitFor();
 }
 
@@ -66,70 +66,70 @@ async function notes() {
   await look("dataset-jobs");
 }
 
-/** The row of figures with this label. */
+/** Finds the row of figures with this label. */
 function labelled(label) {
   return page.getByRole("row").filter({ has: page.getByRole("rowheader", { name: label, exact: true }) });
 }
 
-/** The cells of a row of figures, without its label. */
+/** Returns the cells of a row of figures, without its label. */
 function figures(label) {
   return labelled(label).getByRole("cell").allInnerTexts();
 }
 
 async function compare() {
   await page.getByRole("link", { name: "Compare jobs" }).click();
-  await page.getByRole("heading", { name: "What they spent and made" }).waitFor();
+  await page.getByRole("heading", { name: "Costs and results" }).waitFor();
   const heads = await page.getByRole("region", { name: "Both jobs" }).getByRole("columnheader").allInnerTexts();
-  check("jobs go by their notes", heads.join() === "the second,the first", heads.join());
+  check("jobs are named by their notes", heads.join() === "the second,the first", heads.join());
   const spent = await figures("Epsilon spent");
-  // Two runs at equal shares of a budget of epsilon 1: each costs less than all, and more than half.
-  check("what each spent is an epsilon", spent.length === 2 && spent.every((text) => parseFloat(text) > 0.5 && parseFloat(text) < 0.8), spent.join());
-  const took = await figures("From start to end");
-  check("and how long each took", took.every((text) => /^\d+\.\d s$/.test(text)), took.join());
+  // Two runs share a budget of epsilon 1 equally: each costs less than 1 and more than one half.
+  check("the spending of each job is shown as epsilon", spent.length === 2 && spent.every((text) => parseFloat(text) > 0.5 && parseFloat(text) < 0.8), spent.join());
+  const took = await figures("Duration");
+  check("the duration of each job is shown", took.every((text) => /^\d+\.\d s$/.test(text)), took.join());
   const fits = await figures("Fit to the noisy counts: mean distance");
-  check("how far each fit is from its counts", fits.every((text) => /^0\.\d{4}$/.test(text)), fits.join());
+  check("the distance of each fit from its counts is shown", fits.every((text) => /^0\.\d{4}$/.test(text)), fits.join());
   await page.locator("#original").setInputFiles(file);
   await page.getByRole("heading", { name: "Distance from the original" }).waitFor();
   const means = (await figures("Columns: mean distance")).map(Number);
   const columns = await Promise.all(["colour", "size", "weight", "sold"].map(figures));
   const own = [0, 1].map((side) => columns.reduce((sum, cells) => sum + Number(cells[side]), 0) / 4);
-  check("the report's figures side by side", means.every((mean, side) => Math.abs(mean - own[side]) < 2e-4), `${means} ${own}`);
+  check("the mean distances are the means of the columns' distances", means.every((mean, side) => Math.abs(mean - own[side]) < 2e-4), `${means} ${own}`);
   const bold = await labelled("Columns: mean distance").locator("strong").innerText();
-  check("the smaller of two is bold", Number(bold) === Math.min(...means), bold);
+  check("the smaller value is bold", Number(bold) === Math.min(...means), bold);
   await look("compare");
 }
 
-/** Whatever stands in the browser's storage, the page goes on as if there were nothing. */
-async function spoilt() {
+/** With damaged data in the browser's storage, the page works as if the storage were empty. */
+async function damagedStorage() {
   const keys = await page.evaluate(() => {
-    const spoilt = Object.keys(localStorage).filter((key) => key.startsWith("fhaim."));
-    spoilt.forEach((key, at) => localStorage.setItem(key, ["{", "7", '[{"rho":"x"}]', "null"][at % 4]));
+    const damaged = Object.keys(localStorage).filter((key) => key.startsWith("fhaim."));
+    damaged.forEach((key, at) => localStorage.setItem(key, ["{", "7", '[{"rho":"x"}]', "null"][at % 4]));
     sessionStorage.setItem("fhaim.draft", '{"drafted": {}}');
-    return spoilt;
+    return damaged;
   });
-  check("it keeps receipts, how tables were read, and what was uploaded", keys.length >= 3, keys.join());
+  check("the storage has receipts, settings of read tables, and digests of uploaded files", keys.length >= 3, keys.join());
   await page.goto(dataset);
   await page.getByRole("link", { name: "Compare jobs" }).waitFor();
-  // The ledger's bar: of what is written, "spent" stands first in a dialog that is closed.
+  // Waits for the ledger's bar by its label: text with "spent" also appears in a closed dialog.
   await page.getByRole("img", { name: /of the budget is spent/ }).waitFor();
   await page.goto(`${server.address}/datasets/new`);
   await confirmColumns(page, file);
-  check("a page with spoilt storage goes on", (await page.getByRole("alert").count()) === 0);
+  check("a page with damaged storage shows no error", (await page.getByRole("alert").count()) === 0);
 }
 
 async function choose() {
   const address = page.url();
-  check("a job is not compared with itself", (await page.getByLabel("Another").locator("option:disabled").count()) === 1);
+  check("a job cannot be compared with itself", (await page.getByLabel("Second job").locator("option:disabled").count()) === 1);
   await page.goto(address.slice(0, address.lastIndexOf("/")));
   await page.getByText("Choose the job to compare it with.").waitFor();
   await look("compare-choose");
-  await page.getByLabel("Another").selectOption({ index: 2 });
-  await page.getByRole("heading", { name: "What they spent and made" }).waitFor();
-  check("two jobs are chosen by their lists", page.url() === address, page.url());
+  await page.getByLabel("Second job").selectOption({ index: 2 });
+  await page.getByRole("heading", { name: "Costs and results" }).waitFor();
+  check("choosing two jobs opens their comparison", page.url() === address, page.url());
 }
 
 await run(server, browser, page, [
-  begin, rename, notes, compare, choose, spoilt,
+  begin, rename, notes, compare, choose, damagedStorage,
   function noErrors() {
     check("no console errors", watch.problems.length === 0, watch.problems.join("; "));
   },

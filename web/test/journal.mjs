@@ -1,5 +1,5 @@
-// What the page keeps of an upload, for one of 100,000 objects: it is found again after a reload, and
-// an object late in the upload takes no longer to write down than one early in it.
+// The journal of an upload of 100,000 objects: it is found again after a reload, and late objects are written as fast
+// as early ones.
 //
 // Usage: node test/journal.mjs. It needs no services.
 import { createHash } from "node:crypto";
@@ -8,20 +8,20 @@ import { build } from "vite";
 import { check, openBrowser } from "./support.mjs";
 
 const OBJECTS = 100_000;
-/** Objects between two writes: what a second of encryption on many cores makes. */
+/** Number of objects between two writes: about what many cores encrypt in a second. */
 const BATCH = 100;
-/** Names as crates/protocol gives them: longer ones than most tables have. */
+/** Names in the format of crates/protocol, longer than those of most tables. */
 const name = (place) => `column/${place >> 4}/${place & 15}`;
 const digest = (place) => createHash("sha256").update(String(place)).digest();
 
-/** The manifest's digest, worked out here. */
+/** Returns the manifest's digest, computed independently of the page. */
 function manifest(count) {
   const lines = Array.from({ length: count }, (_, place) => [name(place), digest(place).toString("hex")]);
   lines.sort(([one], [other]) => (one < other ? -1 : 1));
   return createHash("sha256").update(lines.map((line) => `${line.join(" ")}\n`).join("")).digest("hex");
 }
 
-/** src/crypto/journal.ts as the page has it, and an empty page. */
+/** Serves the compiled src/crypto/journal.ts and an empty page. */
 async function serve() {
   const lib = { entry: new URL("../src/crypto/journal.ts", import.meta.url).pathname, formats: ["es"] };
   const [{ output }] = await build({ configFile: false, logLevel: "error", build: { lib, write: false } });
@@ -34,7 +34,7 @@ async function serve() {
   return server;
 }
 
-/** Writes down objects, as an upload does; milliseconds of every tenth of them. */
+/** Writes objects to the journal, as an upload does. Returns the milliseconds for each tenth of them. */
 async function writeDown(page, count) {
   const digests = Buffer.concat(Array.from({ length: count }, (_, place) => digest(place))).toString("base64");
   return page.evaluate(async ({ count, digests, batch }) => {
@@ -49,7 +49,7 @@ async function writeDown(page, count) {
         journal.confirm(`column/${place >> 4}/${place & 15}`, bytes.slice(32 * place, 32 * place + 32));
         if (place % batch === batch - 1) journal.write();
       }
-      // Reading waits for all that is being written.
+      // Reading waits for all pending writes.
       await new Journal("other").load();
       tenths.push(performance.now() - started);
     }
@@ -57,7 +57,7 @@ async function writeDown(page, count) {
   }, { count, digests, batch: BATCH });
 }
 
-/** Leaves the page in the middle of an upload; how many of its 50 objects are found afterwards. */
+/** Leaves the page in the middle of an upload. Returns how many of its 50 objects are found afterwards. */
 async function leave(page) {
   await page.evaluate(async () => {
     const { Journal } = await import("/journal.js");
@@ -70,7 +70,7 @@ async function leave(page) {
   return (await find(page, "left")).objects;
 }
 
-/** What a page that was loaded anew finds. */
+/** Returns what a newly loaded page finds in the journal. */
 function find(page, dataset) {
   return page.evaluate(async (dataset) => {
     const { Journal } = await import("/journal.js");
@@ -84,7 +84,7 @@ function find(page, dataset) {
   }, dataset);
 }
 
-/** An object that is sent again has another digest, and one that the service lost has none. */
+/** Forgets two objects, as if the service had lost them, and confirms one of them again with another digest. */
 function sendAgain(page) {
   return page.evaluate(async () => {
     const { Journal } = await import("/journal.js");
@@ -119,20 +119,20 @@ try {
   const early = Math.max(...tenths.slice(0, 2));
   const late = Math.min(...tenths.slice(-2));
   const each = (1000 * tenths.reduce((sum, time) => sum + time, 0)) / OBJECTS;
-  check("the last objects take no longer to write down than the first", late < 5 * early,
-    `${each.toFixed(1)} microseconds an object; the first tenth ${tenths[0].toFixed(0)} ms, the last ${tenths[9].toFixed(0)} ms`);
+  check("the last objects are written as fast as the first", late < 5 * early,
+    `${each.toFixed(1)} microseconds per object; the first tenth ${tenths[0].toFixed(0)} ms, the last ${tenths[9].toFixed(0)} ms`);
   await page.reload();
   const found = await find(page, "large");
   check("100,000 objects are found after a reload", found.objects === OBJECTS, `in ${found.load.toFixed(0)} ms`);
   check("their manifest is right", found.manifest === manifest(OBJECTS), `in ${found.sort.toFixed(0)} ms`);
-  check("another dataset has none of them", (await find(page, "other")).objects === 0);
+  check("another dataset has no objects", (await find(page, "other")).objects === 0);
   const left = await leave(page);
-  check("what was not written yet is written when the page is left", left === 50, `${left} objects`);
+  check("leaving the page writes pending objects", left === 50, `${left} objects`);
   const { forgotten, byte } = await sendAgain(page);
-  check("what the service lost is forgotten", forgotten === OBJECTS - 2);
-  check("of an object sent twice the later digest counts", byte === 7);
+  check("objects that the service lost are forgotten", forgotten === OBJECTS - 2);
+  check("the later digest of an object sent twice is kept", byte === 7);
   const finished = await finish(page);
-  check("nothing is left of a finished upload", (await find(page, "large")).objects === 0, `after ${finished.toFixed(0)} ms`);
+  check("a finished upload leaves no objects", (await find(page, "large")).objects === 0, `after ${finished.toFixed(0)} ms`);
 } finally {
   await browser.close();
   server.close();

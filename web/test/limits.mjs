@@ -1,6 +1,7 @@
-// What a browser cannot hold, and what is no table: refused in words, with the page alive meanwhile.
+// Files that are too large for a browser or are not a table: they are rejected with a message, and
+// the page stays responsive.
 //
-// Usage: node test/limits.mjs [SCREENSHOT_DIR]. The tables are made here.
+// Usage: node test/limits.mjs [SCREENSHOT_DIR]. The test creates its tables.
 import { closeSync, mkdtempSync, openSync, rmSync, truncateSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -16,7 +17,7 @@ page.setDefaultTimeout(TIMEOUT_MS);
 const watch = watchErrors(page);
 const folder = mkdtempSync(join(tmpdir(), "fhaim-limits-"));
 const at = (name) => join(folder, name);
-/** No frame may take longer than this, on a machine that is busy with other work as well. */
+/** Maximum time between two frames, on a machine that is also busy with other work. */
 const LONGEST_MS = 3000;
 
 async function choose(name) {
@@ -26,17 +27,17 @@ async function choose(name) {
   await page.locator("#table-file").setInputFiles(at(name));
 }
 
-/** The file is refused, in words that match. */
+/** Checks that the file is rejected with a matching message. */
 async function refused(name, pattern) {
   const started = Date.now();
   await choose(name);
   const words = (await page.getByRole("alert").innerText()).replace(/\s+/g, " ");
-  check(`${name} is refused in words`, pattern.test(words), `${words.slice(0, 160)} (${Date.now() - started} ms)`);
+  check(`${name} is rejected with a message`, pattern.test(words), `${words.slice(0, 160)} (${Date.now() - started} ms)`);
 }
 
 async function responsive(what) {
   const longest = await longestFrame(page);
-  check(`the page is alive meanwhile (${what})`, longest < LONGEST_MS, `longest time between frames ${longest} ms`);
+  check(`the page stays responsive (${what})`, longest < LONGEST_MS, `longest time between frames ${longest} ms`);
 }
 
 async function wrongFiles() {
@@ -59,15 +60,15 @@ async function semicolons() {
   check("semicolons and a byte order mark are understood", await page.getByLabel("Type of age").isVisible());
 }
 
-/** Files that are not in UTF-8 are read as what they are, and it is said. */
+/** Files that are not UTF-8 are read with their encoding, which is shown. */
 async function encodings() {
   const text = "\ufeffname,town\nJos\xe9,C\xf3rdoba\nAna,C\xf3rdoba\n";
   writeFileSync(at("utf16.csv"), Buffer.from(text, "utf16le"));
   writeFileSync(at("latin1.csv"), Buffer.from(text.slice(1), "latin1"));
   for (const [name, encoding] of [["utf16.csv", "utf-16le"], ["latin1.csv", "windows-1252"]]) {
     await choose(name);
-    await page.getByLabel("Categories of town, one a line").waitFor();
-    const town = await page.getByLabel("Categories of town, one a line").inputValue();
+    await page.getByLabel("Categories of town, one per line").waitFor();
+    const town = await page.getByLabel("Categories of town, one per line").inputValue();
     check(`${name} is read as ${encoding}`, town === "C\xf3rdoba" && (await page.getByText(encoding).isVisible()), town);
   }
 }
@@ -79,7 +80,7 @@ async function manyColumns() {
   writeFileSync(at("wide.csv"), `${lines.join("\n")}\n`);
   await refused("wide.csv", /1000|1,000/);
   await responsive("2,000 columns");
-  await page.locator("summary", { hasText: "How the file is written" }).click();
+  await page.locator("summary", { hasText: "File format" }).click();
   await page.getByLabel("Only these columns").fill(names.slice(0, 1000).join(","));
   await measureFrames(page);
   const started = Date.now();
@@ -103,7 +104,7 @@ async function manyValues() {
   await refused("only-names.csv", /no column is kept/);
 }
 
-/** About 300 MB of 20 columns, written a block at a time. */
+/** Writes about 300 MB with 20 columns, one block at a time. */
 function writeLarge(name) {
   const file = openSync(at(name), "w");
   const columns = Array.from({ length: 20 }, (_, i) => `column_${i}`);
@@ -121,11 +122,11 @@ async function large() {
   const started = Date.now();
   await choose("large.csv");
   await page.getByText(/^Reading large.csv: [1-9][\d.]* MB of 30\d\.\d MB/).waitFor();
-  check("the page says how far it has read", true);
+  check("the page shows the progress of reading", true);
   if (screenshots) await page.screenshot({ path: join(screenshots, "reading-wide-light.png") });
   await page.getByRole("button", { name: "Stop" }).click();
   await page.getByRole("heading", { name: "Choose the table" }).waitFor();
-  check("and stops when told to", await page.getByText("Drop a CSV file here").isVisible());
+  check("reading stops on request", await page.getByText("Drop a CSV file here").isVisible());
   await confirmColumns(page, at("large.csv"));
   await page.getByText("Ciphertexts").waitFor();
   const facts = (await page.locator("dl.facts").last().innerText()).replace(/\n+/g, " ");

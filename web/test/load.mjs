@@ -1,5 +1,5 @@
-// The first load of the page, as a visitor has it who was never there: what is transferred, and the
-// figures that Lighthouse reports, from the browser's own performance timeline.
+// The first load of the page for a new visitor: transferred bytes, and the figures that Lighthouse
+// reports, from the browser's own performance timeline.
 import { SIZES } from "./support.mjs";
 
 /** Lighthouse's simulated phone: slow 4G, a processor four times slower. */
@@ -20,7 +20,7 @@ function observe() {
   });
 }
 
-/** Loads an address in a browser context of its own. */
+/** Loads an address in a new browser context. */
 async function load(browser, address, slow) {
   const context = await browser.newContext({ viewport: slow ? SIZES.phone : SIZES.wide });
   const page = await context.newPage();
@@ -40,14 +40,14 @@ async function load(browser, address, slow) {
   await page.goto(address, { waitUntil: "commit" });
   await page.getByRole("button", { name: "Sign in" }).click({ trial: true });
   const usable = performance.now() - started;
-  // Late tasks and shifts count too.
+  // Late tasks and layout shifts count too.
   await page.waitForTimeout(1000);
   const figures = await page.evaluate(() => globalThis.load_figures);
   await context.close();
   return { bytes, requests, usable, ...figures };
 }
 
-/** Prints the figures of a first load; returns those over loopback. */
+/** Prints the figures of a first load, and returns them. */
 export async function firstLoad(browser, base) {
   const fast = await load(browser, `${base}/sign-in`, false);
   const slow = await load(browser, `${base}/sign-in`, true);

@@ -1,4 +1,4 @@
-// What an upload is told to take: the encryption that was timed, and what sending took beside it the last time.
+// The estimate of an upload's duration: measured encryption, plus the additional time for sending in the last upload.
 //
 // Usage: node test/pace.mjs. It needs neither services nor a browser.
 import { build } from "vite";
@@ -8,16 +8,16 @@ const lib = { entry: new URL("../src/crypto/pace.ts", import.meta.url).pathname,
 const [{ output }] = await build({ configFile: false, logLevel: "error", build: { lib, write: false } });
 const { beside, sendingSeconds } = await import(`data:text/javascript,${encodeURIComponent(output[0].code)}`);
 
-// 100 objects of 0.02 s, sent in 5 s: 3 s beside the encryption, for 6 MB.
-check("what sending takes", Math.abs(beside(0.02, { objects: 100, bytes: 6e6, seconds: 5 }) * 6e6 - 3) < 1e-9);
-check("sending that took nothing beside", beside(0.02, { objects: 100, bytes: 6e6, seconds: 1 }) === 0);
-check("too few objects", beside(0.02, { objects: 3, bytes: 6e6, seconds: 5 }) === undefined);
+// 100 objects of 0.02 s, sent in 5 s: sending 6 MB takes 3 s in addition to the encryption.
+check("additional time for sending is measured", Math.abs(beside(0.02, { objects: 100, bytes: 6e6, seconds: 5 }) * 6e6 - 3) < 1e-9);
+check("sending during encryption takes no additional time", beside(0.02, { objects: 100, bytes: 6e6, seconds: 1 }) === 0);
+check("too few objects are not measured", beside(0.02, { objects: 3, bytes: 6e6, seconds: 5 }) === undefined);
 
 const kept = new Map();
 globalThis.localStorage = { getItem: (key) => kept.get(key) ?? null };
-check("nothing is known before the first upload", sendingSeconds() === undefined);
+check("sending is unknown before the first upload", sendingSeconds() === undefined);
 for (const [text, known] of [["1e-7", 1e-7], ["-1", undefined], ["null", undefined], ["[", undefined], ["1e999", undefined]]) {
   kept.set("fhaim.sending", text);
-  check(`what was kept as ${text}`, sendingSeconds() === known);
+  check(`stored value ${text} is read or ignored`, sendingSeconds() === known);
 }
-console.log("pace: all well");
+console.log("pace: all passed");

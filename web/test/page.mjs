@@ -1,7 +1,8 @@
-// What a holder does, in a real browser: sign up, drop a table, confirm it, encrypt, run, download.
+// A holder's way through all pages in a real browser: sign up, choose a table, confirm it, encrypt,
+// run a job, download.
 //
 // Usage: node test/page.mjs [SCREENSHOT_DIR]. The table is compas.csv of FHAIM_DATA_DIR, or the
-// repository's own small one where that is not set.
+// repository's small.csv if FHAIM_DATA_DIR is not set.
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,12 +27,12 @@ const watch = watchErrors(page);
 let email;
 let token;
 
-/** Everything the browser sent, as bytes. */
+/** Everything that the browser sent, as bytes. */
 const sent = [];
 context.on("request", (request) => {
   sent.push({ url: request.url(), method: request.method(), body: request.postDataBuffer() });
   const { authorization } = request.headers();
-  // A token opens one service, and the tests below ask generation.
+  // A token is valid for one service, and the tests below call generation.
   if (authorization && request.url().includes("/generation/")) token = authorization;
 });
 
@@ -39,8 +40,8 @@ const look = looker(page);
 
 async function firstLoads() {
   const { fast } = await firstLoad(browser, server.address);
-  check("the first load is small", fast.bytes < 200 * 1024);
-  check("nothing moves while it loads", fast.shift < 0.1);
+  check("the first load takes less than 200 KB", fast.bytes < 200 * 1024);
+  check("the layout does not move during the first load", fast.shift < 0.1);
 }
 
 async function signUp() {
@@ -54,7 +55,7 @@ async function signUp() {
   await page.getByRole("alert").waitFor();
   await look("sign-in-refused");
   watch.expected.pop();
-  check("a wrong password is refused in words", (await page.getByRole("alert").innerText()).length > 10);
+  check("a wrong password is rejected with a message", (await page.getByRole("alert").innerText()).length > 10);
   await page.getByRole("link", { name: "Create one" }).click();
   await look("sign-up");
   email = `ana-${Date.now()}@example.org`;
@@ -68,27 +69,27 @@ async function signUp() {
 async function refusals() {
   await page.goto(`${server.address}/datasets/0198c0de-0000-7000-8000-000000000000`);
   watch.expected.push(/404/);
-  await page.getByRole("heading", { name: "There is nothing here" }).waitFor();
+  await page.getByRole("heading", { name: "Not found" }).waitFor();
   await look("dataset-none");
   watch.expected.pop();
   await page.goto(`${server.address}/nowhere`);
-  await page.getByRole("heading", { name: "There is nothing here" }).waitFor();
+  await page.getByRole("heading", { name: "Not found" }).waitFor();
   await look("not-found");
   await page.getByRole("link", { name: "Go to your datasets" }).click();
-  await page.getByRole("link", { name: "Make the first dataset" }).click();
+  await page.getByRole("link", { name: "Create the first dataset" }).click();
   await page.getByRole("heading", { name: "Choose the table" }).waitFor();
   await look("new-file");
   const ragged = join(mkdtempSync(join(tmpdir(), "fhaim-page-")), "ragged.csv");
   writeFileSync(ragged, "a,b\n1,2\n3\n");
   await page.locator("#table-file").setInputFiles(ragged);
   const words = await page.getByRole("alert").innerText();
-  check("a ragged row is refused with its place", /row 2/.test(words), words.replace(/\s+/g, " "));
+  check("a row with too few fields is rejected with its number", /row 2/.test(words), words.replace(/\s+/g, " "));
   await look("new-file-refused");
-  await page.getByRole("button", { name: "Take an example" }).click();
+  await page.getByRole("button", { name: "Use an example" }).click();
   await page.getByRole("heading", { name: "Which values may each column take?" }).waitFor();
   await page.getByText("Counts over all pairs").waitFor();
   const sketches = await page.locator(".sketch").count();
-  check("each of the example's columns has a picture of its values", sketches === 5, `${sketches} pictures`);
+  check("each column of the example shows a sketch of its values", sketches === 5, `${sketches} pictures`);
   await look("new-example");
   await page.getByRole("button", { name: "Back" }).click();
 }
@@ -97,12 +98,12 @@ async function chooseBudget() {
   await page.locator("#table-file").setInputFiles(file);
   await page.getByRole("heading", { name: "Which values may each column take?" }).waitFor();
   const next = page.getByRole("button", { name: "Continue" });
-  check("nothing goes on unconfirmed", await next.isDisabled());
+  check("unconfirmed columns cannot be continued with", await next.isDisabled());
   await page.getByText("Counts over all pairs").waitFor();
   await look("new-columns");
-  await page.getByRole("button", { name: "I have checked every column" }).click();
+  await page.getByRole("button", { name: "Confirm remaining columns" }).click();
   await next.click();
-  await page.getByRole("heading", { name: "What it does to your counts" }).waitFor();
+  await page.getByRole("heading", { name: "Effect on your counts" }).waitFor();
   await page.getByText("Ciphertexts").waitFor();
   await page.getByText("Advanced: epsilon").click();
   const slider = page.getByLabel("Epsilon");
@@ -112,12 +113,12 @@ async function chooseBudget() {
   await page.getByLabel("Jobs that share it").selectOption("2");
   await page.getByText("its noise is 1.4 times as large").waitFor();
   await page.getByLabel("Column to predict").selectOption(header.at(-1));
-  await page.getByLabel("Its pairs count").selectOption("2");
+  await page.getByLabel("Weight of its pairs").selectOption("2");
   await page.waitForTimeout(600);
   await look("new-budget");
 }
 
-/** Presses "Pause" as soon as it is there: a small table is sent within a second. */
+/** Presses "Pause" as soon as it appears: a small table is sent within a second. */
 function pauseAtOnce() {
   const pause = () => [...document.querySelectorAll("button")].find((b) => b.textContent === "Pause");
   const observer = new MutationObserver(() => {
@@ -128,7 +129,7 @@ function pauseAtOnce() {
   observer.observe(document.body, { childList: true, subtree: true });
 }
 
-/** A file with more records than the dataset is for, in the place of the one it was made for. */
+/** Resumes the upload with a file that has more records than the dataset allows. */
 async function tooManyRecords() {
   const larger = join(mkdtempSync(join(tmpdir(), "fhaim-page-")), "larger.csv");
   writeFileSync(larger, `${[...lines, ...lines.slice(1)].join("\n")}\n`);
@@ -136,14 +137,14 @@ async function tooManyRecords() {
   await page.locator("#again").setInputFiles(larger);
   const words = await page.getByRole("alert").innerText();
   const said = new RegExp(`has ${2 * (lines.length - 1)} records, but the dataset allows at most`);
-  check("a table over the record bound is refused", said.test(words), words);
+  check("a table over the record bound is rejected", said.test(words), words);
   await page.getByRole("button", { name: "Choose another file" }).click();
 }
 
 async function upload() {
   await page.evaluate(pauseAtOnce);
   await page.getByRole("button", { name: "Encrypt and upload" }).click();
-  await page.getByText("Paused. What was sent stays there.").waitFor();
+  await page.getByText("Paused. The sent data is kept.").waitFor();
   await look("upload");
   await tooManyRecords();
   await measureFrames(page);
@@ -154,12 +155,12 @@ async function upload() {
   await page.getByText("Done. The dataset is ready.").waitFor();
   const facts = await page.locator("section", { hasText: "Encrypted and uploaded" }).locator("dl.facts").innerText();
   console.log(`upload: ${facts.replace(/\n/g, " ")}`);
-  console.log(`longest time between two frames meanwhile: ${await longestFrame(page)} ms`);
+  console.log(`longest time between two frames during the upload: ${await longestFrame(page)} ms`);
   await page.getByRole("heading", { name: "Privacy ledger" }).waitFor();
   await look("dataset");
 }
 
-/** Jobs of the dataset whose page is shown. */
+/** Returns the jobs of the dataset whose page is shown. */
 async function jobs() {
   const dataset = page.url().split("/").at(-1);
   const address = `${server.address}/generation/v1/datasets/${dataset}/jobs`;
@@ -167,14 +168,14 @@ async function jobs() {
   return (await answer.json()).items;
 }
 
-/** Asks before it spends; whatever is clicked twice, lost and tried again, one job is started. */
+/** A job starts only after a confirmation, and only once after a double click, a lost answer and a retry. */
 async function runJob() {
-  const dialog = page.getByRole("dialog", { name: "Spend on a job?" });
+  const dialog = page.getByRole("dialog", { name: "Run a job?" });
   const confirm = dialog.getByRole("button", { name: "Run it" });
   await page.getByRole("button", { name: "Run a job" }).click();
-  check("what a job spends is said first", /one of 2 equal parts/.test(await dialog.innerText()));
+  check("the cost of a job is shown before it starts", /one of 2 equal parts/.test(await dialog.innerText()));
   await look("job-confirm");
-  check("and nothing is spent before", (await jobs()).length === 0);
+  check("no job starts before the confirmation", (await jobs()).length === 0);
   const called = [];
   await page.route("**/jobs/*", async (route) => {
     called.push(route.request().url());
@@ -184,16 +185,16 @@ async function runJob() {
   watch.expected.push(/net::ERR_FAILED/);
   await confirm.dblclick();
   await dialog.getByText("The server does not answer").waitFor();
-  check("a double click is one call", called.length === 1, called.join());
+  check("a double click makes one call", called.length === 1, called.join());
   await page.unroute("**/jobs/*");
   watch.expected.pop();
-  check("whose answer was lost", (await jobs()).length === 1);
+  check("a job whose answer was lost is started", (await jobs()).length === 1);
   const dataset = page.url();
   await confirm.click();
   await page.getByRole("heading", { name: "Events" }).waitFor();
-  check("tried again it is the same job", page.url().endsWith(called[0].split("/").at(-1)));
+  check("a retry returns the same job", page.url().endsWith(called[0].split("/").at(-1)));
   await page.goto(dataset);
-  check("and the only one", (await jobs()).length === 1);
+  check("a retry starts no second job", (await jobs()).length === 1);
   await page.goBack();
   await page.getByRole("heading", { name: "Events" }).waitFor();
   await look("job-running");
@@ -202,7 +203,7 @@ async function runJob() {
   await look("job-done");
   await page.reload();
   await page.getByRole("heading", { name: "Measured and fitted" }).waitFor();
-  check("a reload finds the job where it was", true);
+  check("a reload shows the finished job", true);
   await checkReleases(server.address, token, page.url().split("/").at(-1), lines);
 }
 
@@ -217,21 +218,21 @@ async function result() {
     page.getByRole("button", { name: "Download" }).click(),
   ]);
   const drawn = readFileSync(await download.path(), "utf8").trim().split(/\r?\n/);
-  check("the table has the columns", drawn[0] === header.join(","), drawn[0]);
-  check("and as many records as asked for", drawn.length === 501, String(drawn.length - 1));
+  check("the downloaded table has the same columns", drawn[0] === header.join(","), drawn[0]);
+  check("the downloaded table has the requested number of records", drawn.length === 501, String(drawn.length - 1));
   const known = header.map((_, column) => new Set(lines.slice(1).map((line) => line.split(",")[column])));
-  // Numbers of many values may be others than the table's, within its limits.
+  // Numeric columns may have new values within their limits.
   const isCategory = (column) => known[column].size <= 10;
   const strange = drawn.slice(1).flatMap((line) => line.split(",").filter((value, column) => isCategory(column) && !known[column].has(value)));
-  check("every category is of its column's domain", strange.length === 0, strange.slice(0, 3).join());
+  check("every downloaded category is in its column's domain", strange.length === 0, strange.slice(0, 3).join());
   await page.locator("#original").setInputFiles(file);
   await page.getByRole("heading", { name: "Verdict" }).waitFor();
-  const rows = page.getByRole("region", { name: "Values as they are" }).getByRole("row");
-  check("the report compares values, column by column", (await rows.count()) === header.length + 1);
+  const rows = page.getByRole("region", { name: "Original values" }).getByRole("row");
+  check("the report compares the values of every column", (await rows.count()) === header.length + 1);
   await look("result");
 }
 
-/** The same records in another dataset: the page knows them again and adds up what they cost. */
+/** The same records in a second dataset: the page recognizes them and adds up their cost. */
 async function theSameRecords() {
   const made = page.url();
   await page.goto(`${server.address}/datasets/new`);
@@ -240,18 +241,18 @@ async function theSameRecords() {
   await told.getByText("with this dataset").waitFor();
   await look("new-used-before");
   const [before, together] = [...(await told.innerText()).matchAll(/ε (\d+\.\d+)/g)].map(([, epsilon]) => Number(epsilon));
-  check("what they cost together is said", Math.abs(before - 10) < 0.1 && together > before && together < 11, `${before}, ${together}`);
+  check("the total cost of the same records is shown", Math.abs(before - 10) < 0.1 && together > before && together < 11, `${before}, ${together}`);
   await page.getByRole("button", { name: "Encrypt and upload" }).click();
   await page.getByRole("dialog", { name: "Use the same records again?" }).getByRole("button", { name: "Not now" }).click();
   const list = await fetch(`${server.address}/generation/v1/datasets`, { headers: { authorization: token } });
-  check("and nothing is made unasked", (await list.json()).items.length === 1);
+  check("no dataset is created without confirmation", (await list.json()).items.length === 1);
   await page.goto(made);
 }
 
 async function keys() {
   await page.getByRole("link", { name: "API keys" }).click();
   await page.getByLabel("What is the key for?").fill("nightly run");
-  await page.getByRole("button", { name: "Make a key" }).click();
+  await page.getByRole("button", { name: "Create a key" }).click();
   await page.getByText("This is the only time").waitFor();
   await look("api-keys");
   await page.getByRole("link", { name: "Datasets" }).click();
@@ -259,7 +260,7 @@ async function keys() {
   await look("datasets");
 }
 
-/** No record of the table is in anything that was sent. */
+/** Checks that no record of the table was sent as plain text. */
 function nothingInTheClear() {
   const bodies = sent.filter(({ body }) => body).map(({ body }) => body);
   const total = bodies.reduce((sum, body) => sum + body.length, 0);
@@ -267,10 +268,10 @@ function nothingInTheClear() {
   const addresses = sent.map(({ url }) => decodeURIComponent(url)).join("\n");
   const records = [...new Set(lines.slice(1))];
   const seen = records.filter((record) => all.includes(record) || addresses.includes(record));
-  check("no record was sent in the clear", seen.length === 0, `${records.length} records in ${total} bytes`);
+  check("no record was sent as plain text", seen.length === 0, `${records.length} records in ${total} bytes`);
   check("ciphertexts were sent", sent.filter(({ url, method }) => method === "PUT" && url.includes("/objects/")).length > 10);
   const elsewhere = sent.filter(({ url }) => !url.startsWith(server.address) && !url.startsWith("blob:"));
-  check("nothing was sent elsewhere", elsewhere.length === 0, elsewhere.map(({ url }) => url).join());
+  check("nothing was sent to other servers", elsewhere.length === 0, elsewhere.map(({ url }) => url).join());
 }
 
 async function remove() {
@@ -282,10 +283,10 @@ async function remove() {
   await page.getByRole("button", { name: "Delete" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await page.getByRole("heading", { name: "No datasets yet" }).waitFor();
-  check("a dataset is deleted once that is confirmed", true);
+  check("a confirmed dataset is deleted", true);
 }
 
-/** Where WebAssembly is missing, the page has commands to paste: they are run as they stand. */
+/** Without WebAssembly, the page shows commands to paste. This runs them unchanged. */
 async function commandLine() {
   await page.addInitScript(() => delete globalThis.WebAssembly);
   await page.goto(`${server.address}/datasets/new`);
@@ -298,7 +299,7 @@ async function commandLine() {
   const env = { ...process.env, PATH: `${folder}:${process.env.PATH}`, FHAIM_CONFIG_DIR: folder, FHAIM_PASSWORD: PASSWORD };
   execFileSync("bash", ["-euc", commands], { cwd: folder, env, stdio: ["ignore", "ignore", "pipe"] });
   const table = readFileSync(join(folder, "synthetic.csv"), "utf8");
-  check("the commands to paste make a synthetic table", table.startsWith(lines[0]), `${table.split("\n").length - 2} records`);
+  check("the pasted commands make a synthetic table", table.startsWith(lines[0]), `${table.split("\n").length - 2} records`);
 }
 
 await run(server, browser, page, [

@@ -1,5 +1,5 @@
-// A lost connection, and services that are killed, in the middle of an upload and of a job: the page
-// goes on by itself; and a reload finds everything where it was.
+// Lost connections and killed services in the middle of an upload and of a job: the page continues
+// by itself, and a reload loses nothing.
 //
 // Usage: node test/recovery.mjs [SCREENSHOT_DIR].
 import { connect, createServer } from "node:net";
@@ -10,7 +10,7 @@ import {
   SIZES, Server, check, confirmColumns, openBrowser, TIMEOUT_MS, run, setEpsilon, signUp, watchErrors,
 } from "./support.mjs";
 
-/** A table of two chunks of records: its upload takes long enough to be broken into. */
+/** Writes a table of two chunks of records, whose upload is long enough to interrupt. */
 function table() {
   const columns = Array.from({ length: 8 }, (_, i) => `column_${i}`);
   const record = (i) => columns.map((_, j) => `v${(i * (2 * j + 1) + (i >> (j + 4))) % 16}`).join(",");
@@ -21,7 +21,7 @@ function table() {
 }
 
 const file = table();
-/** What the browser's connections go through: it can be cut, also in the middle of an answer. */
+/** A proxy for the browser's connections that can cut them, also in the middle of an answer. */
 class Line {
   sockets = new Set();
 
@@ -62,7 +62,7 @@ const watch = watchErrors(page);
 watch.expected.push(/net::ERR_|Failed to fetch/);
 page.on("dialog", (dialog) => void dialog.accept());
 
-/** How many objects the page says were sent, of how many. */
+/** Returns the numbers of sent objects and of all objects that the page shows. */
 async function progress() {
   const facts = await page.locator("section", { hasText: "Encrypted and sent" }).locator("dl.facts").innerText();
   const [, done, all] = /([\d,]+) of ([\d,]+)/.exec(facts).map((text) => Number(text.replaceAll(",", "")));
@@ -73,15 +73,15 @@ async function sent() {
   return (await progress()).done;
 }
 
-/** Waits until so many more objects were sent. */
+/** Waits until this number of further objects is sent. */
 async function sendSome(more) {
   const before = await progress();
-  if (before.done + more > before.all) throw new Error("the upload is over too soon to be broken into");
+  if (before.done + more > before.all) throw new Error("the upload ends too soon to be interrupted");
   while ((await sent()) < before.done + more) await page.waitForTimeout(20);
 }
 
 async function beginUpload() {
-  await page.getByRole("link", { name: "Make the first dataset" }).click();
+  await page.getByRole("link", { name: "Create the first dataset" }).click();
   await confirmColumns(page, file);
   await setEpsilon(page, 10);
   await page.getByRole("button", { name: "Encrypt and upload" }).click();
@@ -93,11 +93,11 @@ async function connectionLostInUpload() {
   await context.setOffline(true);
   await page.getByText("The server does not answer").waitFor();
   const { done, all } = await progress();
-  check("a lost connection is told", true, `${done} of ${all} objects were sent`);
+  check("a lost connection is shown", true, `${done} of ${all} objects were sent`);
   await context.setOffline(false);
   await page.getByText("The server does not answer").waitFor({ state: "detached" });
   await sendSome(5);
-  check("the upload goes on by itself", true, `${await sent()} objects`);
+  check("the upload resumes by itself", true, `${await sent()} objects`);
 }
 
 async function servicesKilledInUpload() {
@@ -106,7 +106,7 @@ async function servicesKilledInUpload() {
   await server.start();
   await page.getByText("The server does not answer").waitFor({ state: "detached" });
   await sendSome(5);
-  check("so it does after the services were killed and started again", true, `${await sent()} objects`);
+  check("the upload resumes after the services were killed and restarted", true, `${await sent()} objects`);
 }
 
 async function reloadInUpload() {
@@ -116,11 +116,11 @@ async function reloadInUpload() {
   await page.getByRole("heading", { name: "The upload is not finished" }).waitFor();
   await page.locator("#again").setInputFiles(file);
   await page.getByText(/Encrypting and sending|Done. The dataset/).waitFor();
-  check("after a reload it goes on where it was", (await sent()) >= before, `${before} objects were sent before`);
+  check("after a reload the upload keeps the sent objects", (await sent()) >= before, `${before} objects were sent before`);
   await page.getByText("Done. The dataset is ready.").waitFor();
 }
 
-/** Numbers of the events that the page shows, by their order. */
+/** Returns the texts of the events that the page shows, in order. */
 async function events() {
   return page.getByRole("log").locator("li").allInnerTexts();
 }
@@ -133,8 +133,8 @@ async function startJob() {
 
 async function connectionLostInJob() {
   line.cut();
-  await page.getByText("The connection is lost. The job goes on").waitFor();
-  check("the job page tells of the lost connection", true, `${(await events()).length} events so far`);
+  await page.getByText("The connection is lost. The job keeps running").waitFor();
+  check("the job page shows a lost connection", true, `${(await events()).length} events so far`);
   await line.mend();
   await page.getByText("The connection is lost.").waitFor({ state: "detached" });
 }
@@ -142,13 +142,13 @@ async function connectionLostInJob() {
 async function servicesKilledInJob() {
   const before = (await events()).length;
   await server.end("SIGKILL");
-  await page.getByText("The connection is lost. The job goes on").waitFor();
-  check("it tells of services that were killed", true, `${before} events so far`);
+  await page.getByText("The connection is lost. The job keeps running").waitFor();
+  check("the job page shows that the services do not answer", true, `${before} events so far`);
   await server.start();
   await page.getByText("The connection is lost.").waitFor({ state: "detached" });
   await page.getByRole("link", { name: "The synthetic table" }).waitFor();
   const after = await events();
-  check("the job is watched to its end without a reload", after.at(-1).includes("done"), `${after.length} events`);
+  check("the job page follows the job to its end without a reload", after.at(-1).includes("done"), `${after.length} events`);
   await page.reload();
   await page.getByRole("heading", { name: "Measured and fitted" }).waitFor();
   check("a reload shows the same events", (await events()).join() === after.join());

@@ -1,11 +1,11 @@
-// Whether what a job released is the table's own counts and its noise: ciphertexts made in the
-// browser, computed on and decrypted by the services, beside the sums worked out here.
+// Compares a job's releases with the table's own counts: the browser encrypts, the services compute
+// and decrypt, and this module computes the same sums from the plain table.
 import { check } from "./support.mjs";
 
-/** Standard deviations that no noise exceeds: one in 5e8 does. */
+/** Bound on the noise in standard deviations. A value exceeds it with probability 2e-9. */
 const REACH = 6;
 
-/** By attribute, the code of each record's value: fhaim-domain's coding, written down once more. */
+/** Returns the codes of the records' values, by attribute: a second implementation of fhaim-domain's coding. */
 function codes(schema, lines) {
   const header = lines[0].split(",");
   const records = lines.slice(1).map((line) => line.split(","));
@@ -17,25 +17,25 @@ function codes(schema, lines) {
 }
 
 function code(column, text) {
-  if (column.kind !== "categorical") throw new Error(`no coding of ${column.kind} columns is written down here`);
+  if (column.kind !== "categorical") throw new Error(`this test has no coding of ${column.kind} columns`);
   return text === "" ? column.categories.length : column.categories.indexOf(text);
 }
 
-/** Consecutive steps in `count` groups of about as many. */
+/** Divides consecutive steps into `count` groups of nearly equal size. */
 function cut(first, last, count) {
   const steps = last - first + 1;
   const edge = (part) => first + Math.floor((part * steps) / count);
   return Array.from({ length: count }, (_, part) => [edge(part), edge(part + 1) - 1]);
 }
 
-/** Bins of steps, from edges or even ones. */
+/** Returns the bins of steps, from edges or of equal width. */
 function binsOf({ edges, min, max, bins }, step) {
   if (!edges) return cut(step(min), step(max), bins);
   const begin = edges.map(step);
   return begin.slice(1).map((next, at) => [begin[at], at + 2 === begin.length ? next : next - 1]);
 }
 
-/** The attributes of a number: which bin or special value, and which part of the bin if it has several. */
+/** Returns the attributes of a number: its bin or special value, and its part of the bin if there are several. */
 function digits(column, texts) {
   const step = (value) => Math.round(Number(value) * 10 ** (column.decimals ?? 0));
   const special = (column.special ?? []).map(step).map((value) => ({ span: [value, value], special: true, parts: [[value, value]] }));
@@ -58,7 +58,7 @@ function digits(column, texts) {
   return [found.map(([coarse]) => coarse), ...(hasDigit ? [found.map(([, fine]) => fine)] : [])];
 }
 
-/** Sums over all records of the functions of one axis, or of the products of two. */
+/** Returns the sums over all records of the functions of one axis, or of the products of two. */
 function sums(statistic, table) {
   if (statistic === "Total") return [table[0].length];
   const axes = statistic.OneWay ? [statistic.OneWay] : statistic.Product;
@@ -69,7 +69,7 @@ function sums(statistic, table) {
   return values(first).flatMap((u) => values(second).map((v) => sum(u.map((x, i) => x * v[i]))));
 }
 
-/** Checks every release of a job, and prints how far they are off in standard deviations. */
+/** Checks every release of a job, and prints its distance from the counts in standard deviations. */
 export async function checkReleases(base, authorization, job, lines) {
   const get = async (path) => (await fetch(`${base}/generation/v1/${path}`, { headers: { authorization } })).json();
   const { dataset } = await get(`jobs/${job}`);
@@ -79,7 +79,7 @@ export async function checkReleases(base, authorization, job, lines) {
     sums(statistic, table).map((sum, cell) => (values[cell] - sum) / sigma));
   const worst = Math.max(...off.map(Math.abs));
   const spread = Math.sqrt(off.reduce((total, z) => total + z * z, 0) / off.length);
-  check("every release is the table's count and its noise", worst <= REACH,
+  check("every release is the table's count plus noise", worst <= REACH,
     `${off.length} numbers, at most ${worst.toFixed(2)} scales off, root mean square ${spread.toFixed(3)}`);
-  check("the noise has its scale", Math.abs(spread * spread - 1) < REACH * Math.sqrt(2 / off.length));
+  check("the noise has the stated scale", Math.abs(spread * spread - 1) < REACH * Math.sqrt(2 / off.length));
 }

@@ -1,4 +1,4 @@
-// What the browser tests share: the services, the browser, checks, and a meter of the page's frames.
+// Shared by the browser tests: services, browser, checks, and a measurement of frame times.
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -8,27 +8,27 @@ import { chromium } from "playwright-core";
 
 export const PASSWORD = "a long test password";
 export const SIZES = { wide: { width: 1440, height: 900 }, phone: { width: 390, height: 844 } };
-/** For what takes seconds on a machine that has nothing else to do. */
+/** For steps that take seconds on an idle machine. */
 export const TIMEOUT_MS = 180_000;
-/** Of the kernel's clock, to a second. */
+/** Ticks of the kernel's clock per second. */
 export const TICKS = 100;
-/** Where pictures go, if anywhere. */
+/** Folder for screenshots, if any. */
 export const screenshots = process.argv[2];
 if (screenshots) mkdirSync(screenshots, { recursive: true });
 
 const here = new URL("..", import.meta.url).pathname;
 export const program = process.env.FHAIM_BIN ?? join(here, "../target/debug/fhaim");
 
-/** The tables of FHAIM_DATA_DIR, or nothing and a word about it. */
+/** Returns the path of a table in FHAIM_DATA_DIR, or prints that it is skipped. */
 export function dataFile(name) {
   const folder = process.env.FHAIM_DATA_DIR;
   const file = folder && join(folder, name);
   if (file && existsSync(file)) return file;
-  console.log(`skipped: FHAIM_DATA_DIR is not set, so there is no ${name}`);
+  console.log(`skipped: set FHAIM_DATA_DIR to a folder with ${name}`);
   return undefined;
 }
 
-/** `fhaim up` with a folder of its own, which can be killed and started again. */
+/** `fhaim up` with its own data folder. It can be killed and started again. */
 export class Server {
   folder = mkdtempSync(join(tmpdir(), "fhaim-web-"));
   log = "";
@@ -38,7 +38,7 @@ export class Server {
     this.more = more;
   }
 
-  /** Starts it, on the port it had before if it was up before. */
+  /** Starts the program, on its earlier port if it ran before. */
   async start() {
     const listen = this.address ? new URL(this.address).host : "127.0.0.1:0";
     this.process = spawn(program, ["up", "--data", join(this.folder, "data"), "--listen", listen,
@@ -99,7 +99,7 @@ export class DetachableBrowser {
     return this;
   }
 
-  /** Its tabs, as long as `work` runs. */
+  /** Attaches to the browser while `work` runs, and passes it the browser's context. */
   async attached(work) {
     const client = await chromium.connectOverCDP(this.address);
     try {
@@ -109,7 +109,7 @@ export class DetachableBrowser {
     }
   }
 
-  /** Processor seconds of all its processes so far. */
+  /** Returns the processor seconds of all its processes so far. */
   seconds() {
     const processes = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
     return processes.reduce((sum, id) => sum + this.secondsOf(id), 0);
@@ -138,7 +138,7 @@ export function check(name, condition, detail = "") {
   console.log(`ok - ${name} ${detail}`);
 }
 
-/** Runs the steps in order; the first that fails ends it, with a picture of the page. */
+/** Runs the steps in order and stops at the first failure, with a screenshot. */
 export async function run(server, browser, page, steps) {
   try {
     for (const step of steps) {
@@ -160,7 +160,7 @@ export async function run(server, browser, page, steps) {
   }
 }
 
-/** Errors of the page's console and scripts, but for those expected when they come. */
+/** Collects errors of the page's console and scripts, except expected ones. */
 export function watchErrors(page) {
   const watch = { problems: [], expected: [] };
   page.on("console", (message) => {
@@ -175,8 +175,8 @@ export function watchErrors(page) {
 const axe = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 
 /**
- * A look at a page as it is: no serious finding of axe in either colour scheme, nothing wider than the
- * window, and a picture of each size and scheme.
+ * Returns a function that checks the current page: no serious finding of axe in either colour scheme, and nothing wider
+ * than the window. It takes a screenshot for each size and scheme.
  */
 export function looker(page) {
   return async (name) => {
@@ -192,7 +192,7 @@ export function looker(page) {
           await page.screenshot({ path: join(screenshots, `${name}-${size}-${scheme}.png`), fullPage: true });
         }
       }
-      // The page's policy lets no script in from outside; a test may evaluate.
+      // The page's policy blocks scripts from outside, but a test may evaluate one.
       await page.evaluate(axe);
       const { violations } = await page.evaluate(() => globalThis.axe.run({ resultTypes: ["violations"] }));
       const serious = violations.filter(({ impact }) => impact === "serious" || impact === "critical");
@@ -204,7 +204,7 @@ export function looker(page) {
   };
 }
 
-/** The export of a hospital in Windows-1252, as `tests/kit/examples/hospital.rs` prints it. */
+/** Writes the export of a hospital in Windows-1252, as printed by `tests/kit/examples/hospital.rs`. */
 export function hospital(folder) {
   const example = process.env.FHAIM_HOSPITAL ?? join(dirname(program), "examples/hospital");
   const path = join(folder, "export.csv");
@@ -212,7 +212,7 @@ export function hospital(folder) {
   return path;
 }
 
-/** Makes an account and signs in with it. */
+/** Creates an account and signs in to it. */
 export async function signUp(page, base, name = "ana") {
   await page.goto(`${base}/sign-up`);
   const email = `${name}-${Date.now()}@example.org`;
@@ -223,7 +223,7 @@ export async function signUp(page, base, name = "ana") {
   return email;
 }
 
-/** From a chosen file to the budget: every column is confirmed, as drafted or as a schema file has it. */
+/** Goes from a file to the budget step. Confirms all columns, as drafted or as in a schema file. */
 export async function confirmColumns(page, file, schema) {
   await page.locator("#table-file").setInputFiles(file);
   await page.getByRole("heading", { name: "Which values may each column take?" }).waitFor();
@@ -232,18 +232,18 @@ export async function confirmColumns(page, file, schema) {
     await page.locator("#schema-file").setInputFiles(schema);
     await page.getByText("The columns are those of").waitFor();
   }
-  await page.getByRole("button", { name: "I have checked every column" }).click();
+  await page.getByRole("button", { name: "Confirm remaining columns" }).click();
   await page.getByRole("button", { name: "Continue" }).click();
-  await page.getByRole("heading", { name: "What it does to your counts" }).waitFor();
+  await page.getByRole("heading", { name: "Effect on your counts" }).waitFor();
 }
 
-/** Sets epsilon where it can be set freely. */
+/** Sets epsilon in the advanced settings. */
 export async function setEpsilon(page, epsilon) {
   await page.getByText("Advanced: epsilon").click();
   await page.getByLabel("Epsilon").fill(String(10 * Math.log10(epsilon)));
 }
 
-/** Begins to measure the longest time between two frames of the page. */
+/** Starts measuring the longest time between two frames of the page. */
 export function measureFrames(page) {
   return page.evaluate(() => {
     const meter = { longest: 0, last: performance.now() };
@@ -259,7 +259,7 @@ export function measureFrames(page) {
   });
 }
 
-/** Milliseconds of the longest time between two frames since `measureFrames`. */
+/** Returns the longest time between two frames since `measureFrames`, in milliseconds. */
 export async function longestFrame(page) {
   return Math.round(await page.evaluate(() => globalThis.frames_meter.longest));
 }

@@ -1,8 +1,8 @@
-// The export of a hospital, from the drop to the download without leaving the page: dates, codes, decimal
-// commas, gaps, an identifier and free text; what the page says of each, and how they come back.
+// The export of a hospital, from the upload to the download without leaving the page: dates, codes, decimal commas,
+// gaps, an identifier and free text. Checks the draft of each column, and the column in the synthetic table.
 //
-// Usage: node test/tables.mjs [SCREENSHOT_DIR]. FHAIM_HOSPITAL names the program that prints the export, if it
-// is not beside the fhaim program (cargo build -p fhaim-kit --example hospital).
+// Usage: node test/tables.mjs [SCREENSHOT_DIR]. FHAIM_HOSPITAL is the path of the program that prints the export.
+// The default is examples/hospital in the folder of the fhaim program (cargo build -p fhaim-kit --example hospital).
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
@@ -24,7 +24,7 @@ page.setDefaultTimeout(TIMEOUT_MS);
 const watch = watchErrors(page);
 const look = looker(page);
 
-/** A table by column; no field of it holds a delimiter or a line's end, but some are quoted. */
+/** Parses a table by column. No field contains a delimiter or a line end, but some are quoted. */
 function table(text, delimiter) {
   const split = (line) => [...line.matchAll(new RegExp(`("[^"]*"|[^${delimiter}]*)(${delimiter}|$)`, "g"))]
     .map(([, field]) => field.replace(/^"(.*)"$/, "$1"));
@@ -35,7 +35,7 @@ function table(text, delimiter) {
 const next = () => page.getByRole("button", { name: "Continue" });
 
 async function drop() {
-  await page.getByRole("link", { name: "Make the first dataset" }).click();
+  await page.getByRole("link", { name: "Create the first dataset" }).click();
   await page.locator("#table-file").setInputFiles(file);
   await page.getByRole("heading", { name: "Which values may each column take?" }).waitFor();
   const kinds = {};
@@ -44,54 +44,54 @@ async function drop() {
     fall: "identifier", aufnahme: "datetime", entlassung: "datetime", station: "categorical", alter: "number",
     gewicht: "number", crp: "number", plz: "code", icd: "code", notiz: "left-out",
   });
-  check("the export is drafted whole", true, Object.values(kinds).join());
+  check("every column of the export is drafted", true, Object.values(kinds).join());
   const said = (await page.locator("dl.facts").first().innerText()).replace(/\s+/g, " ");
-  check("how the file is written is said", /3,000/.test(said) && /semicolons/.test(said) && /windows-1252/.test(said), said);
-  const wards = await page.getByLabel("Categories of station, one a line").inputValue();
-  check("letters are those of the file", wards.includes("Künstliche Ernährung"), wards.replaceAll("\n", ", "));
-  check("what comes after what is understood",
+  check("the number of records, the separator and the encoding are shown", /3,000/.test(said) && /semicolons/.test(said) && /windows-1252/.test(said), said);
+  const wards = await page.getByLabel("Categories of station, one per line").inputValue();
+  check("letters are decoded with the file's encoding", wards.includes("Künstliche Ernährung"), wards.replaceAll("\n", ", "));
+  check("the draft recognizes that discharge is never before admission",
     (await page.getByLabel("entlassung: never before").inputValue()) === "aufnahme");
   const left = await page.getByRole("row", { name: "notiz" }).innerText();
-  check("what is left out stays in view, with the reason", /free text/.test(left), left.replace(/\s+/g, " "));
+  check("a column that is left out stays visible, with the reason", /free text/.test(left), left.replace(/\s+/g, " "));
   await page.getByText("Counts over all pairs").waitFor();
   await look("tables-columns");
 }
 
-/** All that is wrong is said at once, beside its column, and taken back. */
+/** All problems are shown at once, each in the row of its column, and can be undone. */
 async function mistakes() {
-  await page.getByLabel("gewicht: parts of a bin").fill("0");
-  await page.getByLabel("Categories of station, one a line").fill("");
+  await page.getByLabel("gewicht: parts per bin").fill("0");
+  await page.getByLabel("Categories of station, one per line").fill("");
   await page.locator(".problem").nth(1).waitFor();
   const rows = await page.locator("tr", { has: page.locator(".problem") }).locator("strong").allInnerTexts();
   assert.deepEqual(rows, ["station", "gewicht"]);
-  check("two mistakes are said beside their columns", await next().isDisabled());
+  check("two problems are shown in the rows of their columns", await next().isDisabled());
   await look("tables-mistakes");
   const undo = page.getByRole("button", { name: "Undo" });
   while (await undo.isEnabled()) await undo.click();
   await page.locator(".problem").first().waitFor({ state: "detached" });
-  check("and taken back", (await page.getByLabel("Categories of station, one a line").inputValue()).includes("Chirurgie"));
+  check("undo removes both problems", (await page.getByLabel("Categories of station, one per line").inputValue()).includes("Chirurgie"));
 }
 
-/** What was edited outlives a step back, and a reload. */
+/** Edits survive a step back and a reload. */
 async function edits() {
-  await page.getByRole("row", { name: "alter" }).getByRole("button", { name: "even bins instead" }).click();
+  await page.getByRole("row", { name: "alter" }).getByRole("button", { name: "use equal bins" }).click();
   await page.getByLabel("alter: from").fill("0");
   await page.getByLabel("alter: to").fill("119");
   await page.getByLabel("alter: bins").fill("12");
   await page.getByLabel("Type of notiz", { exact: true }).selectOption("identifier");
   await page.getByLabel("notiz: pattern").fill("N[0-9]{4}");
   await page.getByRole("button", { name: "Back" }).click();
-  await page.getByRole("button", { name: "Go on with export.csv" }).click();
-  check("a step back loses nothing", (await page.getByLabel("alter: to").inputValue()) === "119");
+  await page.getByRole("button", { name: "Continue with export.csv" }).click();
+  check("edits survive a step back", (await page.getByLabel("alter: to").inputValue()) === "119");
   await page.reload();
   await page.locator("#table-file").setInputFiles(file);
   await page.getByLabel("alter: to").waitFor();
-  check("nor does a reload", (await page.getByLabel("notiz: pattern").inputValue()) === "N[0-9]{4}");
+  check("edits survive a reload", (await page.getByLabel("notiz: pattern").inputValue()) === "N[0-9]{4}");
   await page.getByRole("button", { name: "Leave out notiz" }).click();
 }
 
 async function budget() {
-  await page.getByRole("button", { name: "I have checked every column" }).click();
+  await page.getByRole("button", { name: "Confirm remaining columns" }).click();
   await next().click();
   await page.getByRole("heading", { name: "Signal or noise?" }).waitFor();
   await page.getByLabel(/^Strong/).check();
@@ -99,7 +99,7 @@ async function budget() {
   await page.getByText("mostly noise").first().waitFor();
   await look("tables-budget");
   await page.getByText("Advanced: epsilon").click();
-  await page.getByLabel("What is uploaded, encrypted").selectOption("counts");
+  await page.getByLabel("Uploaded data (encrypted)").selectOption("counts");
   await page.getByLabel(/^Balanced/).check();
   await page.getByRole("heading", { name: "Signal or noise?" }).waitFor();
   await page.getByRole("button", { name: "Encrypt and upload" }).click();
@@ -108,7 +108,7 @@ async function budget() {
   console.log(`upload: ${facts.replace(/\n/g, " ")}`);
 }
 
-/** Terms made here are those that the command makes: of the same schema they are the same, to the letter. */
+/** For the same schema, the page and the command make exactly the same terms. */
 function theCommandsTerms() {
   const env = { ...process.env, FHAIM_CONFIG_DIR: folder, FHAIM_PASSWORD: PASSWORD };
   const fhaim = (...given) => execFileSync(program, given, { env, stdio: ["ignore", "pipe", "pipe"] }).toString();
@@ -121,7 +121,7 @@ function theCommandsTerms() {
   const { terms } = JSON.parse(fhaim("dataset", "show", id, "--json"));
   fhaim("dataset", "delete", id, "--yes");
   assert.deepEqual(made, terms);
-  check("the terms are the command’s, and complete", made.need && made.parameter_set, JSON.stringify(made.need));
+  check("the page makes the same complete terms as the command", made.need && made.parameter_set, JSON.stringify(made.need));
 }
 
 async function job() {
@@ -131,39 +131,39 @@ async function job() {
   await page.getByRole("region", { name: "Synthetic records" }).getByRole("row").nth(3).waitFor();
 }
 
-/** Downloads what a button gives, as text. */
+/** Presses a button and returns the downloaded text. */
 async function downloaded(name) {
   const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name, exact: true }).click()]);
   return readFileSync(await file.path(), "utf8");
 }
 
 const share = (column, value) => column.filter((found) => found === value).length / column.length;
-/** A German moment as text that sorts. */
+/** Rewrites a German date and time so that it sorts as text. */
 const sortable = (text) => text.replace(/^(..)\.(..)\.(....)/, "$3$2$1");
 
 async function theTable() {
   await page.getByLabel("Records").first().fill("3000");
   const drawn = table(await downloaded("Download"), ",");
   assert.deepEqual(Object.keys(drawn), Object.keys(real).filter((name) => name !== "notiz"));
-  check("every stay ends after it began",
+  check("no stay ends before it began",
     drawn.aufnahme.every((from, at) => sortable(from) <= sortable(drawn.entlassung[at])), drawn.entlassung[0]);
-  check("identifiers are new and all different",
+  check("identifiers are newly generated and distinct",
     new Set(drawn.fall).size === 3000 && drawn.fall.every((id) => /^P\d{5}$/.test(id)), drawn.fall[0]);
   for (const name of ["gewicht", "crp"]) {
-    check(`${name} has its decimals as it was read`, drawn[name].every((text) => /^\d+,\d$/.test(text)), drawn[name][0]);
+    check(`${name} has the decimals of the original`, drawn[name].every((text) => /^\d+,\d$/.test(text)), drawn[name][0]);
   }
   for (const name of ["station", "plz", "icd"]) {
     const known = new Set(real[name]);
-    check(`${name} has the table’s values`, drawn[name].every((value) => known.has(value)), drawn[name][0]);
+    check(`${name} has only values of the original`, drawn[name].every((value) => known.has(value)), drawn[name][0]);
   }
   const [here, there] = [share(drawn.alter, ""), share(real.alter, "")];
-  check("as many ages are missing, within the noise", Math.abs(here - there) < 0.05, `${here.toFixed(3)} for ${there.toFixed(3)}`);
+  check("the share of missing ages is the same, within the noise", Math.abs(here - there) < 0.05, `${here.toFixed(3)} for ${there.toFixed(3)}`);
   for (const ward of new Set(real.station)) {
-    check(`${ward} is as common`, Math.abs(share(drawn.station, ward) - share(real.station, ward)) < 0.05);
+    check(`the share of ${ward} is the same, within the noise`, Math.abs(share(drawn.station, ward) - share(real.station, ward)) < 0.05);
   }
 }
 
-/** Conditions by what the table has: a ward, and a range of ages. */
+/** Draws records with conditions from the table: a ward, and a range of ages. */
 async function conditions() {
   const add = async (column, label, value) => {
     await page.getByLabel("Column", { exact: true }).selectOption(column);
@@ -177,7 +177,7 @@ async function conditions() {
   await page.getByLabel("Records").first().fill("50");
   const drawn = table(await downloaded("Download"), ",");
   const [from, to] = range.split(" to ").map(Number);
-  check("records meet the conditions chosen", drawn.station.every((ward) => ward === "Chirurgie")
+  check("records meet the chosen conditions", drawn.station.every((ward) => ward === "Chirurgie")
     && drawn.alter.every((age) => age !== "" && Number(age) >= from && Number(age) <= to), `${range}: ${drawn.alter.slice(0, 3).join()}`);
   await look("tables-conditions");
   await page.getByRole("button", { name: "Drop the condition on alter" }).click();
@@ -188,14 +188,14 @@ async function report() {
   await page.locator("#original").setInputFiles(file);
   await page.getByRole("heading", { name: "Verdict" }).waitFor();
   const words = await page.locator(".verdict").innerText();
-  check("the verdict is in words", /can be used/.test(words), words.replace(/\s+/g, " "));
+  check("the verdict is shown in words", /can be used/.test(words), words.replace(/\s+/g, " "));
   await look("tables-result");
   const html = await downloaded("Download the report");
-  check("the report is downloaded as a page", html.includes("<h2>Verdict</h2>") && html.includes("<h2>Values</h2>"));
+  check("the report downloads as an HTML page", html.includes("<h2>Verdict</h2>") && html.includes("<h2>Values</h2>"));
   const card = await downloaded("Data card");
-  check("so is a card of the data", /epsilon 1 at delta 1e-9/.test(card) && /crp/.test(card) && /left out/.test(card));
+  check("the data card downloads", /epsilon 1 at delta 1e-9/.test(card) && /crp/.test(card) && /left out/.test(card));
   const schema = JSON.parse(await downloaded("Schema"));
-  check("and the schema", schema.version === undefined && schema.columns.length === 10);
+  check("the schema downloads", schema.version === undefined && schema.columns.length === 10);
 }
 
 let email;

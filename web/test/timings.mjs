@@ -1,10 +1,10 @@
-// Seconds to encrypt and upload a table in the browser, beside the native program's, on this machine
-// and against the same services; and how long the page stood still meanwhile. Run by hand:
+// Seconds to encrypt and upload a table in the browser and with the native program, on this machine
+// and against the same services; and the longest frame of the page meanwhile. Run by hand:
 //
 //   FHAIM_BIN=... FHAIM_DATA_DIR=... node test/timings.mjs
 //
-// Best with an optimised build of the program, on a quiet machine; on a busy one the processor's
-// seconds still compare. Nothing is attached to the browser while it encrypts.
+// Best with an optimised build of the program on a quiet machine; on a busy one, processor seconds
+// still compare. Nothing is attached to the browser while it encrypts.
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -26,13 +26,13 @@ function fhaim(...given) {
   return execFileSync(program, given, { env, stdio: ["ignore", "pipe", "ignore"] }).toString().trim();
 }
 
-/** Processor seconds of the programs that this one ran and that have ended. */
+/** Returns the processor seconds of finished child processes. */
 function childSeconds() {
   const [, , ...children] = readFileSync("/proc/self/stat", "utf8").split(") ")[1].split(" ").slice(11, 15).map(Number);
   return (children[0] + children[1]) / TICKS;
 }
 
-/** `fhaim dataset upload`: the table read, encrypted on all cores and sent. */
+/** Runs `fhaim dataset upload`: reads the table, encrypts it on all cores and sends it. */
 function native({ data, schema }) {
   const dataset = fhaim("dataset", "create", "--schema", schema, "--data", data, "--epsilon", "1");
   const [started, before] = [performance.now(), childSeconds()];
@@ -42,10 +42,10 @@ function native({ data, schema }) {
 
 const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** What the page said before it encrypted. */
+/** The page's estimate before it encrypted. */
 let estimated = "";
 
-/** What it says, once it has measured a moment. */
+/** Returns the page's estimate, as soon as it has measured its speed. */
 async function takesAbout(page) {
   const answer = page.locator("dl.facts dt", { hasText: /^Encryption .*about$/ }).locator("xpath=following-sibling::dd[1]");
   for (;;) {
@@ -55,7 +55,7 @@ async function takesAbout(page) {
   }
 }
 
-/** The page at the budget, about to encrypt; it notes by itself when it begins and when it is done. */
+/** Opens the page at the budget step and starts the encryption. The page records when it begins and ends. */
 async function open(context, { data, schema }) {
   const page = await context.newPage();
   page.setDefaultTimeout(TIMEOUT_MS);
@@ -77,7 +77,7 @@ async function open(context, { data, schema }) {
   await page.getByRole("button", { name: "Encrypt and upload" }).click();
 }
 
-/** Waits for the page's own word, which the list of tabs has. */
+/** Waits until the page changes its title, which the list of tabs shows. */
 async function uploaded() {
   const list = new URL("/json", browser.address.replace("ws:", "http:"));
   for (;;) {
@@ -87,7 +87,7 @@ async function uploaded() {
   }
 }
 
-/** What the page noted. */
+/** Returns the recorded times and the figures of the page. */
 async function noted(context) {
   const page = context.pages().find((page) => page.url().includes("/datasets/"));
   const seconds = await page.evaluate(() => (globalThis.ended - globalThis.began) / 1000);
@@ -98,7 +98,7 @@ async function noted(context) {
   return { seconds, objects: Number(objects.replaceAll(",", "")), sent, frame };
 }
 
-/** The same in the page, from the click to the end. */
+/** Measures the same upload in the page, from the click to the end. */
 async function inBrowser(table) {
   await browser.attached((context) => open(context, table));
   const before = browser.seconds();

@@ -1,4 +1,5 @@
-// A second computation service: offered where there is one, chosen, uploaded to, and gone with the dataset.
+// A second computation service: offered only if there is one, chosen, sent a copy of the upload, and asked to delete
+// it.
 //
 // Usage: node test/witness.mjs [SCREENSHOT_DIR].
 import { existsSync, readdirSync } from "node:fs";
@@ -15,14 +16,14 @@ const page = await (await browser.newContext({ viewport: SIZES.wide })).newPage(
 page.setDefaultTimeout(TIMEOUT_MS);
 const watch = watchErrors(page);
 const look = looker(page);
-/** Calls to the second service that went through, by method. */
+/** Methods of successful calls to the second service. */
 const calls = [];
 page.on("response", (response) => {
   const { pathname } = new URL(response.url());
   if (pathname.startsWith("/witness/") && response.ok()) calls.push(response.request().method());
 });
 
-/** Files that the second service keeps of uploads. */
+/** Counts the files that the second service keeps of uploads. */
 function copies() {
   const folder = join(server.folder, "data/witness/blobs/uploads");
   if (!existsSync(folder)) return 0;
@@ -31,26 +32,26 @@ function copies() {
 
 async function notOffered() {
   await signUp(page, alone.address);
-  await page.getByRole("link", { name: "Make the first dataset" }).click();
+  await page.getByRole("link", { name: "Create the first dataset" }).click();
   await confirmColumns(page, file);
   await page.getByRole("button", { name: "Encrypt and upload" }).waitFor();
   const offered = await page.getByText("A second computation service", { exact: true }).count();
-  check("where there is no second service, none is offered", offered === 0);
+  check("no second service is offered if there is none", offered === 0);
   await alone.remove();
 }
 
 async function chosen() {
   await signUp(page, server.address);
-  await page.getByRole("link", { name: "Make the first dataset" }).click();
+  await page.getByRole("link", { name: "Create the first dataset" }).click();
   await confirmColumns(page, file);
   await page.getByText("A second computation service", { exact: true }).click();
-  await page.getByLabel("Have a second computation service compute").check();
+  await page.getByLabel("Let a second computation service compute").check();
   await look("new-second");
   await page.getByRole("button", { name: "Encrypt and upload" }).click();
   await page.getByText("Done. The dataset is ready.").waitFor();
   await page.getByText("two services, which must agree").waitFor();
-  check("it is registered there, and copied", calls.includes("PUT") && calls.includes("POST"), calls.join());
-  check("the second has files of it", copies() > 0, String(copies()));
+  check("the dataset is registered and copied at the second service", calls.includes("PUT") && calls.includes("POST"), calls.join());
+  check("the second service keeps files of the upload", copies() > 0, String(copies()));
   await look("dataset-second");
 }
 
@@ -58,7 +59,7 @@ async function released() {
   await page.getByRole("button", { name: "Run a job" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Run it" }).click();
   await page.getByRole("link", { name: "The synthetic table" }).waitFor();
-  check("what the two agree on is released", true);
+  check("results on which both services agree are released", true);
 }
 
 async function removed() {
@@ -67,7 +68,7 @@ async function removed() {
   await page.getByRole("button", { name: "Delete" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
   await page.getByRole("heading", { name: "No datasets yet" }).waitFor();
-  check("the second deleted it too", calls.includes("DELETE") && copies() === 0, `${calls.at(-1)} ${copies()}`);
+  check("the second service deletes its copy", calls.includes("DELETE") && copies() === 0, `${calls.at(-1)} ${copies()}`);
   check("no errors in the console", watch.problems.length === 0, watch.problems.join("; "));
 }
 

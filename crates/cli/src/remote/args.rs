@@ -136,8 +136,8 @@ Examples:
   fhaim dataset join --record-bound 5000 > ana.json
   fhaim dataset join --record-bound 5000 --columns age,sex,income > ana.json
 
-The card is public. It contains the account's identifier, the account's part of the table, and the public
-half of a signing key. This machine creates the key once and stores it next to the login.
+The card is public. It contains the account's identifier, its record bound and column names, and the
+public half of a signing key. This machine creates the key once and stores it next to the login.
 
 Send the card to the account that creates the dataset, and compare the key's fingerprint by telephone.
 Anyone who can change a card on its way could sign in your name.";

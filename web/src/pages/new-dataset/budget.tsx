@@ -1,4 +1,4 @@
-// Step 3: how much privacy to spend, with what it does to this table's counts.
+// Step 3: the privacy budget, with its effect on this table's counts.
 import { useState } from "react";
 import { hasWitness } from "../../api/client";
 import type { Terms } from "../../api/types";
@@ -55,7 +55,7 @@ export function BudgetStep({ file, read, table, choice, onChoice, onBack, onCrea
       <Trouble error={unknown} />
       <Trouble error={refused} />
       <Notice>
-        <p>All of this is fixed for good once the dataset is made, and so is the budget: what a job spends does not come back.</p>
+        <p>All of this, including the budget, is fixed once the dataset is created. The budget that a job spends cannot be recovered.</p>
       </Notice>
       <Trouble error={unread} />
       {used && used.before.length > 0 && <UsedBefore used={used} next={plan?.budget} delta={choice.delta} />}
@@ -65,7 +65,7 @@ export function BudgetStep({ file, read, table, choice, onChoice, onBack, onCrea
   );
 }
 
-/** Makes the dataset; of records that were used before, once that is confirmed. */
+/** Creates the dataset. For records that were used before, it asks for confirmation first. */
 function Create(props: { used: Used | undefined; disabled: boolean; onBack: () => void; onCreate: (used: Used) => Promise<void> }) {
   const { used, disabled, onBack, onCreate } = props;
   const { busy, error, run } = useWork();
@@ -78,7 +78,7 @@ function Create(props: { used: Used | undefined; disabled: boolean; onBack: () =
         {used && used.before.length > 0 ? (
           <Confirmed label={label} title="Use the same records again?" tone="main" dismiss="Not now" disabled={disabled}
             action={() => onCreate(used)}>
-            <p>They were uploaded before from this browser. What this dataset’s jobs spend adds to what was spent there, as shown on the page.</p>
+            <p>They were uploaded before from this browser. The spending of this dataset’s jobs adds to the earlier spending, as shown on the page.</p>
           </Confirmed>
         ) : (
           <button type="button" className="main" disabled={busy || disabled || !used} onClick={() => used && void run(() => onCreate(used))}>{label}</button>
@@ -89,9 +89,9 @@ function Create(props: { used: Used | undefined; disabled: boolean; onBack: () =
 }
 
 const PRESETS = [
-  { name: "Strong", epsilon: 0.5, words: "for records that must not be told apart at all: coarse tables" },
-  { name: "Balanced", epsilon: 1, words: "what most publications use" },
-  { name: "Detailed", epsilon: 5, words: "more detail, for readers who are trusted too" },
+  { name: "Strong", epsilon: 0.5, words: "for very sensitive records, at the cost of coarse tables" },
+  { name: "Balanced", epsilon: 1, words: "as in most publications" },
+  { name: "Detailed", epsilon: 5, words: "more detail, for trusted readers" },
 ];
 
 function Budget({ choice, onChange }: { choice: Choice; onChange: Change }) {
@@ -116,10 +116,10 @@ function Budget({ choice, onChange }: { choice: Choice; onChange: Change }) {
         )}
       </Field>
       <details>
-        <summary>Advanced: epsilon, delta, what is uploaded</summary>
+        <summary>Advanced: epsilon, delta, uploaded data</summary>
         <Advanced choice={choice} onChange={onChange} />
       </details>
-      <p className="small quiet">ε {epsilon} at δ {delta.toExponential()} for all its jobs together.</p>
+      <p className="small quiet">ε {epsilon} at δ {delta.toExponential()} for all jobs together.</p>
     </div>
   );
 }
@@ -127,20 +127,20 @@ function Budget({ choice, onChange }: { choice: Choice; onChange: Change }) {
 function Advanced({ choice: { epsilon, delta, contribution }, onChange }: { choice: Choice; onChange: Change }) {
   return (
     <>
-      <Field label={`Epsilon: ${epsilon}`} hint="Smaller protects more, with more noise. 1 is a common choice; above 10 the protection is weak.">
+      <Field label={`Epsilon: ${epsilon}`} hint="A smaller epsilon protects more, with more noise. 1 is a common choice; above 10 the protection is weak.">
         {(id, hint) => (
           <input id={id} aria-describedby={hint} type="range" min={-10} max={15} value={positionOf(epsilon)}
             aria-valuetext={String(epsilon)} onChange={(event) => onChange({ epsilon: epsilonAt(Number(event.target.value)) })} />
         )}
       </Field>
-      <Field label="Delta" hint="How likely the promise may fail: far below one in the number of records.">
+      <Field label="Delta" hint="Probability that the guarantee fails: it should be far below one divided by the number of records.">
         {(id, hint) => (
           <select id={id} aria-describedby={hint} value={delta} onChange={(event) => onChange({ delta: Number(event.target.value) })}>
             {[1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-12].map((value) => <option key={value} value={value}>{value.toExponential()}</option>)}
           </select>
         )}
       </Field>
-      <Field label="What is uploaded, encrypted" hint="Counts are megabytes for any number of records, and show nothing of it; tables of three columns cannot be asked for later.">
+      <Field label="Uploaded data (encrypted)" hint="Counts take megabytes for any number of records, and do not reveal this number. Tables of three columns cannot be released from them.">
         {(id, hint) => (
           <select id={id} aria-describedby={hint} value={contribution}
             onChange={(event) => onChange({ contribution: event.target.value as Choice["contribution"] })}>
@@ -153,14 +153,14 @@ function Advanced({ choice: { epsilon, delta, contribution }, onChange }: { choi
   );
 }
 
-/** What sharing costs, in words: a share of the budget makes the noise larger by the root. */
+/** Explains the cost of several jobs: with n jobs, the noise is larger by a factor of √n. */
 function Shared({ runs }: { runs: number }) {
   return (
     <>
-      A job looks at the encrypted records once and ends with one model, from which any number of synthetic
-      tables can be drawn. {runs === 1
-        ? "With one job, that model is as good as the budget allows; choose more only to try again later."
-        : `With ${runs}, each gets a ${runs === 2 ? "half" : `part in ${runs}`} of the budget, and its noise is ${Math.sqrt(runs).toFixed(1)} times as large.`}
+      A job uses the encrypted records once and produces one model, from which any number of synthetic tables
+      can be drawn. {runs === 1
+        ? "With one job, the model is as good as the budget allows. Choose more only if you want to try again later."
+        : `With ${runs} jobs, each gets ${runs === 2 ? "half" : `1/${runs}`} of the budget, and its noise is ${Math.sqrt(runs).toFixed(1)} times as large.`}
     </>
   );
 }
@@ -171,7 +171,7 @@ function Purpose({ choice, schema, onChange }: { choice: Choice; schema: Schema;
   const chosen = mechanisms.find(({ name }) => name === mechanism);
   return (
     <div className="card">
-      <h2>What it is for</h2>
+      <h2>Purpose</h2>
       <Field label="Method" hint={chosen && `${chosen.about}.`}>
         {(id, hint) => (
           <select id={id} aria-describedby={hint} value={mechanism} onChange={(event) => onChange({ mechanism: event.target.value })}>
@@ -181,19 +181,19 @@ function Purpose({ choice, schema, onChange }: { choice: Choice; schema: Schema;
           </select>
         )}
       </Field>
-      <Field label="Column to predict" hint="Such as a diagnosis or an outcome: more of the budget goes to what depends on it.">
+      <Field label="Column to predict" hint="For example a diagnosis or an outcome. More of the budget goes to columns that depend on it.">
         {(id, hint) => (
           <select id={id} aria-describedby={hint} value={target} onChange={(event) => onChange({ target: event.target.value })}>
-            <option value="">none: all columns alike</option>
+            <option value="">none: all columns are equal</option>
             {targets(schema).map((name) => <option key={name} value={name}>{name}</option>)}
           </select>
         )}
       </Field>
       {target !== "" && (
-        <Field label="Its pairs count">
+        <Field label="Weight of its pairs">
           {(id) => (
             <select id={id} value={weight} onChange={(event) => onChange({ weight: Number(event.target.value) })}>
-              {[1, 2, 4, 8].map((times) => <option key={times} value={times}>{times === 1 ? "as much as others" : `${times} times as much as others`}</option>)}
+              {[1, 2, 4, 8].map((times) => <option key={times} value={times}>{times === 1 ? "the same as others" : `${times} times the weight of others`}</option>)}
             </select>
           )}
         </Field>
@@ -226,8 +226,8 @@ function Explained() {
     <div className="card">
       <h2>How much may be learned about one person?</h2>
       <p>
-        Every number that leaves the encryption carries random noise, drawn so that adding or removing
-        one record changes the chance of any result by a factor of at most e<sup>ε</sup>, except with
+        Every number that is decrypted contains random noise, drawn so that adding or removing one
+        record changes the probability of any result by a factor of at most e<sup>ε</sup>, except with
         probability δ. At ε = 1 that factor is 2.7; at 0.1 it is 1.1. The noise comes from your browser,
         encrypted: no service knows it.
       </p>
@@ -236,7 +236,7 @@ function Explained() {
 }
 
 function NoisePicture({ table, plan }: { table: ReadTable; plan: Planned | undefined }) {
-  // A digit says nothing without what it hangs on.
+  // A digit means nothing without its coarse attribute.
   const shown = table.columns.flatMap((column, attribute) => (column.digit ? [] : [attribute]));
   const [chosen, setChosen] = useState(shown[0] ?? 0);
   const column = table.columns[chosen];
@@ -244,7 +244,7 @@ function NoisePicture({ table, plan }: { table: ReadTable; plan: Planned | undef
   if (!column) return null;
   return (
     <div className="card">
-      <h2>What it does to your counts</h2>
+      <h2>Effect on your counts</h2>
       <Field label="Column">
         {(id) => (
           <select id={id} value={chosen} onChange={(event) => setChosen(Number(event.target.value))}>
@@ -255,8 +255,8 @@ function NoisePicture({ table, plan }: { table: ReadTable; plan: Planned | undef
       <Bars title={`Counts of ${column.name} with the noise of their first release`} labels={column.labels}
         series={[{ name: "records", className: "one", values: column.counts }]} spread={2 * sigma} limit={12} />
       <p className="small quiet">
-        Bars: your records, seen by this page alone. Brackets: where 19 of 20 noisy counts fall at the
-        first release{sigma > 0 && `, ± ${count(2 * sigma)}`}; later releases make them tighter.
+        Bars: your records, visible only on this page. Brackets: the range of 19 of 20 noisy counts at the
+        first release{sigma > 0 && `, ± ${count(2 * sigma)}`}; later releases narrow it.
       </p>
     </div>
   );
@@ -268,7 +268,7 @@ function Cost({ plan, table }: { plan: Planned; table: ReadTable }) {
     <>
       <Facts items={[
         ["Records", count(table.records)],
-        ["Seen of that number", plan.layout ? `at most ${count(table.record_bound)}` : "nothing"],
+        ["Revealed record count", plan.layout ? `at most ${count(table.record_bound)}` : "nothing"],
         ...figures(plan, table.records, table.columns.length, object),
       ]} />
       <LargeUpload plan={plan} />

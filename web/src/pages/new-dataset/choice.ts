@@ -1,4 +1,4 @@
-// What the user chooses of a dataset's terms, and the terms that it makes.
+// The user's choices for a dataset's terms, and the terms made from them.
 import type { Terms } from "../../api/types";
 import type { ReadTable, Schema } from "../../crypto/messages";
 import { isEncrypted } from "../../components/column-words";
@@ -13,7 +13,7 @@ export interface Choice {
   target: string;
   weight: number;
   contribution: "records" | "counts";
-  /** Whether a second computation service is to compute everything too. */
+  /** Whether a second computation service also computes everything. */
   witness: boolean;
 }
 
@@ -31,18 +31,18 @@ export function usualChoice({ name, target }: Schema): Choice {
   };
 }
 
-/** Columns that can be predicted. */
+/** Returns the columns that can be predicted. */
 export function targets(schema: Schema): string[] {
   return schema.columns.filter(isEncrypted).map(({ name }) => name);
 }
 
-/** The schema with the column that matters most. */
+/** Returns the schema with this column as the target. */
 function targeted(schema: Schema, target: string): Schema {
   const { target: _, ...rest } = schema;
   return target === "" ? rest : { ...rest, target };
 }
 
-/** The terms chosen. */
+/** Returns the chosen terms. */
 export function termsOf(schema: Schema, table: ReadTable, choice: Choice): Terms {
   const { epsilon, delta, runs, mechanism, weight, contribution, witness } = choice;
   const target = targets(schema).includes(choice.target) ? choice.target : "";

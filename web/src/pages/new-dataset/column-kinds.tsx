@@ -1,4 +1,4 @@
-// What a column's kind has to say, as fields to edit.
+// Form fields for the settings of each kind of column.
 import { useId, useState } from "react";
 import type { Bound, Column } from "../../crypto/messages";
 import { isTime } from "../../components/column-words";
@@ -7,7 +7,7 @@ import { evenBins, relativeTo } from "./convert";
 
 interface Props {
   column: Column;
-  /** Dates that this one may be relative to. */
+  /** Date columns that this one may be relative to. */
   bases: string[];
   onChange: (column: Column) => void;
 }
@@ -19,7 +19,7 @@ export function Values(props: Props) {
       return (
         <>
           <Lines column={column} field="categories" things="categories" onChange={onChange} />
-          <Text column={column} field="other" label="others count as" onChange={onChange} />
+          <Text column={column} field="other" label="other values count as" onChange={onChange} />
         </>
       );
     case "code":
@@ -63,7 +63,7 @@ type NumberField = "bins" | "digits" | "decimals" | "prefix";
 type FlagField = "integer" | "trailing_zeros" | "decimal_comma";
 type LinesField = "categories" | "codes";
 
-/** The column with a field of it, or without. */
+/** Returns the column with this field set, or without it if `value` is undefined. */
 function having(column: Column, field: keyof Column, value: unknown): Column {
   const { [field]: _, ...rest } = column;
   return (value === undefined ? rest : { ...rest, [field]: value }) as Column;
@@ -107,7 +107,7 @@ function Flag(props: { column: Column; field: FlagField; label: string; onChange
   );
 }
 
-/** Texts, one a line. */
+/** Edits a list of texts, one per line. */
 function Lines(props: { column: Column; field: LinesField; things: string; onChange: OnChange }) {
   const { column, field, things, onChange } = props;
   const texts = column[field] ?? [];
@@ -119,9 +119,9 @@ function Lines(props: { column: Column; field: LinesField; things: string; onCha
   const one = things === "categories" ? "category" : "code";
   return (
     <>
-      <textarea className="categories" aria-label={`${one === "code" ? "Codes" : "Categories"} of ${column.name}, one a line`}
+      <textarea className="categories" aria-label={`${one === "code" ? "Codes" : "Categories"} of ${column.name}, one per line`}
         rows={Math.max(1, Math.min(8, texts.length))} value={text} onChange={(event) => edit(event.target.value)} />
-      <div className="small quiet">{counted(texts.length, one, things)}, one a line</div>
+      <div className="small quiet">{counted(texts.length, one, things)}, one per line</div>
     </>
   );
 }
@@ -134,14 +134,14 @@ function Codes({ column, onChange }: Props) {
     <>
       <Lines column={column} field="codes" things="codes" onChange={onChange} />
       <div className="limits">
-        <Count column={column} field="prefix" label="characters of a chapter" onChange={onChange} />
-        <Text column={column} field="other" label="others count as" onChange={onChange} />
+        <Count column={column} field="prefix" label="prefix length" onChange={onChange} />
+        <Text column={column} field="other" label="other values count as" onChange={onChange} />
       </div>
     </>
   );
 }
 
-/** A number, or a date where the column has dates. */
+/** Parses a number, or a date if the column has dates. */
 function parsed(text: string, isDate: boolean): Bound | undefined {
   if (text.trim() === "") return undefined;
   if (isDate) return text.trim();
@@ -149,7 +149,7 @@ function parsed(text: string, isDate: boolean): Bound | undefined {
   return Number.isFinite(value) ? value : undefined;
 }
 
-/** A list of bounds, separated by commas or spaces. */
+/** Edits a list of bounds, separated by commas, semicolons or spaces. */
 function List(props: { column: Column; field: "special" | "edges"; label: string; isDate: boolean; onChange: OnChange }) {
   const { column, field, label, isDate, onChange } = props;
   const [text, setText] = useState((column[field] ?? []).join(", "));
@@ -167,7 +167,7 @@ function List(props: { column: Column; field: "special" | "edges"; label: string
   );
 }
 
-/** Where bins begin, and how many parts each has. */
+/** Edits the limits or edges of the bins, and the number of parts per bin. */
 function Limits({ column, onChange }: Props) {
   const id = useId();
   const isDate = isTime(column) && column.relative_to === undefined;
@@ -183,8 +183,8 @@ function Limits({ column, onChange }: Props) {
     <div className="limits">
       {column.edges ? (
         <>
-          <List column={column} field="edges" label="bins begin at" isDate={isDate} onChange={onChange} />
-          <button type="button" className="plain" onClick={() => onChange(evenBins(column))}>even bins instead</button>
+          <List column={column} field="edges" label="bin edges" isDate={isDate} onChange={onChange} />
+          <button type="button" className="plain" onClick={() => onChange(evenBins(column))}>use equal bins</button>
         </>
       ) : (
         <>
@@ -192,7 +192,7 @@ function Limits({ column, onChange }: Props) {
           <Count column={column} field="bins" label="bins" onChange={onChange} />
         </>
       )}
-      {column.kind !== "numeric" && <Count column={column} field="digits" label="parts of a bin" onChange={onChange} />}
+      {column.kind !== "numeric" && <Count column={column} field="digits" label="parts per bin" onChange={onChange} />}
     </div>
   );
 }
@@ -204,7 +204,7 @@ function Numbers({ column, onChange }: { column: Column; onChange: OnChange }) {
   };
   return (
     <div className="limits">
-      <List column={column} field="special" label="by themselves" isDate={false} onChange={onChange} />
+      <List column={column} field="special" label="special values" isDate={false} onChange={onChange} />
       <label className="check">
         <input type="checkbox" aria-label={`${column.name}: whole numbers`} checked={column.integer ?? false}
           onChange={(event) => integer(event.target.checked)} />
@@ -213,7 +213,7 @@ function Numbers({ column, onChange }: { column: Column; onChange: OnChange }) {
       {!column.integer && (
         <>
           <Count column={column} field="decimals" label="decimals" onChange={onChange} />
-          <Flag column={column} field="trailing_zeros" label="zeros at the end" onChange={onChange} />
+          <Flag column={column} field="trailing_zeros" label="trailing zeros" onChange={onChange} />
           <Flag column={column} field="decimal_comma" label="decimal comma" onChange={onChange} />
         </>
       )}
@@ -224,10 +224,10 @@ function Numbers({ column, onChange }: { column: Column; onChange: OnChange }) {
 function Times({ column, bases, onChange }: Props) {
   return (
     <div className="limits">
-      <Text column={column} field="format" label="written as" onChange={onChange} />
+      <Text column={column} field="format" label="format" onChange={onChange} />
       {column.kind === "datetime" && (
         <label className="check">
-          by the
+          precision
           <select aria-label={`${column.name}: unit`} value={column.unit ?? "minute"}
             onChange={(event) => onChange({ ...column, unit: event.target.value as "day" | "hour" | "minute" })}>
             <option value="day">day</option>
@@ -241,7 +241,7 @@ function Times({ column, bases, onChange }: Props) {
           never before
           <select aria-label={`${column.name}: never before`} value={column.relative_to ?? ""}
             onChange={(event) => onChange(relativeTo(column, event.target.value || undefined))}>
-            <option value="">any: it stands alone</option>
+            <option value="">none (independent)</option>
             {[...new Set([...bases, ...(column.relative_to ? [column.relative_to] : [])])].map((base) => <option key={base}>{base}</option>)}
           </select>
         </label>

@@ -1,4 +1,4 @@
-// One column's domain, as a row to edit.
+// One column's domain, as a row of the editor.
 import { useId, useState } from "react";
 import type { Column, Kind } from "../../crypto/messages";
 import { inWords, KINDS } from "../../components/column-words";
@@ -9,11 +9,11 @@ import { converted } from "./convert";
 interface Props {
   column: Column;
   note: string | undefined;
-  /** What is wrong with it, in words. */
+  /** Problem of the column, in words. */
   problem: string | undefined;
-  /** Some of its values, for the holder's eyes. */
+  /** Some of its values, shown only to the holder. */
   samples: string[];
-  /** Its values in the first records, for the same eyes. */
+  /** Its values in the first records, shown only to the holder. */
   first: string[];
   bases: string[];
   isPublic: boolean;
@@ -21,7 +21,7 @@ interface Props {
   onConfirm: (isPublic: boolean) => void;
 }
 
-/** Samples that are shown, and how much of each. */
+/** Number of samples that are shown, and the maximum length of each. */
 const SHOWN = 3;
 const MAX_SAMPLE = 24;
 
@@ -29,7 +29,7 @@ function short(sample: string): string {
   return sample.length > MAX_SAMPLE ? `${sample.slice(0, MAX_SAMPLE - 1)}…` : sample;
 }
 
-/** The kinds that can be chosen; `numeric` only where the schema has it. */
+/** Returns the kinds that can be chosen; `numeric` only if the schema already has it. */
 function kinds({ kind }: Column): Kind[] {
   return (Object.keys(KINDS) as Kind[]).filter((other) => other !== "numeric" || kind === "numeric");
 }
@@ -37,7 +37,7 @@ function kinds({ kind }: Column): Kind[] {
 export function ColumnRow({ column, note, problem, samples, first, bases, isPublic, onChange, onConfirm }: Props) {
   const { name, kind } = column;
   const id = useId();
-  // Fields begin anew with another kind.
+  // Another kind resets the fields.
   const [edition, setEdition] = useState(0);
   const change = (changed: Column) => {
     const isOther = changed.kind !== kind || !changed.edges !== !column.edges || changed.relative_to !== column.relative_to;

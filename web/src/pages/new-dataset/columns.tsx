@@ -1,4 +1,4 @@
-// Step 2: the columns' domains, corrected and confirmed as public.
+// Step 2: correct the columns' domains and confirm that they are public.
 import { useEffect, useState } from "react";
 import type { Checked, Column, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
 import { useReading, useSession } from "../../crypto/session";
@@ -14,18 +14,18 @@ interface Props {
   confirmed: ReadonlySet<string>;
   onConfirmed: (confirmed: ReadonlySet<string>) => void;
   onEdit: (schema: Schema) => void;
-  /** Takes the last change back; nothing where there is none. */
+  /** Undoes the last change; undefined if there is none. */
   onUndo: (() => void) | undefined;
   onBack: () => void;
   onChecked: (checked: { read: ReadOptions; table: ReadTable }) => void;
 }
 
-/** Waits so long after the last key before a schema is checked. */
+/** Delay between the last edit and the check of the schema. */
 const PAUSE_MS = 250;
 /** Columns shown at a time. */
 const PAGE = 50;
 
-/** What a schema costs, or what is wrong with it; checked again whenever it changes. */
+/** Checks the schema after every change. Returns its cost or its problems. */
 function useCheck(schema: Schema) {
   const session = useSession();
   const [state, setState] = useState<{ checked?: Checked; error?: unknown }>({});
@@ -46,7 +46,7 @@ function useCheck(schema: Schema) {
   return state;
 }
 
-/** The schema with a column changed. */
+/** Returns the schema with one column replaced. */
 function edited(schema: Schema, index: number, column: Column): Schema {
   const columns = schema.columns.map((old, i) => (i === index ? column : old));
   const { target, ...rest } = schema;
@@ -55,7 +55,7 @@ function edited(schema: Schema, index: number, column: Column): Schema {
   return isKept && target ? { ...changed, target } : changed;
 }
 
-/** The dates before a column that it may be relative to. */
+/** Returns the earlier date columns that a column may be relative to. */
 function bases(columns: Column[], index: number): string[] {
   const own = columns[index];
   if (!own || !isTime(own)) return [];
@@ -108,7 +108,7 @@ export function ColumnsStep(props: Props) {
 
 const SEPARATORS: Record<string, string> = { ",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars" };
 
-/** The file as it was understood: what is not usual about it is said. */
+/** Shows how the file was read. */
 function TheFile({ picked: { file, format, encoding, lines, drafted } }: { picked: Picked }) {
   const columns = drafted.schema.columns;
   return (
@@ -116,7 +116,7 @@ function TheFile({ picked: { file, format, encoding, lines, drafted } }: { picke
       ["File", file.name],
       ["Records", count(lines)],
       ["Separated by", SEPARATORS[format.delimiter] ?? format.delimiter],
-      ["Letters", encoding === "utf-8" ? "UTF-8" : encoding],
+      ["Encoding", encoding === "utf-8" ? "UTF-8" : encoding],
       ["Columns kept", `${count(columns.filter(isEncrypted).length)} of ${count(columns.length)}`],
     ]} />
   );
@@ -127,19 +127,19 @@ interface Adjust {
   use_other: boolean;
 }
 
-/** What to do with values that the schema does not have. */
+/** Options for values outside the schema. */
 function Adjustments({ schema, adjust, onChange }: { schema: Schema; adjust: Adjust; onChange: (adjust: Adjust) => void }) {
   const hasOther = schema.columns.some(({ other }) => other !== undefined);
   return (
     <p className="row">
       <label className="check">
         <input type="checkbox" checked={adjust.clamp} onChange={(event) => onChange({ ...adjust, clamp: event.target.checked })} />
-        Take numbers outside the limits for the nearest limit
+        Clip out-of-range numbers to the nearest limit
       </label>
       {hasOther && (
         <label className="check">
           <input type="checkbox" checked={adjust.use_other} onChange={(event) => onChange({ ...adjust, use_other: event.target.checked })} />
-          Take unknown categories and codes for those that others count as
+          Replace unknown categories and codes by the one for other values
         </label>
       )}
     </p>
@@ -155,7 +155,7 @@ interface EditorProps {
   onUndo: (() => void) | undefined;
 }
 
-/** The columns as a table to edit. */
+/** Editor of all columns. */
 function Editor({ picked: { drafted: { schema, notes }, samples, first }, problems, confirmed, onConfirm, onEdit, onUndo }: EditorProps) {
   const [from, setFrom] = useState(0);
   return (
@@ -205,10 +205,10 @@ function SchemaFile({ onLoad }: { onLoad: (schema: Schema) => void }) {
   return (
     <details>
       <summary>Use a schema file in place of the draft</summary>
-      <label htmlFor="schema-file">The schema, as a JSON file: of the command line, or of an earlier dataset</label>
+      <label htmlFor="schema-file">The schema, as a JSON file from the command line or an earlier dataset</label>
       <input id="schema-file" type="file" accept=".json,application/json"
         onChange={(event) => void load(event.target.files?.[0])} />
-      {loaded && <Notice tone="good"><p>The columns are those of {loaded}. Confirm them once more.</p></Notice>}
+      {loaded && <Notice tone="good"><p>The columns are those of {loaded}. Confirm them again.</p></Notice>}
       <Trouble error={error} />
     </details>
   );
@@ -232,7 +232,7 @@ interface ProceedProps {
   onChecked: Props["onChecked"];
 }
 
-/** Reads the whole table by the schema, and goes on. */
+/** Reads the whole table with the schema, and continues to the next step. */
 function Proceed({ file, read, unconfirmed, isRefused, onConfirmAll, onBack, onChecked }: ProceedProps) {
   const { reading, error, read: readIn, stop } = useReading();
   const proceed = () => readIn(file, async (session, onRead) => {
@@ -245,7 +245,7 @@ function Proceed({ file, read, unconfirmed, isRefused, onConfirmAll, onBack, onC
       <div className="row">
         <button type="button" onClick={onBack}>Back</button>
         {unconfirmed > 0 && (
-          <button type="button" onClick={onConfirmAll}>I have checked every column: all are public</button>
+          <button type="button" onClick={onConfirmAll}>Confirm remaining columns: these ranges and lists contain public knowledge only</button>
         )}
         <button type="button" className="main" disabled={unconfirmed > 0 || isRefused} onClick={() => void proceed()}>
           Continue
@@ -256,14 +256,14 @@ function Proceed({ file, read, unconfirmed, isRefused, onConfirmAll, onBack, onC
   );
 }
 
-/** What is wrong with the schema as a whole; what is wrong in a column is said beside it. */
+/** Shows why the schema is rejected. A problem in a column is also shown in its row. */
 function Refused({ checked }: { checked: Checked | undefined }) {
   if (checked?.refused === undefined) return null;
   const { problems, refused } = checked;
   if (problems.length === 0) return <Notice tone="bad"><p>{refused}</p></Notice>;
   return (
     <Notice tone="bad">
-      <p>To correct, above:</p>
+      <p>Correct these columns above:</p>
       <ul>{problems.map(({ column, text }) => <li key={column}>{column}: {inWords(text)}</li>)}</ul>
     </Notice>
   );
@@ -274,11 +274,10 @@ function WhyPublic() {
     <div className="card">
       <h2>Which values may each column take?</h2>
       <p>
-        This list goes to the services unencrypted, and anyone may come to see it. So it must hold only
-        what is known without the records: the answers on a questionnaire, the codes of a code book, the
-        physical range of a measurement. The draft below was read off your records. A smallest age of 17,
-        or a category that one person has, tells something about that person: write 0 to 120, or the
-        official list.
+        This list is sent to the services unencrypted, and anyone may see it. It must therefore contain only
+        public knowledge: the answers on a questionnaire, the codes of a code book, the physical range of a
+        measurement. The draft below was read from your records. A minimum age of 17, or a category that only
+        one person has, reveals something about that person: write 0 to 120, or the official list.
       </p>
     </div>
   );
@@ -290,13 +289,13 @@ function Cost({ checked }: { checked: Checked | undefined }) {
   return (
     <>
       <Facts items={[
-        ["Values in all", count(cost.one_hot_columns)],
+        ["Values in total", count(cost.one_hot_columns)],
         ["Pairs of columns", count(cost.pairs)],
         ["Counts over all pairs", count(cost.pair_cells)],
       ]} />
       {cost.suggestions.map(({ column, from, to }) => (
         <Notice key={column} tone="warn">
-          <p>{column} has {count(from)} values. With {to}, the upload is smaller and each count larger beside its noise.</p>
+          <p>{column} has {count(from)} values. With {to}, the upload is smaller and each count is larger relative to its noise.</p>
         </Notice>
       ))}
     </>

@@ -1,14 +1,14 @@
-// A column as another kind: a beginning to correct, made of what is known of it.
+// Converts a column to another kind, as a starting point that the user corrects.
 import type { Bound, Column, Kind } from "../../crypto/messages";
 import { isTime } from "../../components/column-words";
 
 const BINS = 10;
-/** A bin has so many digits at most in what is made here. */
+/** Maximum number of digits per bin in a converted column. */
 const MAX_DIGITS = 64;
-/** So many whole numbers become categories, one each. */
+/** Whole numbers of a smaller range than this become one category each. */
 const MAX_NUMBERS = 50;
 
-/** Formats of dates that are tried on the values shown, as the draft tries them. */
+/** Date formats that are tried on the samples, as in the draft. */
 const DATES: [RegExp, string][] = [
   [/^\d{4}-\d{2}-\d{2}/, "%Y-%m-%d"],
   [/^\d{2}\.\d{2}\.\d{4}/, "%d.%m.%Y"],
@@ -17,7 +17,7 @@ const DATES: [RegExp, string][] = [
   [/^\d{1,2}\/\d{1,2}\/\d{4}/, "%-d/%-m/%Y"],
 ];
 
-/** The same column as another kind. */
+/** Returns the column as another kind. */
 export function converted(column: Column, kind: Kind, samples: string[]): Column {
   const { name, nullable } = column;
   const common: Column = nullable ? { name, kind, nullable } : { name, kind };
@@ -34,13 +34,13 @@ export function converted(column: Column, kind: Kind, samples: string[]): Column
     case "identifier":
       return { name, kind, pattern: "sequence" };
     case "left-out":
-      return { name, kind, reason: "its holder leaves it out" };
+      return { name, kind, reason: "its holder left it out" };
     default:
       return { ...common, min: 0, max: 100, bins: BINS };
   }
 }
 
-/** Texts that the column is known to have. */
+/** Returns the known texts of the column. */
 function texts({ categories, codes, integer, min, max }: Column, samples: string[]): string[] {
   const known = categories ?? codes;
   if (known) return known;
@@ -81,17 +81,17 @@ function times(column: Column, kind: Kind, samples: string[]): Partial<Column> {
   };
 }
 
-/** What a date has that is not relative to another. */
+/** Settings of a date that is not relative to another column. */
 const ABSOLUTE = { min: "2000-01-01", max: "2030-12-31", bins: BINS, digits: MAX_DIGITS } satisfies Partial<Column>;
 
-/** A date as so many days or hours after another column's; or by itself, without one. */
+/** Makes a date relative to the column `base`, or absolute without one. */
 export function relativeTo(column: Column, base: string | undefined): Column {
   const { relative_to: _, edges: __, ...rest } = column;
   if (base === undefined) return { ...rest, ...ABSOLUTE };
   return { ...rest, relative_to: base, min: 0, max: 99, bins: BINS, digits: BINS };
 }
 
-/** Bins of even width in the place of edges, and the other way round. */
+/** Replaces edges by bins of equal width. */
 export function evenBins({ edges = [], ...rest }: Column): Column {
   return { ...rest, min: edges[0] as Bound, max: edges.at(-1) as Bound, bins: Math.max(1, edges.length - 1) };
 }

@@ -1,4 +1,4 @@
-// What encryption and upload will take, before anything is encrypted.
+// Estimates encryption and upload, before anything is encrypted.
 import { useEffect, useState, type ReactNode } from "react";
 import type { Terms } from "../../api/types";
 import type { Mechanism, Planned, Schema } from "../../crypto/messages";
@@ -7,18 +7,18 @@ import { HolderSession, useSession } from "../../crypto/session";
 import { tableBytes, workersFor } from "../../crypto/upload";
 import { bytes, count, Facts, Notice, seconds } from "../../components/ui";
 
-/** Uploads larger than this are better made with the command line. */
+/** Size above which an upload should use the command line. */
 const LARGE_BYTES = 4e9;
-/** Waits so long after the last change. */
+/** Delay between the last change and the estimate. */
 const PAUSE_MS = 300;
 
-/** What new terms come to, and how they are written once all is named that is left to the program. */
+/** The cost of new terms, and the terms with all defaults written out. */
 export interface Offer {
   plan: Planned;
   terms: Terms;
 }
 
-/** What new terms come to, worked out again whenever `key` changes; nothing without terms. */
+/** Plans new terms, again whenever `key` changes. Returns nothing without terms. */
 export function useOffer(terms: Terms | undefined, records: number, key: string) {
   const session = useSession();
   const [state, setState] = useState<{ offer?: Offer; error?: unknown }>({});
@@ -35,18 +35,18 @@ export function useOffer(terms: Terms | undefined, records: number, key: string)
         (error: unknown) => current && setState({ error }),
       );
     }, PAUSE_MS);
-    // What was offered before is of other terms.
+    // The previous offer was for other terms.
     setState({});
     return () => {
       current = false;
       clearTimeout(timer);
     };
-    // Terms are made afresh with every render; the key says whether they changed.
+    // Each render makes a new object of terms, so `key` tells whether they changed.
   }, [session, key, records]);
   return state;
 }
 
-/** How long an object of a plan takes to be encrypted by so many workers, once a moment of it was measured. */
+/** Measures the seconds that this number of workers needs to encrypt an object of a plan; undefined until measured. */
 export function useObjectSeconds(plan: Planned | undefined, workers: number): number | undefined {
   const [state, setState] = useState<{ name?: string; seconds?: number }>({});
   const name = plan && paceName(plan.parameter_set, workers);
@@ -60,16 +60,17 @@ export function useObjectSeconds(plan: Planned | undefined, workers: number): nu
     return () => {
       current = false;
     };
-    // Plans are made afresh; the name says whether another pace is wanted.
+    // Each render has a new plan, so the name tells whether another pace is needed.
   }, [name]);
   return state.name === name ? state.seconds : undefined;
 }
 
-/** The mechanisms that terms may name, the default first: none until they are known. */
+/** Returns the mechanisms that terms may name, the default first; empty until they are loaded. */
 export function useMechanisms(): Mechanism[] {
   const [mechanisms, setMechanisms] = useState<Mechanism[]>([]);
   useEffect(() => {
-    // A worker for one answer: whatever keeps it away, terms with the default mechanism stand.
+    // A worker for this single request. If it fails, terms with the default mechanism are still
+    // valid.
     const session = new HolderSession();
     session.mechanisms().then(setMechanisms, () => undefined).finally(() => session.end());
     return () => session.end();
@@ -77,7 +78,7 @@ export function useMechanisms(): Mechanism[] {
   return mechanisms;
 }
 
-/** The usual terms for a schema: what later steps choose changes them little. */
+/** Returns the default terms for a schema. Choices in later steps change the cost little. */
 export function usualTerms(schema: Schema, record_bound: number): Terms {
   return {
     schema,
@@ -96,9 +97,9 @@ export function figures(plan: Planned, records: number, columns: number, object:
   const encryption = object === undefined ? undefined : plan.objects.length * object;
   const sending = sendingSeconds();
   const told = (all: number | undefined) => (all === undefined ? "…" : seconds(all));
-  // Before the first upload nobody knows what the connection and the services take.
+  // The pace of the connection and the services is unknown before the first upload.
   const times: [string, ReactNode][] = sending === undefined
-    ? [["Encryption takes about", told(encryption)], ["Sending takes beside that", "not known before a first upload"]]
+    ? [["Encryption takes about", told(encryption)], ["Sending takes in addition", "unknown before the first upload"]]
     : [["Encryption and sending take about", told(encryption === undefined ? undefined : encryption + plan.bytes * sending)]];
   return [
     ["Ciphertexts", count(plan.objects.length)],
@@ -108,20 +109,20 @@ export function figures(plan: Planned, records: number, columns: number, object:
   ];
 }
 
-/** A word of warning where an upload is large. */
+/** Warns about a large upload. */
 export function LargeUpload({ plan }: { plan: Planned }) {
   if (plan.bytes <= LARGE_BYTES) return null;
   return (
     <Notice tone="warn">
       <p>
-        That is much for a browser: the tab must stay open all the while. Fewer columns or bins make it
-        smaller; the command line uses all cores and can be left alone.
+        This is a large upload for a browser: the tab must stay open until it is done. Fewer columns or
+        bins make it smaller. The command line uses all cores and needs no attention.
       </p>
     </Notice>
   );
 }
 
-/** For a draft of a schema, live. */
+/** Live estimate for a draft of a schema. */
 export function Estimate({ schema, records }: { schema: Schema; records: number }) {
   const bound = 2 ** Math.ceil(Math.log2(Math.max(64, records)));
   const { offer } = useOffer(usualTerms(schema, bound), records, JSON.stringify(schema.columns));

@@ -1,4 +1,4 @@
-// Step 1: a CSV file, read in a worker.
+// Step 1: choose a CSV file, which is read in a worker.
 import { useState, type DragEvent } from "react";
 import type { Drafted, Format } from "../../crypto/messages";
 import { type HolderSession, type OnRead, useReading, WorkerRefusal } from "../../crypto/session";
@@ -10,36 +10,36 @@ import { kept } from "./kept";
 export interface Picked {
   file: File;
   format: Format;
-  /** How its letters are encoded. */
+  /** Character encoding of the file. */
   encoding: string;
-  /** The columns that were asked for, as they were written. */
+  /** The columns to keep, as the user typed them. */
   only: string;
   drafted: Drafted;
-  /** Some different values of each column, by its name. */
+  /** Some distinct values of each column, by column name. */
   samples: Record<string, string[]>;
-  /** The first records' values of each column, by its name. */
+  /** Values of each column in the first records, by column name. */
   first: Record<string, string[]>;
-  /** Records, by the ends of lines; read by the schema, they may be a few less. */
+  /** Number of records, counted by line ends. Reading with the schema may find a few less. */
   lines: number;
-  /** Columns that were confirmed as public, where the draft was kept from before. */
+  /** Columns confirmed as public, if the draft was kept from before. */
   confirmed: string[];
 }
 
-/** What the user says of the file; empty where the page is to find out. */
+/** The user's settings for reading the file; the page detects or defaults empty ones. */
 interface Said {
   missing: string;
   delimiter: string;
   only: string;
 }
 
-/** Different values that are shown of a column. */
+/** Maximum number of distinct values shown per column. */
 const MAX_SAMPLES = 12;
 
 function texts(list: string): string[] {
   return list.split(",").map((text) => text.trim()).filter((text) => text !== "");
 }
 
-/** Columns that are not among those to keep. */
+/** Returns the columns to leave out. */
 function others(header: string[], only: string): string[] {
   const wanted = texts(only);
   const unknown = wanted.find((name) => !header.includes(name));
@@ -55,7 +55,7 @@ function different(values: string[]): string[] {
   return [...new Set(values.filter((value) => value !== ""))].slice(0, MAX_SAMPLES);
 }
 
-/** Drafts a schema; one that was edited before in this tab is taken as it was left. */
+/** Drafts a schema, or restores the one that was edited in this tab. */
 async function draft(session: HolderSession, file: File, said: Said, onRead: OnRead): Promise<Picked> {
   const { refusal, delimiter, encoding, header, samples } = await sniff(file, session);
   if (refusal !== undefined) throw new Error(refusal);
@@ -74,17 +74,17 @@ async function draft(session: HolderSession, file: File, said: Said, onRead: OnR
   return { ...picked, drafted, lines, confirmed: [] };
 }
 
-/** The way out of a refusal, where there is one that the words of the refusal do not tell. */
+/** Returns advice for errors whose message contains none. */
 function wayOut(error: unknown): string | undefined {
   if (!(error instanceof WorkerRefusal)) return undefined;
-  if (/not UTF-8/.test(error.message)) return "Open the table where it was made, and save it as CSV in UTF-8.";
-  if (/fields? where the header/.test(error.message)) return "Mend that row, or choose the separator under “How the file is written”.";
-  if (/the header has/.test(error.message)) return "Name those to keep under “How the file is written”.";
+  if (/not UTF-8/.test(error.message)) return "Open the table in the program that made it, and save it as CSV in UTF-8.";
+  if (/fields? where the header/.test(error.message)) return "Correct that row, or choose the separator under “File format”.";
+  if (/the header has/.test(error.message)) return "Name the columns to keep under “File format”.";
   return undefined;
 }
 
 interface Props {
-  /** The file that was chosen before, whose columns are as they were left. */
+  /** The file that was chosen before. Its columns keep their edits. */
   before: File | undefined;
   onGoOn: () => void;
   onPicked: (picked: Picked) => void;
@@ -101,12 +101,12 @@ export function FileStep({ before, onGoOn, onPicked }: Props) {
     <section className="card">
       <h2>Choose the table</h2>
       <p>
-        A CSV file with one record a line and the columns’ names in the first. It is read in this
-        browser and never leaves it: only ciphertexts are sent, and the description of the columns
-        that you confirm in the next step.
+        A CSV file with one record per line and the column names in the first line. This browser reads
+        it and sends only ciphertexts, and the description of the columns that you confirm in the next
+        step.
       </p>
       {before && !reading && (
-        <p><button type="button" className="main" onClick={onGoOn}>Go on with {before.name}</button></p>
+        <p><button type="button" className="main" onClick={onGoOn}>Continue with {before.name}</button></p>
       )}
       {reading ? (
         <Reading {...reading} onStop={stop} />
@@ -133,13 +133,13 @@ function DropZone({ onFile }: { onFile: (file: File | undefined) => void }) {
       <input id="table-file" type="file" accept=".csv,.tsv,.txt,text/csv,text/plain" className="hidden"
         onChange={(event) => {
           onFile(event.target.files?.[0]);
-          // The same file, mended, may be chosen again.
+          // Allows choosing the same file again after a correction.
           event.target.value = "";
         }} />
       <label className="button main" htmlFor="table-file">choose a file</label>
       <p className="small">
-        Nothing at hand? <button type="button" className="plain" onClick={() => onFile(exampleTable())}>Take an example</button>:
-        2,000 stays at a hospital that does not exist.
+        No table at hand? <button type="button" className="plain" onClick={() => onFile(exampleTable())}>Use an example</button>:
+        2,000 stays at a fictional hospital.
       </p>
     </div>
   );
@@ -148,12 +148,12 @@ function DropZone({ onFile }: { onFile: (file: File | undefined) => void }) {
 function Options({ said, onChange }: { said: Said; onChange: (said: Said) => void }) {
   return (
     <details>
-      <summary>How the file is written</summary>
+      <summary>File format</summary>
       <div className="grid">
         <Field label="Fields are separated by">
           {(id) => (
             <select id={id} value={said.delimiter} onChange={(event) => onChange({ ...said, delimiter: event.target.value })}>
-              <option value="">what the first lines show</option>
+              <option value="">detect from the first lines</option>
               <option value=",">commas</option>
               <option value=";">semicolons</option>
               <option value={"\t"}>tabs</option>
@@ -161,13 +161,13 @@ function Options({ said, onChange }: { said: Said; onChange: (said: Said) => voi
             </select>
           )}
         </Field>
-        <Field label="Texts that stand for a missing value" hint="Separated by commas, such as ?, NA. An empty field always does.">
+        <Field label="Texts that stand for a missing value" hint="Separated by commas, for example ?, NA. An empty field is always missing.">
           {(id, hint) => (
             <input id={id} aria-describedby={hint} value={said.missing}
               onChange={(event) => onChange({ ...said, missing: event.target.value })} />
           )}
         </Field>
-        <Field label="Only these columns" hint="Names separated by commas. Empty: all of them.">
+        <Field label="Only these columns" hint="Names separated by commas. Empty: all columns.">
           {(id, hint) => (
             <input id={id} aria-describedby={hint} value={said.only}
               onChange={(event) => onChange({ ...said, only: event.target.value })} />

@@ -1,5 +1,5 @@
-// A draft as it was left, kept by this tab: what was edited outlives a reload, once the same file is chosen
-// again. It is gone with the tab, and never sent.
+// Keeps the edited draft in this tab's storage. After a reload, it is restored once the same file is chosen again. It
+// is deleted with the tab and never sent.
 import type { Drafted, Format } from "../../crypto/messages";
 import { isRecord, stored } from "../../components/stored";
 
@@ -15,7 +15,7 @@ interface Kept extends Left {
   of: string;
 }
 
-/** What tells a file from another, without reading it, and how it was read. */
+/** Identifies a file and its reading settings, without reading the file. */
 function identity({ name, size, lastModified }: File, { delimiter, missing }: Format, only: string): string {
   return JSON.stringify([name, size, lastModified, delimiter, missing, only]);
 }
@@ -27,7 +27,7 @@ function isKept(value: unknown): value is Kept {
     && Array.isArray(value.confirmed) && typeof value.lines === "number";
 }
 
-/** What was left of a file that is chosen again. */
+/** Returns the kept draft of a file, if the same file was chosen with the same settings. */
 export function kept(file: File, format: Format, only: string): Left | undefined {
   const found = stored(sessionStorage, KEY, isKept);
   if (!found) return undefined;
@@ -39,7 +39,7 @@ export function keep(file: File, format: Format, only: string, left: Left): void
   try {
     sessionStorage.setItem(KEY, JSON.stringify({ of: identity(file, format, only), ...left } satisfies Kept));
   } catch {
-    // There is no room for a schema so large: it is drafted again then.
+    // The storage has no room for such a large schema: after a reload it is drafted again.
   }
 }
 

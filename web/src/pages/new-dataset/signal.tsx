@@ -1,20 +1,20 @@
-// Which columns come through the noise at this setting, and what to do about those that do not.
+// Shows which columns stay above the noise with these settings, and how to improve the others.
 import type { Planned, ReadColumn, ReadTable, Reliance } from "../../crypto/messages";
 import { count } from "../../components/ui";
 
-/** Past these expected distances a report says "roughly" and "not at all" (crates/eval, verdict.rs). */
+/** Expected distances from which a report calls a column roughly reliable, and unreliable (crates/eval, verdict.rs). */
 const NEAR = 0.05;
 const FAR = 0.1;
 
 interface Light {
   name: string;
   reliance: Reliance;
-  /** Total variation distance that the noise of the first release alone is expected to make. */
+  /** Expected total variation distance from the noise of the first release. */
   distance: number;
   values: number;
 }
 
-/** Half the sum of the mean sizes of the noise on a column's counts, as a share of the records. */
+/** Returns half the sum of the mean absolute noise of a column's counts, as a share of the records. */
 function distance(column: ReadColumn, sigma: number, records: number): number {
   return (column.labels.length * sigma * Math.sqrt(2 / Math.PI)) / (2 * Math.max(1, records));
 }
@@ -40,8 +40,8 @@ export function Signal({ table, plan }: { table: ReadTable; plan: Planned | unde
     <section className="card">
       <h2>Signal or noise?</h2>
       <p className="small quiet">
-        How far noise alone moves each column at the first release, from 0 to 1 as in the report at the end;
-        under {NEAR} is little. Later releases make it less.
+        How far the noise of the first release moves each column, from 0 to 1 as in the final report;
+        below {NEAR} is little. Later releases reduce it.
       </p>
       <ul className="lights">
         {all.map(({ name, reliance, distance }) => (
@@ -53,7 +53,7 @@ export function Signal({ table, plan }: { table: ReadTable; plan: Planned | unde
       {worse.length > 0 && (
         <p>
           {count(table.records)} records are few for {worse.map(({ name, values }) => `${name} with ${count(values)} values`).join(", ")}.
-          Give {worse.length === 1 ? "it" : "them"} fewer values in the step before, leave columns out, share the budget among fewer jobs, or spend more of it.
+          Give {worse.length === 1 ? "it" : "them"} fewer values in the previous step, leave columns out, share the budget among fewer jobs, or increase the budget.
         </p>
       )}
     </section>

@@ -1,17 +1,17 @@
-// Encryption and upload, as they go: progress, pause and resume.
+// Progress of encryption and upload, with pause and resume.
 import type { Dataset } from "../../api/types";
 import type { Phase, Progress } from "../../crypto/upload";
 import { begin, drop, uploadOf } from "../../crypto/uploads";
 import { bytes, count, Facts, Notice, seconds } from "../../components/ui";
 
-/** Before that a rate says little. */
+/** Seconds before the rate is shown: earlier values are unreliable. */
 const MEASURED_SECONDS = 0.5;
 
 const WORDS: Record<Phase, string> = {
-  preparing: "The table is read, and its keys are made…",
-  sending: "Encrypting and sending. You may look at other pages meanwhile, but keep this tab open.",
-  paused: "Paused. What was sent stays there.",
-  sealing: "All is sent; the service checks it…",
+  preparing: "Reading the table and creating its keys…",
+  sending: "Encrypting and sending. You can visit other pages here, but keep this tab open.",
+  paused: "Paused. The sent data is kept.",
+  sealing: "Everything is sent; the service checks it…",
   done: "Done. The dataset is ready.",
   failed: "The upload stopped.",
 };
@@ -32,7 +32,7 @@ export function UploadCard({ dataset, progress }: { dataset: Dataset; progress: 
         {phase === "done" && <button type="button" onClick={() => drop(dataset.id)}>Close</button>}
         {phase === "failed" && upload && (
           <>
-            <button type="button" className="main" onClick={() => begin(dataset, upload.file, upload.read, upload.used)}>Go on</button>
+            <button type="button" className="main" onClick={() => begin(dataset, upload.file, upload.read, upload.used)}>Resume</button>
             <button type="button" onClick={() => drop(dataset.id)}>Choose another file</button>
           </>
         )}
