@@ -24,13 +24,13 @@ pub const WHOLE: Range<usize> = 0..usize::MAX;
 ///
 /// Counting runs in a second thread while the first one reads. Changes made while reading are reported on standard
 /// error. The caller must compare the number of records in each share with the record bound of its holder.
-pub fn tallies(source: Source<'_>, shares: &[Range<usize>]) -> Result<Vec<PairCounts>, Error> {
+pub fn count_pairs(source: Source<'_>, shares: &[Range<usize>]) -> Result<Vec<PairCounts>, Error> {
     let tables = CountTables::new(source.schema.domain())?;
     let new = |_| PairCounts::new(tables.clone(), u64::MAX);
-    let tallies: Vec<PairCounts> = shares.iter().map(new).collect();
+    let holder_counts: Vec<PairCounts> = shares.iter().map(new).collect();
     thread::scope(|scope| {
         let (sender, read) = mpsc::sync_channel(READ_AHEAD);
-        let counting = scope.spawn(move || count(tallies, shares, &read));
+        let counting = scope.spawn(move || count(holder_counts, shares, &read));
         let streamed = input::stream(source, |columns| {
             // Sending fails only if the counting thread has failed, and then its error is returned.
             let _ = sender.send(columns.to_vec());
@@ -44,14 +44,14 @@ pub fn tallies(source: Source<'_>, shares: &[Range<usize>]) -> Result<Vec<PairCo
 
 /// Counts the records that arrive on `read`.
 fn count(
-    mut tallies: Vec<PairCounts>,
+    mut holder_counts: Vec<PairCounts>,
     shares: &[Range<usize>],
     read: &Receiver<Vec<Vec<u32>>>,
 ) -> Result<Vec<PairCounts>, Error> {
     let mut before = 0;
     for columns in read {
         let here = before..before + columns.first().map_or(0, Vec::len);
-        for (pair_counts, share) in tallies.iter_mut().zip(shares) {
+        for (pair_counts, share) in holder_counts.iter_mut().zip(shares) {
             let [start, end] = [share.start, share.end].map(|row| row.clamp(here.start, here.end));
             if start < end {
                 // `start` and `end` are clamped to this list of records, so the slices are in range.
@@ -63,7 +63,7 @@ fn count(
         }
         before = here.end;
     }
-    Ok(tallies)
+    Ok(holder_counts)
 }
 
 /// Counts the records of a table without reporting changes made while reading.

@@ -24,7 +24,7 @@ pub enum Held {
         /// The table's schema.
         schema: Arc<Schema>,
         /// The counts of each holder, in order.
-        tallies: Vec<PairCounts>,
+        holder_counts: Vec<PairCounts>,
     },
 }
 
@@ -51,9 +51,9 @@ impl Held {
             strictness,
         };
         let held = match counts(arguments, source)? {
-            Some(tallies) => Self::Counts {
+            Some(holder_counts) => Self::Counts {
                 schema: Arc::new(schema),
-                tallies,
+                holder_counts,
             },
             None => Self::Table(input::table(data, schema, format, strictness)?),
         };
@@ -94,15 +94,17 @@ impl Counted for Held {
     fn records(&self) -> u64 {
         match self {
             Self::Table(table) => Counted::records(table),
-            Self::Counts { tallies, .. } => tallies.iter().map(PairCounts::records).sum(),
+            Self::Counts { holder_counts, .. } => {
+                holder_counts.iter().map(PairCounts::records).sum()
+            }
         }
     }
 
     fn marginal(&self, clique: &Clique) -> Option<Vec<u64>> {
         match self {
             Self::Table(table) => table.marginal(clique),
-            Self::Counts { tallies, .. } => {
-                let mut marginals = tallies
+            Self::Counts { holder_counts, .. } => {
+                let mut marginals = holder_counts
                     .iter()
                     .map(|pair_counts| pair_counts.marginal(clique));
                 let mut sum = marginals.next()??;
@@ -132,7 +134,7 @@ fn counts(
         return Ok(None);
     }
     if several.holders == 1 && several.contribution == HolderUpload::Counts {
-        return Ok(Some(counting::tallies(source, &[counting::WHOLE])?));
+        return Ok(Some(counting::count_pairs(source, &[counting::WHOLE])?));
     }
     let records = counting::records(source)?;
     if division::contribution(several, source.schema.domain(), records)? != ContributionKind::Counts
@@ -140,5 +142,5 @@ fn counts(
         return Ok(None);
     }
     let shares = division::shares(records, several.holders);
-    Ok(Some(counting::tallies(source, &shares)?))
+    Ok(Some(counting::count_pairs(source, &shares)?))
 }

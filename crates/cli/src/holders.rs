@@ -252,14 +252,14 @@ pub fn upload<R: RngCore + CryptoRng>(
         (ContributionKind::Counts, Held::Table(table)) => {
             let tables = CountTables::new(table.domain())?;
             let parts = parts(table, &holding.plan.job.holders)?;
-            let tallies = (0..).zip(&parts).map(|(holder, part)| {
+            let holder_counts = (0..).zip(&parts).map(|(holder, part)| {
                 PairCounts::of_table(tables.clone(), bound_of(holding.plan, holder), part)
             });
-            let tallies = tallies.collect::<Result<Vec<_>, _>>()?;
-            upload_counts(holding, &tallies, public, keys, rng, done)
+            let holder_counts = holder_counts.collect::<Result<Vec<_>, _>>()?;
+            upload_counts(holding, &holder_counts, public, keys, rng, done)
         }
-        (ContributionKind::Counts, Held::Counts { tallies, .. }) => {
-            upload_counts(holding, tallies, public, keys, rng, done)
+        (ContributionKind::Counts, Held::Counts { holder_counts, .. }) => {
+            upload_counts(holding, holder_counts, public, keys, rng, done)
         }
     }
 }
@@ -326,7 +326,7 @@ fn encryptor<'a>(plan: &Plan, public: &'a PublicKey, key: &'a UploadKey) -> Encr
 
 fn upload_counts<R: RngCore + CryptoRng>(
     holding: &Holding<'_>,
-    tallies: &[PairCounts],
+    holder_counts: &[PairCounts],
     public: PublicKey,
     keys: EvaluationKeys,
     rng: &mut R,
@@ -337,7 +337,7 @@ fn upload_counts<R: RngCore + CryptoRng>(
     let shape = shape.under(plan.core.encryption);
     let upload_keys = upload_keys(holding, &public, rng)?;
     let mut sent = Spool::new(public.params(), shape.form())?;
-    let each = tallies.iter().zip(holding.ladders).zip(&upload_keys);
+    let each = holder_counts.iter().zip(holding.ladders).zip(&upload_keys);
     for (holder, ((pair_counts, ladder), key)) in each.enumerate() {
         let records = usize::try_from(pair_counts.records()).unwrap_or(usize::MAX);
         check_records(records, bound_of(plan, holder))?;
@@ -348,7 +348,7 @@ fn upload_counts<R: RngCore + CryptoRng>(
             sent.put(holder, object, &payload)
         })?;
     }
-    let polynomials = tallies.len() * shape.polynomials();
+    let polynomials = holder_counts.len() * shape.polynomials();
     let ciphertexts = polynomials * plan.core.set.plaintext_moduli.len();
     let sent = Arc::new(sent);
     let get = |holder, object| sent.get(holder, object);

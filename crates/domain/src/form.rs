@@ -76,7 +76,7 @@ impl KindForm {
 
     /// Returns the fields that a column of the kind may have, in addition to `name`, `kind` and
     /// `nullable`.
-    fn fields(self) -> &'static [&'static str] {
+    pub(crate) fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Categorical => &["categories", "other"],
             Self::Numeric => &["min", "max", "bins", "integer"],

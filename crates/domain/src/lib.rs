@@ -31,6 +31,8 @@ mod problem;
 mod raw;
 mod read;
 mod records;
+#[cfg(test)]
+mod reference;
 mod schema;
 mod schema_form;
 mod table;

@@ -21,6 +21,7 @@ mod key;
 mod ladder;
 mod ledger;
 mod number;
+mod price;
 mod rho;
 mod shares;
 
@@ -35,10 +36,9 @@ pub use ladder::{
     BASE_SCALE, BASE_VARIANCE, DIGIT_SAMPLES, Digits, LEVEL_VECTORS, Ladder, LadderPlan,
     MAX_LEVELS, MAX_POSITIONS, PAGE, most_pages, vectors_of_digit,
 };
-pub use ledger::{
-    Debit, DebitOutcome, Entry, Leak, Ledger, Price, decimal, hex_digest, least_variance_units,
-};
+pub use ledger::{Debit, DebitOutcome, Entry, Ledger, decimal, hex_digest};
 pub use number::{number, rounded_up};
+pub use price::{Leak, Price, least_variance_units};
 pub use rho::Rho;
 pub use shares::NoiseShares;
 

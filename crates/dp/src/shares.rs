@@ -11,7 +11,7 @@ use std::f64::consts::PI;
 use rand_core::RngCore;
 use zeroize::Zeroizing;
 
-use crate::ledger::release_rho;
+use crate::price::release_rho;
 use crate::{BASE_SCALE, BASE_VARIANCE, Digits, DiscreteGaussian, Error, Rho};
 
 /// Factor on a gap, so that rounding in its evaluation cannot make it too small.

@@ -16,7 +16,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use fhaim_api::Digest;
 use fhaim_domain::counted;
 use fhaim_dp::Rho;
 use hmac::{Hmac, Mac};
@@ -63,11 +62,14 @@ pub enum Use {
     },
 }
 
+/// HMAC-SHA-256 of a table under the key of this machine.
+type RecordDigest = [u8; 32];
+
 /// One use of some records.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "EntryForm", into = "EntryForm")]
 struct Entry {
-    records: Digest,
+    records: RecordDigest,
     used_for: Use,
     cost: UseCost,
 }
@@ -88,7 +90,8 @@ const VERSION: u32 = 1;
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct EntryForm {
-    records: Digest,
+    #[serde(with = "fhaim_dp::hex_digest")]
+    records: RecordDigest,
     used_for: Use,
     program: String,
     unit: Unit,
@@ -154,13 +157,13 @@ struct Memory {
 
 /// Digests of looked-up records: those of one table, or of each party's table.
 pub struct KnownRecords {
-    digests: Vec<Digest>,
+    digests: Vec<RecordDigest>,
 }
 
 /// Looked-up tables.
 struct Found {
     folder: PathBuf,
-    digests: Vec<Digest>,
+    digests: Vec<RecordDigest>,
     /// The earlier uses of each table.
     before: Vec<Vec<Entry>>,
 }
@@ -289,7 +292,7 @@ impl Found {
         drop(lock);
         let digests = tables.into_iter().map(|table| digest(&key, table));
         let digests = digests.collect::<Result<Vec<_>, _>>()?;
-        let mut uses: HashMap<Digest, Vec<Entry>> = HashMap::new();
+        let mut uses: HashMap<RecordDigest, Vec<Entry>> = HashMap::new();
         for entry in entries {
             if !entry.is_of(same) {
                 uses.entry(entry.records).or_default().push(entry);
@@ -404,14 +407,14 @@ fn decode(text: &[u8]) -> Result<Vec<Entry>, String> {
 }
 
 /// Returns a table's digest under this machine's key.
-fn digest(key: &[u8], data: &Data) -> Result<Digest, Error> {
+fn digest(key: &[u8], data: &Data) -> Result<RecordDigest, Error> {
     // This cannot fail: HMAC accepts keys of any length.
     let mut mac = Hmac::<Sha256>::new_from_slice(key).map_err(|_| Error::NoRandomness)?;
     let mut text = data.open()?;
     let mut piece = Zeroizing::new(vec![0; 1 << 16]);
     loop {
         match text.read(&mut piece).map_err(|source| data.fault(source))? {
-            0 => return Ok(Digest(mac.finalize().into_bytes().into())),
+            0 => return Ok(mac.finalize().into_bytes().into()),
             bytes => mac.update(&piece[..bytes]),
         }
     }

@@ -291,7 +291,7 @@ impl Setting {
         let of = |service: &InMemoryKeyService| {
             let run_record = service.record().run_record(JOB);
             let entries = run_record.map_or(0, |run_record| run_record.ledger().entries().len());
-            (entries, service.record().standing().tip().height)
+            (entries, service.record().chain_state().tip().height)
         };
         self.services.iter().map(of).collect()
     }
@@ -398,8 +398,8 @@ fn runs_are_assigned_by_the_first_service_and_checked_by_the_others() {
         second.follow(assignment).unwrap();
     }
     assert_eq!(
-        first.record().standing().tip(),
-        second.record().standing().tip()
+        first.record().chain_state().tip(),
+        second.record().chain_state().tip()
     );
     // A first service that was set back to an older copy gives the first run to another job.
     let plan = setting.ladder.plan();

@@ -415,12 +415,12 @@ fn begin(crypto: &mut CryptoService, job: JobId) -> Window {
 }
 
 fn refused(crypto: &mut CryptoService, request: &DecryptRequest) {
-    let before = crypto.record().book(request.job).cloned();
-    let tip = crypto.record().standing().tip();
+    let before = crypto.record().job_ledger(request.job).cloned();
+    let tip = crypto.record().chain_state().tip();
     let error = crypto.decrypt(request).unwrap_err();
     assert!(matches!(error, Error::Refused), "{error}");
-    assert_eq!(crypto.record().book(request.job).cloned(), before);
-    assert_eq!(crypto.record().standing().tip(), tip);
+    assert_eq!(crypto.record().job_ledger(request.job).cloned(), before);
+    assert_eq!(crypto.record().chain_state().tip(), tip);
 }
 
 #[test]
@@ -457,13 +457,13 @@ fn refusals_are_generic_and_leave_the_ledger_unchanged() {
         refused(crypto, &changed);
     }
     let first = crypto.decrypt(&sealed).unwrap();
-    let after = crypto.record().standing().tip();
+    let after = crypto.record().chain_state().tip();
     // The same releases are answered from the store, without a debit or a decryption.
     let mut other = sealed.clone();
     other.pages[0].ciphertexts.clear();
     for again in [&sealed, &other] {
         assert_eq!(crypto.decrypt(again).unwrap(), first);
-        assert_eq!(crypto.record().standing().tip(), after);
+        assert_eq!(crypto.record().chain_state().tip(), after);
     }
     // Over budget: variance 4 for a block whose squared norm one record can change by 6.
     let costly = [ReleaseRequest {
@@ -781,5 +781,5 @@ fn renumber(request: &mut DecryptRequest, by: u32) {
 
 fn refused_unknown(crypto: &mut CryptoService, request: &DecryptRequest) {
     assert!(matches!(crypto.decrypt(request), Err(Error::Refused)));
-    assert!(crypto.record().book(request.job).is_none());
+    assert!(crypto.record().job_ledger(request.job).is_none());
 }

@@ -113,7 +113,7 @@ fn key_service_refuses_squared_scores_of_two_holders() {
     let params = Parameters::new(WIDE).unwrap();
     let (mut crypto, _, request) = setting(&params);
     assert!(matches!(crypto.decrypt(&request), Err(Error::Refused)));
-    assert!(crypto.record().standing().frozen().is_none());
+    assert!(crypto.record().chain_state().frozen().is_none());
     assert!(crypto.ledger(JOB).unwrap().entries().is_empty());
 }
 

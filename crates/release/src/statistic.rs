@@ -90,6 +90,13 @@ fn value_at(function: &[i64], category: usize) -> i64 {
 }
 
 /// The function of the records that a release contains, before its noise.
+///
+/// A new variant needs:
+/// - its cells, sensitivity and checks in this file, its sensitivity under replacement in `replacement.rs`, and its
+///   encoding in `codec.rs`;
+/// - its cells of ciphertexts in `fhaim_protocol::cells`, for records, and `fhaim_protocol::counts`, for counts;
+/// - its description in the ledger in `fhaim_protocol::crypto::judge`;
+/// - its plaintext value in `fhaim_synth::plaintext`, and its wire form in `fhaim_api::batch`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Statistic {
     /// The number of records, as one cell.

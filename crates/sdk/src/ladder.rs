@@ -224,7 +224,7 @@ fn digest(key: &LadderKey, records: &Records) -> Digest {
                     .for_each(|code| hash.update(code.to_le_bytes()));
             }
         }
-        Records::Tally(pair_counts) => {
+        Records::Counts(pair_counts) => {
             hash.update(b"counts");
             let numbers = 0..pair_counts.tables().layout().ciphertexts();
             for counts in numbers.filter_map(|number| pair_counts.counts(number)) {

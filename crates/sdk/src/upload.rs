@@ -41,7 +41,7 @@ pub enum Records {
     /// The records themselves, to be encrypted one by one.
     Table(Arc<Table>),
     /// Counts of the records.
-    Tally(Arc<PairCounts>),
+    Counts(Arc<PairCounts>),
 }
 
 impl Records {
@@ -49,7 +49,7 @@ impl Records {
     pub fn count(&self) -> usize {
         match self {
             Self::Table(table) => table.records(),
-            Self::Tally(pair_counts) => {
+            Self::Counts(pair_counts) => {
                 usize::try_from(pair_counts.records()).unwrap_or(usize::MAX)
             }
         }
@@ -65,7 +65,7 @@ impl Records {
                 let layout = Layout::for_records(table.records());
                 Ok(Some(layout.map_err(fhaim_protocol::Error::from)?))
             }
-            Self::Tally(_) => Ok(None),
+            Self::Counts(_) => Ok(None),
         }
     }
 }
@@ -452,7 +452,7 @@ fn encrypt(
         };
         let content = match &source.records {
             Records::Table(table) => Content::Records(table),
-            Records::Tally(pair_counts) => Content::Counts(pair_counts),
+            Records::Counts(pair_counts) => Content::Counts(pair_counts),
         };
         let encryptor = match plan.form().encryption {
             Encryption::OwnKey => Encryptor::sole(&public, &upload_key),

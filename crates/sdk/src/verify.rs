@@ -220,7 +220,7 @@ impl<'a> Own<'a> {
         Ok(Self {
             table: match records {
                 Records::Table(table) => &**table,
-                Records::Tally(pair_counts) => &**pair_counts,
+                Records::Counts(pair_counts) => &**pair_counts,
             },
             ladder: KeyedLadder::new(key, outline.ladder()?),
         })

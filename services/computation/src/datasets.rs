@@ -94,8 +94,8 @@ impl Cache {
 }
 
 async fn load(state: &State, stored: &StoredUpload) -> Result<Computation, Failure> {
-    let outline = uploads::outline(&stored.terms)?;
-    let params = outline.parameters().map_err(Failure::internal)?;
+    let plan_core = uploads::plan_core(&stored.terms)?;
+    let params = plan_core.parameters().map_err(Failure::internal)?;
     let parts = PartReader::open_all(state, stored, &params).await?;
     let bytes = parts
         .iter()
@@ -117,7 +117,7 @@ async fn load(state: &State, stored: &StoredUpload) -> Result<Computation, Failu
     let build = move || {
         let public = PublicKey::from_bytes(&params, &public)?;
         let keys = EvaluationKeys::from_bytes(&params, &evaluation)?;
-        let (holders, domain) = (&outline.holders, outline.domain.clone());
+        let (holders, domain) = (&plan_core.holders, plan_core.domain.clone());
         let mut ahead = ReadAhead::new(&parts);
         let mut get = |holder, object| ahead.get(holder, object);
         let noise = Arc::new(StoredNoise(parts.clone()));

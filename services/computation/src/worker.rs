@@ -156,7 +156,7 @@ async fn compute(
     task: &Task,
 ) -> Result<Result<Bytes, Lost>, Failure> {
     let stored = uploads::find(state, task.dataset).await?;
-    let plan = uploads::outline(&stored.terms)?;
+    let plan = uploads::plan_core(&stored.terms)?;
     // Loaded before the job gets its run, so that an unreadable dataset does not use a run up.
     let loaded = state.datasets.get(state, &stored).await?;
     let read = runs::window(state, task, &plan).await?;

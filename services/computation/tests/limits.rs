@@ -135,7 +135,7 @@ async fn counts_larger_than_memory_are_rejected() {
         };
         uploads::register(&fixture.state, dataset, owner, new).await
     };
-    let set = uploads::outline(&counts).unwrap().set;
+    let set = uploads::plan_core(&counts).unwrap().set;
     let one = set.memory_bytes() as u64;
     fixture.state.memory.counts_bytes = one - 1;
     let refused = register(&fixture).await.unwrap_err();

@@ -307,7 +307,7 @@ async fn column_memory_is_bounded_over_all_holders() {
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     std::fs::write(&path, bytes).unwrap();
-    let set = uploads::outline(&stored.terms).unwrap().set;
+    let set = uploads::plan_core(&stored.terms).unwrap().set;
     let one = (two.fixture.plan.columns * set.plaintext_moduli.len() * set.memory_bytes()) as u64;
     // Loading reads the columns that are kept in memory, and finds the changed byte. Other columns are
     // read when a batch needs them.

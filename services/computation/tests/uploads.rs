@@ -98,7 +98,7 @@ async fn changed_noise_is_detected_before_sealing() {
 async fn changed_column_is_detected_when_read_during_a_batch() {
     let fixture = Fixture::new().await;
     let stored = fixture.upload().await;
-    let params = uploads::outline(&stored.terms).unwrap().parameters();
+    let params = uploads::plan_core(&stored.terms).unwrap().parameters();
     let parts = PartReader::open_all(&fixture.state, &stored, &params.unwrap()).await;
     // `false`: the columns are not kept in memory.
     let table = parts.unwrap()[0]

@@ -49,7 +49,7 @@ pub async fn show(
     let batches = store::batches(&state.base.store, dataset, after.into(), PAGE as i64).await?;
     // Read after the batches, so that the run of every batch is known.
     let mut tx = state.base.store.begin().await?;
-    let standing = ledger::standing(&mut tx, dataset).await?;
+    let chain_state = ledger::chain_state(&mut tx, dataset).await?;
     tx.commit().await?;
     let full = batches.len() == PAGE;
     let next = batches.last().filter(|_| full);
@@ -62,7 +62,7 @@ pub async fn show(
         Ok(ReleasedBatch {
             height: batch.height,
             job: Uuid::from_bytes(job.0),
-            run: standing.run(job).ok_or_else(none)?,
+            run: chain_state.run(job).ok_or_else(none)?,
             entries,
             requests: batch.requests,
             answers: batch.answers,

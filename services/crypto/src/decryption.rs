@@ -10,8 +10,10 @@ use fhaim_platform::store::Tx;
 use fhaim_platform::threads::blocking;
 use fhaim_platform::token::{Caller, Peer};
 use fhaim_protocol::Error;
-use fhaim_protocol::crypto::history::{Begun, ChainState, Released};
-use fhaim_protocol::crypto::judge::{Book, Grant, Rules};
+use fhaim_protocol::crypto::history::{Begun, ChainState};
+use fhaim_protocol::crypto::job_ledger::JobLedger;
+use fhaim_protocol::crypto::judge::{Grant, Rules};
+use fhaim_protocol::crypto::ruling::Released;
 use fhaim_protocol::crypto::{self, Digests, Judged, RequestOutcome};
 use fhaim_protocol::request::{DatasetId, DecryptRequest, JobId};
 use fhaim_protocol::terms::{MAX_GENERATION_BYTES, PlanCore};
@@ -79,33 +81,41 @@ pub async fn begin(
     let stored = keys::find(state, call.dataset).await?;
     stored.must_be_computed_by(call.peer.0)?;
     ledger::check_passed_on(state, &stored, &call.receipts).await?;
-    let plan = keys::outline(&stored.terms)?;
+    let plan = keys::plan_core(&stored.terms)?;
     let rules = rules(call.dataset, &plan);
     let mut tx = state.base.store.begin().await?;
-    let mut standing = open(state, &mut tx, call.dataset).await?;
-    let (job, begun) = (call.job(), standing.begin(&rules, call.job(), new.upload.0));
+    let mut chain_state = open(state, &mut tx, call.dataset).await?;
+    let (job, begun) = (
+        call.job(),
+        chain_state.begin(&rules, call.job(), new.upload.0),
+    );
     let Begun { run, link } = match begun {
         Err(none @ Error::NoRunLeft(_)) => {
-            return Err(spent(&mut tx, &rules, &standing, none.to_string())
+            return Err(spent(&mut tx, &rules, &chain_state, none.to_string())
                 .await?
                 .into());
         }
         begun => begun.map_err(ledger::failure)?,
     };
-    let book = match link {
-        None => ledger::book(&mut tx, &rules, job, run).await?,
+    let job_ledger = match link {
+        None => ledger::job_ledger(&mut tx, &rules, job, run).await?,
         Some(link) => {
             ledger::append(&mut tx, call.dataset, &link, None).await?;
             let action = format!("begin a run for job {}", call.job);
             asked(call, &action).write(&mut tx, true).await?;
-            Book::new(&rules, job, run)
+            JobLedger::new(&rules, job, run)
         }
     };
     tx.commit().await?;
     Ok(RunStanding {
-        run: book.window().run(),
-        releases: book.window().placed().iter().map(Into::into).collect(),
-        receipt: ledger::receipt(state, &stored, standing.tip())?,
+        run: job_ledger.window().run(),
+        releases: job_ledger
+            .window()
+            .placed()
+            .iter()
+            .map(Into::into)
+            .collect(),
+        receipt: ledger::receipt(state, &stored, chain_state.tip())?,
     })
 }
 
@@ -117,17 +127,17 @@ const MAX_NAMED: usize = 4;
 async fn spent(
     tx: &mut Tx,
     rules: &Rules,
-    standing: &ChainState,
+    chain_state: &ChainState,
     reason: String,
 ) -> Result<Refusal, Failure> {
-    for (run, &job) in (0..).zip(standing.jobs()) {
-        let book = ledger::book(tx, rules, job, run).await?;
-        if book.answers().is_empty() {
+    for (run, &job) in (0..).zip(chain_state.jobs()) {
+        let job_ledger = ledger::job_ledger(tx, rules, job, run).await?;
+        if job_ledger.answers().is_empty() {
             let job = Uuid::from_bytes(job.0);
             return Ok(Refusal::Stranded { reason, job });
         }
     }
-    let last = standing.jobs().iter().rev().take(MAX_NAMED);
+    let last = chain_state.jobs().iter().rev().take(MAX_NAMED);
     let last: Vec<String> = last
         .map(|job| Uuid::from_bytes(job.0).to_string())
         .collect();
@@ -143,9 +153,9 @@ pub(crate) async fn open(state: &State, tx: &mut Tx, dataset: Uuid) -> Result<Ch
     if keys::lock(state, tx, dataset).await?.is_destroyed() {
         return Err(Failure::not_found());
     }
-    let standing = ledger::standing(tx, dataset).await?;
-    standing.check_open().map_err(ledger::failure)?;
-    Ok(standing)
+    let chain_state = ledger::chain_state(tx, dataset).await?;
+    chain_state.check_open().map_err(ledger::failure)?;
+    Ok(chain_state)
 }
 
 fn asked<'a>(call: &DecryptionCall, action: &'a str) -> Asked<'a> {
@@ -203,10 +213,10 @@ async fn attempt(
 ) -> Result<Decrypted, Failure> {
     let stored = keys::find(state, call.dataset).await?;
     ledger::check_passed_on(state, &stored, &call.receipts).await?;
-    let plan = keys::outline(&stored.terms)?;
+    let plan = keys::plan_core(&stored.terms)?;
     let rules = rules(call.dataset, &plan);
     let mut tx = state.base.store.begin().await?;
-    let (standing, before) = book(state, &mut tx, call, &rules).await?;
+    let (chain_state, before) = job_ledger(state, &mut tx, call, &rules).await?;
     tx.commit().await?;
     // Judges and decrypts while the dataset's row is not locked, so that long work does not block others.
     let sent = Arc::new(read(&plan, body).await?);
@@ -214,7 +224,7 @@ async fn attempt(
     let judged = judge(rules.clone(), before.clone(), sent.clone(), digests);
     let ruling = match judged.await? {
         Judged::Done(RequestOutcome::Repeated(answers)) => {
-            let receipt = ledger::receipt(state, &stored, standing.tip())?;
+            let receipt = ledger::receipt(state, &stored, chain_state.tip())?;
             return Ok(Decrypted { answers, receipt });
         }
         Judged::Done(RequestOutcome::Ruled(ruling)) => *ruling,
@@ -236,8 +246,8 @@ async fn attempt(
         }
     };
     let mut tx = state.base.store.begin().await?;
-    let (mut standing, now) = book(state, &mut tx, call, &rules).await?;
-    let link = ruling.append_to(&mut standing, &now);
+    let (mut chain_state, now) = job_ledger(state, &mut tx, call, &rules).await?;
+    let link = ruling.append_to(&mut chain_state, &now);
     let link = link.map_err(ledger::failure)?;
     let answered = ruling.answers().map(|answers| Answered {
         requests: &sent.request.releases,
@@ -256,22 +266,22 @@ async fn attempt(
     Ok(Decrypted { answers, receipt })
 }
 
-/// Debits a granted batch before anything of it is decrypted, and returns the book with the debit. If the service stops
+/// Debits a granted batch before anything of it is decrypted, and returns the ledger with the debit. If the service stops
 /// after the debit, a repetition of the request completes the release.
 async fn debit(
     state: &State,
     call: &DecryptionCall,
     rules: &Rules,
-    judged: Book,
+    judged: JobLedger,
     grant: &Grant,
     sent: &Sent,
-) -> Result<Book, Failure> {
+) -> Result<JobLedger, Failure> {
     let mut tx = state.base.store.begin().await?;
-    let (mut standing, mut now) = book(state, &mut tx, call, rules).await?;
+    let (mut chain_state, mut now) = job_ledger(state, &mut tx, call, rules).await?;
     if now != judged {
         return Err(ledger::failure(Error::Overtaken));
     }
-    let link = now.debit(&mut standing, grant, sent.digest.0);
+    let link = now.debit(&mut chain_state, grant, sent.digest.0);
     if let Some(link) = link.map_err(ledger::failure)? {
         ledger::append(&mut tx, call.dataset, &link, None).await?;
         tx.commit().await?;
@@ -281,18 +291,18 @@ async fn debit(
     Ok(now)
 }
 
-/// Locks the dataset's row and returns the state of its chain with the job's book.
-pub(crate) async fn book(
+/// Locks the dataset's row and returns the state of its chain with the job's ledger.
+pub(crate) async fn job_ledger(
     state: &State,
     tx: &mut Tx,
     call: &DecryptionCall,
     rules: &Rules,
-) -> Result<(ChainState, Book), Failure> {
-    let standing = open(state, tx, call.dataset).await?;
+) -> Result<(ChainState, JobLedger), Failure> {
+    let chain_state = open(state, tx, call.dataset).await?;
     let no_run = || Failure::refused().because("the job has no run");
-    let run = standing.run(call.job()).ok_or_else(no_run)?;
-    let book = ledger::book(tx, rules, call.job(), run).await?;
-    Ok((standing, book))
+    let run = chain_state.run(call.job()).ok_or_else(no_run)?;
+    let job_ledger = ledger::job_ledger(tx, rules, call.job(), run).await?;
+    Ok((chain_state, job_ledger))
 }
 
 /// A received request.
@@ -322,11 +332,11 @@ pub(crate) async fn read(plan: &PlanCore, body: Bytes) -> Result<Sent, Failure> 
 /// Judges a request on a blocking thread.
 async fn judge(
     rules: Rules,
-    book: Book,
+    job_ledger: JobLedger,
     sent: Arc<Sent>,
     digests: Digests,
 ) -> Result<Judged, Failure> {
-    let judging = move || crypto::judge(&rules, &book, &sent.request, digests);
+    let judging = move || crypto::judge(&rules, &job_ledger, &sent.request, digests);
     blocking(judging).await?.map_err(refused)
 }
 

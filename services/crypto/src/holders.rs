@@ -38,11 +38,11 @@ impl Consent {
 pub fn standings(
     stored: &StoredKeySet,
     plan: &PlanCore,
-    standing: &ChainState,
+    chain_state: &ChainState,
 ) -> Vec<HolderStanding> {
     let rules = rules(stored.dataset, plan);
-    let unsigned: Vec<u32> = standing.unsigned(&rules).collect();
-    let withdrawn: Vec<u32> = standing.withdrawn().collect();
+    let unsigned: Vec<u32> = chain_state.unsigned(&rules).collect();
+    let withdrawn: Vec<u32> = chain_state.withdrawn().collect();
     let of = |(number, member): (u32, &fhaim_protocol::roster::Member)| HolderStanding {
         account: member.account.clone(),
         signed: !unsigned.contains(&number),
@@ -72,16 +72,16 @@ pub async fn act(
     let stored = keys::find(state, dataset).await?;
     let member = stored.terms.part_of(&holder.to_string());
     let member = member.ok_or_else(foreign)?;
-    let plan = keys::outline(&stored.terms)?;
+    let plan = keys::plan_core(&stored.terms)?;
     let rules = rules(dataset, &plan);
     let mut tx = state.base.store.begin().await?;
     if keys::lock(state, &mut tx, dataset).await?.is_destroyed() {
         return Err(Failure::not_found());
     }
-    let mut standing = ledger::standing(&mut tx, dataset).await?;
+    let mut chain_state = ledger::chain_state(&mut tx, dataset).await?;
     let link = match consent {
-        Consent::Signed(signature) => standing.sign(&rules, member, signature),
-        Consent::Withdrawn => standing.withdraw(&rules, member),
+        Consent::Signed(signature) => chain_state.sign(&rules, member, signature),
+        Consent::Withdrawn => chain_state.withdraw(&rules, member),
     };
     if let Some(link) = link.map_err(ledger::failure)? {
         ledger::append(&mut tx, dataset, &link, None).await?;

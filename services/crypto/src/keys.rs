@@ -109,12 +109,12 @@ impl StoredKeySet {
     async fn describe(self, state: &State, plan: &PlanCore) -> Result<KeySet, Failure> {
         let mut tx = state.base.store.begin().await?;
         let runs = ledger::runs(&mut tx, self.dataset, plan.run_budget).await?;
-        let standing = ledger::standing(&mut tx, self.dataset).await?;
+        let chain_state = ledger::chain_state(&mut tx, self.dataset).await?;
         let shared = shared::find(&mut tx, self.dataset).await?;
         tx.commit().await?;
-        let holders = holders::standings(&self, plan, &standing);
+        let holders = holders::standings(&self, plan, &chain_state);
         let receipt_key = URL_SAFE_NO_PAD.encode(self.receipt_key(state)?.public());
-        let receipt = ledger::receipt(state, &self, standing.tip())?;
+        let receipt = ledger::receipt(state, &self, chain_state.tip())?;
         let spent = ledger::total(runs.iter().map(|run| run.ledger.spent()))?;
         Ok(KeySet {
             dataset: self.dataset,
@@ -234,7 +234,7 @@ pub async fn show(
         return Err(Failure::not_found());
     }
     ledger::check_receipts(state, &stored, receipts).await?;
-    let plan = outline(&stored.terms)?;
+    let plan = plan_core(&stored.terms)?;
     stored.describe(state, &plan).await
 }
 
@@ -242,9 +242,9 @@ pub async fn show(
 ///
 /// # Errors
 /// [`Refusal::Terms`].
-pub fn outline(terms: &Terms) -> Result<PlanCore, Refusal> {
-    let outline = terms.plan_core();
-    outline.map_err(|error| Refusal::Terms(error.to_string()))
+pub fn plan_core(terms: &Terms) -> Result<PlanCore, Refusal> {
+    let plan_core = terms.plan_core();
+    plan_core.map_err(|error| Refusal::Terms(error.to_string()))
 }
 
 /// A new key set before it is stored.
@@ -349,8 +349,8 @@ pub async fn create(
     store_public(state, &stored.folder, fresh).await?;
     match insert(state, &stored, shared).await {
         Ok(true) => {
-            let outline = outline(&terms)?;
-            return Ok((stored.describe(state, &outline).await?, true));
+            let plan_core = plan_core(&terms)?;
+            return Ok((stored.describe(state, &plan_core).await?, true));
         }
         Ok(false) => state.base.blobs.delete_folder(&stored.folder).await?,
         Err(failure) => {
@@ -468,8 +468,8 @@ async fn existing(
     if stored.terms != *terms {
         return Err(Refusal::OtherTerms.into());
     }
-    let outline = outline(&stored.terms)?;
-    Ok((stored.describe(state, &outline).await?, false))
+    let plan_core = plan_core(&stored.terms)?;
+    Ok((stored.describe(state, &plan_core).await?, false))
 }
 
 async fn insert(
@@ -559,8 +559,8 @@ pub(crate) async fn forget(state: &State, dataset: Uuid, actor: Caller) -> Resul
         store::forget_secret(&mut tx, dataset).await?;
         witnessed::forget(&mut tx, dataset).await?;
         shares::first::orphan(state, &mut tx, &stored).await?;
-        let mut standing = ledger::standing(&mut tx, dataset).await?;
-        let destroyed = standing.append(Act::KeysDestroyed);
+        let mut chain_state = ledger::chain_state(&mut tx, dataset).await?;
+        let destroyed = chain_state.append(Act::KeysDestroyed);
         ledger::append(&mut tx, dataset, &destroyed.map_err(ledger::failure)?, None).await?;
         let asked = Asked {
             dataset,

@@ -12,7 +12,8 @@ use fhaim_platform::store::Tx;
 use fhaim_platform::token::Caller;
 use fhaim_protocol::crypto::chain::{self, Act, Freeze, ReceiptKey, Tip};
 use fhaim_protocol::crypto::history::{ChainLink, ChainState};
-use fhaim_protocol::crypto::judge::{Book, Rules};
+use fhaim_protocol::crypto::job_ledger::JobLedger;
+use fhaim_protocol::crypto::judge::Rules;
 use fhaim_protocol::request::{DatasetId, JobId};
 use std::collections::BTreeMap;
 use uuid::Uuid;
@@ -55,7 +56,7 @@ pub fn failure(error: fhaim_protocol::Error) -> Failure {
 ///
 /// # Errors
 /// A failure of the store, or acts that cannot be read.
-pub async fn standing(tx: &mut Tx, dataset: Uuid) -> Result<ChainState, Failure> {
+pub async fn chain_state(tx: &mut Tx, dataset: Uuid) -> Result<ChainState, Failure> {
     let id = DatasetId(dataset.into_bytes());
     let Some(tip) = store::tip(tx, dataset).await? else {
         return Ok(ChainState::new(id));
@@ -105,12 +106,17 @@ async fn audit(tx: &mut Tx, dataset: Uuid, act: &Act) -> Result<(), Failure> {
 ///
 /// # Errors
 /// A stored ledger that breaks its own rules.
-pub async fn book(tx: &mut Tx, rules: &Rules, job: JobId, run: u32) -> Result<Book, Failure> {
+pub async fn job_ledger(
+    tx: &mut Tx,
+    rules: &Rules,
+    job: JobId,
+    run: u32,
+) -> Result<JobLedger, Failure> {
     let dataset = Uuid::from_bytes(rules.dataset.0);
     let id = Uuid::from_bytes(job.0);
     let releases = store::releases_of(tx, dataset, id).await?;
     let debited = store::last_debit(tx, dataset, id).await?;
-    Book::read(rules, job, run, releases, debited).map_err(failure)
+    JobLedger::read(rules, job, run, releases, debited).map_err(failure)
 }
 
 /// Returns the first height at which a dataset's stored chain does not match the hash of its acts.
@@ -196,8 +202,8 @@ pub(crate) async fn freeze(state: &State, dataset: Uuid, reason: Freeze) -> Fail
     let freezing = async {
         let mut tx = state.base.store.begin().await?;
         keys::lock(state, &mut tx, dataset).await?;
-        let mut standing = standing(&mut tx, dataset).await?;
-        if let Some(link) = standing.freeze(reason).map_err(failure)? {
+        let mut chain_state = chain_state(&mut tx, dataset).await?;
+        if let Some(link) = chain_state.freeze(reason).map_err(failure)? {
             append(&mut tx, dataset, &link, None).await?;
             tx.commit().await?;
         }
@@ -216,9 +222,9 @@ pub(crate) async fn freeze(state: &State, dataset: Uuid, reason: Freeze) -> Fail
 pub async fn thaw(state: &State, dataset: Uuid) -> Result<(), Failure> {
     let mut tx = state.base.store.begin().await?;
     let stored = keys::lock(state, &mut tx, dataset).await?;
-    let rules = decryption::rules(dataset, &keys::outline(&stored.terms)?);
-    let mut standing = standing(&mut tx, dataset).await?;
-    let link = standing.thaw(&rules).map_err(failure)?;
+    let rules = decryption::rules(dataset, &keys::plan_core(&stored.terms)?);
+    let mut chain_state = chain_state(&mut tx, dataset).await?;
+    let link = chain_state.thaw(&rules).map_err(failure)?;
     append(&mut tx, dataset, &link, None).await?;
     // A computation service that reported a wrong digest reports again after it is fixed.
     witnessed::forget(&mut tx, dataset).await?;
@@ -246,9 +252,9 @@ pub async fn show_receipt(
 ) -> Result<Receipt, Failure> {
     check_receipts(state, stored, receipts).await?;
     let mut tx = state.base.store.begin().await?;
-    let standing = standing(&mut tx, stored.dataset).await?;
+    let chain_state = chain_state(&mut tx, stored.dataset).await?;
     tx.commit().await?;
-    receipt(state, stored, standing.tip())
+    receipt(state, stored, chain_state.tip())
 }
 
 /// Returns all runs of a dataset, oldest first.
@@ -256,7 +262,7 @@ pub async fn show_receipt(
 /// # Errors
 /// A failure of the store, or a stored ledger that breaks its own rules.
 pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<RunAccount>, Failure> {
-    let standing = standing(tx, dataset).await?;
+    let chain_state = chain_state(tx, dataset).await?;
     let mut ledgers: BTreeMap<Uuid, Ledger> = BTreeMap::new();
     for act in store::debits(tx, dataset).await? {
         let (Act::Debited { job, entries, .. } | Act::Released { job, entries, .. }) = act else {
@@ -277,7 +283,7 @@ pub async fn runs(tx: &mut Tx, dataset: Uuid, run_budget: Rho) -> Result<Vec<Run
             job,
         }
     };
-    Ok(standing.jobs().iter().map(run).collect())
+    Ok(chain_state.jobs().iter().map(run).collect())
 }
 
 /// Debits a stored entry again, so that a stored ledger must obey the same rules as a new one. The act of a release
@@ -310,10 +316,10 @@ pub async fn show(
 ) -> Result<DatasetLedger, Failure> {
     let stored = keys::find_held(state, dataset, owner).await?;
     check_receipts(state, &stored, receipts).await?;
-    let plan = keys::outline(&stored.terms)?;
+    let plan = keys::plan_core(&stored.terms)?;
     let mut tx = state.base.store.begin().await?;
     let runs = runs(&mut tx, dataset, plan.run_budget).await?;
-    let standing = standing(&mut tx, dataset).await?;
+    let chain_state = chain_state(&mut tx, dataset).await?;
     tx.commit().await?;
     let spent = total(runs.iter().map(|run| run.ledger.spent()))?;
     let promised = total(runs.iter().map(|_| plan.run_budget))?;
@@ -333,7 +339,9 @@ pub async fn show(
             .unwrap_or(Rho::ZERO)
             .into(),
         runs: runs.into_iter().map(run).collect(),
-        frozen: standing.frozen().map(|reason| reason.detail().to_owned()),
-        receipt: receipt(state, &stored, standing.tip())?,
+        frozen: chain_state
+            .frozen()
+            .map(|reason| reason.detail().to_owned()),
+        receipt: receipt(state, &stored, chain_state.tip())?,
     })
 }

@@ -8,7 +8,7 @@ use fhaim_protocol::terms::Terms;
 use uuid::Uuid;
 
 use crate::State;
-use crate::keys::outline;
+use crate::keys::plan_core;
 use crate::problem::Refusal;
 use crate::store::keys as store;
 
@@ -23,7 +23,7 @@ const KEY_SET_BYTES: usize = 16 << 20;
 /// # Errors
 /// [`Refusal::Terms`].
 pub fn counted_as(terms: &Terms) -> Result<u64, Refusal> {
-    let params = outline(terms)?.parameters();
+    let params = plan_core(terms)?.parameters();
     let params = params.map_err(|error| Refusal::Terms(error.to_string()))?;
     let bytes = EvaluationKeys::encoded_bytes(&params, terms.roster_shape());
     Ok(bytes.div_ceil(KEY_SET_BYTES).max(1) as u64)

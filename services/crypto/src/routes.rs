@@ -344,8 +344,8 @@ async fn begin(
         job,
         receipts,
     };
-    let standing = decryption::begin(&state, &call, &new).await?;
-    Ok(axum::Json(standing))
+    let chain_state = decryption::begin(&state, &call, &new).await?;
+    Ok(axum::Json(chain_state))
 }
 
 /// Stores the digest of a batch that the second computation service reports.

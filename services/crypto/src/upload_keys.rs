@@ -48,7 +48,7 @@ pub async fn fetch(
     };
     record(state, &entry).await?;
     let seeds = if stored.terms.key_services.is_empty() {
-        let params = keys::outline(&stored.terms)?.parameters();
+        let params = keys::plan_core(&stored.terms)?.parameters();
         let secret = stored.secret(state, &params.map_err(Failure::internal)?)?;
         let sealing = move || request.seal(0, &secret.upload_seed(number as usize));
         let sealed = blocking(sealing).await?;

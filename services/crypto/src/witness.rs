@@ -32,7 +32,7 @@ pub async fn take(
     }
     ledger::check_passed_on(state, &stored, &call.receipts).await?;
     let mut tx = state.base.store.begin().await?;
-    let standing = decryption::open(state, &mut tx, call.dataset).await?;
+    let chain_state = decryption::open(state, &mut tx, call.dataset).await?;
     match store::find(&mut tx, call.dataset, call.job, new.asked).await? {
         None => {
             store::insert(&mut tx, call.dataset, call.job, new).await?;
@@ -44,7 +44,7 @@ pub async fn take(
             return Err(ledger::freeze(state, call.dataset, Freeze::Witness).await);
         }
     }
-    ledger::receipt(state, &stored, standing.tip())
+    ledger::receipt(state, &stored, chain_state.tip())
 }
 
 /// Returns the digests of a request and of the second computation service's report, if there is one.

@@ -135,16 +135,20 @@ impl Setting {
         let rules = Rules::new(DatasetId(self.dataset.into_bytes()), &self.plan.core);
         let store = Store::open(&self.place.config.common.database, &STEPS).await;
         let mut tx = store.unwrap().begin().await.unwrap();
-        let mut standing = ledger::standing(&mut tx, self.dataset).await.unwrap();
-        let mut book = ledger::book(&mut tx, &rules, request.job, 0).await.unwrap();
+        let mut chain_state = ledger::chain_state(&mut tx, self.dataset).await.unwrap();
+        let mut job_ledger = ledger::job_ledger(&mut tx, &rules, request.job, 0)
+            .await
+            .unwrap();
         let digests = Digests {
             sent: Digest::of(&self.body(request)).0,
             witness: None,
         };
-        let Judged::Granted(grant) = judge(&rules, &book, request, digests).unwrap() else {
+        let Judged::Granted(grant) = judge(&rules, &job_ledger, request, digests).unwrap() else {
             panic!("the request is not granted");
         };
-        let link = book.debit(&mut standing, &grant, digests.sent).unwrap();
+        let link = job_ledger
+            .debit(&mut chain_state, &grant, digests.sent)
+            .unwrap();
         ledger::append(&mut tx, self.dataset, &link.unwrap(), None)
             .await
             .unwrap();

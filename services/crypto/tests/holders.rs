@@ -254,8 +254,8 @@ async fn dataset_of_two_holders_frozen_over_noise_is_not_thawed() {
     let store = store.unwrap();
     for (reason, thaws) in [(Freeze::Witness, true), (Freeze::Noise, false)] {
         let mut tx = store.begin().await.unwrap();
-        let mut standing = ledger::standing(&mut tx, set.dataset).await.unwrap();
-        let frozen = standing.freeze(reason).unwrap().unwrap();
+        let mut chain_state = ledger::chain_state(&mut tx, set.dataset).await.unwrap();
+        let frozen = chain_state.freeze(reason).unwrap().unwrap();
         ledger::append(&mut tx, set.dataset, &frozen, None)
             .await
             .unwrap();

@@ -255,8 +255,8 @@ async fn freeze_and_thaw_are_in_the_audit_log() {
     let id = place.dataset(&state, 1).await;
     let store = Store::open(&place.config.common.database, &STEPS).await;
     let mut tx = store.unwrap().begin().await.unwrap();
-    let mut standing = ledger::standing(&mut tx, id).await.unwrap();
-    let frozen = standing.freeze(Freeze::Noise).unwrap().unwrap();
+    let mut chain_state = ledger::chain_state(&mut tx, id).await.unwrap();
+    let frozen = chain_state.freeze(Freeze::Noise).unwrap().unwrap();
     ledger::append(&mut tx, id, &frozen, None).await.unwrap();
     tx.commit().await.unwrap();
     ledger::thaw(&state, id).await.unwrap();

@@ -517,19 +517,24 @@ async fn window(
     let call = CryptoCall::Begin { job, new, receipts };
     let envelope = Envelope::new(&call, known);
     let answer = w.call(node, Node::Crypto, envelope).await?;
-    let standing: RunStanding = answer.open()?;
-    keep_receipt(w, node, &shown, &standing.receipt).await?;
+    let chain_state: RunStanding = answer.open()?;
+    keep_receipt(w, node, &shown, &chain_state.receipt).await?;
     w.pause().await;
     let before = w.computing(node).get().windows.get(&job).cloned();
     let mut window = match &before {
         Some(text) => read(text)?,
-        None => Window::new(DATASET, job, standing.run, w.setting.plan.core.run_ladder),
+        None => Window::new(
+            DATASET,
+            job,
+            chain_state.run,
+            w.setting.plan.core.run_ladder,
+        ),
     };
-    let released: Vec<Placed> = standing.releases.iter().map(Placed::from).collect();
+    let released: Vec<Placed> = chain_state.releases.iter().map(Placed::from).collect();
     if w.is(Mutant::ComputationForgets) {
         return Ok((window, before));
     }
-    if window.run() != standing.run || window.catch_up(&released).is_err() {
+    if window.run() != chain_state.run || window.catch_up(&released).is_err() {
         let detail = "the crypto service and this service disagree about the job's run";
         return Err(Failure::new(ProblemKind::Conflict, detail));
     }

@@ -10,8 +10,10 @@ use fhaim_api::problem::ProblemKind;
 use fhaim_dp::{Debit, Entry, Rho};
 use fhaim_protocol::Error;
 use fhaim_protocol::crypto::chain::{self, Act, Freeze, ReceiptKey, Tip};
-use fhaim_protocol::crypto::history::{Begun, ChainLink, ChainState, Released, Ruling};
-use fhaim_protocol::crypto::judge::{Book, Grant, Rules};
+use fhaim_protocol::crypto::history::{Begun, ChainLink, ChainState};
+use fhaim_protocol::crypto::job_ledger::JobLedger;
+use fhaim_protocol::crypto::judge::{Grant, Rules};
+use fhaim_protocol::crypto::ruling::{Released, Ruling};
 use fhaim_protocol::crypto::{Digests, Judged, RequestOutcome, rule};
 use fhaim_protocol::request::{self, JobId};
 use serde::{Deserialize, Serialize};
@@ -163,7 +165,7 @@ impl Db {
         self.rows.iter().fold(0, |known, row| known | row.record)
     }
 
-    fn standing(&self) -> Result<ChainState, Failure> {
+    fn chain_state(&self) -> Result<ChainState, Failure> {
         let tip = self.rows.last().map_or_else(Tip::default, |last| Tip {
             height: self.rows.len() as u64,
             head: last.head,
@@ -176,7 +178,7 @@ impl Db {
         ChainState::read(DATASET, tip, acts).map_err(failure)
     }
 
-    fn book(&self, rules: &Rules, job: JobId, run: u32) -> Result<Book, Failure> {
+    fn job_ledger(&self, rules: &Rules, job: JobId, run: u32) -> Result<JobLedger, Failure> {
         let released = |row: &&Rc<Row>| row.kind == Kind::Released && row.job == Some(job);
         let stored = |row: &Rc<Row>| {
             let act: Act = serde_json::from_str(&row.act).map_err(broken)?;
@@ -188,7 +190,7 @@ impl Db {
         let debited = |row: &&Rc<Row>| row.kind == Kind::Debited && row.job == Some(job);
         let debited = self.rows.iter().rev().find(debited);
         let debited = debited.map(|row| serde_json::from_str(&row.act).map_err(broken));
-        Book::read(rules, job, run, releases, debited.transpose()?).map_err(failure)
+        JobLedger::read(rules, job, run, releases, debited.transpose()?).map_err(failure)
     }
 
     /// Appends a link (compare and set): fails unless the chain still ends just below the link's height.
@@ -322,11 +324,11 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
 async fn show(w: &W, asked: Known) -> Result<Envelope, Failure> {
     w.pause().await;
     let db = w.crypto.get();
-    let standing = db.standing()?;
-    standing.check_open().map_err(failure)?;
+    let chain_state = db.chain_state()?;
+    chain_state.check_open().map_err(failure)?;
     let mut ghost = w.ghost.borrow_mut();
     ghost.answered("a receipt", knowledge(w, &db, asked));
-    let receipt = receipt(db.keys()?, standing.tip());
+    let receipt = receipt(db.keys()?, chain_state.tip());
     Ok(Envelope::new(&receipt, db.known()))
 }
 
@@ -362,7 +364,7 @@ async fn create(w: &W, receipts: &[String], asked: Known) -> Result<Envelope, Fa
 async fn thaw(w: &W) -> Result<Envelope, Failure> {
     w.tx(&w.crypto, |db| {
         let rules = w.roster.thaw_rules(w);
-        let link = db.standing()?.thaw(&rules).map_err(failure)?;
+        let link = db.chain_state()?.thaw(&rules).map_err(failure)?;
         db.witnessed.clear();
         db.append(w, &link, None)
     })
@@ -371,25 +373,25 @@ async fn thaw(w: &W) -> Result<Envelope, Failure> {
 }
 
 async fn witness(w: &W, job: JobId, new: &Witnessed, asked: Known) -> Result<Envelope, Failure> {
-    let standing = w
+    let chain_state = w
         .tx(&w.crypto, |db| {
-            let mut standing = db.standing()?;
-            standing.check_open().map_err(failure)?;
+            let mut chain_state = db.chain_state()?;
+            chain_state.check_open().map_err(failure)?;
             let known = db.witnessed.insert((job, new.asked.0), new.request.0);
             if known.is_some_and(|known| known != new.request.0) {
                 w.ghost.borrow_mut().disagreement();
-                if let Some(link) = standing.freeze(Freeze::Witness).map_err(failure)? {
+                if let Some(link) = chain_state.freeze(Freeze::Witness).map_err(failure)? {
                     db.append(w, &link, None)?;
                 }
                 return Ok(None);
             }
             let mut ghost = w.ghost.borrow_mut();
             ghost.answered("a digest", knowledge(w, db, asked));
-            let receipt = receipt(db.keys()?, standing.tip());
+            let receipt = receipt(db.keys()?, chain_state.tip());
             Ok::<_, Failure>(Some((receipt, db.known())))
         })
         .await?;
-    match standing {
+    match chain_state {
         Some((receipt, known)) => Ok(Envelope::new(&receipt, known)),
         None => Err(failure(Error::Frozen(Freeze::Witness))),
     }
@@ -398,31 +400,36 @@ async fn witness(w: &W, job: JobId, new: &Witnessed, asked: Known) -> Result<Env
 async fn begin(w: &W, job: JobId, new: &NewRun, asked: Known) -> Result<Envelope, Failure> {
     let rules = &w.setting.rules;
     let begun = w.tx(&w.crypto, |db| {
-        let mut standing = db.standing()?;
-        let begun = standing.begin(rules, job, new.upload.0);
+        let mut chain_state = db.chain_state()?;
+        let begun = chain_state.begin(rules, job, new.upload.0);
         let Begun { run, link } = begun.map_err(failure)?;
         let before = knowledge(w, db, asked);
-        let book = match link {
-            None => db.book(rules, job, run)?,
+        let job_ledger = match link {
+            None => db.job_ledger(rules, job, run)?,
             Some(link) => {
                 let record = db.append(w, &link, None)?;
                 let mut ghost = w.ghost.borrow_mut();
                 ghost.begun((job, run), db.keys()?, record, before);
-                Book::new(rules, job, run)
+                JobLedger::new(rules, job, run)
             }
         };
         w.ghost
             .borrow_mut()
             .answered("a run", knowledge(w, db, asked));
-        let standing = RunStanding {
-            run: book.window().run(),
-            releases: book.window().placed().iter().map(Into::into).collect(),
-            receipt: receipt(db.keys()?, standing.tip()),
+        let chain_state = RunStanding {
+            run: job_ledger.window().run(),
+            releases: job_ledger
+                .window()
+                .placed()
+                .iter()
+                .map(Into::into)
+                .collect(),
+            receipt: receipt(db.keys()?, chain_state.tip()),
         };
-        Ok((standing, db.released(job)))
+        Ok((chain_state, db.released(job)))
     });
-    let (standing, known) = begun.await?;
-    Ok(Envelope::new(&standing, known))
+    let (chain_state, known) = begun.await?;
+    Ok(Envelope::new(&chain_state, known))
 }
 
 async fn attempt(
@@ -435,18 +442,18 @@ async fn attempt(
     let refused = |detail: &str| Failure::new(ProblemKind::Refused, detail);
     let rules = &w.setting.rules;
     let read = |db: &Db| {
-        let standing = db.standing()?;
-        check_open(w, &standing)?;
-        let run = standing
+        let chain_state = db.chain_state()?;
+        check_open(w, &chain_state)?;
+        let run = chain_state
             .run(job)
             .ok_or_else(|| refused("the job has no run"))?;
-        let book = db.book(rules, job, run)?;
-        Ok::<_, Failure>((standing, book))
+        let job_ledger = db.job_ledger(rules, job, run)?;
+        Ok::<_, Failure>((chain_state, job_ledger))
     };
     w.pause().await;
     let db = w.crypto.get();
     let keys = db.keys()?;
-    let (standing, mut before) = read(&db)?;
+    let (chain_state, mut before) = read(&db)?;
     w.pause().await;
     let body = envelope
         .body
@@ -477,7 +484,7 @@ async fn attempt(
         Judged::Done(RequestOutcome::Repeated(answers)) => {
             let known = knowledge(w, &db, envelope.known);
             w.ghost.borrow_mut().answered("a repetition", known);
-            let receipt = receipt(keys, standing.tip());
+            let receipt = receipt(keys, chain_state.tip());
             return Ok(decrypted(answers, receipt, db.released(job)));
         }
         Judged::Done(RequestOutcome::Ruled(ruling)) => {
@@ -520,12 +527,12 @@ async fn attempt(
         && let Some(answers) = ruling.answers()
     {
         let record = record_of(w, keys, ruling.act())?;
-        let told = decrypted(answers.to_vec(), receipt(keys, standing.tip()), record);
+        let told = decrypted(answers.to_vec(), receipt(keys, chain_state.tip()), record);
         let later = Rc::clone(w);
         w.spawn(Node::Crypto, async move {
             later.sleep(5).await;
             let stored = later.tx(&later.crypto, |db| {
-                let link = db.standing()?.append(ruling.act().clone());
+                let link = db.chain_state()?.append(ruling.act().clone());
                 db.append(&later, &link.map_err(failure)?, ruling.answers())
             });
             drop(stored.await);
@@ -533,12 +540,12 @@ async fn attempt(
         return Ok(told);
     }
     let stored = w.tx(&w.crypto, |db| {
-        let (mut standing, now) = read(db)?;
+        let (mut chain_state, now) = read(db)?;
         let now = match w.is(Mutant::CryptoAppendsBlindly) {
             true => &before,
             false => &now,
         };
-        let link = ruling.append_to(&mut standing, now).map_err(failure)?;
+        let link = ruling.append_to(&mut chain_state, now).map_err(failure)?;
         let record = db.append(w, &link, ruling.answers())?;
         db.promises.remove(&job);
         if ruling.answers().is_some() {
@@ -580,10 +587,10 @@ fn check_ruling(w: &W, ruling: &Ruling, (look, keys): (&Look, u64), sent: &[u8; 
 }
 
 /// Returns an error if the dataset is frozen.
-fn check_open(w: &W, standing: &ChainState) -> Result<(), Failure> {
+fn check_open(w: &W, chain_state: &ChainState) -> Result<(), Failure> {
     match w.is(Mutant::CryptoReleasesWhileFrozen) {
         true => Ok(()),
-        false => standing.check_open().map_err(failure),
+        false => chain_state.check_open().map_err(failure),
     }
 }
 
@@ -591,22 +598,24 @@ fn check_open(w: &W, standing: &ChainState) -> Result<(), Failure> {
 async fn debit(
     w: &W,
     job: JobId,
-    (judged, grant): (&mut Book, &Grant),
+    (judged, grant): (&mut JobLedger, &Grant),
     sent: [u8; 32],
 ) -> Result<(), Failure> {
     let before = judged.clone();
     let debited = w.tx(&w.crypto, |db| {
-        let mut standing = db.standing()?;
-        check_open(w, &standing)?;
-        let run = standing.run(job).ok_or_else(|| failure(Error::Overtaken))?;
-        let mut now = db.book(&w.setting.rules, job, run)?;
+        let mut chain_state = db.chain_state()?;
+        check_open(w, &chain_state)?;
+        let run = chain_state
+            .run(job)
+            .ok_or_else(|| failure(Error::Overtaken))?;
+        let mut now = db.job_ledger(&w.setting.rules, job, run)?;
         if w.is(Mutant::CryptoAppendsBlindly) {
             now = before.clone();
         }
         if now != before {
             return Err(failure(Error::Overtaken));
         }
-        let link = now.debit(&mut standing, grant, sent).map_err(failure)?;
+        let link = now.debit(&mut chain_state, grant, sent).map_err(failure)?;
         if let Some(link) = link {
             db.append(w, &link, None)?;
         }
@@ -617,26 +626,28 @@ async fn debit(
 }
 
 /// Promises a batch, and has the service that shares the key debit it.
-async fn have_shared(w: &W, judged: &Book, body: &[u8]) -> Result<(), Failure> {
+async fn have_shared(w: &W, judged: &JobLedger, body: &[u8]) -> Result<(), Failure> {
     let refused = |detail: &str| Failure::new(ProblemKind::Refused, detail);
     let sent: [u8; 32] = Sha256::digest(body).into();
     let job = judged.window().job();
     let promised = w.tx(&w.crypto, |db| {
-        let standing = db.standing()?;
-        standing.check_open().map_err(failure)?;
-        let run = standing
+        let chain_state = db.chain_state()?;
+        chain_state.check_open().map_err(failure)?;
+        let run = chain_state
             .run(job)
             .ok_or_else(|| refused("the job has no run"))?;
         // Another copy of the same request was released in the meantime. Its promise is fulfilled, and a new one would
         // never be.
-        if db.book(&w.setting.rules, job, run)? != *judged && !w.is(Mutant::CryptoPromisesLate) {
+        if db.job_ledger(&w.setting.rules, job, run)? != *judged
+            && !w.is(Mutant::CryptoPromisesLate)
+        {
             return Err(failure(Error::Overtaken));
         }
         if *db.promises.entry(job).or_insert(sent) != sent {
             return Err(refused("another request for these releases was promised"));
         }
         w.ghost.borrow_mut().promised.insert(sent);
-        let upload = standing.upload();
+        let upload = chain_state.upload();
         let upload = upload.ok_or_else(|| refused("the dataset has no upload"))?;
         Ok(Share::Share {
             keys: db.keys()?,
@@ -704,7 +715,7 @@ async fn check_receipts(w: &W, receipts: &[String]) -> Result<(), Failure> {
 /// Freezes the dataset because of a receipt, and returns the refusal.
 async fn freeze(w: &W, reason: Freeze) -> Failure {
     let frozen = w.tx(&w.crypto, |db| {
-        let link = db.standing()?.freeze(reason).map_err(failure)?;
+        let link = db.chain_state()?.freeze(reason).map_err(failure)?;
         if let Some(link) = link {
             db.append(w, &link, None)?;
         }
@@ -717,12 +728,17 @@ async fn freeze(w: &W, reason: Freeze) -> Failure {
 }
 
 /// Judges a request as a service that trusts the sender's positions. It only checks that the release numbers are new.
-fn trusting(w: &W, book: &Book, look: &Look, body: &[u8]) -> Result<RequestOutcome, Error> {
-    let next = book.window().placed().len();
+fn trusting(
+    w: &W,
+    job_ledger: &JobLedger,
+    look: &Look,
+    body: &[u8],
+) -> Result<RequestOutcome, Error> {
+    let next = job_ledger.window().placed().len();
     let numbers = look.releases.iter().map(|release| release.number as usize);
     if numbers.clone().all(|number| number < next) {
         return Ok(RequestOutcome::Repeated(
-            numbers.map(|n| book.answers()[n].clone()).collect(),
+            numbers.map(|n| job_ledger.answers()[n].clone()).collect(),
         ));
     }
     if !numbers.eq(next..next + look.releases.len()) {
@@ -745,8 +761,8 @@ fn trusting(w: &W, book: &Book, look: &Look, body: &[u8]) -> Result<RequestOutco
     let entries = look.releases.iter().map(entry).collect::<Result<_, _>>()?;
     let released = Released {
         answers,
-        book: book.clone(),
+        job_ledger: job_ledger.clone(),
     };
-    let ruling = Ruling::release(book.clone(), entries, released);
+    let ruling = Ruling::release(job_ledger.clone(), entries, released);
     Ok(RequestOutcome::Ruled(Box::new(ruling)))
 }

@@ -65,17 +65,17 @@ fn refused(error: Error) -> Failure {
 }
 
 impl Db {
-    fn standing(&self) -> Result<ChainState, Failure> {
+    fn chain_state(&self) -> Result<ChainState, Failure> {
         let acts = self.acts.iter().map(|act| Act::clone(act));
         let acts = acts.filter(|act| !matches!(act, Act::Released { .. }));
         ChainState::read(DATASET, self.tip, acts.collect::<Vec<_>>()).map_err(refused)
     }
 
     fn record(&self, w: &W, job: JobId) -> Result<SharedDatasetState, Failure> {
-        let (rules, standing) = (w.setting.rules.clone(), self.standing()?);
-        standing.check_open().map_err(refused)?;
-        let has_run = standing.run(job).is_some();
-        let mut record = SharedDatasetState::read(rules, SERVICES, standing);
+        let (rules, chain_state) = (w.setting.rules.clone(), self.chain_state()?);
+        chain_state.check_open().map_err(refused)?;
+        let has_run = chain_state.run(job).is_some();
+        let mut record = SharedDatasetState::read(rules, SERVICES, chain_state);
         if has_run {
             let acts = self.acts.iter().map(|act| Act::clone(act));
             let of = |act: &Act| matches!(act, Act::Released { job: of, .. } if *of == job);
@@ -161,7 +161,7 @@ pub(crate) async fn handle(w: &W, envelope: &Envelope) -> Result<Envelope, Failu
         Call::Thaw => {
             let thawed = w.tx(&w.keyshare, |db| {
                 let link = db
-                    .standing()?
+                    .chain_state()?
                     .thaw(&w.roster.thaw_rules(w))
                     .map_err(refused)?;
                 db.witnessed.clear();
@@ -263,7 +263,7 @@ fn debit(
 
 async fn freeze(w: &W, reason: Freeze) -> Result<Envelope, Failure> {
     let frozen = w.tx(&w.keyshare, |db| {
-        let link = db.standing()?.freeze(reason).map_err(refused)?;
+        let link = db.chain_state()?.freeze(reason).map_err(refused)?;
         db.append(w, link);
         Ok::<_, Failure>(())
     });
@@ -273,7 +273,7 @@ async fn freeze(w: &W, reason: Freeze) -> Result<Envelope, Failure> {
 
 async fn witness(w: &W, job: JobId, new: &Witnessed) -> Result<Envelope, Failure> {
     let same = w.tx(&w.keyshare, |db| {
-        db.standing()?.check_open().map_err(refused)?;
+        db.chain_state()?.check_open().map_err(refused)?;
         let known = db.witnessed.insert((job, new.asked.0), new.request.0);
         Ok::<_, Failure>(known.is_none_or(|known| known == new.request.0))
     });

@@ -7,7 +7,8 @@ use fhaim_dp::{Ladder, PAGE, Span};
 use fhaim_he::{Parameters, RosterShape, SecretKey, UploadKey, coefficient};
 use fhaim_protocol::Error;
 use fhaim_protocol::computation::{Computation, SealedBatch};
-use fhaim_protocol::crypto::judge::{Book, Rules};
+use fhaim_protocol::crypto::job_ledger::JobLedger;
+use fhaim_protocol::crypto::judge::Rules;
 use fhaim_protocol::crypto::{Decryptor, Digests, Judged, PagePlace, judge, open};
 use fhaim_protocol::encryption::{Encryption, Encryptor};
 use fhaim_protocol::holder::{self, Holder, HolderNoise};
@@ -46,7 +47,7 @@ pub(crate) trait Engine {
     fn judge(
         &self,
         rules: &Rules,
-        book: &Book,
+        job_ledger: &JobLedger,
         body: &[u8],
         digests: Digests,
     ) -> Result<Judged, Error>;
@@ -284,12 +285,12 @@ impl Engine for Clear {
     fn judge(
         &self,
         rules: &Rules,
-        book: &Book,
+        job_ledger: &JobLedger,
         body: &[u8],
         digests: Digests,
     ) -> Result<Judged, Error> {
         let request = DecryptRequest::from_bytes(&ClearCodec, body)?;
-        judge(rules, book, &request, digests)
+        judge(rules, job_ledger, &request, digests)
     }
 
     fn open(&self, body: &[u8], keys: u64) -> Result<Option<Vec<Vec<i64>>>, Error> {
@@ -428,12 +429,12 @@ impl Engine for Encrypted {
     fn judge(
         &self,
         rules: &Rules,
-        book: &Book,
+        job_ledger: &JobLedger,
         body: &[u8],
         digests: Digests,
     ) -> Result<Judged, Error> {
         let request = DecryptRequest::from_bytes(&self.params, body)?;
-        judge(rules, book, &request, digests)
+        judge(rules, job_ledger, &request, digests)
     }
 
     fn open(&self, body: &[u8], _keys: u64) -> Result<Option<Vec<Vec<i64>>>, Error> {

@@ -64,47 +64,41 @@ from fhaim.transport import Stream, Transport, path
 
 
 class Generation:
-    """Accounts, datasets, jobs, models, synthetic tables."""
+    """Accounts, datasets, jobs, models and synthetic tables."""
 
     def __init__(self, transport: Transport) -> None:
         self._http = transport
 
     def jwks(self) -> dict[str, Any]:
-        """Keys that this service signs tokens with."""
+        """Returns the public keys of this service's token signatures."""
         return self._http.json(dict[str, Any], "GET", "/.well-known/jwks.json", signed=False)
 
     def document(self) -> dict[str, Any]:
-        """This document."""
+        """Returns this OpenAPI document."""
         return self._http.json(dict[str, Any], "GET", "/openapi.json", signed=False)
 
     def show_account(self) -> Account:
-        """The caller's account."""
+        """Returns the caller's account."""
         return self._http.json(Account, "GET", "/v1/account")
 
     def close_account(self, body: CloseAccount) -> None:
-        """Deletes the account, with its sessions and API keys. Refused while it has datasets:
-        delete them first, at all three services.
-        """
+        """Deletes the account with its sessions and API keys."""
         self._http.nothing("DELETE", "/v1/account", body=body)
 
     def change_password(self, body: NewPassword) -> Session:
-        """Gives the account another password, and ends all of its sessions; the answer is a new
-        one.
-        """
+        """Changes the account's password, ends all of its sessions and begins a new one."""
         return self._http.json(Session, "PUT", "/v1/account/password", body=body)
 
     def end_all_sessions(self) -> None:
-        """Signs out everywhere: ends all sessions of the account. API keys stay; tokens that are
-        out are good for a quarter of an hour at most.
-        """
+        """Ends all sessions of the account."""
         self._http.nothing("DELETE", "/v1/account/sessions")
 
     def sign_up(self, body: Credentials) -> Account:
-        """Signs up."""
+        """Creates an account."""
         return self._http.json(Account, "POST", "/v1/accounts", body=body, signed=False)
 
     def list_keys(self, *, after: str | None = None, limit: int | None = None) -> ApiKeyPage:
-        """The caller's API keys."""
+        """Lists the caller's API keys."""
         return self._http.json(
             ApiKeyPage,
             "GET",
@@ -113,10 +107,7 @@ class Generation:
         )
 
     def make_key(self, id: UUID, body: NewApiKey) -> ApiKeyMade:
-        """Makes an API key under an identifier that the caller chooses; its text is shown this
-        once. The same again, before the key was used, gives a new text in the place of one
-        that was lost.
-        """
+        """Makes an API key under an identifier that the caller chooses."""
         return self._http.json(ApiKeyMade, "PUT", path("/v1/api-keys/{}", id), body=body)
 
     def delete_key(self, id: UUID) -> None:
@@ -124,7 +115,7 @@ class Generation:
         self._http.nothing("DELETE", path("/v1/api-keys/{}", id))
 
     def list_datasets(self, *, after: str | None = None, limit: int | None = None) -> DatasetPage:
-        """The caller's datasets."""
+        """Lists the caller's datasets."""
         return self._http.json(
             DatasetPage,
             "GET",
@@ -133,19 +124,16 @@ class Generation:
         )
 
     def show_dataset(self, dataset: UUID) -> Dataset:
-        """A dataset."""
+        """Returns a dataset."""
         return self._http.json(Dataset, "GET", path("/v1/datasets/{}", dataset))
 
     def make_dataset(self, dataset: UUID, body: NewDataset) -> Dataset:
-        """Makes a dataset under an identifier that the caller chooses. Its key and its upload
-        are made under the same identifier at the crypto and the computation service. The same
-        again changes nothing.
-        """
+        """Creates a dataset under an identifier that the caller chooses."""
         return self._http.json(Dataset, "PUT", path("/v1/datasets/{}", dataset), body=body)
 
     def delete_dataset(self, dataset: UUID) -> None:
-        """Deletes this service's part of a dataset: jobs, releases, models. Jobs that are queued
-        or running are stopped.
+        """Deletes this service's part of a dataset: jobs, releases and models. Stops queued and
+        running jobs.
         """
         self._http.nothing("DELETE", path("/v1/datasets/{}", dataset))
 
@@ -156,7 +144,7 @@ class Generation:
         after: str | None = None,
         limit: int | None = None,
     ) -> JobPage:
-        """A dataset's jobs."""
+        """Lists a dataset's jobs."""
         return self._http.json(
             JobPage,
             "GET",
@@ -165,10 +153,7 @@ class Generation:
         )
 
     def make_job(self, dataset: UUID, job: UUID, body: NewJob) -> Job:
-        """Queues a job under an identifier that the caller chooses: one run of the dataset's
-        mechanism, on one share of its budget. The same again changes nothing and spends
-        nothing.
-        """
+        """Queues a job under an identifier that the caller chooses."""
         return self._http.json(
             Job,
             "PUT",
@@ -177,36 +162,31 @@ class Generation:
         )
 
     def rename_dataset(self, dataset: UUID, body: NewName) -> Dataset:
-        """Gives a dataset another name. It is for people alone: nothing else changes."""
+        """Renames a dataset. The name is only for people: nothing else changes."""
         return self._http.json(Dataset, "PUT", path("/v1/datasets/{}/name", dataset), body=body)
 
     def make_dataset_ready(self, dataset: UUID) -> Dataset:
-        """Marks a dataset as ready for jobs, once the computation service has all of its
-        objects.
-        """
+        """Marks a dataset as ready for jobs once the computation service has all of its objects."""
         return self._http.json(Dataset, "POST", path("/v1/datasets/{}/ready", dataset))
 
     def vouch_for_dataset(self, dataset: UUID) -> Voucher:
-        """Vouches for a dataset: the crypto service makes its keys for the caller that shows the
-        answer. Refused once the dataset has had keys.
+        """Vouches for a dataset: the crypto service creates keys for the caller that shows the
+        voucher.
         """
         return self._http.json(Voucher, "GET", path("/v1/datasets/{}/voucher", dataset))
 
     def show_job(self, job: UUID) -> Job:
-        """A job."""
+        """Returns a job."""
         return self._http.json(Job, "GET", path("/v1/jobs/{}", job))
 
     def cancel_job(self, job: UUID) -> Job:
-        """Cancels a job that is queued or running. What it has released stays released, and paid
+        """Cancels a queued or running job. Releases that it already got stay released and paid
         for.
         """
         return self._http.json(Job, "POST", path("/v1/jobs/{}/cancel", job))
 
     def watch_job(self, job: UUID, *, last_event_id: int | None = None) -> Stream:
-        """A job's events as they happen, each a server-sent event (see `JobEvent` for its
-        `data`). Ends when the job does; a client that reconnects goes on after `Last-Event-
-        ID`.
-        """
+        """Streams a job's events as server-sent events; their `data` is a `JobEvent`."""
         return self._http.stream(
             "GET",
             path("/v1/jobs/{}/events", job),
@@ -220,7 +200,7 @@ class Generation:
         after: str | None = None,
         limit: int | None = None,
     ) -> LinkPage:
-        """The links to a job's result, whichever of the dataset's holders made them."""
+        """Lists the links to a job's result. Any of the dataset's holders may have made them."""
         return self._http.json(
             LinkPage,
             "GET",
@@ -229,40 +209,33 @@ class Generation:
         )
 
     def make_link(self, job: UUID, link: UUID, body: NewLink) -> LinkMade:
-        """Makes a link to a finished job's result under an identifier that the caller chooses:
-        whoever is signed in and has its secret sees a data card and draws tables, and nothing
-        else of the dataset. The secret is shown this once. The same again, before the link
-        was opened, gives a new secret in the place of one that was lost.
-        """
+        """Makes a link to a finished job's result under an identifier that the caller chooses."""
         return self._http.json(LinkMade, "PUT", path("/v1/jobs/{}/links/{}", job, link), body=body)
 
     def revoke_link(self, job: UUID, link: UUID) -> None:
-        """Revokes a link: it opens nothing after. What was drawn by it stays with whoever drew
-        it.
+        """Revokes a link, so that it can no longer be opened. Tables that were drawn from it
+        remain.
         """
         self._http.nothing("DELETE", path("/v1/jobs/{}/links/{}", job, link))
 
     def show_model(self, job: UUID) -> ModelView:
-        """The model of a finished job."""
+        """Returns a view of a finished job's model."""
         return self._http.json(ModelView, "GET", path("/v1/jobs/{}/model", job))
 
     def download_model(self, job: UUID) -> Stream:
-        """The model of a finished job as a file, as `fhaim run --model-out` writes one: `fhaim
-        sample` draws from it, `fhaim-lab attack` tries whom it tells of. It is made from what
-        was released, as synthetic tables are.
-        """
+        """Downloads the model of a finished job in the format of `fhaim run --model-out`."""
         return self._http.stream("GET", path("/v1/jobs/{}/model/file", job))
 
     def annotate_job(self, job: UUID, body: NewNote) -> Job:
-        """Gives a job another note, for the dataset's holders to tell one from another."""
+        """Sets a job's note, by which the dataset's holders tell jobs apart."""
         return self._http.json(Job, "PUT", path("/v1/jobs/{}/note", job), body=body)
 
     def list_releases(self, job: UUID) -> list[ReleasedStatistic]:
-        """What a job has released so far, with what each release cost."""
+        """Lists everything that a job has released so far, with the cost of each release."""
         return self._http.json(list[ReleasedStatistic], "GET", path("/v1/jobs/{}/releases", job))
 
     def retry_job(self, job: UUID) -> Job:
-        """Queues a job that failed or was cancelled again. It goes on where it was."""
+        """Queues a failed or cancelled job again. The job resumes where it stopped."""
         return self._http.json(Job, "POST", path("/v1/jobs/{}/retry", job))
 
     def draw_table(
@@ -274,8 +247,8 @@ class Generation:
         seed: int | None = None,
         where: str | None = None,
     ) -> Stream:
-        """A synthetic table drawn from the model of a finished job, streamed as it is drawn.
-        With conditions, its records are those that the model says meet them all.
+        """Draws a synthetic table from the model of a finished job. The table is streamed while
+        it is drawn.
         """
         return self._http.stream(
             "GET",
@@ -284,7 +257,7 @@ class Generation:
         )
 
     def open_link(self, link: UUID, *, fhaim_link: str) -> LinkedResult:
-        """The data card of what a link opens, for any account."""
+        """Returns the data card of a link, for any account."""
         return self._http.json(
             LinkedResult,
             "GET",
@@ -302,8 +275,8 @@ class Generation:
         where: str | None = None,
         fhaim_link: str,
     ) -> Stream:
-        """A synthetic table drawn from what a link opens, for any account, streamed as it is
-        drawn.
+        """Draws a synthetic table from a link, for any account. The table is streamed while it
+        is drawn.
         """
         return self._http.stream(
             "GET",
@@ -313,11 +286,11 @@ class Generation:
         )
 
     def sign_in(self, body: Credentials) -> Session:
-        """Signs in."""
+        """Signs in and begins a session."""
         return self._http.json(Session, "POST", "/v1/sessions", body=body, signed=False)
 
     def end_session(self, body: Refresh) -> None:
-        """Ends all sessions that came from the same sign-in as a refresh token."""
+        """Ends all sessions that come from the same sign-in as a refresh token."""
         self._http.nothing("DELETE", "/v1/sessions", body=body, signed=False)
 
     def exchange_key(self, body: KeyExchange) -> Session:
@@ -325,53 +298,49 @@ class Generation:
         return self._http.json(Session, "POST", "/v1/sessions/api-key", body=body, signed=False)
 
     def refresh_session(self, body: Refresh) -> Session:
-        """Exchanges a refresh token, which is good for one use, for a new session. Where the
-        answer was lost, the same token again gives another.
-        """
+        """Exchanges a single-use refresh token for a new session."""
         return self._http.json(Session, "POST", "/v1/sessions/refresh", body=body, signed=False)
 
     def show_usage(self) -> Usage:
-        """What the account has here, and what it may have."""
+        """Returns the account's usage and limits at this service."""
         return self._http.json(Usage, "GET", "/v1/usage")
 
 
 class Computation:
-    """Ciphertexts in, releases out."""
+    """Computes releases on ciphertexts."""
 
     def __init__(self, transport: Transport) -> None:
         self._http = transport
 
     def jwks(self) -> dict[str, Any]:
-        """Keys that this service signs its tokens with."""
+        """Returns the public keys of this service's token signatures."""
         return self._http.json(dict[str, Any], "GET", "/.well-known/jwks.json", signed=False)
 
     def document(self) -> dict[str, Any]:
-        """This document."""
+        """Returns this OpenAPI document."""
         return self._http.json(dict[str, Any], "GET", "/openapi.json", signed=False)
 
     def show(self, dataset: UUID) -> Upload:
-        """How far an upload is, for its holders and the generation service."""
+        """Returns the progress of an upload, for its holders and the generation service."""
         return self._http.json(Upload, "GET", path("/v1/datasets/{}", dataset))
 
     def register(self, dataset: UUID, body: NewUpload) -> Upload:
-        """Registers a dataset, or the caller's part of one of several holders, for upload, after
-        its keys were made at the crypto service.
-        """
+        """Registers a dataset for upload, or the caller's part of a dataset of several holders."""
         return self._http.json(Upload, "PUT", path("/v1/datasets/{}", dataset), body=body)
 
     def delete(self, dataset: UUID) -> None:
-        """Deletes an upload for good. Batches under way are stopped."""
+        """Deletes an upload permanently and stops its batches."""
         self._http.nothing("DELETE", path("/v1/datasets/{}", dataset))
 
     def take_back(self, dataset: UUID, contribution: int) -> None:
-        """Deletes the objects of the caller's contribution, before any run over it has begun."""
+        """Deletes the objects of the caller's contribution, if no run over it has begun."""
         self._http.nothing(
             "DELETE",
             path("/v1/datasets/{}/contributions/{}", dataset, contribution),
         )
 
     def complete(self, dataset: UUID, contribution: int, body: Complete) -> Upload:
-        """Seals an upload: nothing can be added or changed after."""
+        """Completes a contribution, which cannot be changed afterwards."""
         return self._http.json(
             Upload,
             "POST",
@@ -380,7 +349,7 @@ class Computation:
         )
 
     def missing(self, dataset: UUID, contribution: int) -> Missing:
-        """The objects of a contribution that are still missing."""
+        """Lists the missing objects of a contribution."""
         return self._http.json(
             Missing,
             "GET",
@@ -388,8 +357,8 @@ class Computation:
         )
 
     def list_objects(self, dataset: UUID, contribution: int) -> Listing:
-        """The objects of a contribution, for the second computation service where the terms have
-        one.
+        """Lists the objects of a contribution for the second computation service, if the terms
+        name one.
         """
         return self._http.json(
             Listing,
@@ -398,7 +367,7 @@ class Computation:
         )
 
     def copy_object(self, dataset: UUID, contribution: int, object: str) -> Stream:
-        """One object, for the second computation service where the terms have one."""
+        """Returns one object to the second computation service, if the terms name one."""
         return self._http.stream(
             "GET",
             path("/v1/datasets/{}/contributions/{}/objects/{}", dataset, contribution, object),
@@ -413,7 +382,7 @@ class Computation:
         *,
         content_digest: str,
     ) -> None:
-        """Takes one object in."""
+        """Stores one object."""
         self._http.nothing(
             "PUT",
             path("/v1/datasets/{}/contributions/{}/objects/{}", dataset, contribution, object),
@@ -429,8 +398,8 @@ class Computation:
         *,
         fhaim_receipt: str | None = None,
     ) -> BatchStatus:
-        """Where a batch is, for the generation service, after a short wait for its end. Show the
-        receipts you have with it: they are passed on to the crypto service.
+        """Returns the status of a batch to the generation service, after a short wait for its
+        end.
         """
         return self._http.json(
             BatchStatus,
@@ -440,7 +409,7 @@ class Computation:
         )
 
     def ask_for_batch(self, dataset: UUID, job: UUID, first: int, body: Batch) -> BatchStatus:
-        """Asks for a batch of releases, for the generation service. The same again changes
+        """Asks for a batch of releases, for the generation service. Repeating the call changes
         nothing.
         """
         return self._http.json(
@@ -451,34 +420,32 @@ class Computation:
         )
 
     def share_key(self, dataset: UUID) -> Stream:
-        """What a complete upload's pages are sealed with, for the second computation service
-        where the terms have one: with it, both seal to the same bytes.
+        """Returns the sealing key of a complete upload's pages to the second computation
+        service, if the terms name one.
         """
         return self._http.stream("GET", path("/v1/datasets/{}/sealing-key", dataset))
 
     def show_usage(self) -> Usage:
-        """What the account has here, and what it may have."""
+        """Returns the account's usage and limits at this service."""
         return self._http.json(Usage, "GET", "/v1/usage")
 
 
 class Crypto:
-    """Keys, the privacy ledger, decryption."""
+    """Keys, the privacy ledger and decryption."""
 
     def __init__(self, transport: Transport) -> None:
         self._http = transport
 
     def jwks(self) -> dict[str, Any]:
-        """Keys that this service signs its tokens with."""
+        """Returns the public keys of this service's token signatures."""
         return self._http.json(dict[str, Any], "GET", "/.well-known/jwks.json", signed=False)
 
     def document(self) -> dict[str, Any]:
-        """This document."""
+        """Returns this OpenAPI document."""
         return self._http.json(dict[str, Any], "GET", "/openapi.json", signed=False)
 
     def show(self, dataset: UUID, *, fhaim_receipt: str | None = None) -> KeySet:
-        """A dataset's key set, for its holders and the computation service. A receipt that is
-        shown with it is held against the ledger, as with `receipt`.
-        """
+        """Returns a dataset's key set to its holders and the computation service."""
         return self._http.json(
             KeySet,
             "GET",
@@ -493,9 +460,8 @@ class Crypto:
         *,
         fhaim_receipt: str | None = None,
     ) -> KeySet:
-        """Makes the key set of a dataset that the generation service vouches for, and fixes its
-        plan and budget permanently. Show the last receipt for the dataset, if you have one:
-        no keys are made in place of those that it is for.
+        """Makes the key set of a dataset for which the generation service vouches, and fixes its
+        plan and budget permanently.
         """
         return self._http.json(
             KeySet,
@@ -506,12 +472,14 @@ class Crypto:
         )
 
     def destroy(self, dataset: UUID) -> None:
-        """Destroys a dataset's keys: nothing of it can be decrypted after. The ledger stays."""
+        """Destroys a dataset's keys, so that nothing of it can be decrypted any more. The ledger
+        remains.
+        """
         self._http.nothing("DELETE", path("/v1/datasets/{}", dataset))
 
     def show_answers(self, dataset: UUID, *, after: int | None = None) -> ReleasedBatchPage:
-        """What was asked, debited and answered, batch by batch, oldest first; it outlives the
-        keys.
+        """Lists the requests, debits and answers of each batch, oldest first, even after the
+        keys are destroyed.
         """
         return self._http.json(
             ReleasedBatchPage,
@@ -521,7 +489,7 @@ class Crypto:
         )
 
     def show_audit(self, dataset: UUID, *, after: int | None = None) -> AuditEntryPage:
-        """Everything that was asked of a dataset's keys, oldest first."""
+        """Lists all requests for a dataset's keys and releases, oldest first."""
         return self._http.json(
             AuditEntryPage,
             "GET",
@@ -530,8 +498,8 @@ class Crypto:
         )
 
     def show_chain(self, dataset: UUID, *, after: int | None = None) -> LedgerEntryPage:
-        """The entries of a dataset's ledger, oldest first, as the hash over it takes them; it
-        outlives the keys.
+        """Lists the entries of a dataset's ledger in the form that is hashed, oldest first, even
+        after the keys are destroyed.
         """
         return self._http.json(
             LedgerEntryPage,
@@ -541,13 +509,11 @@ class Crypto:
         )
 
     def show_debited(self, dataset: UUID) -> DebitedByServices:
-        """What each further key service of a dataset has debited, signed by that service;
-        nothing where one service has the whole key.
-        """
+        """Lists the signed debits of each further key service of a dataset."""
         return self._http.json(DebitedByServices, "GET", path("/v1/datasets/{}/debited", dataset))
 
     def evaluation_keys(self, dataset: UUID) -> Stream:
-        """The keys to compute with, for the computation service."""
+        """Returns the keys for computing on ciphertexts to the computation service."""
         return self._http.stream("GET", path("/v1/datasets/{}/evaluation-keys", dataset))
 
     def begin(
@@ -558,8 +524,8 @@ class Crypto:
         *,
         fhaim_receipt: str | None = None,
     ) -> RunStanding:
-        """Gives a job its run, for the computation service, before anything of the job is
-        sealed; asked again, says which run it has and what it has released.
+        """Assigns a run to a job, for the computation service, before anything of the job is
+        sealed.
         """
         return self._http.json(
             RunStanding,
@@ -577,10 +543,7 @@ class Crypto:
         *,
         fhaim_receipt: str | None = None,
     ) -> Decrypted:
-        """Debits and decrypts a batch of releases, for the computation service. The same
-        releases again are answered from store, without a debit; any other under the same
-        numbers is refused.
-        """
+        """Debits and decrypts a batch of releases for the computation service."""
         return self._http.json(
             Decrypted,
             "POST",
@@ -597,10 +560,7 @@ class Crypto:
         *,
         fhaim_receipt: str | None = None,
     ) -> Receipt:
-        """Takes in what the second computation service computed a batch to. Nothing of a dataset
-        whose terms have one is decrypted before, and nothing that differs: the dataset is
-        frozen instead.
-        """
+        """Stores the digest of a batch that the second computation service reports."""
         return self._http.json(
             Receipt,
             "PUT",
@@ -610,7 +570,7 @@ class Crypto:
         )
 
     def show_ledger(self, dataset: UUID, *, fhaim_receipt: str | None = None) -> DatasetLedger:
-        """The privacy ledger of a dataset, itemised; it outlives the keys."""
+        """Returns the itemised privacy ledger of a dataset, even after its keys are destroyed."""
         return self._http.json(
             DatasetLedger,
             "GET",
@@ -619,13 +579,14 @@ class Crypto:
         )
 
     def public_key(self, dataset: UUID) -> Stream:
-        """The key to encrypt under, for the dataset's holders and the computation service."""
+        """Returns the public key for encryption to the dataset's holders and the computation
+        service.
+        """
         return self._http.stream("GET", path("/v1/datasets/{}/public-key", dataset))
 
     def show_receipt(self, dataset: UUID, *, fhaim_receipt: str | None = None) -> Receipt:
-        """The end of a dataset's ledger, for its holders and the other services. Show the last
-        one you have with it: a service that was set back to an older copy of its ledger finds
-        out.
+        """Returns a receipt for the end of a dataset's ledger to its holders and the other
+        services.
         """
         return self._http.json(
             Receipt,
@@ -635,8 +596,8 @@ class Crypto:
         )
 
     def sign(self, dataset: UUID, body: NewSignature) -> KeySet:
-        """Takes in the caller's consent to terms and keys. The same again changes nothing. No
-        run begins before all holders of the roster have signed.
+        """Stores the caller's signature of the terms and keys. Repeating the call changes
+        nothing.
         """
         return self._http.json(
             KeySet,
@@ -646,9 +607,7 @@ class Crypto:
         )
 
     def upload_key(self, dataset: UUID, body: UploadKeyRequest) -> UploadKeySeeds:
-        """The caller's upload key, where it is a holder of the roster: a seed from each key
-        service, encrypted to the request's one-time key.
-        """
+        """Returns the upload key of the caller, who must be a holder of the roster."""
         return self._http.json(
             UploadKeySeeds,
             "POST",
@@ -657,15 +616,17 @@ class Crypto:
         )
 
     def withdraw(self, dataset: UUID) -> KeySet:
-        """Lets no further run of the dataset begin, as the caller, one of its holders, wants it,
-        for good. Runs that have begun go on.
+        """Withdraws the caller as a holder: no further run of the dataset can begin,
+        permanently.
         """
         return self._http.json(KeySet, "PUT", path("/v1/datasets/{}/withdrawal", dataset))
 
     def key_services(self) -> KeyServices:
-        """The services that can share a dataset's key here, this one first: what terms name."""
+        """Lists the services that can share a dataset's key, this one first. Terms name these
+        services.
+        """
         return self._http.json(KeyServices, "GET", "/v1/key-services")
 
     def show_usage(self) -> Usage:
-        """What the account has here, and what it may have."""
+        """Returns the account's usage and limits at this service."""
         return self._http.json(Usage, "GET", "/v1/usage")

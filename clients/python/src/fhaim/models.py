@@ -1,4 +1,4 @@
-"""Types of what the services read and write.
+"""Types that the services read and write.
 
 Written by generate.py from openapi/*.json: do not edit.
 """
@@ -16,13 +16,13 @@ class Account:
     """An account."""
 
     created_at: datetime
-    """When it was made."""
+    """Time of creation."""
 
     email: str
-    """The address it signs in with."""
+    """Email address that it signs in with."""
 
     id: UUID
-    """Its identifier: the subject of its tokens."""
+    """Identifier of the account, which is the subject of its tokens."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,75 +30,75 @@ class ApiKey:
     """An API key, without its text."""
 
     created_at: datetime
-    """When it was made."""
+    """Time of creation."""
 
     id: UUID
-    """Its identifier."""
+    """Identifier of the key."""
 
     name: str
-    """What it is for."""
+    """Purpose of the key."""
 
     last_used_at: datetime | None = None
-    """When it was last exchanged for a session."""
+    """Time of the last exchange for a session."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKeyMade:
-    """An API key just made: the only time its text is shown. Until it is used, making it again
-    gives another text in its place.
+    """A new API key. This is the only time that its text is shown. Until the key is used,
+    creating it again replaces its text.
     """
 
     key: ApiKey
-    """The key's entry."""
+    """The key, without its text."""
 
     text: str = field(repr=False)
-    """The text to keep."""
+    """The text of the key, to be kept by the caller."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditEntry:
-    """What the crypto service did at someone's request."""
+    """An action of the crypto service on behalf of a caller."""
 
     action: str
-    """What for."""
+    """The requested action."""
 
     actor: str
-    """Who asked: a user's identifier or a service's name."""
+    """The caller: a user's identifier or a service's name."""
 
     at: datetime
-    """When."""
+    """Time of the action."""
 
     granted: bool
     """Whether it was done."""
 
     number: int
-    """Its number within the dataset."""
+    """Number of the entry within the dataset."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Axis:
-    """How a `fhaim_release::Axis` is written: integer functions of one attribute."""
+    """The JSON form of a `fhaim_release::Axis`: integer functions of one attribute."""
 
     attribute: int
-    """The attribute's number."""
+    """Number of the attribute."""
 
     functions: list[list[int]]
-    """Each function's value for every category."""
+    """The values of each function for every category."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """A batch of releases of one job. The same batch asked for again is answered the same."""
+    """A batch of releases of one job. A repeated batch gets the same answer."""
 
     requests: list[ReleaseRequest]
-    """What to release, numbered in ascending order."""
+    """The requested releases, numbered in ascending order."""
 
     again: bool | None = None
-    """Begin again with a batch that was refused."""
+    """Whether to restart a batch that was refused."""
 
     receipts: list[Receipt] | None = None
-    """Receipts of the dataset's ledger that the asking service has: passed on to the crypto
-    service.
+    """Receipts of the dataset's ledger that the calling service has. They are passed on to the
+    crypto service.
     """
 
 
@@ -124,54 +124,56 @@ class BatchStatusReleased:
     """Released."""
 
     answers: list[list[int]]
-    """The integers of each release, in the order asked."""
+    """The integers of each release, in the order of the request."""
 
     compute_seconds: float
     """Seconds spent on ciphertexts."""
 
     receipt: Receipt
-    """The dataset's ledger with them in it."""
+    """Receipt of the dataset's ledger including this batch."""
 
     state: Literal["released"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchStatusRefused:
-    """Never to be released."""
+    """Refused permanently."""
 
     reason: str
-    """What may be said about it."""
+    """Reason, as far as it may be disclosed."""
 
     state: Literal["refused"]
 
     without_run: bool | None = None
-    """The crypto service gave the job no run, because none was left: it holds none."""
+    """Whether the crypto service gave the job no run because none was left. The job then has no
+    run.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class CloseAccount:
-    """Proof that an account's owner wants it gone."""
+    """Proof that the owner of an account wants to delete it."""
 
     password: str = field(repr=False)
-    """Its password."""
+    """Password of the account."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Complete:
-    """Seals an upload: nothing can be added or changed after."""
+    """Seals an upload. Afterwards, no object can be added or changed."""
 
     manifest: str
-    """Digest of the manifest: of every object in ascending order of name, `name`, a space, its
-    digest in hexadecimal and a newline.
+    """Digest of the manifest. The manifest has one line for each object, in ascending order of
+    name: `name`, a space, the object's digest in hexadecimal, and a newline.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Confirmation:
-    """What all services that share a key said of it."""
+    """The confirmations of a key by all services that share it."""
 
     attempt: str
-    """What the attempt to make the key was named by: base64url."""
+    """Identifier of the attempt that made the key: base64url."""
 
     messages: list[str]
     """A signed message of each service: base64url."""
@@ -179,39 +181,40 @@ class Confirmation:
 
 @dataclass(frozen=True, kw_only=True)
 class Contribution:
-    """What one holder uploads: records, a rectangle of the dataset's grid (record chunks down,
-    columns across), or counts. A dataset of one holder has one, number 0; of several, each
-    has that of its number in the roster, once it is registered.
+    """One holder's upload: records, as a rectangle of the dataset's grid (record chunks down,
+    columns across), or counts. A dataset with one holder has one contribution, number 0. With
+    several holders, each holder's contribution has the holder's number in the roster, once it
+    is registered.
     """
 
     bytes_present: int
-    """Bytes of the objects there."""
+    """Bytes of the uploaded objects."""
 
     chunks: list[int]
-    """The first record chunk of this part, and how many it has: none where it is counts."""
+    """The first record chunk of this part, and its number of chunks. `[0, 0]` for counts."""
 
     columns: list[int]
-    """The first one-hot column of this part, and how many it has."""
+    """The first one-hot column of this part, and its number of columns."""
 
     number: int
-    """Its number within the dataset."""
+    """Number of the contribution within the dataset."""
 
     object_bytes: int
-    """Bytes of one object that is encrypted; the keys of a holder's own are of another size."""
+    """Bytes of one encrypted object. The switching keys of a sole holder have another size."""
 
     objects: int
-    """Objects there will be."""
+    """Number of objects of the complete upload."""
 
     objects_present: int
-    """Objects there."""
+    """Number of uploaded objects."""
 
     state: UploadState
-    """How far its upload is."""
+    """State of its upload."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """A privacy cost: exact, and as a number to show."""
+    """A privacy cost, exact and as a number for display."""
 
     exact: str
     """The cost times 2^80, in decimal."""
@@ -222,13 +225,13 @@ class Cost:
 
 @dataclass(frozen=True, kw_only=True)
 class Credentials:
-    """Who signs up or in."""
+    """The credentials for signing up or in."""
 
     email: str
-    """An address, compared without regard to case."""
+    """Email address. Case is ignored."""
 
     password: str = field(repr=False)
-    """At least 12 characters."""
+    """Password of at least 12 characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,64 +239,68 @@ class Dataset:
     """A dataset."""
 
     budget: Cost
-    """The budget that epsilon and delta come to."""
+    """The budget that epsilon and delta amount to."""
 
     created_at: datetime
-    """When it was made."""
+    """Time of creation."""
 
     id: UUID
-    """Its identifier, the same at all services."""
+    """Identifier of the dataset, the same at all services."""
 
     name: str
-    """A name for people."""
+    """Name of the dataset, for people."""
 
     runs_left: int
-    """Runs that no job takes: a job does that is under way or has asked for a release."""
+    """Number of runs that no job has taken. A job takes a run while it is active or once it has
+    requested a release.
+    """
 
     state: DatasetState
-    """How far it is."""
+    """State of the dataset."""
 
     terms: Terms
-    """What is fixed for good."""
+    """The terms, which cannot change."""
 
     holders: list[str] | None = None
-    """The addresses that the roster's holders sign in with, in its order; none where one holder
-    has the whole table.
+    """The addresses with which the roster's holders sign in, in the order of the roster. Empty
+    if one holder has the whole table.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetLedger:
-    """The ledger of a dataset: every debit taken, and what is left."""
+    """The ledger of a dataset: all debits, and the remaining budget."""
 
     budget: Cost
-    """The budget."""
+    """Budget of the dataset."""
 
     dataset: UUID
     """The dataset."""
 
     receipt: Receipt
-    """The ledger as it is now."""
+    """Receipt of the current ledger."""
 
     runs: list[RunLedger]
-    """The runs begun, oldest first."""
+    """The runs that have begun, oldest first."""
 
     spent: Cost
-    """What has been spent."""
+    """Cost of all releases so far."""
 
     unclaimed: Cost
-    """What no run has been promised yet."""
+    """Budget that no run has yet."""
 
     frozen: str | None = None
-    """Why nothing more is released, if so."""
+    """The reason for which nothing more is released, if the dataset is frozen."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DebitedByServices:
-    """What each further key service of a dataset has debited."""
+    """The debits of all further key services of a dataset."""
 
     services: list[DebitedReleases]
-    """In the order of the terms, without the first service, whose ledger this is next to."""
+    """One list for each service in the order of the terms, without the first service, which
+    returns this next to its own ledger.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -307,7 +314,7 @@ class DebitedRelease:
     """The release's number within the job."""
 
     statement: str
-    """Digest of the releases and of their positions."""
+    """Digest of the release and of its positions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -329,12 +336,12 @@ class Decrypted:
     """The integers of each release, in the order of the request."""
 
     receipt: Receipt
-    """The ledger with them in it."""
+    """Receipt of the ledger including these releases."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HappeningState:
-    """Its state changed."""
+    """The state changed."""
 
     kind: Literal["state"]
 
@@ -342,30 +349,30 @@ class HappeningState:
     """The new state."""
 
     error: str | None = None
-    """Why, where it failed."""
+    """Reason, if the job failed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HappeningPhase:
-    """The mechanism asked for a batch (or does its last fit)."""
+    """The mechanism requested a batch, or started its last fit."""
 
     kind: Literal["phase"]
 
     progress: JobProgress
-    """What it is doing."""
+    """Current activity."""
 
     releases: int
-    """Releases asked for."""
+    """Number of requested releases."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class HappeningComputing:
-    """The computation service is at work on the current batch."""
+    """The computation service is computing the current batch."""
 
     kind: Literal["computing"]
 
     seconds: float
-    """Seconds it has been at it."""
+    """Seconds since it started."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -373,15 +380,15 @@ class HappeningReleased:
     """A batch was released."""
 
     cells: int
-    """Numbers in them."""
+    """Number of integers in these releases."""
 
     kind: Literal["released"]
 
     releases: int
-    """Releases in the batch."""
+    """Number of releases in the batch."""
 
     spent: Cost
-    """What the job has spent so far."""
+    """Cost of the job so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -389,13 +396,13 @@ class HolderStanding:
     """A holder of the roster."""
 
     account: str
-    """Its account, as the roster has it."""
+    """Account of the holder, as in the roster."""
 
     signed: bool
-    """Whether it has signed terms and keys."""
+    """Whether it has signed the terms and keys."""
 
     withdrawn: bool
-    """Whether it lets no further run begin."""
+    """Whether it has withdrawn, so that no further run can begin."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -403,78 +410,78 @@ class Job:
     """A job."""
 
     attempts: int
-    """Workers that have had it."""
+    """Number of workers that have processed it."""
 
     created_at: datetime
-    """When it was made."""
+    """Time of creation."""
 
     dataset: UUID
-    """The dataset it runs over."""
+    """The dataset of the job."""
 
     id: UUID
-    """Its identifier."""
+    """Identifier of the job."""
 
     releases: int
-    """Releases so far."""
+    """Number of releases so far."""
 
     spent: Cost
-    """What they cost together."""
+    """Total cost of these releases."""
 
     state: JobState
-    """Where it is."""
+    """State of the job."""
 
     updated_at: datetime
-    """When its state last changed."""
+    """Time of the last change of its state."""
 
     error: str | None = None
-    """Why it failed."""
+    """Reason of the failure."""
 
     note: str | None = None
-    """What the dataset's holders want to remember of it."""
+    """The note of the dataset's holders on the job."""
 
     progress: JobProgress | None = None
-    """What it is doing, once it has begun."""
+    """Current activity, once the job has started."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobEvent:
-    """One line of a job's event stream. Numbers go up by one; a client that reconnects sends the
-    last it saw as `Last-Event-ID`.
+    """One event of a job's event stream. Event numbers increase by one. A client that reconnects
+    sends the number of the last event that it saw as `Last-Event-ID`.
     """
 
     at: datetime
-    """When it happened."""
+    """Time of the event."""
 
     number: int
-    """Its number within the job, from 1."""
+    """Number of the event within the job, from 1."""
 
     what: Happening
-    """What happened."""
+    """The event itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobEventMessage:
-    """How a `JobEvent` is sent: a server-sent event."""
+    """A `JobEvent` as it is sent: a server-sent event."""
 
     data: str
-    """The `JobEvent`, as JSON."""
+    """The `JobEvent` as JSON."""
 
     id: str
-    """The event's number."""
+    """Number of the event."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobProgress:
-    """What a job is doing."""
+    """The current activity of a job."""
 
     phase: str
-    """The phase, in the words of the mechanism: `1-ways`, `probe`, `fit` and the like."""
+    """Description of the current phase, such as `Choosing pairs` or `Fitting the model`."""
 
     round: int
-    """The current batch, counted from 1; the last fit counts as one."""
+    """Number of the current batch, counted from 1. The last fit counts as a batch."""
 
     rounds: int
-    """The most there can be."""
+    """Largest possible number of batches."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -482,7 +489,7 @@ class KeyExchange:
     """Exchanges an API key for a session."""
 
     api_key: str = field(repr=False)
-    """The key, as it was shown once."""
+    """The API key, as it was shown once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -490,18 +497,18 @@ class KeyServiceDocument:
     """A service that can share a key."""
 
     key: str
-    """The Ed25519 public key that it signs with: 64 hexadecimal digits."""
+    """The Ed25519 public key of its signatures: 64 hexadecimal digits."""
 
     name: str
-    """What people call it."""
+    """Name of the service, for people."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KeyServices:
-    """The services that can share a key here, the first of them first."""
+    """The services that can share a key here, starting with the first one."""
 
     services: list[KeyServiceDocument]
-    """In the order of their numbers."""
+    """The services, in the order of their numbers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -509,10 +516,10 @@ class KeySet:
     """A dataset's key set."""
 
     budget: Cost
-    """The budget."""
+    """Budget of the dataset."""
 
     created_at: datetime
-    """When it was made."""
+    """Time of creation."""
 
     dataset: UUID
     """The dataset."""
@@ -527,47 +534,47 @@ class KeySet:
     """Digest of the public key."""
 
     receipt: Receipt
-    """The ledger as it is now."""
+    """Receipt of the current ledger."""
 
     receipt_key: str
-    """What the dataset's receipts are checked with: an Ed25519 public key, base64url."""
+    """The public key that the dataset's receipts are checked with: Ed25519, base64url."""
 
     runs_begun: int
-    """Runs begun."""
+    """Number of runs that have begun."""
 
     spent: Cost
-    """What has been spent."""
+    """Cost of all releases so far."""
 
     terms: Terms
-    """What is fixed for good."""
+    """The terms, which cannot change."""
 
     confirmation: Confirmation | None = None
-    """What all services said of the keys, where several share them."""
+    """The confirmations of the keys by all services, if several share the secret key."""
 
     holders: list[HolderStanding] | None = None
-    """The holders of the roster, in its order; none where one holder has the whole table."""
+    """The holders of the roster, in its order. Empty if one holder has the whole table."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LadderNeed:
-    """How a `fhaim_release::LadderNeed` is written."""
+    """The JSON form of a `fhaim_release::LadderNeed`."""
 
     cells: int
-    """Integers released over the whole run."""
+    """Number of integers released in the whole run."""
 
     largest_variance_units: int
-    """The largest variance of a release, in units of 4."""
+    """Largest variance of a release, in units of 4."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntry:
-    """An entry of a dataset's ledger, as the hash over the ledger takes it."""
+    """An entry of a dataset's ledger, in the form that the ledger's hash covers."""
 
     act: str
-    """The text that is hashed: JSON."""
+    """The hashed text: JSON."""
 
     height: int
-    """Its place in the ledger, from 1."""
+    """Number of the entry in the ledger, from 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -575,33 +582,33 @@ class Link:
     """A link, without its secret."""
 
     created_at: datetime
-    """When it was made."""
+    """Time of creation."""
 
     id: UUID
-    """Its identifier."""
+    """Identifier of the link."""
 
     name: str
-    """Whom it is for, or what."""
+    """Recipient or purpose of the link."""
 
     expires_at: datetime | None = None
-    """From when on it opens nothing; absent: it is good until it is revoked."""
+    """Time at which the link expires. If absent, the link is valid until it is revoked."""
 
     last_opened_at: datetime | None = None
-    """When it was last opened."""
+    """Time of the last access."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinkMade:
-    """A link just made: the only time its secret is shown. Until it is opened, making it again
-    gives another secret in its place.
+    """A new link. This is the only time that its secret is shown. Until the link is opened,
+    creating it again replaces its secret.
     """
 
     link: Link
-    """The link's entry."""
+    """The link, without its secret."""
 
     secret: str = field(repr=False)
-    """What opens it, together with its identifier. In an address it belongs behind the `#`,
-    which is sent to no server.
+    """The secret, which opens the link together with its identifier. In an address it belongs
+    after the `#`, since that part is not sent to servers.
     """
 
 
@@ -610,76 +617,78 @@ class LinkedAttribute:
     """An attribute of a `LinkedResult`."""
 
     labels: list[str]
-    """Its categories' or bins' labels."""
+    """Labels of its categories or bins."""
 
     name: str
-    """Its name."""
+    """Name of the attribute."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinkedResult:
-    """What a link shows of a result, beside the tables that are drawn by it: its data card."""
+    """The data card of a result: everything that a link shows, in addition to the tables drawn
+    through it.
+    """
 
     attributes: list[LinkedAttribute]
-    """The labels of each attribute's values, as conditions on the records name them."""
+    """The labels of each attribute's values, as used in conditions on the records."""
 
     caveats: list[str]
-    """What to know before the table is used."""
+    """Caveats to know before using the table."""
 
     delta: float
-    """Its delta."""
+    """Delta of this budget."""
 
     epsilon: float
-    """The privacy budget of all of the dataset's jobs together."""
+    """Epsilon of the privacy budget of all of the dataset's jobs together."""
 
     job: UUID
-    """The job that made it."""
+    """The job that made the result."""
 
     made_at: datetime
-    """When the job ended."""
+    """Time at which the job ended."""
 
     mechanism: str
-    """The mechanism."""
+    """Name of the mechanism."""
 
     name: str
-    """The dataset's name."""
+    """Name of the dataset."""
 
     runs: int
-    """The jobs that share it."""
+    """Number of jobs that share the budget."""
 
     schema: dict[str, Any]
-    """The table's public schema."""
+    """Public schema of the table."""
 
     spent: Cost
-    """What the job spent."""
+    """Cost of the job."""
 
     total: float
-    """Records, by the model's estimate."""
+    """Number of records, as estimated by the model."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """Objects of a contribution that are there, for the second computation service."""
+    """Uploaded objects of a contribution, for the second computation service."""
 
     objects: dict[str, str]
-    """Their digests, by their names."""
+    """Digests of the objects, by name."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Member:
-    """How a holder of a `Roster` is written."""
+    """The JSON form of a holder in a `Roster`."""
 
     account: str
     """Identifier of its account."""
 
     key: str
-    """The Ed25519 public key that it signs with: 64 hexadecimal digits."""
+    """The Ed25519 public key of its signatures: 64 hexadecimal digits."""
 
     record_bound: int
-    """It has at most so many records."""
+    """Most records that it may have."""
 
     columns: list[str] | None = None
-    """The names of its columns, where holders have columns."""
+    """Names of its columns, if holders have columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -687,7 +696,7 @@ class Missing:
     """Objects of a contribution that are still missing, in order."""
 
     objects: list[str]
-    """Names such as `column/12/3`, `noise/0/4/1` and `keys`."""
+    """Names of the objects, such as `column/12/3`, `noise/0/4/1` and `keys`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -701,27 +710,27 @@ class ModelView:
     """Bytes of the junction tree."""
 
     cliques: list[list[int]]
-    """Cliques of the junction tree, by index."""
+    """Cliques of the junction tree, by attribute index."""
 
     measured_pairs: list[list[int]]
-    """Pairs with a measurement, by index."""
+    """Pairs with a measurement, by attribute index."""
 
     one_ways: list[OneWayView]
-    """The fitted 1-way marginals, one list an attribute, beside their released values."""
+    """The fitted 1-way marginals, one for each attribute, together with their released values."""
 
     total: float
-    """Its estimate of the number of records."""
+    """The model's estimate of the number of records."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Need:
-    """How a `Need` is written."""
+    """The JSON form of a `Need`."""
 
     ladder: LadderNeed
-    """Of the noise."""
+    """Need of noise."""
 
     largest_cell: str
-    """The largest absolute value of a released integer before its noise, as decimal text."""
+    """Largest absolute value of a released integer before its noise, as decimal text."""
 
     squares: bool
     """Whether squared scores are released."""
@@ -729,21 +738,21 @@ class Need:
 
 @dataclass(frozen=True, kw_only=True)
 class NewApiKey:
-    """A new API key, under an identifier of the caller's choice."""
+    """A new API key. The caller chooses its identifier."""
 
     name: str
-    """What the key is for."""
+    """Purpose of the key."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewDataset:
-    """A new dataset, under an identifier of the caller's choice."""
+    """A new dataset. The caller chooses its identifier."""
 
     name: str
-    """A name for people."""
+    """Name of the dataset, for people."""
 
     terms: Terms
-    """What is fixed for good."""
+    """The terms, which cannot change afterwards."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -751,79 +760,79 @@ class NewJob:
     """A new job."""
 
     receipt: Receipt | None = None
-    """The newest receipt of the dataset's ledger that the caller has seen."""
+    """Newest receipt of the dataset's ledger that the caller has seen."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewKeySet:
-    """Makes a dataset's key set and fixes its plan and budget for good."""
+    """Makes a dataset's key set, and fixes its plan and budget permanently."""
 
     terms: Terms
     """The dataset's terms."""
 
     voucher: str | None = field(default=None, repr=False)
-    """What the generation service says of the dataset: see its route
-    `/v1/datasets/{dataset}/voucher`. Not needed again once the keys are made.
+    """The generation service's voucher for the dataset: see its route
+    `/v1/datasets/{dataset}/voucher`. It is not needed once the keys are made.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewLink:
-    """A new link, under an identifier of the caller's choice."""
+    """A new link. The caller chooses its identifier."""
 
     name: str
-    """Whom it is for, or what: shown to the dataset's holders alone."""
+    """Recipient or purpose of the link. Only the dataset's holders see it."""
 
     days: int | None = None
-    """Days after which it opens nothing, from when it was first made; absent: it is good until
-    it is revoked.
+    """Days after which the link expires, counted from its creation. If absent, the link is valid
+    until it is revoked.
     """
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewName:
-    """Another name for a dataset."""
+    """A new name for a dataset."""
 
     name: str
-    """A name for people."""
+    """Name of the dataset, for people."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewNote:
-    """Another note on a job."""
+    """A new note on a job."""
 
     note: str
-    """What the dataset's holders want to remember of it; empty: nothing."""
+    """The note of the dataset's holders on the job. Empty to remove it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewPassword:
-    """Another password for an account."""
+    """A new password for an account."""
 
     new_password: str = field(repr=False)
-    """The one that it gets: at least 12 characters."""
+    """The new password, of at least 12 characters."""
 
     password: str = field(repr=False)
-    """The one that it has."""
+    """The current password."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewRun:
-    """Asks for a job's run, before anything of it is sealed."""
+    """Requests a job's run, before anything of it is sealed."""
 
     upload: str
-    """Digest of the upload's manifest: the same for all of a dataset's runs."""
+    """Digest of the upload's manifest, the same for all runs of a dataset."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewSignature:
-    """A holder's consent to a dataset's terms and keys. No run begins before all holders have
-    signed.
+    """A holder's consent to a dataset's terms and keys. A run can begin only when all holders
+    have signed.
     """
 
     signature: str
-    """Ed25519 signature, with the holder's key in the roster, of `fhaim agreement 1`, the
-    dataset's identifier, and the SHA-256 of the stored terms, of the public and of the
+    """Ed25519 signature with the holder's key in the roster. It covers `fhaim agreement 1`, the
+    dataset's identifier, and the SHA-256 of the stored terms, of the public key and of the
     evaluation keys.
     """
 
@@ -831,15 +840,15 @@ class NewSignature:
 @dataclass(frozen=True, kw_only=True)
 class NewUpload:
     """Registers a dataset, or the caller's part of one, for upload. The service fetches the
-    dataset's public and evaluation keys from the crypto service.
+    dataset's public key and evaluation keys from the crypto service.
     """
 
     terms: Terms
     """The dataset's terms."""
 
     layout: WireLayout | None = None
-    """What is told of the caller's number of records; absent where it uploads counts, which tell
-    nothing.
+    """Layout of the caller's records. Absent if it uploads counts, which disclose nothing about
+    the number of records.
     """
 
 
@@ -851,7 +860,7 @@ class OneWayView:
     """The model's marginal."""
 
     labels: list[str]
-    """Its categories' or bins' labels."""
+    """Labels of its categories or bins."""
 
     measured: list[float]
     """The measured marginal."""
@@ -859,90 +868,90 @@ class OneWayView:
 
 @dataclass(frozen=True, kw_only=True)
 class ApiKeyPage:
-    """A page of a list: `items`, and where the next page starts if there is one."""
+    """A page of a list: `items`, and the start of the next page if there is one."""
 
     items: list[ApiKey]
     """The items, newest first."""
 
     next: str | None = None
-    """Value for `after` that continues the list; absent at its end."""
+    """Value of `after` that continues the list. Absent at its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditEntryPage:
-    """A page of a list: `items`, and where the next page starts if there is one."""
+    """A page of a list: `items`, and the start of the next page if there is one."""
 
     items: list[AuditEntry]
     """The items, newest first."""
 
     next: str | None = None
-    """Value for `after` that continues the list; absent at its end."""
+    """Value of `after` that continues the list. Absent at its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DatasetPage:
-    """A page of a list: `items`, and where the next page starts if there is one."""
+    """A page of a list: `items`, and the start of the next page if there is one."""
 
     items: list[Dataset]
     """The items, newest first."""
 
     next: str | None = None
-    """Value for `after` that continues the list; absent at its end."""
+    """Value of `after` that continues the list. Absent at its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class JobPage:
-    """A page of a list: `items`, and where the next page starts if there is one."""
+    """A page of a list: `items`, and the start of the next page if there is one."""
 
     items: list[Job]
     """The items, newest first."""
 
     next: str | None = None
-    """Value for `after` that continues the list; absent at its end."""
+    """Value of `after` that continues the list. Absent at its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerEntryPage:
-    """A page of a list: `items`, and where the next page starts if there is one."""
+    """A page of a list: `items`, and the start of the next page if there is one."""
 
     items: list[LedgerEntry]
     """The items, newest first."""
 
     next: str | None = None
-    """Value for `after` that continues the list; absent at its end."""
+    """Value of `after` that continues the list. Absent at its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LinkPage:
-    """A page of a list: `items`, and where the next page starts if there is one."""
+    """A page of a list: `items`, and the start of the next page if there is one."""
 
     items: list[Link]
     """The items, newest first."""
 
     next: str | None = None
-    """Value for `after` that continues the list; absent at its end."""
+    """Value of `after` that continues the list. Absent at its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedBatchPage:
-    """A page of a list: `items`, and where the next page starts if there is one."""
+    """A page of a list: `items`, and the start of the next page if there is one."""
 
     items: list[ReleasedBatch]
     """The items, newest first."""
 
     next: str | None = None
-    """Value for `after` that continues the list; absent at its end."""
+    """Value of `after` that continues the list. Absent at its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlacedRelease:
-    """A release that has its positions."""
+    """A release with its positions assigned."""
 
     cells: int
-    """Its cells."""
+    """Number of cells."""
 
     statement: str
-    """Digest of the releases and of their positions."""
+    """Digest of the release and of its positions."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -950,41 +959,41 @@ class Problem:
     """A problem document."""
 
     kind: ProblemKind
-    """The kind."""
+    """The kind of the problem."""
 
     status: int
     """The HTTP status."""
 
     title: str
-    """The same for every problem of the kind."""
+    """Title, the same for every problem of the kind."""
 
     type: str
     """`urn:fhaim:problem:<kind>`."""
 
     detail: str | None = None
-    """What is wrong this time, and the way out."""
+    """Description of this problem, and how to solve it."""
 
     request_id: str | None = None
-    """The request, as the services' logs know it."""
+    """Identifier of the request in the services' logs."""
 
     retry_after: int | None = None
-    """Seconds to wait before another try."""
+    """Seconds to wait before a retry."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Receipt:
     """The end of a dataset's ledger at some time, signed by the crypto service. The ledger is a
-    hash chain: whoever shows a receipt finds out whether the service was set back behind it.
+    hash chain: a receipt shows whether the service was set back to a state before it.
     """
 
     dataset: UUID
     """The dataset."""
 
     head: str
-    """The hash over all of them."""
+    """Hash over all entries."""
 
     height: int
-    """Entries of the ledger."""
+    """Number of entries in the ledger."""
 
     signature: str
     """Ed25519 signature, base64url."""
@@ -992,24 +1001,24 @@ class Receipt:
 
 @dataclass(frozen=True, kw_only=True)
 class Refresh:
-    """Exchanges a refresh token for a new session. Where the answer was lost, the same token
-    again gives another; once what it gave was used, or another was given in its place, a
-    second use ends all sessions that came from the same sign-in.
+    """Exchanges a refresh token for a new session. If the answer was lost, the same token gives
+    another session. Once a token from an answer was used, or was replaced by another, a
+    second use of the old token ends all sessions of the same sign-in.
     """
 
     refresh_token: str = field(repr=False)
-    """The token of the last session."""
+    """Refresh token of the last session."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseRequest:
-    """How a `ReleaseRequest` is written."""
+    """The JSON form of a `ReleaseRequest`."""
 
     number: int
-    """Position of the release in the job, across batches."""
+    """Number of the release in the job, counted across batches."""
 
     statistic: Statistic
-    """What is released."""
+    """The released statistic."""
 
     variance_units: int
     """The noise variance is 4 times this."""
@@ -1017,68 +1026,67 @@ class ReleaseRequest:
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedBatch:
-    """A batch of releases as the ledger has it: what was asked, debited and answered. Where its
-    noise lies on the ladder follows from the run and from the cells of the releases before
-    it.
+    """A batch of releases in the ledger: requests, debits and answers. The positions of its
+    noise on the ladder follow from the run and from the cells of earlier releases.
     """
 
     answers: list[list[int]]
     """The integers of each release."""
 
     entries: list[dict[str, Any]]
-    """Its debits, one a release."""
+    """Its debits, one for each release."""
 
     height: int
-    """Its place in the dataset's ledger."""
+    """Number of its entry in the dataset's ledger."""
 
     job: UUID
     """The job."""
 
     requests: list[ReleaseRequest]
-    """The requests, one per release."""
+    """The requests, one for each release."""
 
     run: int
-    """The job's run: which window of the noise ladder it has."""
+    """The job's run, which determines its window of the noise ladder."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReleasedStatistic:
-    """One release of a job: what was asked, what came back, what it cost."""
+    """One release of a job: the requested statistic, the released integers and their cost."""
 
     attributes: list[str]
-    """Names of the attributes it looks at."""
+    """Names of the attributes that the statistic uses."""
 
     cost: Cost
-    """What it cost."""
+    """Cost of the release."""
 
     number: int
-    """Its number within the job."""
+    """Number of the release within the job."""
 
     phase: str
-    """The phase that asked for it."""
+    """The phase that requested it."""
 
     sigma: float
-    """Standard deviation of the noise, of all holders together."""
+    """Standard deviation of the noise of all holders together."""
 
     statistic: Statistic
-    """What was asked: integer functions of each attribute."""
+    """The requested statistic: integer functions of each attribute."""
 
     values: list[int]
     """The released integers."""
 
     variance_units: int
-    """The requested noise variance, in the units of the noise ladder."""
+    """Requested noise variance, in the units of the noise ladder."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Roster:
-    """How a `Roster` is written."""
+    """The JSON form of a `Roster`."""
 
     holders: list[Member]
-    """The holders, in the order in which their parts are put together."""
+    """The holders, in the order in which their parts are joined."""
 
     honest: int
-    """On how many holders' noise everyone relies."""
+    """Number of holders whose noise everyone relies on."""
 
     partition: Partition
     """How the table is divided."""
@@ -1089,71 +1097,69 @@ class RunLedger:
     """The ledger of one run."""
 
     budget: Cost
-    """Its share of the budget."""
+    """The run's share of the budget."""
 
     entries: list[dict[str, Any]]
-    """Its debits."""
+    """The debits of the run."""
 
     job: UUID
     """The job."""
 
     spent: Cost
-    """What it has spent."""
+    """Cost of its releases so far."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunStanding:
-    """A job's run, as the keeper of the ledger has it."""
+    """A job's run, as in the ledger."""
 
     receipt: Receipt
-    """The ledger with the run in it."""
+    """Receipt of the ledger including the run."""
 
     releases: list[PlacedRelease]
-    """What it has released, by number."""
+    """Its releases, by number."""
 
     run: int
-    """Its number: which window of the noise ladder it has."""
+    """Number of the run, which determines its window of the noise ladder."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Session:
-    """Tokens of a session: one for each service, which is good there and nowhere else, so that
-    no service can use elsewhere what it was shown.
+    """Tokens of a session, with one token for each service. A token is valid only at its
+    service, so that no service can use a token elsewhere.
     """
 
     access_token: str = field(repr=False)
     """For the `Authorization: Bearer` header of calls to the generation service."""
 
     computation_token: str = field(repr=False)
-    """The same for the computation service."""
+    """Token for the computation service."""
 
     crypto_token: str = field(repr=False)
-    """The same for the crypto service."""
+    """Token for the crypto service."""
 
     expires_in: int
     """Seconds until these tokens expire."""
 
     refresh_token: str | None = field(default=None, repr=False)
-    """Good for one refresh, and again where its answer was lost; absent for sessions of API
-    keys.
-    """
+    """Valid for one refresh, and again if its answer was lost. Absent for sessions of API keys."""
 
     witness_token: str | None = field(default=None, repr=False)
-    """The same for the second computation service, where the operator has one."""
+    """Token for the second computation service, if the operator has one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SquaredTerm:
-    """How a `fhaim_release::SquaredTerm` is written."""
+    """The JSON form of a `fhaim_release::SquaredTerm`."""
 
     clique: list[int]
     """Two attributes."""
 
     target: list[int]
-    """What the marginal is compared with."""
+    """Integers that the marginal is compared with."""
 
     weight: int
-    """The workload's weight."""
+    """Weight of the pair in the workload."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -1161,57 +1167,58 @@ class Terms:
     """The fields of `WireTerms`."""
 
     delta: float
-    """Its delta."""
+    """Delta of the dataset's whole privacy budget."""
 
     epsilon: float
-    """The whole privacy budget of the dataset."""
+    """Epsilon of the dataset's whole privacy budget."""
 
     mechanism: str
     """Name of a mechanism that runs under encryption, such as `staged`."""
 
     model_bytes: int
-    """Most bytes a model may take."""
+    """Most bytes that a model may take."""
 
     record_bound: int
-    """No table of the dataset has more records. Public."""
+    """Most records that a table of the dataset may have. Public."""
 
     runs: int
-    """Runs the budget is shared by, equally."""
+    """Number of runs that share the budget equally."""
 
     schema: dict[str, Any]
-    """The table's public schema."""
+    """Public schema of the table."""
 
     target_weight: int
     """Weight of the pairs with the schema's target."""
 
     contribution: ContributionKind | None = None
-    """What each holder uploads beside its noise: `records` where it is left out, or `counts`."""
+    """Data that each holder uploads in addition to its noise: `records` (the default) or
+    `counts`.
+    """
 
     need: Need | None = None
-    """What a run of the mechanism needs. The generation service fills it in where it is left
-    out, and refuses another; the holder's program works it out too.
+    """The noise and encryption that a run of the mechanism needs. If absent, the generation
+    service fills it in. A wrong need is rejected. The holder's program computes it too.
     """
 
     options: dict[str, Any] | None = None
-    """Options of the mechanism, where they are not all to be the default. The generation service
-    fills in those that are left out, and refuses by name one that the mechanism does not
-    have.
+    """Options of the mechanism. Absent if all have their defaults. The generation service fills
+    in the options that are left out, and rejects unknown options by name.
     """
 
     parameter_set: int | None = None
-    """Number of the parameter set. The generation service fills it in where it is left out."""
+    """Number of the parameter set. If absent, the generation service fills it in."""
 
     roster: Roster | None = None
-    """The holders, where there are several. The first made the dataset; each names its account
-    by its identifier.
+    """The holders, if there are several. The first one created the dataset. Each holder's
+    account is given by its identifier.
     """
 
     version: int | None = None
-    """The version of this format."""
+    """Version of this format."""
 
     witness: bool | None = None
-    """Whether a second computation service computes every batch as well, and nothing is
-    decrypted that the two do not agree on.
+    """Whether a second computation service computes every batch too. Only batches on which the
+    two agree are decrypted.
     """
 
 
@@ -1220,14 +1227,14 @@ class Upload:
     """An upload."""
 
     contributions: list[Contribution]
-    """Its contributions."""
+    """The contributions of the holders."""
 
     dataset: UUID
     """The dataset."""
 
     layout: WireLayout | None = None
-    """What is told of the number of records; of holders of several parts, of the first that was
-    registered; absent where they upload counts.
+    """Layout of the records. With several contributions, that of the first one that was
+    registered. Absent if the holders upload counts.
     """
 
 
@@ -1236,12 +1243,12 @@ class UploadKeyRequest:
     """A holder's request for its upload key."""
 
     one_time_key: str
-    """The X25519 public key that the answer is encrypted to, made for only this request."""
+    """The X25519 public key that the answer is encrypted to. It is used for this request only."""
 
     signature: str
-    """Ed25519 signature, with the holder's key in the roster, of `fhaim upload key request 1`,
-    the dataset's identifier, the holder's number (4 bytes, little-endian), the SHA-256 of the
-    evaluation keys, and the one-time key.
+    """Ed25519 signature with the holder's key in the roster. It covers `fhaim upload key request
+    1`, the dataset's identifier, the holder's number (4 bytes, little-endian), the SHA-256 of
+    the evaluation keys, and the one-time key.
     """
 
 
@@ -1257,81 +1264,83 @@ class UploadKeySeeds:
 
 @dataclass(frozen=True, kw_only=True)
 class Usage:
-    """An account's use of one service."""
+    """An account's usage of one service."""
 
     limits: list[Used]
-    """One entry a limit."""
+    """One entry for each limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Used:
-    """How far an account is from one limit."""
+    """An account's usage under one limit."""
 
     limit: str
-    """Name of the limit, as the service's configuration has it."""
+    """Name of the limit, as in the service's configuration."""
 
     most: int
-    """What it may use."""
+    """The largest allowed usage."""
 
     used: int
-    """What the account uses."""
+    """The account's current usage."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Voucher:
-    """What the crypto service wants to see before it makes a dataset's keys."""
+    """A voucher that the crypto service requires before it makes a dataset's keys."""
 
     expires_in: int
-    """Seconds until it is of no more use."""
+    """Seconds until it expires."""
 
     voucher: str = field(repr=False)
-    """Says, signed by the generation service, that the dataset is there and the account's."""
+    """The generation service's signed statement that the dataset exists and belongs to the
+    account.
+    """
 
 
 @dataclass(frozen=True, kw_only=True)
 class WireLayout:
-    """How many records a chunk has room for, and how many chunks there are: all that is told of
-    the number of records.
+    """Room for records in a chunk, and the number of chunks. This is everything that is
+    disclosed about the number of records.
     """
 
     chunks: int
-    """Record chunks."""
+    """Number of record chunks."""
 
     stride: int
-    """Positions a chunk's records take: a power of two."""
+    """Number of positions that a chunk's records take: a power of two."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Witnessed:
-    """What the second computation service computed a batch to, for the keeper of the ledger to
-    hold what it is sent against.
+    """The second computation service's result for a batch. The keeper of the ledger compares it
+    with the request that it receives.
     """
 
     asked: str
-    """Digest of what was asked: the batch's releases."""
+    """Digest of the batch's releases."""
 
     request: str
-    """Digest of the request for decryption that came of it."""
+    """Digest of the resulting request for decryption."""
 
 
 BatchStatus = Union[BatchStatusQueued, BatchStatusRunning, BatchStatusReleased, BatchStatusRefused]
-"""Where a batch is."""
+"""The state of a batch."""
 
 
 ContributionKind = Literal["records", "counts"]
-"""What a holder uploads beside its noise."""
+"""Data that a holder uploads in addition to its noise."""
 
 
 DatasetState = Literal["uploading", "ready"]
-"""How far a dataset is."""
+"""The state of a dataset."""
 
 
 Happening = Union[HappeningState, HappeningPhase, HappeningComputing, HappeningReleased]
-"""What happened to a job."""
+"""An event of a job."""
 
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled"]
-"""Where a job is."""
+"""The state of a job."""
 
 
 Partition = Literal["records", "columns"]
@@ -1343,16 +1352,16 @@ ProblemKind = Literal[
     "conflict", "too-large", "unsupported-media-type", "digest-mismatch", "budget-spent", "refused",
     "frozen", "restored", "quota", "too-many-requests", "full", "unavailable", "internal",
 ]
-"""What kind of problem it is; programs go by this, not by the words."""
+"""The kind of a problem. Programs should use the kind, not the text."""
 
 
 Statistic = Any
-"""How a `fhaim_release::Statistic` is written."""
+"""The JSON form of a `fhaim_release::Statistic`."""
 
 
 TableFormat = Literal["csv", "parquet"]
-"""The form of a synthetic table."""
+"""The file format of a synthetic table."""
 
 
 UploadState = Literal["open", "complete"]
-"""How far an upload is."""
+"""The state of an upload."""

@@ -1,4 +1,4 @@
-//! What an encrypted run will take, by its public numbers alone, before anything is encrypted.
+//! Forecasts memory, upload and seconds of an encrypted run from public numbers, before anything is encrypted.
 
 mod speeds;
 mod work;
@@ -7,9 +7,7 @@ use std::{fmt, time::Instant};
 
 use fhaim_domain::Domain;
 use fhaim_dp::LadderPlan;
-use fhaim_he::{
-    LEAVES_A_THREAD, Layout, PAGE, ParameterSet, Parameters, RosterShape, WORKING_BYTES,
-};
+use fhaim_he::{Layout, PAGE, ParameterSet, Parameters, RosterShape, WORKING_BYTES};
 use fhaim_protocol::{
     counts::CountTables,
     encryption::{Encryption, Form},
@@ -30,38 +28,38 @@ use crate::{error::Error, size};
 /// Memory of a switching key, in ciphertexts at most.
 const KEY_CIPHERTEXTS: u64 = 4;
 
-/// Combinations of columns that a batch holds at once, left and right forms, over the columns, if
-/// that is less than an evaluator may take.
+/// Ratio of the combinations of columns that a batch holds at once, in left and right form, to the columns. An
+/// evaluator may hold fewer.
 const COMBINATIONS: u64 = 4;
 
-/// What a run will take on this machine.
+/// Forecast of a run on this machine.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Estimate {
     /// Memory, at most.
     pub memory_bytes: u64,
-    /// Bytes that are encrypted and sent.
+    /// Size of the upload.
     pub upload_bytes: u64,
-    /// Seconds if this machine is as busy as now, fits aside.
+    /// Seconds without the fits, if this machine stays as busy as now.
     pub seconds: f64,
-    /// Seconds of planning and of the fits, of models as large as are expected of so many records.
+    /// Seconds of planning and fits, for models of the size that is expected for this number of records.
     pub fit_seconds: f64,
-    /// Seconds of drawing as many synthetic records.
+    /// Seconds in which as many synthetic records are drawn and written.
     pub draw_seconds: f64,
-    /// Seconds that measuring the machine took.
+    /// Seconds that the measurement of this machine took.
     pub measured_seconds: f64,
-    /// Seconds from the run's start until this was said: of reading the table, and measuring.
+    /// Seconds from the start of the run until the forecast, in which the table is read and this machine measured.
     pub said_seconds: f64,
-    /// What is expected to be done,
+    /// Expected numbers of operations.
     pub work: ExpectedWork,
-    /// and how fast this machine is.
+    /// Speed of this machine.
     pub speeds: Speeds,
 }
 
-/// What a run of `mechanism` has to do for a table of `records` records over `domain`, of which each holder uploads its
-/// part as a contribution of this kind.
+/// Expected work of a run of `mechanism` on a table of `records` records over `domain`. Each holder uploads its part as
+/// a contribution of the given kind.
 ///
 /// # Errors
-/// What cannot be planned.
+/// The run cannot be planned.
 pub fn load(
     mechanism: MechanismName,
     job: &MechanismJob,
@@ -76,7 +74,7 @@ pub fn load(
         (ContributionKind::Records, Some(_)) => RosterShape::Columns(count as usize),
     };
     let holders = match job.holders.owners() {
-        // Which holder has which of a coarser domain's columns makes little difference to sizes.
+        // In a coarser domain, the assignment of columns to holders makes little difference to sizes.
         Some(owners) if owners.len() != domain.len() => {
             let holders = Holders::of_records(count, job.holders.honest());
             holders.map_err(fhaim_protocol::Error::from)?
@@ -113,7 +111,6 @@ pub fn load(
         upload_bytes: form.bytes(&Parameters::shared(set)?, polynomials),
         set,
         layout: shape.layout,
-        records: records_uploaded,
         upload: ExpectedWork {
             keys: shape.keys() as f64,
             encryptions: uploaded as f64,
@@ -139,7 +136,7 @@ pub fn load(
         .iter()
         .map(|batch| load.batch(batch, &shape))
         .collect();
-    // The last two fits are made of the answers to the last two batches, and all others before.
+    // The last two fits follow the last two batches; all other fits are earlier.
     let stages = load.stages.len();
     for (place, fit) in expected.fits.iter().rev().enumerate() {
         let stage = stages.saturating_sub(1 + place.min(2));
@@ -165,27 +162,27 @@ pub fn load(
     Ok(load)
 }
 
-/// What all batches of a run are computed on.
+/// Sizes of the uploads that all batches of a run are computed from.
 struct Shape {
-    /// What the holders upload; a sole holder has the shape of a roster of one.
+    /// Kind of the uploads. A sole holder has the shape of a roster of one.
     uploads: RosterShape,
     columns: u64,
-    /// Attributes, which have a column for each value.
+    /// Number of attributes, each of which has a column per value.
     attributes: usize,
     /// Record chunks of all holders' tables; 0 for counts.
     chunks: u64,
     /// Ciphertexts of one holder's counts; 0 for records.
     counts: u64,
     residues: u64,
-    /// How cells are packed.
+    /// Packing of the cells.
     layout: Layout,
-    /// Noise ciphertexts of one holder under one plaintext modulus: of all pages, and of a page.
+    /// Noise ciphertexts of one holder under one plaintext modulus: of all pages, and of one page.
     noise: u64,
     page_noise: usize,
 }
 
 impl Shape {
-    /// The shape of what the holders upload together; `plan` is that of each.
+    /// Shape of all uploads together, where `plan` is the plan of one of them.
     fn new(plan: &UploadPlan, domain: &Domain, uploads: RosterShape) -> Result<Self, Error> {
         let own = plan.layout.chunks() as u64;
         let (chunks, counts, layout) = match uploads {
@@ -238,8 +235,7 @@ impl Shape {
         self.contents() + self.noise * self.holders() * self.residues
     }
 
-    /// Ciphertexts that a run keeps in memory of what all holders upload: of counts their sums, and no noise, which is
-    /// in a file.
+    /// Number of uploaded ciphertexts that a run keeps in memory. Of counts, it keeps the sums; their noise is in a file.
     fn held(&self) -> u64 {
         match self.counts {
             0 => self.uploaded(),
@@ -247,8 +243,8 @@ impl Shape {
         }
     }
 
-    /// Keys under which each leaf of a page is merged: each holder of records has its own, and holders of columns have
-    /// a joint one.
+    /// Number of keys under which each leaf of a page is merged: one per holder of records, and a joint one of all
+    /// holders of columns.
     fn merging_keys(&self) -> f64 {
         match self.uploads {
             RosterShape::Records(holders) => holders as f64,
@@ -256,7 +252,7 @@ impl Shape {
         }
     }
 
-    /// Key switches of two factors: holders of columns bring the left one to their joint key, too.
+    /// Key switches per product. With several holders of columns, the left factor is switched to their joint key, too.
     fn factor_switches(&self) -> f64 {
         match self.uploads {
             RosterShape::Columns(_) => 2.0,
@@ -265,24 +261,23 @@ impl Shape {
     }
 }
 
-/// Bytes of all holders' noise as it is drawn, before it is encrypted.
+/// Size of all holders' noise samples in memory, before encryption.
 fn samples_bytes(ladder: LadderPlan, holders: u32) -> u64 {
     let samples = ladder.vectors().saturating_mul(PAGE * size_of::<i64>());
     (samples as u64).saturating_mul(u64::from(holders))
 }
 
 impl Load {
-    /// What a batch takes. Key switches make factors of combinations of columns, and merge the leaves of a page. The
-    /// first merge of two leaves switches two polynomials for sums, and four for products, under each key that the
-    /// leaves are under. The merges above switch one for every two leaves. Of counts all merges switch one. Each
-    /// variance on a page is sealed and decrypted separately, with its own noise.
+    /// Work of a batch. Key switches turn combinations of columns into factors, and merge the leaves of a page. The
+    /// first merge of two leaves switches two polynomials for sums, and four for products, under each key of the
+    /// leaves. Each later merge switches one polynomial, and so does each merge of counts. The releases of each
+    /// variance on a page are sealed and decrypted separately, with separate noise.
     fn batch(&self, batch: &ExpectedBatch, shape: &Shape) -> ExpectedWork {
         let slots = shape.layout.slots();
         let cells = batch.sums + batch.products;
-        // The noise of the batch begins where that of the batch before ended.
         let pages = cells.div_ceil(PAGE).max(1);
         let leaves = |cells: usize| cells.div_ceil(slots) as f64;
-        // Where cells are few, each level of a page's tree still takes one.
+        // Each level of a page's tree takes at least one key switch.
         let levels = pages as f64 * f64::from(shape.layout.stride().ilog2());
         let (residues, holders) = (shape.residues as f64, shape.holders() as f64);
         let mut work = ExpectedWork::default();
@@ -298,27 +293,21 @@ impl Load {
             let all = leaves(batch.sums) + leaves(batch.products);
             work.key_switches = residues * (all + levels);
             work.weighings = residues * (leaves(cells) + batch.statistics as f64);
-            work.lone_switches = residues * levels;
         }
-        if shape.chunks == 0 && leaves(cells) <= (pages * LEAVES_A_THREAD) as f64 {
-            // Leaves are so few that one thread has them all.
-            work.lone_switches = work.key_switches;
-            work.lone_weighings = work.weighings;
-        }
-        // Every variance takes one of the two vectors of a level, on average.
+        // On average, each variance needs one of the two vectors of a level.
         let read = 1.0 - 0.5f64.powi(batch.variances as i32);
         work.vectors = residues * holders * (pages * shape.page_noise) as f64 * read;
         work.sheets = residues * (batch.variances + pages - 1) as f64;
         work.conversions = holders * work.sheets;
-        // Those of all columns are estimated after every batch.
+        // The counts of all columns are estimated after every batch.
         work.columns = shape.attributes as f64;
         work
     }
 
-    /// The estimate for this machine, of which a moment is measured, for a run that has begun before.
+    /// Measures this machine and returns the forecast of a run that began at `begun`.
     ///
     /// # Errors
-    /// A system without randomness.
+    /// The operating system has no randomness.
     pub fn estimate(&self, begun: Instant) -> Result<Estimate, Error> {
         let started = Instant::now();
         let speeds = Speeds::measure(self)?;
@@ -332,8 +321,7 @@ impl Load {
             upload_bytes: self.upload_bytes,
             seconds: encrypted,
             fit_seconds: fits,
-            draw_seconds: self.drawn_values * speeds.drawn_value
-                + self.written_values * speeds.written_value,
+            draw_seconds: speeds.draw_seconds(self),
             measured_seconds: started.elapsed().as_secs_f64(),
             said_seconds: begun.elapsed().as_secs_f64(),
             work,
@@ -341,10 +329,10 @@ impl Load {
         })
     }
 
-    /// Seconds of each batch, and of what comes of its answers, on a machine as fast as this one: what services do.
+    /// Measures this machine and returns the seconds of each batch with the fits that follow it, as services do them.
     ///
     /// # Errors
-    /// A system without randomness.
+    /// The operating system has no randomness.
     pub fn stages(&self) -> Result<Vec<f64>, Error> {
         let speeds = Speeds::measure(self)?;
         let seconds = |stage: &ExpectedWork| speeds.seconds(stage).iter().sum();
@@ -352,7 +340,7 @@ impl Load {
     }
 }
 
-/// What a holder's upload will take on this machine.
+/// Forecast of a holder's upload on this machine.
 #[derive(Clone, Copy, Debug)]
 pub struct UploadEstimate {
     bytes: u64,
@@ -360,17 +348,17 @@ pub struct UploadEstimate {
 }
 
 impl UploadEstimate {
-    /// The estimate of a part, of which a moment is measured.
+    /// Measures this machine and returns the forecast for a holder's part.
     ///
     /// # Errors
-    /// A system without randomness.
+    /// The operating system has no randomness.
     pub fn estimate(set: ParameterSet, part: &PartPlan) -> Result<Self, Error> {
         let params = Parameters::shared(set)?;
-        let [encryption, sample] = speeds::holder(&params)?;
-        let ciphertexts = part.object_count() * params.residues();
+        let polynomials = part.object_count() * params.residues();
+        let samples = part.ladder().samples();
         Ok(Self {
             bytes: part.bytes(&params),
-            seconds: ciphertexts as f64 * encryption + part.ladder().samples() as f64 * sample,
+            seconds: speeds::upload_seconds(&params, polynomials, samples)?,
         })
     }
 }
@@ -379,7 +367,7 @@ impl fmt::Display for UploadEstimate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} MB to send, about {} to encrypt here; what sending takes beside that is the connection's to say",
+            "{} MB to send; encryption takes about {}, and sending depends on the connection",
             size::megabytes(self.bytes),
             duration(self.seconds)
         )
@@ -392,8 +380,8 @@ impl fmt::Display for Estimate {
         let [memory, upload] = [memory, upload].map(size::megabytes);
         write!(
             f,
-            "at most {memory} MB of memory, {upload} MB to upload, about {}, and {} to fit a model and \
-             draw from it",
+            "needs at most {memory} MB of memory and {upload} MB of uploads; takes about {}, and {} to fit a model \
+             and sample from it",
             duration(self.seconds),
             duration(self.fit_seconds + self.draw_seconds)
         )

@@ -276,10 +276,10 @@ pub fn read(
         format,
         strictness,
     };
-    let pair_counts = counting::tallies(source, &[counting::WHOLE])?.pop();
+    let pair_counts = counting::count_pairs(source, &[counting::WHOLE])?.pop();
     let pair_counts =
         pair_counts.ok_or(fhaim_protocol::Error::Object("a share without pair counts"))?;
-    Ok(Records::Tally(Arc::new(pair_counts)))
+    Ok(Records::Counts(Arc::new(pair_counts)))
 }
 
 /// Returns the SHA-256 of a table's text, with only a piece of the text in memory at a time.

@@ -21,6 +21,7 @@ use crate::evaluate::Evaluator;
 use crate::evaluate::packing::merge_row;
 use crate::evaluate::parallel::map;
 use crate::evaluate::task::TILE_LEAVES;
+use crate::evaluate::work::{Clock, EvaluationWork};
 use crate::release::page::{PackedPage, PageNoise};
 use crate::scheme::ciphertext::Ciphertext;
 use crate::scheme::keyswitch::{Lifted, Scratch};
@@ -31,10 +32,6 @@ use crate::scheme::ring::Pair;
 use crate::scheme::upload::{UploadCiphertext, UploadSwitchKeys};
 use crate::table::layout::TILE_HEIGHT;
 use crate::table::layout::{Layout, PAGE};
-
-/// Number of leaves of a page of counts that one thread weighs and merges. Threads share a page in units of it.
-pub const LEAVES_A_THREAD: usize = TILE_LEAVES;
-use crate::evaluate::work::{Clock, EvaluationWork};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -395,7 +392,7 @@ fn energy(weights: &LeafWeights) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::release::seal;
+    use crate::release::seal::seal;
     use crate::scheme::evaluation_keys::EvaluationKeys;
     use crate::scheme::noise::tests::measured;
     use crate::scheme::params::{ParameterSet, STANDARD, WIDE};

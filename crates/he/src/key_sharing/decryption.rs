@@ -13,7 +13,7 @@
 
 use super::KeyShare;
 use crate::error::{Error, Result};
-use crate::release::flood;
+use crate::release::seal::flood;
 use crate::scheme::ciphertext::Ciphertext;
 use crate::scheme::decryption::{flood_generator, recombine};
 use crate::scheme::noise;

@@ -13,6 +13,9 @@
 //! to, by name, before any message of that round was revealed**. Otherwise the last sender chooses the sum. This
 //! module only computes messages; the caller that exchanges them must enforce the commitments.
 //!
+//! `fhaim_protocol::committee` exchanges the messages and enforces the commitments; `services/crypto/src/shares` runs
+//! it with a database.
+//!
 //! A service draws everything from 32 bytes that it stores. They are a key for HKDF, whose context names the drawn
 //! object and all messages of others that it depends on. A service that was killed makes the same messages again.
 //! A service that was reset to a copy from the middle of a key generation must start a new key generation: its

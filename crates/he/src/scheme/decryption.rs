@@ -1,7 +1,7 @@
 //! Decryption of ciphertexts and of sealed pages.
 
 use crate::error::{Error, Result};
-use crate::release::flood;
+use crate::release::seal::flood;
 use crate::scheme::ciphertext::{Ciphertext, LEVEL};
 use crate::scheme::noise;
 use crate::scheme::params::ParameterSet;

@@ -79,7 +79,6 @@ impl From<File> for Reference {
             marginals,
             loss: file.loss_half_sum_of_squares_over_sigma2,
             total: file.total,
-            seconds: file.seconds,
         }
     }
 }

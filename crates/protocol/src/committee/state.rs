@@ -25,7 +25,7 @@ use fhaim_dp::Ledger;
 pub struct SharedDatasetState {
     rules: Rules,
     services: usize,
-    standing: ChainState,
+    chain_state: ChainState,
     run_records: Vec<RunRecord>,
 }
 
@@ -80,7 +80,7 @@ impl RunRecord {
         promised: Option<[u8; 32]>,
     ) -> Result<Self, Error> {
         let rules = &record.rules;
-        let run = record.standing.run(job);
+        let run = record.chain_state.run(job);
         let run = run.ok_or_else(|| Error::stored(&"a job without a run"))?;
         let mut replay = Replay::new(rules, job, run);
         let mut shared = Vec::new();
@@ -124,7 +124,7 @@ impl SharedDatasetState {
     /// services.
     pub fn new(rules: Rules, services: usize) -> Self {
         Self {
-            standing: ChainState::new(rules.dataset),
+            chain_state: ChainState::new(rules.dataset),
             rules,
             services,
             run_records: Vec::new(),
@@ -133,11 +133,11 @@ impl SharedDatasetState {
 
     /// Creates the state of a stored dataset without its runs. Add each run with
     /// [`SharedDatasetState::restore`].
-    pub fn read(rules: Rules, services: usize, standing: ChainState) -> Self {
+    pub fn read(rules: Rules, services: usize, chain_state: ChainState) -> Self {
         Self {
             rules,
             services,
-            standing,
+            chain_state,
             run_records: Vec::new(),
         }
     }
@@ -148,13 +148,13 @@ impl SharedDatasetState {
     }
 
     /// Returns the state of the dataset's chain.
-    pub fn standing(&self) -> &ChainState {
-        &self.standing
+    pub fn chain_state(&self) -> &ChainState {
+        &self.chain_state
     }
 
     /// Returns the state of the dataset's chain, to add keys, signatures and withdrawals.
     pub fn standing_mut(&mut self) -> &mut ChainState {
-        &mut self.standing
+        &mut self.chain_state
     }
 
     /// Returns the run of a job.
@@ -172,7 +172,7 @@ impl SharedDatasetState {
     /// # Errors
     /// Those of [`ChainState::begin`].
     pub fn assign(&mut self, job: JobId, upload: [u8; 32]) -> Result<Begun, Error> {
-        let begun = self.standing.begin(&self.rules, job, upload)?;
+        let begun = self.chain_state.begin(&self.rules, job, upload)?;
         if begun.link.is_some() {
             let run_record = RunRecord::new(&self.rules, job, begun.run);
             self.run_records.push(run_record);
@@ -187,8 +187,8 @@ impl SharedDatasetState {
     /// from the job's, or that belongs to another job; errors of [`SharedDatasetState::assign`].
     pub fn follow(&mut self, assignment: &Assignment) -> Result<Begun, Error> {
         let &Assignment { job, run, upload } = assignment;
-        let next = self.standing.jobs().len();
-        match self.standing.run(job) {
+        let next = self.chain_state.jobs().len();
+        match self.chain_state.run(job) {
             Some(known) if known != run => return Err(Error::Committee("the job has another run")),
             None if run as usize > next => return Err(Error::Early),
             None if next > run as usize => return Err(Error::Committee("another job has the run")),
@@ -211,7 +211,7 @@ impl SharedDatasetState {
         digest: &[u8; 32],
         witness: Option<[u8; 32]>,
     ) -> Result<(), Error> {
-        self.standing.check_open()?;
+        self.chain_state.check_open()?;
         let (rules, services) = (self.rules.clone(), self.services);
         let run_record = self.run_record_mut(request.job)?;
         if run_record.is_shared(digest) {
@@ -232,7 +232,7 @@ impl SharedDatasetState {
             ));
         }
         if rules.plan.witness && witness.ok_or(Error::Unwitnessed)? != *digest {
-            self.standing.freeze(Freeze::Witness)?;
+            self.chain_state.freeze(Freeze::Witness)?;
             return Err(Error::Frozen(Freeze::Witness));
         }
         let run_record = self.run_record_mut(request.job)?;
@@ -268,7 +268,7 @@ impl SharedDatasetState {
     /// # Errors
     /// [`Error::Early`] while a promise is missing; [`Error::Frozen`].
     pub fn check_promised(&self, job: JobId, digest: &[u8; 32]) -> Result<(), Error> {
-        self.standing.check_open()?;
+        self.chain_state.check_open()?;
         let run_record = self.run_record(job).ok_or(Error::Early)?;
         let promise = run_record.promise.as_ref().filter(|p| p.request == *digest);
         let by_all = promise.is_some_and(|promise| promise.by.iter().all(|&by| by));
@@ -303,7 +303,7 @@ impl SharedDatasetState {
             entries: grant.entries().to_vec(),
             answers: *digest,
         };
-        let link = self.standing.append(act)?;
+        let link = self.chain_state.append(act)?;
         let run_record = self.run_record_mut(request.job)?;
         grant.take(&mut run_record.window, &mut run_record.ledger);
         run_record.promise = None;
@@ -317,6 +317,6 @@ impl SharedDatasetState {
     /// # Errors
     /// Those of [`ChainState::append`].
     pub fn freeze(&mut self) -> Result<(), Error> {
-        self.standing.freeze(Freeze::Noise).map(|_| ())
+        self.chain_state.freeze(Freeze::Noise).map(|_| ())
     }
 }

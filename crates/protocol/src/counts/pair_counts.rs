@@ -23,7 +23,7 @@ pub struct PairCounts {
 
 impl fmt::Debug for PairCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tally").finish_non_exhaustive()
+        f.debug_struct("PairCounts").finish_non_exhaustive()
     }
 }
 

@@ -2,15 +2,14 @@
 //! without a store.
 //!
 //! The owner of a chain keeps it as rows of a database or as values in memory. It reads a
-//! [`ChainState`] back from the acts and a job's [`Book`] from the releases, and decides here on
+//! [`ChainState`] back from the acts and a job's [`JobLedger`](crate::crypto::job_ledger::JobLedger) from the releases, and decides here on
 //! the next step. It appends the resulting [`ChainLink`] by compare and set, and answers only then.
 
 use crate::Error;
-use crate::crypto::chain::{Act, Freeze, Tip, answers_digest};
-use crate::crypto::judge::{Book, Grant, Rules};
+use crate::crypto::chain::{Act, Freeze, Tip};
+use crate::crypto::judge::Rules;
 use crate::request::{DatasetId, JobId};
 use crate::roster::{Agreement, MemberSignature};
-use fhaim_dp::Entry;
 use std::collections::BTreeSet;
 
 /// The state of a dataset's chain, without the released integers.
@@ -47,7 +46,7 @@ pub struct ChainLink {
 pub struct Begun {
     /// The run's number.
     pub run: u32,
-    /// The act to append first if the job had no run before. Its book is then empty.
+    /// The act to append first if the job had no run before. Its ledger is then empty.
     pub link: Option<ChainLink>,
 }
 
@@ -77,11 +76,11 @@ impl ChainState {
         tip: Tip,
         acts: impl IntoIterator<Item = Act>,
     ) -> Result<Self, Error> {
-        let mut standing = Self::new(dataset);
+        let mut chain_state = Self::new(dataset);
         for act in acts {
-            standing.follow(&act)?;
+            chain_state.follow(&act)?;
         }
-        Ok(Self { tip, ..standing })
+        Ok(Self { tip, ..chain_state })
     }
 
     /// Returns the end of the chain.
@@ -299,152 +298,11 @@ impl ChainState {
     }
 }
 
-impl Book {
-    /// Reads the book of a job's run from its store: each release's act with its integers, in
-    /// order, and the act of the job's last debit, if there is one.
-    ///
-    /// # Errors
-    /// [`Error::Stored`] for acts of another kind, for integers that do not match their act, and
-    /// for debits that the rules refuse.
-    pub fn read(
-        rules: &Rules,
-        job: JobId,
-        run: u32,
-        releases: impl IntoIterator<Item = (Act, Vec<Vec<i64>>)>,
-        debited: Option<Act>,
-    ) -> Result<Self, Error> {
-        let mut book = Self::new(rules, job, run);
-        for (act, answers) in releases {
-            let Act::Released {
-                entries,
-                answers: digest,
-                ..
-            } = act
-            else {
-                return Err(Error::stored(&"an act that is not a release"));
-            };
-            if answers_digest(&answers) != digest {
-                let what = "released integers that do not match their act";
-                return Err(Error::stored(&what));
-            }
-            let restored = book.restore(entries, answers);
-            restored.map_err(|error| Error::stored(&error))?;
-        }
-        match debited {
-            Some(Act::Debited {
-                entries, request, ..
-            }) => {
-                let restored = book.restore_debited(entries, request);
-                restored.map_err(|error| Error::stored(&error))?;
-            }
-            Some(_) => return Err(Error::stored(&"an act that is not a debit")),
-            None => {}
-        }
-        Ok(book)
-    }
-
-    /// Debits a granted batch. The returned link must be appended before anything of the batch is
-    /// decrypted. Nothing is appended if this request was debited before.
-    ///
-    /// # Errors
-    /// Those of [`ChainState::append`].
-    pub fn debit(
-        &mut self,
-        standing: &mut ChainState,
-        grant: &Grant,
-        request: [u8; 32],
-    ) -> Result<Option<ChainLink>, Error> {
-        if self.is_debited() {
-            return Ok(None);
-        }
-        let link = standing.append(Act::Debited {
-            job: self.window().job(),
-            entries: grant.entries().to_vec(),
-            request,
-        })?;
-        self.take_debit(grant, request);
-        Ok(Some(link))
-    }
-}
-
-/// A batch that was judged and decrypted. Its act must be appended before any result leaves the
-/// service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ruling {
-    /// The job's book when the batch was judged.
-    before: Book,
-    act: Act,
-    released: Option<Released>,
-}
-
-/// The results that a ruling releases.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Released {
-    /// The cells of each release, in the order of the request.
-    pub answers: Vec<Vec<i64>>,
-    /// The run's book including the batch.
-    pub book: Book,
-}
-
-impl Ruling {
-    /// Creates a ruling that releases the batch for these debits. `released` has the book including
-    /// the batch.
-    pub fn release(before: Book, entries: Vec<Entry>, released: Released) -> Self {
-        let act = Act::Released {
-            job: before.window().job(),
-            entries,
-            answers: answers_digest(&released.answers),
-        };
-        Self {
-            before,
-            act,
-            released: Some(released),
-        }
-    }
-
-    /// Creates a ruling that releases nothing of the batch and freezes the dataset.
-    pub fn freeze(before: Book, reason: Freeze) -> Self {
-        Self {
-            before,
-            act: Act::Frozen { reason },
-            released: None,
-        }
-    }
-
-    /// Returns the act to append: a release or a freeze.
-    pub fn act(&self) -> &Act {
-        &self.act
-    }
-
-    /// Returns the integers that the act releases, or `None` if it freezes the dataset.
-    pub fn answers(&self) -> Option<&[Vec<i64>]> {
-        self.released.as_ref().map(|r| r.answers.as_slice())
-    }
-
-    /// Returns the link to append, for a state and a book that were read after the decryption.
-    ///
-    /// # Errors
-    /// [`Error::Overtaken`] if another batch of the job was released in the meantime. A freeze is
-    /// appended even then.
-    pub fn append_to(&self, standing: &mut ChainState, now: &Book) -> Result<ChainLink, Error> {
-        if self.released.is_some() && *now != self.before {
-            return Err(Error::Overtaken);
-        }
-        standing.append(self.act.clone())
-    }
-
-    /// Returns the results that may leave the service once the act is appended.
-    ///
-    /// # Errors
-    /// [`Error::Refused`] if the ruling freezes the dataset.
-    pub fn into_released(self) -> Result<Released, Error> {
-        self.released.ok_or(Error::Refused)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crypto::job_ledger::JobLedger;
+    use crate::crypto::ruling::{Released, Ruling};
     use crate::encryption::Encryption;
     use crate::roster::{HolderSigningKey, Member};
     use crate::terms::PlanCore;
@@ -486,78 +344,78 @@ mod tests {
 
     #[test]
     fn chain_state_read_back_equals_the_state_after_each_act() {
-        let (rules, mut standing) = (rules(), ChainState::new(DATASET));
+        let (rules, mut chain_state) = (rules(), ChainState::new(DATASET));
         let mut links = Vec::new();
-        let begun = standing.begin(&rules, JOBS[0], UPLOAD).unwrap();
+        let begun = chain_state.begin(&rules, JOBS[0], UPLOAD).unwrap();
         links.extend(begun.link);
-        assert_eq!(read(&links), standing);
-        let again = standing.begin(&rules, JOBS[0], UPLOAD).unwrap();
+        assert_eq!(read(&links), chain_state);
+        let again = chain_state.begin(&rules, JOBS[0], UPLOAD).unwrap();
         assert_eq!(again, Begun { run: 0, link: None });
-        let other = standing.begin(&rules, JOBS[1], [8; 32]);
+        let other = chain_state.begin(&rules, JOBS[1], [8; 32]);
         assert!(matches!(other, Err(Error::OtherUpload)));
-        links.extend(standing.begin(&rules, JOBS[1], UPLOAD).unwrap().link);
-        let third = standing.begin(&rules, JOBS[2], UPLOAD);
+        links.extend(chain_state.begin(&rules, JOBS[1], UPLOAD).unwrap().link);
+        let third = chain_state.begin(&rules, JOBS[2], UPLOAD);
         assert!(matches!(third, Err(Error::NoRunLeft(2))));
-        links.extend(standing.freeze(Freeze::Noise).unwrap());
-        assert_eq!(standing.freeze(Freeze::Noise).unwrap(), None);
-        assert_eq!(read(&links), standing);
-        let frozen = standing.begin(&rules, JOBS[0], UPLOAD);
+        links.extend(chain_state.freeze(Freeze::Noise).unwrap());
+        assert_eq!(chain_state.freeze(Freeze::Noise).unwrap(), None);
+        assert_eq!(read(&links), chain_state);
+        let frozen = chain_state.begin(&rules, JOBS[0], UPLOAD);
         assert!(matches!(frozen, Err(Error::Frozen(Freeze::Noise))));
-        links.push(standing.thaw(&rules).unwrap());
-        assert_eq!(read(&links), standing);
-        assert!(matches!(standing.thaw(&rules), Err(Error::NotFrozen)));
-        links.extend(standing.freeze(Freeze::Restored).unwrap());
-        let refused = standing.thaw(&rules);
+        links.push(chain_state.thaw(&rules).unwrap());
+        assert_eq!(read(&links), chain_state);
+        assert!(matches!(chain_state.thaw(&rules), Err(Error::NotFrozen)));
+        links.extend(chain_state.freeze(Freeze::Restored).unwrap());
+        let refused = chain_state.thaw(&rules);
         assert!(matches!(refused, Err(Error::FrozenForGood(_))));
-        assert_eq!(links.len() as u64, standing.tip().height);
+        assert_eq!(links.len() as u64, chain_state.tip().height);
     }
 
     #[test]
     fn chain_frozen_for_an_unknown_receipt_stays_frozen() {
-        let mut standing = ChainState::new(DATASET);
-        let frozen = standing.freeze(Freeze::UnknownReceipt).unwrap().unwrap();
+        let mut chain_state = ChainState::new(DATASET);
+        let frozen = chain_state.freeze(Freeze::UnknownReceipt).unwrap().unwrap();
         assert_eq!(
             frozen.text,
             r#"{"act":"frozen","reason":"unknown-receipt"}"#
         );
-        let thawed = standing.thaw(&rules());
+        let thawed = chain_state.thaw(&rules());
         assert!(matches!(
             thawed,
             Err(Error::FrozenForGood(Freeze::UnknownReceipt))
         ));
-        assert!(matches!(standing.check_open(), Err(Error::Frozen(..))));
+        assert!(matches!(chain_state.check_open(), Err(Error::Frozen(..))));
     }
 
     #[test]
     fn permanent_freeze_followed_by_another_reason_stays_permanent() {
         let rules = rules();
         for later in [Freeze::Noise, Freeze::Witness] {
-            let mut standing = ChainState::new(DATASET);
+            let mut chain_state = ChainState::new(DATASET);
             let mut links = Vec::new();
             for reason in [Freeze::Restored, later] {
-                links.extend(standing.freeze(reason).unwrap());
+                links.extend(chain_state.freeze(reason).unwrap());
             }
-            assert_eq!(standing.frozen(), Some(Freeze::Restored));
-            let refused = standing.thaw(&rules);
+            assert_eq!(chain_state.frozen(), Some(Freeze::Restored));
+            let refused = chain_state.thaw(&rules);
             assert!(matches!(
                 refused,
                 Err(Error::FrozenForGood(Freeze::Restored))
             ));
-            assert_eq!(read(&links), standing);
+            assert_eq!(read(&links), chain_state);
             // A thaw that is already in the chain lifts the reasons that it can.
-            standing.append(Act::Thawed).unwrap();
-            assert_eq!(standing.frozen(), Some(Freeze::Restored));
+            chain_state.append(Act::Thawed).unwrap();
+            assert_eq!(chain_state.frozen(), Some(Freeze::Restored));
         }
     }
 
     #[test]
     fn freeze_over_noise_is_permanent_for_two_holders() {
         let (two, _) = of_two();
-        let mut standing = ChainState::new(DATASET);
-        standing.freeze(Freeze::Noise).unwrap();
-        standing.freeze(Freeze::Witness).unwrap();
-        assert_eq!(standing.frozen(), Some(Freeze::Noise));
-        let refused = standing.thaw(&two).unwrap_err();
+        let mut chain_state = ChainState::new(DATASET);
+        chain_state.freeze(Freeze::Noise).unwrap();
+        chain_state.freeze(Freeze::Witness).unwrap();
+        assert_eq!(chain_state.frozen(), Some(Freeze::Noise));
+        let refused = chain_state.thaw(&two).unwrap_err();
         assert!(matches!(refused, Error::FrozenForGood(Freeze::Noise)));
         let told = refused.to_string();
         assert!(
@@ -565,10 +423,10 @@ mod tests {
             "{told}"
         );
         assert!(told.contains("stays counted"), "{told}");
-        standing.thaw(&rules()).unwrap();
-        assert_eq!(standing.frozen(), None);
-        standing.freeze(Freeze::Witness).unwrap();
-        standing.thaw(&two).unwrap();
+        chain_state.thaw(&rules()).unwrap();
+        assert_eq!(chain_state.frozen(), None);
+        chain_state.freeze(Freeze::Witness).unwrap();
+        chain_state.thaw(&two).unwrap();
     }
 
     fn of_two() -> (Rules, [HolderSigningKey; 2]) {
@@ -590,45 +448,45 @@ mod tests {
     #[test]
     fn run_cannot_begin_before_every_holder_has_signed() {
         let (rules, keys) = of_two();
-        let mut standing = ChainState::new(DATASET);
-        let early = standing.sign(&rules, 0, MemberSignature([0; 64]));
+        let mut chain_state = ChainState::new(DATASET);
+        let early = chain_state.sign(&rules, 0, MemberSignature([0; 64]));
         assert!(matches!(early, Err(Error::Request(_))));
         let made = Act::KeysMade {
             terms: [1; 32],
             public_key: [2; 32],
             evaluation_keys: [3; 32],
         };
-        let mut links = vec![standing.append(made).unwrap()];
-        let agreement = *standing.agreement().unwrap();
+        let mut links = vec![chain_state.append(made).unwrap()];
+        let agreement = *chain_state.agreement().unwrap();
         let signatures = keys.each_ref().map(|key| key.sign(&agreement));
-        let begin = |standing: &mut ChainState, job| standing.begin(&rules, job, UPLOAD);
-        let refused = begin(&mut standing, JOBS[0]);
+        let begin = |chain_state: &mut ChainState, job| chain_state.begin(&rules, job, UPLOAD);
+        let refused = begin(&mut chain_state, JOBS[0]);
         assert!(matches!(refused, Err(Error::Unsigned(missing)) if missing.len() == 2));
         for (member, signature) in [(0, signatures[1]), (1, signatures[0]), (2, signatures[0])] {
             assert!(matches!(
-                standing.sign(&rules, member, signature),
+                chain_state.sign(&rules, member, signature),
                 Err(Error::Request(..) | Error::Signature(..))
             ));
         }
-        links.extend(standing.sign(&rules, 1, signatures[1]).unwrap());
-        assert_eq!(standing.sign(&rules, 1, signatures[1]).unwrap(), None);
-        assert_eq!(standing.unsigned(&rules).collect::<Vec<_>>(), [0]);
+        links.extend(chain_state.sign(&rules, 1, signatures[1]).unwrap());
+        assert_eq!(chain_state.sign(&rules, 1, signatures[1]).unwrap(), None);
+        assert_eq!(chain_state.unsigned(&rules).collect::<Vec<_>>(), [0]);
         assert!(matches!(
-            begin(&mut standing, JOBS[0]),
+            begin(&mut chain_state, JOBS[0]),
             Err(Error::Unsigned(..))
         ));
-        links.extend(standing.sign(&rules, 0, signatures[0]).unwrap());
-        assert_eq!(read(&links), standing);
-        links.extend(begin(&mut standing, JOBS[0]).unwrap().link);
-        links.extend(standing.withdraw(&rules, 1).unwrap());
-        assert_eq!(standing.withdraw(&rules, 1).unwrap(), None);
+        links.extend(chain_state.sign(&rules, 0, signatures[0]).unwrap());
+        assert_eq!(read(&links), chain_state);
+        links.extend(begin(&mut chain_state, JOBS[0]).unwrap().link);
+        links.extend(chain_state.withdraw(&rules, 1).unwrap());
+        assert_eq!(chain_state.withdraw(&rules, 1).unwrap(), None);
         assert!(matches!(
-            standing.withdraw(&rules, 2),
+            chain_state.withdraw(&rules, 2),
             Err(Error::Request(..))
         ));
-        assert_eq!(read(&links), standing);
-        assert_eq!(begin(&mut standing, JOBS[0]).unwrap().run, 0);
-        let refused = begin(&mut standing, JOBS[1]);
+        assert_eq!(read(&links), chain_state);
+        assert_eq!(begin(&mut chain_state, JOBS[0]).unwrap().run, 0);
+        let refused = begin(&mut chain_state, JOBS[1]);
         assert!(matches!(refused, Err(Error::Withdrawn(who)) if who.len() == 1));
     }
 
@@ -642,30 +500,37 @@ mod tests {
         };
         let read = ChainState::read(DATASET, Tip::default(), [second.clone()]);
         assert!(matches!(read, Err(Error::Stored(_))));
-        let mut standing = ChainState::new(DATASET);
-        assert!(matches!(standing.append(second), Err(Error::Stored(..))));
-        assert_eq!(standing, ChainState::new(DATASET));
+        let mut chain_state = ChainState::new(DATASET);
+        assert!(matches!(chain_state.append(second), Err(Error::Stored(..))));
+        assert_eq!(chain_state, ChainState::new(DATASET));
     }
 
-    /// A release that was judged by an older book must be judged again. A freeze is appended in any
+    /// A release that was judged by an older ledger must be judged again. A freeze is appended in any
     /// case.
     #[test]
     fn ruling_by_an_outdated_book_is_not_released_but_may_freeze() {
         let rules = rules();
-        let before = Book::new(&rules, JOBS[0], 0);
-        let other = Book::new(&rules, JOBS[0], 1);
+        let before = JobLedger::new(&rules, JOBS[0], 0);
+        let other = JobLedger::new(&rules, JOBS[0], 1);
         let answers = vec![vec![1, 2]];
-        let book = other.clone();
-        let released = Ruling::release(before.clone(), Vec::new(), Released { answers, book });
-        let mut standing = ChainState::new(DATASET);
-        let late = released.append_to(&mut standing, &other);
+        let job_ledger = other.clone();
+        let released = Ruling::release(
+            before.clone(),
+            Vec::new(),
+            Released {
+                answers,
+                job_ledger,
+            },
+        );
+        let mut chain_state = ChainState::new(DATASET);
+        let late = released.append_to(&mut chain_state, &other);
         assert!(matches!(late, Err(Error::Overtaken)));
-        assert_eq!(standing.tip(), Tip::default());
-        let link = released.append_to(&mut standing, &before).unwrap();
-        assert_eq!((link.tip, &link.act), (standing.tip(), released.act()));
+        assert_eq!(chain_state.tip(), Tip::default());
+        let link = released.append_to(&mut chain_state, &before).unwrap();
+        assert_eq!((link.tip, &link.act), (chain_state.tip(), released.act()));
         let frozen = Ruling::freeze(before, Freeze::Noise);
-        frozen.append_to(&mut standing, &other).unwrap();
-        assert_eq!(standing.frozen(), Some(Freeze::Noise));
+        frozen.append_to(&mut chain_state, &other).unwrap();
+        assert_eq!(chain_state.frozen(), Some(Freeze::Noise));
         assert!(frozen.answers().is_none());
         assert!(matches!(frozen.into_released(), Err(Error::Refused)));
     }

@@ -90,17 +90,6 @@ fn description(statistic: &Statistic) -> String {
     }
 }
 
-/// A run as the key service keeps it: its window, its debits, and its released integers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Book {
-    window: Window,
-    ledger: Ledger,
-    answers: Vec<Vec<i64>>,
-    /// Digest of a request that was debited but is not released yet. Its debits are in the ledger.
-    /// Its releases are not in the window or the answers.
-    debited: Option<[u8; 32]>,
-}
-
 /// The decision on a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
@@ -116,138 +105,6 @@ pub struct Grant {
     placement: Placement,
     ledger: Ledger,
     debited: usize,
-}
-
-impl Book {
-    /// Creates the book of a run that has released nothing.
-    pub fn new(rules: &Rules, job: JobId, run: u32) -> Self {
-        Self {
-            window: Window::new(rules.dataset, job, run, rules.plan.run_ladder),
-            ledger: Ledger::new(rules.plan.run_budget),
-            answers: Vec::new(),
-            debited: None,
-        }
-    }
-
-    /// Adds a stored batch. Its entries are debited again, so that a stored book cannot be looser
-    /// than its rules.
-    ///
-    /// # Errors
-    /// Entries and answers that do not fit each other or the run.
-    pub(super) fn restore(
-        &mut self,
-        entries: Vec<Entry>,
-        answers: Vec<Vec<i64>>,
-    ) -> Result<(), Error> {
-        if entries.len() != answers.len() {
-            return Err(Error::Request(
-                "the numbers of stored debits and answers differ",
-            ));
-        }
-        let mut placed = self.window.placed().to_vec();
-        for (entry, answer) in entries.into_iter().zip(&answers) {
-            if entry.debit.number as usize != placed.len()
-                || entry.debit.cells != answer.len() as u64
-            {
-                return Err(Error::Request("a stored debit is not the next of its run"));
-            }
-            placed.push(Placed {
-                cells: answer.len(),
-                statement: entry.debit.digest,
-            });
-            self.ledger.debit(entry.debit)?;
-        }
-        self.window.catch_up(&placed)?;
-        self.answers.extend(answers);
-        Ok(())
-    }
-
-    /// Adds the last stored debit. A batch that was released since then is already in the book.
-    ///
-    /// # Errors
-    /// Debits that do not fit the run.
-    pub(super) fn restore_debited(
-        &mut self,
-        entries: Vec<Entry>,
-        request: [u8; 32],
-    ) -> Result<(), Error> {
-        let placed = self.window.placed().len();
-        let first = entries.first().map(|entry| entry.debit.number as usize);
-        match first {
-            Some(first) if first == placed => {}
-            Some(first) if first < placed => return Ok(()),
-            _ => return Err(Error::Request("a stored debit is not the next of its run")),
-        }
-        for entry in entries {
-            self.ledger.debit(entry.debit)?;
-        }
-        self.debited = Some(request);
-        Ok(())
-    }
-
-    /// Whether a request was debited and is not released yet.
-    pub(super) fn is_debited(&self) -> bool {
-        self.debited.is_some()
-    }
-
-    pub(super) fn take_debit(&mut self, grant: &Grant, request: [u8; 32]) {
-        self.ledger = grant.ledger.clone();
-        self.debited = Some(request);
-    }
-
-    /// Returns the run's window, with all released batches placed.
-    pub fn window(&self) -> &Window {
-        &self.window
-    }
-
-    /// Returns the debits, including those of a batch that is not released yet.
-    pub fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-
-    /// Returns the integers of each release, by number.
-    pub fn answers(&self) -> &[Vec<i64>] {
-        &self.answers
-    }
-
-    /// Judges a request: whether it is a repetition, or may be decrypted, and at which cost.
-    /// `digest` is the digest of the request's bytes.
-    ///
-    /// # Errors
-    /// The reason of a refusal, for the service's own log. The client must receive only
-    /// [`Error::Refused`].
-    pub fn judge<C>(
-        &self,
-        rules: &Rules,
-        request: &DecryptRequest<C>,
-        digest: &[u8; 32],
-    ) -> Result<Decision, Error> {
-        let Some(grant) = assess(&self.window, &self.ledger, rules, request)? else {
-            let numbers = request.releases.iter().map(|r| r.number as usize);
-            let answers = numbers.map(|number| self.answers.get(number).cloned());
-            let answers = answers.collect::<Option<_>>();
-            return Ok(Decision::Repeated(
-                answers.ok_or(Error::Request("a placed release has no answer"))?,
-            ));
-        };
-        // The integers of another request would have the same noise, but their cells would be paid
-        // for only once.
-        if self.debited.is_some_and(|debited| debited != *digest) {
-            return Err(Error::Request(
-                "another request of these releases was debited",
-            ));
-        }
-        Ok(Decision::Granted(grant))
-    }
-
-    /// Returns the book with a granted batch and its integers added.
-    #[must_use]
-    pub fn with(mut self, grant: Grant, answers: Vec<Vec<i64>>) -> Self {
-        self.debited = None;
-        grant.take(&mut self.window, &mut self.ledger);
-        self.answers.extend(answers);
-        self
-    }
 }
 
 /// A run computed from its requests, for a party that checks the data of a key service. It computes
@@ -280,7 +137,7 @@ impl Replay {
     /// Places and prices the next batch. Returns its placement and debits.
     ///
     /// # Errors
-    /// Those of [`Book::judge`]. The run is then unchanged.
+    /// Those of [`JobLedger::judge`](crate::crypto::job_ledger::JobLedger::judge). The run is then unchanged.
     pub fn batch(
         &mut self,
         rules: &Rules,
@@ -356,6 +213,11 @@ fn price(
 
 impl Grant {
     /// Applies the batch's positions and its debits.
+    /// Returns the ledger that includes the batch.
+    pub(super) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
     pub(crate) fn take(self, window: &mut Window, ledger: &mut Ledger) {
         window.take(&self.placement);
         *ledger = self.ledger;
@@ -386,6 +248,8 @@ fn check_pages<C>(placement: &Placement, request: &DecryptRequest<C>) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::crypto::job_ledger::JobLedger;
+    use crate::crypto::ruling::{Released, Ruling};
     use crate::encryption::Encryption;
     use fhaim_domain::{Clique, Domain};
     use fhaim_dp::{LadderPlan, Rho};
@@ -444,19 +308,19 @@ mod tests {
     #[test]
     fn release_over_many_pages_is_granted_and_debited_for_each() {
         let rules = rules(vec![150, 150]);
-        let book = Book::new(&rules, JOB, 0);
+        let job_ledger = JobLedger::new(&rules, JOB, 0);
         let cells = Statistic::Product(Axis::identity(0, 150), Axis::identity(1, 150));
-        let request = request(book.window(), vec![release(0, cells, 1 << 20)]);
+        let request = request(job_ledger.window(), vec![release(0, cells, 1 << 20)]);
         assert_eq!(request.pages.len(), 3);
-        let Ok(Decision::Granted(grant)) = book.judge(&rules, &request, &DIGEST) else {
+        let Ok(Decision::Granted(grant)) = job_ledger.judge(&rules, &request, &DIGEST) else {
             panic!("refused");
         };
         let paid = grant.entries()[0].debit.leak;
         assert_eq!(Some(paid), ciphertext_leak().unwrap().checked_mul(8));
     }
 
-    fn granted(book: &Book, rules: &Rules, request: &DecryptRequest<()>) -> Grant {
-        match book.judge(rules, request, &DIGEST).unwrap() {
+    fn granted(job_ledger: &JobLedger, rules: &Rules, request: &DecryptRequest<()>) -> Grant {
+        match job_ledger.judge(rules, request, &DIGEST).unwrap() {
             Decision::Granted(grant) => grant,
             verdict => panic!("{verdict:?}"),
         }
@@ -466,54 +330,62 @@ mod tests {
         vec![release(number, Statistic::Total, 1 << 20)]
     }
 
-    /// A service that was stopped between a debit and its answer reads its book back.
+    /// A service that was stopped between a debit and its answer reads its ledger back.
     #[test]
     fn request_debited_before_is_granted_again_without_another_debit() {
         let rules = rules(vec![3, 4]);
-        let (mut book, mut standing) = (
-            Book::new(&rules, JOB, 0),
+        let (mut job_ledger, mut chain_state) = (
+            JobLedger::new(&rules, JOB, 0),
             crate::crypto::history::ChainState::new(rules.dataset),
         );
-        let request = request(book.window(), total(0));
-        let grant = granted(&book, &rules, &request);
-        let link = book.debit(&mut standing, &grant, DIGEST).unwrap().unwrap();
-        let read = Book::read(&rules, JOB, 0, Vec::new(), Some(link.act.clone())).unwrap();
-        assert_eq!(read, book);
-        assert!(book.window().placed().is_empty() && book.ledger().entries().len() == 1);
-        let again = granted(&book, &rules, &request);
-        assert_eq!(book.debit(&mut standing, &again, DIGEST).unwrap(), None);
+        let request = request(job_ledger.window(), total(0));
+        let grant = granted(&job_ledger, &rules, &request);
+        let link = job_ledger
+            .debit(&mut chain_state, &grant, DIGEST)
+            .unwrap()
+            .unwrap();
+        let read = JobLedger::read(&rules, JOB, 0, Vec::new(), Some(link.act.clone())).unwrap();
+        assert_eq!(read, job_ledger);
+        assert!(
+            job_ledger.window().placed().is_empty() && job_ledger.ledger().entries().len() == 1
+        );
+        let again = granted(&job_ledger, &rules, &request);
+        assert_eq!(
+            job_ledger.debit(&mut chain_state, &again, DIGEST).unwrap(),
+            None
+        );
         let answers = vec![vec![5]];
-        let after = book.clone().with(again, answers.clone());
-        assert_eq!(after.ledger(), book.ledger());
+        let after = job_ledger.clone().with(again, answers.clone());
+        assert_eq!(after.ledger(), job_ledger.ledger());
         let entries = after.ledger().entries().to_vec();
-        let released = crate::crypto::history::Released {
+        let released = Released {
             answers: answers.clone(),
-            book: after.clone(),
+            job_ledger: after.clone(),
         };
-        let ruling = crate::crypto::history::Ruling::release(book, entries, released);
+        let ruling = Ruling::release(job_ledger, entries, released);
         // The stored debit belongs to the release after it.
         let releases = vec![(ruling.act().clone(), answers)];
-        let read = Book::read(&rules, JOB, 0, releases, Some(link.act)).unwrap();
+        let read = JobLedger::read(&rules, JOB, 0, releases, Some(link.act)).unwrap();
         assert_eq!(read, after);
     }
 
     #[test]
     fn another_request_of_debited_releases_is_refused() {
         let rules = rules(vec![3, 4]);
-        let mut book = Book::new(&rules, JOB, 0);
-        let mut standing = crate::crypto::history::ChainState::new(rules.dataset);
-        let first = request(book.window(), total(0));
-        let grant = granted(&book, &rules, &first);
-        book.debit(&mut standing, &grant, DIGEST).unwrap();
+        let mut job_ledger = JobLedger::new(&rules, JOB, 0);
+        let mut chain_state = crate::crypto::history::ChainState::new(rules.dataset);
+        let first = request(job_ledger.window(), total(0));
+        let grant = granted(&job_ledger, &rules, &first);
+        job_ledger.debit(&mut chain_state, &grant, DIGEST).unwrap();
         assert!(matches!(
-            book.judge(&rules, &first, &[4; 32]),
+            job_ledger.judge(&rules, &first, &[4; 32]),
             Err(Error::Request(..))
         ));
         let other = vec![release(0, Statistic::Total, 1 << 21)];
-        let other = request(book.window(), other);
+        let other = request(job_ledger.window(), other);
         for digest in [DIGEST, [4; 32]] {
             assert!(matches!(
-                book.judge(&rules, &other, &digest),
+                job_ledger.judge(&rules, &other, &digest),
                 Err(Error::Privacy(..))
             ));
         }
@@ -522,14 +394,17 @@ mod tests {
     #[test]
     fn stored_debit_of_a_later_release_is_refused() {
         let rules = rules(vec![3, 4]);
-        let mut book = Book::new(&rules, JOB, 0);
-        let first = granted(&book, &rules, &request(book.window(), total(0)));
-        book = book.with(first, vec![vec![1]]);
-        let next = request(book.window(), total(1));
-        let mut standing = crate::crypto::history::ChainState::new(rules.dataset);
-        let grant = granted(&book, &rules, &next);
-        let link = book.debit(&mut standing, &grant, DIGEST).unwrap().unwrap();
-        let read = Book::read(&rules, JOB, 0, Vec::new(), Some(link.act));
+        let mut job_ledger = JobLedger::new(&rules, JOB, 0);
+        let first = granted(&job_ledger, &rules, &request(job_ledger.window(), total(0)));
+        job_ledger = job_ledger.with(first, vec![vec![1]]);
+        let next = request(job_ledger.window(), total(1));
+        let mut chain_state = crate::crypto::history::ChainState::new(rules.dataset);
+        let grant = granted(&job_ledger, &rules, &next);
+        let link = job_ledger
+            .debit(&mut chain_state, &grant, DIGEST)
+            .unwrap()
+            .unwrap();
+        let read = JobLedger::read(&rules, JOB, 0, Vec::new(), Some(link.act));
         assert!(matches!(read, Err(Error::Stored(_))));
     }
 
@@ -537,56 +412,56 @@ mod tests {
     fn variance_or_release_beyond_the_window_is_rejected() {
         let mut rules = rules(vec![3, 4]);
         rules.plan.run_ladder = LadderPlan::new(100, 1 << 30).unwrap();
-        let book = Book::new(&rules, JOB, 0);
+        let job_ledger = JobLedger::new(&rules, JOB, 0);
         let total = |units| vec![release(0, Statistic::Total, units)];
         assert!(matches!(
-            book.window().place(&total(1 << 32)),
+            job_ledger.window().place(&total(1 << 32)),
             Err(Error::Privacy(..))
         ));
-        let mut forged = request(book.window(), total(1 << 30));
+        let mut forged = request(job_ledger.window(), total(1 << 30));
         forged.releases = total(1 << 32);
         forged.pages[0].variance_units = 1 << 32;
         assert!(matches!(
-            book.judge(&rules, &forged, &DIGEST),
+            job_ledger.judge(&rules, &forged, &DIGEST),
             Err(Error::Privacy(..))
         ));
         let long = Statistic::OneWay(Axis::identity(0, 101));
         assert!(matches!(
-            book.window().place(&[release(0, long, 1)]),
+            job_ledger.window().place(&[release(0, long, 1)]),
             Err(Error::Privacy(..))
         ));
         assert!(matches!(
-            book.window().place(&total(0)),
+            job_ledger.window().place(&total(0)),
             Err(Error::Privacy(..))
         ));
     }
 
-    /// A stored book is debited again and must belong to the run, release by release.
+    /// A stored ledger is debited again and must belong to the run, release by release.
     #[test]
     fn stored_book_with_missing_or_short_answers_is_rejected() {
         let rules = rules(vec![3, 4]);
-        let book = Book::new(&rules, JOB, 0);
+        let job_ledger = JobLedger::new(&rules, JOB, 0);
         let pair = Clique::new([0, 1]);
         assert_eq!(rules.plan.domain.cells(&pair), Some(12));
         let batch = vec![
             release(0, Statistic::Total, 1 << 20),
             release(1, Statistic::OneWay(Axis::identity(1, 4)), 1 << 20),
         ];
-        let request = request(book.window(), batch);
-        let Ok(Decision::Granted(grant)) = book.judge(&rules, &request, &DIGEST) else {
+        let request = request(job_ledger.window(), batch);
+        let Ok(Decision::Granted(grant)) = job_ledger.judge(&rules, &request, &DIGEST) else {
             panic!("refused");
         };
         let entries = grant.entries().to_vec();
         let answers = vec![vec![1], vec![1, 2, 3, 4]];
-        let after = book.clone().with(grant, answers.clone());
-        let mut read = Book::new(&rules, JOB, 0);
+        let after = job_ledger.clone().with(grant, answers.clone());
+        let mut read = JobLedger::new(&rules, JOB, 0);
         read.restore(entries.clone(), answers.clone()).unwrap();
         assert_eq!(read, after);
         assert_eq!(
             read.judge(&rules, &request, &DIGEST).unwrap(),
             Decision::Repeated(answers.clone())
         );
-        let fresh = || Book::new(&rules, JOB, 0);
+        let fresh = || JobLedger::new(&rules, JOB, 0);
         assert!(matches!(
             fresh().restore(entries[1..].to_vec(), answers[1..].to_vec()),
             Err(Error::Request(..))

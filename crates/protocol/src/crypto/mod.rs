@@ -6,10 +6,12 @@
 //! | [`mod@judge`] | decides which releases are allowed, and at which cost: pure, without a key |
 //! | [`chain`] | a dataset's history as a hash chain, and receipts for it |
 //! | [`history`] | the state of the chain, and the acts that may be appended next |
+//! | [`job_ledger`] | the debits and the released integers of one job |
+//! | [`ruling`] | the result of a decrypted batch: its release, or a freeze |
 //! | [`debited`] | a key service's signed list of debits, for holders that check them |
 //!
-//! A service with a database loads the job's [`Book`] and [judges](judge()) the request. It
-//! [debits](Book::debit) a granted batch in the dataset's chain, and only then [reads](open) it, or
+//! A service with a database loads the job's [`JobLedger`] and [judges](judge()) the request. It
+//! [debits](JobLedger::debit) a granted batch in the dataset's chain, and only then [reads](open) it, or
 //! adds up the shares if the key is split. It appends the [ruling](rule), and only then answers.
 //! Each act is appended by compare and set. A service that was stopped after the debit does the
 //! rest when the same request is repeated. [`CryptoService`] does the same in memory.
@@ -18,7 +20,9 @@ pub mod chain;
 pub mod debited;
 mod freeze;
 pub mod history;
+pub mod job_ledger;
 pub mod judge;
+pub mod ruling;
 
 use crate::Error;
 pub use crate::leak::ciphertext_leak;
@@ -29,9 +33,11 @@ use fhaim_dp::Ledger;
 use fhaim_he::{
     Ciphertext, EvaluationKeys, Parameters, PublicKey, RosterShape, SecretKey, coefficient,
 };
-use history::{Begun, ChainState, Released, Ruling};
-use judge::{Book, Decision, Grant, Rules};
+use history::{Begun, ChainState};
+use job_ledger::JobLedger;
+use judge::{Decision, Grant, Rules};
 use rand::{CryptoRng, RngCore};
+use ruling::{Released, Ruling};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -89,29 +95,29 @@ pub struct Digests {
 pub enum Judged {
     /// Done: the batch was released before, or freezes the dataset.
     Done(RequestOutcome),
-    /// The batch may be decrypted once it is [debited](Book::debit). Then [`rule`] decides on the
+    /// The batch may be decrypted once it is [debited](JobLedger::debit). Then [`rule`] decides on the
     /// integers.
     Granted(Box<Grant>),
 }
 
-/// Judges a batch of the job whose run is `book`. If the rules demand a second computation service,
+/// Judges a batch of the job whose run has the ledger `job_ledger`. If the rules demand a second computation service,
 /// a batch is granted only if that service computed the same request.
 ///
 /// # Errors
-/// The reason of a refusal: see [`Book::judge`]; [`Error::Unwitnessed`].
+/// The reason of a refusal: see [`JobLedger::judge`]; [`Error::Unwitnessed`].
 pub fn judge<C>(
     rules: &Rules,
-    book: &Book,
+    job_ledger: &JobLedger,
     request: &DecryptRequest<C>,
     digests: Digests,
 ) -> Result<Judged, Error> {
     let Digests { sent, witness } = digests;
-    let grant = match book.judge(rules, request, &sent)? {
+    let grant = match job_ledger.judge(rules, request, &sent)? {
         Decision::Repeated(answers) => return Ok(Judged::Done(RequestOutcome::Repeated(answers))),
         Decision::Granted(grant) => grant,
     };
     if rules.plan.witness && sent != witness.ok_or(Error::Unwitnessed)? {
-        let ruling = Ruling::freeze(book.clone(), Freeze::Witness);
+        let ruling = Ruling::freeze(job_ledger.clone(), Freeze::Witness);
         return Ok(Judged::Done(RequestOutcome::Ruled(Box::new(ruling))));
     }
     Ok(Judged::Granted(Box::new(grant)))
@@ -119,14 +125,21 @@ pub fn judge<C>(
 
 /// Makes the ruling for a granted batch from the integers of its releases. If they could not be
 /// read, the ruling freezes the dataset.
-pub fn rule(book: &Book, grant: Grant, answers: Option<Vec<Vec<i64>>>) -> Ruling {
-    let before = book.clone();
+pub fn rule(job_ledger: &JobLedger, grant: Grant, answers: Option<Vec<Vec<i64>>>) -> Ruling {
+    let before = job_ledger.clone();
     let Some(answers) = answers else {
         return Ruling::freeze(before, Freeze::Noise);
     };
     let entries = grant.entries().to_vec();
-    let book = book.clone().with(grant, answers.clone());
-    Ruling::release(before, entries, Released { answers, book })
+    let job_ledger = job_ledger.clone().with(grant, answers.clone());
+    Ruling::release(
+        before,
+        entries,
+        Released {
+            answers,
+            job_ledger,
+        },
+    )
 }
 
 /// Decrypts a debited batch to the integers of its releases. Returns `None` if a page cannot be
@@ -187,28 +200,30 @@ pub struct CryptoService<D = SecretKey> {
 #[derive(Clone, Debug)]
 pub struct KeyServiceState {
     rules: Rules,
-    standing: ChainState,
-    books: Vec<Book>,
+    chain_state: ChainState,
+    job_ledgers: Vec<JobLedger>,
 }
 
 impl KeyServiceState {
     /// Creates the state of a dataset without a run.
     pub fn new(rules: Rules) -> Self {
         Self {
-            standing: ChainState::new(rules.dataset),
+            chain_state: ChainState::new(rules.dataset),
             rules,
-            books: Vec::new(),
+            job_ledgers: Vec::new(),
         }
     }
 
     /// Returns the state of the dataset's chain.
-    pub fn standing(&self) -> &ChainState {
-        &self.standing
+    pub fn chain_state(&self) -> &ChainState {
+        &self.chain_state
     }
 
-    /// Returns the book of a job's run.
-    pub fn book(&self, job: JobId) -> Option<&Book> {
-        self.books.iter().find(|book| book.window().job() == job)
+    /// Returns the ledger of a job's run.
+    pub fn job_ledger(&self, job: JobId) -> Option<&JobLedger> {
+        self.job_ledgers
+            .iter()
+            .find(|job_ledger| job_ledger.window().job() == job)
     }
 
     /// Returns the rules that were fixed with the keys.
@@ -227,12 +242,12 @@ impl KeyServiceState {
         public_key: [u8; 32],
         evaluation_keys: [u8; 32],
     ) -> Result<Agreement, Error> {
-        self.standing.append(Act::KeysMade {
+        self.chain_state.append(Act::KeysMade {
             terms,
             public_key,
             evaluation_keys,
         })?;
-        let agreement = self.standing.agreement();
+        let agreement = self.chain_state.agreement();
         agreement.copied().ok_or(Error::Refused)
     }
 
@@ -241,21 +256,21 @@ impl KeyServiceState {
     /// # Errors
     /// Those of [`ChainState::sign`].
     pub fn sign(&mut self, member: u32, signature: MemberSignature) -> Result<(), Error> {
-        self.standing
+        self.chain_state
             .sign(&self.rules, member, signature)
             .map(|_| ())
     }
 
-    /// Returns the book of a job. A job without one is given the next run.
+    /// Returns the ledger of a job. A job without one is given the next run.
     ///
     /// # Errors
     /// Those of [`ChainState::begin`].
-    pub fn begin(&mut self, job: JobId, upload: [u8; 32]) -> Result<&Book, Error> {
-        let Begun { run, link } = self.standing.begin(&self.rules, job, upload)?;
+    pub fn begin(&mut self, job: JobId, upload: [u8; 32]) -> Result<&JobLedger, Error> {
+        let Begun { run, link } = self.chain_state.begin(&self.rules, job, upload)?;
         if link.is_some() {
-            self.books.push(Book::new(&self.rules, job, run));
+            self.job_ledgers.push(JobLedger::new(&self.rules, job, run));
         }
-        self.book(job).ok_or(Error::Refused)
+        self.job_ledger(job).ok_or(Error::Refused)
     }
 
     /// Debits and decrypts a batch, and returns the cells of each release, in order. A repeated
@@ -264,32 +279,36 @@ impl KeyServiceState {
     /// # Errors
     /// [`Error::Refused`] for any reason; [`Error::Unwitnessed`]; [`Error::Frozen`] after the first
     /// page that cannot be decrypted, which is paid for, and after the first batch that the second
-    /// computation service computed differently. Other refused requests do not change a book.
+    /// computation service computed differently. Other refused requests do not change a ledger.
     pub fn decrypt<C>(
         &mut self,
         decryptor: &impl Decryptor<C>,
         request: &DecryptRequest<C>,
         digests: Digests,
     ) -> Result<Vec<Vec<i64>>, Error> {
-        self.standing.check_open()?;
-        let of_job = |book: &&mut Book| book.window().job() == request.job;
-        let book = self.books.iter_mut().find(of_job).ok_or(Error::Refused)?;
+        self.chain_state.check_open()?;
+        let of_job = |job_ledger: &&mut JobLedger| job_ledger.window().job() == request.job;
+        let job_ledger = self
+            .job_ledgers
+            .iter_mut()
+            .find(of_job)
+            .ok_or(Error::Refused)?;
         let refused = |error| match error {
             Error::Unwitnessed => Error::Unwitnessed,
             _ => Error::Refused,
         };
-        let judged = judge(&self.rules, book, request, digests);
+        let judged = judge(&self.rules, job_ledger, request, digests);
         let ruling = match judged.map_err(refused)? {
             Judged::Done(RequestOutcome::Repeated(answers)) => return Ok(answers),
             Judged::Done(RequestOutcome::Ruled(ruling)) => *ruling,
             Judged::Granted(grant) => {
-                book.debit(&mut self.standing, &grant, digests.sent)?;
-                rule(book, *grant, open(decryptor, request))
+                job_ledger.debit(&mut self.chain_state, &grant, digests.sent)?;
+                rule(job_ledger, *grant, open(decryptor, request))
             }
         };
-        ruling.append_to(&mut self.standing, book)?;
+        ruling.append_to(&mut self.chain_state, job_ledger)?;
         let released = ruling.into_released()?;
-        *book = released.book;
+        *job_ledger = released.job_ledger;
         Ok(released.answers)
     }
 }
@@ -355,15 +374,15 @@ impl CryptoService {
     /// # Errors
     /// [`Error::Refused`] for a job without a run.
     pub fn ledger(&self, job: JobId) -> Result<Ledger, Error> {
-        let book = self.record.book(job).ok_or(Error::Refused)?;
-        Ok(book.ledger().clone())
+        let job_ledger = self.record.job_ledger(job).ok_or(Error::Refused)?;
+        Ok(job_ledger.ledger().clone())
     }
 
     /// Gives a job a run: see [`KeyServiceState::begin`].
     ///
     /// # Errors
     /// Those of [`KeyServiceState::begin`].
-    pub fn begin(&mut self, job: JobId, upload: [u8; 32]) -> Result<&Book, Error> {
+    pub fn begin(&mut self, job: JobId, upload: [u8; 32]) -> Result<&JobLedger, Error> {
         self.record.begin(job, upload)
     }
 

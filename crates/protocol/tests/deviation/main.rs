@@ -148,8 +148,8 @@ impl Setting {
         let keys = self.evaluation.clone();
         let upload = join_uploads(&domain, &Holders::one(), &keys, &[upload]).unwrap();
         let computation = Computation::new(DATASET, domain, self.public.clone(), keys, upload);
-        let book = self.crypto.begin(JOB, [4; 32]).unwrap();
-        let window = book.window().clone();
+        let job_ledger = self.crypto.begin(JOB, [4; 32]).unwrap();
+        let window = job_ledger.window().clone();
         let sealing = SealingKey::from_bytes(&[6; 32]).unwrap();
         let answer = computation.answer(&window, &requests(), &sealing).unwrap();
         answer.request
@@ -165,10 +165,10 @@ impl Setting {
 
     /// Returns the differences that the holder finds, release by release.
     fn found(&self, released: &[Vec<i64>]) -> Vec<Option<Difference>> {
-        let book = self.crypto.record().book(JOB).unwrap();
+        let job_ledger = self.crypto.record().job_ledger(JOB).unwrap();
         let window = fhaim_protocol::window::Window::new(DATASET, JOB, 0, self.run);
         let placement = window.place(&requests()).unwrap();
-        assert_eq!(placement.placed, book.window().placed());
+        assert_eq!(placement.placed, job_ledger.window().placed());
         let mut ladder = KeyedLadder::new(&self.key, self.run);
         let of = requests().into_iter().zip(&placement.spans).zip(released);
         of.map(|((request, spans), released)| {

@@ -55,8 +55,8 @@ fn succeeds_only_without_witness(
     let mut watched = Attempt::new(true, &attack);
     assert!(matches!(watched.release(), Err(Error::Refused)));
     let crypto = &mut watched.setting.crypto;
-    let standing = crypto.record().standing();
-    assert_eq!(standing.frozen(), Some(Freeze::Witness));
+    let chain_state = crypto.record().chain_state();
+    assert_eq!(chain_state.frozen(), Some(Freeze::Witness));
     assert_eq!(crypto.ledger(JOB).unwrap().entries().len(), 0);
     // Later requests are refused too, even one that both computed.
     watched.sent = watched.witness.clone();

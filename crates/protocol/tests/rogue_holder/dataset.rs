@@ -471,7 +471,7 @@ impl Dataset {
                     witness: Some(digest(&request)),
                 };
                 let released = one.0.decrypt_witnessed(&request, digests);
-                let frozen = one.0.record().standing().frozen();
+                let frozen = one.0.record().chain_state().frozen();
                 if frozen == Some(Freeze::Noise) {
                     assert!(matches!(released, Err(Error::Refused)), "{released:?}");
                     return Ok(Outcome::Frozen);

@@ -37,9 +37,9 @@ pub const WHOLE: u32 = 0;
 ///
 /// # Errors
 /// [`Refusal::Terms`].
-pub fn outline(terms: &Terms) -> Result<PlanCore, Refusal> {
-    let outline = terms.plan_core();
-    outline.map_err(|error| Refusal::Terms(error.to_string()))
+pub fn plan_core(terms: &Terms) -> Result<PlanCore, Refusal> {
+    let plan_core = terms.plan_core();
+    plan_core.map_err(|error| Refusal::Terms(error.to_string()))
 }
 
 /// Returns the objects of a contribution.
@@ -153,9 +153,9 @@ pub async fn find_part(
 /// # Errors
 /// A failure of the store.
 pub async fn show(state: &State, stored: &StoredUpload) -> Result<Upload, Failure> {
-    let outline = outline(&stored.terms)?;
-    let params = outline.parameters().map_err(Failure::internal)?;
-    let shape = Shape::new(stored, &outline)?;
+    let plan_core = plan_core(&stored.terms)?;
+    let params = plan_core.parameters().map_err(Failure::internal)?;
+    let shape = Shape::new(stored, &plan_core)?;
     let contribution = |part: StoredPart| {
         let layout = part
             .layout
@@ -163,7 +163,7 @@ pub async fn show(state: &State, stored: &StoredUpload) -> Result<Upload, Failur
         let layout = layout.transpose();
         let layout = layout.map_err(|error| Refusal::Terms(error.to_string()))?;
         let form = Form {
-            encryption: outline.encryption,
+            encryption: plan_core.encryption,
             layout,
         };
         let object_bytes = form.polynomial_bytes(params.set()) as u64;
@@ -202,20 +202,20 @@ struct Shape {
 }
 
 impl Shape {
-    fn new(stored: &StoredUpload, outline: &PlanCore) -> Result<Self, Refusal> {
+    fn new(stored: &StoredUpload, plan_core: &PlanCore) -> Result<Self, Refusal> {
         let terms = |error: fhaim_protocol::Error| Refusal::Terms(error.to_string());
-        let ladder = outline.ladder().map_err(terms)?;
+        let ladder = plan_core.ladder().map_err(terms)?;
         let counts = match stored.terms.contribution {
             roster::ContributionKind::Records => None,
             roster::ContributionKind::Counts => {
-                let plan = CountsPlan::new(&outline.domain, ladder).map_err(terms)?;
-                Some(plan.under(outline.encryption).object_count() as u64)
+                let plan = CountsPlan::new(&plan_core.domain, ladder).map_err(terms)?;
+                Some(plan.under(plan_core.encryption).object_count() as u64)
             }
         };
         Ok(Self {
             ladder,
-            residues: outline.set.plaintext_moduli.len(),
-            encryption: outline.encryption,
+            residues: plan_core.set.plaintext_moduli.len(),
+            encryption: plan_core.encryption,
             counts,
         })
     }

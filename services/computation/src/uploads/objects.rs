@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 use tracing::{Instrument, Span};
 use uuid::Uuid;
 
-use super::{Kept, StoredUpload, copies, outline, registered, show, store};
+use super::{Kept, StoredUpload, copies, plan_core, registered, show, store};
 use crate::problem::Refusal;
 use crate::{Role, State, runs};
 
@@ -98,7 +98,7 @@ pub async fn put(
     body: Bytes,
 ) -> Result<(), Failure> {
     let object: Object = name.parse().map_err(|_| Failure::not_found())?;
-    let params = outline(&stored.terms)?.parameters();
+    let params = plan_core(&stored.terms)?.parameters();
     let params = params.map_err(Failure::internal)?;
     let plan = registered(state, stored, contribution).await?;
     let key = match &stored.terms.roster {

@@ -15,7 +15,7 @@ use reqwest::Method;
 use uuid::Uuid;
 
 use super::{
-    Keys, StoredPart, StoredUpload, find, foreign, number_of, outline, part_plan, show, store,
+    Keys, StoredPart, StoredUpload, find, foreign, number_of, part_plan, plan_core, show, store,
 };
 use crate::problem::Refusal;
 use crate::store::uploads::NewPart;
@@ -54,7 +54,7 @@ pub async fn register(
     };
     check_terms(&terms).await?;
     let plan = part_plan(&terms, number, new.layout)?;
-    let params = outline(&terms)?.parameters().map_err(Failure::internal)?;
+    let params = plan_core(&terms)?.parameters().map_err(Failure::internal)?;
     let bytes = plan.bytes(&params);
     check_size(&plan, bytes, state.upload_bytes)?;
     check_counts(&plan, params.set(), state.memory.counts_bytes)?;
@@ -339,7 +339,7 @@ async fn fetch_keys(
     };
     let public = fetch("public-key").await?;
     let evaluation = fetch("evaluation-keys").await?;
-    let params = outline(terms)?.parameters().map_err(Failure::internal)?;
+    let params = plan_core(terms)?.parameters().map_err(Failure::internal)?;
     let (public_bytes, evaluation_bytes) = (public.clone(), evaluation.clone());
     let shape = terms.roster_shape();
     let check = move || {

@@ -277,7 +277,7 @@ impl Fixture {
             statistic: Statistic::Total,
             variance_units,
         };
-        let params = uploads::outline(&stored.terms).unwrap().parameters()?;
+        let params = uploads::plan_core(&stored.terms).unwrap().parameters()?;
         let sealing = move || {
             let key = SealingKey::random(&mut StdRng::seed_from_u64(7));
             let answer = loaded.answer(&window, &[total], &key)?;

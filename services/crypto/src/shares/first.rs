@@ -22,7 +22,8 @@ use fhaim_protocol::committee::decryption::{Opened, ShareReader};
 use fhaim_protocol::committee::keygen::KeyGeneration;
 use fhaim_protocol::committee::member::{Assignment, CommitteeMember};
 use fhaim_protocol::crypto::chain::{Act, ReceiptKey};
-use fhaim_protocol::crypto::judge::{Book, Rules};
+use fhaim_protocol::crypto::job_ledger::JobLedger;
+use fhaim_protocol::crypto::judge::Rules;
 use fhaim_protocol::terms::{Plan, PlanCore, Terms};
 use fhaim_protocol::upload_key::SeedRequest;
 use reqwest::Method;
@@ -219,7 +220,7 @@ pub(crate) async fn upload_seeds(
     request: SeedRequest,
     asked: &UploadKeyRequest,
 ) -> Result<Vec<Vec<u8>>, Failure> {
-    let params = keys::outline(&stored.terms)?.parameters();
+    let params = keys::plan_core(&stored.terms)?.parameters();
     let params = params.map_err(Failure::internal)?;
     let mut tx = state.base.store.begin().await?;
     let shared = store::find(&mut tx, stored.dataset).await?;
@@ -337,7 +338,7 @@ pub(crate) async fn ask(
     stored: &StoredKeySet,
     plan: &PlanCore,
     rules: &Rules,
-    judged: &Book,
+    judged: &JobLedger,
     sent: &Sent,
 ) -> Result<Shared, Failure> {
     let (own_member, shown, verdict) =
@@ -398,12 +399,12 @@ async fn promise(
     stored: &StoredKeySet,
     plan: &PlanCore,
     rules: &Rules,
-    judged: &Book,
+    judged: &JobLedger,
     sent: &Sent,
 ) -> Result<(Arc<CommitteeMember>, Shown, Vec<u8>), Failure> {
     let dataset = call.dataset;
     let mut tx = state.base.store.begin().await?;
-    let (standing, now) = decryption::book(state, &mut tx, call, rules).await?;
+    let (chain_state, now) = decryption::job_ledger(state, &mut tx, call, rules).await?;
     // The same request came twice and was released meanwhile: its promise was kept, and another would be for nothing.
     if now != *judged {
         return Err(Failure::overtaken(
@@ -427,7 +428,7 @@ async fn promise(
     let params = plan.parameters().map_err(Failure::internal)?;
     let own_member = shares::own_member(state, stored, &params, &confirmation)?;
     let job = sent.request.job;
-    let (run, upload) = (standing.run(job), standing.upload());
+    let (run, upload) = (chain_state.run(job), chain_state.upload());
     let (Some(run), Some(upload)) = (run, upload) else {
         return Err(Failure::refused().because("the job has no run"));
     };

@@ -89,7 +89,7 @@ pub async fn begin(state: &State, dataset: Uuid, new: NewShare) -> Result<(), Fa
     drop(tx); // both are checked again when the share is stored
     let attempt = read_attempt(&new.attempt).map_err(|reason| Refusal::Terms(reason.to_owned()))?;
     let committee = shares::committee(dataset, &digest_of(terms)?, &terms.key_services, &attempt)?;
-    let params = keys::outline(terms)?.parameters();
+    let params = keys::plan_core(terms)?.parameters();
     let params = params.map_err(|error| Refusal::Terms(error.to_string()))?;
     let key = state.sharing.key.clone();
     let shape = terms.roster_shape();
@@ -143,7 +143,7 @@ pub async fn upload_seed(
     let stored = keys::find(state, dataset).await?;
     let request = upload_keys::signed(&stored, call.holder, &call.request)?;
     confirm(state, &stored, &call.confirmation).await?;
-    let params = keys::outline(&stored.terms)?.parameters();
+    let params = keys::plan_core(&stored.terms)?.parameters();
     let params = params.map_err(Failure::internal)?;
     let own_member = shares::own_member(state, &stored, &params, &call.confirmation)?;
     let action = format!("fetch the upload key of holder {}", call.holder + 1);
@@ -331,7 +331,7 @@ async fn read(state: &State, dataset: Uuid, job: Uuid, body: &[u8]) -> Result<Ba
         request,
     } = CommitteeCall::from_bytes(body).map_err(refused)?;
     let stored = keys::find(state, dataset).await?;
-    let plan = keys::outline(&stored.terms)?;
+    let plan = keys::plan_core(&stored.terms)?;
     let confirmation = Confirmation::new(&attempt, &confirmations);
     confirm(state, &stored, &confirmation).await?;
     let params = plan.parameters().map_err(Failure::internal)?;
@@ -408,19 +408,21 @@ async fn append(tx: &mut Tx, dataset: Uuid, link: Option<&ChainLink>) -> Result<
 /// Locks the dataset's row and returns the stored state of the dataset and the job.
 async fn record(state: &State, tx: &mut Tx, batch: &Batch) -> Result<SharedDatasetState, Failure> {
     let dataset = batch.stored.dataset;
-    let mut standing = decryption::open(state, tx, dataset).await?;
+    let mut chain_state = decryption::open(state, tx, dataset).await?;
     for consent in &batch.consents {
         let link = match consent {
-            Act::Signed { member, signature } => standing.sign(&batch.rules, *member, *signature),
-            Act::Withdrawn { member } => standing.withdraw(&batch.rules, *member),
+            Act::Signed { member, signature } => {
+                chain_state.sign(&batch.rules, *member, *signature)
+            }
+            Act::Withdrawn { member } => chain_state.withdraw(&batch.rules, *member),
             _ => Err(Error::Request("an act that is not a holder's")),
         };
         append(tx, dataset, link.map_err(refused)?.as_ref()).await?;
     }
     let job = batch.assignment.job;
-    let has_run = standing.run(job).is_some();
+    let has_run = chain_state.run(job).is_some();
     let services = batch.own_member.committee().services().len();
-    let mut record = SharedDatasetState::read(batch.rules.clone(), services, standing);
+    let mut record = SharedDatasetState::read(batch.rules.clone(), services, chain_state);
     if has_run {
         let released = chain::releases_of_job(tx, dataset, batch.job).await?;
         let promised = store::promised(tx, dataset, batch.job).await?;

@@ -169,7 +169,7 @@ async fn job_runs_to_its_end_with_events_releases_and_model(kind: Kind) {
         (job.state, job.attempts, &job.error),
         (JobState::Done, 1, &None)
     );
-    assert_eq!(job.progress.as_ref().unwrap().phase, "fit");
+    assert_eq!(job.progress.as_ref().unwrap().phase, "Fitting the model");
     assert_eq!(watched.len(), ana.events(job.id, 0).await.len());
     check_events(&ana, &job, 1).await;
 
@@ -188,7 +188,7 @@ async fn job_runs_to_its_end_with_events_releases_and_model(kind: Kind) {
         .sum();
     assert_eq!(spent.to_string(), job.spent.exact);
     assert!(spent <= plan.job.rho.count());
-    assert_eq!(releases[0].phase, "1-ways");
+    assert_eq!(releases[0].phase, "Counting values of each column");
     assert!(
         releases
             .iter()

@@ -8,7 +8,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Keys that this service signs its tokens with. */
+        /** Returns the public keys of this service's token signatures. */
         get: operations["jwks"];
         put?: never;
         post?: never;
@@ -25,7 +25,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document. */
+        /** Returns this OpenAPI document. */
         get: operations["document"];
         put?: never;
         post?: never;
@@ -42,15 +42,15 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** How far an upload is, for its holders and the generation service. */
+        /** Returns the progress of an upload, for its holders and the generation service. */
         get: operations["show"];
         /**
-         * Registers a dataset, or the caller's part of one of several holders, for upload, after its keys
-         *     were made at the crypto service.
+         * Registers a dataset for upload, or the caller's part of a dataset of several holders.
+         * @description The dataset's keys must already exist at the crypto service.
          */
         put: operations["register"];
         post?: never;
-        /** Deletes an upload for good. Batches under way are stopped. */
+        /** Deletes an upload permanently and stops its batches. */
         delete: operations["delete"];
         options?: never;
         head?: never;
@@ -67,7 +67,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Deletes the objects of the caller's contribution, before any run over it has begun. */
+        /** Deletes the objects of the caller's contribution, if no run over it has begun. */
         delete: operations["take_back"];
         options?: never;
         head?: never;
@@ -83,7 +83,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Seals an upload: nothing can be added or changed after. */
+        /** Completes a contribution, which cannot be changed afterwards. */
         post: operations["complete"];
         delete?: never;
         options?: never;
@@ -98,7 +98,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The objects of a contribution that are still missing. */
+        /** Lists the missing objects of a contribution. */
         get: operations["missing"];
         put?: never;
         post?: never;
@@ -115,7 +115,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The objects of a contribution, for the second computation service where the terms have one. */
+        /** Lists the objects of a contribution for the second computation service, if the terms name one. */
         get: operations["list_objects"];
         put?: never;
         post?: never;
@@ -132,9 +132,9 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** One object, for the second computation service where the terms have one. */
+        /** Returns one object to the second computation service, if the terms name one. */
         get: operations["copy_object"];
-        /** Takes one object in. */
+        /** Stores one object. */
         put: operations["put_object"];
         post?: never;
         delete?: never;
@@ -151,11 +151,11 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Where a batch is, for the generation service, after a short wait for its end. Show the receipts
-         *     you have with it: they are passed on to the crypto service.
+         * Returns the status of a batch to the generation service, after a short wait for its end.
+         * @description Send the caller's receipts with the request: this service passes them on to the crypto service.
          */
         get: operations["look_at_batch"];
-        /** Asks for a batch of releases, for the generation service. The same again changes nothing. */
+        /** Asks for a batch of releases, for the generation service. Repeating the call changes nothing. */
         put: operations["ask_for_batch"];
         post?: never;
         delete?: never;
@@ -172,8 +172,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What a complete upload's pages are sealed with, for the second computation service where the terms
-         *     have one: with it, both seal to the same bytes.
+         * Returns the sealing key of a complete upload's pages to the second computation service, if the terms name one.
+         * @description With the same key, both services seal to the same bytes.
          */
         get: operations["share_key"];
         put?: never;
@@ -191,7 +191,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the account has here, and what it may have. */
+        /** Returns the account's usage and limits at this service. */
         get: operations["show_usage"];
         put?: never;
         post?: never;
@@ -205,26 +205,26 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description How a [`fhaim_release::Axis`] is written: integer functions of one attribute. */
+        /** @description The JSON form of a [`fhaim_release::Axis`]: integer functions of one attribute. */
         Axis: {
-            /** @description The attribute's number. */
+            /** @description Number of the attribute. */
             attribute: number;
-            /** @description Each function's value for every category. */
+            /** @description The values of each function for every category. */
             functions: number[][];
         };
-        /** @description A batch of releases of one job. The same batch asked for again is answered the same. */
+        /** @description A batch of releases of one job. A repeated batch gets the same answer. */
         Batch: {
-            /** @description Begin again with a batch that was refused. */
+            /** @description Whether to restart a batch that was refused. */
             again?: boolean;
             /**
-             * @description Receipts of the dataset's ledger that the asking service has: passed on to the crypto
-             *     service.
+             * @description Receipts of the dataset's ledger that the calling service has. They are passed on to the
+             *     crypto service.
              */
             receipts?: components["schemas"]["Receipt"][];
-            /** @description What to release, numbered in ascending order. */
+            /** @description The requested releases, numbered in ascending order. */
             requests: components["schemas"]["ReleaseRequest"][];
         };
-        /** @description Where a batch is. */
+        /** @description The state of a batch. */
         BatchStatus: {
             /** @enum {string} */
             state: "queued";
@@ -237,126 +237,130 @@ export interface components {
             /** @enum {string} */
             state: "running";
         } | {
-            /** @description The integers of each release, in the order asked. */
+            /** @description The integers of each release, in the order of the request. */
             answers: number[][];
             /**
              * Format: double
              * @description Seconds spent on ciphertexts.
              */
             compute_seconds: number;
-            /** @description The dataset's ledger with them in it. */
+            /** @description Receipt of the dataset's ledger including this batch. */
             receipt: components["schemas"]["Receipt"];
             /** @enum {string} */
             state: "released";
         } | {
-            /** @description What may be said about it. */
+            /** @description Reason, as far as it may be disclosed. */
             reason: string;
             /** @enum {string} */
             state: "refused";
-            /** @description The crypto service gave the job no run, because none was left: it holds none. */
+            /**
+             * @description Whether the crypto service gave the job no run because none was left. The job then has
+             *     no run.
+             */
             without_run?: boolean;
         };
-        /** @description Seals an upload: nothing can be added or changed after. */
+        /** @description Seals an upload. Afterwards, no object can be added or changed. */
         Complete: {
             /**
-             * @description Digest of the manifest: of every object in ascending order of name, `name`, a space, its
-             *     digest in hexadecimal and a newline.
+             * @description Digest of the manifest. The manifest has one line for each object, in ascending order of
+             *     name: `name`, a space, the object's digest in hexadecimal, and a newline.
              */
             manifest: components["schemas"]["Digest"];
         };
         /**
-         * @description What one holder uploads: records, a rectangle of the dataset's grid (record chunks down, columns
-         *     across), or counts. A dataset of one holder has one, number 0; of several, each has that of its
-         *     number in the roster, once it is registered.
+         * @description One holder's upload: records, as a rectangle of the dataset's grid (record chunks down, columns
+         *     across), or counts. A dataset with one holder has one contribution, number 0. With several
+         *     holders, each holder's contribution has the holder's number in the roster, once it is
+         *     registered.
          */
         Contribution: {
             /**
              * Format: int64
-             * @description Bytes of the objects there.
+             * @description Bytes of the uploaded objects.
              */
             bytes_present: number;
-            /** @description The first record chunk of this part, and how many it has: none where it is counts. */
+            /** @description The first record chunk of this part, and its number of chunks. `[0, 0]` for counts. */
             chunks: number[];
-            /** @description The first one-hot column of this part, and how many it has. */
+            /** @description The first one-hot column of this part, and its number of columns. */
             columns: number[];
             /**
              * Format: int32
-             * @description Its number within the dataset.
+             * @description Number of the contribution within the dataset.
              */
             number: number;
             /**
              * Format: int64
-             * @description Bytes of one object that is encrypted; the keys of a holder's own are of another size.
+             * @description Bytes of one encrypted object. The switching keys of a sole holder have another size.
              */
             object_bytes: number;
             /**
              * Format: int64
-             * @description Objects there will be.
+             * @description Number of objects of the complete upload.
              */
             objects: number;
             /**
              * Format: int64
-             * @description Objects there.
+             * @description Number of uploaded objects.
              */
             objects_present: number;
-            /** @description How far its upload is. */
+            /** @description State of its upload. */
             state: components["schemas"]["UploadState"];
         };
         /**
-         * @description What a holder uploads beside its noise.
+         * @description Data that a holder uploads in addition to its noise.
          * @enum {string}
          */
         ContributionKind: "records" | "counts";
-        /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
+        /** @description A SHA-256 digest. 64 lower-case hexadecimal digits in JSON. */
         Digest: string;
-        /** @description How a [`fhaim_release::LadderNeed`] is written. */
+        /** @description The JSON form of a [`fhaim_release::LadderNeed`]. */
         LadderNeed: {
-            /** @description Integers released over the whole run. */
+            /** @description Number of integers released in the whole run. */
             cells: number;
             /**
              * Format: int64
-             * @description The largest variance of a release, in units of 4.
+             * @description Largest variance of a release, in units of 4.
              */
             largest_variance_units: number;
         };
-        /** @description Objects of a contribution that are there, for the second computation service. */
+        /** @description Uploaded objects of a contribution, for the second computation service. */
         Listing: {
-            /** @description Their digests, by their names. */
+            /** @description Digests of the objects, by name. */
             objects: {
                 [key: string]: components["schemas"]["Digest"];
             };
         };
-        /** @description How a holder of a [`Roster`] is written. */
+        /** @description The JSON form of a holder in a [`Roster`]. */
         Member: {
             /** @description Identifier of its account. */
             account: string;
-            /** @description The names of its columns, where holders have columns. */
+            /** @description Names of its columns, if holders have columns. */
             columns?: string[];
-            /** @description The Ed25519 public key that it signs with: 64 hexadecimal digits. */
+            /** @description The Ed25519 public key of its signatures: 64 hexadecimal digits. */
             key: string;
             /**
              * Format: int64
-             * @description It has at most so many records.
+             * @description Most records that it may have.
              */
             record_bound: number;
         };
         /** @description Objects of a contribution that are still missing, in order. */
         Missing: {
-            /** @description Names such as `column/12/3`, `noise/0/4/1` and `keys`. */
+            /** @description Names of the objects, such as `column/12/3`, `noise/0/4/1` and `keys`. */
             objects: string[];
         };
-        /** @description How a [`Need`] is written. */
+        /** @description The JSON form of a [`Need`]. */
         Need: {
-            /** @description Of the noise. */
+            /** @description Need of noise. */
             ladder: components["schemas"]["LadderNeed"];
-            /** @description The largest absolute value of a released integer before its noise, as decimal text. */
+            /** @description Largest absolute value of a released integer before its noise, as decimal text. */
             largest_cell: string;
             /** @description Whether squared scores are released. */
             squares: boolean;
         };
         /**
-         * @description Registers a dataset, or the caller's part of one, for upload. The service fetches the dataset's public and evaluation keys
-         *     from the crypto service.
+         * @description Registers a dataset, or the caller's part of one, for upload. The service fetches the dataset's
+         *     public key and evaluation keys from the crypto service.
          */
         NewUpload: {
             layout?: components["schemas"]["WireLayout"] | null;
@@ -370,15 +374,15 @@ export interface components {
         Partition: "records" | "columns";
         /** @description A problem document. */
         Problem: {
-            /** @description What is wrong this time, and the way out. */
+            /** @description Description of this problem, and how to solve it. */
             detail?: string | null;
-            /** @description The kind. */
+            /** @description The kind of the problem. */
             kind: components["schemas"]["ProblemKind"];
-            /** @description The request, as the services' logs know it. */
+            /** @description Identifier of the request in the services' logs. */
             request_id?: string | null;
             /**
              * Format: int64
-             * @description Seconds to wait before another try.
+             * @description Seconds to wait before a retry.
              */
             retry_after?: number | null;
             /**
@@ -386,7 +390,7 @@ export interface components {
              * @description The HTTP status.
              */
             status: number;
-            /** @description The same for every problem of the kind. */
+            /** @description Title, the same for every problem of the kind. */
             title: string;
             /**
              * @description `urn:fhaim:problem:<kind>`.
@@ -395,13 +399,13 @@ export interface components {
             type: string;
         };
         /**
-         * @description What kind of problem it is; programs go by this, not by the words.
+         * @description The kind of a problem. Programs should use the kind, not the text.
          * @enum {string}
          */
         ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "frozen" | "restored" | "quota" | "too-many-requests" | "full" | "unavailable" | "internal";
         /**
          * @description The end of a dataset's ledger at some time, signed by the crypto service. The ledger is a hash
-         *     chain: whoever shows a receipt finds out whether the service was set back behind it.
+         *     chain: a receipt shows whether the service was set back to a state before it.
          */
         Receipt: {
             /**
@@ -409,24 +413,24 @@ export interface components {
              * @description The dataset.
              */
             dataset: string;
-            /** @description The hash over all of them. */
+            /** @description Hash over all entries. */
             head: components["schemas"]["Digest"];
             /**
              * Format: int64
-             * @description Entries of the ledger.
+             * @description Number of entries in the ledger.
              */
             height: number;
             /** @description Ed25519 signature, base64url. */
             signature: string;
         };
-        /** @description How a [`ReleaseRequest`] is written. */
+        /** @description The JSON form of a [`ReleaseRequest`]. */
         ReleaseRequest: {
             /**
              * Format: int32
-             * @description Position of the release in the job, across batches.
+             * @description Number of the release in the job, counted across batches.
              */
             number: number;
-            /** @description What is released. */
+            /** @description The released statistic. */
             statistic: components["schemas"]["Statistic"];
             /**
              * Format: int64
@@ -434,41 +438,44 @@ export interface components {
              */
             variance_units: number;
         };
-        /** @description How a [`Roster`] is written. */
+        /** @description The JSON form of a [`Roster`]. */
         Roster: {
-            /** @description The holders, in the order in which their parts are put together. */
+            /** @description The holders, in the order in which their parts are joined. */
             holders: components["schemas"]["Member"][];
             /**
              * Format: int32
-             * @description On how many holders' noise everyone relies.
+             * @description Number of holders whose noise everyone relies on.
              */
             honest: number;
             /** @description How the table is divided. */
             partition: components["schemas"]["Partition"];
         };
-        /** @description How a [`fhaim_release::SquaredTerm`] is written. */
+        /** @description The JSON form of a [`fhaim_release::SquaredTerm`]. */
         SquaredTerm: {
             /** @description Two attributes. */
             clique: number[];
-            /** @description What the marginal is compared with. */
+            /** @description Integers that the marginal is compared with. */
             target: number[];
             /**
              * Format: int64
-             * @description The workload's weight.
+             * @description Weight of the pair in the workload.
              */
             weight: number;
         };
-        /** @description How a [`fhaim_release::Statistic`] is written. */
+        /** @description The JSON form of a [`fhaim_release::Statistic`]. */
         Statistic: "Total" | {
-            /** @description A cell for each function u: the sum over records of u(x). */
+            /** @description One cell for each function u: the sum over records of u(x). */
             OneWay: components["schemas"]["Axis"];
         } | {
-            /** @description Exactly two axes; cells row-major over their functions (u, v): the sum over records of u(x) v(y). */
+            /**
+             * @description Exactly two axes. Cells are row-major over their functions (u, v): the sum over records of
+             *     u(x) v(y).
+             */
             Product: components["schemas"]["Axis"][];
         } | {
             /**
-             * @description A cell for each term: weight * (||M||^2 - 2 <M, target> + ||target||^2) of the clique's
-             *     marginal M.
+             * @description One cell for each term: weight * (||M||^2 - 2 <M, target> + ||target||^2), where M is the
+             *     clique's marginal.
              */
             SquaredScores: components["schemas"]["SquaredTerm"][];
         };
@@ -477,13 +484,13 @@ export interface components {
             contribution?: components["schemas"]["ContributionKind"] | null;
             /**
              * Format: double
-             * @description Its delta.
+             * @description Delta of the dataset's whole privacy budget.
              * @example 1e-9
              */
             delta: number;
             /**
              * Format: double
-             * @description The whole privacy budget of the dataset.
+             * @description Epsilon of the dataset's whole privacy budget.
              * @example 1
              */
             epsilon: number;
@@ -492,31 +499,31 @@ export interface components {
              * @example staged
              */
             mechanism: string;
-            /** @description Most bytes a model may take. */
+            /** @description Most bytes that a model may take. */
             model_bytes: number;
             need?: components["schemas"]["Need"] | null;
             /**
-             * @description Options of the mechanism, where they are not all to be the default. The generation service
-             *     fills in those that are left out, and refuses by name one that the mechanism does not have.
+             * @description Options of the mechanism. Absent if all have their defaults. The generation service fills in
+             *     the options that are left out, and rejects unknown options by name.
              */
             options?: Record<string, never> | null;
             /**
              * Format: int32
-             * @description Number of the parameter set. The generation service fills it in where it is left out.
+             * @description Number of the parameter set. If absent, the generation service fills it in.
              */
             parameter_set?: number | null;
             /**
              * Format: int64
-             * @description No table of the dataset has more records. Public.
+             * @description Most records that a table of the dataset may have. Public.
              */
             record_bound: number;
             roster?: components["schemas"]["Roster"] | null;
             /**
              * Format: int32
-             * @description Runs the budget is shared by, equally.
+             * @description Number of runs that share the budget equally.
              */
             runs: number;
-            /** @description The table's public schema. */
+            /** @description Public schema of the table. */
             schema: Record<string, never>;
             /**
              * Format: int32
@@ -525,18 +532,18 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The version of this format.
+             * @description Version of this format.
              */
             version?: number;
             /**
-             * @description Whether a second computation service computes every batch as well, and nothing is decrypted that
-             *     the two do not agree on.
+             * @description Whether a second computation service computes every batch too. Only batches on which the two
+             *     agree are decrypted.
              */
             witness?: boolean;
         };
         /** @description An upload. */
         Upload: {
-            /** @description Its contributions. */
+            /** @description The contributions of the holders. */
             contributions: components["schemas"]["Contribution"][];
             /**
              * Format: uuid
@@ -546,46 +553,46 @@ export interface components {
             layout?: components["schemas"]["WireLayout"] | null;
         };
         /**
-         * @description How far an upload is.
+         * @description The state of an upload.
          * @enum {string}
          */
         UploadState: "open" | "complete";
-        /** @description An account's use of one service. */
+        /** @description An account's usage of one service. */
         Usage: {
-            /** @description One entry a limit. */
+            /** @description One entry for each limit. */
             limits: components["schemas"]["Used"][];
         };
-        /** @description How far an account is from one limit. */
+        /** @description An account's usage under one limit. */
         Used: {
             /**
-             * @description Name of the limit, as the service's configuration has it.
+             * @description Name of the limit, as in the service's configuration.
              * @example stored_bytes
              */
             limit: string;
             /**
              * Format: int64
-             * @description What it may use.
+             * @description The largest allowed usage.
              */
             most: number;
             /**
              * Format: int64
-             * @description What the account uses.
+             * @description The account's current usage.
              */
             used: number;
         };
         /**
-         * @description How many records a chunk has room for, and how many chunks there are: all that is told of the
-         *     number of records.
+         * @description Room for records in a chunk, and the number of chunks. This is everything that is disclosed
+         *     about the number of records.
          */
         WireLayout: {
-            /** @description Record chunks. */
+            /** @description Number of record chunks. */
             chunks: number;
-            /** @description Positions a chunk's records take: a power of two. */
+            /** @description Number of positions that a chunk's records take: a power of two. */
             stride: number;
         };
         /**
-         * @description What the holder fixes for a dataset: see [`Terms`]. Sent to all three services, each of which
-         *     works out the plan for itself.
+         * @description The terms that the holder fixes for a dataset: see [`Terms`]. They are sent to all three
+         *     services, and each of them computes the plan.
          */
         WireTerms: components["schemas"]["Terms"];
     };
@@ -657,7 +664,7 @@ export interface operations {
                     "application/json": components["schemas"]["Upload"];
                 };
             };
-            /** @description None to show */
+            /** @description No such upload */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -683,7 +690,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was registered before, alike */
+            /** @description Already registered in the same way */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -701,7 +708,7 @@ export interface operations {
                     "application/json": components["schemas"]["Upload"];
                 };
             };
-            /** @description Worth another try */
+            /** @description Try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -796,7 +803,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description Sealed */
+            /** @description Completed */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -805,7 +812,7 @@ export interface operations {
                     "application/json": components["schemas"]["Upload"];
                 };
             };
-            /** @description Not sealed */
+            /** @description Not completed */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -828,7 +835,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Their names */
+            /** @description Names of the missing objects */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -837,7 +844,7 @@ export interface operations {
                     "application/json": components["schemas"]["Missing"];
                 };
             };
-            /** @description None to show */
+            /** @description No such contribution */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -860,7 +867,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Those that are there */
+            /** @description The stored objects */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -869,7 +876,7 @@ export interface operations {
                     "application/json": components["schemas"]["Listing"];
                 };
             };
-            /** @description None to show */
+            /** @description No such contribution */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -887,14 +894,14 @@ export interface operations {
             path: {
                 dataset: string;
                 contribution: number;
-                /** @description As it was stored */
+                /** @description The object's name */
                 object: string;
             };
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description Its bytes */
+            /** @description The object's bytes */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -903,7 +910,7 @@ export interface operations {
                     "application/octet-stream": number[];
                 };
             };
-            /** @description None to show */
+            /** @description No such object */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -924,7 +931,7 @@ export interface operations {
             path: {
                 dataset: string;
                 contribution: number;
-                /** @description `column/12/3`, `counts/3`, `noise/0/4/1` or `keys`, its slashes percent-encoded */
+                /** @description `column/12/3`, `counts/3`, `noise/0/4/1` or `keys`, with percent-encoded slashes */
                 object: string;
             };
             cookie?: never;
@@ -957,7 +964,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A receipt from before: its JSON, base64url */
+                /** @description An earlier receipt: its JSON in base64url */
                 "fhaim-receipt"?: string | null;
             };
             path: {
@@ -969,7 +976,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Where it is */
+            /** @description The status */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -978,7 +985,7 @@ export interface operations {
                     "application/json": components["schemas"]["BatchStatus"];
                 };
             };
-            /** @description Worth another try */
+            /** @description Try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -987,7 +994,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description None to show */
+            /** @description No such batch */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -1015,7 +1022,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was asked for before, and is released or refused */
+            /** @description The batch was already requested and is released or refused */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1024,7 +1031,7 @@ export interface operations {
                     "application/json": components["schemas"]["BatchStatus"];
                 };
             };
-            /** @description Under way: look at it */
+            /** @description The batch is under way; poll it */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -1033,7 +1040,7 @@ export interface operations {
                     "application/json": components["schemas"]["BatchStatus"];
                 };
             };
-            /** @description Worth another try */
+            /** @description Try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1042,7 +1049,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Not a batch */
+            /** @description Not accepted */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -1064,7 +1071,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description 32 bytes */
+            /** @description The key: 32 bytes */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1073,7 +1080,7 @@ export interface operations {
                     "application/octet-stream": number[];
                 };
             };
-            /** @description None to show */
+            /** @description No such key */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -1093,7 +1100,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One entry a limit */
+            /** @description One entry for each limit */
             200: {
                 headers: {
                     [name: string]: unknown;

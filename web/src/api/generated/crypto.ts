@@ -8,7 +8,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Keys that this service signs its tokens with. */
+        /** Returns the public keys of this service's token signatures. */
         get: operations["jwks"];
         put?: never;
         post?: never;
@@ -25,7 +25,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document. */
+        /** Returns this OpenAPI document. */
         get: operations["document"];
         put?: never;
         post?: never;
@@ -43,18 +43,18 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A dataset's key set, for its holders and the computation service. A receipt that is shown with it
-         *     is held against the ledger, as with `receipt`.
+         * Returns a dataset's key set to its holders and the computation service.
+         * @description A receipt in the request is compared with the ledger, as for `receipt`.
          */
         get: operations["show"];
         /**
-         * Makes the key set of a dataset that the generation service vouches for, and fixes its plan and
-         *     budget permanently. Show the last receipt for the dataset, if you have one: no keys are made in place of
-         *     those that it is for.
+         * Makes the key set of a dataset for which the generation service vouches, and fixes its plan and budget permanently.
+         * @description Send your last receipt for the dataset if you have one: if this service does not have the keys of that receipt, it
+         *     creates no others.
          */
         put: operations["create"];
         post?: never;
-        /** Destroys a dataset's keys: nothing of it can be decrypted after. The ledger stays. */
+        /** Destroys a dataset's keys, so that nothing of it can be decrypted any more. The ledger remains. */
         delete: operations["destroy"];
         options?: never;
         head?: never;
@@ -68,7 +68,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What was asked, debited and answered, batch by batch, oldest first; it outlives the keys. */
+        /** Lists the requests, debits and answers of each batch, oldest first, even after the keys are destroyed. */
         get: operations["show_answers"];
         put?: never;
         post?: never;
@@ -85,7 +85,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Everything that was asked of a dataset's keys, oldest first. */
+        /** Lists all requests for a dataset's keys and releases, oldest first. */
         get: operations["show_audit"];
         put?: never;
         post?: never;
@@ -102,7 +102,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The entries of a dataset's ledger, oldest first, as the hash over it takes them; it outlives the keys. */
+        /** Lists the entries of a dataset's ledger in the form that is hashed, oldest first, even after the keys are destroyed. */
         get: operations["show_chain"];
         put?: never;
         post?: never;
@@ -120,8 +120,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * What each further key service of a dataset has debited, signed by that service; nothing where one service
-         *     has the whole key.
+         * Lists the signed debits of each further key service of a dataset.
+         * @description The list is empty if one service has the whole key.
          */
         get: operations["show_debited"];
         put?: never;
@@ -139,7 +139,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The keys to compute with, for the computation service. */
+        /** Returns the keys for computing on ciphertexts to the computation service. */
         get: operations["evaluation_keys"];
         put?: never;
         post?: never;
@@ -158,8 +158,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Gives a job its run, for the computation service, before anything of the job is sealed; asked
-         *     again, says which run it has and what it has released.
+         * Assigns a run to a job, for the computation service, before anything of the job is sealed.
+         * @description Repeating the call returns the job's run and its releases so far.
          */
         put: operations["begin"];
         post?: never;
@@ -179,8 +179,9 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Debits and decrypts a batch of releases, for the computation service. The same releases again
-         *     are answered from store, without a debit; any other under the same numbers is refused.
+         * Debits and decrypts a batch of releases for the computation service.
+         * @description The same releases are answered again from the store without another debit. Other releases with the same numbers
+         *     are refused.
          */
         post: operations["decrypt"];
         delete?: never;
@@ -198,8 +199,9 @@ export interface paths {
         };
         get?: never;
         /**
-         * Takes in what the second computation service computed a batch to. Nothing of a dataset whose terms
-         *     have one is decrypted before, and nothing that differs: the dataset is frozen instead.
+         * Stores the digest of a batch that the second computation service reports.
+         * @description If the terms name such a service, no batch is decrypted before its report. A batch that differs from the report
+         *     freezes the dataset.
          */
         put: operations["attest"];
         post?: never;
@@ -216,7 +218,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The privacy ledger of a dataset, itemised; it outlives the keys. */
+        /** Returns the itemised privacy ledger of a dataset, even after its keys are destroyed. */
         get: operations["show_ledger"];
         put?: never;
         post?: never;
@@ -233,7 +235,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The key to encrypt under, for the dataset's holders and the computation service. */
+        /** Returns the public key for encryption to the dataset's holders and the computation service. */
         get: operations["public_key"];
         put?: never;
         post?: never;
@@ -251,8 +253,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The end of a dataset's ledger, for its holders and the other services. Show the last one you
-         *     have with it: a service that was set back to an older copy of its ledger finds out.
+         * Returns a receipt for the end of a dataset's ledger to its holders and the other services.
+         * @description Send your last receipt with the request. If this service was set back to an older copy of its ledger, the receipt
+         *     shows it.
          */
         get: operations["show_receipt"];
         put?: never;
@@ -272,8 +275,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Takes in the caller's consent to terms and keys. The same again changes nothing. No run begins
-         *     before all holders of the roster have signed.
+         * Stores the caller's signature of the terms and keys. Repeating the call changes nothing.
+         * @description No run begins before all holders of the roster have signed.
          */
         put: operations["sign"];
         post?: never;
@@ -293,8 +296,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * The caller's upload key, where it is a holder of the roster: a seed from each key service, encrypted to the request's
-         *     one-time key.
+         * Returns the upload key of the caller, who must be a holder of the roster.
+         * @description The answer has a seed from each key service, encrypted to the request's one-time key.
          */
         post: operations["upload_key"];
         delete?: never;
@@ -312,8 +315,8 @@ export interface paths {
         };
         get?: never;
         /**
-         * Lets no further run of the dataset begin, as the caller, one of its holders, wants it, for good.
-         *     Runs that have begun go on.
+         * Withdraws the caller as a holder: no further run of the dataset can begin, permanently.
+         * @description Runs that have begun continue.
          */
         put: operations["withdraw"];
         post?: never;
@@ -330,7 +333,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The services that can share a dataset's key here, this one first: what terms name. */
+        /** Lists the services that can share a dataset's key, this one first. Terms name these services. */
         get: operations["key_services"];
         put?: never;
         post?: never;
@@ -347,7 +350,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the account has here, and what it may have. */
+        /** Returns the account's usage and limits at this service. */
         get: operations["show_usage"];
         put?: never;
         post?: never;
@@ -361,45 +364,45 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description What the crypto service did at someone's request. */
+        /** @description An action of the crypto service on behalf of a caller. */
         AuditEntry: {
-            /** @description What for. */
+            /** @description The requested action. */
             action: string;
-            /** @description Who asked: a user's identifier or a service's name. */
+            /** @description The caller: a user's identifier or a service's name. */
             actor: string;
             /**
              * Format: date-time
-             * @description When.
+             * @description Time of the action.
              */
             at: string;
             /** @description Whether it was done. */
             granted: boolean;
             /**
              * Format: int64
-             * @description Its number within the dataset.
+             * @description Number of the entry within the dataset.
              */
             number: number;
         };
-        /** @description How a [`fhaim_release::Axis`] is written: integer functions of one attribute. */
+        /** @description The JSON form of a [`fhaim_release::Axis`]: integer functions of one attribute. */
         Axis: {
-            /** @description The attribute's number. */
+            /** @description Number of the attribute. */
             attribute: number;
-            /** @description Each function's value for every category. */
+            /** @description The values of each function for every category. */
             functions: number[][];
         };
-        /** @description What all services that share a key said of it. */
+        /** @description The confirmations of a key by all services that share it. */
         Confirmation: {
-            /** @description What the attempt to make the key was named by: base64url. */
+            /** @description Identifier of the attempt that made the key: base64url. */
             attempt: string;
             /** @description A signed message of each service: base64url. */
             messages: string[];
         };
         /**
-         * @description What a holder uploads beside its noise.
+         * @description Data that a holder uploads in addition to its noise.
          * @enum {string}
          */
         ContributionKind: "records" | "counts";
-        /** @description A privacy cost: exact, and as a number to show. */
+        /** @description A privacy cost, exact and as a number for display. */
         Cost: {
             /**
              * @description The cost times 2^80, in decimal.
@@ -412,29 +415,32 @@ export interface components {
              */
             rho: number;
         };
-        /** @description The ledger of a dataset: every debit taken, and what is left. */
+        /** @description The ledger of a dataset: all debits, and the remaining budget. */
         DatasetLedger: {
-            /** @description The budget. */
+            /** @description Budget of the dataset. */
             budget: components["schemas"]["Cost"];
             /**
              * Format: uuid
              * @description The dataset.
              */
             dataset: string;
-            /** @description Why nothing more is released, if so. */
+            /** @description The reason for which nothing more is released, if the dataset is frozen. */
             frozen?: string | null;
-            /** @description The ledger as it is now. */
+            /** @description Receipt of the current ledger. */
             receipt: components["schemas"]["Receipt"];
-            /** @description The runs begun, oldest first. */
+            /** @description The runs that have begun, oldest first. */
             runs: components["schemas"]["RunLedger"][];
-            /** @description What has been spent. */
+            /** @description Cost of all releases so far. */
             spent: components["schemas"]["Cost"];
-            /** @description What no run has been promised yet. */
+            /** @description Budget that no run has yet. */
             unclaimed: components["schemas"]["Cost"];
         };
-        /** @description What each further key service of a dataset has debited. */
+        /** @description The debits of all further key services of a dataset. */
         DebitedByServices: {
-            /** @description In the order of the terms, without the first service, whose ledger this is next to. */
+            /**
+             * @description One list for each service in the order of the terms, without the first service, which
+             *     returns this next to its own ledger.
+             */
             services: components["schemas"]["DebitedReleases"][];
         };
         /** @description A release that a key service has debited. */
@@ -449,7 +455,7 @@ export interface components {
              * @description The release's number within the job.
              */
             number: number;
-            /** @description Digest of the releases and of their positions. */
+            /** @description Digest of the release and of its positions. */
             statement: components["schemas"]["Digest"];
         };
         /** @description Everything that a key service has debited of a dataset. */
@@ -463,40 +469,40 @@ export interface components {
         Decrypted: {
             /** @description The integers of each release, in the order of the request. */
             answers: number[][];
-            /** @description The ledger with them in it. */
+            /** @description Receipt of the ledger including these releases. */
             receipt: components["schemas"]["Receipt"];
         };
-        /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
+        /** @description A SHA-256 digest. 64 lower-case hexadecimal digits in JSON. */
         Digest: string;
         /** @description A holder of the roster. */
         HolderStanding: {
-            /** @description Its account, as the roster has it. */
+            /** @description Account of the holder, as in the roster. */
             account: string;
-            /** @description Whether it has signed terms and keys. */
+            /** @description Whether it has signed the terms and keys. */
             signed: boolean;
-            /** @description Whether it lets no further run begin. */
+            /** @description Whether it has withdrawn, so that no further run can begin. */
             withdrawn: boolean;
         };
         /** @description A service that can share a key. */
         KeyServiceDocument: {
-            /** @description The Ed25519 public key that it signs with: 64 hexadecimal digits. */
+            /** @description The Ed25519 public key of its signatures: 64 hexadecimal digits. */
             key: components["schemas"]["Digest"];
-            /** @description What people call it. */
+            /** @description Name of the service, for people. */
             name: string;
         };
-        /** @description The services that can share a key here, the first of them first. */
+        /** @description The services that can share a key here, starting with the first one. */
         KeyServices: {
-            /** @description In the order of their numbers. */
+            /** @description The services, in the order of their numbers. */
             services: components["schemas"]["KeyServiceDocument"][];
         };
         /** @description A dataset's key set. */
         KeySet: {
-            /** @description The budget. */
+            /** @description Budget of the dataset. */
             budget: components["schemas"]["Cost"];
             confirmation?: components["schemas"]["Confirmation"] | null;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description Time of creation.
              */
             created_at: string;
             /**
@@ -506,7 +512,7 @@ export interface components {
             dataset: string;
             /** @description Digest of the evaluation keys. */
             evaluation_keys: components["schemas"]["Digest"];
-            /** @description The holders of the roster, in its order; none where one holder has the whole table. */
+            /** @description The holders of the roster, in its order. Empty if one holder has the whole table. */
             holders?: components["schemas"]["HolderStanding"][];
             /**
              * Format: int32
@@ -515,132 +521,136 @@ export interface components {
             parameter_set: number;
             /** @description Digest of the public key. */
             public_key: components["schemas"]["Digest"];
-            /** @description The ledger as it is now. */
+            /** @description Receipt of the current ledger. */
             receipt: components["schemas"]["Receipt"];
-            /** @description What the dataset's receipts are checked with: an Ed25519 public key, base64url. */
+            /** @description The public key that the dataset's receipts are checked with: Ed25519, base64url. */
             receipt_key: string;
             /**
              * Format: int32
-             * @description Runs begun.
+             * @description Number of runs that have begun.
              */
             runs_begun: number;
-            /** @description What has been spent. */
+            /** @description Cost of all releases so far. */
             spent: components["schemas"]["Cost"];
-            /** @description What is fixed for good. */
+            /** @description The terms, which cannot change. */
             terms: components["schemas"]["WireTerms"];
         };
-        /** @description How a [`fhaim_release::LadderNeed`] is written. */
+        /** @description The JSON form of a [`fhaim_release::LadderNeed`]. */
         LadderNeed: {
-            /** @description Integers released over the whole run. */
+            /** @description Number of integers released in the whole run. */
             cells: number;
             /**
              * Format: int64
-             * @description The largest variance of a release, in units of 4.
+             * @description Largest variance of a release, in units of 4.
              */
             largest_variance_units: number;
         };
-        /** @description An entry of a dataset's ledger, as the hash over the ledger takes it. */
+        /** @description An entry of a dataset's ledger, in the form that the ledger's hash covers. */
         LedgerEntry: {
-            /** @description The text that is hashed: JSON. */
+            /** @description The hashed text: JSON. */
             act: string;
             /**
              * Format: int64
-             * @description Its place in the ledger, from 1.
+             * @description Number of the entry in the ledger, from 1.
              */
             height: number;
         };
-        /** @description How a holder of a [`Roster`] is written. */
+        /** @description The JSON form of a holder in a [`Roster`]. */
         Member: {
             /** @description Identifier of its account. */
             account: string;
-            /** @description The names of its columns, where holders have columns. */
+            /** @description Names of its columns, if holders have columns. */
             columns?: string[];
-            /** @description The Ed25519 public key that it signs with: 64 hexadecimal digits. */
+            /** @description The Ed25519 public key of its signatures: 64 hexadecimal digits. */
             key: string;
             /**
              * Format: int64
-             * @description It has at most so many records.
+             * @description Most records that it may have.
              */
             record_bound: number;
         };
-        /** @description How a [`Need`] is written. */
+        /** @description The JSON form of a [`Need`]. */
         Need: {
-            /** @description Of the noise. */
+            /** @description Need of noise. */
             ladder: components["schemas"]["LadderNeed"];
-            /** @description The largest absolute value of a released integer before its noise, as decimal text. */
+            /** @description Largest absolute value of a released integer before its noise, as decimal text. */
             largest_cell: string;
             /** @description Whether squared scores are released. */
             squares: boolean;
         };
-        /** @description Makes a dataset's key set and fixes its plan and budget for good. */
+        /** @description Makes a dataset's key set, and fixes its plan and budget permanently. */
         NewKeySet: {
             /** @description The dataset's terms. */
             terms: components["schemas"]["WireTerms"];
             voucher?: components["schemas"]["Secret"] | null;
         };
-        /** @description Asks for a job's run, before anything of it is sealed. */
+        /** @description Requests a job's run, before anything of it is sealed. */
         NewRun: {
-            /** @description Digest of the upload's manifest: the same for all of a dataset's runs. */
+            /** @description Digest of the upload's manifest, the same for all runs of a dataset. */
             upload: components["schemas"]["Digest"];
         };
-        /** @description A holder's consent to a dataset's terms and keys. No run begins before all holders have signed. */
+        /**
+         * @description A holder's consent to a dataset's terms and keys. A run can begin only when all holders have
+         *     signed.
+         */
         NewSignature: {
             /**
-             * @description Ed25519 signature, with the holder's key in the roster, of `fhaim agreement 1`, the dataset's
-             *     identifier, and the SHA-256 of the stored terms, of the public and of the evaluation keys.
+             * @description Ed25519 signature with the holder's key in the roster. It covers `fhaim agreement 1`, the
+             *     dataset's identifier, and the SHA-256 of the stored terms, of the public key and of the
+             *     evaluation keys.
              */
             signature: string;
         };
-        /** @description A page of a list: `items`, and where the next page starts if there is one. */
+        /** @description A page of a list: `items`, and the start of the next page if there is one. */
         Page_AuditEntry: {
             /** @description The items, newest first. */
             items: {
-                /** @description What for. */
+                /** @description The requested action. */
                 action: string;
-                /** @description Who asked: a user's identifier or a service's name. */
+                /** @description The caller: a user's identifier or a service's name. */
                 actor: string;
                 /**
                  * Format: date-time
-                 * @description When.
+                 * @description Time of the action.
                  */
                 at: string;
                 /** @description Whether it was done. */
                 granted: boolean;
                 /**
                  * Format: int64
-                 * @description Its number within the dataset.
+                 * @description Number of the entry within the dataset.
                  */
                 number: number;
             }[];
-            /** @description Value for `after` that continues the list; absent at its end. */
+            /** @description Value of `after` that continues the list. Absent at its end. */
             next?: string | null;
         };
-        /** @description A page of a list: `items`, and where the next page starts if there is one. */
+        /** @description A page of a list: `items`, and the start of the next page if there is one. */
         Page_LedgerEntry: {
             /** @description The items, newest first. */
             items: {
-                /** @description The text that is hashed: JSON. */
+                /** @description The hashed text: JSON. */
                 act: string;
                 /**
                  * Format: int64
-                 * @description Its place in the ledger, from 1.
+                 * @description Number of the entry in the ledger, from 1.
                  */
                 height: number;
             }[];
-            /** @description Value for `after` that continues the list; absent at its end. */
+            /** @description Value of `after` that continues the list. Absent at its end. */
             next?: string | null;
         };
-        /** @description A page of a list: `items`, and where the next page starts if there is one. */
+        /** @description A page of a list: `items`, and the start of the next page if there is one. */
         Page_ReleasedBatch: {
             /** @description The items, newest first. */
             items: {
                 /** @description The integers of each release. */
                 answers: number[][];
-                /** @description Its debits, one a release. */
+                /** @description Its debits, one for each release. */
                 entries: Record<string, never>[];
                 /**
                  * Format: int64
-                 * @description Its place in the dataset's ledger.
+                 * @description Number of its entry in the dataset's ledger.
                  */
                 height: number;
                 /**
@@ -648,15 +658,15 @@ export interface components {
                  * @description The job.
                  */
                 job: string;
-                /** @description The requests, one per release. */
+                /** @description The requests, one for each release. */
                 requests: components["schemas"]["ReleaseRequest"][];
                 /**
                  * Format: int32
-                 * @description The job's run: which window of the noise ladder it has.
+                 * @description The job's run, which determines its window of the noise ladder.
                  */
                 run: number;
             }[];
-            /** @description Value for `after` that continues the list; absent at its end. */
+            /** @description Value of `after` that continues the list. Absent at its end. */
             next?: string | null;
         };
         /**
@@ -664,24 +674,24 @@ export interface components {
          * @enum {string}
          */
         Partition: "records" | "columns";
-        /** @description A release that has its positions. */
+        /** @description A release with its positions assigned. */
         PlacedRelease: {
-            /** @description Its cells. */
+            /** @description Number of cells. */
             cells: number;
-            /** @description Digest of the releases and of their positions. */
+            /** @description Digest of the release and of its positions. */
             statement: components["schemas"]["Digest"];
         };
         /** @description A problem document. */
         Problem: {
-            /** @description What is wrong this time, and the way out. */
+            /** @description Description of this problem, and how to solve it. */
             detail?: string | null;
-            /** @description The kind. */
+            /** @description The kind of the problem. */
             kind: components["schemas"]["ProblemKind"];
-            /** @description The request, as the services' logs know it. */
+            /** @description Identifier of the request in the services' logs. */
             request_id?: string | null;
             /**
              * Format: int64
-             * @description Seconds to wait before another try.
+             * @description Seconds to wait before a retry.
              */
             retry_after?: number | null;
             /**
@@ -689,7 +699,7 @@ export interface components {
              * @description The HTTP status.
              */
             status: number;
-            /** @description The same for every problem of the kind. */
+            /** @description Title, the same for every problem of the kind. */
             title: string;
             /**
              * @description `urn:fhaim:problem:<kind>`.
@@ -698,13 +708,13 @@ export interface components {
             type: string;
         };
         /**
-         * @description What kind of problem it is; programs go by this, not by the words.
+         * @description The kind of a problem. Programs should use the kind, not the text.
          * @enum {string}
          */
         ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "frozen" | "restored" | "quota" | "too-many-requests" | "full" | "unavailable" | "internal";
         /**
          * @description The end of a dataset's ledger at some time, signed by the crypto service. The ledger is a hash
-         *     chain: whoever shows a receipt finds out whether the service was set back behind it.
+         *     chain: a receipt shows whether the service was set back to a state before it.
          */
         Receipt: {
             /**
@@ -712,24 +722,24 @@ export interface components {
              * @description The dataset.
              */
             dataset: string;
-            /** @description The hash over all of them. */
+            /** @description Hash over all entries. */
             head: components["schemas"]["Digest"];
             /**
              * Format: int64
-             * @description Entries of the ledger.
+             * @description Number of entries in the ledger.
              */
             height: number;
             /** @description Ed25519 signature, base64url. */
             signature: string;
         };
-        /** @description How a [`ReleaseRequest`] is written. */
+        /** @description The JSON form of a [`ReleaseRequest`]. */
         ReleaseRequest: {
             /**
              * Format: int32
-             * @description Position of the release in the job, across batches.
+             * @description Number of the release in the job, counted across batches.
              */
             number: number;
-            /** @description What is released. */
+            /** @description The released statistic. */
             statistic: components["schemas"]["Statistic"];
             /**
              * Format: int64
@@ -738,17 +748,17 @@ export interface components {
             variance_units: number;
         };
         /**
-         * @description A batch of releases as the ledger has it: what was asked, debited and answered. Where its noise
-         *     lies on the ladder follows from the run and from the cells of the releases before it.
+         * @description A batch of releases in the ledger: requests, debits and answers. The positions of its noise on
+         *     the ladder follow from the run and from the cells of earlier releases.
          */
         ReleasedBatch: {
             /** @description The integers of each release. */
             answers: number[][];
-            /** @description Its debits, one a release. */
+            /** @description Its debits, one for each release. */
             entries: Record<string, never>[];
             /**
              * Format: int64
-             * @description Its place in the dataset's ledger.
+             * @description Number of its entry in the dataset's ledger.
              */
             height: number;
             /**
@@ -756,21 +766,21 @@ export interface components {
              * @description The job.
              */
             job: string;
-            /** @description The requests, one per release. */
+            /** @description The requests, one for each release. */
             requests: components["schemas"]["ReleaseRequest"][];
             /**
              * Format: int32
-             * @description The job's run: which window of the noise ladder it has.
+             * @description The job's run, which determines its window of the noise ladder.
              */
             run: number;
         };
-        /** @description How a [`Roster`] is written. */
+        /** @description The JSON form of a [`Roster`]. */
         Roster: {
-            /** @description The holders, in the order in which their parts are put together. */
+            /** @description The holders, in the order in which their parts are joined. */
             holders: components["schemas"]["Member"][];
             /**
              * Format: int32
-             * @description On how many holders' noise everyone relies.
+             * @description Number of holders whose noise everyone relies on.
              */
             honest: number;
             /** @description How the table is divided. */
@@ -778,27 +788,27 @@ export interface components {
         };
         /** @description The ledger of one run. */
         RunLedger: {
-            /** @description Its share of the budget. */
+            /** @description The run's share of the budget. */
             budget: components["schemas"]["Cost"];
-            /** @description Its debits. */
+            /** @description The debits of the run. */
             entries: Record<string, never>[];
             /**
              * Format: uuid
              * @description The job.
              */
             job: string;
-            /** @description What it has spent. */
+            /** @description Cost of its releases so far. */
             spent: components["schemas"]["Cost"];
         };
-        /** @description A job's run, as the keeper of the ledger has it. */
+        /** @description A job's run, as in the ledger. */
         RunStanding: {
-            /** @description The ledger with the run in it. */
+            /** @description Receipt of the ledger including the run. */
             receipt: components["schemas"]["Receipt"];
-            /** @description What it has released, by number. */
+            /** @description Its releases, by number. */
             releases: components["schemas"]["PlacedRelease"][];
             /**
              * Format: int32
-             * @description Its number: which window of the noise ladder it has.
+             * @description Number of the run, which determines its window of the noise ladder.
              */
             run: number;
         };
@@ -807,29 +817,32 @@ export interface components {
          * @description Text that must not be printed: passwords, tokens, keys.
          */
         Secret: string;
-        /** @description How a [`fhaim_release::SquaredTerm`] is written. */
+        /** @description The JSON form of a [`fhaim_release::SquaredTerm`]. */
         SquaredTerm: {
             /** @description Two attributes. */
             clique: number[];
-            /** @description What the marginal is compared with. */
+            /** @description Integers that the marginal is compared with. */
             target: number[];
             /**
              * Format: int64
-             * @description The workload's weight.
+             * @description Weight of the pair in the workload.
              */
             weight: number;
         };
-        /** @description How a [`fhaim_release::Statistic`] is written. */
+        /** @description The JSON form of a [`fhaim_release::Statistic`]. */
         Statistic: "Total" | {
-            /** @description A cell for each function u: the sum over records of u(x). */
+            /** @description One cell for each function u: the sum over records of u(x). */
             OneWay: components["schemas"]["Axis"];
         } | {
-            /** @description Exactly two axes; cells row-major over their functions (u, v): the sum over records of u(x) v(y). */
+            /**
+             * @description Exactly two axes. Cells are row-major over their functions (u, v): the sum over records of
+             *     u(x) v(y).
+             */
             Product: components["schemas"]["Axis"][];
         } | {
             /**
-             * @description A cell for each term: weight * (||M||^2 - 2 <M, target> + ||target||^2) of the clique's
-             *     marginal M.
+             * @description One cell for each term: weight * (||M||^2 - 2 <M, target> + ||target||^2), where M is the
+             *     clique's marginal.
              */
             SquaredScores: components["schemas"]["SquaredTerm"][];
         };
@@ -838,13 +851,13 @@ export interface components {
             contribution?: components["schemas"]["ContributionKind"] | null;
             /**
              * Format: double
-             * @description Its delta.
+             * @description Delta of the dataset's whole privacy budget.
              * @example 1e-9
              */
             delta: number;
             /**
              * Format: double
-             * @description The whole privacy budget of the dataset.
+             * @description Epsilon of the dataset's whole privacy budget.
              * @example 1
              */
             epsilon: number;
@@ -853,31 +866,31 @@ export interface components {
              * @example staged
              */
             mechanism: string;
-            /** @description Most bytes a model may take. */
+            /** @description Most bytes that a model may take. */
             model_bytes: number;
             need?: components["schemas"]["Need"] | null;
             /**
-             * @description Options of the mechanism, where they are not all to be the default. The generation service
-             *     fills in those that are left out, and refuses by name one that the mechanism does not have.
+             * @description Options of the mechanism. Absent if all have their defaults. The generation service fills in
+             *     the options that are left out, and rejects unknown options by name.
              */
             options?: Record<string, never> | null;
             /**
              * Format: int32
-             * @description Number of the parameter set. The generation service fills it in where it is left out.
+             * @description Number of the parameter set. If absent, the generation service fills it in.
              */
             parameter_set?: number | null;
             /**
              * Format: int64
-             * @description No table of the dataset has more records. Public.
+             * @description Most records that a table of the dataset may have. Public.
              */
             record_bound: number;
             roster?: components["schemas"]["Roster"] | null;
             /**
              * Format: int32
-             * @description Runs the budget is shared by, equally.
+             * @description Number of runs that share the budget equally.
              */
             runs: number;
-            /** @description The table's public schema. */
+            /** @description Public schema of the table. */
             schema: Record<string, never>;
             /**
              * Format: int32
@@ -886,69 +899,70 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The version of this format.
+             * @description Version of this format.
              */
             version?: number;
             /**
-             * @description Whether a second computation service computes every batch as well, and nothing is decrypted that
-             *     the two do not agree on.
+             * @description Whether a second computation service computes every batch too. Only batches on which the two
+             *     agree are decrypted.
              */
             witness?: boolean;
         };
         /** @description A holder's request for its upload key. */
         UploadKeyRequest: {
-            /** @description The X25519 public key that the answer is encrypted to, made for only this request. */
+            /** @description The X25519 public key that the answer is encrypted to. It is used for this request only. */
             one_time_key: string;
             /**
-             * @description Ed25519 signature, with the holder's key in the roster, of `fhaim upload key request 1`, the dataset's identifier,
-             *     the holder's number (4 bytes, little-endian), the SHA-256 of the evaluation keys, and the one-time key.
+             * @description Ed25519 signature with the holder's key in the roster. It covers `fhaim upload key request
+             *     1`, the dataset's identifier, the holder's number (4 bytes, little-endian), the SHA-256 of
+             *     the evaluation keys, and the one-time key.
              */
             signature: string;
         };
         /** @description A holder's upload key, as the key services send it. */
         UploadKeySeeds: {
             /**
-             * @description The seed of each key service, in the order of the terms: base64url of an HPKE message (RFC 9180, base mode, X25519,
-             *     HKDF-SHA256, ChaCha20-Poly1305).
+             * @description The seed of each key service, in the order of the terms: base64url of an HPKE message (RFC
+             *     9180, base mode, X25519, HKDF-SHA256, ChaCha20-Poly1305).
              */
             seeds: string[];
         };
-        /** @description An account's use of one service. */
+        /** @description An account's usage of one service. */
         Usage: {
-            /** @description One entry a limit. */
+            /** @description One entry for each limit. */
             limits: components["schemas"]["Used"][];
         };
-        /** @description How far an account is from one limit. */
+        /** @description An account's usage under one limit. */
         Used: {
             /**
-             * @description Name of the limit, as the service's configuration has it.
+             * @description Name of the limit, as in the service's configuration.
              * @example stored_bytes
              */
             limit: string;
             /**
              * Format: int64
-             * @description What it may use.
+             * @description The largest allowed usage.
              */
             most: number;
             /**
              * Format: int64
-             * @description What the account uses.
+             * @description The account's current usage.
              */
             used: number;
         };
         /**
-         * @description What the holder fixes for a dataset: see [`Terms`]. Sent to all three services, each of which
-         *     works out the plan for itself.
+         * @description The terms that the holder fixes for a dataset: see [`Terms`]. They are sent to all three
+         *     services, and each of them computes the plan.
          */
         WireTerms: components["schemas"]["Terms"];
         /**
-         * @description What the second computation service computed a batch to, for the keeper of the ledger to hold what it
-         *     is sent against.
+         * @description The second computation service's result for a batch. The keeper of the ledger compares it with
+         *     the request that it receives.
          */
         Witnessed: {
-            /** @description Digest of what was asked: the batch's releases. */
+            /** @description Digest of the batch's releases. */
             asked: components["schemas"]["Digest"];
-            /** @description Digest of the request for decryption that came of it. */
+            /** @description Digest of the resulting request for decryption. */
             request: components["schemas"]["Digest"];
         };
     };
@@ -1004,7 +1018,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A receipt from before: its JSON, base64url */
+                /** @description An earlier receipt: its JSON in base64url */
                 "fhaim-receipt"?: string | null;
             };
             path: {
@@ -1023,7 +1037,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeySet"];
                 };
             };
-            /** @description None to show */
+            /** @description No such key set */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -1038,7 +1052,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A receipt from before: its JSON, base64url */
+                /** @description An earlier receipt: its JSON in base64url */
                 "fhaim-receipt"?: string | null;
             };
             path: {
@@ -1052,7 +1066,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was made before, with the same terms */
+            /** @description The key set already existed with the same terms */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1070,7 +1084,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeySet"];
                 };
             };
-            /** @description Worth another try */
+            /** @description Try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1122,7 +1136,7 @@ export interface operations {
     show_answers: {
         parameters: {
             query?: {
-                /** @description The last number seen. */
+                /** @description Number of the last item that the client has seen. */
                 after?: number;
             };
             header?: never;
@@ -1142,7 +1156,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_ReleasedBatch"];
                 };
             };
-            /** @description None to show */
+            /** @description No such dataset */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -1156,7 +1170,7 @@ export interface operations {
     show_audit: {
         parameters: {
             query?: {
-                /** @description The last number seen. */
+                /** @description Number of the last item that the client has seen. */
                 after?: number;
             };
             header?: never;
@@ -1176,7 +1190,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_AuditEntry"];
                 };
             };
-            /** @description None to show */
+            /** @description No such dataset */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -1190,7 +1204,7 @@ export interface operations {
     show_chain: {
         parameters: {
             query?: {
-                /** @description The last number seen. */
+                /** @description Number of the last item that the client has seen. */
                 after?: number;
             };
             header?: never;
@@ -1210,7 +1224,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_LedgerEntry"];
                 };
             };
-            /** @description None to show */
+            /** @description No such dataset */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -1232,7 +1246,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One list a service */
+            /** @description One list for each service */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1241,7 +1255,7 @@ export interface operations {
                     "application/json": components["schemas"]["DebitedByServices"];
                 };
             };
-            /** @description Worth another try */
+            /** @description Try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1250,7 +1264,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description None to show */
+            /** @description No such dataset */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -1281,7 +1295,7 @@ export interface operations {
                     "application/octet-stream": number[];
                 };
             };
-            /** @description None to show */
+            /** @description No such keys */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -1296,7 +1310,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A receipt from before: its JSON, base64url */
+                /** @description An earlier receipt: its JSON in base64url */
                 "fhaim-receipt"?: string | null;
             };
             path: {
@@ -1320,7 +1334,7 @@ export interface operations {
                     "application/json": components["schemas"]["RunStanding"];
                 };
             };
-            /** @description Worth another try */
+            /** @description Try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1344,7 +1358,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A receipt from before: its JSON, base64url */
+                /** @description An earlier receipt: its JSON in base64url */
                 "fhaim-receipt"?: string | null;
             };
             path: {
@@ -1368,7 +1382,7 @@ export interface operations {
                     "application/json": components["schemas"]["Decrypted"];
                 };
             };
-            /** @description Worth another try */
+            /** @description Try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1377,7 +1391,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Refused, whatever the reason */
+            /** @description Refused; the reason is not given */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -1392,7 +1406,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A receipt from before: its JSON, base64url */
+                /** @description An earlier receipt: its JSON in base64url */
                 "fhaim-receipt"?: string | null;
             };
             path: {
@@ -1416,7 +1430,7 @@ export interface operations {
                     "application/json": components["schemas"]["Receipt"];
                 };
             };
-            /** @description Worth another try */
+            /** @description Try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1440,7 +1454,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A receipt from before: its JSON, base64url */
+                /** @description An earlier receipt: its JSON in base64url */
                 "fhaim-receipt"?: string | null;
             };
             path: {
@@ -1459,7 +1473,7 @@ export interface operations {
                     "application/json": components["schemas"]["DatasetLedger"];
                 };
             };
-            /** @description None to show */
+            /** @description No such dataset */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -1490,7 +1504,7 @@ export interface operations {
                     "application/octet-stream": number[];
                 };
             };
-            /** @description None to show */
+            /** @description No such key */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -1505,7 +1519,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description A receipt from before: its JSON, base64url */
+                /** @description An earlier receipt: its JSON in base64url */
                 "fhaim-receipt"?: string | null;
             };
             path: {
@@ -1524,7 +1538,7 @@ export interface operations {
                     "application/json": components["schemas"]["Receipt"];
                 };
             };
-            /** @description None to show */
+            /** @description No such dataset */
             "4XX": {
                 headers: {
                     [name: string]: unknown;
@@ -1559,7 +1573,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeySet"];
                 };
             };
-            /** @description Worth another try */
+            /** @description Try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1603,7 +1617,7 @@ export interface operations {
                     "application/json": components["schemas"]["UploadKeySeeds"];
                 };
             };
-            /** @description Worth another try */
+            /** @description Try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1643,7 +1657,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeySet"];
                 };
             };
-            /** @description Worth another try */
+            /** @description Try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1672,7 +1686,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Names and keys */
+            /** @description Names and public keys */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -1681,7 +1695,7 @@ export interface operations {
                     "application/json": components["schemas"]["KeyServices"];
                 };
             };
-            /** @description Worth another try */
+            /** @description Try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1710,7 +1724,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One entry a limit */
+            /** @description One entry for each limit */
             200: {
                 headers: {
                     [name: string]: unknown;

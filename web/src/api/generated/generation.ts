@@ -8,7 +8,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Keys that this service signs tokens with. */
+        /** Returns the public keys of this service's token signatures. */
         get: operations["jwks"];
         put?: never;
         post?: never;
@@ -25,7 +25,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** This document. */
+        /** Returns this OpenAPI document. */
         get: operations["document"];
         put?: never;
         post?: never;
@@ -42,13 +42,13 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The caller's account. */
+        /** Returns the caller's account. */
         get: operations["show_account"];
         put?: never;
         post?: never;
         /**
-         * Deletes the account, with its sessions and API keys. Refused while it has datasets: delete them
-         *     first, at all three services.
+         * Deletes the account with its sessions and API keys.
+         * @description An account that has datasets cannot be deleted. Delete the datasets first, at all three services.
          */
         delete: operations["close_account"];
         options?: never;
@@ -64,7 +64,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Gives the account another password, and ends all of its sessions; the answer is a new one. */
+        /** Changes the account's password, ends all of its sessions and begins a new one. */
         put: operations["change_password"];
         post?: never;
         delete?: never;
@@ -84,8 +84,8 @@ export interface paths {
         put?: never;
         post?: never;
         /**
-         * Signs out everywhere: ends all sessions of the account. API keys stay; tokens that are out are
-         *     good for a quarter of an hour at most.
+         * Ends all sessions of the account.
+         * @description API keys stay valid, and access tokens that are already issued stay valid for up to 15 minutes.
          */
         delete: operations["end_all_sessions"];
         options?: never;
@@ -102,7 +102,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Signs up. */
+        /** Creates an account. */
         post: operations["sign_up"];
         delete?: never;
         options?: never;
@@ -117,7 +117,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The caller's API keys. */
+        /** Lists the caller's API keys. */
         get: operations["list_keys"];
         put?: never;
         post?: never;
@@ -136,8 +136,9 @@ export interface paths {
         };
         get?: never;
         /**
-         * Makes an API key under an identifier that the caller chooses; its text is shown this once. The
-         *     same again, before the key was used, gives a new text in the place of one that was lost.
+         * Makes an API key under an identifier that the caller chooses.
+         * @description The key's text is shown only in this response. Repeating the call before the key is first used
+         *     replaces the text, which may have been lost.
          */
         put: operations["make_key"];
         post?: never;
@@ -155,7 +156,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The caller's datasets. */
+        /** Lists the caller's datasets. */
         get: operations["list_datasets"];
         put?: never;
         post?: never;
@@ -172,18 +173,18 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A dataset. */
+        /** Returns a dataset. */
         get: operations["show_dataset"];
         /**
-         * Makes a dataset under an identifier that the caller chooses. Its key and its upload are made
-         *     under the same identifier at the crypto and the computation service. The same again changes
-         *     nothing.
+         * Creates a dataset under an identifier that the caller chooses.
+         * @description Create its keys at the crypto service and its upload at the computation service under the same
+         *     identifier. Repeating the call changes nothing.
          */
         put: operations["make_dataset"];
         post?: never;
         /**
-         * Deletes this service's part of a dataset: jobs, releases, models. Jobs that are queued or
-         *     running are stopped.
+         * Deletes this service's part of a dataset: jobs, releases and models. Stops queued and running
+         *     jobs.
          */
         delete: operations["delete_dataset"];
         options?: never;
@@ -198,7 +199,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A dataset's jobs. */
+        /** Lists a dataset's jobs. */
         get: operations["list_jobs"];
         put?: never;
         post?: never;
@@ -217,8 +218,9 @@ export interface paths {
         };
         get?: never;
         /**
-         * Queues a job under an identifier that the caller chooses: one run of the dataset's mechanism, on
-         *     one share of its budget. The same again changes nothing and spends nothing.
+         * Queues a job under an identifier that the caller chooses.
+         * @description A job is one run of the dataset's mechanism and uses one share of its budget. Repeating the call
+         *     changes nothing and spends nothing.
          */
         put: operations["make_job"];
         post?: never;
@@ -236,7 +238,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Gives a dataset another name. It is for people alone: nothing else changes. */
+        /** Renames a dataset. The name is only for people: nothing else changes. */
         put: operations["rename_dataset"];
         post?: never;
         delete?: never;
@@ -254,7 +256,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Marks a dataset as ready for jobs, once the computation service has all of its objects. */
+        /** Marks a dataset as ready for jobs once the computation service has all of its objects. */
         post: operations["make_dataset_ready"];
         delete?: never;
         options?: never;
@@ -270,8 +272,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Vouches for a dataset: the crypto service makes its keys for the caller that shows the answer. Refused
-         *     once the dataset has had keys.
+         * Vouches for a dataset: the crypto service creates keys for the caller that shows the voucher.
+         * @description Refused once the dataset has had keys.
          */
         get: operations["vouch_for_dataset"];
         put?: never;
@@ -289,7 +291,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A job. */
+        /** Returns a job. */
         get: operations["show_job"];
         put?: never;
         post?: never;
@@ -308,7 +310,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Cancels a job that is queued or running. What it has released stays released, and paid for. */
+        /** Cancels a queued or running job. Releases that it already got stay released and paid for. */
         post: operations["cancel_job"];
         delete?: never;
         options?: never;
@@ -324,8 +326,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A job's events as they happen, each a server-sent event (see `JobEvent` for its `data`). Ends
-         *     when the job does; a client that reconnects goes on after `Last-Event-ID`.
+         * Streams a job's events as server-sent events; their `data` is a `JobEvent`.
+         * @description The stream ends with the job. A client that reconnects resumes after `Last-Event-ID`.
          */
         get: operations["watch_job"];
         put?: never;
@@ -343,7 +345,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The links to a job's result, whichever of the dataset's holders made them. */
+        /** Lists the links to a job's result. Any of the dataset's holders may have made them. */
         get: operations["list_links"];
         put?: never;
         post?: never;
@@ -362,14 +364,14 @@ export interface paths {
         };
         get?: never;
         /**
-         * Makes a link to a finished job's result under an identifier that the caller chooses: whoever is
-         *     signed in and has its secret sees a data card and draws tables, and nothing else of the dataset.
-         *     The secret is shown this once. The same again, before the link was opened, gives a new secret in
-         *     the place of one that was lost.
+         * Makes a link to a finished job's result under an identifier that the caller chooses.
+         * @description Any signed-in account with the link's secret sees the data card and draws tables, but nothing
+         *     else of the dataset. The secret is shown only in this response. Repeating the call before the
+         *     link is first opened replaces the secret, which may have been lost.
          */
         put: operations["make_link"];
         post?: never;
-        /** Revokes a link: it opens nothing after. What was drawn by it stays with whoever drew it. */
+        /** Revokes a link, so that it can no longer be opened. Tables that were drawn from it remain. */
         delete: operations["revoke_link"];
         options?: never;
         head?: never;
@@ -383,7 +385,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The model of a finished job. */
+        /** Returns a view of a finished job's model. */
         get: operations["show_model"];
         put?: never;
         post?: never;
@@ -401,8 +403,9 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * The model of a finished job as a file, as `fhaim run --model-out` writes one: `fhaim sample` draws from it,
-         *     `fhaim-lab attack` tries whom it tells of. It is made from what was released, as synthetic tables are.
+         * Downloads the model of a finished job in the format of `fhaim run --model-out`.
+         * @description `fhaim sample` draws tables from the file, and `fhaim-lab attack` runs membership attacks against
+         *     it. The model depends only on released values, as synthetic tables do.
          */
         get: operations["download_model"];
         put?: never;
@@ -421,7 +424,7 @@ export interface paths {
             cookie?: never;
         };
         get?: never;
-        /** Gives a job another note, for the dataset's holders to tell one from another. */
+        /** Sets a job's note, by which the dataset's holders tell jobs apart. */
         put: operations["annotate_job"];
         post?: never;
         delete?: never;
@@ -437,7 +440,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What a job has released so far, with what each release cost. */
+        /** Lists everything that a job has released so far, with the cost of each release. */
         get: operations["list_releases"];
         put?: never;
         post?: never;
@@ -456,7 +459,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Queues a job that failed or was cancelled again. It goes on where it was. */
+        /** Queues a failed or cancelled job again. The job resumes where it stopped. */
         post: operations["retry_job"];
         delete?: never;
         options?: never;
@@ -472,8 +475,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * A synthetic table drawn from the model of a finished job, streamed as it is drawn. With
-         *     conditions, its records are those that the model says meet them all.
+         * Draws a synthetic table from the model of a finished job. The table is streamed while it is drawn.
+         * @description With conditions, the table has only records that satisfy all of them, as distributed in the model.
          */
         get: operations["draw_table"];
         put?: never;
@@ -491,7 +494,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The data card of what a link opens, for any account. */
+        /** Returns the data card of a link, for any account. */
         get: operations["open_link"];
         put?: never;
         post?: never;
@@ -508,7 +511,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** A synthetic table drawn from what a link opens, for any account, streamed as it is drawn. */
+        /** Draws a synthetic table from a link, for any account. The table is streamed while it is drawn. */
         get: operations["draw_linked_table"];
         put?: never;
         post?: never;
@@ -527,9 +530,9 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Signs in. */
+        /** Signs in and begins a session. */
         post: operations["sign_in"];
-        /** Ends all sessions that came from the same sign-in as a refresh token. */
+        /** Ends all sessions that come from the same sign-in as a refresh token. */
         delete: operations["end_session"];
         options?: never;
         head?: never;
@@ -563,8 +566,8 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Exchanges a refresh token, which is good for one use, for a new session. Where the answer was
-         *     lost, the same token again gives another.
+         * Exchanges a single-use refresh token for a new session.
+         * @description A client that lost the response can repeat the call with the same token.
          */
         post: operations["refresh_session"];
         delete?: never;
@@ -580,7 +583,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** What the account has here, and what it may have. */
+        /** Returns the account's usage and limits at this service. */
         get: operations["show_usage"];
         put?: never;
         post?: never;
@@ -598,14 +601,14 @@ export interface components {
         Account: {
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description Time of creation.
              */
             created_at: string;
-            /** @description The address it signs in with. */
+            /** @description Email address that it signs in with. */
             email: string;
             /**
              * Format: uuid
-             * @description Its identifier: the subject of its tokens.
+             * @description Identifier of the account, which is the subject of its tokens.
              */
             id: string;
         };
@@ -613,50 +616,50 @@ export interface components {
         ApiKey: {
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description Time of creation.
              */
             created_at: string;
             /**
              * Format: uuid
-             * @description Its identifier.
+             * @description Identifier of the key.
              */
             id: string;
             /**
              * Format: date-time
-             * @description When it was last exchanged for a session.
+             * @description Time of the last exchange for a session.
              */
             last_used_at?: string | null;
-            /** @description What it is for. */
+            /** @description Purpose of the key. */
             name: string;
         };
         /**
-         * @description An API key just made: the only time its text is shown. Until it is used, making it again gives
-         *     another text in its place.
+         * @description A new API key. This is the only time that its text is shown. Until the key is used, creating it
+         *     again replaces its text.
          */
         ApiKeyMade: {
-            /** @description The key's entry. */
+            /** @description The key, without its text. */
             key: components["schemas"]["ApiKey"];
-            /** @description The text to keep. */
+            /** @description The text of the key, to be kept by the caller. */
             text: components["schemas"]["Secret"];
         };
-        /** @description How a [`fhaim_release::Axis`] is written: integer functions of one attribute. */
+        /** @description The JSON form of a [`fhaim_release::Axis`]: integer functions of one attribute. */
         Axis: {
-            /** @description The attribute's number. */
+            /** @description Number of the attribute. */
             attribute: number;
-            /** @description Each function's value for every category. */
+            /** @description The values of each function for every category. */
             functions: number[][];
         };
-        /** @description Proof that an account's owner wants it gone. */
+        /** @description Proof that the owner of an account wants to delete it. */
         CloseAccount: {
-            /** @description Its password. */
+            /** @description Password of the account. */
             password: components["schemas"]["Secret"];
         };
         /**
-         * @description What a holder uploads beside its noise.
+         * @description Data that a holder uploads in addition to its noise.
          * @enum {string}
          */
         ContributionKind: "records" | "counts";
-        /** @description A privacy cost: exact, and as a number to show. */
+        /** @description A privacy cost, exact and as a number for display. */
         Cost: {
             /**
              * @description The cost times 2^80, in decimal.
@@ -669,57 +672,58 @@ export interface components {
              */
             rho: number;
         };
-        /** @description Who signs up or in. */
+        /** @description The credentials for signing up or in. */
         Credentials: {
             /**
-             * @description An address, compared without regard to case.
+             * @description Email address. Case is ignored.
              * @example ana@hospital.example
              */
             email: string;
-            /** @description At least 12 characters. */
+            /** @description Password of at least 12 characters. */
             password: components["schemas"]["Secret"];
         };
         /** @description A dataset. */
         Dataset: {
-            /** @description The budget that epsilon and delta come to. */
+            /** @description The budget that epsilon and delta amount to. */
             budget: components["schemas"]["Cost"];
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description Time of creation.
              */
             created_at: string;
             /**
-             * @description The addresses that the roster's holders sign in with, in its order; none where one holder has
-             *     the whole table.
+             * @description The addresses with which the roster's holders sign in, in the order of the roster. Empty if
+             *     one holder has the whole table.
              */
             holders?: string[];
             /**
              * Format: uuid
-             * @description Its identifier, the same at all services.
+             * @description Identifier of the dataset, the same at all services.
              */
             id: string;
-            /** @description A name for people. */
+            /** @description Name of the dataset, for people. */
             name: string;
             /**
              * Format: int32
-             * @description Runs that no job takes: a job does that is under way or has asked for a release.
+             * @description Number of runs that no job has taken. A job takes a run while it is active or once it has
+             *     requested a release.
              */
             runs_left: number;
-            /** @description How far it is. */
+            /** @description State of the dataset. */
             state: components["schemas"]["DatasetState"];
-            /** @description What is fixed for good. */
+            /** @description The terms, which cannot change. */
             terms: components["schemas"]["WireTerms"];
         };
         /**
-         * @description How far a dataset is.
+         * @description The state of a dataset.
          * @enum {string}
          */
         DatasetState: "uploading" | "ready";
-        /** @description A SHA-256 digest; 64 hexadecimal digits in JSON. */
+        /** @description A SHA-256 digest. 64 lower-case hexadecimal digits in JSON. */
         Digest: string;
-        /** @description What happened to a job. */
+        /** @description An event of a job. */
         Happening: {
-            /** @description Why, where it failed. */
+            /** @description Reason, if the job failed. */
             error?: string | null;
             /** @enum {string} */
             kind: "state";
@@ -728,118 +732,118 @@ export interface components {
         } | {
             /** @enum {string} */
             kind: "phase";
-            /** @description What it is doing. */
+            /** @description Current activity. */
             progress: components["schemas"]["JobProgress"];
-            /** @description Releases asked for. */
+            /** @description Number of requested releases. */
             releases: number;
         } | {
             /** @enum {string} */
             kind: "computing";
             /**
              * Format: double
-             * @description Seconds it has been at it.
+             * @description Seconds since it started.
              */
             seconds: number;
         } | {
-            /** @description Numbers in them. */
+            /** @description Number of integers in these releases. */
             cells: number;
             /** @enum {string} */
             kind: "released";
-            /** @description Releases in the batch. */
+            /** @description Number of releases in the batch. */
             releases: number;
-            /** @description What the job has spent so far. */
+            /** @description Cost of the job so far. */
             spent: components["schemas"]["Cost"];
         };
         /** @description A job. */
         Job: {
             /**
              * Format: int32
-             * @description Workers that have had it.
+             * @description Number of workers that have processed it.
              */
             attempts: number;
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description Time of creation.
              */
             created_at: string;
             /**
              * Format: uuid
-             * @description The dataset it runs over.
+             * @description The dataset of the job.
              */
             dataset: string;
-            /** @description Why it failed. */
+            /** @description Reason of the failure. */
             error?: string | null;
             /**
              * Format: uuid
-             * @description Its identifier.
+             * @description Identifier of the job.
              */
             id: string;
-            /** @description What the dataset's holders want to remember of it. */
+            /** @description The note of the dataset's holders on the job. */
             note?: string;
             progress?: components["schemas"]["JobProgress"] | null;
-            /** @description Releases so far. */
+            /** @description Number of releases so far. */
             releases: number;
-            /** @description What they cost together. */
+            /** @description Total cost of these releases. */
             spent: components["schemas"]["Cost"];
-            /** @description Where it is. */
+            /** @description State of the job. */
             state: components["schemas"]["JobState"];
             /**
              * Format: date-time
-             * @description When its state last changed.
+             * @description Time of the last change of its state.
              */
             updated_at: string;
         };
         /**
-         * @description One line of a job's event stream. Numbers go up by one; a client that reconnects sends the
-         *     last it saw as `Last-Event-ID`.
+         * @description One event of a job's event stream. Event numbers increase by one. A client that reconnects sends
+         *     the number of the last event that it saw as `Last-Event-ID`.
          */
         JobEvent: {
             /**
              * Format: date-time
-             * @description When it happened.
+             * @description Time of the event.
              */
             at: string;
             /**
              * Format: int64
-             * @description Its number within the job, from 1.
+             * @description Number of the event within the job, from 1.
              */
             number: number;
-            /** @description What happened. */
+            /** @description The event itself. */
             what: components["schemas"]["Happening"];
         };
-        /** @description How a [`JobEvent`] is sent: a server-sent event. */
+        /** @description A [`JobEvent`] as it is sent: a server-sent event. */
         JobEventMessage: {
-            /** @description The [`JobEvent`], as JSON. */
+            /** @description The [`JobEvent`] as JSON. */
             data: string;
-            /** @description The event's number. */
+            /** @description Number of the event. */
             id: string;
         };
-        /** @description What a job is doing. */
+        /** @description The current activity of a job. */
         JobProgress: {
-            /** @description The phase, in the words of the mechanism: `1-ways`, `probe`, `fit` and the like. */
+            /** @description Description of the current phase, such as `Choosing pairs` or `Fitting the model`. */
             phase: string;
-            /** @description The current batch, counted from 1; the last fit counts as one. */
+            /** @description Number of the current batch, counted from 1. The last fit counts as a batch. */
             round: number;
-            /** @description The most there can be. */
+            /** @description Largest possible number of batches. */
             rounds: number;
         };
         /**
-         * @description Where a job is.
+         * @description The state of a job.
          * @enum {string}
          */
         JobState: "queued" | "running" | "done" | "failed" | "cancelled";
         /** @description Exchanges an API key for a session. */
         KeyExchange: {
-            /** @description The key, as it was shown once. */
+            /** @description The API key, as it was shown once. */
             api_key: components["schemas"]["Secret"];
         };
-        /** @description How a [`fhaim_release::LadderNeed`] is written. */
+        /** @description The JSON form of a [`fhaim_release::LadderNeed`]. */
         LadderNeed: {
-            /** @description Integers released over the whole run. */
+            /** @description Number of integers released in the whole run. */
             cells: number;
             /**
              * Format: int64
-             * @description The largest variance of a release, in units of 4.
+             * @description Largest variance of a release, in units of 4.
              */
             largest_variance_units: number;
         };
@@ -847,103 +851,106 @@ export interface components {
         Link: {
             /**
              * Format: date-time
-             * @description When it was made.
+             * @description Time of creation.
              */
             created_at: string;
             /**
              * Format: date-time
-             * @description From when on it opens nothing; absent: it is good until it is revoked.
+             * @description Time at which the link expires. If absent, the link is valid until it is revoked.
              */
             expires_at?: string | null;
             /**
              * Format: uuid
-             * @description Its identifier.
+             * @description Identifier of the link.
              */
             id: string;
             /**
              * Format: date-time
-             * @description When it was last opened.
+             * @description Time of the last access.
              */
             last_opened_at?: string | null;
-            /** @description Whom it is for, or what. */
+            /** @description Recipient or purpose of the link. */
             name: string;
         };
         /**
-         * @description A link just made: the only time its secret is shown. Until it is opened, making it again gives
-         *     another secret in its place.
+         * @description A new link. This is the only time that its secret is shown. Until the link is opened, creating
+         *     it again replaces its secret.
          */
         LinkMade: {
-            /** @description The link's entry. */
+            /** @description The link, without its secret. */
             link: components["schemas"]["Link"];
             /**
-             * @description What opens it, together with its identifier. In an address it belongs behind the `#`, which
-             *     is sent to no server.
+             * @description The secret, which opens the link together with its identifier. In an address it belongs
+             *     after the `#`, since that part is not sent to servers.
              */
             secret: components["schemas"]["Secret"];
         };
         /** @description An attribute of a [`LinkedResult`]. */
         LinkedAttribute: {
-            /** @description Its categories' or bins' labels. */
+            /** @description Labels of its categories or bins. */
             labels: string[];
-            /** @description Its name. */
+            /** @description Name of the attribute. */
             name: string;
         };
-        /** @description What a link shows of a result, beside the tables that are drawn by it: its data card. */
+        /**
+         * @description The data card of a result: everything that a link shows, in addition to the tables drawn through
+         *     it.
+         */
         LinkedResult: {
-            /** @description The labels of each attribute's values, as conditions on the records name them. */
+            /** @description The labels of each attribute's values, as used in conditions on the records. */
             attributes: components["schemas"]["LinkedAttribute"][];
-            /** @description What to know before the table is used. */
+            /** @description Caveats to know before using the table. */
             caveats: string[];
             /**
              * Format: double
-             * @description Its delta.
+             * @description Delta of this budget.
              */
             delta: number;
             /**
              * Format: double
-             * @description The privacy budget of all of the dataset's jobs together.
+             * @description Epsilon of the privacy budget of all of the dataset's jobs together.
              */
             epsilon: number;
             /**
              * Format: uuid
-             * @description The job that made it.
+             * @description The job that made the result.
              */
             job: string;
             /**
              * Format: date-time
-             * @description When the job ended.
+             * @description Time at which the job ended.
              */
             made_at: string;
-            /** @description The mechanism. */
+            /** @description Name of the mechanism. */
             mechanism: string;
-            /** @description The dataset's name. */
+            /** @description Name of the dataset. */
             name: string;
             /**
              * Format: int32
-             * @description The jobs that share it.
+             * @description Number of jobs that share the budget.
              */
             runs: number;
-            /** @description The table's public schema. */
+            /** @description Public schema of the table. */
             schema: Record<string, never>;
-            /** @description What the job spent. */
+            /** @description Cost of the job. */
             spent: components["schemas"]["Cost"];
             /**
              * Format: double
-             * @description Records, by the model's estimate.
+             * @description Number of records, as estimated by the model.
              */
             total: number;
         };
-        /** @description How a holder of a [`Roster`] is written. */
+        /** @description The JSON form of a holder in a [`Roster`]. */
         Member: {
             /** @description Identifier of its account. */
             account: string;
-            /** @description The names of its columns, where holders have columns. */
+            /** @description Names of its columns, if holders have columns. */
             columns?: string[];
-            /** @description The Ed25519 public key that it signs with: 64 hexadecimal digits. */
+            /** @description The Ed25519 public key of its signatures: 64 hexadecimal digits. */
             key: string;
             /**
              * Format: int64
-             * @description It has at most so many records.
+             * @description Most records that it may have.
              */
             record_bound: number;
         };
@@ -953,213 +960,214 @@ export interface components {
             attributes: string[];
             /** @description Bytes of the junction tree. */
             bytes: number;
-            /** @description Cliques of the junction tree, by index. */
+            /** @description Cliques of the junction tree, by attribute index. */
             cliques: number[][];
-            /** @description Pairs with a measurement, by index. */
+            /** @description Pairs with a measurement, by attribute index. */
             measured_pairs: number[][];
-            /** @description The fitted 1-way marginals, one list an attribute, beside their released values. */
+            /** @description The fitted 1-way marginals, one for each attribute, together with their released values. */
             one_ways: components["schemas"]["OneWayView"][];
             /**
              * Format: double
-             * @description Its estimate of the number of records.
+             * @description The model's estimate of the number of records.
              */
             total: number;
         };
-        /** @description How a [`Need`] is written. */
+        /** @description The JSON form of a [`Need`]. */
         Need: {
-            /** @description Of the noise. */
+            /** @description Need of noise. */
             ladder: components["schemas"]["LadderNeed"];
-            /** @description The largest absolute value of a released integer before its noise, as decimal text. */
+            /** @description Largest absolute value of a released integer before its noise, as decimal text. */
             largest_cell: string;
             /** @description Whether squared scores are released. */
             squares: boolean;
         };
-        /** @description A new API key, under an identifier of the caller's choice. */
+        /** @description A new API key. The caller chooses its identifier. */
         NewApiKey: {
-            /** @description What the key is for. */
+            /** @description Purpose of the key. */
             name: string;
         };
-        /** @description A new dataset, under an identifier of the caller's choice. */
+        /** @description A new dataset. The caller chooses its identifier. */
         NewDataset: {
-            /** @description A name for people. */
+            /** @description Name of the dataset, for people. */
             name: string;
-            /** @description What is fixed for good. */
+            /** @description The terms, which cannot change afterwards. */
             terms: components["schemas"]["WireTerms"];
         };
         /** @description A new job. */
         NewJob: {
             receipt?: components["schemas"]["Receipt"] | null;
         };
-        /** @description A new link, under an identifier of the caller's choice. */
+        /** @description A new link. The caller chooses its identifier. */
         NewLink: {
             /**
              * Format: int32
-             * @description Days after which it opens nothing, from when it was first made; absent: it is good until it is
-             *     revoked.
+             * @description Days after which the link expires, counted from its creation. If absent, the link is valid
+             *     until it is revoked.
              */
             days?: number | null;
-            /** @description Whom it is for, or what: shown to the dataset's holders alone. */
+            /** @description Recipient or purpose of the link. Only the dataset's holders see it. */
             name: string;
         };
-        /** @description Another name for a dataset. */
+        /** @description A new name for a dataset. */
         NewName: {
-            /** @description A name for people. */
+            /** @description Name of the dataset, for people. */
             name: string;
         };
-        /** @description Another note on a job. */
+        /** @description A new note on a job. */
         NewNote: {
-            /** @description What the dataset's holders want to remember of it; empty: nothing. */
+            /** @description The note of the dataset's holders on the job. Empty to remove it. */
             note: string;
         };
-        /** @description Another password for an account. */
+        /** @description A new password for an account. */
         NewPassword: {
-            /** @description The one that it gets: at least 12 characters. */
+            /** @description The new password, of at least 12 characters. */
             new_password: components["schemas"]["Secret"];
-            /** @description The one that it has. */
+            /** @description The current password. */
             password: components["schemas"]["Secret"];
         };
         /** @description An attribute's fitted marginal. */
         OneWayView: {
             /** @description The model's marginal. */
             fitted: number[];
-            /** @description Its categories' or bins' labels. */
+            /** @description Labels of its categories or bins. */
             labels: string[];
             /** @description The measured marginal. */
             measured: number[];
         };
-        /** @description A page of a list: `items`, and where the next page starts if there is one. */
+        /** @description A page of a list: `items`, and the start of the next page if there is one. */
         Page_ApiKey: {
             /** @description The items, newest first. */
             items: {
                 /**
                  * Format: date-time
-                 * @description When it was made.
+                 * @description Time of creation.
                  */
                 created_at: string;
                 /**
                  * Format: uuid
-                 * @description Its identifier.
+                 * @description Identifier of the key.
                  */
                 id: string;
                 /**
                  * Format: date-time
-                 * @description When it was last exchanged for a session.
+                 * @description Time of the last exchange for a session.
                  */
                 last_used_at?: string | null;
-                /** @description What it is for. */
+                /** @description Purpose of the key. */
                 name: string;
             }[];
-            /** @description Value for `after` that continues the list; absent at its end. */
+            /** @description Value of `after` that continues the list. Absent at its end. */
             next?: string | null;
         };
-        /** @description A page of a list: `items`, and where the next page starts if there is one. */
+        /** @description A page of a list: `items`, and the start of the next page if there is one. */
         Page_Dataset: {
             /** @description The items, newest first. */
             items: {
-                /** @description The budget that epsilon and delta come to. */
+                /** @description The budget that epsilon and delta amount to. */
                 budget: components["schemas"]["Cost"];
                 /**
                  * Format: date-time
-                 * @description When it was made.
+                 * @description Time of creation.
                  */
                 created_at: string;
                 /**
-                 * @description The addresses that the roster's holders sign in with, in its order; none where one holder has
-                 *     the whole table.
+                 * @description The addresses with which the roster's holders sign in, in the order of the roster. Empty if
+                 *     one holder has the whole table.
                  */
                 holders?: string[];
                 /**
                  * Format: uuid
-                 * @description Its identifier, the same at all services.
+                 * @description Identifier of the dataset, the same at all services.
                  */
                 id: string;
-                /** @description A name for people. */
+                /** @description Name of the dataset, for people. */
                 name: string;
                 /**
                  * Format: int32
-                 * @description Runs that no job takes: a job does that is under way or has asked for a release.
+                 * @description Number of runs that no job has taken. A job takes a run while it is active or once it has
+                 *     requested a release.
                  */
                 runs_left: number;
-                /** @description How far it is. */
+                /** @description State of the dataset. */
                 state: components["schemas"]["DatasetState"];
-                /** @description What is fixed for good. */
+                /** @description The terms, which cannot change. */
                 terms: components["schemas"]["WireTerms"];
             }[];
-            /** @description Value for `after` that continues the list; absent at its end. */
+            /** @description Value of `after` that continues the list. Absent at its end. */
             next?: string | null;
         };
-        /** @description A page of a list: `items`, and where the next page starts if there is one. */
+        /** @description A page of a list: `items`, and the start of the next page if there is one. */
         Page_Job: {
             /** @description The items, newest first. */
             items: {
                 /**
                  * Format: int32
-                 * @description Workers that have had it.
+                 * @description Number of workers that have processed it.
                  */
                 attempts: number;
                 /**
                  * Format: date-time
-                 * @description When it was made.
+                 * @description Time of creation.
                  */
                 created_at: string;
                 /**
                  * Format: uuid
-                 * @description The dataset it runs over.
+                 * @description The dataset of the job.
                  */
                 dataset: string;
-                /** @description Why it failed. */
+                /** @description Reason of the failure. */
                 error?: string | null;
                 /**
                  * Format: uuid
-                 * @description Its identifier.
+                 * @description Identifier of the job.
                  */
                 id: string;
-                /** @description What the dataset's holders want to remember of it. */
+                /** @description The note of the dataset's holders on the job. */
                 note?: string;
                 progress?: components["schemas"]["JobProgress"] | null;
-                /** @description Releases so far. */
+                /** @description Number of releases so far. */
                 releases: number;
-                /** @description What they cost together. */
+                /** @description Total cost of these releases. */
                 spent: components["schemas"]["Cost"];
-                /** @description Where it is. */
+                /** @description State of the job. */
                 state: components["schemas"]["JobState"];
                 /**
                  * Format: date-time
-                 * @description When its state last changed.
+                 * @description Time of the last change of its state.
                  */
                 updated_at: string;
             }[];
-            /** @description Value for `after` that continues the list; absent at its end. */
+            /** @description Value of `after` that continues the list. Absent at its end. */
             next?: string | null;
         };
-        /** @description A page of a list: `items`, and where the next page starts if there is one. */
+        /** @description A page of a list: `items`, and the start of the next page if there is one. */
         Page_Link: {
             /** @description The items, newest first. */
             items: {
                 /**
                  * Format: date-time
-                 * @description When it was made.
+                 * @description Time of creation.
                  */
                 created_at: string;
                 /**
                  * Format: date-time
-                 * @description From when on it opens nothing; absent: it is good until it is revoked.
+                 * @description Time at which the link expires. If absent, the link is valid until it is revoked.
                  */
                 expires_at?: string | null;
                 /**
                  * Format: uuid
-                 * @description Its identifier.
+                 * @description Identifier of the link.
                  */
                 id: string;
                 /**
                  * Format: date-time
-                 * @description When it was last opened.
+                 * @description Time of the last access.
                  */
                 last_opened_at?: string | null;
-                /** @description Whom it is for, or what. */
+                /** @description Recipient or purpose of the link. */
                 name: string;
             }[];
-            /** @description Value for `after` that continues the list; absent at its end. */
+            /** @description Value of `after` that continues the list. Absent at its end. */
             next?: string | null;
         };
         /**
@@ -1169,15 +1177,15 @@ export interface components {
         Partition: "records" | "columns";
         /** @description A problem document. */
         Problem: {
-            /** @description What is wrong this time, and the way out. */
+            /** @description Description of this problem, and how to solve it. */
             detail?: string | null;
-            /** @description The kind. */
+            /** @description The kind of the problem. */
             kind: components["schemas"]["ProblemKind"];
-            /** @description The request, as the services' logs know it. */
+            /** @description Identifier of the request in the services' logs. */
             request_id?: string | null;
             /**
              * Format: int64
-             * @description Seconds to wait before another try.
+             * @description Seconds to wait before a retry.
              */
             retry_after?: number | null;
             /**
@@ -1185,7 +1193,7 @@ export interface components {
              * @description The HTTP status.
              */
             status: number;
-            /** @description The same for every problem of the kind. */
+            /** @description Title, the same for every problem of the kind. */
             title: string;
             /**
              * @description `urn:fhaim:problem:<kind>`.
@@ -1194,13 +1202,13 @@ export interface components {
             type: string;
         };
         /**
-         * @description What kind of problem it is; programs go by this, not by the words.
+         * @description The kind of a problem. Programs should use the kind, not the text.
          * @enum {string}
          */
         ProblemKind: "malformed" | "invalid" | "unauthenticated" | "forbidden" | "not-found" | "method-not-allowed" | "conflict" | "too-large" | "unsupported-media-type" | "digest-mismatch" | "budget-spent" | "refused" | "frozen" | "restored" | "quota" | "too-many-requests" | "full" | "unavailable" | "internal";
         /**
          * @description The end of a dataset's ledger at some time, signed by the crypto service. The ledger is a hash
-         *     chain: whoever shows a receipt finds out whether the service was set back behind it.
+         *     chain: a receipt shows whether the service was set back to a state before it.
          */
         Receipt: {
             /**
@@ -1208,60 +1216,60 @@ export interface components {
              * @description The dataset.
              */
             dataset: string;
-            /** @description The hash over all of them. */
+            /** @description Hash over all entries. */
             head: components["schemas"]["Digest"];
             /**
              * Format: int64
-             * @description Entries of the ledger.
+             * @description Number of entries in the ledger.
              */
             height: number;
             /** @description Ed25519 signature, base64url. */
             signature: string;
         };
         /**
-         * @description Exchanges a refresh token for a new session. Where the answer was lost, the same token again gives
-         *     another; once what it gave was used, or another was given in its place, a second use ends all
-         *     sessions that came from the same sign-in.
+         * @description Exchanges a refresh token for a new session. If the answer was lost, the same token gives
+         *     another session. Once a token from an answer was used, or was replaced by another, a second use
+         *     of the old token ends all sessions of the same sign-in.
          */
         Refresh: {
-            /** @description The token of the last session. */
+            /** @description Refresh token of the last session. */
             refresh_token: components["schemas"]["Secret"];
         };
-        /** @description One release of a job: what was asked, what came back, what it cost. */
+        /** @description One release of a job: the requested statistic, the released integers and their cost. */
         ReleasedStatistic: {
-            /** @description Names of the attributes it looks at. */
+            /** @description Names of the attributes that the statistic uses. */
             attributes: string[];
-            /** @description What it cost. */
+            /** @description Cost of the release. */
             cost: components["schemas"]["Cost"];
             /**
              * Format: int32
-             * @description Its number within the job.
+             * @description Number of the release within the job.
              */
             number: number;
-            /** @description The phase that asked for it. */
+            /** @description The phase that requested it. */
             phase: string;
             /**
              * Format: double
-             * @description Standard deviation of the noise, of all holders together.
+             * @description Standard deviation of the noise of all holders together.
              */
             sigma: number;
-            /** @description What was asked: integer functions of each attribute. */
+            /** @description The requested statistic: integer functions of each attribute. */
             statistic: components["schemas"]["Statistic"];
             /** @description The released integers. */
             values: number[];
             /**
              * Format: int64
-             * @description The requested noise variance, in the units of the noise ladder.
+             * @description Requested noise variance, in the units of the noise ladder.
              */
             variance_units: number;
         };
-        /** @description How a [`Roster`] is written. */
+        /** @description The JSON form of a [`Roster`]. */
         Roster: {
-            /** @description The holders, in the order in which their parts are put together. */
+            /** @description The holders, in the order in which their parts are joined. */
             holders: components["schemas"]["Member"][];
             /**
              * Format: int32
-             * @description On how many holders' noise everyone relies.
+             * @description Number of holders whose noise everyone relies on.
              */
             honest: number;
             /** @description How the table is divided. */
@@ -1273,15 +1281,15 @@ export interface components {
          */
         Secret: string;
         /**
-         * @description Tokens of a session: one for each service, which is good there and nowhere else, so that no
-         *     service can use elsewhere what it was shown.
+         * @description Tokens of a session, with one token for each service. A token is valid only at its service, so
+         *     that no service can use a token elsewhere.
          */
         Session: {
             /** @description For the `Authorization: Bearer` header of calls to the generation service. */
             access_token: components["schemas"]["Secret"];
-            /** @description The same for the computation service. */
+            /** @description Token for the computation service. */
             computation_token: components["schemas"]["Secret"];
-            /** @description The same for the crypto service. */
+            /** @description Token for the crypto service. */
             crypto_token: components["schemas"]["Secret"];
             /**
              * Format: int64
@@ -1291,34 +1299,37 @@ export interface components {
             refresh_token?: components["schemas"]["Secret"] | null;
             witness_token?: components["schemas"]["Secret"] | null;
         };
-        /** @description How a [`fhaim_release::SquaredTerm`] is written. */
+        /** @description The JSON form of a [`fhaim_release::SquaredTerm`]. */
         SquaredTerm: {
             /** @description Two attributes. */
             clique: number[];
-            /** @description What the marginal is compared with. */
+            /** @description Integers that the marginal is compared with. */
             target: number[];
             /**
              * Format: int64
-             * @description The workload's weight.
+             * @description Weight of the pair in the workload.
              */
             weight: number;
         };
-        /** @description How a [`fhaim_release::Statistic`] is written. */
+        /** @description The JSON form of a [`fhaim_release::Statistic`]. */
         Statistic: "Total" | {
-            /** @description A cell for each function u: the sum over records of u(x). */
+            /** @description One cell for each function u: the sum over records of u(x). */
             OneWay: components["schemas"]["Axis"];
         } | {
-            /** @description Exactly two axes; cells row-major over their functions (u, v): the sum over records of u(x) v(y). */
+            /**
+             * @description Exactly two axes. Cells are row-major over their functions (u, v): the sum over records of
+             *     u(x) v(y).
+             */
             Product: components["schemas"]["Axis"][];
         } | {
             /**
-             * @description A cell for each term: weight * (||M||^2 - 2 <M, target> + ||target||^2) of the clique's
-             *     marginal M.
+             * @description One cell for each term: weight * (||M||^2 - 2 <M, target> + ||target||^2), where M is the
+             *     clique's marginal.
              */
             SquaredScores: components["schemas"]["SquaredTerm"][];
         };
         /**
-         * @description The form of a synthetic table.
+         * @description The file format of a synthetic table.
          * @enum {string}
          */
         TableFormat: "csv" | "parquet";
@@ -1327,13 +1338,13 @@ export interface components {
             contribution?: components["schemas"]["ContributionKind"] | null;
             /**
              * Format: double
-             * @description Its delta.
+             * @description Delta of the dataset's whole privacy budget.
              * @example 1e-9
              */
             delta: number;
             /**
              * Format: double
-             * @description The whole privacy budget of the dataset.
+             * @description Epsilon of the dataset's whole privacy budget.
              * @example 1
              */
             epsilon: number;
@@ -1342,31 +1353,31 @@ export interface components {
              * @example staged
              */
             mechanism: string;
-            /** @description Most bytes a model may take. */
+            /** @description Most bytes that a model may take. */
             model_bytes: number;
             need?: components["schemas"]["Need"] | null;
             /**
-             * @description Options of the mechanism, where they are not all to be the default. The generation service
-             *     fills in those that are left out, and refuses by name one that the mechanism does not have.
+             * @description Options of the mechanism. Absent if all have their defaults. The generation service fills in
+             *     the options that are left out, and rejects unknown options by name.
              */
             options?: Record<string, never> | null;
             /**
              * Format: int32
-             * @description Number of the parameter set. The generation service fills it in where it is left out.
+             * @description Number of the parameter set. If absent, the generation service fills it in.
              */
             parameter_set?: number | null;
             /**
              * Format: int64
-             * @description No table of the dataset has more records. Public.
+             * @description Most records that a table of the dataset may have. Public.
              */
             record_bound: number;
             roster?: components["schemas"]["Roster"] | null;
             /**
              * Format: int32
-             * @description Runs the budget is shared by, equally.
+             * @description Number of runs that share the budget equally.
              */
             runs: number;
-            /** @description The table's public schema. */
+            /** @description Public schema of the table. */
             schema: Record<string, never>;
             /**
              * Format: int32
@@ -1375,51 +1386,54 @@ export interface components {
             target_weight: number;
             /**
              * Format: int32
-             * @description The version of this format.
+             * @description Version of this format.
              */
             version?: number;
             /**
-             * @description Whether a second computation service computes every batch as well, and nothing is decrypted that
-             *     the two do not agree on.
+             * @description Whether a second computation service computes every batch too. Only batches on which the two
+             *     agree are decrypted.
              */
             witness?: boolean;
         };
-        /** @description An account's use of one service. */
+        /** @description An account's usage of one service. */
         Usage: {
-            /** @description One entry a limit. */
+            /** @description One entry for each limit. */
             limits: components["schemas"]["Used"][];
         };
-        /** @description How far an account is from one limit. */
+        /** @description An account's usage under one limit. */
         Used: {
             /**
-             * @description Name of the limit, as the service's configuration has it.
+             * @description Name of the limit, as in the service's configuration.
              * @example stored_bytes
              */
             limit: string;
             /**
              * Format: int64
-             * @description What it may use.
+             * @description The largest allowed usage.
              */
             most: number;
             /**
              * Format: int64
-             * @description What the account uses.
+             * @description The account's current usage.
              */
             used: number;
         };
-        /** @description What the crypto service wants to see before it makes a dataset's keys. */
+        /** @description A voucher that the crypto service requires before it makes a dataset's keys. */
         Voucher: {
             /**
              * Format: int64
-             * @description Seconds until it is of no more use.
+             * @description Seconds until it expires.
              */
             expires_in: number;
-            /** @description Says, signed by the generation service, that the dataset is there and the account's. */
+            /**
+             * @description The generation service's signed statement that the dataset exists and belongs to the
+             *     account.
+             */
             voucher: components["schemas"]["Secret"];
         };
         /**
-         * @description What the holder fixes for a dataset: see [`Terms`]. Sent to all three services, each of which
-         *     works out the plan for itself.
+         * @description The terms that the holder fixes for a dataset: see [`Terms`]. They are sent to all three
+         *     services, and each of them computes the plan.
          */
         WireTerms: components["schemas"]["Terms"];
     };
@@ -1489,7 +1503,7 @@ export interface operations {
                     "application/json": components["schemas"]["Account"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1498,7 +1512,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1507,7 +1521,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1516,7 +1530,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1525,7 +1539,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1556,7 +1570,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description The request cannot be understood */
+            /** @description The request cannot be parsed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1565,7 +1579,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1574,7 +1588,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1583,7 +1597,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1592,7 +1606,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is there */
+            /** @description The request conflicts with the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1610,7 +1624,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is not JSON */
+            /** @description The body's media type is not supported */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -1619,7 +1633,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -1628,7 +1642,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; `retry_after` says when to try again */
+            /** @description Too many requests; `retry_after` is the number of seconds to wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -1637,7 +1651,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1646,7 +1660,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1670,7 +1684,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description A session */
+            /** @description The new session */
             201: {
                 headers: {
                     [name: string]: unknown;
@@ -1679,7 +1693,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description The request cannot be understood */
+            /** @description The request cannot be parsed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1688,7 +1702,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1697,7 +1711,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1706,7 +1720,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -1724,7 +1738,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is not JSON */
+            /** @description The body's media type is not supported */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -1733,7 +1747,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -1742,7 +1756,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; `retry_after` says when to try again */
+            /** @description Too many requests; `retry_after` is the number of seconds to wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -1751,7 +1765,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1760,7 +1774,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1780,14 +1794,14 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description There are no sessions any more */
+            /** @description All sessions have ended */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1796,7 +1810,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1805,7 +1819,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1814,7 +1828,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1847,7 +1861,7 @@ export interface operations {
                     "application/json": components["schemas"]["Account"];
                 };
             };
-            /** @description The request cannot be understood */
+            /** @description The request cannot be parsed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -1856,7 +1870,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1865,7 +1879,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is there */
+            /** @description The request conflicts with the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -1883,7 +1897,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is not JSON */
+            /** @description The body's media type is not supported */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -1892,7 +1906,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -1901,7 +1915,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; `retry_after` says when to try again */
+            /** @description Too many requests; `retry_after` is the number of seconds to wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -1910,7 +1924,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1919,7 +1933,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -1933,7 +1947,7 @@ export interface operations {
     list_keys: {
         parameters: {
             query?: {
-                /** @description `next` of the page before; absent for the first page. */
+                /** @description `next` of the previous page. Absent for the first page. */
                 after?: string;
                 /** @description Most items to show. */
                 limit?: number;
@@ -1953,7 +1967,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_ApiKey"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -1962,7 +1976,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -1971,7 +1985,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -1980,7 +1994,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -1989,7 +2003,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2015,7 +2029,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The key, with another text */
+            /** @description The existing key with a new text */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2033,7 +2047,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApiKeyMade"];
                 };
             };
-            /** @description The request cannot be understood */
+            /** @description The request cannot be parsed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2042,7 +2056,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2051,7 +2065,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2060,7 +2074,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2069,7 +2083,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is there */
+            /** @description The request conflicts with the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2087,7 +2101,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is not JSON */
+            /** @description The body's media type is not supported */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -2096,7 +2110,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2105,7 +2119,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2114,7 +2128,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2143,7 +2157,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2152,7 +2166,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2161,7 +2175,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2170,7 +2184,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2179,7 +2193,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2193,7 +2207,7 @@ export interface operations {
     list_datasets: {
         parameters: {
             query?: {
-                /** @description `next` of the page before; absent for the first page. */
+                /** @description `next` of the previous page. Absent for the first page. */
                 after?: string;
                 /** @description Most items to show. */
                 limit?: number;
@@ -2213,7 +2227,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Dataset"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2222,7 +2236,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2231,7 +2245,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2240,7 +2254,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2249,7 +2263,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2280,7 +2294,7 @@ export interface operations {
                     "application/json": components["schemas"]["Dataset"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2289,7 +2303,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2298,7 +2312,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2307,7 +2321,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2316,7 +2330,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2342,7 +2356,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was made before, alike */
+            /** @description The same dataset already existed */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2360,7 +2374,7 @@ export interface operations {
                     "application/json": components["schemas"]["Dataset"];
                 };
             };
-            /** @description The request cannot be understood */
+            /** @description The request cannot be parsed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2369,7 +2383,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2378,7 +2392,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2387,7 +2401,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2396,7 +2410,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is there */
+            /** @description The request conflicts with the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2414,7 +2428,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is not JSON */
+            /** @description The body's media type is not supported */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -2423,7 +2437,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2432,7 +2446,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2441,7 +2455,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2470,7 +2484,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2479,7 +2493,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2488,7 +2502,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2497,7 +2511,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is there */
+            /** @description The request conflicts with the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2506,7 +2520,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2515,7 +2529,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2529,7 +2543,7 @@ export interface operations {
     list_jobs: {
         parameters: {
             query?: {
-                /** @description `next` of the page before; absent for the first page. */
+                /** @description `next` of the previous page. Absent for the first page. */
                 after?: string;
                 /** @description Most items to show. */
                 limit?: number;
@@ -2551,7 +2565,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Job"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2560,7 +2574,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2569,7 +2583,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2578,7 +2592,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2587,7 +2601,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2596,7 +2610,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2623,7 +2637,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description It was queued before */
+            /** @description The job was already queued */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -2641,7 +2655,7 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description The request cannot be understood */
+            /** @description The request cannot be parsed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2650,7 +2664,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2659,7 +2673,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2668,7 +2682,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2677,7 +2691,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is there */
+            /** @description The request conflicts with the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2695,7 +2709,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is not JSON */
+            /** @description The body's media type is not supported */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -2704,7 +2718,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2713,7 +2727,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2722,7 +2736,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2757,7 +2771,7 @@ export interface operations {
                     "application/json": components["schemas"]["Dataset"];
                 };
             };
-            /** @description The request cannot be understood */
+            /** @description The request cannot be parsed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -2766,7 +2780,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2775,7 +2789,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2784,7 +2798,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2802,7 +2816,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is not JSON */
+            /** @description The body's media type is not supported */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -2811,7 +2825,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -2820,7 +2834,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2829,7 +2843,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2860,7 +2874,7 @@ export interface operations {
                     "application/json": components["schemas"]["Dataset"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2869,7 +2883,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2878,7 +2892,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2887,7 +2901,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is there */
+            /** @description The request conflicts with the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2896,7 +2910,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2905,7 +2919,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -2936,7 +2950,7 @@ export interface operations {
                     "application/json": components["schemas"]["Voucher"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -2945,7 +2959,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -2954,7 +2968,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -2963,7 +2977,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is there */
+            /** @description The request conflicts with the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -2972,7 +2986,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -2981,7 +2995,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3012,7 +3026,7 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3021,7 +3035,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3030,7 +3044,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3039,7 +3053,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3048,7 +3062,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3079,7 +3093,7 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3088,7 +3102,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3097,7 +3111,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3106,7 +3120,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is there */
+            /** @description The request conflicts with the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3115,7 +3129,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3124,7 +3138,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3139,7 +3153,7 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The last event seen */
+                /** @description Number of the last event seen */
                 "Last-Event-ID"?: number | null;
             };
             path: {
@@ -3158,7 +3172,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["JobEventMessage"];
                 };
             };
-            /** @description The request cannot be understood */
+            /** @description The request cannot be parsed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3167,7 +3181,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3176,7 +3190,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3185,7 +3199,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3194,7 +3208,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3203,7 +3217,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3217,7 +3231,7 @@ export interface operations {
     list_links: {
         parameters: {
             query?: {
-                /** @description `next` of the page before; absent for the first page. */
+                /** @description `next` of the previous page. Absent for the first page. */
                 after?: string;
                 /** @description Most items to show. */
                 limit?: number;
@@ -3239,7 +3253,7 @@ export interface operations {
                     "application/json": components["schemas"]["Page_Link"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3248,7 +3262,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3257,7 +3271,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3266,7 +3280,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3275,7 +3289,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3284,7 +3298,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3311,7 +3325,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The link, with another secret */
+            /** @description The existing link with a new secret */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -3329,7 +3343,7 @@ export interface operations {
                     "application/json": components["schemas"]["LinkMade"];
                 };
             };
-            /** @description The request cannot be understood */
+            /** @description The request cannot be parsed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3338,7 +3352,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3347,7 +3361,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3356,7 +3370,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3365,7 +3379,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is there */
+            /** @description The request conflicts with the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3383,7 +3397,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is not JSON */
+            /** @description The body's media type is not supported */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -3392,7 +3406,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3401,7 +3415,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3410,7 +3424,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3440,7 +3454,7 @@ export interface operations {
                 };
                 content?: never;
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3449,7 +3463,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3458,7 +3472,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3467,7 +3481,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3476,7 +3490,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3507,7 +3521,7 @@ export interface operations {
                     "application/json": components["schemas"]["ModelView"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3516,7 +3530,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3525,7 +3539,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3534,7 +3548,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is there */
+            /** @description The request conflicts with the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3543,7 +3557,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3552,7 +3566,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3583,7 +3597,7 @@ export interface operations {
                     "application/octet-stream": number[];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3592,7 +3606,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3601,7 +3615,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3610,7 +3624,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is there */
+            /** @description The request conflicts with the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3619,7 +3633,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3628,7 +3642,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3663,7 +3677,7 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description The request cannot be understood */
+            /** @description The request cannot be parsed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -3672,7 +3686,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3681,7 +3695,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3690,7 +3704,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3708,7 +3722,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is not JSON */
+            /** @description The body's media type is not supported */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -3717,7 +3731,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3726,7 +3740,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3735,7 +3749,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3766,7 +3780,7 @@ export interface operations {
                     "application/json": components["schemas"]["ReleasedStatistic"][];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3775,7 +3789,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3784,7 +3798,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3793,7 +3807,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3802,7 +3816,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3833,7 +3847,7 @@ export interface operations {
                     "application/json": components["schemas"]["Job"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3842,7 +3856,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3851,7 +3865,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3860,7 +3874,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is there */
+            /** @description The request conflicts with the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3869,7 +3883,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3878,7 +3892,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -3892,14 +3906,14 @@ export interface operations {
     draw_table: {
         parameters: {
             query?: {
-                /** @description The form. */
+                /** @description The file format. */
                 format?: components["schemas"]["TableFormat"];
-                /** @description Number of records; the model's total unless given. */
+                /** @description Number of records. Default: the model's total. */
                 rows?: number;
-                /** @description The same seed draws the same table; a fresh one unless given. */
+                /** @description Seed of the draw. The same seed draws the same table. Default: a random seed. */
                 seed?: number;
                 /**
-                 * @description Conditions that every record meets, `column=value`, separated by commas.
+                 * @description Conditions that every record meets: `column=value`, separated by commas.
                  * @example race=Asian
                  */
                 where?: string;
@@ -3915,9 +3929,9 @@ export interface operations {
             /** @description The table */
             200: {
                 headers: {
-                    /** @description Its records */
+                    /** @description Number of records */
                     "fhaim-rows"?: number;
-                    /** @description The seed it was drawn with */
+                    /** @description Seed of the table */
                     "fhaim-seed"?: number;
                     [name: string]: unknown;
                 };
@@ -3926,7 +3940,7 @@ export interface operations {
                     "application/vnd.apache.parquet": number[];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -3935,7 +3949,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -3944,7 +3958,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -3953,7 +3967,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description It contradicts what is there */
+            /** @description The request conflicts with the current state */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -3962,7 +3976,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -3971,7 +3985,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -3980,7 +3994,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4014,7 +4028,7 @@ export interface operations {
                     "application/json": components["schemas"]["LinkedResult"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4023,7 +4037,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4032,7 +4046,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4041,7 +4055,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4050,7 +4064,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4064,14 +4078,14 @@ export interface operations {
     draw_linked_table: {
         parameters: {
             query?: {
-                /** @description The form. */
+                /** @description The file format. */
                 format?: components["schemas"]["TableFormat"];
-                /** @description Number of records; the model's total unless given. */
+                /** @description Number of records. Default: the model's total. */
                 rows?: number;
-                /** @description The same seed draws the same table; a fresh one unless given. */
+                /** @description Seed of the draw. The same seed draws the same table. Default: a random seed. */
                 seed?: number;
                 /**
-                 * @description Conditions that every record meets, `column=value`, separated by commas.
+                 * @description Conditions that every record meets: `column=value`, separated by commas.
                  * @example race=Asian
                  */
                 where?: string;
@@ -4090,9 +4104,9 @@ export interface operations {
             /** @description The table */
             200: {
                 headers: {
-                    /** @description Its records */
+                    /** @description Number of records */
                     "fhaim-rows"?: number;
-                    /** @description The seed it was drawn with */
+                    /** @description Seed of the table */
                     "fhaim-seed"?: number;
                     [name: string]: unknown;
                 };
@@ -4101,7 +4115,7 @@ export interface operations {
                     "application/vnd.apache.parquet": number[];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4110,7 +4124,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4119,7 +4133,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description There is no such thing, or it is someone else's */
+            /** @description The object does not exist, or belongs to another account */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -4128,7 +4142,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4137,7 +4151,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4146,7 +4160,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4179,7 +4193,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description The request cannot be understood */
+            /** @description The request cannot be parsed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4188,7 +4202,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4206,7 +4220,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is not JSON */
+            /** @description The body's media type is not supported */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -4215,7 +4229,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4224,7 +4238,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Too many requests; `retry_after` says when to try again */
+            /** @description Too many requests; `retry_after` is the number of seconds to wait */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -4233,7 +4247,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4242,7 +4256,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4266,14 +4280,14 @@ export interface operations {
             };
         };
         responses: {
-            /** @description There are no such sessions any more */
+            /** @description The sessions have ended */
             204: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content?: never;
             };
-            /** @description The request cannot be understood */
+            /** @description The request cannot be parsed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4291,7 +4305,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is not JSON */
+            /** @description The body's media type is not supported */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -4300,7 +4314,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4309,7 +4323,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4318,7 +4332,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4351,7 +4365,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description The request cannot be understood */
+            /** @description The request cannot be parsed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4360,7 +4374,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4378,7 +4392,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is not JSON */
+            /** @description The body's media type is not supported */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -4387,7 +4401,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4396,7 +4410,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4405,7 +4419,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4438,7 +4452,7 @@ export interface operations {
                     "application/json": components["schemas"]["Session"];
                 };
             };
-            /** @description The request cannot be understood */
+            /** @description The request cannot be parsed */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -4447,7 +4461,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4465,7 +4479,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The body is not JSON */
+            /** @description The body's media type is not supported */
             415: {
                 headers: {
                     [name: string]: unknown;
@@ -4474,7 +4488,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The request is understood and cannot be met as it is */
+            /** @description The request is well formed but cannot be carried out */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -4483,7 +4497,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4492,7 +4506,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;
@@ -4512,7 +4526,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description One entry a limit */
+            /** @description One entry for each limit */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4521,7 +4535,7 @@ export interface operations {
                     "application/json": components["schemas"]["Usage"];
                 };
             };
-            /** @description No token, or one that is not accepted */
+            /** @description The token is missing or not accepted */
             401: {
                 headers: {
                     [name: string]: unknown;
@@ -4530,7 +4544,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description The token does not allow it */
+            /** @description The token does not allow this call */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -4539,7 +4553,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description A fault of the service */
+            /** @description Internal error of the service */
             500: {
                 headers: {
                     [name: string]: unknown;
@@ -4548,7 +4562,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description Worth another try */
+            /** @description A service is temporarily unavailable; try again later */
             503: {
                 headers: {
                     [name: string]: unknown;

@@ -10,7 +10,7 @@ use crate::evaluate::Evaluator;
 use crate::evaluate::plan::Cell;
 use crate::evaluate::work::EvaluationWork;
 use crate::release::page::PackedPage;
-use crate::release::seal;
+use crate::release::seal::seal;
 use crate::scheme::ciphertext::Ciphertext;
 use crate::scheme::evaluation_keys::EvaluationKeys;
 use crate::scheme::noise;
