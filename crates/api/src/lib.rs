@@ -1,4 +1,6 @@
-//! Wire types of the messages between the services and their users, without I/O.
+#![doc = include_str!("../README.md")]
+//!
+//! # Overview
 //!
 //! | module | routes of |
 //! |---|---|
@@ -76,8 +78,3 @@ pub struct Paging {
     #[param(minimum = 1, maximum = 100, default = 50)]
     pub limit: Option<u32>,
 }
-
-/// Runs the examples of the README as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -9,6 +9,18 @@
 //!
 //! Exit codes are 0 for success, 2 for an invalid request (arguments, schema, table, size), and 1 for any other
 //! failure.
+//!
+//! # Example
+//!
+//! ```sh
+//! cargo run --release -p fhaim-cli -- run --data patients.csv --schema patients.schema.json --epsilon 1 \
+//!     --out synthetic.csv
+//! ```
+//!
+//! # Neighbours
+//!
+//! `fhaim-files` reads and writes tables, `fhaim-protocol` runs the entities in one process, `fhaim-sdk` talks to the
+//! services, and `fhaim-generation`, `fhaim-computation` and `fhaim-crypto` are the services.
 
 // Some functions are called only by commands that work with a server.
 #![cfg_attr(not(feature = "server"), allow(dead_code))]

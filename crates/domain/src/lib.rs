@@ -1,4 +1,6 @@
-//! Schemas, tables, binning, one-hot columns, cliques and workloads.
+#![doc = include_str!("../README.md")]
+//!
+//! # Overview
 //!
 //! A [`Schema`] is the public description of a table: its columns and the values that each may
 //! take. A [`Table`] holds records as codes for these values. The crate uses no files, threads or
@@ -73,8 +75,3 @@ pub use texts::{TextCounts, count_texts};
 pub use value::Value;
 pub use version::Version;
 pub use write::{WriteOptions, write_csv};
-
-/// Runs the examples of the README as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -1,4 +1,6 @@
-//! Zero-concentrated differential privacy: accounting, exact samplers and the noise ladder.
+#![doc = include_str!("../README.md")]
+//!
+//! # Overview
 //!
 //! The crate does no I/O, except that it reads keys from the operating system's generator. Nothing
 //! between a count and its release uses floating point: noise is drawn as integers by comparing
@@ -41,8 +43,3 @@ pub use number::{number, rounded_up};
 pub use price::{Leak, Price, least_variance_units};
 pub use rho::Rho;
 pub use shares::NoiseShares;
-
-/// Runs the examples of the README as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

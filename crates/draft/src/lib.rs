@@ -1,4 +1,6 @@
-//! Private drafting: makes a schema that its owner may publish, and states its privacy cost.
+#![doc = include_str!("../README.md")]
+//!
+//! # Overview
 //!
 //! Only three mechanisms read the records, and all of them use exact integers:
 //!
@@ -30,11 +32,6 @@ pub use numbers::{Ranked, Style, bounds, by_magnitude, cells, grid, lower_scores
 pub use texts::threshold;
 
 use kinds::choose;
-
-/// Runs the README's examples as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
 
 /// The table to draft a schema from, and the budget.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,4 +1,6 @@
-//! Exact encrypted statistics: parameters, keys, tensor, packing, release.
+#![doc = include_str!("../README.md")]
+//!
+//! # Overview
 //!
 //! | module | for |
 //! |---|---|
@@ -19,11 +21,6 @@
         clippy::unwrap_used
     )
 )]
-
-/// Compiles and runs the README's example.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
 
 mod error;
 mod evaluate;

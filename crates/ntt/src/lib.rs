@@ -1,4 +1,4 @@
-//! Number-theoretic transforms, and arithmetic modulo a word-sized prime.
+#![doc = include_str!("../README.md")]
 
 #![warn(missing_debug_implementations)]
 #![cfg_attr(
@@ -10,11 +10,6 @@
         clippy::unwrap_used
     )
 )]
-
-/// Compiles and runs the README's example.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;
 
 #[cfg(target_arch = "x86_64")]
 mod ifma;

@@ -1,4 +1,6 @@
-//! The parts that the three services share.
+#![doc = include_str!("../README.md")]
+//!
+//! # Overview
 //!
 //! | module | for |
 //! |---|---|
@@ -44,8 +46,3 @@ pub mod threads;
 pub mod token;
 
 pub use failure::Failure;
-
-/// Compiles and runs the README's examples.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

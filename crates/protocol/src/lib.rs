@@ -1,5 +1,6 @@
-//! The protocol of the four entities as state machines without I/O (docs/DESIGN.md sections 1, 4,
-//! 6).
+#![doc = include_str!("../README.md")]
+//!
+//! # Overview
 //!
 //! | entity | module | holds | sends |
 //! |---|---|---|---|
@@ -51,8 +52,3 @@ pub mod upload_key;
 pub mod window;
 
 pub use error::Error;
-
-/// Runs the examples of the README as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

@@ -1,4 +1,6 @@
-//! The statistics that may be released of a table, and their price.
+#![doc = include_str!("../README.md")]
+//!
+//! # Overview
 //!
 //! A [`ReleaseRequest`] is a [`Statistic`] with noise of a given variance. Its [`fhaim_dp::Price`]
 //! is the same for every party that computes it. A [`MechanismJob`] is the input of a run, and
@@ -34,8 +36,3 @@ pub use run::{Action, MechanismRun, ReleaseBatch, RunError, StoredBatch};
 pub use source::{ReleaseSource, SourceError};
 pub use statistic::{Axis, MAX_CENTRED, SquaredTerm, Statistic};
 pub use tariff::Tariff;
-
-/// Runs the examples of the README as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

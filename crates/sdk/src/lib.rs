@@ -1,4 +1,6 @@
-//! The data entity: encrypts a table on its holder's machine, and talks to the services.
+#![doc = include_str!("../README.md")]
+//!
+//! # Overview
 //!
 //! A [`Client`] signs in and renews its session. [`Client::prepare`] registers a dataset with all
 //! three services. [`Client::upload`] encrypts and sends the table, and resumes an interrupted
@@ -29,8 +31,3 @@ pub use link::LinkAddress;
 pub use receipts::ReceiptStore;
 pub use upload::{NoiseSource, Records, UploadProgress, UploadSource};
 pub use verify::{Fault, Share, Verification, VerifyFinding};
-
-/// Runs the examples of the README as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

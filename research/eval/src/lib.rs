@@ -1,4 +1,9 @@
 //! Quality measures that only the research crates use: the likelihood of held-out records, and a perceptron.
+//!
+//! ```
+//! let likelihood = fhaim_lab_eval::likelihood(&[-1.0, -3.0]);
+//! assert_eq!(likelihood.mean, 2.0);
+//! ```
 
 mod error;
 mod likelihood;

@@ -1,4 +1,6 @@
-//! Generative adversarial networks, as baselines for fhaim.
+#![doc = include_str!("../README.md")]
+//!
+//! # Overview
 //!
 //! | module | for |
 //! |---|---|
@@ -50,8 +52,3 @@ pub use privgan::{PrivGan, train_parts};
 pub use saved::{MAX_LAYERS, MAX_PAIRS, Model};
 pub use train::{record_sampling, train};
 pub use window::Window;
-
-/// Compiles and runs the README's example.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

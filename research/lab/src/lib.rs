@@ -1,5 +1,9 @@
 //! The program `fhaim-lab`, which compares fhaim with other systems.
 //!
+//! ```sh
+//! cargo run --release -p fhaim-lab -- bench mechanisms
+//! ```
+//!
 //! It is not part of the product. It shares flags, randomness and the usage history with `fhaim`, so that
 //! each of the two programs reports what the other has spent on the same records. Exit codes and output follow `fhaim`.
 

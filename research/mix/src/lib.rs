@@ -1,4 +1,6 @@
-//! Mixes: noisy means of a few records of one class.
+#![doc = include_str!("../README.md")]
+//!
+//! # Overview
 //!
 //! | module | for |
 //! |---|---|
@@ -28,8 +30,3 @@ pub use error::Error;
 pub use groups::{Groups, MAX_PLACES, Placed, Priced};
 pub use mixes::Mixes;
 pub use points::{MAX_CLASSES, MAX_WIDTH, Points, Standard, TABLE_UNIT, UNIT};
-
-/// Compiles and runs the README's example.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

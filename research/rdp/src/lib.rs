@@ -5,6 +5,15 @@
 //! `epsilon = min over a of steps * e(a) + ln(1/delta) / (a - 1)` (Mironov 2017, Proposition 3). Every order a gives
 //! a valid epsilon, so restricting the search to integer orders can only overstate it.
 //!
+//! ```
+//! use fhaim_rdp::SampledGaussian;
+//!
+//! let mechanism = SampledGaussian { rate: 0.01, multiplier: 1.1, steps: 1_000 };
+//! let (epsilon, _order) = mechanism.epsilon(1e-5)?;
+//! assert!(epsilon < 3.0);
+//! # Ok::<(), fhaim_rdp::Error>(())
+//! ```
+//!
 //! fhaim does not price its own releases with this crate. Costs here are doubles, and a bound on their rounding error
 //! (`ROUNDING`) is added: the returned epsilon is never below the value of the formula.
 

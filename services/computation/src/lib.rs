@@ -15,6 +15,17 @@
 //!
 //! Routes return ciphertexts only to a [second computation service](Witness), and only if the terms of
 //! the dataset name one. This service cannot decrypt anything that it has.
+//!
+//! # Example
+//!
+//! ```sh
+//! fhaim serve computation --config computation.toml    # and `--openapi` prints the routes
+//! ```
+//!
+//! # Neighbours
+//!
+//! It builds on `fhaim-he` (encryption), `fhaim-protocol` (placement and sealing of releases) and `fhaim-platform`. The
+//! generation service calls it, and it calls the crypto service.
 
 pub mod batches;
 pub mod datasets;

@@ -15,6 +15,17 @@
 //!
 //! The service calls only the services that [share keys](shares) with it. It refuses releases beyond a
 //! dataset's budget even if the other services ask for them, and all its refusals of a release read alike.
+//!
+//! # Example
+//!
+//! ```sh
+//! fhaim serve crypto --config crypto.toml    # and `--openapi` prints the routes
+//! ```
+//!
+//! # Neighbours
+//!
+//! It builds on `fhaim-dp` (prices), `fhaim-protocol` (decisions) and `fhaim-platform`. The computation service and the
+//! generation service call it.
 
 pub mod answers;
 pub mod audit;

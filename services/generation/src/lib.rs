@@ -14,6 +14,17 @@
 //!
 //! Everything that this service knows about the records is already differentially private: it asks
 //! the computation service for releases and gets integers.
+//!
+//! # Example
+//!
+//! ```sh
+//! fhaim serve generation --config generation.toml    # and `--openapi` prints the routes
+//! ```
+//!
+//! # Neighbours
+//!
+//! It builds on `fhaim-synth` (mechanisms), `fhaim-pgm` (models) and `fhaim-platform`, and calls the computation
+//! service and the crypto service.
 
 mod accounts;
 mod answers;

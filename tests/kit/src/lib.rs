@@ -2,6 +2,15 @@
 //! them, the servers that the environment names, configurations, tables, and recording proxies.
 //!
 //! All functions panic on errors, so that a test ends at the first failure.
+//!
+//! # Example
+//!
+//! ```no_run
+//! use fhaim_kit::{Backing, Services};
+//!
+//! let services = Services::start("target/debug/fhaim", &Backing::Local);
+//! services.sign_up("ana");
+//! ```
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,9 @@
 //! Simulates all entities in one process over an unreliable network. A seed determines everything.
 //!
+//! ```sh
+//! cargo run --release -p fhaim-simulation -- --seeds 1000 --witness
+//! ```
+//!
 //! Holders' programs, a computation service with two workers, a crypto service and a generation
 //! service run the protocol's own entities, codecs and stored forms. The simulation injects faults:
 //!
