@@ -19,7 +19,7 @@ from pathlib import Path
 from estimator import LWE, ND, RC
 
 DEGREE = 8192
-PARAMS = Path(__file__).parent.parent / "crates/he/src/params.rs"
+PARAMS = Path(__file__).parent.parent / "crates/he/src/scheme/params.rs"
 SET = r"pub const (\w+): ParameterSet = ParameterSet \{(.*?)\n\};"
 PRIMES = r"(?:ciphertext|special)_moduli: &\[(.*?)\]"
 

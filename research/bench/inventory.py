@@ -82,7 +82,7 @@ def count(tree: Tree) -> tuple[dict[str, list[int]], dict[str, int]]:
             row[2] += len(re.findall(r"^pub (?:struct|enum|trait|type) ", code, re.M))
             row[3] += len(re.findall(r"#\[arg\((?:[^()]|\([^()]*\))*\blong\b", code))
     whole = {
-        "parameter sets": len(re.findall(r"^pub const \w+: ParameterSet = ", find(texts, "he/src/params.rs"), re.M)),
+        "parameter sets": len(re.findall(r"^pub const \w+: ParameterSet = ", find(texts, "he/src/scheme/params.rs"), re.M)),
         "fields of the terms": fields(find(texts, "protocol/src/terms.rs"), "Terms"),
         "options of staged": fields(find(texts, "synth/src/mechanisms/staged/options.rs"), "StagedOptions"),
         "version constants": sum(
@@ -90,7 +90,8 @@ def count(tree: Tree) -> tuple[dict[str, list[int]], dict[str, int]]:
         ),
         "migrations": sum(1 for path in tree.files if path.startswith("migrations/") and path.endswith(".sql")),
         "golden folders": len({p.split("/")[1] for p in tree.files if re.match(r"compat/(?!tests)[^/]+/", p)}),
-        "commands of fhaim": variants(find(texts, "crates/cli/src/args.rs"), "Command"),
+        "commands of fhaim": variants(find(texts, "crates/cli/src/args.rs"), "Command")
+        + variants(find(texts, "crates/cli/src/server.rs"), "ServerCommand"),
     }
     return rows, whole
 
