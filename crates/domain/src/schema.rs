@@ -227,7 +227,7 @@ impl Schema {
             claim: None,
             ..SchemaForm::from(self.clone())
         };
-        // Fails only for maps with keys that are not strings: there are none.
+        // Fails only for maps with keys that are not strings, and these maps have string keys.
         let json = serde_json::to_vec(&meaning).unwrap_or_default();
         Sha256::new()
             .chain_update(b"fhaim schema 1\0")

@@ -255,8 +255,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns the holder's own key for the objects to send. This is the key of the objects that were sent already. If
-    /// there are none, it is a new key, which is stored before anything is sent.
+    /// Returns the holder's own key for the objects to send. This is the key of the objects that were sent already.
+    /// Before the first object, it is a new key, which is stored before anything is sent.
     ///
     /// # Errors
     /// [`Error::Journal`] for a key of other parameters, for sent objects without a key, and if the file cannot be

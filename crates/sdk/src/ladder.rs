@@ -155,7 +155,7 @@ impl KeptLadder {
         self.manifest
     }
 
-    /// Stores the digest of the upload, before the service is told to complete it.
+    /// Stores the digest of the upload, before the request that completes it.
     ///
     /// # Errors
     /// [`Error::Ladder`] if the file cannot be written.

@@ -28,7 +28,7 @@ const PARALLEL = 2;
 
 /** Shown if the first computation service has everything, the second lacks it, and the record of the upload is lost. */
 const UNCOPIED =
-  "The second computation service has no copy of this upload, and this browser no longer knows what it sent: " +
+  "The second computation service has no copy of this upload, and this browser has no record of it: " +
   "continue in the browser that began the upload, or create the dataset again.";
 
 /** Minimum milliseconds between two updates of the page. */

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
-mod common;
+use crate::common;
 
 use bytes::Bytes;
 use common::{TASKS, queue};

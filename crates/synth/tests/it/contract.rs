@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 #[allow(dead_code)]
-#[path = "../examples/mechanism.rs"]
+#[path = "../../examples/mechanism.rs"]
 mod toy;
 
 use fhaim_domain::{Schema, Table};

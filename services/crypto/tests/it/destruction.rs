@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
-mod common;
+use crate::common;
 
 use common::{OWNER, Place};
 use fhaim_crypto::keys;

@@ -1,7 +1,7 @@
 //! Compares fits with those of the reference implementation.
 #![allow(clippy::unwrap_used)]
 
-mod common;
+use crate::common;
 
 use common::Reference;
 use fhaim_pgm::{FitOptions, Passes, fit_once};

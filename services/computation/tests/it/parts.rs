@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // helpers outside #[test] functions
 
-mod common;
+use crate::common;
 
 use common::{Fixture, Keys, terms};
 use fhaim_api::Digest;

@@ -1,7 +1,7 @@
 //! Datasets whose services follow the protocol: with several holders, and with one holder under an
 //! unrelated key.
 
-use crate::forge::extractor;
+use super::forge::extractor;
 use fhaim_domain::{Schema, Table};
 use fhaim_dp::{Ladder, LadderPlan, Rho};
 use fhaim_he::key_sharing::{KeyShare, Opening, combine};
