@@ -1,5 +1,4 @@
-// A result shared with another account: creating the link, what it gives access to, and revoking
-// it.
+// A result shared with another account: creating the link, what it gives access to, its revocation.
 //
 // Usage: node test/links.mjs [SCREENSHOT_DIR].
 import { readFileSync } from "node:fs";

@@ -1,5 +1,4 @@
-// A second computation service: offered only if there is one, chosen, sent a copy of the upload, and asked to delete
-// it.
+// A second computation service: it is offered only if there is one, gets a copy of the upload, and deletes the copy.
 //
 // Usage: node test/witness.mjs [SCREENSHOT_DIR].
 import { existsSync, readdirSync } from "node:fs";
