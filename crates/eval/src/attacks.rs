@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_of_nothing_give_chance_and_those_of_members_do_not() {
+    fn score_attacks_find_members_only_if_scores_leak() {
         let mut rng = StdRng::seed_from_u64(1);
         let (members, others) = (normals(500, 0.0, &mut rng), normals(4500, 0.0, &mut rng));
         let none = score_attacks(&members, &others, 0).unwrap();
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn monte_carlo_finds_copies_and_nothing_where_there_is_nothing() {
+    fn monte_carlo_finds_copies_but_nothing_in_independent_records() {
         let mut rng = StdRng::seed_from_u64(2);
         let mut table = |records: usize| -> Vec<Vec<u32>> {
             (0..8)

@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hidden_files_are_no_parties_and_what_was_cut_off_is_refused() {
+    fn hidden_files_are_ignored_and_unfinished_files_rejected() {
         let folder = tempfile::tempdir().unwrap();
         let write = |name: &str| fs::write(folder.path().join(name), "a\n1\n").unwrap();
         for name in ["b.CSV", "a.csv", "c.parquet", ".d.csv", "e.txt"] {

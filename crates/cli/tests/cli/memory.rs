@@ -77,7 +77,7 @@ fn history_is_keyed_and_readable_only_by_its_owner() {
 /// A file name may contain any characters. Control characters must not reach the terminal.
 #[cfg(unix)]
 #[test]
-fn what_is_remembered_does_nothing_to_a_terminal() {
+fn control_characters_in_the_history_are_escaped() {
     let folder = folder(table(50), SCHEMA);
     let mut local = generate("local", &["--epsilon", "1", "--quiet", "--yes"]);
     let out = local.iter().position(|argument| *argument == "out.csv");
@@ -94,7 +94,7 @@ fn what_is_remembered_does_nothing_to_a_terminal() {
 
 /// Without the key, no table can be recognised. A new key would make all tables look unused.
 #[test]
-fn a_key_that_is_gone_is_told_of() {
+fn missing_history_key_is_reported() {
     let folder = folder(table(50), SCHEMA);
     let local = generate("local", &["--epsilon", "1", "--quiet", "--yes"]);
     let run = || {
@@ -112,7 +112,7 @@ fn a_key_that_is_gone_is_told_of() {
 
 /// A result must not overwrite the history.
 #[test]
-fn no_result_takes_the_place_of_what_is_remembered() {
+fn output_over_the_history_is_rejected() {
     let folder = folder(table(50), SCHEMA);
     let mut local = generate("local", &["--epsilon", "1", "--quiet", "--yes"]);
     let out = local.iter().position(|argument| *argument == "out.csv");

@@ -56,7 +56,7 @@ fn incomplete_file_has_no_name() {
 /// No file gets its name before all are complete: if one of them fails, none appears.
 #[cfg(target_os = "linux")]
 #[test]
-fn all_files_or_none() {
+fn failed_commit_writes_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     let staged = |name: &str| {
