@@ -120,7 +120,7 @@ pub(super) fn upload_seconds(
 ) -> Result<f64, Error> {
     let encryption = polynomials as f64 * in_key_switches::ENCRYPTION;
     let noise = samples as f64 * in_key_switches::SAMPLE;
-    Ok((encryption + noise) * key_switch(params, Layout::of_many(1, 1)?)?)
+    Ok((encryption + noise) * key_switch(params, Layout::for_records(1)?)?)
 }
 
 /// Seconds of a key switch, from all products of [`COLUMNS`] columns of one record chunk.
