@@ -31,6 +31,8 @@ cp -R "$here" "$folder/package"
 cd "$folder"
 "$python" "$here/tests/test_offline.py"
 
+# The loop below reads the file, perhaps before the program has opened it.
+: >"$folder/out"
 "$FHAIM_BIN" up --data "$folder/data" --listen 127.0.0.1:0 --witness >"$folder/out" 2>"$folder/log" &
 server=$!
 address=

@@ -35,6 +35,8 @@ cd "$folder"
 "$python" -m mypy.stubtest fhaim._native --ignore-missing-stub --mypy-config-file "$here/stubtest.ini"
 echo "ok: the stub matches the module"
 
+# The loop below reads the file, perhaps before the program has opened it.
+: >"$folder/out"
 "$FHAIM_BIN" up --data "$folder/data" --listen 127.0.0.1:0 --witness >"$folder/out" 2>"$folder/log" &
 server=$!
 address=
