@@ -389,7 +389,12 @@ fn parts_that_do_not_form_a_table_are_rejected() {
     let Err(Error::Encryption(refused)) = refused else {
         panic!("{refused:?}");
     };
-    assert!(refused.to_string().contains("does not have the columns that its rectangle names"), "{refused}");
+    assert!(
+        refused
+            .to_string()
+            .contains("does not have the columns that its rectangle names"),
+        "{refused}"
+    );
 }
 
 /// Each holder's objects are under its own upload key. Under another holder's key, a holder could
