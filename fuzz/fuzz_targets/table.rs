@@ -5,10 +5,8 @@
 
 use std::sync::Arc;
 
-use fhaim_domain::{
-    InferOptions, OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn, WriteOptions,
-    infer_schema, read_csv, write_csv,
-};
+use fhaim_domain::{OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn, WriteOptions, read_csv, write_csv};
+use fhaim_intake::{InferOptions, infer_schema};
 use fhaim_fuzz::{choice, rng};
 use libfuzzer_sys::fuzz_target;
 

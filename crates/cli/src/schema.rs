@@ -6,7 +6,8 @@ use fhaim_files::{FormatArguments, StrictnessArguments};
 use std::path::Path;
 use std::path::PathBuf;
 
-use fhaim_domain::{InferOptions, Schema, SchemaCost, check_schema, counted, infer_schema};
+use fhaim_domain::{Schema, SchemaCost, check_schema, counted};
+use fhaim_intake::{InferOptions, infer_schema};
 use fhaim_dp::{Rho, accounting};
 use fhaim_files::{
     memory::{self, Use, UseCost},

@@ -44,7 +44,8 @@ impl Built {
             KindForm::Identifier => {
                 Meaning::Identifier(Pattern::parse(needed(&form, "pattern", &form.pattern)?)?)
             }
-            KindForm::LeftOut => Meaning::LeftOut,
+            // Not built yet.
+            KindForm::Time | KindForm::Duration | KindForm::LeftOut => Meaning::LeftOut,
         };
         let mut parts = self.resolve(&form, &meaning);
         if meaning == Meaning::Plain {
@@ -174,7 +175,7 @@ impl DecimalStyle {
     fn step_of(self, field: &'static str, bound: &Bound) -> Result<i64, ColumnProblem> {
         match bound {
             Bound::Number(value) => Ok(self.exact_step(*value)?),
-            Bound::Date(_) => Err(ColumnProblem::Bound {
+            Bound::Text(_) => Err(ColumnProblem::Bound {
                 field,
                 expected: "a number",
             }),
@@ -187,7 +188,7 @@ fn day_of(field: &'static str, bound: &Bound) -> Result<i64, ColumnProblem> {
         field,
         expected: "a date such as \"2024-01-31\"",
     };
-    let Bound::Date(text) = bound else {
+    let Bound::Text(text) = bound else {
         return Err(wrong);
     };
     let parts: Vec<&str> = text.split('-').collect();
@@ -308,7 +309,7 @@ fn categorical(form: &ColumnForm) -> Result<Kind, ColumnProblem> {
 fn numeric(form: &ColumnForm) -> Result<Kind, ColumnProblem> {
     let value = |field, bound: &Option<Bound>| match needed(form, field, bound)? {
         Bound::Number(value) => Ok(*value),
-        Bound::Date(_) => Err(ColumnProblem::Bound {
+        Bound::Text(_) => Err(ColumnProblem::Bound {
             field,
             expected: "a number",
         }),

@@ -7,7 +7,7 @@
 use std::fmt::{self, Display, Formatter};
 
 /// Seconds of a day.
-pub(crate) const DAY: i64 = 86_400;
+pub const DAY: i64 = 86_400;
 
 /// Maximum number of characters of a format.
 const MAX_FORMAT: usize = 64;
@@ -57,7 +57,7 @@ pub struct TimeFormat {
 }
 
 /// Returns the days from 1970-01-01 to a date, or `None` for a date that does not exist.
-pub(crate) fn days_from_date(year: i64, month: i64, day: i64) -> Option<i64> {
+pub fn days_from_date(year: i64, month: i64, day: i64) -> Option<i64> {
     let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let longest = match month {
         2 => 28 + i64::from(leap),
@@ -150,7 +150,7 @@ impl TimeFormat {
     }
 
     /// Seconds in the smallest unit of the format. Its moments are multiples of it.
-    pub(crate) fn grain(&self) -> i64 {
+    pub fn grain(&self) -> i64 {
         let has = |part| {
             let is = |item: &Item| matches!(item, Item::Part(found, _) if *found == part);
             self.items.iter().any(is)
@@ -196,7 +196,7 @@ impl TimeFormat {
     }
 
     /// Returns a moment that displays in this format.
-    pub(crate) fn show(&self, seconds: i64) -> Moment<'_> {
+    pub fn show(&self, seconds: i64) -> Moment<'_> {
         Moment {
             format: self,
             seconds,

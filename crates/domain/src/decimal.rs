@@ -9,13 +9,13 @@ pub const MAX_DECIMALS: u32 = 9;
 
 /// How a column's numbers are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct DecimalStyle {
+pub struct DecimalStyle {
     /// Number of decimals of a step, at most [`MAX_DECIMALS`].
-    pub(crate) decimals: u32,
+    pub decimals: u32,
     /// Whether trailing zeros are written.
-    pub(crate) trailing_zeros: bool,
+    pub trailing_zeros: bool,
     /// Whether the decimal mark is a comma.
-    pub(crate) comma: bool,
+    pub comma: bool,
 }
 
 /// A number of a column, displayed in the column's style.
@@ -27,7 +27,7 @@ pub struct Decimal {
 
 impl Decimal {
     /// The number as a count of the column's last decimal place.
-    pub(crate) fn step(&self) -> i64 {
+    pub fn step(&self) -> i64 {
         self.step
     }
 
@@ -45,7 +45,7 @@ impl DecimalStyle {
     }
 
     /// Parses the number in `text`.
-    pub(crate) fn parse(self, text: &str) -> Option<f64> {
+    pub fn parse(self, text: &str) -> Option<f64> {
         if !self.comma {
             return parse_number(text);
         }
@@ -57,7 +57,7 @@ impl DecimalStyle {
     }
 
     /// Returns the step nearest to `value`, or `None` if it exceeds [`MAX_MAGNITUDE`].
-    pub(crate) fn step(self, value: f64) -> Option<i64> {
+    pub fn step(self, value: f64) -> Option<i64> {
         let step = (value * self.scale()).round();
         (step.abs() <= MAX_MAGNITUDE).then_some(step as i64)
     }
@@ -66,7 +66,7 @@ impl DecimalStyle {
     ///
     /// # Errors
     /// [`OrderedProblem::Step`] if no step does.
-    pub(crate) fn exact_step(self, value: f64) -> Result<i64, OrderedProblem> {
+    pub fn exact_step(self, value: f64) -> Result<i64, OrderedProblem> {
         let step = self.step(value).ok_or(OrderedProblem::Step(value))?;
         let distance = (step as f64 / self.scale() - value).abs();
         if distance > 1e-9 * value.abs().max(1e-6) {
@@ -76,7 +76,7 @@ impl DecimalStyle {
     }
 
     /// Returns the number of a step.
-    pub(crate) fn number(self, step: i64) -> Decimal {
+    pub fn number(self, step: i64) -> Decimal {
         Decimal { step, style: self }
     }
 }
@@ -104,7 +104,7 @@ impl Display for Decimal {
 
 /// Parses a finite number, with optional spaces around it. Rejects the words that Rust also parses
 /// as numbers, such as `inf`.
-pub(crate) fn parse_number(text: &str) -> Option<f64> {
+pub fn parse_number(text: &str) -> Option<f64> {
     text.trim()
         .parse::<f64>()
         .ok()

@@ -154,7 +154,7 @@ fn quoted(names: &[String]) -> String {
 
 impl Error {
     /// Returns an error that names `columns`, unless they are empty.
-    pub(crate) fn no_such_columns<'a>(
+    pub fn no_such_columns<'a>(
         file: &str,
         columns: impl Iterator<Item = &'a String>,
     ) -> Result<(), Self> {

@@ -1,4 +1,4 @@
-//! The JSON form of a schema's columns, before it is validated.
+//! The JSON form of a schema's columns, before it is validated. Keys are documented in docs/reference/schema.md.
 
 use std::fmt;
 
@@ -42,26 +42,40 @@ mod count {
 /// The kinds of columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum KindForm {
+pub enum KindForm {
+    /// A value from a list.
     Categorical,
+    /// A number of which only the bin is kept.
     Numeric,
+    /// A number.
     Number,
+    /// A day.
     Date,
+    /// A day and a time of day.
     Datetime,
+    /// A time of day.
+    Time,
+    /// A length of time.
+    Duration,
+    /// A code of a code book.
     Code,
+    /// A value without meaning.
     Identifier,
+    /// A column that synthetic tables do not have.
     LeftOut,
 }
 
 impl KindForm {
     /// The kind as users write it, for messages.
-    pub(crate) fn word(self) -> &'static str {
+    pub fn word(self) -> &'static str {
         match self {
             Self::Categorical => "categorical",
             Self::Numeric => "numeric",
             Self::Number => "number",
             Self::Date => "date",
             Self::Datetime => "datetime",
+            Self::Time => "time",
+            Self::Duration => "duration",
             Self::Code => "code",
             Self::Identifier => "identifier",
             Self::LeftOut => "left-out",
@@ -70,13 +84,13 @@ impl KindForm {
 
     /// Returns whether the column of codes describes the column completely, so that the field keeps
     /// no form.
-    pub(crate) fn is_plain(self) -> bool {
+    pub fn is_plain(self) -> bool {
         matches!(self, Self::Categorical | Self::Numeric)
     }
 
     /// Returns the fields that a column of the kind may have, in addition to `name`, `kind` and
     /// `nullable`.
-    pub(crate) fn fields(self) -> &'static [&'static str] {
+    pub fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Categorical => &["categories", "other"],
             Self::Numeric => &["min", "max", "bins", "integer"],
@@ -91,8 +105,17 @@ impl KindForm {
                 "decimals",
                 "trailing_zeros",
                 "decimal_comma",
+                "step",
+                "thousands",
+                "before",
+                "after",
+                "negative",
             ],
+            Self::Time | Self::Duration => {
+                &["special", "min", "max", "bins", "edges", "digits", "format"]
+            }
             Self::Date | Self::Datetime => &[
+                "special",
                 "min",
                 "max",
                 "bins",
@@ -101,6 +124,8 @@ impl KindForm {
                 "format",
                 "unit",
                 "relative_to",
+                "first_year",
+                "midnight",
             ],
             Self::Code => &["codes", "prefix", "chapters", "other"],
             Self::Identifier => &["pattern"],
@@ -109,17 +134,42 @@ impl KindForm {
     }
 }
 
+/// How a column of numbers writes negative ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Negative {
+    /// `-12.50`
+    #[default]
+    Minus,
+    /// `(12.50)`
+    Parentheses,
+    /// `12.50-`
+    Trailing,
+}
+
+/// What to do with a cell that has no valid value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Invalid {
+    /// Read it as a missing value, and count it.
+    Missing,
+}
+
 /// The unit that a date or datetime column counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Unit {
+pub enum Unit {
+    /// A day.
     Day,
+    /// An hour.
     Hour,
+    /// A minute.
     Minute,
 }
 
 impl Unit {
-    pub(crate) fn seconds(self) -> i64 {
+    /// Seconds of the unit.
+    pub fn seconds(self) -> i64 {
         match self {
             Self::Day => crate::calendar::DAY,
             Self::Hour => 3_600,
@@ -131,16 +181,20 @@ impl Unit {
 /// A chapter of a code book.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ChapterForm {
-    pub(crate) name: String,
-    pub(crate) codes: Vec<String>,
+pub struct ChapterForm {
+    /// The chapter's name.
+    pub name: String,
+    /// Its codes.
+    pub codes: Vec<String>,
 }
 
-/// A limit or an edge: a number, or a date as `2024-01-31`.
+/// A limit, an edge or a special value: a number or a text, such as a date as `2024-01-31`.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Bound {
+pub enum Bound {
+    /// A number.
     Number(f64),
-    Date(String),
+    /// A text.
+    Text(String),
 }
 
 impl Serialize for Bound {
@@ -151,7 +205,7 @@ impl Serialize for Bound {
                 serializer.serialize_i64(*value as i64)
             }
             Self::Number(value) => serializer.serialize_f64(*value),
-            Self::Date(text) => serializer.serialize_str(text),
+            Self::Text(text) => serializer.serialize_str(text),
         }
     }
 }
@@ -164,7 +218,7 @@ impl<'de> Deserialize<'de> for Bound {
             type Value = Bound;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a number, or a date such as \"2024-01-31\"")
+                out.write_str("a number, or a text such as \"2024-01-31\"")
             }
 
             fn visit_f64<E>(self, value: f64) -> Result<Bound, E> {
@@ -179,11 +233,8 @@ impl<'de> Deserialize<'de> for Bound {
                 Ok(Bound::Number(value as f64))
             }
 
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Bound, E> {
-                if text.len() > 10 {
-                    return Err(E::custom("a date is written as 2024-01-31"));
-                }
-                Ok(Bound::Date(text.to_owned()))
+            fn visit_str<E>(self, text: &str) -> Result<Bound, E> {
+                Ok(Bound::Text(text.to_owned()))
             }
         }
 
@@ -197,51 +248,101 @@ impl<'de> Deserialize<'de> for Bound {
 /// the column's name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ColumnForm {
-    pub(crate) name: String,
-    pub(crate) kind: KindForm,
+pub struct ColumnForm {
+    /// The column's name.
+    pub name: String,
+    /// Its kind.
+    pub kind: KindForm,
+    /// Categories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) categories: Option<Vec<String>>,
+    pub categories: Option<Vec<String>>,
+    /// The category or code that stands for all values outside the list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) other: Option<String>,
+    pub other: Option<String>,
+    /// Values with separate bins: numbers, dates, or texts of neither kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) special: Option<Vec<Bound>>,
+    pub special: Option<Vec<Bound>>,
+    /// Lower limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) min: Option<Bound>,
+    pub min: Option<Bound>,
+    /// Upper limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) max: Option<Bound>,
+    pub max: Option<Bound>,
+    /// Number of bins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) bins: Option<u64>,
+    pub bins: Option<u64>,
+    /// First value of each bin, and the largest value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) edges: Option<Vec<Bound>>,
+    pub edges: Option<Vec<Bound>>,
+    /// Number of parts of each bin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) digits: Option<u64>,
+    pub digits: Option<u64>,
+    /// Whether all values are whole numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) integer: Option<bool>,
+    pub integer: Option<bool>,
+    /// Number of decimals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) decimals: Option<u64>,
+    pub decimals: Option<u64>,
+    /// Whether zeros at the end are written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) trailing_zeros: Option<bool>,
+    pub trailing_zeros: Option<bool>,
+    /// Whether the decimal mark is a comma.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) decimal_comma: Option<bool>,
+    pub decimal_comma: Option<bool>,
+    /// All numbers are multiples of this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) format: Option<String>,
+    pub step: Option<f64>,
+    /// Character between groups of three digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) unit: Option<Unit>,
+    pub thousands: Option<char>,
+    /// Text before each number, such as `$`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) relative_to: Option<String>,
+    pub before: Option<String>,
+    /// Text after each number, such as ` mg`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) prefix: Option<usize>,
+    pub after: Option<String>,
+    /// How negative numbers are written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) codes: Option<Vec<String>>,
+    pub negative: Option<Negative>,
+    /// Form of the dates or times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) chapters: Option<Vec<ChapterForm>>,
+    pub format: Option<String>,
+    /// Precision of the values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) pattern: Option<String>,
+    pub unit: Option<Unit>,
+    /// The column that the values are relative to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) reason: Option<String>,
+    pub relative_to: Option<String>,
+    /// The first of the hundred years that two-digit years stand for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_year: Option<i64>,
+    /// `24:00` if midnight belongs to the day before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub midnight: Option<String>,
+    /// Number of leading characters of a code that name its chapter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<usize>,
+    /// Codes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub codes: Option<Vec<String>>,
+    /// Chapters of the code book.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chapters: Option<Vec<ChapterForm>>,
+    /// Pattern of identifiers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// Why the column is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Whether values may be missing.
     #[serde(default, skip_serializing_if = "is_false")]
-    pub(crate) nullable: bool,
+    pub nullable: bool,
+    /// Texts that stand for a missing value. The first is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missing: Option<Vec<String>>,
+    /// What to do with cells of no valid value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invalid: Option<Invalid>,
 }
 
 #[expect(
@@ -254,7 +355,7 @@ fn is_false(value: &bool) -> bool {
 
 impl ColumnForm {
     /// Creates a column without any optional field.
-    pub(crate) fn empty(name: String, kind: KindForm, nullable: bool) -> Self {
+    pub fn empty(name: String, kind: KindForm, nullable: bool) -> Self {
         Self {
             name,
             kind,
@@ -270,20 +371,29 @@ impl ColumnForm {
             decimals: None,
             trailing_zeros: None,
             decimal_comma: None,
+            step: None,
+            thousands: None,
+            before: None,
+            after: None,
+            negative: None,
             format: None,
             unit: None,
             relative_to: None,
+            first_year: None,
+            midnight: None,
             prefix: None,
             codes: None,
             chapters: None,
             pattern: None,
             reason: None,
             nullable,
+            missing: None,
+            invalid: None,
         }
     }
 
     /// Returns the first field that a column of this kind must not have.
-    pub(crate) fn surplus(&self) -> Option<&'static str> {
+    pub fn surplus(&self) -> Option<&'static str> {
         let allowed = self.kind.fields();
         let present = [
             ("categories", self.categories.is_some()),
@@ -298,9 +408,16 @@ impl ColumnForm {
             ("decimals", self.decimals.is_some()),
             ("trailing_zeros", self.trailing_zeros.is_some()),
             ("decimal_comma", self.decimal_comma.is_some()),
+            ("step", self.step.is_some()),
+            ("thousands", self.thousands.is_some()),
+            ("before", self.before.is_some()),
+            ("after", self.after.is_some()),
+            ("negative", self.negative.is_some()),
             ("format", self.format.is_some()),
             ("unit", self.unit.is_some()),
             ("relative_to", self.relative_to.is_some()),
+            ("first_year", self.first_year.is_some()),
+            ("midnight", self.midnight.is_some()),
             ("prefix", self.prefix.is_some()),
             ("codes", self.codes.is_some()),
             ("chapters", self.chapters.is_some()),

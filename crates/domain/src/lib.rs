@@ -16,13 +16,11 @@ mod conditions;
 mod constraint;
 mod counted;
 mod decimal;
-mod dialect;
 mod encode;
 mod error;
 mod field;
-mod form;
+pub mod form;
 mod identifier;
-mod infer;
 mod limits;
 mod names;
 mod numeric;
@@ -38,40 +36,38 @@ mod reference;
 mod schema;
 mod schema_form;
 mod table;
-mod texts;
 mod value;
 mod version;
 mod write;
 
-pub use calendar::{FormatProblem, Moment, TimeFormat, date_from_days};
+pub use calendar::{DAY, FormatProblem, Moment, TimeFormat, date_from_days, days_from_date};
 pub use check::{Coarsening, ColumnCost, PairCost, SchemaCost, check_schema, pair_cells};
 pub use clique::{Clique, Digit, Domain, Subsets};
 pub use column::{Column, Kind};
 pub use conditions::{ConditionError, parse_conditions};
 pub use constraint::{Constraint, Sum};
 pub use counted::counted;
-pub use decimal::{Decimal, MAX_DECIMALS};
-pub use dialect::{Dialect, Encoding, MAX_SNIFFED, Transcoder};
+pub use decimal::{Decimal, DecimalStyle, MAX_DECIMALS, parse_number};
 pub use error::{CellProblem, CodesProblem, Error, HeaderProblem};
 pub use field::{Field, Output};
 pub use form::Claim;
 pub use identifier::{Identifier, PatternProblem};
-pub use infer::{DRAFT_STATEMENT, Draft, InferOptions, Note, infer_schema, time_formats};
 pub use limits::{
     MAX_CATEGORIES, MAX_COLUMNS, MAX_CONSTRAINTS, MAX_NAME_BYTES, MAX_ONE_HOT, MAX_SCHEMA_BYTES,
 };
 pub use numeric::{Binning, BinningProblem, MAX_BINS, MAX_MAGNITUDE};
 pub use options::{
     Adjusted, BrokenConstraint, OutOfRange, ReadOptions, UnknownCategory, UnlistedColumn,
+    is_missing,
 };
 pub use ordered::{MAX_DIGITS, MAX_PARTS, OrderedProblem};
 pub use problem::{ColumnProblem, SchemaProblem};
 pub use raw::{RawColumn, RawValues};
 pub use read::{STREAMED_RECORDS, Streaming, TableReading, read_csv, stream_csv};
-pub use records::MAX_RECORD_BYTES;
+pub use records::{MAX_RECORD_BYTES, Records};
 pub use schema::Schema;
+pub use schema_form::SchemaForm;
 pub use table::{Counted, MAX_COUNTED_CELLS, Table};
-pub use texts::{TextCounts, count_texts};
 pub use value::Value;
 pub use version::Version;
 pub use write::{WriteOptions, write_csv};

@@ -95,6 +95,6 @@ pub struct Adjusted {
 }
 
 /// Returns whether `text` is one of the texts that stand for a missing value.
-pub(crate) fn is_missing(text: &str, missing: &[String]) -> bool {
+pub fn is_missing(text: &str, missing: &[String]) -> bool {
     missing.iter().any(|token| token == text)
 }

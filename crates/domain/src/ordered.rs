@@ -46,11 +46,13 @@ pub enum OrderedProblem {
 /// Steps from the first to the last, both included.
 pub(crate) type Span = (i64, i64);
 
-/// A coarse code: a special value, or a bin and its parts.
+/// A coarse code: special steps, or a bin and its parts.
 #[derive(Clone, Debug, PartialEq)]
 struct Group {
-    special: bool,
-    /// Ascending; at least one, each with a step that is not special. Only special steps lie between parts.
+    /// The steps of a group of special values, ascending; empty for a bin.
+    special: Vec<i64>,
+    /// Ascending; at least one, each with a step that is not special. Only special steps lie between parts. A group of
+    /// special values has one part, from the first to the last of them.
     parts: Vec<Span>,
 }
 
@@ -74,43 +76,58 @@ pub(crate) struct Ordered {
 }
 
 impl Ordered {
-    /// Builds groups from special values and bins (ascending, without gaps). Each bin has at most `digits` parts with
-    /// about equal numbers of steps.
+    /// Builds groups from special values, each of which has its own group, and bins (ascending, without gaps). Each bin
+    /// has at most `digits` parts with about equal numbers of steps.
     ///
     /// # Errors
     /// See [`OrderedProblem`].
     pub(crate) fn new(special: &[i64], bins: &[Span], digits: u32) -> Result<Self, OrderedProblem> {
+        let sets: Vec<Vec<i64>> = special.iter().map(|&step| vec![step]).collect();
+        Self::with_sets(&sets, bins, digits)
+    }
+
+    /// The same with sets of special values. Each set has its own group, of which all values are equally likely.
+    ///
+    /// # Errors
+    /// See [`OrderedProblem`].
+    pub(crate) fn with_sets(
+        sets: &[Vec<i64>],
+        bins: &[Span],
+        digits: u32,
+    ) -> Result<Self, OrderedProblem> {
         if !(1..=MAX_DIGITS).contains(&digits) {
             return Err(OrderedProblem::Digits(digits.into()));
         }
         if bins.len().saturating_mul(digits as usize) > MAX_PARTS {
             return Err(OrderedProblem::Parts);
         }
-        let mut special = special.to_vec();
+        let mut special: Vec<i64> = sets.iter().flatten().copied().collect();
         special.sort_unstable();
         if special.windows(2).any(|pair| pair[0] == pair[1]) {
             return Err(OrderedProblem::RepeatedSpecial);
         }
-        let mut groups: Vec<Group> = special.iter().map(|&step| alone(step)).collect();
+        let filled = sets.iter().filter(|set| !set.is_empty());
+        let mut groups: Vec<Group> = filled.map(|set| group_of(set)).collect();
         for (index, &bin) in bins.iter().enumerate() {
             let parts = cut(bin, digits, &special);
             if parts.is_empty() {
                 return Err(OrderedProblem::OnlySpecial(index + 1));
             }
-            let special = false;
+            let special = Vec::new();
             groups.push(Group { special, parts });
         }
-        groups.sort_by_key(|group| (group.span().0, !group.special));
-        let numbered = |special: bool| {
-            let groups = groups.iter().zip(0u32..);
-            groups.filter(move |(group, _)| group.special == special)
-        };
+        groups.sort_by_key(|group| (group.span().0, group.special.is_empty()));
+        let numbered = || groups.iter().zip(0u32..);
+        let steps = numbered().flat_map(|(g, code)| g.special.iter().map(move |&s| (s, code)));
+        let mut special: Vec<(i64, u32)> = steps.collect();
+        special.sort_unstable();
+        let codes = numbered().filter(|(group, _)| group.special.is_empty());
         Ok(Self {
-            special: numbered(true).map(|(g, code)| (g.span().0, code)).collect(),
+            special,
             bins: bins
                 .iter()
                 .copied()
-                .zip(numbered(false).map(|(_, code)| code))
+                .zip(codes.map(|(_, code)| code))
                 .collect(),
             groups,
         })
@@ -157,8 +174,11 @@ impl Ordered {
             return 0;
         };
         let (first, last) = group.parts[part as usize % group.parts.len()];
-        if group.special || first == last {
+        if first == last {
             return first;
+        }
+        if !group.special.is_empty() {
+            return group.special[rng.random_range(0..group.special.len())];
         }
         let begin = self.special.partition_point(|&(step, _)| step < first);
         let end = self.special.partition_point(|&(step, _)| step <= last);
@@ -193,10 +213,14 @@ impl Ordered {
     }
 }
 
-fn alone(step: i64) -> Group {
+fn group_of(steps: &[i64]) -> Group {
+    let mut special = steps.to_vec();
+    special.sort_unstable();
+    let first = special.first().copied().unwrap_or(0);
+    let last = special.last().copied().unwrap_or(first);
     Group {
-        special: true,
-        parts: vec![(step, step)],
+        special,
+        parts: vec![(first, last)],
     }
 }
 
@@ -277,6 +301,21 @@ mod tests {
         }
         // The first part of (0, 9) is 0 and 1, and 0 is special.
         assert_eq!(seen, [0, 3000, 0]);
+    }
+
+    #[test]
+    fn set_of_special_values_shares_a_group() {
+        let ordered = Ordered::with_sets(&[vec![2, 12], vec![5]], &[(0, 19)], 2).unwrap();
+        let labels = ordered.labels(|step| step.to_string());
+        assert_eq!(labels, ["0 to 19", "2 to 12", "5"]);
+        assert_eq!(ordered.encode(2), Some((1, 0)));
+        assert_eq!(ordered.encode(12), Some((1, 0)));
+        assert_eq!(ordered.encode(11), Some((0, 1)));
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        for _ in 0..200 {
+            assert!([2, 12].contains(&ordered.sample(1, 0, &mut rng)));
+            assert!(![2, 5, 12].contains(&ordered.sample(0, 1, &mut rng)));
+        }
     }
 
     #[test]

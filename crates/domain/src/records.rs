@@ -44,7 +44,7 @@ impl<R: Read> Read for Bounded<R> {
 }
 
 /// The records of a CSV file with a header.
-pub(crate) struct Records<R> {
+pub struct Records<R> {
     file: String,
     reader: csv::Reader<Bounded<R>>,
     allowance: Rc<Cell<usize>>,
@@ -62,7 +62,7 @@ pub(crate) struct Records<R> {
 
 impl<R: Read> Records<R> {
     /// Reads the header.
-    pub(crate) fn open(file: &str, delimiter: u8, input: R) -> Result<Self, Error> {
+    pub fn open(file: &str, delimiter: u8, input: R) -> Result<Self, Error> {
         let allowance = Rc::new(Cell::new(MAX_RECORD_BYTES));
         let ended = Rc::new(Cell::new(false));
         let bounded = Bounded {
@@ -118,7 +118,8 @@ impl<R: Read> Records<R> {
         Ok(())
     }
 
-    pub(crate) fn refuse_header(&self, problem: HeaderProblem) -> Error {
+    /// An error about the header.
+    pub fn refuse_header(&self, problem: HeaderProblem) -> Error {
         Error::Header {
             file: self.file.clone(),
             problem,
@@ -126,13 +127,13 @@ impl<R: Read> Records<R> {
     }
 
     /// The names in the header, all different.
-    pub(crate) fn header(&self) -> &[String] {
+    pub fn header(&self) -> &[String] {
         &self.header
     }
 
     /// Reads the next record, which must have as many fields as the header. Returns false at the
     /// end.
-    pub(crate) fn advance(&mut self) -> Result<bool, Error> {
+    pub fn advance(&mut self) -> Result<bool, Error> {
         let line_before = self.reader.position().line();
         if !self.read_record()? {
             return Ok(false);
@@ -169,22 +170,22 @@ impl<R: Read> Records<R> {
     }
 
     /// Number of records read so far.
-    pub(crate) fn row(&self) -> u64 {
+    pub fn row(&self) -> u64 {
         self.row
     }
 
     /// The bytes of a field of the record.
-    pub(crate) fn bytes(&self, field: usize) -> &[u8] {
+    pub fn bytes(&self, field: usize) -> &[u8] {
         self.record.get(field).unwrap_or_default()
     }
 
     /// The text of a field of the record.
-    pub(crate) fn text(&self, field: usize) -> Result<&str, CellProblem> {
+    pub fn text(&self, field: usize) -> Result<&str, CellProblem> {
         std::str::from_utf8(self.bytes(field)).map_err(|_| CellProblem::NotUtf8)
     }
 
     /// An error about a field of the record.
-    pub(crate) fn refuse(&self, field: usize, problem: CellProblem) -> Error {
+    pub fn refuse(&self, field: usize, problem: CellProblem) -> Error {
         Error::Cell {
             file: self.file.clone(),
             row: self.row,

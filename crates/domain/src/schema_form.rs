@@ -10,21 +10,27 @@ use crate::{
 /// A schema as it stands in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SchemaForm {
+pub struct SchemaForm {
     /// Format 1 if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) format: Option<u64>,
+    pub format: Option<u64>,
     /// The former name of `format`. A schema that has it is rejected with an explanation.
     #[serde(default, skip_serializing)]
-    pub(crate) version: Option<serde_json::Value>,
+    pub version: Option<serde_json::Value>,
+    /// Cost of a private draft.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) claim: Option<Claim>,
-    pub(crate) name: String,
+    pub claim: Option<Claim>,
+    /// Name of the table.
+    pub name: String,
+    /// Origin of the table.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) source: Option<String>,
+    pub source: Option<String>,
+    /// Column that the table is meant to predict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) target: Option<String>,
-    pub(crate) columns: Vec<ColumnForm>,
+    pub target: Option<String>,
+    /// Columns.
+    pub columns: Vec<ColumnForm>,
+    /// Rules that every record satisfies.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) constraints: Vec<Constraint>,
+    pub constraints: Vec<Constraint>,
 }

@@ -1,6 +1,7 @@
 //! Chooses how to read a column's texts, among public candidates.
 
-use fhaim_domain::{TextCounts, TimeFormat, time_formats};
+use fhaim_domain::{TimeFormat};
+use fhaim_intake::{TextCounts, time_formats};
 use rand_core::RngCore;
 
 use crate::{Common, DraftBudget, Error, budget, count, numbers::Style};

@@ -20,7 +20,8 @@ mod times;
 
 use std::io::Read;
 
-use fhaim_domain::{Claim, Note, Schema, TextCounts, count_texts};
+use fhaim_domain::{Claim, Schema};
+use fhaim_intake::{Note, TextCounts, count_texts};
 use fhaim_dp::Rho;
 use rand_core::RngCore;
 use serde_json::{Map, Value, json};

@@ -1,6 +1,7 @@
 //! Text columns: publishes the texts that occur in enough records to hide any single record.
 
-use fhaim_domain::{MAX_NAME_BYTES, TextCounts};
+use fhaim_domain::{MAX_NAME_BYTES};
+use fhaim_intake::{TextCounts};
 use rand_core::RngCore;
 use serde_json::{Map, json};
 

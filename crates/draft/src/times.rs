@@ -1,6 +1,7 @@
 //! Date and time columns: whole years that contain nearly all values.
 
-use fhaim_domain::{TextCounts, TimeFormat};
+use fhaim_domain::{TimeFormat};
+use fhaim_intake::{TextCounts};
 use rand_core::RngCore;
 use serde_json::json;
 

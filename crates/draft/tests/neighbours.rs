@@ -2,7 +2,8 @@
 //! counts by no more than the draft pays for.
 #![allow(clippy::unwrap_used)]
 
-use fhaim_domain::{Schema, TextCounts};
+use fhaim_domain::{Schema};
+use fhaim_intake::{TextCounts};
 use fhaim_dp::{Rho, Selection, accounting};
 use fhaim_draft::{
     CountNoise, DraftBudget, DraftOptions, Error, bounds, by_magnitude, cells, draft, grid,

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use fhaim_domain::{Dialect, Encoding, MAX_SNIFFED, Transcoder};
+use fhaim_intake::{Dialect, Encoding, MAX_SNIFFED, Transcoder};
 use zeroize::Zeroizing;
 
 use crate::{Error, FormatArguments, note, parquet};

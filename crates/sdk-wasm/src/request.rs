@@ -1,8 +1,7 @@
 //! Requests of the page.
 
-use fhaim_domain::{
-    InferOptions, OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn,
-};
+use fhaim_domain::{OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn};
+use fhaim_intake::{InferOptions};
 use fhaim_dp::Rho;
 use fhaim_protocol::{terms::Terms, upload::Object};
 use serde::Deserialize;

@@ -1,6 +1,7 @@
 //! Drafts of schemas, their costs, and all their problems.
 
-use fhaim_domain::{Draft, Error, Schema, SchemaCost, SchemaProblem, check_schema};
+use fhaim_domain::{Error, Schema, SchemaCost, SchemaProblem, check_schema};
+use fhaim_intake::{Draft};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -24,7 +25,7 @@ pub(crate) struct Remark {
 impl From<Draft> for Drafted {
     fn from(draft: Draft) -> Self {
         let statement = draft.statement();
-        let remark = |note: fhaim_domain::Note| Remark {
+        let remark = |note: fhaim_intake::Note| Remark {
             column: note.column,
             text: note.text,
         };

@@ -2,7 +2,8 @@
 
 use std::io::Read;
 
-use fhaim_domain::{RawColumn, ReadOptions, Table, infer_schema, read_csv};
+use fhaim_domain::{RawColumn, ReadOptions, Table, read_csv};
+use fhaim_intake::{infer_schema};
 use fhaim_dp::generator;
 use fhaim_eval::{Fact, Report, evaluate, html_page};
 use fhaim_he::{DEGREE, ParameterSet, Parameters, PublicKey, UploadKey};

@@ -2,7 +2,7 @@
 
 use std::io::{Cursor, Read};
 
-use fhaim_domain::{Dialect, Encoding, MAX_SNIFFED, Transcoder};
+use fhaim_intake::{Dialect, Encoding, MAX_SNIFFED, Transcoder};
 use serde::Serialize;
 
 use crate::Error;

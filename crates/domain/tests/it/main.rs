@@ -3,8 +3,6 @@
 mod constraints;
 mod csv;
 mod data;
-mod hospital;
-mod infer;
 mod kinds;
 mod schema;
 mod stream;

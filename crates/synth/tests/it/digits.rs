@@ -5,10 +5,8 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use fhaim_domain::{
-    InferOptions, RawColumn, RawValues, ReadOptions, Schema, Table, WriteOptions, infer_schema,
-    read_csv, write_csv,
-};
+use fhaim_domain::{RawColumn, RawValues, ReadOptions, Schema, Table, WriteOptions, read_csv, write_csv};
+use fhaim_intake::{InferOptions, infer_schema};
 use fhaim_dp::accounting;
 use fhaim_release::MechanismJob;
 use fhaim_synth::{MechanismName, RunOutcome};

@@ -4,9 +4,9 @@
 use std::collections::HashSet;
 
 use fhaim_domain::{
-    Draft, InferOptions, RawValues, ReadOptions, Schema, Table, TableReading, WriteOptions,
-    infer_schema, read_csv, write_csv,
+    RawValues, ReadOptions, Schema, Table, TableReading, WriteOptions, read_csv, write_csv,
 };
+use fhaim_intake::{Draft, InferOptions, infer_schema};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value as Json;

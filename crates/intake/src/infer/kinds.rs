@@ -7,8 +7,8 @@ use super::{
     profile::{Numbers, Profile},
     times,
 };
-use crate::{
-    decimal::DecimalStyle,
+use fhaim_domain::{
+    DecimalStyle,
     form::{ColumnForm, KindForm},
 };
 
@@ -101,7 +101,7 @@ fn many_texts(name: &str, profile: &Profile) -> Drafted {
             "its {} codes were read from the records, in chapters of the first {}: replace them \
              with the code book's, and add an `other` for unknown codes",
             profile.texts.len(),
-            crate::counted(prefix, "character")
+            fhaim_domain::counted(prefix, "character")
         );
         return (form, Some(note));
     }
@@ -123,7 +123,7 @@ fn best_prefix(texts: &[String]) -> Option<usize> {
                 .or_default() += 1;
         }
         let largest = chapters.values().copied().max().unwrap_or(0);
-        let fits = chapters.len() <= MAX_CHAPTERS && largest <= crate::MAX_DIGITS as usize;
+        let fits = chapters.len() <= MAX_CHAPTERS && largest <= fhaim_domain::MAX_DIGITS as usize;
         fits.then_some((chapters.len() + largest, prefix))
     };
     (1..=4).filter_map(cost).min().map(|(_, prefix)| prefix)

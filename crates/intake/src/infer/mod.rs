@@ -11,7 +11,7 @@ mod times;
 
 use std::{fmt, io::Read};
 
-use crate::{Error, HeaderProblem, MAX_COLUMNS, Schema, records::Records, schema_form::SchemaForm};
+use fhaim_domain::{Error, HeaderProblem, MAX_COLUMNS, Records, Schema, SchemaForm};
 use profile::Profile;
 pub use profile::time_formats;
 
@@ -103,7 +103,7 @@ impl fmt::Display for Note {
 /// - Other columns are left out, with the reason.
 ///
 /// # Errors
-/// A broken CSV file (as in [`crate::read_csv`]), a named column that the table does not have, no
+/// A broken CSV file (as in [`fhaim_domain::read_csv`]), a named column that the table does not have, no
 /// records, or no column left.
 pub fn infer_schema(input: impl Read, options: &InferOptions) -> Result<Draft, Error> {
     let mut records = Records::open(&options.file, options.delimiter, input)?;

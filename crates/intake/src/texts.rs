@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, io::Read};
 
-use crate::{Error, HeaderProblem, MAX_COLUMNS, options::is_missing, records::Records};
+use fhaim_domain::{Error, HeaderProblem, MAX_COLUMNS, Records, is_missing};
 
 /// How often each text of a column occurs. Private: this is the column itself, except for the order
 /// of its records.
@@ -26,7 +26,7 @@ impl TextCounts {
 /// Counts the texts of all columns except `leave_out`.
 ///
 /// # Errors
-/// A broken CSV file, as in [`crate::read_csv`]; a name in `leave_out` that the table does not
+/// A broken CSV file, as in [`fhaim_domain::read_csv`]; a name in `leave_out` that the table does not
 /// have; no column left, or more than [`MAX_COLUMNS`].
 pub fn count_texts(
     input: impl Read,

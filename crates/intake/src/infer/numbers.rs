@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::InferOptions;
-use crate::{
-    MAX_DECIMALS,
-    decimal::DecimalStyle,
+use fhaim_domain::{
+    DecimalStyle, MAX_DECIMALS,
     form::{Bound, ColumnForm},
 };
 

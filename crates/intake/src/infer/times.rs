@@ -6,9 +6,8 @@ use super::{
     InferOptions, Note, numbers,
     profile::{Candidate, Profile},
 };
-use crate::{
-    calendar::{DAY, date_from_days},
-    decimal::DecimalStyle,
+use fhaim_domain::{
+    DAY, DecimalStyle, date_from_days,
     form::{Bound, ColumnForm, KindForm, Unit},
 };
 
@@ -86,7 +85,7 @@ fn is_swapped(one: &str, other: &str) -> bool {
 
 fn day(days: i64) -> Bound {
     let (year, month, day) = date_from_days(days);
-    Bound::Date(format!("{year:04}-{month:02}-{day:02}"))
+    Bound::Text(format!("{year:04}-{month:02}-{day:02}"))
 }
 
 /// A column of dates or times in the draft.

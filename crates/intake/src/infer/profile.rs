@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::{
-    calendar::TimeFormat, decimal::DecimalStyle, decimal::parse_number, options::is_missing,
-};
+use fhaim_domain::{DecimalStyle, TimeFormat, is_missing, parse_number};
 
 /// Maximum number of different texts to remember: of any column, and of one that may hold dates.
 const MAX_TEXTS: usize = 1 << 16;
@@ -223,7 +221,7 @@ impl Numbers {
         if digits && !exponent {
             decimals.len() as u32
         } else {
-            crate::MAX_DECIMALS
+            fhaim_domain::MAX_DECIMALS
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Drafts of schemas.
 #![allow(clippy::unwrap_used)]
 
-use fhaim_domain::{Draft, InferOptions, ReadOptions, infer_schema, read_csv};
+use fhaim_domain::{ReadOptions, read_csv};
+use fhaim_intake::{Draft, InferOptions, infer_schema};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -157,7 +158,7 @@ fn few_long_decimals_do_not_set_the_number_style() {
         (&columns[1]["decimals"], &columns[1]["integer"]),
         (&json!(0), &Json::Null)
     );
-    let rounded = |note: &&fhaim_domain::Note| note.text.contains("are rounded");
+    let rounded = |note: &&fhaim_intake::Note| note.text.contains("are rounded");
     assert_eq!(
         draft.notes.iter().filter(rounded).count(),
         2,

@@ -1,0 +1,9 @@
+#![doc = include_str!("../README.md")]
+
+mod dialect;
+mod infer;
+mod texts;
+
+pub use dialect::{Dialect, Encoding, MAX_SNIFFED, Transcoder};
+pub use infer::{DRAFT_STATEMENT, Draft, InferOptions, Note, infer_schema, time_formats};
+pub use texts::{TextCounts, count_texts};
