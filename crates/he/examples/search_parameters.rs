@@ -219,6 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[ignore = "slow"]
     fn search_finds_the_primes_of_the_parameter_sets() {
         assert_eq!(one_digit(COMPACT_BOUND, 51), Some(constants(&COMPACT)));
         assert_eq!(single(1 << 30, 51, 2), Some(constants(&STANDARD)));

@@ -102,6 +102,7 @@ fn estimate_for_many_columns_matches_the_run() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn estimate_for_several_holders_matches_the_run() {
     let flags = [
         "--holders 3 --contribution records",

@@ -460,6 +460,7 @@ pub(crate) mod tests {
     /// One page of nine products varies by 11%, one of 1,024 by 6%, their squares by 12% and 7%. The library
     /// draws the public key from the system and not from the seed. The test therefore compares means.
     #[test]
+    #[ignore = "slow"]
     fn page_and_square_noise_has_the_expected_size() {
         let mut rng = ChaCha20Rng::seed_from_u64(6);
         let keys = keys(WIDE, &mut rng);
@@ -482,6 +483,7 @@ pub(crate) mod tests {
     }
 
     #[test]
+    #[ignore = "slow"]
     fn floods_fit_the_noise_budget() {
         for set in SETS {
             for &t in set.plaintext_moduli {

@@ -252,6 +252,7 @@ fn with_checksum(bytes: &[u8], change: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn tasks_on_other_machines_give_the_same_pages() {
     let batch = Batch::new();
     // Three chunks; one chunk with 16 slots for each product; two plaintext moduli.
@@ -311,6 +312,7 @@ impl Backend for Spread {
 
 /// With four tiles over three record chunks, up to four tasks are over all chunks, and more tasks are not.
 #[test]
+#[ignore = "slow"]
 fn tasks_that_are_divided_again_give_the_same_pages() {
     let batch = Batch::new();
     let fixture = Fixture::new(STANDARD, 6, 2 * 8192 + 5);
@@ -346,6 +348,7 @@ fn tasks_that_are_divided_again_give_the_same_pages() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn lost_duplicated_and_foreign_results_are_rejected() {
     let batch = Batch::new();
     let fixture = Fixture::new(STANDARD, 6, 2 * 8192 + 5);

@@ -188,6 +188,7 @@ const EDGES: [usize; 12] = [
 ];
 
 #[test]
+#[ignore = "slow"]
 fn counts_at_the_edges_of_chunks_and_blocks_are_exact() {
     for (seed, records) in EDGES.into_iter().enumerate() {
         counts_are_exact(records, &[3, 2, 4], seed as u64);
@@ -195,6 +196,7 @@ fn counts_at_the_edges_of_chunks_and_blocks_are_exact() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn counts_of_wide_tables_are_exact() {
     counts_are_exact(20_000, &[40, 12], 1);
     counts_are_exact(300, &[40; 3], 2);
@@ -242,6 +244,7 @@ proptest! {
     })]
 
     #[test]
+    #[ignore = "slow"]
     fn counts_are_exact_on_random_tables((records, sizes, seed) in any_table()) {
         counts_are_exact(records, &sizes, seed);
     }
@@ -291,6 +294,7 @@ impl Columns for Watched {
 /// With less memory for chunks and sums, the pages stay the same, residue for residue, and no more chunks are read at
 /// once than the memory holds.
 #[test]
+#[ignore = "slow"]
 fn division_into_bands_gives_the_same_pages() {
     let mut rng = ChaCha20Rng::seed_from_u64(11);
     let keys = keys(STANDARD, &mut rng);

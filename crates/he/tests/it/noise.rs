@@ -177,6 +177,7 @@ fn noise_of_the_largest_contrasts_agrees_with_the_estimate() {
 
 /// 4 million records: one cell, and the same formula as for the compact set.
 #[test]
+#[ignore = "slow"]
 fn noise_of_the_largest_contrasts_under_the_standard_set_agrees_with_the_estimate() {
     largest_contrasts_fit(STANDARD, STANDARD.max_records, 1, 14.0);
 }
@@ -184,6 +185,7 @@ fn noise_of_the_largest_contrasts_under_the_standard_set_agrees_with_the_estimat
 /// Just above the limit of the other sets, a contrast is larger than the standard set's plaintext modulus. Variances
 /// are proportional to the number of chunks; 2^30 records would be 500,000 ciphertexts.
 #[test]
+#[ignore = "slow"]
 fn contrasts_beyond_the_standard_sets_records_are_exact() {
     let records = STANDARD.max_records + DEGREE as u64;
     largest_contrasts_fit(WIDE, records, 1, 14.0);

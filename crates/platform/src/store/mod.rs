@@ -412,6 +412,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
+    #[ignore = "slow"]
     async fn unreachable_database_is_reported_without_its_password() {
         for (url, address) in [
             (

@@ -169,6 +169,7 @@ async fn tasks_end_according_to_their_attempts() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "slow"]
 async fn hanging_attempt_is_aborted() {
     let deadline = |common: &mut Common| common.attempt_seconds = 1;
     let process = Process::start(&[("hang", "ana")], deadline).await;

@@ -33,6 +33,7 @@ fn batch(variance_units: u64, receipts: &[Receipt]) -> Batch {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn batch_is_asked_for_once_and_then_polled() {
     let fixture = Fixture::new().await;
     let state = &fixture.state;

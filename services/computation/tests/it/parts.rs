@@ -248,6 +248,7 @@ async fn interrupted_taking_back_is_resumed() {
 
 /// Guards against a replica that still deletes a taken back part while it is uploaded again.
 #[tokio::test(flavor = "multi_thread")]
+#[ignore = "slow"]
 async fn part_uploaded_again_survives_a_late_deletion() {
     let two = Two::new(Partition::Records).await;
     let stored = two.upload().await;

@@ -70,6 +70,7 @@ fn encrypted_run_equals_clear_run_on_small_table() {
 
 /// The clear run uses the whole table, with the sum of the holders' ladders.
 #[test]
+#[ignore = "slow"]
 fn several_holders_release_the_same_as_the_pooled_table() {
     let folder = TempDir::new().unwrap();
     tables::write_small(folder.path(), 500);

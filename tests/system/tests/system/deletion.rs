@@ -196,6 +196,7 @@ fn deleted_dataset_leaves_no_bytes_in_any_file() {
 
 /// A running job must not stop the deletion halfway.
 #[test]
+#[ignore = "slow"]
 fn dataset_is_deleted_during_its_job() {
     let services = start();
     for wait in [0, 150, 400] {
@@ -226,6 +227,7 @@ fn dataset_is_deleted_during_its_job() {
 
 /// Kills a service at several points of the deletion, with and without a job.
 #[test]
+#[ignore = "slow"]
 fn deletion_interrupted_by_a_kill_leaves_nothing() {
     let services = start();
     for point in 0..9 {

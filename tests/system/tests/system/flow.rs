@@ -100,6 +100,7 @@ fn whole_path_works_on_sqlite_and_folders() {
 /// The table has several record chunks, and no memory to keep its columns. Each batch reads them from storage, band by
 /// band.
 #[test]
+#[ignore = "slow"]
 fn whole_path_works_without_memory_for_columns() {
     let services = Services::start(PROGRAM, &Backing::Local);
     tables::write_small(services.folder.path(), 20_000);
@@ -255,6 +256,7 @@ fn relay(caller: &TcpStream, to: &str) -> io::Result<bool> {
 /// An upload whose connections break at random bytes leads to the same releases as an undisturbed one. It is an upload
 /// of counts, whose longest object (the keys) gets through about every other time.
 #[test]
+#[ignore = "slow"]
 fn upload_over_breaking_connections_gives_the_same_releases() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let direct = [0, 1, 2].map(|service| services.address(service));

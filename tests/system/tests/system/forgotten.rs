@@ -84,6 +84,7 @@ fn keys_are_not_made_again_for_a_dataset_with_a_released_job() {
 /// The generation service was rolled back as well, so it vouches for the dataset. The computation service was not, and
 /// has a receipt of the lost ledger.
 #[test]
+#[ignore = "slow"]
 fn receipt_of_a_lost_ledger_freezes_the_dataset() {
     let mut services = Services::start(PROGRAM, &Backing::Local);
     let (dataset, copies) = released(&mut services);

@@ -172,6 +172,7 @@ fn refusals(services: &Services, dataset: &str) -> Vec<Option<String>> {
 }
 
 #[test]
+#[ignore = "slow"]
 fn invented_history_of_a_key_service_gets_no_share() {
     let services = services(1);
     let dataset = verify::shared(&services, parties::Division::Records, &[]);
@@ -184,6 +185,7 @@ fn invented_history_of_a_key_service_gets_no_share() {
 
 /// The generation service deviates as well. A holder that watched the job has its own record of the releases.
 #[test]
+#[ignore = "slow"]
 fn invented_history_of_two_services_gets_no_share_of_a_holder_that_watched() {
     let services = services(1);
     let dataset = verify::shared(&services, parties::Division::Records, &[]);
@@ -196,6 +198,7 @@ fn invented_history_of_two_services_gets_no_share_of_a_holder_that_watched() {
 
 /// If several services share the key, one key service that follows the protocol is enough.
 #[test]
+#[ignore = "slow"]
 fn invented_history_gets_no_share_where_one_key_service_has_another() {
     let services = services(2);
     let dataset = verify::shared(&services, parties::Division::Records, &["--keys", "2"]);

@@ -71,6 +71,7 @@ fn refused_requests_are_in_the_security_log() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn readiness_names_the_unreachable_peer() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let peers = |service: usize| {
@@ -228,6 +229,7 @@ pub fn on_database(services: &Services, service: usize, statement: &str) -> (u64
 
 /// A killed worker holds a job until its lease of ten minutes ends, unless an operator releases the job.
 #[test]
+#[ignore = "slow"]
 fn operator_releases_the_job_of_a_killed_worker() {
     let mut setting = ServiceOptions::new(PROGRAM);
     let long = ("FHAIM_GENERATION__COMMON__LEASE_SECONDS", "600");

@@ -248,6 +248,7 @@ fn malformed_bytes_are_refused(services: &Services, setting: Division, id: &str)
 }
 
 #[test]
+#[ignore = "slow"]
 fn three_holders_of_records_release_the_same_as_the_pooled_table() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let id = whole(&services, Division::Records);
@@ -259,11 +260,13 @@ fn three_holders_of_records_release_the_same_as_the_pooled_table() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn three_holders_of_counts_release_the_same_as_the_pooled_table() {
     whole(&Services::start(PROGRAM, &Backing::Local), Division::Counts);
 }
 
 #[test]
+#[ignore = "slow"]
 fn three_holders_of_columns_release_the_same_as_the_pooled_table() {
     whole(
         &Services::start(PROGRAM, &Backing::Local),
@@ -411,6 +414,7 @@ fn withdrawal_before_keys_says_that_nothing_is_recorded() {
 
 /// A job that was started before all holders had signed began no run, so a holder that withdraws takes its part back.
 #[test]
+#[ignore = "slow"]
 fn holder_withdraws_its_part_after_a_job_without_run() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let id = dataset(&services, Division::Records, &[]);
@@ -469,6 +473,7 @@ fn every_message_is_known(setting: Division) {
 
 /// Key services share the key, so the first one must not learn the others' upload key seeds.
 #[test]
+#[ignore = "slow"]
 fn upload_keys_of_a_split_key_are_fetched_encrypted() {
     let setting = fhaim_kit::ServiceOptions {
         keys: 2,

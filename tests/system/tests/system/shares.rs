@@ -79,6 +79,7 @@ fn whole(services: &Services, keys: usize, more: &[&str]) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn two_key_services_release_the_same_as_one() {
     let services = services(&Backing::Local, 2, false);
     whole(&services, 2, &[]);
@@ -93,6 +94,7 @@ fn two_key_services_release_the_same_as_one() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn three_key_services_release_the_same_with_a_second_computation_service() {
     whole(&services(&Backing::Local, 3, true), 3, &["--witness"]);
 }
@@ -165,6 +167,7 @@ fn debited(services: &Services, service: usize) -> usize {
 
 /// While one key service does not answer, no service debits. A batch that one service refuses is not debited.
 #[test]
+#[ignore = "slow"]
 fn batch_that_one_key_service_refuses_is_not_debited() {
     let services = services(&Backing::Local, 2, false);
     services.sign_up("ana");
@@ -197,6 +200,7 @@ fn batch_that_one_key_service_refuses_is_not_debited() {
 /// The first service is rolled back to a state before a release, and nobody shows it a receipt. The other service has
 /// its own ledger, and refuses a second release with the same noise.
 #[test]
+#[ignore = "slow"]
 fn restored_key_service_gets_no_second_share_of_the_other() {
     let services = services(&Backing::Local, 2, false);
     services.sign_up("ana");
@@ -230,6 +234,7 @@ fn restored_key_service_gets_no_second_share_of_the_other() {
 
 /// A key service that makes keys without the others and claims that they share them is detected before the upload.
 #[test]
+#[ignore = "slow"]
 fn keys_without_all_confirmations_are_not_used() {
     let services = services(&Backing::Local, 2, false);
     services.sign_up("ana");

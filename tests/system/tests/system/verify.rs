@@ -128,6 +128,7 @@ fn verification_names_a_changed_integer_and_refuses_another_table() {
 /// Without the right key of the noise, the command says that the upload cannot be verified. A deleted dataset's key is
 /// deleted too.
 #[test]
+#[ignore = "slow"]
 fn verification_without_the_noise_key_is_refused_with_a_reason() {
     let services = Services::start(PROGRAM, &Backing::Local);
     services.sign_up("ana");
@@ -228,16 +229,19 @@ fn of_three(setting: Division) {
 }
 
 #[test]
+#[ignore = "slow"]
 fn three_holders_of_records_verify_with_the_sum_of_their_shares() {
     of_three(Division::Records);
 }
 
 #[test]
+#[ignore = "slow"]
 fn three_holders_of_counts_verify_with_the_sum_of_their_shares() {
     of_three(Division::Counts);
 }
 
 #[test]
+#[ignore = "slow"]
 fn verification_by_holders_of_columns_is_refused_with_a_reason() {
     let services = Services::start(PROGRAM, &Backing::Local);
     let dataset = shared(&services, Division::Columns, &[]);

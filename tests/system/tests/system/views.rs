@@ -305,6 +305,7 @@ const KEYS: &str = "PUT /v1/datasets/{id}/contributions/{n}/objects/keys";
 const HEALTH: &str = "GET /healthz";
 
 #[test]
+#[ignore = "slow"]
 fn messages_of_a_sole_holder_are_part_of_the_design() {
     check(&run(), &[Some(Layout::for_records(300).unwrap())]);
 }
@@ -593,6 +594,7 @@ fn uniform_below(values: &[i128], t: u64) -> bool {
 /// Two tables have different records, and numbers of records with the same next power of two. Their uploads have the
 /// same calls with the same lengths. The order of objects may differ, because they are encrypted in parallel.
 #[test]
+#[ignore = "slow"]
 fn uploads_of_different_tables_have_equal_lengths() {
     let shapes = [300, 257].map(|records| {
         let services = Services::start_captured(PROGRAM, &Backing::Local);

@@ -221,6 +221,7 @@ fn of_page(share: &KeyShare, page: &[Ciphertext], positions: &[usize]) -> Vec<De
 
 /// Sealed pages of products decrypt to the right values, and their noise is below its bound.
 #[test]
+#[ignore = "slow"]
 fn shares_add_up_to_a_decryption() {
     for (set, shares) in [
         (STANDARD, 2),
@@ -261,6 +262,7 @@ fn shares_add_up_to_a_decryption() {
 
 /// A page uses all keys except the public one. Compares means over keys, because one page varies by a tenth.
 #[test]
+#[ignore = "slow"]
 fn noise_under_split_keys_has_the_expected_size() {
     const KEYS: u64 = 4;
     const PAGES: u64 = 3;
@@ -287,6 +289,7 @@ fn noise_under_split_keys_has_the_expected_size() {
 /// Measures errors of keys: e = b + a s - P s' on a digit's own limb. Errors of squares' keys are larger, as two
 /// rounds make them.
 #[test]
+#[ignore = "slow"]
 fn key_errors_have_the_expected_size() {
     for (set, shares) in [(STANDARD, 2), (STANDARD, 3), (WIDE, 3)] {
         let committee = committee_with_roster(set, shares, Some(RosterShape::Records(1)), 30);
@@ -412,6 +415,7 @@ fn objects_for_different_numbers_of_shares_are_rejected() {
 /// Two or three services make upload keys. Products of records, and of columns under the joint key, are exact. The
 /// services' seeds give the keys that the switching keys name.
 #[test]
+#[ignore = "slow"]
 fn statistics_under_roster_keys_of_several_services_are_exact() {
     const RECORDS: usize = 60;
     let mut rng = ChaCha20Rng::seed_from_u64(82);

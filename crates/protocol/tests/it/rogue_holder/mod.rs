@@ -227,6 +227,7 @@ fn noise_of_a_rogue_holder_of_records_does_not_show_the_secret_key() {
 }
 
 #[test]
+#[ignore = "slow"]
 fn columns_of_a_rogue_holder_of_records_do_not_show_the_secret_key() {
     for (set, forgery) in [
         (COMPACT, CONSTANT),

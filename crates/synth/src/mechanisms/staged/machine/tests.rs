@@ -163,6 +163,7 @@ fn asked_cells(job: &MechanismJob, released: i64) -> (usize, bool) {
 /// Covers tables without a probe up to tables with a fine one, with released totals up to twice the
 /// bound.
 #[test]
+#[ignore = "slow"]
 fn run_never_requests_more_integers_than_its_ladder_has() {
     let rho = Rho::from_f64_down(0.01).unwrap();
     let (mut coarse, mut fine, mut nearest) = (0, 0, 0.0_f64);
