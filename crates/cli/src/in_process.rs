@@ -13,6 +13,7 @@ use std::{
 };
 
 pub use fhaim_api::account::Secret;
+use fhaim_intake::SHARED_BY;
 use fhaim_domain::Schema;
 use fhaim_files::{FormatArguments, StrictnessArguments};
 use fhaim_files::{keeping, progress::Progress};
@@ -142,6 +143,10 @@ impl SchemaDraftRequest {
             leave_out: self.leave_out,
             bins: 10,
             max_categories: 100,
+            kind: Vec::new(),
+            code_book: Vec::new(),
+            shared_by: SHARED_BY,
+            json: false,
             epsilon: self.epsilon,
             delta: self.delta,
             // There is no terminal for a question. The caller gets the remark about earlier uses.

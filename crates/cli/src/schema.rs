@@ -3,14 +3,15 @@
 use crate::input::Data;
 use clap::{Args, Subcommand};
 use fhaim_files::{FormatArguments, StrictnessArguments};
-use std::path::Path;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use fhaim_domain::{Schema, SchemaCost, check_schema, counted};
-use fhaim_intake::{InferOptions, infer_schema};
+use fhaim_domain::{Schema, SchemaCost, check_schema, counted, form::KindForm};
+use fhaim_intake::{Draft, InferOptions, SHARED_BY, Taken, infer_schema};
 use fhaim_dp::{Rho, accounting};
 use fhaim_files::{
-    memory::{self, Use, UseCost},
+    ask, can_ask, memory::{self, Use, UseCost},
     note,
 };
 use serde::Serialize;
@@ -38,11 +39,13 @@ pub enum SchemaCommand {
 pub const INFER_EXAMPLES: &str = "\
 Examples:
   fhaim schema infer --data patients.csv > draft.schema.json
+  fhaim schema infer --data patients.csv --kind ward=code --code-book icd=icd10.txt --out draft.schema.json
   fhaim schema infer --data patients.csv --target outcome --leave-out id --out draft.schema.json
   fhaim schema infer --data patients.csv --epsilon 0.1 --out public.schema.json
 
 A schema is public: it lists the columns, and the categories or limits of each. Without --epsilon, the
-draft is copied from the records. Its owner must check every line, and keep only public knowledge.
+draft is read from the records. It lists only values that many records share, and on a terminal it asks
+about each list. Its owner must check every line, and keep only public knowledge.
 
 With --epsilon, the draft is differentially private and may be published. It contains its privacy cost,
 which adds to the cost of runs over the same records.";
@@ -74,6 +77,18 @@ pub struct InferArguments {
     /// Maximum number of categories of a text column
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub max_categories: usize,
+    /// Kind of a column, in place of the drafted one (may be repeated)
+    #[arg(long, value_name = "COLUMN=KIND", value_parser = column_kind)]
+    pub kind: Vec<(String, KindForm)>,
+    /// Public code book of a column: a file with one code per line (may be repeated)
+    #[arg(long, value_name = "COLUMN=FILE", value_parser = column_file)]
+    pub code_book: Vec<(String, PathBuf)>,
+    /// List a value only if at least N records share it
+    #[arg(long, value_name = "N", default_value_t = SHARED_BY, conflicts_with = "epsilon")]
+    pub shared_by: u64,
+    /// Print the draft as JSON, with its evidence and flags
+    #[arg(long, conflicts_with = "epsilon")]
+    pub json: bool,
     /// Make a private draft with this epsilon
     #[arg(long, value_name = "E", allow_negative_numbers = true)]
     pub epsilon: Option<f64>,
@@ -86,8 +101,8 @@ pub struct InferArguments {
         requires = "epsilon"
     )]
     pub delta: f64,
-    /// Do not ask for confirmation of a private draft if the records were used before
-    #[arg(long, requires = "epsilon")]
+    /// Do not ask for confirmation: of lists, or of a private draft if the records were used before
+    #[arg(long)]
     pub yes: bool,
     /// Output file for the draft [default: standard output]
     #[arg(long, value_name = "JSON")]
@@ -114,6 +129,19 @@ pub struct CheckArguments {
     pub strictness: StrictnessArguments,
 }
 
+/// Parses the value of `--kind`.
+fn column_kind(text: &str) -> Result<(String, KindForm), String> {
+    let (column, kind) = text.rsplit_once('=').ok_or("use COLUMN=KIND, such as ward=code")?;
+    let kind = kind.parse::<KindForm>().map_err(|error| error.to_string())?;
+    Ok((column.to_owned(), kind))
+}
+
+/// Parses the value of `--code-book`.
+fn column_file(text: &str) -> Result<(String, PathBuf), String> {
+    let (column, path) = text.split_once('=').ok_or("use COLUMN=FILE, such as icd=icd10.txt")?;
+    Ok((column.to_owned(), path.into()))
+}
+
 /// A drafted schema, with information for its owner.
 pub struct Drafted {
     /// The schema.
@@ -122,6 +150,8 @@ pub struct Drafted {
     pub notes: Vec<String>,
     /// The permitted use of the schema.
     pub statement: String,
+    /// The whole draft, unless it is private.
+    pub draft: Option<Draft>,
 }
 
 /// Runs `fhaim schema infer`. Information for the schema's owner goes to standard error.
@@ -134,11 +164,53 @@ pub fn infer(arguments: &InferArguments) -> Result<(), Error> {
         .as_deref()
         .map(StagedFile::create)
         .transpose()?;
-    let drafted = draft(arguments)?;
-    write(file, &drafted.schema)?;
+    let mut drafted = draft(arguments)?;
     drafted.notes.iter().for_each(note);
     eprintln!("{}", drafted.statement);
+    if !arguments.yes && can_ask() {
+        confirm_lists(&mut drafted)?;
+    }
+    match &drafted.draft {
+        Some(draft) if arguments.json => write(file, &output::to_json(draft)?),
+        _ => write(file, &drafted.schema.to_json()),
+    }
+}
+
+/// Asks about each list that was read from the records. Leaves out the columns whose list may not be public.
+fn confirm_lists(drafted: &mut Drafted) -> Result<(), Error> {
+    let Some(draft) = &mut drafted.draft else {
+        return Ok(());
+    };
+    let mut refused = Vec::new();
+    for column in &draft.columns {
+        let Taken::List { values, shared_by } = column.taken else {
+            continue;
+        };
+        let name = &column.column;
+        let list = draft.listed(name);
+        eprintln!("\ncolumn {name:?} lists {}, each shared by at least {shared_by} records:", counted(values, "value"));
+        eprintln!("  {}", shown_list(&list));
+        if !ask("May this list be public?")? {
+            refused.push(name.clone());
+        }
+    }
+    for name in &refused {
+        note(format_args!("column {name:?}: left out, because its list may not be public"));
+    }
+    draft.leave_out(&refused)?;
+    drafted.schema = draft.schema.clone();
     Ok(())
+}
+
+/// Shows the first values of a list.
+fn shown_list(list: &[String]) -> String {
+    const MOST: usize = 40;
+    let first: Vec<String> = list.iter().take(MOST).map(|value| format!("{value:?}")).collect();
+    let more = list.len().saturating_sub(MOST);
+    match more {
+        0 => first.join(", "),
+        more => format!("{} and {more} more", first.join(", ")),
+    }
 }
 
 /// Drafts a schema from a table. Adds its cost to the usage history before it is shown.
@@ -195,17 +267,17 @@ fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, 
         schema: draft.schema,
         notes: draft.notes.iter().map(ToString::to_string).collect(),
         statement,
+        draft: None,
     })
 }
 
-fn write(file: Option<StagedFile>, schema: &Schema) -> Result<(), Error> {
-    let json = schema.to_json();
+fn write(file: Option<StagedFile>, json: &str) -> Result<(), Error> {
     match file {
         Some(mut file) => {
             file.write_bytes(json.as_bytes())?;
             Ok(file.commit()?)
         }
-        None => output::print(&json),
+        None => output::print(json),
     }
 }
 
@@ -213,13 +285,16 @@ fn draft_openly(arguments: &InferArguments) -> Result<Drafted, Error> {
     let (text, delimiter) = input::text(&arguments.data, &arguments.format)?;
     let options = InferOptions {
         delimiter,
+        code_books: code_books(&arguments.code_book)?,
         ..infer_options(arguments)
     };
     let draft = infer_schema(text, &options)?;
+    let remarks = draft.remarks.iter().cloned();
     Ok(Drafted {
-        notes: draft.notes.iter().map(ToString::to_string).collect(),
+        notes: remarks.chain(draft.notes().iter().map(ToString::to_string)).collect(),
         statement: draft.statement().to_string(),
-        schema: draft.schema,
+        schema: draft.schema.clone(),
+        draft: Some(draft),
     })
 }
 
@@ -235,7 +310,22 @@ fn infer_options(arguments: &InferArguments) -> InferOptions {
     options.bins = arguments.bins;
     options.max_categories = arguments.max_categories;
     options.missing = arguments.format.missing();
+    options.kinds = arguments.kind.iter().cloned().collect();
+    options.shared_by = arguments.shared_by;
     options
+}
+
+/// Reads code books: one code per line, up to the first delimiter.
+fn code_books(books: &[(String, PathBuf)]) -> Result<BTreeMap<String, Vec<String>>, Error> {
+    let mut all = BTreeMap::new();
+    for (column, path) in books {
+        let text = fs::read_to_string(path).map_err(|source| Error::Read {
+            path: path.clone(),
+            source,
+        })?;
+        all.insert(column.clone(), fhaim_intake::code_book(&text));
+    }
+    Ok(all)
 }
 
 /// Result of `schema check`.

@@ -1,6 +1,6 @@
 //! The JSON form of a schema's columns, before it is validated. Keys are documented in docs/reference/schema.md.
 
-use std::fmt;
+use std::{fmt, str::FromStr};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -65,7 +65,31 @@ pub enum KindForm {
     LeftOut,
 }
 
+impl FromStr for KindForm {
+    type Err = String;
+
+    /// Parses a kind as users write it.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let known = Self::ALL.into_iter().find(|kind| kind.word() == text);
+        known.ok_or_else(|| format!("{text:?} is no kind: use one of {}", Self::ALL.map(Self::word).join(", ")))
+    }
+}
+
 impl KindForm {
+    /// All kinds.
+    pub const ALL: [Self; 10] = [
+        Self::Categorical,
+        Self::Numeric,
+        Self::Number,
+        Self::Date,
+        Self::Datetime,
+        Self::Time,
+        Self::Duration,
+        Self::Code,
+        Self::Identifier,
+        Self::LeftOut,
+    ];
+
     /// The kind as users write it, for messages.
     pub fn word(self) -> &'static str {
         match self {

@@ -1,9 +1,22 @@
 #![doc = include_str!("../README.md")]
 
 mod dialect;
+mod draft;
 mod infer;
+mod kinds;
+mod markers;
+mod numbers;
+mod options;
+mod profile;
+mod relations;
+mod shape;
 mod texts;
+mod times;
 
 pub use dialect::{Dialect, Encoding, MAX_SNIFFED, Transcoder};
-pub use infer::{DRAFT_STATEMENT, Draft, InferOptions, Note, infer_schema, time_formats};
+pub use draft::{ColumnDraft, DRAFT_STATEMENT, Draft, Exception, Flag, Note, Taken};
+pub use infer::{code_book, infer_schema};
+pub use numbers::{Limit, Reading, Readings, ScannedNumber, Sign, scan_number};
+pub use options::{InferOptions, SHARED_BY};
+pub use shape::Shape;
 pub use texts::{TextCounts, count_texts};

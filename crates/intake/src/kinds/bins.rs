@@ -1,12 +1,10 @@
 //! Bins with digits for the numbers of a column.
+//!
+//! A *step* is the smallest distance between two numbers of the column, such as its last decimal place or a multiple.
 
 use std::collections::BTreeMap;
 
-use super::InferOptions;
-use fhaim_domain::{
-    DecimalStyle, MAX_DECIMALS,
-    form::{Bound, ColumnForm},
-};
+use fhaim_domain::form::{Bound, ColumnForm};
 
 /// A value with at least this share of the records becomes a special value.
 const SPECIAL_SHARE: f64 = 0.05;
@@ -20,25 +18,26 @@ const MAX_RESOLVED: i64 = 64;
 /// Number of digits of a bin with too many values for one digit each.
 const EVEN_DIGITS: u64 = 16;
 
-/// Limits the decimals to those that a column's range leaves room for: more would not be
-/// meaningful.
-pub(super) fn decimals_within(found: u32, (min, max): (f64, f64)) -> u32 {
-    let magnitude = min.abs().max(max.abs()).max(1e-9).log10().ceil();
-    let most = (12.0 - magnitude).clamp(0.0, f64::from(MAX_DECIMALS)) as u32;
-    found.min(most)
+/// How to bin the steps of a column.
+pub(super) struct Binning<'a> {
+    /// Number of bins.
+    pub(super) bins: u32,
+    /// A value is special only if at least this many records share it.
+    pub(super) shared_by: u64,
+    /// Converts a step to a value of the schema.
+    pub(super) bound: &'a dyn Fn(i64) -> Bound,
 }
 
 /// Fills in `special` and the bins of `form`, given how often each step occurs. Returns the first
 /// and the last step of the bins.
 pub(super) fn fill(
     form: &mut ColumnForm,
-    style: DecimalStyle,
     steps: &BTreeMap<i64, u64>,
-    options: &InferOptions,
+    binning: &Binning<'_>,
 ) -> (i64, i64) {
     let total: u64 = steps.values().sum();
-    let special = special(steps, total);
-    let bound = |step: i64| Bound::Number(style.number(step).value());
+    let special = special(steps, total, binning.shared_by);
+    let bound = binning.bound;
     if !special.is_empty() {
         form.special = Some(special.iter().map(|&step| bound(step)).collect());
     }
@@ -54,8 +53,9 @@ pub(super) fn fill(
             (largest + 1, largest + 1)
         }
     };
-    let (first, last) = outward(first, last);
-    let bins = i64::from(options.bins.max(1));
+    let rare = |step: i64| steps.get(&step).is_some_and(|&count| count < binning.shared_by);
+    let (first, last) = outward(first, last, rare);
+    let bins = i64::from(binning.bins.max(1));
     if last - first < bins {
         form.min = Some(bound(first));
         form.max = Some(bound(last));
@@ -88,9 +88,9 @@ pub(super) fn fill(
 
 /// Returns the special values: frequent ones, and a number made of nines far from all others, which
 /// often stands for a missing value.
-fn special(steps: &BTreeMap<i64, u64>, total: u64) -> Vec<i64> {
+fn special(steps: &BTreeMap<i64, u64>, total: u64, shared_by: u64) -> Vec<i64> {
     let mut heavy: Vec<(i64, u64)> = (steps.iter())
-        .filter(|&(_, &count)| count as f64 >= SPECIAL_SHARE * total as f64)
+        .filter(|&(_, &count)| count >= shared_by && count as f64 >= SPECIAL_SHARE * total as f64)
         .map(|(&step, &count)| (step, count))
         .collect();
     heavy.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
@@ -152,8 +152,9 @@ fn rounded(before: i64, edge: i64, after: i64) -> i64 {
     (edge + unit / 2).div_euclid(unit) * unit
 }
 
-/// Rounds limits outward to multiples of 1, 2 or 5 times a power of ten, near a tenth of the range.
-fn outward(first: i64, last: i64) -> (i64, i64) {
+/// Rounds limits outward to multiples of 1, 2 or 5 times a power of ten, near a tenth of the range. A limit that is
+/// itself a rare value moves on to the next multiple, so that no limit is the value of a few records.
+fn outward(first: i64, last: i64, is_rare: impl Fn(i64) -> bool) -> (i64, i64) {
     let mut unit = 1i64;
     let range = last - first;
     let mut factors = [2, 5, 10].into_iter().cycle();
@@ -164,10 +165,16 @@ fn outward(first: i64, last: i64) -> (i64, i64) {
             power = unit;
         }
     }
-    let (low, high) = (
+    let (mut low, mut high) = (
         first.div_euclid(unit) * unit,
         -(-last).div_euclid(unit) * unit,
     );
+    if low == first && is_rare(low) {
+        low -= unit;
+    }
+    if high == last && is_rare(high) {
+        high += unit;
+    }
     // A column without negative numbers gets no negative limit.
     (if first >= 0 { low.max(0) } else { low }, high)
 }
@@ -178,11 +185,12 @@ mod tests {
 
     #[test]
     fn limits_are_rounded_outward() {
-        assert_eq!(outward(0, 17), (0, 18));
-        assert_eq!(outward(0, 199), (0, 200));
-        assert_eq!(outward(21, 81), (20, 85));
-        assert_eq!(outward(-31, 29), (-35, 30));
-        assert_eq!(outward(3, 4), (3, 4));
+        assert_eq!(outward(0, 17, |_| false), (0, 18));
+        assert_eq!(outward(0, 199, |_| false), (0, 200));
+        assert_eq!(outward(21, 81, |_| false), (20, 85));
+        assert_eq!(outward(-31, 29, |_| false), (-35, 30));
+        assert_eq!(outward(3, 4, |_| false), (3, 4));
+        assert_eq!(outward(0, 200, |step| step == 200), (0, 220));
     }
 
     #[test]
@@ -203,10 +211,10 @@ mod tests {
         let mut steps: BTreeMap<i64, u64> = (1..60).map(|step| (step, 1)).collect();
         steps.insert(0, 900);
         steps.insert(999, 3);
-        assert_eq!(special(&steps, 962), [0, 999]);
+        assert_eq!(special(&steps, 962, 20), [0, 999]);
         steps.remove(&999);
         steps.insert(99, 1);
         // 99 is no further from 59 than 59 is from 0.
-        assert_eq!(special(&steps, 962), [0]);
+        assert_eq!(special(&steps, 962, 20), [0]);
     }
 }

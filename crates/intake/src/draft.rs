@@ -1,0 +1,225 @@
+//! A drafted schema, and everything that its holder must know about it.
+
+use std::fmt::{self, Display, Formatter};
+
+use fhaim_domain::{
+    Error, Schema, SchemaForm, counted,
+    form::{ColumnForm, KindForm},
+};
+use serde::Serialize;
+
+use crate::Shape;
+
+/// Warning that must accompany every draft.
+pub const DRAFT_STATEMENT: &str = "This is a draft. Its categories and limits were read from the \
+records, so they may reveal something about a person in them. A schema is public and must not \
+depend on the records. Correct it from public knowledge (the questionnaire, the code book, the \
+physical range of a measurement), remove everything that only the records can reveal, and confirm \
+that it may be public before you use it.";
+
+/// A schema that its owner has not confirmed yet.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Draft {
+    /// The draft.
+    pub schema: Schema,
+    /// Remarks on the file as a whole, as sentences.
+    pub remarks: Vec<String>,
+    /// One entry for each column of the schema, in its order.
+    pub columns: Vec<ColumnDraft>,
+}
+
+/// Whether a column of a draft may be public.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Flag {
+    /// Nothing in it was read from the records, apart from their form.
+    Safe,
+    /// It has a range or a list that was read from the records. The holder must confirm it.
+    FromRecords,
+    /// The column's values are near-unique. They are not in the draft, and must not be listed.
+    NearUnique,
+}
+
+/// What a draft took from the records of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "what")]
+pub enum Taken {
+    /// Only the form of the values.
+    Nothing,
+    /// A range, rounded outward, and the edges of its bins.
+    Range,
+    /// A list of values.
+    List {
+        /// Number of listed values.
+        values: usize,
+        /// Each listed value occurs in at least this many records.
+        shared_by: u64,
+    },
+}
+
+/// Cells of a column that have no value of its kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Exception {
+    /// Number of such cells.
+    pub cells: u64,
+    /// The first of them, as a record counted from 1 without the header.
+    pub row: u64,
+    /// The form of the first of them, in words.
+    pub shape: String,
+    /// How the draft reads them, in words.
+    pub read_as: String,
+}
+
+/// What a draft says about a column.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ColumnDraft {
+    /// Name of the column.
+    pub column: String,
+    /// Kind of the column, as in the schema.
+    pub kind: &'static str,
+    /// Whether it may be public.
+    pub flag: Flag,
+    /// What was taken from the records.
+    pub taken: Taken,
+    /// Why the column has this kind, as a sentence.
+    pub evidence: String,
+    /// Cells that do not fit.
+    pub exceptions: Vec<Exception>,
+    /// Decisions that the draft proposes, as sentences.
+    pub proposals: Vec<String>,
+    /// Questions that only the holder can answer, as sentences.
+    pub questions: Vec<String>,
+}
+
+impl Draft {
+    /// Returns the warning that must accompany the draft: [`DRAFT_STATEMENT`].
+    pub fn statement(&self) -> &'static str {
+        DRAFT_STATEMENT
+    }
+
+    /// Returns all remarks as sentences, each with the column that it is about.
+    pub fn notes(&self) -> Vec<Note> {
+        let columns = self.columns.iter();
+        columns
+            .flat_map(|column| {
+                column.sentences().into_iter().map(|text| Note {
+                    column: column.column.clone(),
+                    text,
+                })
+            })
+            .collect()
+    }
+}
+
+impl Draft {
+    /// Returns the values that a column of the draft lists.
+    pub fn listed(&self, column: &str) -> Vec<String> {
+        let forms = SchemaForm::from(self.schema.clone()).columns;
+        let form = forms.into_iter().find(|form| form.name == column);
+        form.and_then(|form| form.categories.or(form.codes)).unwrap_or_default()
+    }
+
+    /// Leaves columns out of the draft.
+    ///
+    /// # Errors
+    /// No column is left.
+    pub fn leave_out(&mut self, names: &[String]) -> Result<(), Error> {
+        let mut whole = SchemaForm::from(self.schema.clone());
+        for form in whole.columns.iter_mut().filter(|form| names.contains(&form.name)) {
+            let name = std::mem::take(&mut form.name);
+            *form = ColumnForm {
+                reason: Some("its list may not be public".to_owned()),
+                ..ColumnForm::empty(name, KindForm::LeftOut, false)
+            };
+        }
+        let kept = |name: &String| !names.contains(name);
+        whole.target = whole.target.filter(kept);
+        self.schema = Schema::try_from(whole).map_err(|problem| Error::Schema {
+            file: self.schema.name().to_owned(),
+            problem,
+        })?;
+        for column in self.columns.iter_mut().filter(|column| names.contains(&column.column)) {
+            (column.kind, column.flag, column.taken) = (KindForm::LeftOut.word(), Flag::Safe, Taken::Nothing);
+        }
+        Ok(())
+    }
+}
+
+impl ColumnDraft {
+    /// Returns everything that the holder should read about the column.
+    fn sentences(&self) -> Vec<String> {
+        let mut all = vec![format!("{}; {}", self.evidence, self.taken)];
+        all.extend(self.exceptions.iter().map(ToString::to_string));
+        all.extend(self.proposals.iter().cloned());
+        all.extend(self.questions.iter().cloned());
+        all
+    }
+}
+
+impl Display for Taken {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => out.write_str("no value was taken from the records"),
+            Self::Range => out.write_str(
+                "its range and bins were read from the records and rounded: replace them by publicly known ones",
+            ),
+            Self::List { values, shared_by } => write!(
+                out,
+                "{} {} listed, each shared by at least {shared_by} records: keep only values that are publicly known",
+                counted(*values, "value"),
+                if *values == 1 { "is" } else { "are" },
+            ),
+        }
+    }
+}
+
+impl Exception {
+    pub(crate) fn new(cells: u64, row: u64, shape: &Shape, read_as: impl Into<String>) -> Self {
+        Self {
+            cells,
+            row,
+            shape: shape.to_string(),
+            read_as: read_as.into(),
+        }
+    }
+}
+
+impl Exception {
+    /// Cells whose bytes are no text in the file's encoding.
+    pub(crate) fn bad_bytes(cells: u64, row: u64) -> Self {
+        Self {
+            cells,
+            row,
+            shape: "bytes that are no text in the file's encoding".to_owned(),
+            read_as: "proposed as missing".to_owned(),
+        }
+    }
+}
+
+impl Display for Exception {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let Self {
+            cells,
+            row,
+            shape,
+            read_as,
+        } = self;
+        let cells = counted(*cells, "cell");
+        write!(out, "{cells} of another form, first in row {row} ({shape}): {read_as}")
+    }
+}
+
+/// A point of a draft for the holder to check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Note {
+    /// Name of the column.
+    pub column: String,
+    /// What to check, as a sentence.
+    pub text: String,
+}
+
+impl Display for Note {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        write!(out, "column {:?}: {}", self.column, self.text)
+    }
+}

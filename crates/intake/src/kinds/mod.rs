@@ -1,0 +1,284 @@
+//! Choice of the kind of a drafted column.
+//!
+//! The majority of the cells decides. Cells that do not fit are named by row and form, and read as missing or as special
+//! values; see [`crate::Exception`].
+
+mod bins;
+mod identifier;
+mod number;
+mod person;
+mod relate;
+mod text;
+mod time;
+
+use std::collections::BTreeMap;
+
+use fhaim_domain::{
+    counted,
+    form::{ColumnForm, Invalid, KindForm},
+};
+
+use crate::draft::{ColumnDraft, Exception, Flag, Taken};
+use crate::markers::{is_clear_marker, is_marker};
+use crate::options::InferOptions;
+use crate::profile::{Profile, Seen};
+use crate::shape::Shape;
+
+pub(crate) use relate::relate;
+
+/// A kind is chosen if at least this share of the cells have a value of it.
+const MAJORITY: f64 = 0.9;
+
+/// A column that is being drafted.
+pub(crate) struct Column<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) profile: &'a Profile,
+    pub(crate) options: &'a InferOptions,
+    /// The values, without missing ones.
+    pub(crate) values: Values<'a>,
+    /// Texts that stand for a missing value besides those of the options, the most frequent first.
+    missing: Vec<(&'a str, Seen)>,
+}
+
+/// Values of a column.
+pub(crate) struct Values<'a> {
+    texts: Vec<(&'a str, Seen)>,
+    /// Number of cells with a value.
+    pub(crate) cells: u64,
+    /// Number of different values, estimated if there are many.
+    pub(crate) distinct: u64,
+}
+
+impl<'a> Values<'a> {
+    fn without(profile: &'a Profile, is_missing: impl Fn(&str) -> bool) -> Self {
+        let (missing, texts): (Vec<_>, Vec<_>) =
+            (profile.texts.in_order().into_iter()).partition(|(text, _)| is_missing(text));
+        let cells: u64 = missing.iter().map(|(_, seen)| seen.count).sum();
+        Self {
+            texts,
+            cells: profile.present.saturating_sub(cells),
+            distinct: profile.texts.distinct().saturating_sub(missing.len() as u64),
+        }
+    }
+
+    /// All values of a profile.
+    #[cfg(test)]
+    pub(crate) fn all(profile: &'a Profile) -> Self {
+        Self::without(profile, |_| false)
+    }
+
+    /// Returns the remembered values in the order of their first records.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'a str, Seen)> + '_ {
+        self.texts.iter().copied()
+    }
+}
+
+impl<'a> Column<'a> {
+    /// Prepares a column, with markers of missing values as `is_missing` finds them.
+    fn new(
+        name: &'a str,
+        profile: &'a Profile,
+        options: &'a InferOptions,
+        is_missing: impl Fn(&str) -> bool,
+    ) -> Self {
+        let values = Values::without(profile, &is_missing);
+        let all = profile.texts.in_order().into_iter();
+        let mut missing: Vec<(&str, Seen)> = all.filter(|(text, _)| is_missing(text)).collect();
+        missing.sort_by_key(|(_, seen)| std::cmp::Reverse(seen.count));
+        Self {
+            name,
+            profile,
+            options,
+            values,
+            missing,
+        }
+    }
+
+    /// Returns a form of a kind, with the missing values of the column.
+    fn form(&self, kind: KindForm) -> ColumnForm {
+        let empty = self.profile.empty > 0;
+        let nullable = empty || !self.missing.is_empty();
+        let mut form = ColumnForm::empty(self.name.to_owned(), kind, nullable);
+        if !self.missing.is_empty() {
+            let mut texts: Vec<(u64, &str)> = self.missing.iter().map(|(t, s)| (s.count, *t)).collect();
+            texts.extend(empty.then_some((self.profile.empty, "")));
+            texts.sort_by_key(|&(count, _)| std::cmp::Reverse(count));
+            form.missing = Some(texts.into_iter().map(|(_, text)| text.to_owned()).collect());
+        }
+        form
+    }
+
+    /// Describes the markers of missing values, if any.
+    fn missing_proposals(&self) -> Vec<String> {
+        let say = |(text, seen): &(&str, Seen)| {
+            format!(
+                "{} {text:?}, first in row {}: proposed as a missing value",
+                counted(seen.count, "cell"),
+                seen.row
+            )
+        };
+        self.missing.iter().map(say).collect()
+    }
+}
+
+/// A drafted column.
+pub(crate) struct Decided {
+    pub(crate) form: ColumnForm,
+    pub(crate) flag: Flag,
+    pub(crate) taken: Taken,
+    pub(crate) evidence: String,
+    pub(crate) exceptions: Vec<Exception>,
+    pub(crate) proposals: Vec<String>,
+    pub(crate) questions: Vec<String>,
+    /// For dates, what their order to other dates depends on.
+    dated: Option<Dated>,
+}
+
+/// A column of dates.
+struct Dated {
+    /// The format in which its order to others was looked at.
+    format: String,
+    /// Days from the first to the last date.
+    span: i64,
+}
+
+impl Decided {
+    fn new(form: ColumnForm, flag: Flag, taken: Taken, evidence: String) -> Self {
+        Self {
+            form,
+            flag,
+            taken,
+            evidence,
+            exceptions: Vec::new(),
+            proposals: Vec::new(),
+            questions: Vec::new(),
+            dated: None,
+        }
+    }
+
+    /// Splits the column into its form and what the draft says about it.
+    pub(crate) fn parts(self) -> (ColumnForm, ColumnDraft) {
+        let about = ColumnDraft {
+            column: self.form.name.clone(),
+            kind: self.form.kind.word(),
+            flag: self.flag,
+            taken: self.taken,
+            evidence: self.evidence,
+            exceptions: self.exceptions,
+            proposals: self.proposals,
+            questions: self.questions,
+        };
+        (self.form, about)
+    }
+}
+
+/// Drafts a column.
+pub(crate) fn decide(name: &str, profile: &Profile, options: &InferOptions) -> Decided {
+    // Among numbers and dates, more texts stand for a missing value than among other texts.
+    let strict = Column::new(name, profile, options, is_marker);
+    let texts = Column::new(name, profile, options, is_clear_marker);
+    let decided = match (options.code_books.get(name), options.kinds.get(name)) {
+        (Some(book), _) => code_book(&texts, book),
+        (None, Some(KindForm::LeftOut)) => text::left_out(&texts, "by choice", Flag::Safe),
+        (None, Some(&kind)) => chosen(kind, &strict, &texts),
+        (None, None) => automatic(&strict, &texts),
+    };
+    with_missing(decided, &strict, &texts)
+}
+
+fn automatic(strict: &Column<'_>, texts: &Column<'_>) -> Decided {
+    if texts.values.cells == 0 {
+        return text::left_out(texts, "every value is missing", Flag::Safe);
+    }
+    let by_form = || {
+        let column = Some(strict).filter(|column| column.values.cells > 0)?;
+        let dated = time::decide(column, MAJORITY).or_else(|| person::decide(column));
+        dated.or_else(|| number::decide(column, MAJORITY))
+    };
+    by_form().unwrap_or_else(|| text::decide(texts))
+}
+
+/// Says which texts were read as missing values.
+fn with_missing(mut decided: Decided, strict: &Column<'_>, texts: &Column<'_>) -> Decided {
+    let Some(missing) = &decided.form.missing else {
+        return decided;
+    };
+    let strict_only = |(text, _): &&(&str, Seen)| missing.iter().any(|own| own == text) && !is_clear_marker(text);
+    let column = if strict.missing.iter().any(|text| strict_only(&text)) { strict } else { texts };
+    let mut proposals = column.missing_proposals();
+    proposals.append(&mut decided.proposals);
+    decided.proposals = proposals;
+    decided
+}
+
+/// Reads texts that do not fit, and that too few records share, as missing. Groups them by their shape.
+fn rare_exceptions(
+    column: &Column<'_>,
+    rare: &[&(&str, Seen)],
+    form: &mut ColumnForm,
+) -> Vec<Exception> {
+    let mut by_shape: BTreeMap<Shape, (u64, u64)> = BTreeMap::new();
+    for (text, seen) in rare {
+        let (cells, row) = by_shape.entry(Shape::of(text)).or_insert((0, seen.row));
+        *cells += seen.count;
+        *row = seen.row.min(*row);
+    }
+    let bad = column.profile.bad_bytes;
+    if by_shape.is_empty() && bad.0 == 0 {
+        return Vec::new();
+    }
+    form.nullable = true;
+    form.invalid = Some(Invalid::Missing);
+    let mut all: Vec<Exception> = by_shape
+        .into_iter()
+        .map(|(shape, (cells, row))| Exception::new(cells, row, &shape, "proposed as missing"))
+        .collect();
+    all.sort_by_key(|exception| exception.row);
+    if bad.0 > 0 {
+        let (cells, row) = bad;
+        all.push(Exception::bad_bytes(cells, row));
+    }
+    all
+}
+
+/// Drafts a column with the codes of a public code book.
+fn code_book(column: &Column<'_>, book: &[String]) -> Decided {
+    let codes: Vec<&str> = book.iter().map(String::as_str).collect();
+    let evidence = format!("a code book of {}", counted(codes.len(), "code"));
+    let known = |text: &str| codes.contains(&text);
+    let outside: Vec<(&str, Seen)> = column.values.iter().filter(|(text, _)| !known(text)).collect();
+    let mut form = match text::best_prefix(&codes) {
+        Some(prefix) if codes.len() > column.options.max_categories => {
+            let mut form = column.form(KindForm::Code);
+            (form.codes, form.prefix) = (Some(book.to_vec()), Some(prefix));
+            form
+        }
+        _ => {
+            let mut form = column.form(KindForm::Categorical);
+            form.categories = Some(book.to_vec());
+            form
+        }
+    };
+    let exceptions = rare_exceptions(column, &outside.iter().collect::<Vec<_>>(), &mut form);
+    let mut decided = Decided::new(form, Flag::Safe, Taken::Nothing, evidence);
+    decided.exceptions = exceptions;
+    decided
+}
+
+/// Drafts a column as the kind that its holder has chosen, if any value is of that kind.
+fn chosen<'a>(kind: KindForm, strict: &Column<'a>, texts: &Column<'a>) -> Decided {
+    let decided = match kind {
+        KindForm::Number | KindForm::Numeric => number::forced(strict),
+        KindForm::Date | KindForm::Datetime | KindForm::Time | KindForm::Duration => {
+            time::forced(kind, strict)
+        }
+        KindForm::Categorical => text::forced_categories(texts),
+        KindForm::Code => text::forced_codes(texts),
+        KindForm::Identifier => Some(text::forced_identifiers(texts)),
+        KindForm::LeftOut => None,
+    };
+    decided.unwrap_or_else(|| {
+        let reason = format!("no value can be drafted as {}", kind.word());
+        text::left_out(texts, &reason, Flag::Safe)
+    })
+}

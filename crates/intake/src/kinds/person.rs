@@ -1,0 +1,117 @@
+//! Columns whose values identify a person or a thing.
+
+use fhaim_domain::{
+    counted,
+    form::{ColumnForm, KindForm},
+};
+
+use super::{Column, Decided, identifier};
+use crate::draft::{Flag, Taken};
+
+/// Words in the name of a column that identifies a person.
+const PERSONS: [&str; 36] = [
+    "patient", "patients", "person", "subject", "member", "customer", "client", "user", "employee", "student", "pupil",
+    "account", "insured", "insurant", "mrn", "nhs", "ssn", "pid", "participant", "respondent", "citizen", "beneficiary",
+    "holder", "policyholder", "policy", "iban", "donor", "kunde", "kunden", "versicherte", "versicherter", "versicherten",
+    "schueler", "matrikel", "matrikelnummer", "fallnummer",
+];
+
+/// Words in the name of a column of identifiers.
+const IDENTIFIERS: [&str; 12] = [
+    "id", "ids", "uid", "uuid", "guid", "identifier", "nr", "no", "num", "number", "nummer", "key",
+];
+
+/// With fewer values, a column is not taken for identifiers of persons.
+const MIN_PERSONS: u64 = 20;
+
+/// A person has at most this many records on average.
+const MAX_RECORDS: u64 = 50;
+
+/// Returns the words of a column's name, in lower case.
+pub(super) fn words(name: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut before = ' ';
+    for letter in name.chars() {
+        let begins = letter.is_uppercase() && before.is_lowercase();
+        if begins || !letter.is_alphanumeric() {
+            words.push(String::new());
+        }
+        if letter.is_alphanumeric()
+            && let Some(word) = words.last_mut()
+        {
+            word.extend(letter.to_lowercase());
+        }
+        before = letter;
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+/// Whether a column's name says that it identifies a person.
+pub(super) fn names_a_person(name: &str) -> bool {
+    words(name).iter().any(|word| PERSONS.contains(&word.as_str()))
+}
+
+/// Whether a column's name says that it has identifiers.
+pub(super) fn names_identifiers(name: &str) -> bool {
+    words(name).iter().any(|word| IDENTIFIERS.contains(&word.as_str()))
+}
+
+/// Drafts a column of persons: its name says so, its values are regular, and many are different.
+pub(super) fn decide(column: &Column<'_>) -> Option<Decided> {
+    let (cells, distinct) = (column.values.cells, column.values.distinct);
+    let several = distinct >= MIN_PERSONS && distinct.saturating_mul(MAX_RECORDS) >= cells;
+    if !several || !names_a_person(column.name) || is_age_or_date(column.name) {
+        return None;
+    }
+    let pattern = identifier::pattern(&column.values, column.profile.records)?;
+    Some(person(column, &pattern))
+}
+
+/// Names such as `patient_age` and `customer birth date` are about a person, and do not identify one.
+fn is_age_or_date(name: &str) -> bool {
+    const OTHERS: [&str; 14] = [
+        "age", "date", "birth", "year", "sex", "gender", "type", "group", "class", "status", "time", "count", "weight", "height",
+    ];
+    words(name).iter().any(|word| OTHERS.contains(&word.as_str()))
+}
+
+/// Drafts identifiers of persons.
+pub(super) fn person(column: &Column<'_>, pattern: &str) -> Decided {
+    let (cells, distinct) = (column.values.cells, column.values.distinct);
+    let form = ColumnForm {
+        pattern: Some(pattern.to_owned()),
+        ..ColumnForm::empty(column.name.to_owned(), KindForm::Identifier, false)
+    };
+    let evidence = format!(
+        "{distinct} different values in {}: synthetic tables get a new value in each record",
+        counted(cells, "record")
+    );
+    let mut decided = Decided::new(form, Flag::NearUnique, Taken::Nothing, evidence);
+    decided.questions.extend(unit_question(column));
+    decided
+}
+
+/// Asks what one person's records are, if values occur in several records.
+pub(super) fn unit_question(column: &Column<'_>) -> Option<String> {
+    let busiest = column.values.iter().map(|(_, seen)| seen.count).max().filter(|&most| most > 1)?;
+    Some(format!(
+        "does it identify a person? fhaim protects single records, and the busiest value has {}: a person with several \
+         records is protected less",
+        counted(busiest, "record")
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_name_are_found_in_any_style() {
+        assert_eq!(words("patient_id"), ["patient", "id"]);
+        assert_eq!(words("PatientID"), ["patient", "id"]);
+        assert_eq!(words("nhs no."), ["nhs", "no"]);
+        assert!(names_a_person("PATIENT_ID") && !names_a_person("condition_concept_id"));
+        assert!(names_identifiers("concept_id") && !names_identifiers("idle"));
+    }
+}

@@ -1,0 +1,89 @@
+//! Columns of dates relative to earlier columns.
+
+use fhaim_domain::{
+    DAY,
+    form::{Bound, KindForm, Unit},
+};
+
+use super::{Decided, bins};
+use crate::draft::Taken;
+use crate::options::InferOptions;
+use crate::relations::order::{Order, Pair};
+
+/// A later column is relative to an earlier one if their distance spans at most this share of the earlier column's range.
+const MAX_LAPSE_SHARE: f64 = 0.34;
+
+/// Lapses shorter than this are counted in minutes.
+const MINUTES_BELOW: i64 = 6 * 3_600;
+
+/// Makes columns of dates relative to earlier columns whose dates they never precede, or never follow, and to which they
+/// stay close.
+pub(crate) fn relate(order: &Order, columns: &mut [Decided], options: &InferOptions) {
+    let mut relative: Vec<usize> = Vec::new();
+    for later in 0..columns.len() {
+        let base = (0..later).filter(|base| !relative.contains(base)).find_map(|base| {
+            let pair = pair(order, columns, base, later)?;
+            follows(&pair, columns.get(base)?, columns.get(later)?).then_some((base, pair))
+        });
+        let Some((base, pair)) = base else {
+            continue;
+        };
+        let Some(name) = columns.get(base).map(|column| column.form.name.clone()) else {
+            continue;
+        };
+        let whole_days = [base, later].iter().any(|&column| {
+            columns.get(column).is_some_and(|column| column.form.kind == KindForm::Date)
+        });
+        if let Some(column) = columns.get_mut(later) {
+            relative.push(later);
+            lapse(column, &name, pair, whole_days, options);
+        }
+    }
+}
+
+fn pair<'o>(order: &'o Order, columns: &[Decided], base: usize, later: usize) -> Option<&'o Pair> {
+    let format = |column: usize| columns.get(column)?.dated.as_ref().map(|dated| dated.format.as_str());
+    order.pair((base, format(base)?), (later, format(later)?))
+}
+
+/// Whether the later column never precedes or never follows the base, stays close to it, and is missing wherever the base
+/// is.
+fn follows(pair: &Pair, base: &Decided, later: &Decided) -> bool {
+    let span = base.dated.as_ref().map_or(0, |dated| dated.span) * DAY;
+    let ordered = pair.before == 0 || pair.after == 0;
+    let near = (pair.most - pair.least) as f64 <= MAX_LAPSE_SHARE * span as f64
+        && pair.most.abs().max(pair.least.abs()) <= span;
+    let missing = later.form.nullable || !base.form.nullable;
+    pair.both > 0 && pair.alone == 0 && ordered && near && missing
+}
+
+/// Drafts a column as a lapse after, or before, another.
+fn lapse(column: &mut Decided, name: &str, pair: &Pair, whole_days: bool, options: &InferOptions) {
+    let longest = pair.most.abs().max(pair.least.abs());
+    let unit = match (whole_days, longest < MINUTES_BELOW) {
+        (true, _) => Unit::Day,
+        (false, true) => Unit::Minute,
+        (false, false) => Unit::Hour,
+    };
+    let steps = pair.units(unit.seconds());
+    let form = &mut column.form;
+    let special = form.special.take().unwrap_or_default();
+    form.relative_to = Some(name.to_owned());
+    form.unit = (form.kind == KindForm::Datetime).then_some(unit);
+    (form.min, form.max, form.bins, form.digits) = (None, None, None, None);
+    let bound = |step: i64| Bound::Number(step as f64);
+    let binning = bins::Binning {
+        bins: options.bins,
+        // A lapse has no special number of units.
+        shared_by: u64::MAX,
+        bound: &bound,
+    };
+    bins::fill(form, &steps, &binning);
+    let kept = special.into_iter().filter(|value| !matches!(value, Bound::Text(text) if text.starts_with('*')));
+    form.special = Some(kept.collect::<Vec<Bound>>()).filter(|special| !special.is_empty());
+    column.taken = Taken::Range;
+    let direction = if pair.before == 0 { "before" } else { "after" };
+    column.proposals.push(format!(
+        "never {direction} {name:?} in the same record, so it is drafted relative to that column"
+    ));
+}

@@ -1,0 +1,477 @@
+//! Columns of dates, times of day and durations.
+
+use std::collections::BTreeMap;
+
+use fhaim_domain::{
+    DAY, TimeFormat, TimeOptions, counted, date_from_days, days_from_date,
+    form::{Bound, ColumnForm, KindForm, Unit},
+};
+
+use super::{Column, Decided, Dated, bins, person};
+use crate::draft::{Exception, Flag, Taken};
+use crate::profile::{FormatUse, MAX_OFFSETS, Seen};
+use crate::shape::Shape;
+
+/// A format without separators, such as 20240131, is chosen if it reads at least this share of the cells.
+const COMPACT_MAJORITY: f64 = 0.99;
+
+/// Years of dates in such a format.
+const COMPACT_YEARS: std::ops::RangeInclusive<i64> = 1850..=2150;
+
+/// Dates that stand for no date, if they are far from all others.
+const SENTINELS: [(i64, i64, i64); 10] = [
+    (1, 1, 1), (1111, 11, 11), (1753, 1, 1), (1899, 12, 30), (1899, 12, 31), (1900, 1, 1), (2999, 12, 31), (3000, 1, 1),
+    (9999, 1, 1), (9999, 12, 31),
+];
+
+/// A day of every year is special if it has at least this share of the records.
+const HEAPED_SHARE: f64 = 0.04;
+
+/// A range of more years is rounded to decades.
+const MANY_YEARS: i64 = 30;
+
+/// Maximum number of digits of a day within a bin.
+const MAX_DAYS: i64 = 100;
+
+/// Minutes are kept if a column has at most this many different ones.
+const MAX_MINUTES: usize = 12;
+
+/// Maximum number of different values that are counted one by one.
+const MAX_STEPS: usize = 1 << 17;
+
+/// The values of a column, read in one format.
+struct Fit<'a> {
+    kind: KindForm,
+    /// The format of the profile.
+    used: &'a FormatUse,
+    /// The format of the draft.
+    text: String,
+    format: TimeFormat,
+    options: TimeOptions,
+    /// Records by day, or by second for times and durations.
+    steps: BTreeMap<i64, u64>,
+    cells: u64,
+    /// Whether each value is a multiple of a minute, and of an hour.
+    minutes: bool,
+    hours: bool,
+    /// Different minutes of the hour, at most one more than [`MAX_MINUTES`].
+    of_hour: std::collections::BTreeSet<i64>,
+    others: Vec<(&'a str, Seen)>,
+}
+
+/// Drafts a column whose cells are dates or times, but for a few.
+pub(super) fn decide(column: &Column<'_>, majority: f64) -> Option<Decided> {
+    let cells = column.values.cells as f64;
+    let formats = column.profile.times.formats.iter();
+    let enough = |format: &&FormatUse| {
+        let share = if is_compact(&format.text) { COMPACT_MAJORITY } else { majority };
+        format.count as f64 >= share * cells && is_plausible(format)
+    };
+    let enough: Vec<&FormatUse> = formats.filter(enough).collect();
+    let best = best(&enough, column.name)?;
+    let fit = Fit::of(column, best);
+    (fit.cells as f64 >= majority * cells).then(|| fit.decided(column, &enough))
+}
+
+/// Drafts a column as a kind of its holder's choice.
+pub(super) fn forced(kind: KindForm, column: &Column<'_>) -> Option<Decided> {
+    let formats = column.profile.times.formats.iter();
+    let of_kind: Vec<&FormatUse> = formats.filter(|format| format.kind == kind).collect();
+    let best = of_kind.iter().copied().max_by_key(|format| format.count)?;
+    let fit = Fit::of(column, best);
+    (fit.cells > 0).then(|| fit.decided(column, &of_kind))
+}
+
+/// Whether a format has no characters between its parts.
+fn is_compact(format: &str) -> bool {
+    let mut rest = format;
+    while let Some(at) = rest.find('%') {
+        if at > 0 {
+            return false;
+        }
+        let letter = rest.find(|c: char| c.is_ascii_alphabetic());
+        rest = letter.map_or("", |at| &rest[at + 1..]);
+    }
+    rest.is_empty()
+}
+
+/// Whether the values of a format can be meant: digits without separators are dates only in years that occur, and times
+/// have a colon or a letter, since 12.30 is a number.
+fn is_plausible(format: &FormatUse) -> bool {
+    match format.kind {
+        KindForm::Time | KindForm::Duration => format.text.contains(':') || format.text.contains("%p") || format.text.starts_with(['P', '-']),
+        _ if is_compact(&format.text) => {
+            let year = |seconds: i64| date_from_days(seconds.div_euclid(DAY)).map_or(0, |date| date.0);
+            COMPACT_YEARS.contains(&year(format.min)) && COMPACT_YEARS.contains(&year(format.max))
+        }
+        _ => true,
+    }
+}
+
+/// Returns the format that reads the most cells. Of equals, the first is the likeliest.
+fn best<'f>(formats: &[&'f FormatUse], name: &str) -> Option<&'f FormatUse> {
+    let most = formats.iter().map(|format| format.count).max()?;
+    let mut best = formats.iter().copied().filter(|format| format.count == most);
+    let first = best.next()?;
+    if !matches!(first.kind, KindForm::Time | KindForm::Duration) {
+        return Some(first);
+    }
+    let wanted = if is_duration(first, name) { KindForm::Duration } else { KindForm::Time };
+    let all = std::iter::once(first).chain(best);
+    all.into_iter().find(|format| format.kind == wanted).or(Some(first))
+}
+
+/// Whether texts such as 4:22:37 are durations and no times of day.
+fn is_duration(format: &FormatUse, name: &str) -> bool {
+    const DURATIONS: [&str; 12] = [
+        "duration", "dauer", "elapsed", "wait", "waited", "waiting", "length", "los", "runtime", "laufzeit", "lap", "pace",
+    ];
+    let named = person::words(name).iter().any(|word| DURATIONS.contains(&word.as_str()));
+    let short = format.max < 13 * 3_600 && format.text.contains("%-H") && format.text.contains("%S");
+    named || short || format.max >= DAY
+}
+
+/// Whether a column's name says that it has dates of birth.
+fn is_birth(name: &str) -> bool {
+    const BIRTHS: [&str; 7] = ["dob", "birth", "born", "birthday", "birthdate", "geburtsdatum", "geb"];
+    person::words(name).iter().any(|word| BIRTHS.contains(&word.as_str()))
+}
+
+impl<'a> Fit<'a> {
+    fn of(column: &Column<'a>, used: &'a FormatUse) -> Self {
+        let mut options = TimeOptions::default();
+        if used.text.contains("%y") {
+            options.first_year = Some(first_year(column));
+        }
+        let dated = matches!(used.kind, KindForm::Date | KindForm::Datetime);
+        options.midnight = used.kind != KindForm::Date
+            && used.kind != KindForm::Duration
+            && column.values.iter().any(|(text, _)| text.contains("24:00"));
+        let mut text = used.text.clone();
+        if used.format.has_offsets() {
+            match used.offsets.as_slice() {
+                // One offset is a part of the text that never changes.
+                [one] => text = without_offset(&text, one),
+                offsets => options.offsets = offsets.to_vec(),
+            }
+        }
+        let parsed = TimeFormat::with_options(&text, used.kind, options.clone());
+        let mut fit = Self {
+            kind: used.kind,
+            used,
+            text,
+            format: parsed.unwrap_or_else(|_| used.format.clone()),
+            options,
+            steps: BTreeMap::new(),
+            cells: 0,
+            minutes: true,
+            hours: true,
+            of_hour: std::collections::BTreeSet::new(),
+            others: Vec::new(),
+        };
+        for (text, seen) in column.values.iter() {
+            match fit.format.read(text) {
+                Some(value) => fit.see(value, seen.count, dated),
+                None => fit.others.push((text, seen)),
+            }
+        }
+        fit.add_forgotten(dated);
+        fit
+    }
+
+    fn see(&mut self, value: i64, count: u64, dated: bool) {
+        self.cells += count;
+        self.minutes &= value.rem_euclid(60) == 0;
+        self.hours &= value.rem_euclid(3_600) == 0;
+        if self.of_hour.len() <= MAX_MINUTES {
+            self.of_hour.insert(value.rem_euclid(3_600) / 60);
+        }
+        self.count(if dated { value.div_euclid(DAY) } else { value }, count);
+    }
+
+    fn count(&mut self, step: i64, count: u64) {
+        if self.steps.len() < MAX_STEPS || self.steps.contains_key(&step) {
+            *self.steps.entry(step).or_default() += count;
+        }
+    }
+
+    /// Adds the values of texts that are not remembered, which only their summary knows.
+    fn add_forgotten(&mut self, dated: bool) {
+        let values = &self.used.values;
+        if values.count() == 0 {
+            return;
+        }
+        self.cells += values.count();
+        let weighted: Vec<(f64, u64)> = values.weighted().collect();
+        for (value, weight) in weighted {
+            self.count(value as i64, weight);
+        }
+        for limit in [self.used.min, self.used.max] {
+            let step = if dated { limit.div_euclid(DAY) } else { limit };
+            self.steps.entry(step).or_insert(1);
+        }
+        // With that many different texts, nothing is known about their minutes.
+        self.of_hour.extend(0..60);
+        let varies = |unit: i64| self.used.min.rem_euclid(unit) != 0 || self.used.max.rem_euclid(unit) != 0;
+        (self.minutes, self.hours) = (self.minutes && !varies(60), self.hours && !varies(3_600));
+    }
+
+    fn decided(mut self, column: &Column<'_>, alternatives: &[&FormatUse]) -> Decided {
+        let mut form = column.form(self.kind);
+        let proposals = self.fix_clock();
+        form.format = Some(self.text.clone());
+        form.first_year = self.options.first_year;
+        form.midnight = self.options.midnight.then(|| "24:00".to_owned());
+        form.offsets = Some(self.options.offsets.clone()).filter(|offsets| !offsets.is_empty());
+        let taken = match self.kind {
+            KindForm::Date | KindForm::Datetime => self.days(&mut form, column),
+            KindForm::Time => time_of_day(&mut form, &self),
+            _ => self.durations(&mut form, column),
+        };
+        let flag = if taken == Taken::Nothing { Flag::Safe } else { Flag::FromRecords };
+        let evidence = self.evidence(column);
+        let exceptions = self.exceptions(column, &mut form);
+        let mut decided = Decided::new(form, flag, taken, evidence);
+        decided.exceptions = exceptions;
+        decided.proposals.extend(proposals);
+        decided.questions = self.questions(alternatives);
+        decided.dated = Some(Dated {
+            format: self.used.text.clone(),
+            span: self.span(),
+        });
+        decided
+    }
+
+    /// Days from the first to the last date that is no special value.
+    fn span(&self) -> i64 {
+        let ends = (self.steps.keys().next(), self.steps.keys().next_back());
+        let (Some(first), Some(last)) = ends else {
+            return 0;
+        };
+        last.saturating_sub(*first)
+    }
+
+    /// Writes zeros for parts of a clock that are always zero.
+    fn fix_clock(&mut self) -> Option<String> {
+        let clock = matches!(self.kind, KindForm::Datetime | KindForm::Time);
+        if !clock || !self.minutes || !self.text.contains("%S") {
+            return None;
+        }
+        let mut text = self.text.replace("%S", "00");
+        if self.hours && text.contains("%M") {
+            text = text.replace("%M", "00");
+        }
+        self.format = TimeFormat::with_options(&text, self.kind, self.options.clone()).ok()?;
+        self.text = text;
+        Some("its seconds are always 00, and are written so".to_owned())
+    }
+
+    fn evidence(&self, column: &Column<'_>) -> String {
+        let cells = column.values.cells;
+        let what = match self.kind {
+            KindForm::Date => "dates",
+            KindForm::Datetime => "dates with a time",
+            KindForm::Time => "times of day",
+            _ => "durations",
+        };
+        match self.cells >= cells {
+            true => format!("{} are {what} (`{}`)", counted(cells, "cell"), self.text),
+            false => format!("{} of {} are {what} (`{}`)", self.cells, counted(cells, "cell"), self.text),
+        }
+    }
+
+    fn questions(&self, alternatives: &[&FormatUse]) -> Vec<String> {
+        let mut questions = Vec::new();
+        let others = || alternatives.iter().filter(|other| other.text != self.used.text || other.kind != self.kind);
+        if let Some(other) = others().find(|other| other.kind == self.kind && is_swapped(&self.used.text, &other.text)) {
+            questions.push(format!(
+                "read with the {} first (`{}`); if the other comes first, set `format` to `{}`",
+                if is_day_first(&self.used.text) { "day" } else { "month" },
+                self.used.text,
+                other.text
+            ));
+        }
+        if let Some(other) = others().find(|other| other.kind != self.kind && other.count >= self.used.count) {
+            questions.push(format!(
+                "read as {}: if the values are of kind {}, use --kind",
+                self.kind.word(),
+                other.kind.word()
+            ));
+        }
+        if let Some(first) = self.options.first_year {
+            questions.push(format!(
+                "two-digit years stand for {first} to {}: if that is wrong, change `first_year`",
+                first + 99
+            ));
+        }
+        questions
+    }
+
+    fn exceptions(&self, column: &Column<'_>, form: &mut ColumnForm) -> Vec<Exception> {
+        let (shared, rare): (Vec<_>, Vec<_>) = (self.others.iter())
+            .partition(|(text, seen)| seen.count >= column.options.shared_by && is_word(text));
+        let mut exceptions = Vec::new();
+        for (text, seen) in shared {
+            let text = text.trim();
+            form.special.get_or_insert_default().push(Bound::Text(text.to_owned()));
+            let read_as = format!("proposed as the special value {text:?}");
+            exceptions.push(Exception::new(seen.count, seen.row, &Shape::of(text), read_as));
+        }
+        exceptions.extend(super::rare_exceptions(column, &rare, form));
+        exceptions
+    }
+
+    /// Fills in the days of dates and datetimes.
+    fn days(&self, form: &mut ColumnForm, column: &Column<'_>) -> Taken {
+        let special = self.special_days(column);
+        let rest: Vec<i64> = self.steps.keys().copied().filter(|day| !special.contains(day)).collect();
+        let heaped = self.is_heaped(&special);
+        let mut texts: Vec<Bound> = special.iter().map(|&day| Bound::Text(day_text(day))).collect();
+        texts.extend(heaped.then(|| Bound::Text("*-01-01".to_owned())));
+        form.special = Some(texts).filter(|texts| !texts.is_empty());
+        let (first, last) = match (rest.first(), rest.last()) {
+            (Some(&first), Some(&last)) => (first, last),
+            _ => (special.first().map_or(0, |day| day + 1), special.first().map_or(0, |day| day + 1)),
+        };
+        let (first, last) = whole_years(first, last);
+        let span = last - first + 1;
+        let bins = i64::from(column.options.bins.max(1)).min(span);
+        form.min = Some(Bound::Text(day_text(first)));
+        form.max = Some(Bound::Text(day_text(last)));
+        form.bins = Some(bins as u64);
+        form.digits = Some(((span - 1) / bins + 1).min(MAX_DAYS) as u64).filter(|&digits| digits > 1);
+        if self.kind == KindForm::Datetime {
+            let few = self.of_hour.len() <= MAX_MINUTES && self.format.grain() <= 60;
+            form.unit = Some(if few { Unit::Minute } else { Unit::Hour });
+        }
+        Taken::Range
+    }
+
+    /// Returns days with a meaning of their own: frequent ones, and well-known ones far from all others.
+    fn special_days(&self, column: &Column<'_>) -> Vec<i64> {
+        let known = |day: &i64| SENTINELS.iter().any(|&(y, m, d)| days_from_date(y, m, d) == Some(*day));
+        let usual: Vec<i64> = self.steps.keys().copied().filter(|day| !known(day)).collect();
+        let (first, last) = (usual.first().copied().unwrap_or(0), usual.last().copied().unwrap_or(0));
+        let far = |day: i64| day < first || day > last;
+        let mut special = bins::frequent(&self.steps, column.options.shared_by);
+        special.retain(|&day| !is_new_year(day) || known(&day) || !self.is_heaped(&[]));
+        for &day in self.steps.keys().filter(|day| known(day) && far(**day)) {
+            if !special.contains(&day) {
+                special.push(day);
+            }
+        }
+        special.sort_unstable();
+        special
+    }
+
+    /// Whether unusually many dates are 1 January, as dates of birth that are not known exactly.
+    fn is_heaped(&self, special: &[i64]) -> bool {
+        let days = || self.steps.iter().filter(|(day, _)| !special.contains(day));
+        let (mut heaped, mut all) = (0u64, 0u64);
+        let mut years = std::collections::BTreeSet::new();
+        for (&day, &count) in days() {
+            all += count;
+            if is_new_year(day) {
+                heaped += count;
+                years.insert(day);
+            }
+        }
+        years.len() >= 5 && heaped as f64 >= HEAPED_SHARE * all as f64
+    }
+
+    /// Fills in the bins of durations.
+    fn durations(&self, form: &mut ColumnForm, column: &Column<'_>) -> Taken {
+        let unit = match self.format.grain() {
+            grain if grain >= 60 => 60,
+            _ => 1,
+        };
+        let mut steps: BTreeMap<i64, u64> = BTreeMap::new();
+        for (&seconds, &count) in &self.steps {
+            *steps.entry(seconds.div_euclid(unit)).or_default() += count;
+        }
+        let bound = |step: i64| Bound::Text(duration_text(step * unit));
+        let binning = bins::Binning {
+            bins: column.options.bins,
+            shared_by: column.options.shared_by,
+            bound: &bound,
+        };
+        bins::fill(form, &steps, &binning);
+        Taken::Range
+    }
+}
+
+/// Returns the first of the hundred years that two-digit years stand for.
+fn first_year(column: &Column<'_>) -> i64 {
+    let this_year = column.options.this_year;
+    match is_birth(column.name) {
+        true => this_year - 99,
+        false => this_year - 79,
+    }
+}
+
+/// Replaces the letters of an offset by the offset.
+fn without_offset(format: &str, offset: &str) -> String {
+    let text = format.replace("%:z", offset).replace("%z", offset);
+    text.replace("%Z", offset)
+}
+
+/// Fills in all hours of the day: nothing is taken from the records.
+fn time_of_day(form: &mut ColumnForm, fit: &Fit<'_>) -> Taken {
+    let grain = fit.format.grain();
+    let last = (DAY - grain.max(1)).max(0);
+    form.min = Some(Bound::Text("00:00".to_owned()));
+    form.max = Some(Bound::Text(clock_text(last, grain)));
+    form.bins = Some(24);
+    form.digits = (grain <= 60).then_some(60);
+    Taken::Nothing
+}
+
+fn clock_text(seconds: i64, grain: i64) -> String {
+    let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+    match grain < 60 {
+        true => format!("{hour:02}:{minute:02}:{second:02}"),
+        false => format!("{hour:02}:{minute:02}"),
+    }
+}
+
+fn duration_text(seconds: i64) -> String {
+    let sign = if seconds < 0 { "-" } else { "" };
+    let seconds = seconds.abs();
+    format!("{sign}{}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+}
+
+/// Whether a text without any digit can be a special value.
+fn is_word(text: &str) -> bool {
+    fhaim_domain::is_name(text) && !text.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+fn is_day_first(format: &str) -> bool {
+    let place = |letter| format.find(letter).unwrap_or(0);
+    place('d') < place('m')
+}
+
+/// Whether two formats read the same texts with day and month swapped.
+fn is_swapped(one: &str, other: &str) -> bool {
+    is_day_first(one) != is_day_first(other)
+}
+
+fn is_new_year(day: i64) -> bool {
+    matches!(date_from_days(day), Some((_, 1, 1)))
+}
+
+/// Rounds a range outward to whole years or, if it is long, to decades.
+fn whole_years(first: i64, last: i64) -> (i64, i64) {
+    let year = |day: i64| date_from_days(day).map_or(1970, |date| date.0);
+    let (mut from, mut to) = (year(first), year(last));
+    if to - from >= MANY_YEARS {
+        (from, to) = (from.div_euclid(10) * 10, to.div_euclid(10) * 10 + 9);
+    }
+    let from = days_from_date(from.max(1), 1, 1).unwrap_or(first);
+    let to = days_from_date(to.min(9999), 12, 31).unwrap_or(last);
+    (from.min(first), to.max(last))
+}
+
+fn day_text(day: i64) -> String {
+    let (year, month, day) = date_from_days(day).unwrap_or((1970, 1, 1));
+    format!("{year:04}-{month:02}-{day:02}")
+}

@@ -1,0 +1,111 @@
+//! Statistics of a column, collected in one pass and in bounded memory.
+
+mod distinct;
+mod numbers;
+mod quantiles;
+mod texts;
+mod times;
+
+use fhaim_domain::{TimeFormat, form::KindForm};
+
+pub(crate) use numbers::{Mark, Numbers, Read};
+pub(crate) use quantiles::Quantiles;
+pub(crate) use texts::{Seen, Texts};
+pub(crate) use times::{FormatUse, Times};
+
+/// A column of dates is known by this share of the cells of its first records.
+const LIKELY: f64 = 0.8;
+
+/// Statistics of a column.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    /// Texts that stand for a missing value in every column.
+    missing: Vec<String>,
+    /// The remembered texts.
+    pub(crate) texts: Texts,
+    /// Records.
+    pub(crate) records: u64,
+    /// Records whose cell is one of the texts for a missing value.
+    pub(crate) empty: u64,
+    /// Records with another text.
+    pub(crate) present: u64,
+    /// Cells that are not text in the file's encoding, and the first record with one.
+    pub(crate) bad_bytes: (u64, u64),
+    pub(crate) numbers: Numbers,
+    pub(crate) times: Times,
+    /// Whether each cell was one more than the cell before.
+    pub(crate) counting: bool,
+    last: Option<i64>,
+    is_finished: bool,
+}
+
+impl Profile {
+    /// Starts the statistics of a column in which `missing` stand for missing values.
+    pub(crate) fn new(missing: &[String]) -> Self {
+        Self {
+            missing: missing.to_vec(),
+            texts: Texts::new(),
+            records: 0,
+            empty: 0,
+            present: 0,
+            bad_bytes: (0, 0),
+            numbers: Numbers::new(),
+            times: Times::default(),
+            counting: true,
+            last: None,
+            is_finished: false,
+        }
+    }
+
+    /// Adds the cell of a record, counted from 1.
+    pub(crate) fn see(&mut self, text: &str, row: u64) {
+        self.records += 1;
+        if fhaim_domain::is_missing(text, &self.missing) {
+            self.empty += 1;
+            return;
+        }
+        self.present += 1;
+        if self.counting {
+            let number = text.parse::<i64>().ok();
+            let follows = |last: i64| number.is_some_and(|number| number.checked_sub(1) == Some(last));
+            self.counting = number.is_some() && self.last.is_none_or(follows);
+            self.last = number;
+        }
+        if !self.texts.see(text, row) {
+            self.numbers.add(text, 1, false);
+            self.times.add(text, 1, false);
+        }
+    }
+
+    /// Adds a cell that is not text in the file's encoding.
+    pub(crate) fn see_bad_bytes(&mut self, row: u64) {
+        self.records += 1;
+        let (cells, first) = self.bad_bytes;
+        self.bad_bytes = (cells + 1, if cells == 0 { row } else { first });
+    }
+
+    /// Adds the remembered texts to the statistics of numbers and times. Call it once, after the last record.
+    pub(crate) fn finish(&mut self) {
+        if std::mem::replace(&mut self.is_finished, true) {
+            return;
+        }
+        for (text, seen) in self.texts.in_order() {
+            self.numbers.add(text, seen.count, true);
+            self.times.add(text, seen.count, true);
+        }
+    }
+
+    /// Returns the formats of dates that nearly all texts so far have: as in a schema, and parsed.
+    pub(crate) fn likely_dates(&self) -> Vec<(String, TimeFormat)> {
+        let mut times = Times::default();
+        for (text, seen) in self.texts.in_order() {
+            times.add(text, seen.count, true);
+        }
+        let enough = |format: &FormatUse| {
+            let dated = matches!(format.kind, KindForm::Date | KindForm::Datetime);
+            dated && format.count as f64 >= LIKELY * self.present as f64 && format.count > 0
+        };
+        let formats = times.formats.into_iter().filter(enough);
+        formats.map(|format| (format.text, format.format)).take(4).collect()
+    }
+}

@@ -1,0 +1,3 @@
+//! Relations between columns.
+
+pub(crate) mod order;
