@@ -8,7 +8,7 @@ use super::{
     times,
 };
 use fhaim_domain::{
-    DecimalStyle,
+    NumberStyle,
     form::{ColumnForm, KindForm},
 };
 
@@ -205,7 +205,7 @@ fn is_uuid(profile: &Profile) -> bool {
 /// Returns whether a column of numbers is better drafted as categorical: it has few different
 /// numbers, each always written the same way.
 fn few_numbers(profile: &Profile, style: Numbers, options: &InferOptions) -> bool {
-    let style = decimal_style(style, 0);
+    let style = number_style(style, 0);
     let values = || profile.texts.iter().filter_map(|text| style.parse(text));
     // Adding zero turns -0 into 0, so that both have the same bits.
     let different: HashSet<u64> = values().map(|value| (value + 0.0).to_bits()).collect();
@@ -216,11 +216,12 @@ fn few_numbers(profile: &Profile, style: Numbers, options: &InferOptions) -> boo
     few && different.len() == profile.texts.len()
 }
 
-fn decimal_style(style: Numbers, decimals: u32) -> DecimalStyle {
-    DecimalStyle {
+fn number_style(style: Numbers, decimals: u32) -> NumberStyle {
+    NumberStyle {
         decimals,
         trailing_zeros: decimals > 0 && style.decimals.0 == style.decimals.1,
         comma: style.comma,
+        ..NumberStyle::default()
     }
 }
 
@@ -231,14 +232,14 @@ fn number(
     profile: &Profile,
     options: &InferOptions,
 ) -> Drafted {
-    let plain = decimal_style(written, 0);
+    let plain = number_style(written, 0);
     let values = profile.texts.iter().filter_map(|text| plain.parse(text));
     let limits = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), value| {
         (min.min(value), max.max(value))
     });
     let usual = usual_decimals(written, profile);
     let decimals = numbers::decimals_within(usual, limits);
-    let style = decimal_style(written, decimals);
+    let style = number_style(written, decimals);
     let mut steps: BTreeMap<i64, u64> = BTreeMap::new();
     for (text, count) in profile.counted() {
         if let Some(step) = style.parse(text).and_then(|value| style.step(value)) {
@@ -263,7 +264,7 @@ fn number(
         }
     }
     form.decimal_comma = style.comma.then_some(true);
-    let (first, last) = numbers::fill(&mut form, style, &steps, options);
+    let (first, last) = numbers::fill(&mut form, &style, &steps, options);
     let mut note = format!(
         "the range from {} to {} and the bin edges were read from the records and rounded: \
          replace them with publicly known ones",
@@ -302,7 +303,7 @@ fn sorted_texts(profile: &Profile) -> Vec<String> {
     let texts: BTreeSet<&String> = profile.texts.iter().collect();
     let mut texts: Vec<String> = texts.into_iter().cloned().collect();
     if let Some(style) = profile.number_style() {
-        let style = decimal_style(style, 0);
+        let style = number_style(style, 0);
         let value = |text: &String| style.parse(text).unwrap_or(f64::INFINITY);
         texts.sort_by(|one, two| value(one).total_cmp(&value(two)));
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::InferOptions;
 use fhaim_domain::{
-    DecimalStyle, MAX_DECIMALS,
+    MAX_DECIMALS, NumberStyle,
     form::{Bound, ColumnForm},
 };
 
@@ -32,7 +32,7 @@ pub(super) fn decimals_within(found: u32, (min, max): (f64, f64)) -> u32 {
 /// and the last step of the bins.
 pub(super) fn fill(
     form: &mut ColumnForm,
-    style: DecimalStyle,
+    style: &NumberStyle,
     steps: &BTreeMap<i64, u64>,
     options: &InferOptions,
 ) -> (i64, i64) {

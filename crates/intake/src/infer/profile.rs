@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use fhaim_domain::{DecimalStyle, TimeFormat, is_missing, parse_number};
+use fhaim_domain::{NumberStyle, TimeFormat, is_missing, parse_number};
 
 /// Maximum number of different texts to remember: of any column, and of one that may hold dates.
 const MAX_TEXTS: usize = 1 << 16;
@@ -199,9 +199,9 @@ impl Numbers {
         if !self.all {
             return;
         }
-        let style = DecimalStyle {
+        let style = NumberStyle {
             comma: self.comma,
-            ..DecimalStyle::default()
+            ..NumberStyle::default()
         };
         self.all = style.parse(text).is_some() && !is_padded(text);
         let count = self.decimals_of(text);

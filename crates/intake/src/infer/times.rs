@@ -7,7 +7,7 @@ use super::{
     profile::{Candidate, Profile},
 };
 use fhaim_domain::{
-    DAY, DecimalStyle, date_from_days,
+    DAY, NumberStyle, date_from_days,
     form::{Bound, ColumnForm, KindForm, Unit},
 };
 
@@ -178,7 +178,7 @@ fn lapse(form: &mut ColumnForm, name: &str, base: &Dated<'_>, later: &Dated<'_>)
     form.relative_to = Some(name.to_owned());
     form.unit = Some(unit).filter(|_| later.candidate.clock);
     (form.min, form.max, form.bins, form.digits) = (None, None, None, None);
-    numbers::fill(form, DecimalStyle::default(), &steps, &options);
+    numbers::fill(form, &NumberStyle::default(), &steps, &options);
     // A lapse has no special values, so its bins contain all values.
     if form.special.take().is_some() {
         let first = steps.keys().next().copied().unwrap_or(0);
