@@ -259,7 +259,9 @@ fn cell_way_out(problem: &CellProblem) -> Option<&'static str> {
     match problem {
         P::NotUtf8 => Some(NOT_UTF8),
         P::Missing => Some("correct the table, or set `\"nullable\": true` in the schema"),
-        P::NotANumber(_) => Some("correct it, or set the text of missing values with --missing"),
+        P::NotANumber(_) | P::NotInStyle { .. } => {
+            Some("correct it, or set the text of missing values with --missing")
+        }
         P::NotAnInteger(_) => Some("correct it, or remove `integer` from the schema"),
         P::OutOfRange { .. } => Some("correct it, widen the schema's range, or use --clamp"),
         P::UnknownCategory(_) => {

@@ -1,13 +1,14 @@
 //! Builds a field and its attributes from the JSON form of a column.
 
+mod number;
+
 use std::collections::HashSet;
 
 use crate::{
-    Binning, Column, ColumnProblem, Field, Kind,
+    Binning, Column, ColumnProblem, Field, Kind, NumberStyle,
     calendar::{DAY, TimeFormat, days_from_date},
     clique::Digit,
     codes::{Chapter, CodeBook},
-    decimal::{DecimalStyle, MAX_DECIMALS},
     field::{FieldPart, Lapse, Meaning, Time},
     form::{Bound, ColumnForm, KindForm, Unit},
     identifier::Pattern,
@@ -38,7 +39,7 @@ impl Built {
         let meaning = match form.kind {
             KindForm::Categorical => self.plain(&form, categorical(&form)?),
             KindForm::Numeric => self.plain(&form, numeric(&form)?),
-            KindForm::Number => number(&form)?,
+            KindForm::Number => Meaning::Number(number::number(&form)?),
             KindForm::Date | KindForm::Datetime => self.time(&form)?,
             KindForm::Code => Meaning::Code(code_book(&form)?),
             KindForm::Identifier => {
@@ -143,12 +144,13 @@ impl Built {
                     }
                     _ => return Err(ColumnProblem::Base(cut(base))),
                 };
+                let whole = NumberStyle::default();
                 Ok(Meaning::Lapse(Lapse {
                     format,
                     base,
                     unit,
                     whole_days: !with_clock,
-                    units: ordered(form, &[], |field, bound| whole().step_of(field, bound))?,
+                    units: ordered(form, &[], |field, bound| whole.step_of(field, bound))?,
                 }))
             }
         }
@@ -164,23 +166,6 @@ fn clock(unit: Unit) -> Result<Option<Ordered>, ColumnProblem> {
     };
     let hours = even_bins((0, DAY / 60 - 1), 24)?;
     Ok(Some(Ordered::new(&[], &hours, digits)?))
-}
-
-/// The style of whole numbers.
-fn whole() -> DecimalStyle {
-    DecimalStyle::default()
-}
-
-impl DecimalStyle {
-    fn step_of(self, field: &'static str, bound: &Bound) -> Result<i64, ColumnProblem> {
-        match bound {
-            Bound::Number(value) => Ok(self.exact_step(*value)?),
-            Bound::Text(_) => Err(ColumnProblem::Bound {
-                field,
-                expected: "a number",
-            }),
-        }
-    }
 }
 
 fn day_of(field: &'static str, bound: &Bound) -> Result<i64, ColumnProblem> {
@@ -235,31 +220,6 @@ fn needed<'a, T>(
 ) -> Result<&'a T, ColumnProblem> {
     let kind = form.kind.word();
     value.as_ref().ok_or(ColumnProblem::Missing { kind, field })
-}
-
-fn number(form: &ColumnForm) -> Result<Meaning, ColumnProblem> {
-    let integer = form.integer.unwrap_or(false);
-    let decimals = form.decimals.unwrap_or(0);
-    if decimals > u64::from(MAX_DECIMALS) || (integer && decimals > 0) {
-        return Err(ColumnProblem::Decimals(decimals));
-    }
-    if !integer && form.decimals.is_none() {
-        let (kind, field) = (form.kind.word(), "decimals");
-        return Err(ColumnProblem::Missing { kind, field });
-    }
-    let style = DecimalStyle {
-        decimals: decimals as u32,
-        trailing_zeros: form.trailing_zeros.unwrap_or(false),
-        comma: form.decimal_comma.unwrap_or(false),
-    };
-    let special = form.special.iter().flatten();
-    let special = special.map(|value| style.step_of("special", value));
-    let special: Vec<i64> = special.collect::<Result<_, _>>()?;
-    if special.len() > MAX_CATEGORIES {
-        return Err(OrderedProblem::Parts.into());
-    }
-    let ordered = ordered(form, &special, |field, bound| style.step_of(field, bound))?;
-    Ok(Meaning::Number(style, ordered))
 }
 
 fn code_book(form: &ColumnForm) -> Result<CodeBook, ColumnProblem> {

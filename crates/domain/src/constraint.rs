@@ -21,15 +21,15 @@ pub(crate) use self::rules::{Numbers, Rule, RuleSet, resolve};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Constraint {
-    /// The first column's number is at most the second's. Both columns have kind `number` and the same number of
-    /// decimals.
+    /// The first column's number is at most the second's. Both columns have kind `number` and the same
+    /// decimals and step.
     AtMost([String; 2]),
     /// The columns have values in the same records.
     MissingTogether([String; 2]),
     /// No record has all of these values.
     #[serde(deserialize_with = "each_once")]
     Never(BTreeMap<String, String>),
-    /// One column's number is the sum of the others'. All columns have kind `number` and the same number of decimals,
+    /// One column's number is the sum of the others'. All columns have kind `number` and the same decimals and step,
     /// and belong to no other sum and to no `at_most`.
     Sum(Sum),
 }

@@ -8,10 +8,10 @@ use crate::{
     calendar::{DAY, TimeFormat},
     codes::CodeBook,
     constraint::Numbers,
-    decimal::DecimalStyle,
     decimal::parse_number,
     field::{Lapse, Meaning, Time},
     names::cut,
+    number::NumberField,
     options::{Adjusted, is_missing},
     ordered::Ordered,
     raw::RawKeeper,
@@ -145,7 +145,7 @@ impl<'a> Encoder<'a> {
         };
         let numbers = match &field.meaning {
             Meaning::Plain => matches!(first.kind(), Kind::Numeric(_)),
-            Meaning::Number(..) | Meaning::Time(_) | Meaning::Lapse(_) => true,
+            Meaning::Number(_) | Meaning::Time(_) | Meaning::Lapse(_) => true,
             _ => false,
         };
         let index = schema
@@ -227,6 +227,11 @@ impl<'a> Encoder<'a> {
         moments: &mut Moments,
         noted: &mut Adjusted,
     ) -> Result<Option<Read>, CellProblem> {
+        if let Meaning::Number(number) = &self.field.meaning
+            && let Some(place) = number.values.encode_word(text.trim())
+        {
+            return Ok(Some(Read::place(place, None)));
+        }
         if is_missing(text, &self.options.missing) {
             return self.missing(noted);
         }
@@ -239,7 +244,7 @@ impl<'a> Encoder<'a> {
                 }
                 _ => return Err(CellProblem::Missing),
             },
-            Meaning::Number(style, ordered) => self.number(*style, ordered, text, noted)?,
+            Meaning::Number(number) => self.number(number, text, noted)?,
             Meaning::Time(time) => self.time(time, text, moments, noted)?,
             Meaning::Lapse(lapse) => {
                 let Some(&base) = moments.at.get(&lapse.base) else {
@@ -294,35 +299,18 @@ impl<'a> Encoder<'a> {
 
     fn number(
         &self,
-        style: DecimalStyle,
-        ordered: &Ordered,
+        number: &NumberField,
         text: &str,
         noted: &mut Adjusted,
     ) -> Result<Read, CellProblem> {
-        let value = style
-            .parse(text)
-            .ok_or_else(|| CellProblem::NotANumber(cut(text)))?;
-        // A schema that sets `decimals` rounds numbers to them, even to zero decimals.
-        let rounds = self
-            .field
-            .form
-            .as_ref()
-            .is_some_and(|form| form.decimals == Some(0) && form.integer != Some(true));
-        if style.decimals == 0 && value.fract() != 0.0 && !rounds {
-            return Err(CellProblem::NotAnInteger(cut(text)));
-        }
+        let (value, step) = number.read(text)?;
         noted.fractions += u64::from(value.fract() != 0.0);
-        let place = style
-            .step(value)
-            .and_then(|step| self.place(ordered, step, noted));
-        let place = place.ok_or_else(|| {
-            let (min, max) = ordered.limits();
-            CellProblem::OutOfRange {
-                value: cut(text),
-                min: style.number(min).value(),
-                max: style.number(max).value(),
-            }
-        })?;
+        let mut place = number.values.encode(step);
+        if place.is_none() && self.options.out_of_range == OutOfRange::Clamp {
+            noted.clamped += 1;
+            place = number.values.encode(number.values.clamp(step));
+        }
+        let place = place.ok_or_else(|| number.out_of_range(text))?;
         Ok(Read::place(place, Some(value)))
     }
 
@@ -426,11 +414,7 @@ impl Schema {
                 }
                 Kind::Part { .. } => None,
             },
-            Meaning::Number(style, ordered) => {
-                let step = style.parse(text).and_then(|value| style.step(value));
-                step.and_then(|step| ordered.encode(step))
-                    .map(|place| vec![place])
-            }
+            Meaning::Number(number) => number.place(text).map(|place| vec![place]),
             Meaning::Time(time) => time.format.read(text).and_then(|moment| {
                 let mut places = vec![time.days.encode(moment.div_euclid(DAY))?];
                 if let Some(clock) = &time.clock {

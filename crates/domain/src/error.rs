@@ -214,6 +214,24 @@ pub enum CellProblem {
     /// A fraction in a column of integers.
     #[error("{0:?} is not an integer, but the schema allows only integers in this column")]
     NotAnInteger(String),
+    /// A number that is not written as the schema says.
+    #[error("{value:?} is not a number written as {example:?}")]
+    NotInStyle {
+        /// The cell.
+        value: String,
+        /// A number in the column's style.
+        example: String,
+    },
+    /// A number that is not a multiple of the column's step.
+    #[error(
+        "{value:?} is not a multiple of {step}, the schema's `step` of this column: correct it, or set a finer `step`"
+    )]
+    NotAMultiple {
+        /// The cell.
+        value: String,
+        /// The step.
+        step: f64,
+    },
     /// A number outside the schema's limits.
     #[error("{value:?} is outside the schema's range from {min} to {max}")]
     OutOfRange {

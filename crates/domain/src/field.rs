@@ -8,10 +8,11 @@ use crate::{
     Column, Kind, Value,
     calendar::{DAY, TimeFormat},
     codes::CodeBook,
-    decimal::DecimalStyle,
     form::{ColumnForm, Unit},
     identifier::Pattern,
+    number::NumberField,
     ordered::Ordered,
+    ordered_words::Drawn,
 };
 
 /// A column of a table as its holder has it. Most fields are one attribute. A number with digits is
@@ -43,7 +44,7 @@ pub(crate) struct FieldPart {
 pub(crate) enum Meaning {
     /// The field has one attribute, with the same meaning.
     Plain,
-    Number(DecimalStyle, Ordered),
+    Number(NumberField),
     Time(Time),
     Lapse(Lapse),
     Code(CodeBook),
@@ -139,8 +140,9 @@ impl Field {
         match (&self.meaning, plain) {
             (Meaning::Plain, Some(Kind::Numeric(binning))) if binning.integer() => Output::Integer,
             (Meaning::Plain, Some(Kind::Numeric(_))) => Output::Number,
-            (Meaning::Number(style, _), _) if style.decimals == 0 => Output::Integer,
-            (Meaning::Number(..), _) => Output::Number,
+            (Meaning::Number(number), _) if number.values.has_words() => Output::Text,
+            (Meaning::Number(number), _) if number.style.decimals == 0 => Output::Integer,
+            (Meaning::Number(_), _) => Output::Number,
             _ => Output::Text,
         }
     }
@@ -152,9 +154,12 @@ impl Meaning {
     pub(crate) fn resolve(&self) -> Vec<Resolved> {
         match self {
             Self::Plain | Self::Identifier(_) | Self::LeftOut => Vec::new(),
-            Self::Number(style, ordered) => {
-                vec![resolved("", ordered, |step| style.number(step).to_string())]
-            }
+            Self::Number(NumberField { style, values, .. }) => vec![Resolved {
+                suffix: "",
+                labels: values.labels(|step| style.number(step).to_string()),
+                ordered: true,
+                digits: digits(values.parts().collect()),
+            }],
             Self::Lapse(lapse) => vec![resolved("", &lapse.units, |step| step.to_string())],
             Self::Time(time) => {
                 let day = |days: i64| {
@@ -259,9 +264,14 @@ impl<'a> Decoder<'a> {
                     let column = self.columns.get(start);
                     column.and_then(|column| column.decode(code(start), rng))
                 }
-                Meaning::Number(style, ordered) => {
-                    let step = codes.step(ordered, rng);
-                    step.map(|step| Value::Decimal(style.number(step)))
+                Meaning::Number(NumberField { style, values, .. }) => {
+                    let drawn = codes
+                        .next()
+                        .map(|(group, part)| values.sample(group, part, rng));
+                    drawn.map(|drawn| match drawn {
+                        Drawn::Step(step) => Value::Decimal(style.number(step)),
+                        Drawn::Word(word) => Value::Category(word),
+                    })
                 }
                 Meaning::Time(time) => {
                     moments[index] = time.moment(&mut codes, rng);

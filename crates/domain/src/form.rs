@@ -225,12 +225,21 @@ impl Serialize for Bound {
     /// Writes whole numbers without a decimal point, as a person would.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Number(value) if value.fract() == 0.0 && value.abs() <= crate::MAX_MAGNITUDE => {
-                serializer.serialize_i64(*value as i64)
-            }
-            Self::Number(value) => serializer.serialize_f64(*value),
+            Self::Number(value) => plain_number(&Some(*value), serializer),
             Self::Text(text) => serializer.serialize_str(text),
         }
+    }
+}
+
+/// Writes whole numbers without a decimal point.
+#[expect(clippy::ref_option, reason = "serde passes a reference")]
+fn plain_number<S: Serializer>(value: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match *value {
+        Some(value) if value.fract() == 0.0 && value.abs() <= crate::MAX_MAGNITUDE => {
+            serializer.serialize_i64(value as i64)
+        }
+        Some(value) => serializer.serialize_f64(value),
+        None => serializer.serialize_none(),
     }
 }
 
@@ -314,7 +323,11 @@ pub struct ColumnForm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decimal_comma: Option<bool>,
     /// All numbers are multiples of this one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        serialize_with = "plain_number",
+        skip_serializing_if = "Option::is_none"
+    )]
     pub step: Option<f64>,
     /// Character between groups of three digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]

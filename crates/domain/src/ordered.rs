@@ -41,6 +41,18 @@ pub enum OrderedProblem {
     /// A number that is not a multiple of the step, or is too large.
     #[error("{0} is not a value of this column: it has too many decimals or is too large")]
     Step(f64),
+    /// A number between two multiples of `step`.
+    #[error("{value} is not a multiple of `step`, {step}: use {below} or {above}")]
+    Multiple {
+        /// The number.
+        value: f64,
+        /// The step.
+        step: f64,
+        /// The largest multiple below the number.
+        below: f64,
+        /// The smallest multiple above the number.
+        above: f64,
+    },
 }
 
 /// Steps from the first to the last, both included.

@@ -135,6 +135,41 @@ pub enum ColumnProblem {
     /// More decimals than a number may have.
     #[error("`decimals` must be at most {max}, not {0}", max = crate::MAX_DECIMALS)]
     Decimals(u64),
+    /// A `step` that is not a positive multiple of the last decimal place.
+    #[error("`step` must be a positive multiple of the last decimal place, {0}")]
+    Step(f64),
+    /// A character that cannot stand between groups of digits.
+    #[error(
+        "`thousands` is {0:?}, but it must be a comma, a point, an apostrophe or a blank (also \
+         U+2019, U+00A0, U+2009, U+202F)"
+    )]
+    Thousands(char),
+    /// The same character between groups of digits and before the decimals.
+    #[error("`thousands` is {0:?}, which is the decimal mark: set or remove `decimal_comma`")]
+    SameMark(char),
+    /// A text around the numbers that could not be told from them.
+    #[error(
+        "`{field}` is {text:?}, but it may have at most 64 bytes, no control characters, and not \
+         only blanks; and `before` must not begin with a sign or a parenthesis"
+    )]
+    TextAround {
+        /// `before` or `after`.
+        field: &'static str,
+        /// The text.
+        text: String,
+    },
+    /// A special text that is empty, too long, or has control characters or blanks at its ends.
+    #[error(
+        "special value {0:?} must have from 1 to {MAX_NAME_BYTES} bytes, no control characters, \
+         and no blanks at its ends"
+    )]
+    Word(String),
+    /// A number among the special texts.
+    #[error("special value {0:?} is a number of this column: write it without quotes")]
+    NumberAsWord(String),
+    /// The same special text twice.
+    #[error("special value {0:?} appears twice")]
+    RepeatedWord(String),
     /// A unit finer than the format, or too coarse for a date.
     #[error("`unit` must be {0}")]
     Unit(&'static str),

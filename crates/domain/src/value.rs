@@ -9,12 +9,12 @@ use crate::{Decimal, Identifier, Moment};
 pub enum Value<'a> {
     /// No value.
     Null,
-    /// A category or a code.
+    /// A category, a code, or a word in a column of numbers.
     Category(&'a str),
     /// A number of a `numeric` column.
     Number(f64),
     /// A number of a `number` column, displayed in the column's number style.
-    Decimal(Decimal),
+    Decimal(Decimal<'a>),
     /// A date or a time, displayed in the column's format.
     Moment(Moment<'a>),
     /// A newly generated identifier.

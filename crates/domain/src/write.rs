@@ -112,7 +112,7 @@ fn check_missing_text(schema: &Schema, field: &Field, token: &str) -> Result<(),
             categories.iter().any(|name| name == token)
         }
         (Meaning::Plain, _) => parse_number(token).is_some(),
-        (Meaning::Number(style, _), _) => style.parse(token).is_some(),
+        (Meaning::Number(number), _) => number.is_value(token),
         (Meaning::Time(time), _) => time.format.read(token).is_some(),
         (Meaning::Lapse(lapse), _) => lapse.format.read(token).is_some(),
         (Meaning::Code(book), _) => book.place(token).is_some(),

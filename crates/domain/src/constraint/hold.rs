@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand::Rng;
 
-use super::rules::{Bounds, Rule, RuleSet, ordered};
-use crate::Value;
+use super::rules::{Bounds, Rule, RuleSet, number_field};
+use crate::{Value, ordered_words::Drawn};
 
 /// Number of draws of all fields of connected rules.
 const TRIES: usize = 64;
@@ -19,11 +19,11 @@ const REPAIRS: usize = 1 << 16;
 
 /// Makes the numbers among a record's drawn values satisfy the schema's constraints, as far as its codes allow
 /// ([`crate::Schema::allows`]). `values` are those of the written fields, in order.
-pub(crate) fn hold(
-    set: RuleSet<'_>,
+pub(crate) fn hold<'a>(
+    set: RuleSet<'a>,
     code: &dyn Fn(usize) -> u32,
     rng: &mut (impl Rng + ?Sized),
-    values: &mut [Value<'_>],
+    values: &mut [Value<'a>],
 ) {
     let Some(bounds) = Bounds::of(set, code).filter(|bounds| !bounds.spans.is_empty()) else {
         return;
@@ -42,14 +42,10 @@ pub(crate) fn hold(
         }
     }
     for (field, step) in steps {
-        let style = set
-            .fields
-            .get(field)
-            .and_then(ordered)
-            .map(|(style, _)| style);
+        let number = set.fields.get(field).and_then(number_field);
         let value = place(set, field).and_then(|place| values.get_mut(place));
-        if let (Some(style), Some(value)) = (style, value) {
-            *value = Value::Decimal(style.number(step));
+        if let (Some(number), Some(value)) = (number, value) {
+            *value = Value::Decimal(number.style.number(step));
         }
     }
 }
@@ -128,9 +124,14 @@ fn draw(
 ) -> Option<i64> {
     let field = set.fields.get(field)?;
     let part = field.parts.first()?;
-    let (_, ordered) = ordered(field)?;
     let digit = part.fine.map_or(0, code);
-    Some(ordered.sample(code(part.coarse), digit, rng))
+    match number_field(field)?
+        .values
+        .sample(code(part.coarse), digit, rng)
+    {
+        Drawn::Step(step) => Some(step),
+        Drawn::Word(_) => None,
+    }
 }
 
 /// Returns the first rule that the steps break. Also sets each total to the sum of its parts.

@@ -4,12 +4,8 @@ use std::collections::BTreeMap;
 
 use super::{Constraint, Sum};
 use crate::{
-    Column, Field, SchemaProblem,
-    decimal::DecimalStyle,
-    field::Meaning,
-    limits::MAX_CONSTRAINTS,
-    names::cut,
-    ordered::{Ordered, Span},
+    Column, Field, SchemaProblem, field::Meaning, limits::MAX_CONSTRAINTS, names::cut,
+    number::NumberField, ordered::Span,
 };
 
 /// A constraint that refers to fields by index.
@@ -79,7 +75,7 @@ fn rule(
     let number = |name: &String| {
         let index = field(name)?;
         match &fields[index].meaning {
-            Meaning::Number(style, _) => Ok((index, style.decimals)),
+            Meaning::Number(number) => Ok((index, (number.style.decimals, number.style.step))),
             _ => Err("its columns must be of kind `number`"),
         }
     };
@@ -114,12 +110,12 @@ fn rule(
             if parts.len() < 2 {
                 return Err("a sum needs two parts or more");
             }
-            let numbers: Vec<(usize, u32)> = std::iter::once(total)
+            let numbers: Vec<(usize, Steps)> = std::iter::once(total)
                 .chain(parts)
                 .map(number)
                 .collect::<Result<_, _>>()?;
-            let (places, decimals): (Vec<usize>, Vec<u32>) = numbers.into_iter().unzip();
-            alike(&decimals)?;
+            let (places, steps): (Vec<usize>, Vec<Steps>) = numbers.into_iter().unzip();
+            alike(&steps)?;
             different(&places)?;
             let (&total, parts) = places
                 .split_first()
@@ -132,10 +128,18 @@ fn rule(
     }
 }
 
-fn alike(decimals: &[u32]) -> Result<(), &'static str> {
-    match decimals.windows(2).all(|pair| pair[0] == pair[1]) {
-        true => Ok(()),
-        false => Err("its columns must have the same number of `decimals`"),
+/// The decimals and the step of a column. Rules compare numbers by their steps.
+type Steps = (u32, i64);
+
+fn alike(steps: &[Steps]) -> Result<(), &'static str> {
+    let is_same = |of: fn(&Steps) -> i64| steps.windows(2).all(|pair| of(&pair[0]) == of(&pair[1]));
+    match (
+        is_same(|&(decimals, _)| decimals.into()),
+        is_same(|&(_, step)| step),
+    ) {
+        (true, true) => Ok(()),
+        (false, _) => Err("its columns must have the same number of `decimals`"),
+        (true, false) => Err("its columns must have the same `step`"),
     }
 }
 
@@ -158,10 +162,10 @@ impl Rule {
     }
 }
 
-/// Returns the style and the steps of a field of numbers. Rules of numbers refer to no other fields.
-pub(super) fn ordered(field: &Field) -> Option<(DecimalStyle, &Ordered)> {
+/// Returns a field of numbers. Rules of numbers refer to no other fields.
+pub(super) fn number_field(field: &Field) -> Option<&NumberField> {
     match &field.meaning {
-        Meaning::Number(style, ordered) => Some((*style, ordered)),
+        Meaning::Number(number) => Some(number),
         _ => None,
     }
 }
@@ -197,8 +201,8 @@ impl RuleSet<'_> {
     /// Returns the constraints that a record of a table breaks, given its codes and its numbers.
     pub(crate) fn broken(&self, code: &dyn Fn(usize) -> u32, numbers: &Numbers) -> Vec<usize> {
         let step = |field: usize| {
-            let (style, _) = ordered(self.fields.get(field)?)?;
-            style.step(*numbers.get(&field)?)
+            let field_of_numbers = number_field(self.fields.get(field)?)?;
+            field_of_numbers.style.step(*numbers.get(&field)?)
         };
         let holds = |rule: &Rule| match rule {
             Rule::AtMost(low, high) => match (step(*low), step(*high)) {
@@ -240,7 +244,7 @@ impl RuleSet<'_> {
 pub(super) struct Bounds<'a> {
     pub(super) rules: RuleSet<'a>,
     pub(super) code: &'a dyn Fn(usize) -> u32,
-    /// The span of each field of numbers that has a value.
+    /// The span of each field of numbers that has a number, and not a word.
     pub(super) spans: BTreeMap<usize, Span>,
 }
 
@@ -285,7 +289,7 @@ impl<'a> Bounds<'a> {
         raised
     }
 
-    /// First and last step that a field's codes stand for; `None` without a value.
+    /// First and last step that a field's codes stand for; `None` without a number.
     fn span(&self, field: usize) -> Option<Span> {
         self.step_range(field, true)
     }
@@ -302,11 +306,11 @@ impl<'a> Bounds<'a> {
             return None;
         }
         let digit = part.fine.filter(|_| fine).map(self.code);
-        let (_, ordered) = ordered(field)?;
-        Some(ordered.span((self.code)(part.coarse), digit))
+        let number = number_field(field)?;
+        number.values.span((self.code)(part.coarse), digit)
     }
 
-    /// Returns the least and the largest sum of the parts; `None` if a value is missing, which leaves the sum open.
+    /// Returns the least and the largest sum of the parts; `None` if a number is missing, which leaves the sum open.
     pub(super) fn sum(&self, total: usize, parts: &[usize]) -> Option<Span> {
         self.spans.get(&total)?;
         let mut sum = (0i64, 0i64);

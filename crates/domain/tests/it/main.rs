@@ -4,5 +4,6 @@ mod constraints;
 mod csv;
 mod data;
 mod kinds;
+mod numbers;
 mod schema;
 mod stream;
