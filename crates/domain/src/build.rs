@@ -1,16 +1,16 @@
 //! Builds a field and its attributes from the JSON form of a column.
 
 mod number;
+mod times;
 
 use std::collections::HashSet;
 
 use crate::{
-    Binning, Column, ColumnProblem, Field, Kind, NumberStyle,
-    calendar::{DAY, TimeFormat, days_from_date},
+    Binning, Column, ColumnProblem, Field, Kind,
     clique::Digit,
     codes::{Chapter, CodeBook},
-    field::{FieldPart, Lapse, Meaning, Time},
-    form::{Bound, ColumnForm, KindForm, Unit},
+    field::{FieldPart, Meaning},
+    form::{Bound, ColumnForm, KindForm},
     identifier::Pattern,
     limits::MAX_CATEGORIES,
     names::{cut, is_name},
@@ -40,13 +40,13 @@ impl Built {
             KindForm::Categorical => self.plain(&form, categorical(&form)?),
             KindForm::Numeric => self.plain(&form, numeric(&form)?),
             KindForm::Number => Meaning::Number(number::number(&form)?),
-            KindForm::Date | KindForm::Datetime => self.time(&form)?,
+            KindForm::Date | KindForm::Datetime => times::dated(&form, &self.fields)?,
+            KindForm::Time | KindForm::Duration => Meaning::Steps(times::steps(&form)?),
             KindForm::Code => Meaning::Code(code_book(&form)?),
             KindForm::Identifier => {
                 Meaning::Identifier(Pattern::parse(needed(&form, "pattern", &form.pattern)?)?)
             }
-            // Not built yet.
-            KindForm::Time | KindForm::Duration | KindForm::LeftOut => Meaning::LeftOut,
+            KindForm::LeftOut => Meaning::LeftOut,
         };
         let mut parts = self.resolve(&form, &meaning);
         if meaning == Meaning::Plain {
@@ -109,84 +109,6 @@ impl Built {
         }
         all
     }
-
-    fn time(&self, form: &ColumnForm) -> Result<Meaning, ColumnProblem> {
-        let with_clock = form.kind == KindForm::Datetime;
-        let format = TimeFormat::parse(needed(form, "format", &form.format)?, with_clock)?;
-        let unit = match (form.unit, with_clock) {
-            (Some(unit), _) => unit,
-            (None, false) => Unit::Day,
-            (None, true) => Unit::Minute,
-        };
-        if !with_clock && unit != Unit::Day {
-            return Err(ColumnProblem::Unit("`day` in a column of dates"));
-        }
-        if format.grain() > unit.seconds() {
-            return Err(ColumnProblem::Unit(
-                "no finer than the smallest unit of `format`",
-            ));
-        }
-        match &form.relative_to {
-            None => Ok(Meaning::Time(Time {
-                format,
-                days: ordered(form, &[], day_of)?,
-                clock: clock(unit)?,
-            })),
-            Some(base) => {
-                let known = |field: &&Field| field.name == *base;
-                let field = self.fields.iter().zip(0..).find(|(field, _)| known(field));
-                let base = match field {
-                    Some((field, index)) if matches!(field.meaning, Meaning::Time(_)) => {
-                        if field.nullable && !form.nullable {
-                            return Err(ColumnProblem::MissingBase(cut(base)));
-                        }
-                        index
-                    }
-                    _ => return Err(ColumnProblem::Base(cut(base))),
-                };
-                let whole = NumberStyle::default();
-                Ok(Meaning::Lapse(Lapse {
-                    format,
-                    base,
-                    unit,
-                    whole_days: !with_clock,
-                    units: ordered(form, &[], |field, bound| whole.step_of(field, bound))?,
-                }))
-            }
-        }
-    }
-}
-
-/// Returns the times of day of a unit, or `None` for whole days.
-fn clock(unit: Unit) -> Result<Option<Ordered>, ColumnProblem> {
-    let digits = match unit {
-        Unit::Day => return Ok(None),
-        Unit::Hour => 1,
-        Unit::Minute => 60,
-    };
-    let hours = even_bins((0, DAY / 60 - 1), 24)?;
-    Ok(Some(Ordered::new(&[], &hours, digits)?))
-}
-
-fn day_of(field: &'static str, bound: &Bound) -> Result<i64, ColumnProblem> {
-    let wrong = ColumnProblem::Bound {
-        field,
-        expected: "a date such as \"2024-01-31\"",
-    };
-    let Bound::Text(text) = bound else {
-        return Err(wrong);
-    };
-    let parts: Vec<&str> = text.split('-').collect();
-    let digits =
-        |part: &str, width| part.len() == width && part.bytes().all(|b| b.is_ascii_digit());
-    let [year, month, day] = parts[..] else {
-        return Err(wrong);
-    };
-    if !(digits(year, 4) && digits(month, 2) && digits(day, 2)) {
-        return Err(wrong);
-    }
-    let number = |part: &str| part.parse().unwrap_or(0);
-    days_from_date(number(year), number(month), number(day)).ok_or(wrong)
 }
 
 /// Builds groups and parts from `digits` and either `edges` or `min`, `max` and `bins`.
@@ -195,22 +117,38 @@ fn ordered(
     special: &[i64],
     step: impl Fn(&'static str, &Bound) -> Result<i64, ColumnProblem>,
 ) -> Result<Ordered, ColumnProblem> {
-    let bins: Vec<Span> = match (&form.edges, &form.min, &form.max, form.bins) {
+    let bins = bins(form, &step, &step)?;
+    Ok(Ordered::new(special, &bins, digits(form)?)?)
+}
+
+/// Returns the bins between `edges`, or from `min` to `max`. `first` returns the step at which a bin
+/// begins, and `last` the step at which the last bin ends.
+fn bins(
+    form: &ColumnForm,
+    first: impl Fn(&'static str, &Bound) -> Result<i64, ColumnProblem>,
+    last: impl Fn(&'static str, &Bound) -> Result<i64, ColumnProblem>,
+) -> Result<Vec<Span>, ColumnProblem> {
+    let bins = match (&form.edges, &form.min, &form.max, form.bins) {
         (Some(edges), None, None, None) => {
-            let edges = edges.iter().map(|edge| step("edges", edge));
-            bins_between(&edges.collect::<Result<Vec<i64>, _>>()?)?
+            let (end, begins) = edges.split_last().ok_or(OrderedProblem::Edges)?;
+            let steps = begins.iter().map(|edge| first("edges", edge));
+            let steps = steps.chain([last("edges", end)]);
+            bins_between(&steps.collect::<Result<Vec<i64>, _>>()?)?
         }
         (None, Some(min), Some(max), Some(bins)) => {
-            even_bins((step("min", min)?, step("max", max)?), bins)?
+            even_bins((first("min", min)?, last("max", max)?), bins)?
         }
         _ => return Err(OrderedProblem::Limits.into()),
     };
-    if bins.len() > crate::MAX_BINS as usize {
-        return Err(OrderedProblem::Bins(crate::MAX_BINS.into()).into());
+    match bins.len() > crate::MAX_BINS as usize {
+        true => Err(OrderedProblem::Bins(crate::MAX_BINS.into()).into()),
+        false => Ok(bins),
     }
+}
+
+fn digits(form: &ColumnForm) -> Result<u32, OrderedProblem> {
     let digits = form.digits.unwrap_or(1);
-    let digits = u32::try_from(digits).map_err(|_| OrderedProblem::Digits(digits))?;
-    Ok(Ordered::new(special, &bins, digits)?)
+    u32::try_from(digits).map_err(|_| OrderedProblem::Digits(digits))
 }
 
 fn needed<'a, T>(

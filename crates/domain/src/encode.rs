@@ -1,15 +1,16 @@
 //! Encodes a field of a record as the codes of its attributes.
 
+mod times;
+
 use std::collections::HashMap;
 
 use crate::{
     Binning, CellProblem, Column, Field, Kind, OutOfRange, RawColumn, ReadOptions, Schema,
     UnknownCategory,
-    calendar::{DAY, TimeFormat},
     codes::CodeBook,
     constraint::Numbers,
     decimal::parse_number,
-    field::{Lapse, Meaning, Time},
+    field::Meaning,
     names::cut,
     number::NumberField,
     options::{Adjusted, is_missing},
@@ -110,8 +111,8 @@ fn word(bytes: &[u8]) -> Option<u64> {
 /// read this way, so nothing here is on the heap.
 struct Read {
     place: (u32, u32),
-    /// Codes of the time of day, next to those of the day.
-    clock: Option<(u32, u32)>,
+    /// Codes of the time of day and the UTC offset, next to those of the day.
+    more: [Option<(u32, u32)>; 2],
     number: Option<f64>,
 }
 
@@ -123,7 +124,7 @@ impl Read {
     fn place(place: (u32, u32), number: Option<f64>) -> Self {
         Self {
             place,
-            clock: None,
+            more: [None; 2],
             number,
         }
     }
@@ -145,7 +146,7 @@ impl<'a> Encoder<'a> {
         };
         let numbers = match &field.meaning {
             Meaning::Plain => matches!(first.kind(), Kind::Numeric(_)),
-            Meaning::Number(_) | Meaning::Time(_) | Meaning::Lapse(_) => true,
+            Meaning::Number(_) | Meaning::Time(_) | Meaning::Lapse(_) | Meaning::Steps(_) => true,
             _ => false,
         };
         let index = schema
@@ -202,8 +203,9 @@ impl<'a> Encoder<'a> {
         {
             numbers.insert(self.index, number);
         }
-        let (place, clock) = read.map(|read| (read.place, read.clock)).unzip();
-        let mut pairs = place.into_iter().chain(clock.flatten());
+        let (place, more) = read.map(|read| (read.place, read.more)).unzip();
+        let more = more.into_iter().flatten().flatten();
+        let mut pairs = place.into_iter().chain(more);
         for part in &self.field.parts {
             let Some(column) = self.columns.get(part.coarse - attributes.start) else {
                 continue;
@@ -246,14 +248,12 @@ impl<'a> Encoder<'a> {
             },
             Meaning::Number(number) => self.number(number, text, noted)?,
             Meaning::Time(time) => self.time(time, text, moments, noted)?,
-            Meaning::Lapse(lapse) => {
-                let Some(&base) = moments.at.get(&lapse.base) else {
-                    // The moment that it is relative to is missing.
-                    read_moment(&lapse.format, text)?;
-                    return self.missing(noted);
-                };
-                self.lapse(lapse, base, text, noted)?
-            }
+            Meaning::Lapse(lapse) => match self.lapse(lapse, text, moments, noted)? {
+                Some(read) => read,
+                // The moment that it is relative to is missing.
+                None => return self.missing(noted),
+            },
+            Meaning::Steps(steps) => self.steps(steps, text, noted)?,
             Meaning::Code(book) => self.book(book, text, noted)?,
             Meaning::Identifier(_) | Meaning::LeftOut => return Ok(None),
         };
@@ -326,52 +326,6 @@ impl<'a> Encoder<'a> {
         ordered.encode(ordered.clamp(step))
     }
 
-    fn time(
-        &self,
-        time: &Time,
-        text: &str,
-        moments: &mut Moments,
-        noted: &mut Adjusted,
-    ) -> Result<Read, CellProblem> {
-        let moment = read_moment(&time.format, text)?;
-        moments.at.insert(self.index, moment);
-        let day = moment.div_euclid(DAY);
-        let place = self.place(&time.days, day, noted).ok_or_else(|| {
-            let (first, last) = time.days.limits();
-            let show = |day: i64| time.format.show(day * DAY).to_string();
-            CellProblem::OutOfTime {
-                value: cut(text),
-                range: format!("from {} to {}", show(first), show(last)),
-            }
-        })?;
-        let minute = moment.rem_euclid(DAY) / 60;
-        Ok(Read {
-            clock: time.clock.as_ref().and_then(|clock| clock.encode(minute)),
-            ..Read::place(place, Some(moment as f64))
-        })
-    }
-
-    fn lapse(
-        &self,
-        lapse: &Lapse,
-        base: i64,
-        text: &str,
-        noted: &mut Adjusted,
-    ) -> Result<Read, CellProblem> {
-        let moment = read_moment(&lapse.format, text)?;
-        let units = lapse.between(base, moment);
-        let place = self.place(&lapse.units, units, noted).ok_or_else(|| {
-            let (min, max) = lapse.units.limits();
-            CellProblem::OutOfLapse {
-                value: cut(text),
-                units,
-                min,
-                max,
-            }
-        })?;
-        Ok(Read::place(place, Some(moment as f64)))
-    }
-
     fn book(&self, book: &CodeBook, text: &str, noted: &mut Adjusted) -> Result<Read, CellProblem> {
         let place = match book.place(text) {
             Some(place) => place,
@@ -415,18 +369,11 @@ impl Schema {
                 Kind::Part { .. } => None,
             },
             Meaning::Number(number) => number.place(text).map(|place| vec![place]),
-            Meaning::Time(time) => time.format.read(text).and_then(|moment| {
-                let mut places = vec![time.days.encode(moment.div_euclid(DAY))?];
-                if let Some(clock) = &time.clock {
-                    places.push(clock.encode(moment.rem_euclid(DAY) / 60)?);
-                }
-                Some(places)
-            }),
-            Meaning::Lapse(lapse) => {
-                let units = text.trim().parse().ok();
-                units
-                    .and_then(|units| lapse.units.encode(units))
-                    .map(|place| vec![place])
+            Meaning::Time(time) => time.places(text),
+            Meaning::Lapse(lapse) => lapse.places(text),
+            Meaning::Steps(steps) => {
+                let place = steps.step(text).and_then(|step| steps.steps.encode(step));
+                place.map(|place| vec![place])
             }
             Meaning::Code(book) => book.place(text).map(|place| vec![place]),
             Meaning::Identifier(_) | Meaning::LeftOut => None,
@@ -442,14 +389,6 @@ impl Schema {
         }
         Some(codes)
     }
-}
-
-fn read_moment(format: &TimeFormat, text: &str) -> Result<i64, CellProblem> {
-    let moment = format.read(text);
-    moment.ok_or_else(|| CellProblem::NotAMoment {
-        value: cut(text),
-        example: format.show(0).to_string(),
-    })
 }
 
 #[cfg(test)]

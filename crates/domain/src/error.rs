@@ -250,12 +250,20 @@ pub enum CellProblem {
         /// A moment in the column's format.
         example: String,
     },
-    /// A date outside the schema's limits.
+    /// A UTC offset that the schema does not have.
+    #[error("{value:?} has the offset {offset:?}, which is not one of the column's `offsets`")]
+    UnknownOffset {
+        /// The cell.
+        value: String,
+        /// Its offset.
+        offset: String,
+    },
+    /// A date or time outside the schema's limits.
     #[error("{value:?} is outside the schema's range {range}")]
     OutOfTime {
         /// The cell.
         value: String,
-        /// The allowed range, from the first day to the last, in words.
+        /// The allowed range, from the first value to the last, in words.
         range: String,
     },
     /// A moment that is too early or too late after the moment that it is relative to.

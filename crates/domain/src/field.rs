@@ -6,13 +6,13 @@ use rand::Rng;
 
 use crate::{
     Column, Kind, Value,
-    calendar::{DAY, TimeFormat},
     codes::CodeBook,
-    form::{ColumnForm, Unit},
+    form::ColumnForm,
     identifier::Pattern,
     number::NumberField,
     ordered::Ordered,
     ordered_words::Drawn,
+    times::{Lapse, Steps, Time},
 };
 
 /// A column of a table as its holder has it. Most fields are one attribute. A number with digits is
@@ -47,31 +47,10 @@ pub(crate) enum Meaning {
     Number(NumberField),
     Time(Time),
     Lapse(Lapse),
+    Steps(Steps),
     Code(CodeBook),
     Identifier(Pattern),
     LeftOut,
-}
-
-/// A date or datetime: its day and, if the unit is finer than a day, its time of day.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Time {
-    pub(crate) format: TimeFormat,
-    /// Days since 1970-01-01.
-    pub(crate) days: Ordered,
-    /// Minutes of the day.
-    pub(crate) clock: Option<Ordered>,
-}
-
-/// A date or datetime relative to another field: the number of units after it.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Lapse {
-    pub(crate) format: TimeFormat,
-    /// Index of the other field, which comes before this one.
-    pub(crate) base: usize,
-    pub(crate) unit: Unit,
-    /// Whether this field is a date, so that calendar days are counted.
-    pub(crate) whole_days: bool,
-    pub(crate) units: Ordered,
 }
 
 /// Type of a field's values, for code that writes tables.
@@ -93,7 +72,7 @@ pub(crate) struct Digits {
 
 /// A coarse attribute and its digit, as a field resolves to them.
 pub(crate) struct Resolved {
-    /// Suffix of the attribute's name: "" or " (time)".
+    /// Suffix of the attribute's name: "", " (time)" or " (offset)".
     pub(crate) suffix: &'static str,
     pub(crate) labels: Vec<String>,
     pub(crate) ordered: bool,
@@ -160,18 +139,9 @@ impl Meaning {
                 ordered: true,
                 digits: digits(values.parts().collect()),
             }],
-            Self::Lapse(lapse) => vec![resolved("", &lapse.units, |step| step.to_string())],
-            Self::Time(time) => {
-                let day = |days: i64| {
-                    let (year, month, day) = crate::calendar::date_from_days(days);
-                    format!("{year:04}-{month:02}-{day:02}")
-                };
-                let clock = |minute: i64| format!("{:02}:{:02}", minute / 60, minute % 60);
-                let mut all = vec![resolved("", &time.days, day)];
-                let times = time.clock.iter();
-                all.extend(times.map(|times| resolved(" (time)", times, clock)));
-                all
-            }
+            Self::Time(time) => time.resolve(),
+            Self::Lapse(lapse) => lapse.resolve(),
+            Self::Steps(steps) => steps.resolve(),
             Self::Code(book) => {
                 let chapters = book.chapters();
                 let parts: Vec<u32> = chapters.iter().map(|c| c.codes.len() as u32).collect();
@@ -189,7 +159,12 @@ impl Meaning {
     }
 }
 
-fn resolved(suffix: &'static str, ordered: &Ordered, show: impl Fn(i64) -> String) -> Resolved {
+/// Returns the attribute of ordered values. `show` displays a step.
+pub(crate) fn resolved(
+    suffix: &'static str,
+    ordered: &Ordered,
+    show: impl Fn(i64) -> String,
+) -> Resolved {
     Resolved {
         suffix,
         labels: ordered.labels(show),
@@ -208,7 +183,7 @@ fn digits(parts: Vec<u32>) -> Option<Digits> {
 }
 
 /// Iterates over the codes of a field's parts in a record.
-struct Codes<'a> {
+pub(crate) struct Codes<'a> {
     columns: &'a [Column],
     code: &'a dyn Fn(usize) -> u32,
     parts: std::slice::Iter<'a, FieldPart>,
@@ -217,7 +192,7 @@ struct Codes<'a> {
 impl Codes<'_> {
     /// Returns the next coarse code and its fine one (0 if it has none), or `None` for a missing
     /// value.
-    fn next(&mut self) -> Option<(u32, u32)> {
+    pub(crate) fn next(&mut self) -> Option<(u32, u32)> {
         let part = self.parts.next()?;
         let coarse = (self.code)(part.coarse);
         let fine = part.fine.map_or(0, self.code);
@@ -226,7 +201,7 @@ impl Codes<'_> {
     }
 
     /// Draws a step from the next part's codes.
-    fn step(&mut self, ordered: &Ordered, rng: &mut (impl Rng + ?Sized)) -> Option<i64> {
+    pub(crate) fn step(&mut self, ordered: &Ordered, rng: &mut (impl Rng + ?Sized)) -> Option<i64> {
         let (group, part) = self.next()?;
         Some(ordered.sample(group, part, rng))
     }
@@ -274,14 +249,17 @@ impl<'a> Decoder<'a> {
                     })
                 }
                 Meaning::Time(time) => {
-                    moments[index] = time.moment(&mut codes, rng);
-                    moments[index].map(|seconds| Value::Moment(time.format.show(seconds)))
+                    let drawn = time.draw(&mut codes, rng);
+                    moments[index] = drawn.moment;
+                    drawn.value
                 }
                 Meaning::Lapse(lapse) => {
                     let base = moments.get(lapse.base).copied().flatten();
-                    let moment = lapse.moment(base, &mut codes, rng);
-                    moment.map(|seconds| Value::Moment(lapse.format.show(seconds)))
+                    let drawn = lapse.draw(base, &mut codes, rng);
+                    moments[index] = drawn.moment;
+                    drawn.value
                 }
+                Meaning::Steps(steps) => steps.draw(&mut codes, rng),
                 Meaning::Code(book) => {
                     let code = codes
                         .next()
@@ -291,58 +269,6 @@ impl<'a> Decoder<'a> {
                 Meaning::Identifier(pattern) => Some(Value::Identifier(pattern.value(number, rng))),
             };
             values.push(value.unwrap_or(Value::Null));
-        }
-    }
-}
-
-impl Time {
-    /// Draws a moment from the codes, a multiple of the format's grain; `None` for a missing value.
-    fn moment(&self, codes: &mut Codes<'_>, rng: &mut (impl Rng + ?Sized)) -> Option<i64> {
-        let day = codes.step(&self.days, rng);
-        let clock = self.clock.as_ref().map(|clock| {
-            let minute = codes.step(clock, rng);
-            // A model may give a day without a time of day. Then any time will do.
-            60 * minute.unwrap_or_else(|| rng.random_range(0..DAY / 60))
-        });
-        let grain = self.format.grain();
-        let seconds = match clock {
-            Some(seconds) if grain < 60 => seconds + rng.random_range(0..60 / grain) * grain,
-            Some(seconds) => seconds - seconds % grain,
-            None => rng.random_range(0..DAY / grain) * grain,
-        };
-        day.map(|day| day * DAY + seconds)
-    }
-}
-
-impl Lapse {
-    /// Draws a moment that is as many units later than `base` as the codes say.
-    fn moment(
-        &self,
-        base: Option<i64>,
-        codes: &mut Codes<'_>,
-        rng: &mut (impl Rng + ?Sized),
-    ) -> Option<i64> {
-        let units = codes.step(&self.units, rng);
-        let (base, units) = (base?, units?);
-        let unit = self.unit.seconds();
-        if self.whole_days {
-            return Some((base.div_euclid(DAY) + units) * DAY);
-        }
-        // The multiples of the grain from `units` whole units later up to, but not including, one
-        // more.
-        let grain = self.format.grain();
-        let first = (base + units * unit).div_euclid(grain)
-            + i64::from((base + units * unit).rem_euclid(grain) > 0);
-        let last = (base + (units + 1) * unit - 1).div_euclid(grain);
-        Some(rng.random_range(first..=last.max(first)) * grain)
-    }
-
-    /// Returns the number of units from `base` to `moment`.
-    pub(crate) fn between(&self, base: i64, moment: i64) -> i64 {
-        if self.whole_days {
-            moment.div_euclid(DAY) - base.div_euclid(DAY)
-        } else {
-            (moment - base).div_euclid(self.unit.seconds())
         }
     }
 }

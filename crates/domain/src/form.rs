@@ -135,10 +135,7 @@ impl KindForm {
                 "after",
                 "negative",
             ],
-            Self::Time | Self::Duration => {
-                &["special", "min", "max", "bins", "edges", "digits", "format"]
-            }
-            Self::Date | Self::Datetime => &[
+            Self::Date => &[
                 "special",
                 "min",
                 "max",
@@ -149,8 +146,26 @@ impl KindForm {
                 "unit",
                 "relative_to",
                 "first_year",
-                "midnight",
             ],
+            Self::Datetime => &[
+                "special",
+                "min",
+                "max",
+                "bins",
+                "edges",
+                "digits",
+                "format",
+                "unit",
+                "relative_to",
+                "clock",
+                "first_year",
+                "midnight",
+                "offsets",
+            ],
+            Self::Time => &[
+                "special", "min", "max", "bins", "edges", "digits", "format", "midnight",
+            ],
+            Self::Duration => &["special", "min", "max", "bins", "edges", "digits", "format"],
             Self::Code => &["codes", "prefix", "chapters", "other"],
             Self::Identifier => &["pattern"],
             Self::LeftOut => &["reason"],
@@ -195,7 +210,7 @@ impl Unit {
     /// Seconds of the unit.
     pub fn seconds(self) -> i64 {
         match self {
-            Self::Day => crate::calendar::DAY,
+            Self::Day => crate::DAY,
             Self::Hour => 3_600,
             Self::Minute => 60,
         }
@@ -350,12 +365,18 @@ pub struct ColumnForm {
     /// The column that the values are relative to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative_to: Option<String>,
+    /// Precision of the time of day next to whole days from the other column.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<Unit>,
     /// The first of the hundred years that two-digit years stand for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_year: Option<i64>,
     /// `24:00` if midnight belongs to the day before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub midnight: Option<String>,
+    /// UTC offsets, or names of zones, that the values have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offsets: Option<Vec<String>>,
     /// Number of leading characters of a code that name its chapter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix: Option<usize>,
@@ -416,8 +437,10 @@ impl ColumnForm {
             format: None,
             unit: None,
             relative_to: None,
+            clock: None,
             first_year: None,
             midnight: None,
+            offsets: None,
             prefix: None,
             codes: None,
             chapters: None,
@@ -453,8 +476,10 @@ impl ColumnForm {
             ("format", self.format.is_some()),
             ("unit", self.unit.is_some()),
             ("relative_to", self.relative_to.is_some()),
+            ("clock", self.clock.is_some()),
             ("first_year", self.first_year.is_some()),
             ("midnight", self.midnight.is_some()),
+            ("offsets", self.offsets.is_some()),
             ("prefix", self.prefix.is_some()),
             ("codes", self.codes.is_some()),
             ("chapters", self.chapters.is_some()),

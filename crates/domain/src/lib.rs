@@ -7,7 +7,6 @@
 //! clock: callers pass in readers and writers, so that it also builds for the browser.
 
 mod build;
-mod calendar;
 mod check;
 mod clique;
 mod codes;
@@ -38,11 +37,11 @@ mod reference;
 mod schema;
 mod schema_form;
 mod table;
+mod times;
 mod value;
 mod version;
 mod write;
 
-pub use calendar::{DAY, FormatProblem, Moment, TimeFormat, date_from_days, days_from_date};
 pub use check::{Coarsening, ColumnCost, PairCost, SchemaCost, check_schema, pair_cells};
 pub use clique::{Clique, Digit, Domain, Subsets};
 pub use column::{Column, Kind};
@@ -70,6 +69,9 @@ pub use records::{MAX_RECORD_BYTES, Records};
 pub use schema::Schema;
 pub use schema_form::SchemaForm;
 pub use table::{Counted, MAX_COUNTED_CELLS, Table};
+pub use times::{
+    DAY, FormatProblem, Moment, TimeFormat, TimeOptions, date_from_days, days_from_date,
+};
 pub use value::Value;
 pub use version::Version;
 pub use write::{WriteOptions, write_csv};

@@ -217,11 +217,27 @@ impl Ordered {
 
     /// Returns the label of each group: its first and last step, or its only step.
     pub(crate) fn labels(&self, show: impl Fn(i64) -> String) -> Vec<String> {
+        self.labels_of_sets(show, |_| None)
+    }
+
+    /// The same, with other labels for groups of several special values.
+    pub(crate) fn labels_of_sets(
+        &self,
+        show: impl Fn(i64) -> String,
+        show_set: impl Fn(&[i64]) -> Option<String>,
+    ) -> Vec<String> {
         let label = |group: &Group| match group.span() {
             (first, last) if first == last => show(first),
             (first, last) => format!("{} to {}", show(first), show(last)),
         };
-        self.groups.iter().map(label).collect()
+        let set_label = |group: &Group| match group.special.len() {
+            0 | 1 => None,
+            _ => show_set(&group.special),
+        };
+        let groups = self.groups.iter();
+        groups
+            .map(|group| set_label(group).unwrap_or_else(|| label(group)))
+            .collect()
     }
 }
 

@@ -174,14 +174,46 @@ pub enum ColumnProblem {
     #[error("`unit` must be {0}")]
     Unit(&'static str),
     /// `relative_to` does not name a suitable column.
-    #[error(
-        "`relative_to` is {0:?}, but it must name an earlier date or datetime column that is not \
-         itself relative to another"
-    )]
+    #[error("`relative_to` is {0:?}, but it must name an earlier date or datetime column")]
     Base(String),
-    /// A column that is not nullable, relative to one that is.
-    #[error("it is relative to {0:?}, which is `nullable`: make it `nullable` too")]
+    /// A column that is not nullable, relative to one that may have no date.
+    #[error(
+        "it is relative to {0:?}, which is `nullable` or has words in `special`: make it `nullable` \
+         too"
+    )]
     MissingBase(String),
+    /// A special value that the column cannot have.
+    #[error(
+        "special value {0:?} is neither a date that the column's `format` can write, as 2024-12-31, \
+         nor a text without control characters and blanks around it"
+    )]
+    Special(String),
+    /// A day of every year in a column whose values count from another column.
+    #[error("special value {0:?} stands for a day of every year, which `relative_to` rules out")]
+    EveryYear(String),
+    /// A field that has no effect with the column's format.
+    #[error("`{field}` has no effect: `format` has no {letters}")]
+    NoEffect {
+        /// The field.
+        field: &'static str,
+        /// The letters that it is about.
+        letters: &'static str,
+    },
+    /// A limit or special value that the column's format cannot write.
+    #[error("`format` cannot write {0}, which is a limit or a special value")]
+    Unwritable(String),
+    /// A value of `midnight` without a meaning.
+    #[error("`midnight` is {0:?}, but the only value that it may have is \"24:00\"")]
+    Midnight(String),
+    /// Offsets that are missing, repeated, or not written as the format says.
+    #[error("`offsets` must list every offset once, as `format` writes them; {0:?} is not valid")]
+    Offset(String),
+    /// `clock` in a column that does not count whole days from another column.
+    #[error(
+        "`clock` is for columns with `relative_to` and `\"unit\": \"day\"`, and must be \"hour\" or \
+         \"minute\", no finer than the smallest unit of `format`"
+    )]
+    Clock,
     /// `codes` without a valid `prefix`, or together with `chapters`.
     #[error("a code column needs either `codes` and `prefix` (from 1 to 64), or `chapters`")]
     Chapters,

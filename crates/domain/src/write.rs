@@ -113,8 +113,9 @@ fn check_missing_text(schema: &Schema, field: &Field, token: &str) -> Result<(),
         }
         (Meaning::Plain, _) => parse_number(token).is_some(),
         (Meaning::Number(number), _) => number.is_value(token),
-        (Meaning::Time(time), _) => time.format.read(token).is_some(),
-        (Meaning::Lapse(lapse), _) => lapse.format.read(token).is_some(),
+        (Meaning::Time(time), _) => time.dated.read(token).is_some(),
+        (Meaning::Lapse(lapse), _) => lapse.dated.read(token).is_some(),
+        (Meaning::Steps(steps), _) => steps.step(token).is_some(),
         (Meaning::Code(book), _) => book.place(token).is_some(),
         (Meaning::Identifier(_) | Meaning::LeftOut, _) => false,
     };
