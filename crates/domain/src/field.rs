@@ -9,7 +9,7 @@ use crate::{
     calendar::{DAY, TimeFormat},
     codes::CodeBook,
     decimal::DecimalStyle,
-    form::{ColumnForm, Unit},
+    form::{ColumnForm, Invalid, Unit},
     identifier::Pattern,
     ordered::Ordered,
 };
@@ -26,8 +26,12 @@ pub struct Field {
     pub(crate) attributes: Range<usize>,
     /// The attributes again, each coarse one with its digit.
     pub(crate) parts: Vec<FieldPart>,
+    /// Texts that stand for a missing value besides the empty one. The first is written.
+    pub(crate) missing: Vec<String>,
+    /// What to do with cells that have no valid value; an error if `None`.
+    pub(crate) invalid: Option<Invalid>,
     /// The form in the schema; `None` for a categorical or numeric field, which its attribute
-    /// describes completely.
+    /// and the fields above describe completely.
     pub(crate) form: Option<Box<ColumnForm>>,
 }
 
@@ -110,6 +114,11 @@ impl Field {
         self.nullable
     }
 
+    /// The text that a synthetic table has for a missing value, if the schema names one.
+    pub fn missing_text(&self) -> Option<&str> {
+        self.missing.first().map(String::as_str)
+    }
+
     /// The attributes that the values become; empty for left-out fields and identifiers.
     pub fn attributes(&self) -> Range<usize> {
         self.attributes.clone()
@@ -125,7 +134,8 @@ impl Field {
         matches!(self.meaning, Meaning::Identifier(_))
     }
 
-    /// Number of different identifiers, if it limits a table.
+    /// Number of identifiers that follow the pattern exactly, if it is limited. Identifiers of later records are
+    /// longer.
     pub fn capacity(&self) -> Option<u64> {
         match &self.meaning {
             Meaning::Identifier(pattern) => pattern.capacity(),

@@ -23,6 +23,7 @@ pub mod form;
 mod identifier;
 mod limits;
 mod names;
+mod near_unique;
 mod numeric;
 mod one_hot;
 mod options;
@@ -36,6 +37,7 @@ mod reference;
 mod schema;
 mod schema_form;
 mod table;
+mod table_problems;
 mod value;
 mod version;
 mod write;
@@ -53,12 +55,13 @@ pub use field::{Field, Output};
 pub use form::Claim;
 pub use identifier::{Identifier, PatternProblem};
 pub use limits::{
-    MAX_CATEGORIES, MAX_COLUMNS, MAX_CONSTRAINTS, MAX_NAME_BYTES, MAX_ONE_HOT, MAX_SCHEMA_BYTES,
+    MAX_CATEGORIES, MAX_COLUMNS, MAX_CONSTRAINTS, MAX_MISSING, MAX_NAME_BYTES, MAX_ONE_HOT,
+    MAX_SCHEMA_BYTES,
 };
+pub use near_unique::{NearUniqueList, near_unique_lists};
 pub use numeric::{Binning, BinningProblem, MAX_BINS, MAX_MAGNITUDE};
 pub use options::{
-    Adjusted, BrokenConstraint, OutOfRange, ReadOptions, UnknownCategory, UnlistedColumn,
-    is_missing,
+    Adjusted, BrokenConstraint, NearUnique, OutOfRange, ReadOptions, UnlistedColumn, is_missing,
 };
 pub use ordered::{MAX_DIGITS, MAX_PARTS, OrderedProblem};
 pub use problem::{ColumnProblem, SchemaProblem};
@@ -68,6 +71,7 @@ pub use records::{MAX_RECORD_BYTES, Records};
 pub use schema::Schema;
 pub use schema_form::SchemaForm;
 pub use table::{Counted, MAX_COUNTED_CELLS, Table};
+pub use table_problems::TableProblems;
 pub use value::Value;
 pub use version::Version;
 pub use write::{WriteOptions, write_csv};

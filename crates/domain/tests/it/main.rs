@@ -4,5 +4,7 @@ mod constraints;
 mod csv;
 mod data;
 mod kinds;
+mod missing;
+mod problems;
 mod schema;
 mod stream;
