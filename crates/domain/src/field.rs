@@ -26,7 +26,7 @@ pub struct Field {
     pub(crate) attributes: Range<usize>,
     /// The attributes again, each coarse one with its digit.
     pub(crate) parts: Vec<FieldPart>,
-    /// Texts that stand for a missing value besides the empty one. The first is written.
+    /// Texts that stand for a missing value, in addition to the empty one. The first is written.
     pub(crate) missing: Vec<String>,
     /// What to do with cells that have no valid value; an error if `None`.
     pub(crate) invalid: Option<Invalid>,
