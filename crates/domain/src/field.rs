@@ -11,6 +11,7 @@ use crate::{
     decimal::DecimalStyle,
     form::{ColumnForm, Invalid, Unit},
     identifier::Pattern,
+    options::is_missing,
     ordered::Ordered,
 };
 
@@ -117,6 +118,11 @@ impl Field {
     /// The text that a synthetic table has for a missing value, if the schema names one.
     pub fn missing_text(&self) -> Option<&str> {
         self.missing.first().map(String::as_str)
+    }
+
+    /// Whether `text` stands for a missing value: it is empty, or the schema names it.
+    pub fn is_missing(&self, text: &str) -> bool {
+        text.is_empty() || is_missing(text, &self.missing)
     }
 
     /// The attributes that the values become; empty for left-out fields and identifiers.
