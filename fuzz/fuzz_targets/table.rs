@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use fhaim_domain::{OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn, WriteOptions, read_csv, write_csv};
+use fhaim_domain::{OutOfRange, ReadOptions, Schema, UnlistedColumn, WriteOptions, read_csv, write_csv};
 use fhaim_intake::{InferOptions, infer_schema};
 use fhaim_fuzz::{choice, rng};
 use libfuzzer_sys::fuzz_target;
@@ -26,7 +26,6 @@ fuzz_target!(|data: &[u8]| {
     let schema = Arc::new(own.unwrap_or_else(fixed));
     let mut options = ReadOptions::new("fuzz.csv");
     if how & 1 != 0 {
-        options.unknown = UnknownCategory::Other;
         options.out_of_range = OutOfRange::Clamp;
         options.unlisted = UnlistedColumn::LeaveOut;
     }

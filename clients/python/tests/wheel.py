@@ -106,7 +106,9 @@ def wrong_input() -> None:
     schema = fhaim.Schema.draft(table)
     other = table.assign(ward=["east", *table["ward"][1:]])
     refused("an unknown category", "east", lambda: fhaim.Synthesizer(schema).fit(other))
-    refused("its way out", "use_other=True", lambda: fhaim.Synthesizer(schema).fit(other))
+    refused("its way out", "other", lambda: fhaim.Synthesizer(schema).fit(other))
+    far = table.assign(age=[900, *table["age"][1:]])
+    refused("a flag's name", "clamp=True", lambda: fhaim.Synthesizer(schema).fit(far))
     refused("a list is not a table", "not a table", lambda: fhaim.Synthesizer(schema).fit([1, 2]))  # type: ignore[arg-type]
     refused("epsilon", "epsilon", lambda: fhaim.Synthesizer(schema, epsilon=-1).fit(table))
     unfitted = fhaim.Synthesizer(schema)

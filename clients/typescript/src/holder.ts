@@ -51,7 +51,7 @@ export class Holder {
 
   /** Reads a table with a schema, and keeps it. */
   read(table: Uint8Array, schema: Schema): ReadTable {
-    const options = { format: this.format(table), schema, clamp: false, use_other: false };
+    const options = { format: this.format(table), schema, clamp: false };
     return this.ask({ op: "read", ...options }, table);
   }
 

@@ -1,8 +1,8 @@
-//! Errors of the command. Each has a one-line message and an exit code.
+//! Errors of the command. Each has a message of one line, apart from a list of a table's problems, and an exit code.
 
-use std::{io, path::PathBuf};
+use std::{borrow::Cow, io, path::PathBuf};
 
-use fhaim_domain::{CellProblem, HeaderProblem, SchemaProblem};
+use fhaim_domain::{CellProblem, HeaderProblem, SchemaProblem, TableProblems};
 use fhaim_files::shown_path;
 
 /// Reason why a command failed.
@@ -101,7 +101,14 @@ pub enum Error {
 
 impl Error {
     /// Returns what the user can do, unless the error's own text says it.
-    pub fn way_out(&self) -> Option<&'static str> {
+    pub fn way_out(&self) -> Option<Cow<'static, str>> {
+        match self {
+            Self::Table(fhaim_domain::Error::Problems(problems)) => ways_out(problems),
+            _ => self.one_way_out().map(Cow::Borrowed),
+        }
+    }
+
+    fn one_way_out(&self) -> Option<&'static str> {
         match self {
             Self::Table(error) => table_way_out(error),
             Self::Mechanism(_) | Self::Protocol(_) => Refused::by(self).and_then(Refused::way_out),
@@ -228,6 +235,17 @@ impl<'a> Refused<'a> {
     }
 }
 
+/// Returns the ways out of a table's problems, each once.
+fn ways_out(problems: &TableProblems) -> Option<Cow<'static, str>> {
+    let mut ways: Vec<&str> = Vec::new();
+    for way in problems.errors().filter_map(table_way_out) {
+        if !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    (!ways.is_empty()).then(|| Cow::Owned(ways.join("; ")))
+}
+
 fn table_way_out(error: &fhaim_domain::Error) -> Option<&'static str> {
     use fhaim_domain::Error as E;
     match error {
@@ -259,15 +277,14 @@ fn cell_way_out(problem: &CellProblem) -> Option<&'static str> {
     match problem {
         P::NotUtf8 => Some(NOT_UTF8),
         P::Missing => Some("correct the table, or set `\"nullable\": true` in the schema"),
-        P::NotANumber(_) | P::NotInStyle { .. } => {
-            Some("correct it, or set the text of missing values with --missing")
-        }
+        P::NotANumber(_) | P::NotInStyle { .. } => Some(
+            "correct it, or set the text of missing values with --missing or with `missing` in the schema",
+        ),
         P::NotAnInteger(_) => Some("correct it, or remove `integer` from the schema"),
         P::OutOfRange { .. } => Some("correct it, widen the schema's range, or use --clamp"),
-        P::UnknownCategory(_) => {
-            Some("correct it, add the category to the schema, or use --use-other")
-        }
-        P::NoOther(_) => Some("declare one in the schema with `\"other\": CATEGORY`"),
+        P::UnknownCategory(_) => Some(
+            "correct it, add the category to the schema, or declare one for all others with `\"other\": CATEGORY`",
+        ),
         _ => None,
     }
 }

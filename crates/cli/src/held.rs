@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fhaim_domain::{Clique, Counted, Domain, RawColumn, Schema, Table};
+use fhaim_domain::{Clique, Counted, Domain, NearUnique, RawColumn, Schema, Table};
 use fhaim_protocol::{counts::pair_counts::PairCounts, roster::ContributionKind};
 use fhaim_release::MAX_HOLDERS;
 
@@ -49,6 +49,7 @@ impl Held {
             schema: &schema,
             format,
             strictness,
+            near_unique: NearUnique::Refuse,
         };
         let held = match counts(arguments, source)? {
             Some(holder_counts) => Self::Counts {

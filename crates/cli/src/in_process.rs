@@ -6,6 +6,7 @@
 
 use std::{
     any::Any,
+    borrow::Cow,
     num::NonZeroUsize,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     path::PathBuf,
@@ -64,7 +65,7 @@ impl From<Error> for WorkFailure {
     fn from(error: Error) -> Self {
         Self::Refused {
             reason: error.to_string(),
-            way_out: error.way_out().map(str::to_owned),
+            way_out: error.way_out().map(Cow::into_owned),
         }
     }
 }
@@ -74,8 +75,6 @@ impl From<Error> for WorkFailure {
 pub struct ReadingOptions {
     /// Texts that mark a missing value, in addition to an empty field.
     pub missing: Vec<String>,
-    /// Replaces categories that are not in the schema by the category that it declares as `other`.
-    pub use_other: bool,
     /// Clips numbers outside the schema's range to the nearest limit.
     pub clamp: bool,
     /// Ignores columns that are not in the schema.
@@ -89,7 +88,6 @@ impl ReadingOptions {
             missing: self.missing,
         };
         let strictness = StrictnessArguments {
-            use_other: self.use_other,
             clamp: self.clamp,
             ignore_columns: self.ignore_columns,
         };

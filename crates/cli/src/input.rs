@@ -4,8 +4,8 @@ use fhaim_files::{FormatArguments, StrictnessArguments};
 use std::{fs, io::Read, path::Path, sync::Arc};
 
 use fhaim_domain::{
-    Adjusted, Binning, BrokenConstraint, Kind, ReadOptions, Schema, Streaming, Table, TableReading,
-    read_csv, stream_csv,
+    Adjusted, Binning, BrokenConstraint, Kind, NearUnique, ReadOptions, Schema, Streaming, Table,
+    TableReading, counted, read_csv, stream_csv,
 };
 pub use fhaim_files::data::{Data, delimiter, text};
 use fhaim_files::{data, note, read_options, remarks};
@@ -27,6 +27,8 @@ pub struct Source<'a> {
     pub format: &'a FormatArguments,
     /// Handling of values and columns that are not in the schema.
     pub strictness: &'a StrictnessArguments,
+    /// Handling of lists whose values hardly two records share.
+    pub near_unique: NearUnique,
 }
 
 /// Reads a schema.
@@ -58,16 +60,44 @@ pub fn model(path: &Path, most_mb: usize, schema: &Schema) -> Result<Arc<dyn Fit
     Ok(model)
 }
 
-/// Reads a table, and reports changes made while reading on standard error.
+/// Reads a table whose schema will be published, and reports changes made while reading on standard error.
 pub fn table(
     data: impl Into<Data>,
     schema: Schema,
     format: &FormatArguments,
     strictness: &StrictnessArguments,
 ) -> Result<Table, Error> {
+    table_with(data, schema, format, strictness, NearUnique::Refuse)
+}
+
+/// Like [`table`], with a choice for lists whose values hardly two records share.
+pub fn table_with(
+    data: impl Into<Data>,
+    schema: Schema,
+    format: &FormatArguments,
+    strictness: &StrictnessArguments,
+    near_unique: NearUnique,
+) -> Result<Table, Error> {
     let data = data.into();
-    let options = read_options(data.name(), format, strictness);
+    let options = ReadOptions {
+        near_unique,
+        ..read_options(data.name(), format, strictness)
+    };
     Ok(read(&data, schema, format, options)?.table)
+}
+
+/// Like [`table`], but returns the whole reading, without the values.
+pub fn checked(
+    data: &Data,
+    schema: Schema,
+    format: &FormatArguments,
+    strictness: &StrictnessArguments,
+) -> Result<TableReading, Error> {
+    let options = ReadOptions {
+        near_unique: NearUnique::Refuse,
+        ..read_options(data.name(), format, strictness)
+    };
+    read(data, schema, format, options)
 }
 
 /// Like [`table`], but returns the whole reading, including the values without binning.
@@ -80,12 +110,14 @@ pub fn reading(
     let data = data.into();
     let options = ReadOptions {
         keep_values: true,
+        near_unique: NearUnique::Refuse,
         ..read_options(data.name(), format, strictness)
     };
     read(&data, schema, format, options)
 }
 
-/// Like [`reading`], but counts records that break a constraint instead of rejecting the table.
+/// Like [`reading`], for a comparison: records that break a constraint are counted, and the schema is not checked for
+/// lists whose values hardly two records share.
 pub fn looking(
     data: impl Into<Data>,
     schema: Schema,
@@ -147,6 +179,7 @@ fn stream_text(
         delimiter,
         // Memory does not limit the number of records, because only a few are in memory at a time.
         max_records: MAX_RECORDS,
+        near_unique: source.near_unique,
         ..read_options(source.data.name(), source.format, source.strictness)
     };
     stream_csv(source.schema, text, &options, take)
@@ -180,6 +213,21 @@ pub fn remark_on_integers(reading: &TableReading) {
                 "column {:?}: all numbers are integers; to get synthetic integers, set \
                  \"integer\": true in the schema",
                 column.name()
+            ));
+        }
+    }
+}
+
+/// Reports identifiers with fewer values than the table has records.
+pub fn remark_on_identifiers(schema: &Schema, records: usize) {
+    for field in schema.fields() {
+        if let Some(capacity) = field.capacity().filter(|&most| most < records as u64) {
+            note(format_args!(
+                "column {:?}: the pattern has {} for {}. In synthetic tables, later ones are longer; to \
+                 avoid this, use a longer pattern",
+                field.name(),
+                counted(capacity, "identifier"),
+                counted(records, "record")
             ));
         }
     }

@@ -95,15 +95,17 @@ pub fn main_with<R: Randomness>(arguments: impl Iterator<Item = OsString>) -> Ex
     };
     match dispatch(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&error, error.way_out(), error.exit_code()),
+        Err(error) => failed(&error, error.way_out().as_deref(), error.exit_code()),
     }
 }
 
-/// Prints an error in one line, and returns its exit code.
+/// Prints an error, and returns its exit code. An error is one line, apart from a list of a table's problems.
 pub fn failed(error: &dyn std::error::Error, way_out: Option<&str>, exit_code: u8) -> ExitCode {
+    let text = error.to_string();
     match way_out {
-        Some(way_out) => eprintln!("error: {error} ({way_out})"),
-        None => eprintln!("error: {error}"),
+        Some(way_out) if text.contains('\n') => eprintln!("error: {text}\n({way_out})"),
+        Some(way_out) => eprintln!("error: {text} ({way_out})"),
+        None => eprintln!("error: {text}"),
     }
     ExitCode::from(exit_code)
 }

@@ -14,13 +14,19 @@ use fhaim_files::{
     ask, can_ask, memory::{self, Use, UseCost},
     note,
 };
+use fhaim_synth::MechanismName;
 use serde::Serialize;
 
 use crate::{
+    division::HoldersArguments,
     error::Error,
+    flags::{DEFAULT_DELTA, DEFAULT_MODEL_MB},
+    generate::{Request, args::GenerateArguments},
+    held::Held,
     input,
     output::{self, StagedFile},
     randomness::system,
+    size,
     spending::PROGRAM,
 };
 
@@ -258,8 +264,8 @@ fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, 
     let draft = draft?;
     let statement = format!(
         "This draft may be published. It cost rho {:.6} (epsilon {epsilon}, delta {:e}), which adds to the \
-         cost of runs over the same records. If the table has values that are not in the draft, use \
-         --use-other and --clamp.",
+         cost of runs over the same records. If the table has numbers outside the limits of the draft, use \
+         --clamp.",
         draft.spent.to_f64(),
         arguments.delta
     );
@@ -335,6 +341,12 @@ struct CheckReport {
     cost: SchemaCost,
     #[serde(skip_serializing_if = "Option::is_none")]
     records: Option<usize>,
+    /// Memory of `fhaim local`, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    local_bytes: Option<u64>,
+    /// Memory of `fhaim run`, in bytes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    run_bytes: Option<u64>,
 }
 
 /// Runs `fhaim schema check`.
@@ -344,17 +356,71 @@ pub fn check(arguments: &CheckArguments) -> Result<(), Error> {
         schema: schema.name().to_owned(),
         cost: check_schema(&schema, None),
         records: None,
+        local_bytes: None,
+        run_bytes: None,
     };
     if let Some(path) = &arguments.data {
-        let (format, strictness) = (&arguments.format, &arguments.strictness);
-        let reading = input::reading(path, schema, format, strictness)?;
-        input::remark_on_integers(&reading);
-        report.records = Some(reading.table.records());
+        check_table(arguments, path.into(), schema, &mut report)?;
     }
     if arguments.json {
         output::print_json(&report)
     } else {
         output::print(&report_text(&report))
+    }
+}
+
+/// Rejects everything that a run of the table would reject before its first release.
+fn check_table(
+    arguments: &CheckArguments,
+    data: Data,
+    schema: Schema,
+    report: &mut CheckReport,
+) -> Result<(), Error> {
+    let (format, strictness) = (&arguments.format, &arguments.strictness);
+    let reading = input::checked(&data, schema, format, strictness)?;
+    input::remark_on_integers(&reading);
+    let records = reading.table.records();
+    input::remark_on_identifiers(reading.table.schema(), records);
+    let run = usual_run(arguments, data);
+    let request = Request::of(&run, Held::Table(reading.table), None)?;
+    report.records = Some(records);
+    report.local_bytes = Some(request.check_in_the_clear()?);
+    // An encrypted run needs more memory, and a larger epsilon or another machine may allow it.
+    match request.check_encrypted() {
+        Ok(bytes) => report.run_bytes = Some(bytes),
+        Err(error) => note(format_args!(
+            "on this machine, `fhaim run` with epsilon {} would be rejected: {error}",
+            run.epsilon
+        )),
+    }
+    Ok(())
+}
+
+/// Returns a run with the default options and epsilon 1.
+fn usual_run(arguments: &CheckArguments, data: Data) -> GenerateArguments {
+    GenerateArguments {
+        data,
+        schema: arguments.schema.clone(),
+        epsilon: 1.0,
+        delta: DEFAULT_DELTA,
+        mechanism: MechanismName::default(),
+        out: PathBuf::new(),
+        ledger: None,
+        report: None,
+        model_out: None,
+        records: None,
+        record_bound: None,
+        model_mb: DEFAULT_MODEL_MB,
+        target_weight: 1,
+        memory_mb: None,
+        yes: true,
+        json: false,
+        holders: HoldersArguments::default(),
+        format: FormatArguments {
+            delimiter: arguments.format.delimiter,
+            missing: arguments.format.missing.clone(),
+        },
+        strictness: StrictnessArguments::default(),
     }
 }
 
@@ -399,6 +465,14 @@ fn report_text(report: &CheckReport) -> String {
     if let Some(records) = report.records {
         let records = counted(records, "record");
         line(format!("the table matches the schema: {records}"));
+    }
+    for (command, bytes) in [("local", report.local_bytes), ("run", report.run_bytes)] {
+        if let Some(bytes) = bytes {
+            let megabytes = size::megabytes(bytes);
+            line(format!(
+                "`fhaim {command}` needs about {megabytes} MB of memory"
+            ));
+        }
     }
     text
 }

@@ -12,8 +12,8 @@ use crate::{
     field::{FieldPart, Meaning},
     form::{Bound, ColumnForm, KindForm},
     identifier::Pattern,
-    limits::MAX_CATEGORIES,
-    names::{cut, is_name},
+    limits::{MAX_CATEGORIES, MAX_MISSING},
+    names::{cut, is_name, is_text},
     ordered::{Ordered, OrderedProblem, Span, bins_between, even_bins},
 };
 
@@ -30,11 +30,13 @@ impl Built {
     ///
     /// # Errors
     /// The column is invalid.
-    pub(crate) fn add(&mut self, form: ColumnForm) -> Result<(), ColumnProblem> {
+    pub(crate) fn add(&mut self, mut form: ColumnForm) -> Result<(), ColumnProblem> {
         if let Some(field) = form.surplus() {
             let kind = form.kind.word();
             return Err(ColumnProblem::Surplus { kind, field });
         }
+        form.missing = form.missing.filter(|texts| !texts.is_empty());
+        check_missing(&form)?;
         let start = self.columns.len();
         let meaning = match form.kind {
             KindForm::Categorical => self.plain(&form, categorical(&form)?),
@@ -61,6 +63,8 @@ impl Built {
             meaning,
             attributes: start..self.columns.len(),
             parts,
+            missing: form.missing.clone().unwrap_or_default(),
+            invalid: form.invalid,
             form: (!form.kind.is_plain()).then(|| Box::new(form)),
         });
         Ok(())
@@ -149,6 +153,27 @@ fn bins(
 fn digits(form: &ColumnForm) -> Result<u32, OrderedProblem> {
     let digits = form.digits.unwrap_or(1);
     u32::try_from(digits).map_err(|_| OrderedProblem::Digits(digits))
+}
+
+/// Checks the keys for missing values. Whether their texts are values of the column is checked once it is built.
+fn check_missing(form: &ColumnForm) -> Result<(), ColumnProblem> {
+    if form.invalid.is_some() && !form.nullable {
+        return Err(ColumnProblem::InvalidNotNullable);
+    }
+    let texts = form.missing.as_deref().unwrap_or_default();
+    if texts.len() > MAX_MISSING {
+        return Err(ColumnProblem::MissingTexts(texts.len()));
+    }
+    let mut seen = HashSet::with_capacity(texts.len());
+    for text in texts {
+        if !is_text(text) {
+            return Err(ColumnProblem::MissingText(cut(text)));
+        }
+        if !seen.insert(text.as_str()) {
+            return Err(ColumnProblem::RepeatedMissing(cut(text)));
+        }
+    }
+    Ok(())
 }
 
 fn needed<'a, T>(

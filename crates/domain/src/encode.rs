@@ -6,7 +6,6 @@ use std::collections::HashMap;
 
 use crate::{
     Binning, CellProblem, Column, Field, Kind, OutOfRange, RawColumn, ReadOptions, Schema,
-    UnknownCategory,
     codes::CodeBook,
     constraint::Numbers,
     decimal::parse_number,
@@ -16,6 +15,7 @@ use crate::{
     options::{Adjusted, is_missing},
     ordered::Ordered,
     raw::RawKeeper,
+    times::Lapse,
 };
 
 /// Values of the current record, by field, that later fields and constraints need.
@@ -186,17 +186,20 @@ impl<'a> Encoder<'a> {
         let noted = adjusted
             .get_mut(attributes.start)
             .ok_or(CellProblem::Missing)?;
-        let text = || std::str::from_utf8(bytes).map_err(|_| CellProblem::NotUtf8);
         let read = match self.codes.get(bytes) {
             Some(code) => Some(Read::code(code, None)),
-            None => self.read(text()?, moments, noted)?,
+            None => match self.read(bytes, moments, noted) {
+                Err(problem) if self.field.invalid.is_some() && problem.is_invalid() => {
+                    noted.invalid += 1;
+                    None
+                }
+                read => read?,
+            },
         };
         if let Some(kept) = &mut self.kept {
-            let text = text()?;
-            kept.push(
-                read.is_some().then_some(text),
-                read.as_ref().and_then(|r| r.number),
-            );
+            // The bytes of every value are UTF-8.
+            let text = read.as_ref().and_then(|_| std::str::from_utf8(bytes).ok());
+            kept.push(text, read.as_ref().and_then(|r| r.number));
         }
         if let (Some(numbers), Some(number)) =
             (&mut moments.numbers, read.as_ref().and_then(|r| r.number))
@@ -222,19 +225,20 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Reads a text that is not a category. Returns `None` if it is missing.
+    /// Reads a cell that is not a category. Returns `None` if it is missing.
     fn read(
         &self,
-        text: &str,
+        bytes: &[u8],
         moments: &mut Moments,
         noted: &mut Adjusted,
     ) -> Result<Option<Read>, CellProblem> {
+        let text = std::str::from_utf8(bytes).map_err(|_| CellProblem::NotUtf8)?;
         if let Meaning::Number(number) = &self.field.meaning
             && let Some(place) = number.values.encode_word(text.trim())
         {
             return Ok(Some(Read::place(place, None)));
         }
-        if is_missing(text, &self.options.missing) {
+        if is_missing(text, &self.options.missing) || is_missing(text, &self.field.missing) {
             return self.missing(noted);
         }
         let read = match &self.field.meaning {
@@ -250,8 +254,9 @@ impl<'a> Encoder<'a> {
             Meaning::Time(time) => self.time(time, text, moments, noted)?,
             Meaning::Lapse(lapse) => match self.lapse(lapse, text, moments, noted)? {
                 Some(read) => read,
-                // The moment that it is relative to is missing.
-                None => return self.missing(noted),
+                // The moment that it is relative to is missing, or refused if this field is not nullable.
+                None if self.field.nullable() => return self.missing(noted),
+                None => return Ok(None),
             },
             Meaning::Steps(steps) => self.steps(steps, text, noted)?,
             Meaning::Code(book) => self.book(book, text, noted)?,
@@ -340,10 +345,7 @@ impl<'a> Encoder<'a> {
         text: &str,
         noted: &mut Adjusted,
     ) -> Result<(u32, u32), CellProblem> {
-        if self.options.unknown == UnknownCategory::Refuse {
-            return Err(CellProblem::UnknownCategory(cut(text)));
-        }
-        let code = other.ok_or_else(|| CellProblem::NoOther(cut(text)))?;
+        let code = other.ok_or_else(|| CellProblem::UnknownCategory(cut(text)))?;
         noted.other += 1;
         Ok(code)
     }
@@ -358,25 +360,8 @@ impl Schema {
         let column = self.columns().get(first)?;
         let named = || (0..column.size() as u32).find(|&code| column.label(code) == text);
         let places = match &field.meaning {
-            Meaning::Plain => match column.kind() {
-                Kind::Numeric(binning) => parse_number(text)
-                    .and_then(|number| binning.bin(number))
-                    .map(|bin| vec![(bin, 0)]),
-                Kind::Categorical { categories, .. } => {
-                    let place = categories.iter().position(|category| category == text);
-                    place.map(|code| vec![(code as u32, 0)])
-                }
-                Kind::Part { .. } => None,
-            },
-            Meaning::Number(number) => number.place(text).map(|place| vec![place]),
-            Meaning::Time(time) => time.places(text),
             Meaning::Lapse(lapse) => lapse.places(text),
-            Meaning::Steps(steps) => {
-                let place = steps.step(text).and_then(|step| steps.steps.encode(step));
-                place.map(|place| vec![place])
-            }
-            Meaning::Code(book) => book.place(text).map(|place| vec![place]),
-            Meaning::Identifier(_) | Meaning::LeftOut => None,
+            _ => places(field, column, text),
         };
         let Some(places) = places else {
             let missing = || column.null_code().filter(|_| text.is_empty());
@@ -388,6 +373,57 @@ impl Schema {
             codes.extend(part.fine.map(|attribute| (attribute, fine)));
         }
         Some(codes)
+    }
+
+    /// Returns whether `text` may be a value of a field, so that it cannot stand for a missing one.
+    pub(crate) fn has_value(&self, field: &Field, text: &str) -> bool {
+        let column = field.parts.first();
+        let column = column.and_then(|part| self.columns().get(part.coarse));
+        match (&field.meaning, column) {
+            (Meaning::Lapse(lapse), _) => self.may_reach(lapse, text),
+            (_, Some(column)) => places(field, column, text).is_some(),
+            (_, None) => false,
+        }
+    }
+
+    /// Returns whether `text` is a value at an allowed distance of some value of the field that it is relative to.
+    fn may_reach(&self, lapse: &Lapse, text: &str) -> bool {
+        let Some(cell) = lapse.dated.read(text) else {
+            return false;
+        };
+        let base = self.fields().get(lapse.base).map(|field| &field.meaning);
+        let (Some(Meaning::Time(base)), None, Some(moment)) =
+            (base, lapse.special(cell), lapse.dated.moment(cell))
+        else {
+            return true;
+        };
+        let (first, last) = base.limits();
+        let (min, max) = lapse.units.limits();
+        lapse.between(last, moment) <= max && lapse.between(first, moment) >= min
+    }
+}
+
+/// Returns the codes of each part of a value as it stands in a table, or `None` if the field does not have it.
+fn places(field: &Field, column: &Column, text: &str) -> Option<Vec<(u32, u32)>> {
+    match &field.meaning {
+        Meaning::Plain => match column.kind() {
+            Kind::Numeric(binning) => parse_number(text)
+                .and_then(|number| binning.bin(number))
+                .map(|bin| vec![(bin, 0)]),
+            Kind::Categorical { categories, .. } => {
+                let place = categories.iter().position(|category| category == text);
+                place.map(|code| vec![(code as u32, 0)])
+            }
+            Kind::Part { .. } => None,
+        },
+        Meaning::Number(number) => number.place(text).map(|place| vec![place]),
+        Meaning::Time(time) => time.places(text),
+        Meaning::Steps(steps) => {
+            let place = steps.step(text).and_then(|step| steps.steps.encode(step));
+            place.map(|place| vec![place])
+        }
+        Meaning::Code(book) => book.place(text).map(|place| vec![place]),
+        Meaning::Lapse(_) | Meaning::Identifier(_) | Meaning::LeftOut => None,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::{SchemaProblem, counted};
+use crate::{SchemaProblem, TableProblems, counted};
 
 /// An error of this crate. Errors about cells quote the cell: they are for the holder of the table
 /// only, and must not be logged or sent.
@@ -113,19 +113,24 @@ pub enum Error {
         /// The text.
         token: String,
     },
-    /// There are more records than different identifiers.
+    /// The schema, which is public, lists values that hardly two records share.
     #[error(
-        "column {column:?}: its pattern has {capacity} identifiers for {records} records: use a \
-         longer pattern"
+        "{file}: column {column:?}: the schema lists {values} values that occur in the table, and most \
+         of them occur in fewer than {few} records each. A schema is public: make the column an \
+         `identifier`, leave it out with `left-out`, or list a complete public code book",
+        few = crate::near_unique::FEW_RECORDS
     )]
-    Identifiers {
+    NearUnique {
+        /// Name of the table's file.
+        file: String,
         /// Name of the column.
         column: String,
-        /// Number of different identifiers.
-        capacity: u64,
-        /// Number of records to write.
-        records: u64,
+        /// Number of listed values that occur in the table.
+        values: usize,
     },
+    /// The table has several problems.
+    #[error(transparent)]
+    Problems(Box<TableProblems>),
     /// The table lacks columns that the caller named.
     #[error("{file}: there is no column {}", quoted(.columns))]
     NoSuchColumns {
@@ -281,14 +286,32 @@ pub enum CellProblem {
         /// The maximum.
         max: i64,
     },
-    /// A category that the schema does not have.
-    #[error("{0:?} is not one of the schema's categories")]
-    UnknownCategory(String),
     /// A category that the schema does not have, in a column without an `other` category.
     #[error(
         "{0:?} is not one of the schema's categories, and the schema declares no `other` category"
     )]
-    NoOther(String),
+    UnknownCategory(String),
+}
+
+impl CellProblem {
+    /// Returns whether the cell has no value of the column's kind at all, so that the schema may have it read as
+    /// missing.
+    pub(crate) fn is_invalid(&self) -> bool {
+        match self {
+            Self::NotUtf8
+            | Self::NotANumber(_)
+            | Self::NotInStyle { .. }
+            | Self::UnknownOffset { .. }
+            | Self::NotAMoment { .. }
+            | Self::UnknownCategory(_) => true,
+            Self::Missing
+            | Self::NotAnInteger(_)
+            | Self::NotAMultiple { .. }
+            | Self::OutOfRange { .. }
+            | Self::OutOfTime { .. }
+            | Self::OutOfLapse { .. } => false,
+        }
+    }
 }
 
 /// Why codes do not form a table of a schema.

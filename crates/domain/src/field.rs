@@ -7,9 +7,10 @@ use rand::Rng;
 use crate::{
     Column, Kind, Value,
     codes::CodeBook,
-    form::ColumnForm,
+    form::{ColumnForm, Invalid},
     identifier::Pattern,
     number::NumberField,
+    options::is_missing,
     ordered::Ordered,
     ordered_words::Drawn,
     times::{Lapse, Steps, Time},
@@ -27,8 +28,12 @@ pub struct Field {
     pub(crate) attributes: Range<usize>,
     /// The attributes again, each coarse one with its digit.
     pub(crate) parts: Vec<FieldPart>,
+    /// Texts that stand for a missing value, in addition to the empty one. The first is written.
+    pub(crate) missing: Vec<String>,
+    /// What to do with cells that have no valid value; an error if `None`.
+    pub(crate) invalid: Option<Invalid>,
     /// The form in the schema; `None` for a categorical or numeric field, which its attribute
-    /// describes completely.
+    /// and the fields above describe completely.
     pub(crate) form: Option<Box<ColumnForm>>,
 }
 
@@ -90,6 +95,16 @@ impl Field {
         self.nullable
     }
 
+    /// The text that a synthetic table has for a missing value, if the schema names one.
+    pub fn missing_text(&self) -> Option<&str> {
+        self.missing.first().map(String::as_str)
+    }
+
+    /// Whether `text` stands for a missing value: it is empty, or the schema names it.
+    pub fn is_missing(&self, text: &str) -> bool {
+        text.is_empty() || is_missing(text, &self.missing)
+    }
+
     /// The attributes that the values become; empty for left-out fields and identifiers.
     pub fn attributes(&self) -> Range<usize> {
         self.attributes.clone()
@@ -105,7 +120,8 @@ impl Field {
         matches!(self.meaning, Meaning::Identifier(_))
     }
 
-    /// Number of different identifiers, if it limits a table.
+    /// Number of identifiers that follow the pattern exactly, if it is limited. Identifiers of later records are
+    /// longer.
     pub fn capacity(&self) -> Option<u64> {
         match &self.meaning {
             Meaning::Identifier(pattern) => pattern.capacity(),

@@ -112,8 +112,13 @@ impl KindForm {
         matches!(self, Self::Categorical | Self::Numeric)
     }
 
-    /// Returns the fields that a column of the kind may have, in addition to `name`, `kind` and
-    /// `nullable`.
+    /// Returns whether synthetic tables keep the values of a column of the kind.
+    pub fn is_kept(self) -> bool {
+        !matches!(self, Self::Identifier | Self::LeftOut)
+    }
+
+    /// Returns the fields that a column of the kind may have, in addition to `name`, `kind`,
+    /// `nullable` and, for kinds that are kept, `missing` and `invalid`.
     pub fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Categorical => &["categories", "other"],
@@ -455,6 +460,15 @@ impl ColumnForm {
     /// Returns the first field that a column of this kind must not have.
     pub fn surplus(&self) -> Option<&'static str> {
         let allowed = self.kind.fields();
+        if !self.kind.is_kept() {
+            let surplus = [
+                ("missing", self.missing.is_some()),
+                ("invalid", self.invalid.is_some()),
+            ];
+            if let Some((name, _)) = surplus.into_iter().find(|&(_, present)| present) {
+                return Some(name);
+            }
+        }
         let present = [
             ("categories", self.categories.is_some()),
             ("other", self.other.is_some()),

@@ -79,7 +79,8 @@ impl Pattern {
         Ok(Self::Sets(sets))
     }
 
-    /// Returns the number of different identifiers, or `None` if it does not limit a table.
+    /// Returns the number of identifiers that follow the pattern exactly, or `None` if it is unlimited or above 2^64.
+    /// Later identifiers have the number of their round after them.
     pub(crate) fn capacity(&self) -> Option<u64> {
         match self {
             Self::Sequence | Self::Uuid => None,
@@ -132,7 +133,8 @@ fn set_of(text: &str) -> Option<Vec<char>> {
     (!set.is_empty() && !repeats && printable).then_some(set)
 }
 
-/// A new identifier.
+/// A new identifier. Once a pattern has no more identifiers, they begin again with the number of the round after them:
+/// `S99` is followed by `S001`. All identifiers of a pattern differ, because those of one round have the same length.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Identifier<'a> {
     pattern: &'a Pattern,
@@ -159,7 +161,11 @@ impl Display for Identifier<'_> {
                 }
                 text.iter()
                     .rev()
-                    .try_for_each(|letter| write!(out, "{letter}"))
+                    .try_for_each(|letter| write!(out, "{letter}"))?;
+                match number {
+                    0 => Ok(()),
+                    round => write!(out, "{round}"),
+                }
             }
         }
     }
@@ -194,6 +200,22 @@ mod tests {
             .map(|n| pattern.value(n, &mut rng).to_string())
             .collect();
         assert_eq!(all.len(), 1000);
+    }
+
+    #[test]
+    fn identifiers_never_run_out_and_stay_distinct() {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        for text in ["S[0-9]{2}", "x", "[0-9]", "[1-2][0-9]"] {
+            let pattern = Pattern::parse(text).unwrap();
+            let all = (0..3000).map(|n| pattern.value(n, &mut rng).to_string());
+            assert_eq!(all.collect::<HashSet<_>>().len(), 3000, "{text}");
+        }
+        let pattern = Pattern::parse("S[0-9]{2}").unwrap();
+        let mut show = |number| pattern.value(number, &mut rng).to_string();
+        assert_eq!(show(99), "S99");
+        assert_eq!(show(100), "S001");
+        assert_eq!(show(1234), "S3412");
+        assert_eq!(show(u64::MAX), "S15184467440737095516");
     }
 
     #[test]

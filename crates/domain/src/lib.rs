@@ -22,6 +22,7 @@ pub mod form;
 mod identifier;
 mod limits;
 mod names;
+mod near_unique;
 mod number;
 mod numeric;
 mod one_hot;
@@ -37,6 +38,7 @@ mod reference;
 mod schema;
 mod schema_form;
 mod table;
+mod table_problems;
 mod times;
 mod value;
 mod version;
@@ -54,12 +56,13 @@ pub use field::{Field, Output};
 pub use form::Claim;
 pub use identifier::{Identifier, PatternProblem};
 pub use limits::{
-    MAX_CATEGORIES, MAX_COLUMNS, MAX_CONSTRAINTS, MAX_NAME_BYTES, MAX_ONE_HOT, MAX_SCHEMA_BYTES,
+    MAX_CATEGORIES, MAX_COLUMNS, MAX_CONSTRAINTS, MAX_MISSING, MAX_NAME_BYTES, MAX_ONE_HOT,
+    MAX_SCHEMA_BYTES,
 };
+pub use near_unique::{NearUniqueList, near_unique_lists};
 pub use numeric::{Binning, BinningProblem, MAX_BINS, MAX_MAGNITUDE};
 pub use options::{
-    Adjusted, BrokenConstraint, OutOfRange, ReadOptions, UnknownCategory, UnlistedColumn,
-    is_missing,
+    Adjusted, BrokenConstraint, NearUnique, OutOfRange, ReadOptions, UnlistedColumn, is_missing,
 };
 pub use ordered::{MAX_DIGITS, MAX_PARTS, OrderedProblem};
 pub use problem::{ColumnProblem, SchemaProblem};
@@ -69,6 +72,7 @@ pub use records::{MAX_RECORD_BYTES, Records};
 pub use schema::Schema;
 pub use schema_form::SchemaForm;
 pub use table::{Counted, MAX_COUNTED_CELLS, Table};
+pub use table_problems::TableProblems;
 pub use times::{
     DAY, FormatProblem, Moment, TimeFormat, TimeOptions, date_from_days, days_from_date,
 };

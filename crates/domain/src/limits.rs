@@ -15,5 +15,8 @@ pub const MAX_ONE_HOT: usize = 100_000;
 /// Maximum length of the name of a column or a category, in bytes.
 pub const MAX_NAME_BYTES: usize = 1_024;
 
+/// Maximum number of texts that stand for a missing value in a column.
+pub const MAX_MISSING: usize = 100;
+
 /// Maximum number of constraints of a schema.
 pub const MAX_CONSTRAINTS: usize = 1_000;

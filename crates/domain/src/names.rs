@@ -5,7 +5,12 @@ use crate::limits::MAX_NAME_BYTES;
 /// Returns whether `name` has from 1 to [`MAX_NAME_BYTES`] bytes and no control characters, which
 /// would break the lines of a report or log.
 pub(crate) fn is_name(name: &str) -> bool {
-    (1..=MAX_NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control)
+    !name.is_empty() && is_text(name)
+}
+
+/// Returns whether `text` is a name or empty.
+pub(crate) fn is_text(text: &str) -> bool {
+    text.len() <= MAX_NAME_BYTES && !text.chars().any(char::is_control)
 }
 
 /// Shortens a text of any length for an error message.

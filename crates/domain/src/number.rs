@@ -61,11 +61,6 @@ impl NumberField {
         word.or_else(|| self.values.encode(self.step(self.style.parse(text)?)?))
     }
 
-    /// Returns whether a text is read as a value, even if it is outside the limits.
-    pub(crate) fn is_value(&self, text: &str) -> bool {
-        self.values.encode_word(text.trim()).is_some() || self.style.parse(text).is_some()
-    }
-
     fn not_a_number(&self, text: &str) -> CellProblem {
         if self.style.is_plain() {
             return CellProblem::NotANumber(cut(text));

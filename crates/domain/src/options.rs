@@ -1,15 +1,5 @@
 //! How to read a table.
 
-/// What to do with a category that the schema does not have.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UnknownCategory {
-    /// Refuse the table.
-    #[default]
-    Refuse,
-    /// Use the category that the schema declares as `other`. Refuse the table if the schema declares none.
-    Other,
-}
-
 /// What to do with a number outside the schema's limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutOfRange {
@@ -40,23 +30,34 @@ pub enum BrokenConstraint {
     Count,
 }
 
-/// How to read a table. The default is the strictest.
+/// What to do with a schema whose lists are of values of single records (see [`crate::NearUniqueList`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NearUnique {
+    /// Report the lists with the table.
+    #[default]
+    Report,
+    /// Refuse the table.
+    Refuse,
+}
+
+/// How to read a table. The default is the strictest, except that near-unique lists are only reported.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadOptions {
     /// Name of the file, for errors.
     pub file: String,
     /// Byte between fields.
     pub delimiter: u8,
-    /// Texts that stand for a missing value, except in a column that has the text as a category.
+    /// Texts that stand for a missing value in every column, except in a column that has the text as a category. The
+    /// schema may name more for each column.
     pub missing: Vec<String>,
-    /// What to do with unknown categories.
-    pub unknown: UnknownCategory,
     /// What to do with numbers out of range.
     pub out_of_range: OutOfRange,
     /// What to do with unlisted columns.
     pub unlisted: UnlistedColumn,
     /// What to do with records that break a constraint.
     pub broken: BrokenConstraint,
+    /// What to do with near-unique lists.
+    pub near_unique: NearUnique,
     /// Maximum number of records.
     pub max_records: usize,
     /// Whether to keep the original values next to their codes, for a report.
@@ -71,25 +72,27 @@ impl ReadOptions {
             file: file.into(),
             delimiter: b',',
             missing: vec![String::new()],
-            unknown: UnknownCategory::default(),
             out_of_range: OutOfRange::default(),
             unlisted: UnlistedColumn::default(),
             broken: BrokenConstraint::default(),
+            near_unique: NearUnique::default(),
             max_records: 1 << 22,
             keep_values: false,
         }
     }
 }
 
-/// Changes that reading made to a column at the holder's request. Private: these are counts of records.
+/// Changes that reading made to a column. Private: these are counts of records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Adjusted {
     /// Numbers replaced by the nearest limit.
     pub clamped: u64,
-    /// Categories replaced by `other`.
+    /// Values outside the list that were read as `other`.
     pub other: u64,
     /// Missing values, which stay missing.
     pub missing: u64,
+    /// Cells without a valid value that were read as missing. `missing` does not include them.
+    pub invalid: u64,
     /// Numbers with a fraction, which are not changed.
     pub fractions: u64,
 }

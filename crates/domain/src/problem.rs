@@ -2,7 +2,9 @@
 
 use crate::{
     BinningProblem, FormatProblem, OrderedProblem, PatternProblem,
-    limits::{MAX_CATEGORIES, MAX_COLUMNS, MAX_NAME_BYTES, MAX_ONE_HOT, MAX_SCHEMA_BYTES},
+    limits::{
+        MAX_CATEGORIES, MAX_COLUMNS, MAX_MISSING, MAX_NAME_BYTES, MAX_ONE_HOT, MAX_SCHEMA_BYTES,
+    },
 };
 
 /// Why a schema is rejected.
@@ -109,6 +111,21 @@ pub enum ColumnProblem {
     /// `other` is not one of the categories.
     #[error("`other` is {0:?}, which is not one of the categories")]
     Other(String),
+    /// A text for missing values that is too long or has control characters.
+    #[error("`missing` {0:?} must have at most {MAX_NAME_BYTES} bytes and no control characters")]
+    MissingText(String),
+    /// The same text for missing values twice.
+    #[error("{0:?} appears twice in `missing`")]
+    RepeatedMissing(String),
+    /// Too many texts for missing values.
+    #[error("`missing` may have {MAX_MISSING} texts, not {0}")]
+    MissingTexts(usize),
+    /// A text for missing values that is a value of the column.
+    #[error("`missing` has {0:?}, which is a value of the column: remove it from one of the two")]
+    MissingIsValue(String),
+    /// Invalid cells cannot become missing in a column that is not nullable.
+    #[error("`invalid` reads cells as missing, so the column also needs `\"nullable\": true`")]
+    InvalidNotNullable,
     /// No categories, or more than [`MAX_CATEGORIES`].
     #[error("a categorical column must have from 1 to {MAX_CATEGORIES} categories, not {0}")]
     Categories(usize),

@@ -1,14 +1,20 @@
 //! Strict reading of CSV into codes.
 
-use std::{collections::HashMap, io::Read, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    io::Read,
+    sync::Arc,
+};
 
 use crate::{
-    Error, HeaderProblem, RawColumn, Schema, Table,
+    Error, Field, HeaderProblem, RawColumn, Schema, Table,
     encode::{Encoder, Moments},
     field::Meaning,
     names::cut,
-    options::{Adjusted, BrokenConstraint, ReadOptions, UnlistedColumn},
+    near_unique::{ListCounts, NearUniqueList},
+    options::{Adjusted, BrokenConstraint, NearUnique, ReadOptions, UnlistedColumn},
     records::Records,
+    table_problems::Problems,
 };
 
 /// A table, with the changes and findings of reading it.
@@ -22,6 +28,8 @@ pub struct TableReading {
     pub left_out: Vec<String>,
     /// Number of records that break each constraint. Private: these are counts of records.
     pub broken: Vec<u64>,
+    /// Columns whose list is near-unique in the table.
+    pub near_unique: Vec<NearUniqueList>,
     /// Original values by field, if [`ReadOptions::keep_values`] is set. Private: this is the table itself.
     pub values: Vec<RawColumn>,
 }
@@ -32,7 +40,7 @@ pub struct TableReading {
 /// # Errors
 /// A header that does not fit the schema, a record with more or fewer fields than the header, a cell that the schema
 /// does not allow, no records or too many, or a failed read of `input`. Errors name file, row (counted from 1, without
-/// the header), line and column.
+/// the header), line and column. The table is read to its end: several problems are one [`Error::Problems`].
 pub fn read_csv(
     schema: impl Into<Arc<Schema>>,
     input: impl Read,
@@ -42,7 +50,7 @@ pub fn read_csv(
     let mut rows = Rows::open(&schema, input, options)?;
     let mut columns = vec![Vec::new(); schema.columns().len()];
     while rows.advance(&mut columns)? {}
-    rows.refuse_empty()?;
+    let near_unique = rows.finish()?;
     let Rows {
         left_out,
         adjusted,
@@ -59,6 +67,7 @@ pub fn read_csv(
         adjusted,
         left_out,
         broken,
+        near_unique,
         values,
     })
 }
@@ -77,6 +86,8 @@ pub struct Streaming {
     pub left_out: Vec<String>,
     /// The same as [`TableReading::broken`].
     pub broken: Vec<u64>,
+    /// The same as [`TableReading::near_unique`].
+    pub near_unique: Vec<NearUniqueList>,
 }
 
 /// Reads a CSV table as [`read_csv`] does, in one pass and in memory that does not depend on the table's length. Passes
@@ -100,6 +111,9 @@ pub fn stream_csv<E: From<Error>>(
     let mut columns: Vec<Vec<u32>> = schema.columns().iter().map(|_| list()).collect();
     let mut held = 0;
     while rows.advance(&mut columns)? {
+        if rows.problems.any() {
+            continue;
+        }
         held += 1;
         if held == STREAMED_RECORDS {
             take(&columns)?;
@@ -107,7 +121,7 @@ pub fn stream_csv<E: From<Error>>(
             held = 0;
         }
     }
-    rows.refuse_empty()?;
+    let near_unique = rows.finish()?;
     if held > 0 {
         take(&columns)?;
     }
@@ -116,6 +130,7 @@ pub fn stream_csv<E: From<Error>>(
         adjusted: rows.adjusted,
         left_out: rows.left_out,
         broken: rows.broken,
+        near_unique,
     })
 }
 
@@ -127,6 +142,10 @@ struct Rows<'a, R> {
     adjusted: Vec<Adjusted>,
     left_out: Vec<String>,
     broken: Vec<u64>,
+    lists: ListCounts,
+    problems: Problems,
+    /// Whether the file has every column that is read.
+    is_whole: bool,
     schema: &'a Schema,
     options: &'a ReadOptions,
 }
@@ -135,7 +154,8 @@ impl<'a, R: Read> Rows<'a, R> {
     /// Reads the header.
     fn open(schema: &'a Schema, input: R, options: &'a ReadOptions) -> Result<Self, Error> {
         let records = Records::open(&options.file, options.delimiter, input)?;
-        let places = match_header(schema, &records, options)?;
+        let mut problems = Problems::of(&options.file);
+        let places = match_header(schema, &records, options, &mut problems);
         let encoders = (schema.fields().iter().zip(places))
             .filter_map(|(field, place)| Encoder::new(schema, field, place?, options));
         Ok(Self {
@@ -144,43 +164,67 @@ impl<'a, R: Read> Rows<'a, R> {
             adjusted: vec![Adjusted::default(); schema.columns().len()],
             left_out: unlisted(schema, records.header()),
             broken: vec![0; schema.constraints().len()],
+            lists: ListCounts::of(schema),
+            is_whole: !problems.any(),
+            problems,
             schema,
             records,
             options,
         })
     }
 
-    /// Adds the codes of the next record to `columns`. Returns false at the end.
+    /// Adds the codes of the next record to `columns`. Returns false at the end. Once the table has a problem, it is
+    /// only read to find more of them, and `columns` has at most one record.
     fn advance(&mut self, columns: &mut [Vec<u32>]) -> Result<bool, Error> {
-        if !self.records.advance()? {
-            return Ok(false);
+        if self.problems.any() {
+            columns.iter_mut().for_each(Vec::clear);
+        }
+        match self.records.advance() {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(error) => {
+                self.problems.add_record(error)?;
+                return Ok(true);
+            }
         }
         if self.records.row() > self.options.max_records as u64 {
-            return Err(Error::Records {
+            self.problems.add_record(Error::Records {
                 file: self.options.file.clone(),
                 limit: self.options.max_records,
-            });
+            })?;
         }
-        self.moments.clear();
-        for encoder in &mut self.encoders {
-            let place = encoder.place;
-            encoder
-                .encode(
-                    self.records.bytes(place),
-                    &mut self.moments,
-                    columns,
-                    &mut self.adjusted,
-                )
-                .map_err(|problem| self.records.refuse(place, problem))?;
+        if self.encode(columns) {
+            self.lists
+                .add(&|attribute| columns.get(attribute)?.last().copied());
+            if self.is_whole {
+                self.hold_to_constraints(columns);
+            }
         }
-        self.hold_to_constraints(columns)?;
         Ok(true)
     }
 
+    /// Adds the codes of the record to `columns`, and its problems to the table's. Returns whether every field has its
+    /// codes.
+    fn encode(&mut self, columns: &mut [Vec<u32>]) -> bool {
+        let mut is_complete = true;
+        self.moments.clear();
+        for encoder in &mut self.encoders {
+            let place = encoder.place;
+            let cell = self.records.bytes(place);
+            let encoded = encoder.encode(cell, &mut self.moments, columns, &mut self.adjusted);
+            if let Err(problem) = encoded {
+                let error = self.records.refuse(place, problem);
+                self.problems.add_cell(place, error);
+                is_complete = false;
+            }
+        }
+        is_complete
+    }
+
     /// Rejects or counts the constraints that the last record breaks.
-    fn hold_to_constraints(&mut self, columns: &[Vec<u32>]) -> Result<(), Error> {
+    fn hold_to_constraints(&mut self, columns: &[Vec<u32>]) {
         let Some(numbers) = self.moments.numbers() else {
-            return Ok(());
+            return;
         };
         // Every column has the record's code by now.
         let code = |attribute: usize| {
@@ -190,53 +234,66 @@ impl<'a, R: Read> Rows<'a, R> {
         for index in self.schema.broken(&code, numbers) {
             if self.options.broken == BrokenConstraint::Refuse {
                 let constraint = &self.schema.constraints()[index];
-                return Err(self.records.refuse_record(constraint));
+                let error = self.records.refuse_record(constraint);
+                self.problems.add_constraint(index, error);
+            } else {
+                self.broken[index] += 1;
             }
-            self.broken[index] += 1;
         }
-        Ok(())
     }
 
-    fn refuse_empty(&self) -> Result<(), Error> {
-        if self.records.row() > 0 {
-            return Ok(());
+    /// Refuses the table if it has problems or no records. Returns its near-unique lists.
+    fn finish(&mut self) -> Result<Vec<NearUniqueList>, Error> {
+        let file = &self.options.file;
+        let near_unique = self.lists.near_unique(self.schema);
+        if self.options.near_unique == NearUnique::Refuse {
+            for list in &near_unique {
+                self.problems.add(Error::NearUnique {
+                    file: file.clone(),
+                    column: list.column.clone(),
+                    values: list.values,
+                });
+            }
         }
-        Err(Error::Empty {
-            file: self.options.file.clone(),
-        })
+        self.problems.refuse()?;
+        if self.records.row() == 0 {
+            return Err(Error::Empty { file: file.clone() });
+        }
+        Ok(near_unique)
     }
 }
 
-/// Returns the place of each field in the file, or `None` for a field that is not read.
+/// Returns the place of each field in the file, or `None` for a field that is not read. Adds missing and unlisted
+/// columns to the table's problems.
 fn match_header<R: Read>(
     schema: &Schema,
     records: &Records<R>,
     options: &ReadOptions,
-) -> Result<Vec<Option<usize>>, Error> {
+    problems: &mut Problems,
+) -> Vec<Option<usize>> {
     let header = records.header();
     let position: HashMap<&str, usize> = (header.iter().map(String::as_str)).zip(0..).collect();
     let mut places = Vec::with_capacity(schema.fields().len());
     for field in schema.fields() {
         // A synthetic table lacks left-out fields and may lack identifiers.
         let read = !matches!(field.meaning, Meaning::LeftOut | Meaning::Identifier(_));
-        match position.get(field.name()) {
-            Some(&place) => places.push(read.then_some(place)),
-            None if !read => places.push(None),
-            None => {
-                let problem = HeaderProblem::Missing(cut(field.name()));
-                return Err(records.refuse_header(problem));
-            }
+        let place = position.get(field.name()).copied().filter(|_| read);
+        if read && place.is_none() {
+            let problem = HeaderProblem::Missing(cut(field.name()));
+            problems.add(records.refuse_header(problem));
+        }
+        places.push(place);
+    }
+    if options.unlisted == UnlistedColumn::Refuse {
+        for name in unlisted(schema, header) {
+            problems.add(records.refuse_header(HeaderProblem::Unlisted(cut(&name))));
         }
     }
-    if options.unlisted == UnlistedColumn::Refuse
-        && let Some(name) = unlisted(schema, header).first()
-    {
-        return Err(records.refuse_header(HeaderProblem::Unlisted(cut(name))));
-    }
-    Ok(places)
+    places
 }
 
 fn unlisted(schema: &Schema, header: &[String]) -> Vec<String> {
-    let known = |name: &str| schema.fields().iter().any(|field| field.name() == name);
-    header.iter().filter(|name| !known(name)).cloned().collect()
+    let known: HashSet<&str> = schema.fields().iter().map(Field::name).collect();
+    let unlisted = header.iter().filter(|name| !known.contains(name.as_str()));
+    unlisted.cloned().collect()
 }

@@ -72,7 +72,8 @@ fn schema_keys_are_documented() {
 #[test]
 fn column_keys_are_documented() {
     let common = documented("## Columns");
-    assert_eq!(common, BTreeSet::from(["kind", "name", "nullable"]));
+    let keys = ["invalid", "kind", "missing", "name", "nullable"];
+    assert_eq!(common, BTreeSet::from(keys));
     let mut all = common;
     for kind in KINDS {
         let keys = documented(&format!("### `{}`", kind.word()));

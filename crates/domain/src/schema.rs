@@ -204,6 +204,23 @@ impl Schema {
         self.rule_set().broken(code, numbers)
     }
 
+    /// Rejects texts for missing values that are values of their column.
+    fn check_missing_texts(&self) -> Result<(), SchemaProblem> {
+        for field in &self.fields {
+            let value = field
+                .missing
+                .iter()
+                .find(|text| self.has_value(field, text));
+            if let Some(text) = value {
+                return Err(SchemaProblem::Column {
+                    column: field.name.clone(),
+                    problem: ColumnProblem::MissingIsValue(cut(text)),
+                });
+            }
+        }
+        Ok(())
+    }
+
     fn rule_set(&self) -> RuleSet<'_> {
         RuleSet {
             fields: &self.fields,
@@ -283,6 +300,7 @@ impl TryFrom<SchemaForm> for Schema {
             constraints: Vec::new(),
             rules: Vec::new(),
         };
+        schema.check_missing_texts()?;
         let codes_of = |field: &Field, value: &str| schema.codes_of(field, value);
         let rules = constraint::resolve(&form.constraints, &schema.fields, &codes_of)?;
         schema.rules = rules;
@@ -356,7 +374,14 @@ impl From<Schema> for SchemaForm {
         let target = target.map(|field| field.name.clone());
         let columns = schema.fields.iter().filter_map(|field| match &field.form {
             Some(form) => Some(form.as_ref().clone()),
-            None => schema.columns.get(field.attributes.start).map(column_form),
+            None => {
+                let column = schema.columns.get(field.attributes.start)?;
+                Some(ColumnForm {
+                    missing: (!field.missing.is_empty()).then(|| field.missing.clone()),
+                    invalid: field.invalid,
+                    ..column_form(column)
+                })
+            }
         });
         Self {
             format: None,

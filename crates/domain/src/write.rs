@@ -4,7 +4,7 @@ use std::io::Write;
 
 use rand::Rng;
 
-use crate::{Error, Field, Kind, Schema, Table, Value, decimal::parse_number, field::Meaning};
+use crate::{Error, Field, Schema, Table, Value};
 
 /// How to write a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct WriteOptions {
     pub file: String,
     /// Byte between fields.
     pub delimiter: u8,
-    /// Text for a missing value.
+    /// Text for a missing value in columns whose schema names none.
     pub missing: String,
     /// Number of records of the table that were written before. Identifiers continue from there.
     pub before: u64,
@@ -35,12 +35,12 @@ impl WriteOptions {
 }
 
 /// Writes a table as CSV. Numbers are drawn from their bins with `rng` (see
-/// [`crate::Binning::sample`]). Reading the output with the same schema, delimiter and text for
-/// missing values returns the same codes.
+/// [`crate::Binning::sample`]). A missing value is written as the first text that its column's schema
+/// names, or as [`WriteOptions::missing`]. Reading the output with the same schema, delimiter and text
+/// for missing values returns the same codes.
 ///
 /// # Errors
-/// The text for missing values is a value of a nullable column, a column has fewer identifiers than
-/// the table has records, or writing to `output` fails.
+/// The text for missing values is a value of a nullable column, or writing to `output` fails.
 pub fn write_csv(
     table: &Table,
     output: impl Write,
@@ -48,14 +48,9 @@ pub fn write_csv(
     options: &WriteOptions,
 ) -> Result<(), Error> {
     let schema = table.schema();
-    check_identifiers(
-        schema,
-        options.before.saturating_add(table.records() as u64),
-    )?;
     let fields = || schema.fields().iter().filter(|field| field.is_written());
-    for field in fields() {
-        check_missing_text(schema, field, &options.missing)?;
-    }
+    let missing = fields().map(|field| missing_text(schema, field, &options.missing));
+    let missing = missing.collect::<Result<Vec<&str>, Error>>()?;
     let failed = |error: csv::Error| Error::Io {
         file: options.file.clone(),
         source: error.into(),
@@ -71,9 +66,9 @@ pub fn write_csv(
     for row in 0..table.records() {
         let code = |attribute: usize| table.column(attribute)[row];
         schema.values(&code, options.before + row as u64, rng, &mut values);
-        for value in &values {
+        for (value, missing) in values.iter().zip(&missing) {
             match value {
-                Value::Null => writer.write_field(&options.missing),
+                Value::Null => writer.write_field(missing),
                 Value::Category(category) => writer.write_field(category),
                 other => writer.write_field(other.to_string()),
             }
@@ -87,44 +82,17 @@ pub fn write_csv(
     })
 }
 
-/// Rejects a table with more records than a column has identifiers.
-fn check_identifiers(schema: &Schema, records: u64) -> Result<(), Error> {
-    for field in schema.fields() {
-        if let Some(capacity) = field.capacity().filter(|&capacity| capacity < records) {
-            return Err(Error::Identifiers {
-                column: field.name().to_owned(),
-                capacity,
-                records,
-            });
-        }
-    }
-    Ok(())
-}
-
-/// Rejects a text for missing values that would be read back as a value.
-fn check_missing_text(schema: &Schema, field: &Field, token: &str) -> Result<(), Error> {
-    let kind = schema
-        .columns()
-        .get(field.attributes().start)
-        .map(|column| column.kind());
-    let is_value = match (&field.meaning, kind) {
-        (Meaning::Plain, Some(Kind::Categorical { categories, .. })) => {
-            categories.iter().any(|name| name == token)
-        }
-        (Meaning::Plain, _) => parse_number(token).is_some(),
-        (Meaning::Number(number), _) => number.is_value(token),
-        (Meaning::Time(time), _) => time.dated.read(token).is_some(),
-        (Meaning::Lapse(lapse), _) => lapse.dated.read(token).is_some(),
-        (Meaning::Steps(steps), _) => steps.step(token).is_some(),
-        (Meaning::Code(book), _) => book.place(token).is_some(),
-        (Meaning::Identifier(_) | Meaning::LeftOut, _) => false,
-    };
-    if field.nullable() && is_value {
-        let column = field.name().to_owned();
-        return Err(Error::MissingToken {
-            column,
+/// Returns the text for a missing value of a field. `token` is for fields whose schema names none.
+///
+/// # Errors
+/// `token` would be read back as a value.
+fn missing_text<'a>(schema: &Schema, field: &'a Field, token: &'a str) -> Result<&'a str, Error> {
+    match field.missing_text() {
+        Some(text) => Ok(text),
+        None if field.nullable() && schema.has_value(field, token) => Err(Error::MissingToken {
+            column: field.name().to_owned(),
             token: token.to_owned(),
-        });
+        }),
+        None => Ok(token),
     }
-    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Text columns: publishes the texts that occur in enough records to hide any single record.
 
-use fhaim_domain::{MAX_NAME_BYTES};
-use fhaim_intake::{TextCounts};
+use fhaim_domain::MAX_NAME_BYTES;
+use fhaim_intake::TextCounts;
 use rand_core::RngCore;
 use serde_json::{Map, json};
 
@@ -76,6 +76,6 @@ pub(crate) fn form(
     let told = fhaim_domain::counted(told, "category");
     Ok((
         form,
-        format!("{told} found in many records each; read the rest as {other:?} with --use-other"),
+        format!("{told} found in many records each; all others are read as {other:?}"),
     ))
 }

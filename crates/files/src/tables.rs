@@ -2,7 +2,7 @@
 
 use clap::Args;
 use fhaim_domain::{
-    Adjusted, OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn, counted,
+    Adjusted, Column, Kind, OutOfRange, ReadOptions, Schema, UnlistedColumn, counted,
 };
 
 /// Text format of a table.
@@ -28,9 +28,6 @@ impl FormatArguments {
 /// Handling of values and columns that are not in the schema.
 #[derive(Debug, Default, Args)]
 pub struct StrictnessArguments {
-    /// Replace categories that are not in the schema by the category that it declares as `other`
-    #[arg(long)]
-    pub use_other: bool,
     /// Clip numbers outside the schema's range to the nearest limit
     #[arg(long)]
     pub clamp: bool,
@@ -42,7 +39,7 @@ pub struct StrictnessArguments {
 impl StrictnessArguments {
     /// Whether any of the options is set.
     pub fn is_any(&self) -> bool {
-        self.use_other || self.clamp || self.ignore_columns
+        self.clamp || self.ignore_columns
     }
 }
 
@@ -68,9 +65,6 @@ pub fn read_options(
 ) -> ReadOptions {
     let mut options = ReadOptions::new(name);
     options.missing = format.missing();
-    if strictness.use_other {
-        options.unknown = UnknownCategory::Other;
-    }
     if strictness.clamp {
         options.out_of_range = OutOfRange::Clamp;
     }
@@ -96,8 +90,28 @@ pub fn remarks(schema: &Schema, left_out: &[String], adjusted: &[Adjusted]) -> V
         }
         if adjusted.other > 0 {
             let values = counted(adjusted.other, "value");
-            remarks.push(format!("column {name:?}: {values} replaced by `other`"));
+            let other = other(column).map_or_else(String::new, |other| format!(", {other:?}"));
+            remarks.push(format!(
+                "column {name:?}: {values} outside the schema's list read as `other`{other}"
+            ));
+        }
+        if adjusted.invalid > 0 {
+            let cells = counted(adjusted.invalid, "cell");
+            remarks.push(format!(
+                "column {name:?}: {cells} without a valid value read as missing"
+            ));
         }
     }
     remarks
+}
+
+/// Returns the category that stands for values outside the list.
+fn other(column: &Column) -> Option<&str> {
+    match column.kind() {
+        Kind::Categorical { categories, other } => {
+            let other = categories.get((*other)? as usize)?;
+            Some(other)
+        }
+        Kind::Numeric(_) | Kind::Part { .. } => None,
+    }
 }

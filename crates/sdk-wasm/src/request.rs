@@ -1,8 +1,8 @@
 //! Requests of the page.
 
-use fhaim_domain::{OutOfRange, ReadOptions, Schema, UnknownCategory, UnlistedColumn};
-use fhaim_intake::{InferOptions};
+use fhaim_domain::{NearUnique, OutOfRange, ReadOptions, Schema, UnlistedColumn};
 use fhaim_dp::Rho;
+use fhaim_intake::InferOptions;
 use fhaim_protocol::{terms::Terms, upload::Object};
 use serde::Deserialize;
 use serde_json::Value;
@@ -178,9 +178,6 @@ pub struct ReadRequest {
     /// Whether to replace numbers outside the schema's limits by the nearest limit.
     #[serde(default)]
     pub clamp: bool,
-    /// Whether to replace unknown categories by the one that the schema declares as `other`.
-    #[serde(default)]
-    pub use_other: bool,
     /// Whether to keep the original values next to their codes, for a report.
     #[serde(default)]
     pub keep_values: bool,
@@ -191,13 +188,14 @@ impl ReadRequest {
         ReadOptions {
             delimiter: self.format.delimiter(),
             missing: self.format.missing(),
-            unknown: match self.use_other {
-                true => UnknownCategory::Other,
-                false => UnknownCategory::Refuse,
-            },
             out_of_range: match self.clamp {
                 true => OutOfRange::Clamp,
                 false => OutOfRange::Refuse,
+            },
+            // A report is about a dataset whose schema is public already.
+            near_unique: match self.keep_values {
+                true => NearUnique::Report,
+                false => NearUnique::Refuse,
             },
             // The file still contains the columns that the page's user left out.
             unlisted: UnlistedColumn::LeaveOut,

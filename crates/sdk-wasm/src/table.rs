@@ -35,6 +35,7 @@ struct ReadColumn {
     counts: Vec<u64>,
     clamped: u64,
     other: u64,
+    invalid: u64,
     missing: u64,
 }
 
@@ -51,6 +52,7 @@ impl ReadTable {
                 counts: one_way(table, attribute),
                 clamped: adjusted.clamped,
                 other: adjusted.other,
+                invalid: adjusted.invalid,
                 missing: adjusted.missing,
             }
         };

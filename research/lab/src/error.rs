@@ -1,6 +1,6 @@
 //! Errors of the program, with a message of one line each, and their exit codes.
 
-use std::{io, path::PathBuf};
+use std::{borrow::Cow, io, path::PathBuf};
 
 use fhaim_files::shown_path;
 
@@ -72,13 +72,15 @@ pub enum Error {
 
 impl Error {
     /// Returns advice for the user, if the message does not contain it already.
-    pub fn way_out(&self) -> Option<&'static str> {
+    pub fn way_out(&self) -> Option<Cow<'static, str>> {
         match self {
             Self::Product(error) => error.way_out(),
             Self::Federated(fhaim_federated::Error::TooFewParties { .. }) => {
-                Some("--most-rounds, or --rounds")
+                Some(Cow::Borrowed("--most-rounds, or --rounds"))
             }
-            Self::Federated(fhaim_federated::Error::Job(error)) => job_way_out(error),
+            Self::Federated(fhaim_federated::Error::Job(error)) => {
+                job_way_out(error).map(Cow::Borrowed)
+            }
             _ => None,
         }
     }

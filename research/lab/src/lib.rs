@@ -50,7 +50,7 @@ pub fn main_drawing_from<R: Randomness>() -> ExitCode {
     }
     match dispatch(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => failed(&error, error.way_out(), error.exit_code()),
+        Err(error) => failed(&error, error.way_out().as_deref(), error.exit_code()),
     }
 }
 

@@ -41,6 +41,8 @@ const FIELDS: Record<string, string> = {
   prefix: "prefix length",
   other: "other values count as",
   nullable: "may be missing",
+  missing: "texts for missing values",
+  invalid: "invalid values",
 };
 
 /** Replaces field names in a problem by the page's names for these fields. */

@@ -13,6 +13,8 @@ export interface Column {
   name: string;
   kind: Kind;
   nullable?: boolean;
+  missing?: string[];
+  invalid?: "missing";
   categories?: string[];
   other?: string;
   special?: Bound[];
@@ -55,7 +57,6 @@ export interface ReadOptions {
   format: Format;
   schema: Schema;
   clamp: boolean;
-  use_other: boolean;
   /** For a report: whether the original values stay in the worker. */
   keep_values?: boolean;
 }
@@ -124,6 +125,7 @@ export interface ReadColumn {
   counts: number[];
   clamped: number;
   other: number;
+  invalid: number;
   missing: number;
 }
 

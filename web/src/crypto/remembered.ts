@@ -34,7 +34,7 @@ export async function recall(dataset: Dataset, schema: Schema, file: File, sessi
   const { refusal, delimiter } = await sniff(file, session);
   if (refusal !== undefined) throw new Error(refusal);
   const format = { file: file.name, delimiter: kept.delimiter ?? delimiter, missing: kept.missing ?? [] };
-  return { format, schema, clamp: kept.clamp ?? false, use_other: false };
+  return { format, schema, clamp: kept.clamp ?? false };
 }
 
 export function forgetRead(dataset: string): void {

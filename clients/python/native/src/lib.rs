@@ -28,11 +28,10 @@ struct Reading(in_process::ReadingOptions);
 #[pymethods]
 impl Reading {
     #[new]
-    #[pyo3(signature = (*, missing=Vec::new(), use_other=false, clamp=false, ignore_columns=false))]
-    fn new(missing: Vec<String>, use_other: bool, clamp: bool, ignore_columns: bool) -> Self {
+    #[pyo3(signature = (*, missing=Vec::new(), clamp=false, ignore_columns=false))]
+    fn new(missing: Vec<String>, clamp: bool, ignore_columns: bool) -> Self {
         Self(in_process::ReadingOptions {
             missing,
-            use_other,
             clamp,
             ignore_columns,
         })

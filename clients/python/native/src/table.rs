@@ -182,18 +182,20 @@ impl Table {
         let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
         let mut reader = csv::Reader::from_reader(text.as_slice());
         let names = reader.headers().map_err(|error| wrong(&error))?.clone();
+        let field = |name| schema.fields().iter().find(|field| field.name() == name);
+        let known: Vec<_> = names.iter().map(field).collect();
         let mut columns = vec![Vec::new(); names.len()];
         for record in reader.into_records() {
             let record = record.map_err(|error| wrong(&error))?;
-            for (column, value) in columns.iter_mut().zip(&record) {
-                column.push((!value.is_empty()).then(|| value.to_owned()));
+            for ((column, field), value) in columns.iter_mut().zip(&known).zip(&record) {
+                let missing = field.map_or(value.is_empty(), |field| field.is_missing(value));
+                column.push((!missing).then(|| value.to_owned()));
             }
         }
-        let arrays: Vec<ArrayRef> = names
+        let arrays: Vec<ArrayRef> = known
             .iter()
             .zip(columns)
-            .map(|(name, values)| {
-                let field = schema.fields().iter().find(|field| field.name() == name);
+            .map(|(field, values)| {
                 array(&values, field.map(|field| field.output(schema.columns())))
             })
             .collect();

@@ -13,7 +13,6 @@ class Reading:
         cls,
         *,
         missing: list[str] = ...,
-        use_other: bool = False,
         clamp: bool = False,
         ignore_columns: bool = False,
     ) -> Reading: ...

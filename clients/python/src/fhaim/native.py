@@ -69,14 +69,13 @@ def call(title: str, function: str, /, *arguments: Any, **named: Any) -> Any:
 
 def _here(words: str | None) -> str | None:
     """Returns a text of the command, with its flags in the form of arguments of this package."""
-    for flag in ("use_other", "clamp", "ignore_columns"):
+    for flag in ("clamp", "ignore_columns"):
         words = words and words.replace(f"--{flag.replace('_', '-')}", f"{flag}=True")
     return words
 
 
 def reading(
     missing: Sequence[str] = (),
-    use_other: bool = False,
     clamp: bool = False,
     ignore_columns: bool = False,
 ) -> Any:
@@ -85,9 +84,7 @@ def reading(
         return None
     from fhaim._native import Reading
 
-    return Reading(
-        missing=list(missing), use_other=use_other, clamp=clamp, ignore_columns=ignore_columns
-    )
+    return Reading(missing=list(missing), clamp=clamp, ignore_columns=ignore_columns)
 
 
 def shown(progress: bool | Tell | None) -> Tell | None:

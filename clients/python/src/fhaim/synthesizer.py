@@ -47,13 +47,12 @@ class Synthesizer:
         model_mb: int = 64,
         memory_mb: int | None = None,
         missing: Sequence[str] = (),
-        use_other: bool = False,
         clamp: bool = False,
         ignore_columns: bool = False,
     ) -> None:
         """``encrypted`` counts on ciphertexts, as the services do: the same releases, in more time.
-        Then ``record_bound`` is public. ``missing``, ``use_other``, ``clamp`` and
-        ``ignore_columns`` control how the table is read."""
+        Then ``record_bound`` is public. ``missing``, ``clamp`` and ``ignore_columns`` control how
+        the table is read."""
         self.schema = schema
         self.epsilon = epsilon
         self.delta = delta
@@ -64,7 +63,6 @@ class Synthesizer:
         self.model_mb = model_mb
         self.memory_mb = memory_mb
         self.missing = missing
-        self.use_other = use_other
         self.clamp = clamp
         self.ignore_columns = ignore_columns
 
@@ -109,9 +107,7 @@ class Synthesizer:
             model_mb=self.model_mb,
             target_weight=self.target_weight,
             memory_mb=self.memory_mb,
-            reading=native.reading(
-                self.missing, self.use_other, self.clamp, self.ignore_columns
-            ),
+            reading=native.reading(self.missing, self.clamp, self.ignore_columns),
             tell=native.shown(progress),
         )
         self.schema_ = schema
@@ -221,7 +217,6 @@ def evaluate(
     *,
     held_out: native.TableLike | None = None,
     missing: Sequence[str] = (),
-    use_other: bool = False,
     clamp: bool = False,
     ignore_columns: bool = False,
     progress: bool | native.Tell | None = None,
@@ -240,7 +235,7 @@ def evaluate(
         synthetic,
         drafted.to_json(),
         held_out=held_out,
-        reading=native.reading(missing, use_other, clamp, ignore_columns),
+        reading=native.reading(missing, clamp, ignore_columns),
         tell=native.shown(progress),
     )
     return Report(json.loads(report), page)

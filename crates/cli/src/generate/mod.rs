@@ -29,7 +29,7 @@ use crate::{
     drawing::{self, Kept},
     encrypted::{self, Costs, Dataset, Setup},
     error::Error,
-    estimate,
+    estimate::{self, Load},
     held::Held,
     holders::{self, Party},
     input, kept_releases,
@@ -109,6 +109,21 @@ impl<'a> Request<'a> {
         let start = Instant::now();
         accounting::rho(arguments.epsilon, arguments.delta)?;
         let (held, values) = Held::read(arguments, schema)?;
+        let request = Self::of(arguments, held, seed)?;
+        Ok(Self {
+            values,
+            start,
+            ..request
+        })
+    }
+
+    /// Checks everything that a run needs in addition to its records.
+    pub fn of(
+        arguments: &'a GenerateArguments,
+        held: Held,
+        seed: Option<InsecureTestSeed>,
+    ) -> Result<Self, Error> {
+        let start = Instant::now();
         let delimiter = input::delimiter(&arguments.data, &arguments.format)?;
         let terms = terms(arguments, &held)?;
         let (party, terms) = Party::join(arguments, &held, terms, &mut system()?)?;
@@ -118,7 +133,7 @@ impl<'a> Request<'a> {
             arguments,
             seed,
             held,
-            values,
+            values: Vec::new(),
             delimiter,
             terms,
             party,
@@ -131,6 +146,37 @@ impl<'a> Request<'a> {
     fn check_size(&self, bytes: impl Fn(&Domain) -> Result<u64, Error>) -> Result<u64, Error> {
         let limit = size::limit(self.arguments.memory_mb);
         size::check(self.held.schema(), limit, bytes)
+    }
+
+    /// Rejects a run in the clear that needs more memory than the limit. Returns its memory in bytes.
+    fn check_clear_size(&self) -> Result<u64, Error> {
+        let (records, model_bytes) = (self.held.records(), self.job.model_bytes);
+        self.check_size(|domain| Ok(size::local_bytes(domain, records, model_bytes)))
+    }
+
+    /// Rejects an encrypted run that needs more memory than the limit. Returns its load.
+    fn check_encrypted_size(&self) -> Result<Load, Error> {
+        let (name, what) = (self.arguments.mechanism, self.terms.contribution);
+        let records = self.held.records();
+        let load = |domain: &Domain| estimate::load(name, &self.job, domain, records, what);
+        self.check_size(|domain| Ok(load(domain)?.memory_bytes))?;
+        load(self.held.schema().domain())
+    }
+
+    /// Rejects a run in the clear for every reason that is known before its first release. Returns its memory in bytes.
+    pub fn check_in_the_clear(&self) -> Result<u64, Error> {
+        let bytes = self.check_clear_size()?;
+        self.arguments.mechanism.start(self.job.clone()).map(drop)?;
+        Ok(bytes)
+    }
+
+    /// Rejects an encrypted run for every reason that is known before its first release. Returns its memory in bytes.
+    pub fn check_encrypted(&self) -> Result<u64, Error> {
+        let load = self.check_encrypted_size()?;
+        let terms = self.terms.clone().complete(&Mechanisms)?;
+        terms.plan()?;
+        generation::start(&Mechanisms, &terms, Vec::new()).map(drop)?;
+        Ok(load.memory_bytes)
     }
 
     /// Reports earlier uses of the records, and asks for confirmation.
@@ -274,10 +320,7 @@ impl<'a> Request<'a> {
         let Self { held, job, .. } = self;
         let (arguments, seed) = (self.arguments, self.seed);
         let name = arguments.mechanism;
-        let what = self.terms.contribution;
-        let load = |domain: &Domain| estimate::load(name, job, domain, held.records(), what);
-        self.check_size(|domain| Ok(load(domain)?.memory_bytes))?;
-        let estimate = load(held.schema().domain())?.estimate(self.start)?;
+        let estimate = self.check_encrypted_size()?.estimate(self.start)?;
         progress.say(&estimate.to_string());
         let known = self.look_up()?;
         let terms = self.terms.clone().complete(&Mechanisms)?;
@@ -307,8 +350,7 @@ impl<'a> Request<'a> {
 
     /// Makes the same releases in the clear, and adds their cost to the usage history.
     pub fn make_in_the_clear(&self, progress: &Progress) -> Result<GeneratedTable, Error> {
-        let (records, model_bytes) = (self.held.records(), self.job.model_bytes);
-        self.check_size(|domain| Ok(size::local_bytes(domain, records, model_bytes)))?;
+        self.check_clear_size()?;
         let known = self.look_up()?;
         let outcome = run_in_the_clear(self, progress);
         let outcome = outcome.map_err(|error| self.failed(error, known.as_ref()))?;

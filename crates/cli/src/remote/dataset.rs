@@ -10,7 +10,7 @@ use fhaim_api::{
     problem::ProblemKind,
     upload::Upload,
 };
-use fhaim_domain::{Claim, Schema, counted};
+use fhaim_domain::{Claim, NearUnique, Schema, counted};
 use fhaim_dp::{Ladder, Rho};
 use fhaim_files::{
     ask, can_ask,
@@ -82,6 +82,7 @@ async fn create(arguments: &CreateArguments) -> Result<(), Error> {
                 schema: &schema,
                 format: &arguments.format,
                 strictness: &arguments.strictness,
+                near_unique: NearUnique::Refuse,
             };
             // Only the number of records is needed.
             let records = input::stream(source, |_| Ok(()))?.records;
@@ -210,6 +211,7 @@ pub async fn send(
         strictness,
         schema,
         terms.contribution,
+        NearUnique::Refuse,
     )?;
     let count = records.count();
     check_records(count, bound)?;
@@ -265,9 +267,10 @@ pub fn read(
     strictness: &StrictnessArguments,
     schema: Schema,
     contribution: ContributionKind,
+    near_unique: NearUnique,
 ) -> Result<Records, Error> {
     if contribution == ContributionKind::Records {
-        let table = input::table(data, schema, format, strictness)?;
+        let table = input::table_with(data, schema, format, strictness, near_unique)?;
         return Ok(Records::Table(Arc::new(table)));
     }
     let source = input::Source {
@@ -275,6 +278,7 @@ pub fn read(
         schema: &schema,
         format,
         strictness,
+        near_unique,
     };
     let pair_counts = counting::count_pairs(source, &[counting::WHOLE])?.pop();
     let pair_counts =

@@ -3,7 +3,7 @@
 use clap::Args;
 use fhaim_api::dataset::Dataset;
 use fhaim_api::job::Job;
-use fhaim_domain::counted;
+use fhaim_domain::{NearUnique, counted};
 use fhaim_files::{FormatArguments, StrictnessArguments};
 use fhaim_files::{note, progress::Progress};
 use fhaim_sdk::{Client, Fault, KeptLadder, Share, Verification, VerifyFinding};
@@ -80,7 +80,14 @@ pub async fn run(arguments: &VerifyArguments, progress: &Progress) -> Result<(),
     let terms = &of.terms.0;
     let (schema, _) = terms.part_schema(kept.part())?;
     let (format, strictness) = (&arguments.format, &arguments.strictness);
-    let records = dataset::read(data, format, strictness, schema, terms.contribution)?;
+    let records = dataset::read(
+        data,
+        format,
+        strictness,
+        schema,
+        terms.contribution,
+        NearUnique::Report,
+    )?;
     if let Some(out) = &arguments.share_out {
         let mut file = StagedFile::create_private(out)?;
         let key = login::signing_key(&login::folder()?)?;

@@ -47,7 +47,7 @@ fn private_draft_shows_its_cost_and_is_recorded() {
     assert!(text.contains("surgery") && !text.contains("secret") && !text.contains("Person"));
     // The run's ledger contains the draft's cost, and the history knows the records.
     let told = run(
-        "local --data t.csv --schema s.json --epsilon 1 --out new.csv --ledger l.json --use-other --clamp --yes",
+        "local --data t.csv --schema s.json --epsilon 1 --out new.csv --ledger l.json --clamp --yes",
     );
     assert!(
         told.contains("a schema drafted privately by fhaim, s.json: rho"),

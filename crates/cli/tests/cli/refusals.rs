@@ -11,14 +11,16 @@ use crate::{SCHEMA, fhaim, folder, generate, names, stderr, table};
 
 const E1: [&str; 2] = ["--epsilon", "1"];
 
-/// Checks for exit code 2 and one line with an error, after notes if any. The output must contain all of `says`.
+/// Checks for exit code 2 and one error, after notes if any: one line, or a list of a table's problems. The output must
+/// contain all of `says`.
 fn check_refusal(output: &Output, says: &[&str]) {
     let errors = stderr(output);
     assert_eq!(output.status.code(), Some(2), "{errors}");
     let mut lines = errors.lines().filter(|line| !line.starts_with("note: "));
     let error = lines.next();
     assert!(
-        error.is_some_and(|line| line.starts_with("error: ")) && lines.next().is_none(),
+        error.is_some_and(|line| line.starts_with("error: "))
+            && lines.all(|line| line.starts_with("  ") || line.starts_with('(')),
         "{errors}"
     );
     for words in says {
@@ -49,7 +51,11 @@ fn refused_arguments(more: &[&str], says: &[&str]) {
 fn values_outside_the_schema_are_rejected_with_their_place() {
     let place = |column: &str| format!("t.csv: row 2 (line 3), column \"{column}\": ");
     for (record, column, says) in [
-        ("2,pink,1", "c", ["\"pink\" is not one of", "--use-other"]),
+        (
+            "2,pink,1",
+            "c",
+            ["\"pink\" is not one of", "\"other\": CATEGORY"],
+        ),
         ("11,red,0", "x", ["\"11\" is outside", "--clamp"]),
         ("-1,red,0", "x", ["from 0 to 10", "--clamp"]),
         ("NaN,red,0", "x", ["\"NaN\" is not a number", "--missing"]),
@@ -60,6 +66,43 @@ fn values_outside_the_schema_are_rejected_with_their_place() {
         let csv = format!("x,c,y\n1,red,0\n{record}\n");
         refused_table(csv, &[&place(column), says[0], says[1]]);
     }
+}
+
+#[test]
+fn all_kinds_of_problems_are_listed_with_their_ways_out() {
+    let csv = "x,c,y,z\n11,pink,0,1\n?,red,0,1\n12,red,0,1\n1,red,0\n";
+    let says = [
+        "error: t.csv: the table has 5 kinds of problems:\n  column \"z\" is not in the schema\n",
+        "\n  row 1 (line 2), column \"x\": \"11\" is outside the schema's range from 0 to 10; again in row 3 (line 4)\n",
+        "\n  row 1 (line 2), column \"c\": \"pink\" is not one of",
+        "\n  row 2 (line 3), column \"x\": \"?\" is not a number\n",
+        "\n  row 4 (line 5): 3 fields where the header has 4\n(",
+        "--ignore-columns; correct it, widen the schema's range, or use --clamp; ",
+    ];
+    refused_table(csv, &says);
+    let folder = folder(csv, SCHEMA);
+    let check = ["schema", "check", "t.schema.json", "--data", "t.csv"];
+    check_refusal(&fhaim(folder.path(), &check), &says);
+}
+
+#[test]
+fn lists_of_values_of_single_records_are_rejected() {
+    let names: Vec<String> = (0..40).map(|number| format!("\"name {number}\"")).collect();
+    let schema = format!(
+        r#"{{"name":"t","columns":[{{"name":"surname","kind":"categorical","categories":[{}]}}]}}"#,
+        names.join(",")
+    );
+    let csv = format!("surname\n{}\n", names.join("\n"));
+    let says = [
+        "t.csv: column \"surname\": the schema lists 40 values",
+        "`identifier`",
+        "`left-out`",
+        "code book",
+    ];
+    refused_with(csv.as_bytes(), schema.as_bytes(), &E1, &says);
+    let folder = folder(&csv, &schema);
+    let check = ["schema", "check", "t.schema.json", "--data", "t.csv"];
+    check_refusal(&fhaim(folder.path(), &check), &says);
 }
 
 #[test]

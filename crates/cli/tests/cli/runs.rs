@@ -48,6 +48,52 @@ fn draft_is_a_valid_schema_with_a_notice() {
     let output = fhaim(folder.path(), &check);
     let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["records"], 50);
+    assert!(report["local_bytes"].as_u64() < report["run_bytes"].as_u64());
+}
+
+#[test]
+fn identifiers_missing_texts_and_others_follow_the_schema() {
+    let schema = r#"{"name":"t","columns":[
+        {"name":"id","kind":"identifier","pattern":"S[0-9]"},
+        {"name":"town","kind":"categorical","categories":["Ulm","rest"],"other":"rest"},
+        {"name":"age","kind":"number","integer":true,"min":0,"max":99,"bins":10,"nullable":true,
+         "missing":["NA","-9"],"invalid":"missing"}]}"#;
+    let row = |number: usize| match number % 4 {
+        0 => format!("{number},Ulm,{}\n", number % 100),
+        1 => format!("{number},Bonn,NA\n"),
+        2 => format!("{number},Ulm,-9\n"),
+        _ => format!("{number},Ulm,4o\n"),
+    };
+    let rows: String = (0..200).map(row).collect();
+    let folder = folder(format!("id,town,age\n{rows}"), schema);
+    let check = ["schema", "check", "t.schema.json", "--data", "t.csv"];
+    let output = fhaim(folder.path(), &check);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let told = stderr(&output);
+    for words in [
+        "column \"town\": 50 values outside the schema's list read as `other`, \"rest\"",
+        "column \"age\": 50 cells without a valid value read as missing",
+        "column \"id\": the pattern has 10 identifiers for 200 records",
+    ] {
+        assert!(told.contains(words), "{told}");
+    }
+    let more = ["--epsilon", "10", "--records", "200"];
+    let output = fhaim(folder.path(), &generate("local", &more));
+    assert!(output.status.success(), "{}", stderr(&output));
+    let made = fs::read_to_string(folder.path().join("out.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = made
+        .lines()
+        .skip(1)
+        .map(|line| line.split(',').collect())
+        .collect();
+    let ids: std::collections::HashSet<&str> = rows.iter().map(|row| row[0]).collect();
+    assert_eq!(ids.len(), 200);
+    assert!(rows.iter().any(|row| row[2] == "NA"), "{made}");
+    assert!(
+        rows.iter()
+            .all(|row| row[2] == "NA" || row[2].parse::<u32>().is_ok()),
+        "{made}"
+    );
 }
 
 /// The bench counts a table under encryption, and prints one screen.

@@ -244,6 +244,14 @@ impl Time {
         }
     }
 
+    /// The first and the last moment that is no special value, in seconds.
+    pub(crate) fn limits(&self) -> (i64, i64) {
+        let (first, last) = self.days.limits();
+        let day = |step: i64| self.dated.format.grid().first_day(step).unwrap_or(step);
+        let end = self.dated.start_of(day(last.saturating_add(1)));
+        (self.dated.start_of(day(first)), end.saturating_sub(1))
+    }
+
     /// Returns a step in the column's format, for errors.
     pub(crate) fn show(&self, step: i64) -> String {
         let day = self.dated.format.grid().first_day(step).unwrap_or(step);

@@ -4,6 +4,8 @@ mod constraints;
 mod csv;
 mod data;
 mod kinds;
+mod missing;
 mod numbers;
+mod problems;
 mod schema;
 mod stream;

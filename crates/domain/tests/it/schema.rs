@@ -348,3 +348,35 @@ fn partial_schema_keeps_its_fields_unchanged() {
     let error = dates.part(&[1]).unwrap_err().to_string();
     assert!(error.contains("\"in\""), "{error}");
 }
+
+#[test]
+fn digest_of_a_schema_without_new_keys_is_unchanged() {
+    let digest = |schema: &Json| {
+        let digest = parse(schema).unwrap().digest();
+        let hex = digest.iter().map(|byte| format!("{byte:02x}"));
+        hex.collect::<String>()
+    };
+    assert_eq!(
+        digest(&example()),
+        "ca7a968d39833ec4734eceddc4c6e6ad345f334e0f4fda2dbc2f032ee14429fd"
+    );
+    let mut kinds = json!({"name": "t", "target": "gain", "columns": [
+        {"name": "gain", "kind": "number", "special": [0, 99999], "min": 1, "max": 40, "bins": 4,
+         "digits": 10, "integer": true, "nullable": true},
+        {"name": "born", "kind": "date", "format": "%d.%m.%Y", "min": "1990-01-01",
+         "max": "1999-12-31", "bins": 10, "digits": 366},
+        {"name": "icd", "kind": "code", "codes": ["A00", "A01", "B20", "X"], "prefix": 1, "other": "X"},
+        {"name": "id", "kind": "identifier", "pattern": "[0-9]{2}"},
+        {"name": "note", "kind": "left-out", "reason": "free text"},
+        {"name": "old", "kind": "numeric", "min": -0.0, "max": 10, "bins": 5, "integer": false},
+        {"name": "sex", "kind": "categorical", "categories": ["f", "m"], "nullable": false}
+    ]});
+    let pinned = "824c35f97961ab051736e9003f54bcc86287847ec518ddf4013c2edd26a3510a";
+    assert_eq!(digest(&kinds), pinned);
+    for column in [0, 1, 2, 5, 6] {
+        kinds["columns"][column]["missing"] = json!([]);
+    }
+    assert_eq!(digest(&kinds), pinned);
+    kinds["columns"][0]["missing"] = json!(["NA"]);
+    assert_ne!(digest(&kinds), pinned);
+}

@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::io::{self, Read};
 
 use fhaim_domain::{
-    Error, OutOfRange, ReadOptions, STREAMED_RECORDS, Schema, Streaming, UnknownCategory,
-    UnlistedColumn, read_csv, stream_csv,
+    Error, OutOfRange, ReadOptions, STREAMED_RECORDS, Schema, Streaming, UnlistedColumn, read_csv,
+    stream_csv,
 };
 use serde_json::json;
 
@@ -33,7 +33,6 @@ fn text(records: usize) -> String {
 
 fn options() -> ReadOptions {
     ReadOptions {
-        unknown: UnknownCategory::Other,
         out_of_range: OutOfRange::Clamp,
         unlisted: UnlistedColumn::LeaveOut,
         ..ReadOptions::new("t.csv")

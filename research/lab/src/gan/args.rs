@@ -222,8 +222,7 @@ impl ReadingArguments {
     pub fn check_unused(&self, schema: bool) -> Result<(), Failure> {
         let Self { format, strictness } = self;
         let of_format = format.delimiter.is_some() || !format.missing.is_empty();
-        let of_values = strictness.use_other || strictness.clamp || strictness.ignore_columns;
-        if schema || of_format || of_values {
+        if schema || of_format || strictness.is_any() {
             return Err(Failure::Usage(
                 "the records are images: leave out --schema and all flags for reading tables"
                     .to_owned(),

@@ -139,7 +139,7 @@ fn check(arguments: &MixArguments) -> Result<(), Error> {
     let written = delimiter.is_some() || !missing.is_empty() || arguments.strictness.is_any();
     if arguments.images.is_some() && written {
         return refuse(
-            "--delimiter, --missing, --use-other, --clamp and --ignore-columns are for tables: leave them out for images",
+            "--delimiter, --missing, --clamp and --ignore-columns are for tables: leave them out for images",
         );
     }
     let several = arguments.parties.is_some_and(|parties| parties.get() > 1);

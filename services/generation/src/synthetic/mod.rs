@@ -12,7 +12,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use fhaim_api::job::{Draw, TableFormat};
-use fhaim_domain::{Field, Schema, WriteOptions, parse_conditions};
+use fhaim_domain::{Schema, WriteOptions, parse_conditions};
 use fhaim_platform::Failure;
 use fhaim_platform::threads::blocking;
 use fhaim_synth::{Block, Blocks, FittedModel, sample_allowed};
@@ -102,7 +102,6 @@ async fn blocks(
         Some(_) => return Err(Refusal::Rows(MAX_ROWS).into()),
         None => (model.total().round() as u64).clamp(1, MAX_ROWS),
     };
-    check_identifiers(&schema, rows)?;
     let seed = match draw.seed {
         Some(seed) => seed,
         None => OsRng.try_next_u64().map_err(Failure::internal)?,
@@ -145,21 +144,6 @@ async fn check_allowed(
         "" => Refusal::Format(error.to_string()),
         _ => Refusal::Excluded(wanted.to_owned()),
     })?)
-}
-
-/// Checks that every column has enough identifiers for the rows.
-fn check_identifiers(schema: &Schema, rows: u64) -> Result<(), Failure> {
-    let few = |field: &&Field| field.capacity().is_some_and(|capacity| capacity < rows);
-    match schema.fields().iter().find(few) {
-        None => Ok(()),
-        Some(field) => {
-            let (name, capacity) = (field.name(), field.capacity().unwrap_or(0));
-            let text = format!(
-                "rows: must be at most {capacity}, the number of identifiers of column {name:?}"
-            );
-            Err(Refusal::Format(text).into())
-        }
-    }
 }
 
 fn headers(

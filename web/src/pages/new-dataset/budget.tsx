@@ -6,7 +6,7 @@ import { usesOf, type Used } from "../../crypto/memory";
 import type { Planned, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
 import { workersFor } from "../../crypto/upload";
 import { Bars } from "../../components/charts";
-import { Confirmed, count, Facts, Field, Notice, Trouble, useLoad, useWork } from "../../components/ui";
+import { Confirmed, count, counted, Facts, Field, Notice, Trouble, useLoad, useWork } from "../../components/ui";
 import { UsedBefore } from "../../components/used-before";
 import { targets, termsOf, type Choice } from "./choice";
 import { figures, LargeUpload, useMechanisms, useObjectSeconds, useOffer } from "./estimate";
@@ -51,6 +51,7 @@ export function BudgetStep({ file, read, table, choice, onChoice, onBack, onCrea
         </div>
       </div>
       <Signal table={table} plan={plan} />
+      <Changes table={table} />
       {second && <Second chosen={choice.witness} onChange={(witness) => change({ witness })} />}
       <Trouble error={unknown} />
       <Trouble error={refused} />
@@ -62,6 +63,22 @@ export function BudgetStep({ file, read, table, choice, onChoice, onBack, onCrea
       <Create used={used} disabled={!offer || name.trim() === ""} onBack={onBack}
         onCreate={async (used) => { if (offer) await onCreate(used, name, offer.terms); }} />
     </section>
+  );
+}
+
+/** Shows how many values were changed while the table was read. */
+function Changes({ table }: { table: ReadTable }) {
+  const changes = table.columns.flatMap(({ name, clamped, other, invalid }) => [
+    ...(clamped > 0 ? [`${name}: ${counted(clamped, "number")} clipped to the nearest limit`] : []),
+    ...(other > 0 ? [`${name}: ${counted(other, "value")} outside the list counted as the one for other values`] : []),
+    ...(invalid > 0 ? [`${name}: ${counted(invalid, "invalid value")} read as missing`] : []),
+  ]);
+  if (changes.length === 0) return null;
+  return (
+    <Notice tone="warn">
+      <p>Values of the file that do not match the columns:</p>
+      <ul>{changes.map((text) => <li key={text}>{text}</li>)}</ul>
+    </Notice>
   );
 }
 

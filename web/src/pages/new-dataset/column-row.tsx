@@ -4,7 +4,7 @@ import type { Column, Kind } from "../../crypto/messages";
 import { inWords, KINDS } from "../../components/column-words";
 import { Sketch } from "../../components/sketch";
 import { Values } from "./column-kinds";
-import { converted } from "./convert";
+import { converted, nullableIf } from "./convert";
 
 interface Props {
   column: Column;
@@ -66,7 +66,7 @@ export function ColumnRow({ column, note, problem, samples, first, bases, isPubl
       <td className="inline" data-label="May be missing">
         {kind !== "identifier" && !isLeftOut && (
           <input type="checkbox" aria-label={`${name} may be missing`} checked={column.nullable ?? false}
-            onChange={(event) => onChange({ ...column, nullable: event.target.checked })} />
+            onChange={(event) => onChange(nullableIf(column, event.target.checked))} />
         )}
       </td>
       <td className="inline" data-label="Public">

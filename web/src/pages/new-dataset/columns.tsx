@@ -66,7 +66,7 @@ function bases(columns: Column[], index: number): string[] {
 export function ColumnsStep(props: Props) {
   const { picked, confirmed, onConfirmed, onEdit, onUndo, onBack, onChecked } = props;
   const { file, format, drafted: { schema }, lines } = picked;
-  const [adjust, setAdjust] = useState({ clamp: false, use_other: false });
+  const [adjust, setAdjust] = useState({ clamp: false });
   const [edition, setEdition] = useState(0);
   const { checked, error } = useCheck(schema);
   const isPublic = (column: Column) => column.kind === "left-out" || confirmed.has(column.name);
@@ -98,7 +98,7 @@ export function ColumnsStep(props: Props) {
       {checked?.refused === undefined && checked && <Estimate schema={schema} records={lines} />}
       <Refused checked={checked} />
       <Trouble error={error} />
-      <Adjustments schema={schema} adjust={adjust} onChange={setAdjust} />
+      <Adjustments adjust={adjust} onChange={setAdjust} />
       <Proceed file={file} read={{ format, schema, ...adjust }} unconfirmed={unconfirmed}
         isRefused={error !== undefined || checked?.refused !== undefined} onBack={onBack} onChecked={onChecked}
         onConfirmAll={() => onConfirmed(new Set(schema.columns.map(({ name }) => name)))} />
@@ -124,24 +124,16 @@ function TheFile({ picked: { file, format, encoding, lines, drafted } }: { picke
 
 interface Adjust {
   clamp: boolean;
-  use_other: boolean;
 }
 
 /** Options for values outside the schema. */
-function Adjustments({ schema, adjust, onChange }: { schema: Schema; adjust: Adjust; onChange: (adjust: Adjust) => void }) {
-  const hasOther = schema.columns.some(({ other }) => other !== undefined);
+function Adjustments({ adjust, onChange }: { adjust: Adjust; onChange: (adjust: Adjust) => void }) {
   return (
     <p className="row">
       <label className="check">
-        <input type="checkbox" checked={adjust.clamp} onChange={(event) => onChange({ ...adjust, clamp: event.target.checked })} />
+        <input type="checkbox" checked={adjust.clamp} onChange={(event) => onChange({ clamp: event.target.checked })} />
         Clip out-of-range numbers to the nearest limit
       </label>
-      {hasOther && (
-        <label className="check">
-          <input type="checkbox" checked={adjust.use_other} onChange={(event) => onChange({ ...adjust, use_other: event.target.checked })} />
-          Replace unknown categories and codes by the one for other values
-        </label>
-      )}
     </p>
   );
 }

@@ -19,8 +19,13 @@ const DATES: [RegExp, string][] = [
 
 /** Returns the column as another kind. */
 export function converted(column: Column, kind: Kind, samples: string[]): Column {
-  const { name, nullable } = column;
-  const common: Column = nullable ? { name, kind, nullable } : { name, kind };
+  const { name, nullable, missing, invalid } = column;
+  const common: Column = {
+    name, kind,
+    ...(nullable ? { nullable } : {}),
+    ...(missing ? { missing } : {}),
+    ...(invalid ? { invalid } : {}),
+  };
   switch (kind) {
     case "categorical":
       return { ...common, categories: texts(column, samples) };
@@ -83,6 +88,13 @@ function times(column: Column, kind: Kind, samples: string[]): Partial<Column> {
 
 /** Settings of a date that is not relative to another column. */
 const ABSOLUTE = { min: "2000-01-01", max: "2030-12-31", bins: BINS, digits: MAX_DIGITS } satisfies Partial<Column>;
+
+/** Sets whether a column may be missing. Only then can its invalid values be read as missing. */
+export function nullableIf(column: Column, nullable: boolean): Column {
+  if (nullable) return { ...column, nullable };
+  const { invalid: _, ...rest } = column;
+  return { ...rest, nullable };
+}
 
 /** Makes a date relative to the column `base`, or absolute without one. */
 export function relativeTo(column: Column, base: string | undefined): Column {
