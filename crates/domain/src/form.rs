@@ -71,7 +71,12 @@ impl FromStr for KindForm {
     /// Parses a kind as users write it.
     fn from_str(text: &str) -> Result<Self, String> {
         let known = Self::ALL.into_iter().find(|kind| kind.word() == text);
-        known.ok_or_else(|| format!("{text:?} is no kind: use one of {}", Self::ALL.map(Self::word).join(", ")))
+        known.ok_or_else(|| {
+            format!(
+                "{text:?} is no kind: use one of {}",
+                Self::ALL.map(Self::word).join(", ")
+            )
+        })
     }
 }
 

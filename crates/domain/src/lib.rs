@@ -55,6 +55,7 @@ pub use error::{CellProblem, CodesProblem, Error, HeaderProblem};
 pub use field::{Field, Output};
 pub use form::Claim;
 pub use identifier::{Identifier, PatternProblem};
+pub use names::is_name;
 pub use limits::{
     MAX_CATEGORIES, MAX_COLUMNS, MAX_CONSTRAINTS, MAX_MISSING, MAX_NAME_BYTES, MAX_ONE_HOT,
     MAX_SCHEMA_BYTES,

@@ -4,7 +4,7 @@ use crate::limits::MAX_NAME_BYTES;
 
 /// Returns whether `name` has from 1 to [`MAX_NAME_BYTES`] bytes and no control characters, which
 /// would break the lines of a report or log.
-pub(crate) fn is_name(name: &str) -> bool {
+pub fn is_name(name: &str) -> bool {
     !name.is_empty() && is_text(name)
 }
 

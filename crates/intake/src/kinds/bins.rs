@@ -35,8 +35,7 @@ pub(super) fn fill(
     steps: &BTreeMap<i64, u64>,
     binning: &Binning<'_>,
 ) -> (i64, i64) {
-    let total: u64 = steps.values().sum();
-    let special = special(steps, total, binning.shared_by);
+    let special = special(steps, binning.shared_by);
     let bound = binning.bound;
     if !special.is_empty() {
         form.special = Some(special.iter().map(|&step| bound(step)).collect());
@@ -88,14 +87,8 @@ pub(super) fn fill(
 
 /// Returns the special values: frequent ones, and a number made of nines far from all others, which
 /// often stands for a missing value.
-fn special(steps: &BTreeMap<i64, u64>, total: u64, shared_by: u64) -> Vec<i64> {
-    let mut heavy: Vec<(i64, u64)> = (steps.iter())
-        .filter(|&(_, &count)| count >= shared_by && count as f64 >= SPECIAL_SHARE * total as f64)
-        .map(|(&step, &count)| (step, count))
-        .collect();
-    heavy.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
-    heavy.truncate(MAX_SPECIAL);
-    let mut special: Vec<i64> = heavy.into_iter().map(|(step, _)| step).collect();
+fn special(steps: &BTreeMap<i64, u64>, shared_by: u64) -> Vec<i64> {
+    let mut special = frequent(steps, shared_by);
     let mut largest = steps.keys().rev();
     if let (Some(&last), Some(&before), Some(&first)) =
         (largest.next(), largest.next(), steps.keys().next())
@@ -108,6 +101,18 @@ fn special(steps: &BTreeMap<i64, u64>, total: u64, shared_by: u64) -> Vec<i64> {
     }
     special.sort_unstable();
     special
+}
+
+/// Returns the values that at least `shared_by` records and a twentieth of all records have, the most frequent first.
+pub(super) fn frequent(steps: &BTreeMap<i64, u64>, shared_by: u64) -> Vec<i64> {
+    let total: u64 = steps.values().sum();
+    let mut heavy: Vec<(i64, u64)> = (steps.iter())
+        .filter(|&(_, &count)| count >= shared_by && count as f64 >= SPECIAL_SHARE * total as f64)
+        .map(|(&step, &count)| (step, count))
+        .collect();
+    heavy.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
+    heavy.truncate(MAX_SPECIAL);
+    heavy.into_iter().map(|(step, _)| step).collect()
 }
 
 /// Returns edges of bins with about equal numbers of records and, if `resolved`, at most
@@ -211,10 +216,10 @@ mod tests {
         let mut steps: BTreeMap<i64, u64> = (1..60).map(|step| (step, 1)).collect();
         steps.insert(0, 900);
         steps.insert(999, 3);
-        assert_eq!(special(&steps, 962, 20), [0, 999]);
+        assert_eq!(special(&steps, 20), [0, 999]);
         steps.remove(&999);
         steps.insert(99, 1);
         // 99 is no further from 59 than 59 is from 0.
-        assert_eq!(special(&steps, 962, 20), [0]);
+        assert_eq!(special(&steps, 20), [0]);
     }
 }

@@ -214,7 +214,7 @@ fn with_missing(mut decided: Decided, strict: &Column<'_>, texts: &Column<'_>) -
 /// Reads texts that do not fit, and that too few records share, as missing. Groups them by their shape.
 fn rare_exceptions(
     column: &Column<'_>,
-    rare: &[&(&str, Seen)],
+    rare: &[(&str, Seen)],
     form: &mut ColumnForm,
 ) -> Vec<Exception> {
     let mut by_shape: BTreeMap<Shape, (u64, u64)> = BTreeMap::new();
@@ -259,7 +259,7 @@ fn code_book(column: &Column<'_>, book: &[String]) -> Decided {
             form
         }
     };
-    let exceptions = rare_exceptions(column, &outside.iter().collect::<Vec<_>>(), &mut form);
+    let exceptions = rare_exceptions(column, &outside, &mut form);
     let mut decided = Decided::new(form, Flag::Safe, Taken::Nothing, evidence);
     decided.exceptions = exceptions;
     decided

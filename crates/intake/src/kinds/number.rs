@@ -9,6 +9,7 @@ use fhaim_domain::{
 
 use super::{Column, Decided, bins, person, text};
 use crate::draft::{Exception, Flag, Taken};
+use crate::numbers::scan_number;
 use crate::profile::{Mark, Numbers, Read, Seen};
 use crate::shape::Shape;
 
@@ -42,6 +43,8 @@ struct Fit<'a> {
     others: Vec<(&'a str, Seen)>,
     /// Numbers that are rounded to the style's decimals.
     rounded: u64,
+    /// Cells that are limits, such as <0.5.
+    limits: u64,
 }
 
 /// Drafts numbers by the holder's choice.
@@ -53,7 +56,7 @@ pub(super) fn forced(column: &Column<'_>) -> Option<Decided> {
 /// Drafts a column whose cells are numbers, but for a few.
 pub(super) fn decide(column: &Column<'_>, majority: f64) -> Option<Decided> {
     let fit = Fit::of(column)?;
-    if (fit.cells as f64) < majority * column.values.cells as f64 {
+    if ((fit.cells + fit.limits) as f64) < majority * column.values.cells as f64 || fit.cells < fit.limits {
         return None;
     }
     let numbers = &column.profile.numbers;
@@ -133,6 +136,7 @@ impl<'a> Fit<'a> {
             cells: 0,
             others: Vec::new(),
             rounded: 0,
+            limits: 0,
         };
         for (text, seen) in column.values.iter() {
             fit.see(text, seen);
@@ -158,6 +162,8 @@ impl<'a> Fit<'a> {
         let value = self.style.parse(text);
         let Some((value, step)) = value.and_then(|value| Some((value, self.style.step(value)?))) else {
             self.others.push((text, seen));
+            let is_limit = scan_number(text).is_some_and(|scanned| scanned.limit.is_some());
+            self.limits += u64::from(is_limit) * seen.count;
             return;
         };
         if self.style.multiple(value).is_none() {
@@ -196,6 +202,9 @@ impl<'a> Fit<'a> {
         if !self.is_plain() || column.values.cells < MIN_RECORDS {
             return None;
         }
+        if person::names_codes(column.name) {
+            return Some(text::codes_or_question(column, split));
+        }
         let (first, last) = (*self.steps.keys().next()?, *self.steps.keys().next_back()?);
         let (cells, distinct) = (column.values.cells, column.values.distinct.max(1));
         let gaps = (last.abs_diff(first) / distinct) >= GAP && first >= 0 && self.style.step == 1;
@@ -203,7 +212,7 @@ impl<'a> Fit<'a> {
         let even = numbers.width.0 == numbers.width.1;
         let nearly_unique = distinct * 100 >= cells * 99;
         if nearly_unique && gaps && (even && numbers.width.1 >= LONG || person::names_identifiers(column.name) || person::names_a_person(column.name)) {
-            return text::identifiers(column);
+            return Some(text::identifiers(column));
         }
         let repeated = cells >= distinct.saturating_mul(CODE_RECORDS);
         let coded = (even && numbers.width.1 >= 3) || last >= 100_000;

@@ -21,6 +21,13 @@ const IDENTIFIERS: [&str; 12] = [
     "id", "ids", "uid", "uuid", "guid", "identifier", "nr", "no", "num", "number", "nummer", "key",
 ];
 
+/// Words in the name of a column of codes.
+const CODES: [&str; 30] = [
+    "code", "codes", "icd", "icd9", "icd10", "soc", "naics", "sic", "nace", "isco", "isced", "concept", "snomed", "loinc",
+    "atc", "ndc", "drg", "cpt", "ops", "plz", "zip", "zipcode", "postcode", "postal", "fips", "lei", "status", "http", "nuts",
+    "schluessel",
+];
+
 /// With fewer values, a column is not taken for identifiers of persons.
 const MIN_PERSONS: u64 = 20;
 
@@ -55,6 +62,11 @@ pub(super) fn names_a_person(name: &str) -> bool {
 /// Whether a column's name says that it has identifiers.
 pub(super) fn names_identifiers(name: &str) -> bool {
     words(name).iter().any(|word| IDENTIFIERS.contains(&word.as_str()))
+}
+
+/// Whether a column's name says that it has codes.
+pub(super) fn names_codes(name: &str) -> bool {
+    words(name).iter().any(|word| CODES.contains(&word.as_str()))
 }
 
 /// Drafts a column of persons: its name says so, its values are regular, and many are different.
@@ -112,6 +124,7 @@ mod tests {
         assert_eq!(words("PatientID"), ["patient", "id"]);
         assert_eq!(words("nhs no."), ["nhs", "no"]);
         assert!(names_a_person("PATIENT_ID") && !names_a_person("condition_concept_id"));
+        assert!(names_codes("dept_code") && !names_codes("coded"));
         assert!(names_identifiers("concept_id") && !names_identifiers("idle"));
     }
 }

@@ -18,7 +18,8 @@ const LISTED_SHARE: f64 = 0.5;
 /// A column is taken for identifiers if it has at least this many different values per record.
 const UNIQUE_SHARE: f64 = 0.5;
 
-/// Maximum length of a code, and maximum number of codes of a column.
+/// Maximum length of a code, and of a code in a list with chapters, and maximum number of codes of a column.
+const MAX_LENGTH: usize = 24;
 const MAX_CODE_LENGTH: usize = 12;
 const MAX_CODES: usize = 5_000;
 
@@ -149,7 +150,7 @@ pub(super) fn forced_identifiers(column: &Column<'_>) -> Decided {
 /// Whether the values look like codes: short, without blanks.
 fn is_code(column: &Column<'_>) -> bool {
     let code = |text: &str| {
-        text.chars().count() <= MAX_CODE_LENGTH && !text.contains(char::is_whitespace)
+        text.chars().count() <= MAX_LENGTH && !text.contains(char::is_whitespace)
     };
     column.values.iter().all(|(text, _)| code(text))
 }
@@ -178,7 +179,7 @@ fn with_pattern(column: &Column<'_>, pattern: &str) -> Decided {
 /// The question for a column of values that may be codes of a public code book.
 pub(super) fn code_question(name: &str) -> String {
     format!(
-        "are these codes of a public code book? Give it with `--code-book {name:?}=FILE`: too few records share each code to list \
+        "are these codes of a public code book? Give it with --code-book {name:?}=FILE: too few records share each code to list \
          them"
     )
 }

@@ -9,7 +9,7 @@ use fhaim_domain::{
 
 use super::{Column, Decided, Dated, bins, person};
 use crate::draft::{Exception, Flag, Taken};
-use crate::profile::{FormatUse, MAX_OFFSETS, Seen};
+use crate::profile::{FormatUse, Seen};
 use crate::shape::Shape;
 
 /// A format without separators, such as 20240131, is chosen if it reads at least this share of the cells.

@@ -30,6 +30,9 @@ pub(crate) struct Marks {
     open_comma: u64,
     /// Numbers of at least 1000 without separators.
     unseparated: u64,
+    /// Numbers in which a point, or a comma, can only separate thousands.
+    grouped_by_point: u64,
+    grouped_by_comma: u64,
 }
 
 /// Which character is the decimal mark of a column.
@@ -52,6 +55,8 @@ impl Marks {
             }
             return;
         };
+        self.grouped_by_point += u64::from(reading.thousands == Some('.')) * weight;
+        self.grouped_by_comma += u64::from(reading.thousands == Some(',')) * weight;
         match (reading.mark, reading.thousands) {
             (Some(','), _) | (_, Some('.')) => self.comma += weight,
             (Some(_), _) | (_, Some(',')) => self.point += weight,
@@ -75,13 +80,13 @@ impl Marks {
         let separator_like = if comma { self.open_point } else { self.open_comma };
         let mark_like = if comma { self.open_comma } else { self.open_point };
         let mixed = self.unseparated > separator_like;
-        if !is_decided && mixed {
+        if !is_decided && open > 0 && mixed {
             // 1.200 and 1500 in one column: decimals.
             return Mark { comma: !comma, is_grouped: false, is_open: open > 0 };
         }
         Mark {
             comma,
-            is_grouped: separator_like > 0,
+            is_grouped: separator_like + if comma { self.grouped_by_point } else { self.grouped_by_comma } > 0,
             is_open: !is_decided && open > 0 || (is_decided && mark_like > 0 && separator_like > 0),
         }
     }

@@ -57,11 +57,6 @@ impl Texts {
         true
     }
 
-    /// Whether every text is remembered.
-    pub(crate) fn complete(&self) -> bool {
-        !self.full
-    }
-
     /// Returns the number of different texts, estimated if not every one is remembered.
     pub(crate) fn distinct(&self) -> u64 {
         match self.full {
@@ -88,7 +83,6 @@ mod tests {
         for row in 1..=200_000u64 {
             assert_eq!(texts.see(&format!("text {row}"), row), row <= MAX_TEXTS as u64);
         }
-        assert!(!texts.complete());
         assert!(texts.distinct().abs_diff(200_000) < 20_000);
         assert_eq!(texts.in_order()[9].0, "text 10");
         let mut long = Texts::new();

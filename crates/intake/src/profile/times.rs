@@ -38,7 +38,7 @@ pub(crate) struct FormatUse {
 }
 
 /// Maximum number of different offsets.
-pub(crate) const MAX_OFFSETS: usize = 32;
+const MAX_OFFSETS: usize = 32;
 
 /// A shape, and the formats that its texts may have.
 #[derive(Debug, Default)]
