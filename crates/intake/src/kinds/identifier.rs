@@ -5,6 +5,9 @@ use super::Values;
 /// A pattern has at least this many times as many identifiers as the table has records.
 const ROOM: u64 = 10;
 
+/// Most words of an identifier.
+const MAX_WORDS: usize = 2;
+
 /// Longest text that is taken for an identifier.
 const MAX_LENGTH: usize = 48;
 
@@ -19,7 +22,7 @@ pub(super) fn pattern(values: &Values<'_>, records: u64) -> Option<String> {
     }
     let texts: Vec<&str> = values.iter().map(|(text, _)| text).collect();
     let longest = texts.iter().map(|text| text.chars().count()).max()?;
-    if longest > MAX_LENGTH {
+    if longest > MAX_LENGTH || texts.iter().any(|text| is_prose(text)) {
         return None;
     }
     if texts.iter().all(|text| text.bytes().all(|byte| byte.is_ascii_digit())) {
@@ -47,6 +50,12 @@ pub(super) fn pattern(values: &Values<'_>, records: u64) -> Option<String> {
 fn all(values: &Values<'_>, is: impl Fn(&str) -> bool) -> bool {
     let mut texts = values.iter().map(|(text, _)| text).peekable();
     texts.peek().is_some() && texts.all(is)
+}
+
+/// Whether a text has several words, as free text has.
+fn is_prose(text: &str) -> bool {
+    let word = |part: &&str| part.chars().filter(|letter| letter.is_alphabetic()).count() > 1;
+    text.split_whitespace().filter(word).count() > MAX_WORDS
 }
 
 fn is_uuid(text: &str) -> bool {
@@ -104,6 +113,10 @@ impl Place {
         let hex = letter.is_ascii_hexdigit();
         match (self, letter) {
             (Self::Always(own), _) if own == letter => Some(self),
+            (Self::Always('a'..='f'), 'a'..='f') => Some(Self::HexLower),
+            (Self::Always('A'..='F'), 'A'..='F') => Some(Self::HexUpper),
+            (Self::HexLower, 'g'..='z') => Some(Self::Lower),
+            (Self::HexUpper, 'G'..='Z') => Some(Self::Upper),
             (Self::Always(own), _) if own.is_ascii_lowercase() && letter.is_ascii_lowercase() => {
                 Some(Self::Lower)
             }
@@ -157,6 +170,11 @@ fn places(texts: &[&str]) -> Option<Vec<Place>> {
         for (place, letter) in places.iter_mut().zip(text.chars()) {
             *place = place.with(letter)?;
         }
+    }
+    // Letters may have been taken for hexadecimal digits at first.
+    let fits = |text: &&&str| places.iter().zip(text.chars()).all(|(place, letter)| place.with(letter) == Some(*place));
+    if !texts.iter().all(|text| fits(&text)) {
+        return None;
     }
     let printable = |place: &Place| !matches!(place, Place::Always(letter) if "[]{}".contains(*letter) || letter.is_control());
     let varies = places.iter().any(|place| place.size() > 1);
@@ -230,7 +248,7 @@ mod tests {
         assert_eq!(found(&["1662650613", "9955778998"], 4).unwrap(), "[1-9][0-9]{9}");
         assert_eq!(found(&["01", "99", "12"], 4).unwrap(), "[0-9]{2}");
         assert_eq!(found(&["7", "8", "12"], 900).unwrap(), "[1-9][0-9]{3}");
-        assert_eq!(found(&["a3f0", "00b1", "ff12"], 9).unwrap(), "[0-9a-f]{4}");
+        assert_eq!(found(&["a3f0", "00b1", "ff1a"], 9).unwrap(), "[0-9a-f]{4}");
         assert_eq!(found(&["P9", "P10", "P11"], 3).unwrap(), "P[0-9]{2}");
         let uuid = "6ec0bd7f-11c0-43da-975e-2a8ad9ebae0b";
         assert_eq!(found(&[uuid], 9).unwrap(), "uuid");
@@ -242,6 +260,7 @@ mod tests {
         assert_eq!(found(&["a", "b1"], 2), None);
         assert_eq!(found(&["same", "same"], 2), None);
         assert_eq!(found(&["{1}", "{2}"], 2), None);
+        assert_eq!(found(&["Patient 17 is in pain", "Patient 18 is in pain"], 2), None);
         assert_eq!(found(&[], 2), None);
     }
 }

@@ -139,10 +139,11 @@ impl Order {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fhaim_domain::form::KindForm;
 
     #[test]
     fn distances_of_two_columns_are_counted() {
-        let format = || TimeFormat::parse("%Y-%m-%d", false).unwrap();
+        let format = || TimeFormat::parse("%Y-%m-%d", KindForm::Date).unwrap();
         let columns = [0, 1].map(|column| (column, "%Y-%m-%d".to_owned(), format()));
         let mut order = Order::of(columns);
         let rows = [

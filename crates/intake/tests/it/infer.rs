@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use fhaim_domain::{ReadOptions, read_csv};
-use fhaim_intake::{Draft, InferOptions, infer_schema};
+use fhaim_intake::{Draft, Flag, InferOptions, Note, infer_schema};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
@@ -14,10 +14,10 @@ fn options() -> InferOptions {
     InferOptions::new("t.csv", "t")
 }
 
-/// A table with a column of each kind and 60 records.
+/// A table with a column of each kind and 120 records.
 fn example() -> String {
     let mut csv = "id,name,sex,zip,age,bmi,children,note\n".to_owned();
-    for row in 0..60 {
+    for row in 0..120 {
         let (id, age, bmi) = (row + 1, 18 + row * 37 % 70, 16.5 + f64::from(row) / 3.0);
         let sex = ["f", "m", ""][row as usize % 3];
         csv.push_str(&format!(
@@ -45,20 +45,17 @@ fn columns_are_drafted_by_their_content() {
         json!({"name": "t", "target": "sex", "columns": [
             {"name": "sex", "kind": "categorical", "categories": ["f", "m"], "nullable": true},
             {"name": "zip", "kind": "categorical", "categories": ["00", "01", "02", "03"]},
-            {"name": "age", "kind": "number", "integer": true, "digits": 10,
-             "edges": [15, 24, 30, 37, 45, 53, 59, 65, 73, 81, 90]},
-            {"name": "bmi", "kind": "number", "decimals": 1, "trailing_zeros": true, "digits": 31,
-             "edges": [16, 19, 21, 23, 25, 27, 29, 31, 33, 35, 38]},
+            {"name": "age", "kind": "number", "integer": true, "digits": 11,
+             "edges": [15, 25, 32, 39, 46, 54, 60, 67, 74, 81, 90]},
+            {"name": "bmi", "kind": "number", "decimals": 1, "trailing_zeros": true, "digits": 61,
+             "edges": [15, 21, 25, 29, 33, 37, 41, 45, 49, 53, 56.5, 60]},
             {"name": "children", "kind": "categorical", "categories": ["0", "1", "2", "3", "4"]},
-            {"name": "note", "kind": "categorical", "categories": ["?"]},
+            {"name": "note", "kind": "left-out", "reason": "every value is missing"},
         ]})
     );
-    let noted: Vec<&str> = draft
-        .notes
-        .iter()
-        .map(|note| note.column.as_str())
-        .collect();
-    assert_eq!(noted, ["age", "bmi", "note"]);
+    let flags: Vec<Flag> = draft.columns.iter().map(|column| column.flag).collect();
+    let list = Flag::FromRecords;
+    assert_eq!(flags, [list, list, list, list, list, Flag::Safe]);
     assert!(draft.statement().contains("confirm that it may be public"));
     let read = ReadOptions {
         unlisted: fhaim_domain::UnlistedColumn::LeaveOut,
@@ -69,7 +66,7 @@ fn columns_are_drafted_by_their_content() {
             .unwrap()
             .table
             .records(),
-        60
+        120
     );
 }
 
@@ -87,11 +84,12 @@ fn missing_columns_are_reported_together() {
 #[test]
 fn row_number_is_drafted_as_identifier() {
     let options = InferOptions {
-        max_categories: 60,
+        max_categories: 120,
         ..options()
     };
     let draft = infer(&example(), &options).unwrap();
-    let note = draft.notes.iter().find(|note| note.column == "id").unwrap();
+    let notes = draft.notes();
+    let note = notes.iter().find(|note| note.column == "id").unwrap();
     assert!(note.to_string().contains("counts the rows"));
     assert!(draft.schema.to_json().contains("\"pattern\": \"sequence\""));
 }
@@ -158,13 +156,9 @@ fn few_long_decimals_do_not_set_the_number_style() {
         (&columns[1]["decimals"], &columns[1]["integer"]),
         (&json!(0), &Json::Null)
     );
-    let rounded = |note: &&fhaim_intake::Note| note.text.contains("are rounded");
-    assert_eq!(
-        draft.notes.iter().filter(rounded).count(),
-        2,
-        "{:?}",
-        draft.notes
-    );
+    let rounded = |note: &&Note| note.text.contains("rounded when read");
+    let notes = draft.notes();
+    assert_eq!(notes.iter().filter(rounded).count(), 2, "{notes:?}");
     // The draft reads its source table, and the quotient becomes the nearest value.
     let mut reading = ReadOptions::new("t.csv");
     reading.keep_values = true;
