@@ -217,10 +217,13 @@ fn moment(seconds: i64, midnight: bool) -> String {
     )
 }
 
-/// Formats a number of days since 1970 as a Gregorian date.
+/// Formats a number of days since 1970 as a Gregorian date. Without one of four-digit years, the
+/// days follow `day `, so that the text is read as no date.
 fn date(days: i64) -> String {
-    let (year, month, day) = fhaim_domain::date_from_days(days);
-    format!("{year:04}-{month:02}-{day:02}")
+    match fhaim_domain::date_from_days(days) {
+        Some((year, month, day)) => format!("{year:04}-{month:02}-{day:02}"),
+        None => format!("day {days}"),
+    }
 }
 
 #[cfg(test)]

@@ -241,7 +241,7 @@ pub(super) fn steps(form: &ColumnForm) -> Result<Steps, ColumnProblem> {
     let times = special.sets.iter().flatten().copied();
     let mut all = ends.chain(times);
     match all.find(|&step| !steps.can_write(step)) {
-        Some(step) => Err(ColumnProblem::Unwritable(steps.show(step))),
+        Some(step) => Err(ColumnProblem::Unwritable(steps.format.clock_text_of(step))),
         None => Ok(steps),
     }
 }

@@ -19,8 +19,9 @@ pub struct Moment<'a> {
 
 impl TimeFormat {
     /// Returns a value of this format that displays in it: seconds since 1970-01-01 00:00, since
-    /// midnight, or of a duration. A moment that the format cannot write, such as one in the year
-    /// 10000, is replaced by the nearest that it can.
+    /// midnight, or of a duration. They are rounded down to a multiple of [`TimeFormat::grain`]. A
+    /// moment that the format cannot write, such as one in the year 10000, is replaced by the
+    /// nearest that it can.
     pub fn show(&self, seconds: i64) -> Moment<'_> {
         self.show_exact(Reading {
             seconds,
@@ -31,14 +32,18 @@ impl TimeFormat {
     /// The same with fraction and offset.
     pub(crate) fn show_exact(&self, reading: Reading) -> Moment<'_> {
         let (first, last) = match self.kind {
-            KindForm::Duration => (i64::MIN + 1, i64::MAX),
-            KindForm::Time => (0, DAY),
+            KindForm::Duration => (i64::MIN / 2, i64::MAX / 2),
+            KindForm::Time => {
+                let first = self.day_start();
+                (first, first + DAY - self.grain())
+            }
             _ => self.range(),
         };
+        let seconds = reading.seconds.clamp(first, last);
         Moment {
             format: self,
             reading: Reading {
-                seconds: reading.seconds.clamp(first, last),
+                seconds: seconds - seconds.rem_euclid(self.grain()),
                 ..reading
             },
         }
@@ -93,7 +98,7 @@ impl Moment<'_> {
         let Reading { seconds, nanos, .. } = self.reading;
         let (seconds, nanos) = match (seconds < 0, nanos) {
             (true, 1..) => (-(seconds + 1), 1_000_000_000 - nanos),
-            (_, nanos) => (seconds.saturating_abs(), nanos),
+            (_, nanos) => (seconds.abs(), nanos),
         };
         let [mut days, mut hour, mut minute] = [0; 3];
         let mut second = seconds;

@@ -141,6 +141,9 @@ impl Special {
                         .sets
                         .push(vec![if apart { SPECIAL_DAY + step } else { step }]);
                 }
+                (None, Some(day)) if every_year.iter().any(|&(_, other)| other == day) => {
+                    return Err(OrderedProblem::RepeatedSpecial.into());
+                }
                 (None, Some(day)) => every_year.push((text, day)),
                 (None, None) => special.words.add(text, format.read(text))?,
             }

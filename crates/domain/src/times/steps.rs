@@ -48,6 +48,15 @@ impl TimeFormat {
         }
     }
 
+    /// Returns a step as schemas write it, without decimals of a second.
+    pub(crate) fn clock_text_of(&self, step: i64) -> String {
+        let seconds = self.time_of(step).seconds;
+        let sign = if seconds < 0 { "-" } else { "" };
+        let seconds = seconds.unsigned_abs();
+        let (hours, minutes) = (seconds / 3_600, seconds / 60 % 60);
+        format!("{sign}{hours:02}:{minutes:02}:{:02}", seconds % 60)
+    }
+
     /// Returns the step of a limit as schemas write it (`23:30`), or `None` if it is not a time, or
     /// not a multiple of a step. With `whole`, it is the last step in the smallest part of the text:
     /// 23:30:59 for `23:30` in a column of seconds.

@@ -9,3 +9,5 @@ mod numbers;
 mod problems;
 mod schema;
 mod stream;
+mod time_formats;
+mod times;
