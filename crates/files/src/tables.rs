@@ -6,7 +6,7 @@ use fhaim_domain::{
 };
 
 /// Text format of a table.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct FormatArguments {
     /// Field delimiter, such as ; or \t for a tab [default: detected from the first lines]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
