@@ -60,7 +60,10 @@ which adds to the cost of runs over the same records.";
 pub const CHECK_EXAMPLES: &str = "\
 Examples:
   fhaim schema check patients.schema.json
-  fhaim schema check patients.schema.json --data patients.csv --missing '?' --json";
+  fhaim schema check patients.schema.json --data patients.csv --missing '?' --json
+
+With --data, the command lists all kinds of problems of the table, and rejects everything that a run with
+default options would reject before it spends any budget.";
 
 /// Flags of `schema infer`.
 #[derive(Debug, Args)]
@@ -416,10 +419,7 @@ fn usual_run(arguments: &CheckArguments, data: Data) -> GenerateArguments {
         yes: true,
         json: false,
         holders: HoldersArguments::default(),
-        format: FormatArguments {
-            delimiter: arguments.format.delimiter,
-            missing: arguments.format.missing.clone(),
-        },
+        format: arguments.format.clone(),
         strictness: StrictnessArguments::default(),
     }
 }

@@ -6,7 +6,7 @@ use fhaim_domain::{
 };
 
 /// Text format of a table.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct FormatArguments {
     /// Field delimiter, such as ; or \t for a tab [default: detected from the first lines]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
@@ -113,5 +113,39 @@ fn other(column: &Column) -> Option<&str> {
             Some(other)
         }
         Kind::Numeric(_) | Kind::Part { .. } => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fhaim_domain::read_csv;
+
+    #[test]
+    fn remarks_count_changed_values() {
+        let schema = r#"{"name": "t", "columns": [
+            {"name": "town", "kind": "categorical", "categories": ["Ulm", "rest"], "other": "rest"},
+            {"name": "icd", "kind": "code", "codes": ["A00", "X"], "prefix": 1, "other": "X"},
+            {"name": "age", "kind": "number", "integer": true, "min": 0, "max": 99, "bins": 10,
+             "nullable": true, "invalid": "missing"}]}"#;
+        let schema = Schema::from_json("t.json", schema.as_bytes()).unwrap();
+        let csv = "town,icd,age,id\nBonn,Q,4o,1\nKiel,A00,120,2\nUlm,A00,,3\n";
+        let strictness = StrictnessArguments {
+            clamp: true,
+            ignore_columns: true,
+        };
+        let options = read_options("t.csv".to_owned(), &FormatArguments::default(), &strictness);
+        let found = read_csv(schema, csv.as_bytes(), &options).unwrap();
+        let told = remarks(found.table.schema(), &found.left_out, &found.adjusted);
+        assert_eq!(
+            told,
+            [
+                "column \"id\" is not in the schema and was ignored",
+                "column \"town\": 2 values outside the schema's list read as `other`, \"rest\"",
+                "column \"icd\": 1 value outside the schema's list read as `other`",
+                "column \"age\": 1 number clipped to the nearest limit",
+                "column \"age\": 1 cell without a valid value read as missing",
+            ]
+        );
     }
 }

@@ -46,7 +46,11 @@ fn kinds() -> Json {
          "edges": [0, 10, 400]},
         {"name": "seen", "kind": "datetime", "format": "%Y-%m-%d %H:%M", "min": "2020-01-01",
          "max": "2024-12-31", "bins": 5},
-        {"name": "icd", "kind": "code", "codes": ["A00", "A01", "B20"], "prefix": 1}
+        {"name": "icd", "kind": "code", "codes": ["A00", "A01", "B20"], "prefix": 1},
+        {"name": "woke", "kind": "time", "format": "%H:%M", "min": "04:00", "max": "11:59",
+         "bins": 8},
+        {"name": "slept", "kind": "duration", "format": "%H:%M", "min": "00:00", "max": "23:59",
+         "bins": 24}
     ])
 }
 
@@ -60,8 +64,8 @@ fn with(keys: &Json) -> Json {
     columns
 }
 
-const HEADER: &str = "sex,dose,age,came,left,seen,icd";
-const GOOD: &str = "f,3,47,2021-02-03,2021-02-08,2021-02-04 10:00,A01";
+const HEADER: &str = "sex,dose,age,came,left,seen,icd,woke,slept";
+const GOOD: &str = "f,3,47,2021-02-03,2021-02-08,2021-02-04 10:00,A01,06:30,08:10";
 
 #[test]
 fn missing_texts_are_read_and_the_first_is_written() {
@@ -69,7 +73,7 @@ fn missing_texts_are_read_and_the_first_is_written() {
         &json!({"nullable": true, "missing": ["k.A.", "", "-9"]}),
     ))
     .unwrap();
-    let csv = format!("{HEADER}\n{GOOD}\nk.A.,-9,k.A.,,k.A.,-9,k.A.\n");
+    let csv = format!("{HEADER}\n{GOOD}\nk.A.,-9,k.A.,,k.A.,-9,k.A.,,k.A.\n");
     let reading = read(&schema, &csv).unwrap();
     for column in schema.fields() {
         let first = column.attributes().start;
@@ -79,7 +83,7 @@ fn missing_texts_are_read_and_the_first_is_written() {
     }
     let written = write(&reading);
     let missing = written.lines().nth(2).unwrap();
-    assert_eq!(missing, ["k.A."; 7].join(","));
+    assert_eq!(missing, ["k.A."; 9].join(","));
     let again = read(&schema, &written).unwrap();
     assert_eq!(again.table, reading.table);
 }
@@ -89,8 +93,8 @@ fn columns_without_missing_texts_are_written_with_the_given_one() {
     let mut columns = with(&json!({"nullable": true}));
     columns[0]["missing"] = json!(["unk"]);
     let schema = parse(&columns).unwrap();
-    let reading = read(&schema, format!("{HEADER}\n,,,,,,\n")).unwrap();
-    assert_eq!(write(&reading).lines().nth(1), Some("unk,,,,,,"));
+    let reading = read(&schema, format!("{HEADER}\n,,,,,,,,\n")).unwrap();
+    assert_eq!(write(&reading).lines().nth(1), Some("unk,,,,,,,,"));
 }
 
 #[test]
@@ -119,6 +123,8 @@ fn missing_texts_that_are_values_are_rejected() {
         "2025-01-03",
         "2024-12-31 23:59",
         "B20",
+        "11:00",
+        "23:00",
     ];
     for (column, value) in values.into_iter().enumerate() {
         let mut columns = with(&json!({"nullable": true}));
@@ -136,6 +142,8 @@ fn missing_texts_that_are_values_are_rejected() {
         "9999-12-31",
         "1900-01-01 00:00",
         "Z99",
+        "12:00",
+        "36:00",
     ];
     let mut columns = with(&json!({"nullable": true}));
     for (column, other) in others.into_iter().enumerate() {
@@ -153,6 +161,19 @@ fn missing_texts_that_are_values_are_rejected() {
         write(&reading).lines().nth(1),
         Some(others.join(",").as_str())
     );
+}
+
+#[test]
+fn special_words_and_dates_are_values() {
+    for column in [
+        json!({"name": "a", "kind": "number", "decimals": 1, "min": 0, "max": 9, "bins": 3,
+               "special": ["<0.5"], "missing": ["<0.5"]}),
+        json!({"name": "a", "kind": "date", "format": "%Y-%m-%d", "min": "2020-01-01",
+               "max": "2024-12-31", "bins": 5, "special": ["9999-12-31"], "missing": ["9999-12-31"]}),
+    ] {
+        let error = parse(&json!([column])).unwrap_err();
+        assert!(error.contains("which is a value of the column"), "{error}");
+    }
 }
 
 #[test]
@@ -206,12 +227,12 @@ fn invalid_keys_for_missing_values_are_rejected_with_the_cause() {
 #[test]
 fn invalid_cells_are_read_as_missing_and_counted() {
     let schema = parse(&with(&json!({"nullable": true, "invalid": "missing"}))).unwrap();
-    let invalid = "x,ten,4o,03.02.2021,soon,2021-02-30 10:00,C34";
+    let invalid = "x,ten,4o,03.02.2021,soon,2021-02-30 10:00,C34,24:30,long";
     let mut csv = format!("{HEADER}\n{GOOD}\n{invalid}\n").into_bytes();
     csv.extend(
         [
-            &b"\xff,\xff,\xff,\xff,\xff,\xff,\xff\n"[..],
-            &b",,,,,,\n"[..],
+            &b"\xff,\xff,\xff,\xff,\xff,\xff,\xff,\xff,\xff\n"[..],
+            &b",,,,,,,,\n"[..],
         ]
         .concat(),
     );
@@ -242,23 +263,23 @@ fn numbers_outside_the_limits_are_not_invalid() {
     let schema = parse(&with(&json!({"nullable": true, "invalid": "missing"}))).unwrap();
     for (cell, words) in [
         (
-            "f,11,47,2021-02-03,2021-02-08,2021-02-04 10:00,A01",
+            "f,11,47,2021-02-03,2021-02-08,2021-02-04 10:00,A01,06:30,08:10",
             "range from 0 to 10",
         ),
         (
-            "f,3,120,2021-02-03,2021-02-08,2021-02-04 10:00,A01",
+            "f,3,120,2021-02-03,2021-02-08,2021-02-04 10:00,A01,06:30,08:10",
             "range from 0 to 119",
         ),
         (
-            "f,3,4.5,2021-02-03,2021-02-08,2021-02-04 10:00,A01",
+            "f,3,4.5,2021-02-03,2021-02-08,2021-02-04 10:00,A01,06:30,08:10",
             "is not an integer",
         ),
         (
-            "f,3,47,2019-02-03,2021-02-08,2021-02-04 10:00,A01",
+            "f,3,47,2019-02-03,2021-02-08,2021-02-04 10:00,A01,06:30,08:10",
             "from 2020-01-01",
         ),
         (
-            "f,3,47,2021-02-03,2021-02-01,2021-02-04 10:00,A01",
+            "f,3,47,2021-02-03,2021-02-01,2021-02-04 10:00,A01,06:30,08:10",
             "-2 units after",
         ),
     ] {
@@ -269,7 +290,7 @@ fn numbers_outside_the_limits_are_not_invalid() {
         out_of_range: OutOfRange::Clamp,
         ..ReadOptions::new("t.csv")
     };
-    let csv = format!("{HEADER}\nf,11,-1,x,2021-02-08,2021-02-04 10:00,A01\n");
+    let csv = format!("{HEADER}\nf,11,-1,x,2021-02-08,2021-02-04 10:00,A01,06:30,08:10\n");
     let adjusted = read_csv(schema, csv.as_bytes(), &options).unwrap().adjusted;
     let clamped: Vec<u64> = adjusted.iter().map(|adjusted| adjusted.clamped).collect();
     assert_eq!(clamped[..3], [0, 1, 1]);
