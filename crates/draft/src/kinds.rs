@@ -1,6 +1,6 @@
 //! Chooses how to read a column's texts, among public candidates.
 
-use fhaim_domain::{TimeFormat};
+use fhaim_domain::{TimeFormat, form::KindForm};
 use fhaim_intake::{TextCounts, time_formats};
 use rand_core::RngCore;
 
@@ -21,8 +21,8 @@ pub enum TextReading {
     Time {
         /// The format, written as in a schema.
         text: String,
-        /// Whether the format has a time of day.
-        clock: bool,
+        /// Whether it is of dates or of datetimes.
+        kind: KindForm,
         /// The parsed format.
         format: TimeFormat,
     },
@@ -58,12 +58,12 @@ pub fn readings() -> Vec<(TextReading, i64)> {
             }
         }
     }
-    for (text, clock, format) in time_formats() {
+    for (text, kind, format) in time_formats() {
         let rank = format_rank(&text);
         all.push((
             TextReading::Time {
                 text,
-                clock,
+                kind,
                 format,
             },
             rank,

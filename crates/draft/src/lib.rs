@@ -184,9 +184,9 @@ fn draft_column(
         TextReading::Number(style) => numbers::form(column, style, common, draft_budget, rng)?,
         TextReading::Time {
             text,
-            clock,
+            kind,
             format,
-        } => times::form(column, (text, *clock, format), common, draft_budget, rng)?,
+        } => times::form(column, (text, *kind, format), common, draft_budget, rng)?,
         TextReading::Text => texts::form(column, common, draft_budget, rng)?,
     };
     form.insert("name".to_owned(), column.name.clone().into());

@@ -20,3 +20,4 @@ pub use numbers::{Limit, Reading, Readings, ScannedNumber, Sign, scan_number};
 pub use options::{InferOptions, SHARED_BY};
 pub use shape::Shape;
 pub use texts::{TextCounts, count_texts};
+pub use times::time_formats;
