@@ -21,7 +21,11 @@ impl Intake for Csv {
         let text = Transcoder::new(&bytes[..], dialect.encoding);
         let draft = infer_schema(text, &options).map_err(|error| error.to_string())?;
         let notes = draft.notes.iter().map(ToString::to_string).collect();
-        Ok(Drafted::new(draft.schema.to_json(), notes, remarks(dialect)))
+        Ok(Drafted::new(
+            draft.schema.to_json(),
+            notes,
+            remarks(dialect),
+        ))
     }
 
     fn read(&self, schema_json: &str, path: &Path) -> Result<Table, String> {
@@ -44,7 +48,9 @@ fn remarks(dialect: Dialect) -> Vec<String> {
     let mut remarks = Vec::new();
     if dialect.delimiter != b',' {
         let shown = char::from(dialect.delimiter).escape_default();
-        remarks.push(format!("detected the field delimiter '{shown}'; use --delimiter to set another"));
+        remarks.push(format!(
+            "detected the field delimiter '{shown}'; use --delimiter to set another"
+        ));
     }
     if dialect.encoding != Encoding::Utf8 {
         remarks.push(format!("read as {}", dialect.encoding));

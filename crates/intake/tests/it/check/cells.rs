@@ -66,15 +66,19 @@ impl Cells {
     }
 
     /// The column that a schema's column stands for: by its name, or by its place if the table has
-    /// no such name.
+    /// no name there.
     pub fn column(&self, name: &str, place: usize) -> Option<&[String]> {
-        let named = self.header.iter().position(|other| other == name);
-        let trimmed = || {
+        let named = |other: &String| other.trim() == name.trim();
+        let exact = self.header.iter().position(|other| other == name);
+        let nameless = || {
             self.header
-                .iter()
-                .position(|other| other.trim() == name.trim())
+                .get(place)
+                .filter(|name| name.is_empty())
+                .map(|_| place)
         };
-        let at = named.or_else(trimmed).unwrap_or(place);
+        let at = exact
+            .or_else(|| self.header.iter().position(named))
+            .or_else(nameless)?;
         self.columns.get(at).map(Vec::as_slice)
     }
 }
@@ -111,11 +115,16 @@ pub fn number(text: &str, decimal_comma: bool) -> Option<f64> {
 }
 
 /// The shape of a value: runs of digits (`9`), small (`a`) and capital letters (`A`) with their
-/// lengths, and all other characters.
-fn shape(text: &str) -> (String, Vec<usize>) {
+/// lengths, and all other characters. With `mixed`, letters and digits are one class, which is `A`
+/// for values with capital letters, as in hexadecimal numbers.
+fn shape(text: &str, mixed: bool) -> (String, Vec<usize>) {
     let (mut key, mut lengths) = (String::new(), Vec::new());
+    let capital = text.chars().any(char::is_uppercase);
     for letter in text.chars() {
         let class = match letter {
+            _ if mixed && letter.is_lowercase() && capital => 'a',
+            _ if mixed && letter.is_alphanumeric() && capital => 'A',
+            _ if mixed && letter.is_alphanumeric() => 'a',
             '0'..='9' => '9',
             '\u{2212}' => '-',
             _ if letter.is_uppercase() => 'A',
@@ -141,12 +150,13 @@ pub struct Shapes {
     /// Whether the first run of digits may have another length: the column has numbers without
     /// zeros in front.
     free_digits: bool,
+    /// Whether letters and digits may change places: the column has identifiers with both.
+    mixed: bool,
 }
 
 impl Shapes {
-    /// Collects the shapes of a column. `thousands` is the mark between groups of digits, and
-    /// `is_number` says whether the values are numbers.
-    pub fn of(cells: &[String], thousands: Option<char>, is_number: bool) -> Self {
+    /// Collects the shapes of a column of a kind. `thousands` is the mark between groups of digits.
+    pub fn of(cells: &[String], thousands: Option<char>, kind: &str) -> Self {
         let padded = |cell: &&String| {
             let digits: String = cell.chars().filter(char::is_ascii_digit).collect();
             cell.starts_with('0') && digits.len() > 1 && !cell.contains(['.', ','])
@@ -154,10 +164,14 @@ impl Shapes {
         let mut shapes = Self {
             known: BTreeMap::new(),
             thousands,
-            free_digits: is_number && !cells.iter().any(|cell| padded(&cell)),
+            free_digits: kind == "number" && !cells.iter().any(|cell| padded(&cell)),
+            mixed: kind == "identifier"
+                && !cells
+                    .iter()
+                    .all(|cell| cell.bytes().all(|b| !b.is_ascii_alphabetic())),
         };
         for cell in cells {
-            let (key, lengths) = shape(&shapes.ungrouped(cell));
+            let (key, lengths) = shape(&shapes.ungrouped(cell), shapes.mixed);
             let runs = shapes
                 .known
                 .entry(key)
@@ -184,7 +198,7 @@ impl Shapes {
         {
             return false;
         }
-        let (key, lengths) = shape(&self.ungrouped(text));
+        let (key, lengths) = shape(&self.ungrouped(text), self.mixed);
         let Some(runs) = self.known.get(&key) else {
             return false;
         };
@@ -215,7 +229,9 @@ fn is_grouped(text: &str, mark: char) -> bool {
         .split(mark)
         .map(|part| part.chars().filter(char::is_ascii_digit).count())
         .collect();
-    let decimals = text.rfind(['.', ',']).filter(|&at| !text[at..].starts_with(mark));
+    let decimals = text
+        .rfind(['.', ','])
+        .filter(|&at| !text[at..].starts_with(mark));
     let last = text.split(mark).next_back().unwrap_or_default();
     let last_digits = match decimals {
         Some(_) => last

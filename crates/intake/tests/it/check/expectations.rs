@@ -121,6 +121,9 @@ pub struct Written {
     /// Last characters of every value.
     #[serde(default)]
     pub ends: Option<String>,
+    /// Texts that every value contains. A list has alternatives.
+    #[serde(default)]
+    pub contains: Vec<Words>,
     /// Every number is a multiple of this one.
     #[serde(default)]
     pub multiple: Option<f64>,

@@ -58,13 +58,27 @@ pub fn assert_all(checked: &[Checked]) {
     if failures.is_empty() {
         return;
     }
-    let mut lines = vec!["| table | expectation | found |".to_owned(), "|---|---|---|".to_owned()];
+    let mut lines = vec![
+        "| table | expectation | found |".to_owned(),
+        "|---|---|---|".to_owned(),
+    ];
     lines.extend(failures.iter().map(|failure| {
-        let Failure { table, expectation, found } = failure;
+        let Failure {
+            table,
+            expectation,
+            found,
+        } = failure;
         format!("| {table} | {expectation} | {found} |")
     }));
-    let wrong = checked.iter().filter(|one| !one.failures.is_empty()).count();
-    panic!("{wrong} of {} tables are wrong:\n{}", checked.len(), lines.join("\n"));
+    let wrong = checked
+        .iter()
+        .filter(|one| !one.failures.is_empty())
+        .count();
+    panic!(
+        "{wrong} of {} tables are wrong:\n{}",
+        checked.len(),
+        lines.join("\n")
+    );
 }
 
 /// Returns a Markdown table with a line for each table.
@@ -76,12 +90,21 @@ pub fn summary(title: &str, checked: &[Checked]) -> String {
         "|---|---|---|---|".to_owned(),
     ];
     for Checked { entry, failures } in checked {
-        let result = if failures.is_empty() { "right" } else { "wrong" };
+        let result = if failures.is_empty() {
+            "right"
+        } else {
+            "wrong"
+        };
         let wrong: Vec<String> = failures
             .iter()
             .map(|failure| format!("{}: {}", failure.expectation, failure.found).replace('|', "/"))
             .collect();
-        lines.push(format!("| {} | {} | {result} | {} |", entry.file, entry.group, wrong.join("; ")));
+        lines.push(format!(
+            "| {} | {} | {result} | {} |",
+            entry.file,
+            entry.group,
+            wrong.join("; ")
+        ));
     }
     lines.join("\n")
 }
@@ -154,9 +177,17 @@ fn refusal_problems(entry: &Entry, error: &str) -> Vec<Problem> {
     };
     let absent = words.iter().filter(|words| !words.are_in(error));
     let mut problems: Vec<Problem> = absent
-        .map(|words| (format!("the error has {:?}", words.show()), error.to_owned()))
+        .map(|words| {
+            (
+                format!("the error has {:?}", words.show()),
+                error.to_owned(),
+            )
+        })
         .collect();
-    let secret = entry.absent.iter().filter(|text| error.contains(text.as_str()));
+    let secret = entry
+        .absent
+        .iter()
+        .filter(|text| error.contains(text.as_str()));
     problems.extend(secret.map(|text| (format!("the error lacks {text:?}"), error.to_owned())));
     problems
 }
@@ -173,11 +204,18 @@ fn prose_problems(entry: &Entry, drafted: &Drafted) -> Vec<Problem> {
     }
     for rule in &entry.rules {
         let in_line = drafted.lines().any(|line| {
-            let named = rule.columns.iter().all(|column| line.contains(column.as_str()));
+            let named = rule
+                .columns
+                .iter()
+                .all(|column| line.contains(column.as_str()));
             named && Words::One(rule.records.to_string()).are_in(line)
         });
         if !in_line && !is_held(drafted, &rule.columns) {
-            let expectation = format!("a rule for {} with {} records", rule.columns.join(", "), rule.records);
+            let expectation = format!(
+                "a rule for {} with {} records",
+                rule.columns.join(", "),
+                rule.records
+            );
             problems.push((expectation, "no such rule".to_owned()));
         }
     }
@@ -203,7 +241,8 @@ fn is_held(drafted: &Drafted, columns: &[String]) -> bool {
         .iter()
         .filter_map(|column| Some((column.name(), column.text("relative_to")?)))
         .collect();
-    let follows = |one: &String, two: &String| bases.get(one.as_str()).copied() == Some(two.as_str());
+    let follows =
+        |one: &String, two: &String| bases.get(one.as_str()).copied() == Some(two.as_str());
     let related = columns
         .windows(2)
         .all(|pair| follows(&pair[0], &pair[1]) || follows(&pair[1], &pair[0]));
@@ -214,11 +253,22 @@ fn is_held(drafted: &Drafted, columns: &[String]) -> bool {
 fn column_problems(column: Column<'_>, facts: &Facts, drafted: &Drafted) -> Vec<Problem> {
     let name = column.name();
     let mut problems = Vec::new();
-    let kinds = facts.kind.as_ref().map(|kinds| kinds.list()).unwrap_or_default();
+    let kinds = facts
+        .kind
+        .as_ref()
+        .map(|kinds| kinds.list())
+        .unwrap_or_default();
     if !kinds.is_empty() && !kinds.contains(&column.kind()) {
-        problems.push((format!("{name} is {}", kinds.join(" or ")), column.kind().to_owned()));
+        problems.push((
+            format!("{name} is {}", kinds.join(" or ")),
+            column.kind().to_owned(),
+        ));
     }
-    problems.extend(word_problems(&format!("a note about {name}"), &facts.says, &drafted.about(name)));
+    problems.extend(word_problems(
+        &format!("a note about {name}"),
+        &facts.says,
+        &drafted.about(name),
+    ));
     for (key, wanted) in &facts.schema {
         let found = column.get(key);
         if !is_wanted(wanted, &found) {
@@ -228,20 +278,34 @@ fn column_problems(column: Column<'_>, facts: &Facts, drafted: &Drafted) -> Vec<
     let listed = |key: &str, value: &Json| column.list(key).iter().any(|found| same(found, value));
     for value in &facts.special {
         if !listed("special", value) {
-            problems.push((format!("{name} has the special value {value}"), column.get("special").to_string()));
+            problems.push((
+                format!("{name} has the special value {value}"),
+                column.get("special").to_string(),
+            ));
         }
     }
     for value in &facts.set_apart {
-        let missing = Json::String(value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        let missing = Json::String(
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned),
+        );
         if !listed("special", value) && !listed("missing", &missing) {
-            let found = format!("special {}, missing {}", column.get("special"), column.get("missing"));
+            let found = format!(
+                "special {}, missing {}",
+                column.get("special"),
+                column.get("missing")
+            );
             problems.push((format!("{name} sets {value} apart"), found));
         }
     }
     for text in &facts.missing {
         let dropped = column.text("invalid") == Some("missing");
         if !dropped && !listed("missing", &Json::String(text.clone())) {
-            problems.push((format!("{name} reads {text:?} as missing"), column.get("missing").to_string()));
+            problems.push((
+                format!("{name} reads {text:?} as missing"),
+                column.get("missing").to_string(),
+            ));
         }
     }
     problems.extend(category_problems(column, facts));
@@ -249,7 +313,11 @@ fn column_problems(column: Column<'_>, facts: &Facts, drafted: &Drafted) -> Vec<
 }
 
 fn category_problems(column: Column<'_>, facts: &Facts) -> Vec<Problem> {
-    let Some(wanted) = facts.categories.as_ref().filter(|_| column.kind() != "left-out") else {
+    let Some(wanted) = facts
+        .categories
+        .as_ref()
+        .filter(|_| column.kind() != "left-out")
+    else {
         return Vec::new();
     };
     let other = column.text("other");
@@ -264,7 +332,10 @@ fn category_problems(column: Column<'_>, facts: &Facts) -> Vec<Problem> {
     wanted.sort();
     match found == wanted {
         true => Vec::new(),
-        false => vec![(format!("{} has the categories {wanted:?}", column.name()), format!("{found:?}"))],
+        false => vec![(
+            format!("{} has the categories {wanted:?}", column.name()),
+            format!("{found:?}"),
+        )],
     }
 }
 
@@ -287,7 +358,12 @@ fn same(one: &Json, two: &Json) -> bool {
 }
 
 /// Checks the number of records and of missing values that the draft reads.
-fn reading_problems(entry: &Entry, drafted: &Drafted, table: &Table, cells: &Cells) -> Vec<Problem> {
+fn reading_problems(
+    entry: &Entry,
+    drafted: &Drafted,
+    table: &Table,
+    cells: &Cells,
+) -> Vec<Problem> {
     let mut problems = Vec::new();
     let wanted = match entry.records.is_empty() {
         true => vec![cells.records()],
@@ -304,13 +380,18 @@ fn reading_problems(entry: &Entry, drafted: &Drafted, table: &Table, cells: &Cel
             let is_missing = |cell: &&String| cell.is_empty() || facts.missing.contains(cell);
             cells.columns[at].iter().filter(is_missing).count()
         };
-        let nulls = facts.nulls.or_else(|| (!facts.missing.is_empty()).then(counted));
+        let nulls = facts
+            .nulls
+            .or_else(|| (!facts.missing.is_empty()).then(counted));
         let column = drafted.column(name, at);
         let found = column.and_then(|column| missing_records(table, column.name()));
         if let (Some(wanted), Some(found)) = (nulls, found)
             && wanted != found
         {
-            problems.push((format!("{name} has {wanted} missing values"), found.to_string()));
+            problems.push((
+                format!("{name} has {wanted} missing values"),
+                found.to_string(),
+            ));
         }
     }
     problems

@@ -11,9 +11,9 @@ use super::{
 
 /// Words of notes that may also be values of a table.
 const COMMON: [&str; 24] = [
-    "other", "missing", "text", "texts", "number", "numbers", "date", "dates", "row", "rows", "line",
-    "value", "values", "record", "records", "column", "code", "codes", "yes", "and", "the", "not",
-    "are", "with",
+    "other", "missing", "text", "texts", "number", "numbers", "date", "dates", "row", "rows",
+    "line", "value", "values", "record", "records", "column", "code", "codes", "yes", "and", "the",
+    "not", "are", "with",
 ];
 
 /// Returns each value that fewer than [`SHARED`] records share and that the draft contains: in a
@@ -28,7 +28,12 @@ pub fn leaks(drafted: &Drafted, cells: &Cells) -> Vec<String> {
     let prose = drafted.prose();
     for (at, values) in cells.columns.iter().enumerate() {
         let column = drafted.column(&cells.header[at], at);
-        found.extend(leaks_in_prose(&prose, column.as_ref(), values, &cells.header));
+        found.extend(leaks_in_prose(
+            &prose,
+            column.as_ref(),
+            values,
+            &cells.header,
+        ));
     }
     found
 }
@@ -42,14 +47,20 @@ fn listed_leaks(column: &Column<'_>, values: &[String]) -> Vec<String> {
         let exempt = is_known_missing(&text) || Some(text.as_str()) == other;
         if !exempt && count(&text) < SHARED {
             let count = count(&text);
-            found.push(format!("{key} of {:?} lists {text:?} ({count} records)", column.name()));
+            found.push(format!(
+                "{key} of {:?} lists {text:?} ({count} records)",
+                column.name()
+            ));
         }
     }
     for special in column.list("special") {
         let count = special_count(column, special, values);
         let exempt = special.as_str().is_some_and(is_known_missing);
         if count < SHARED && !exempt {
-            found.push(format!("special of {:?} lists {special} ({count} records)", column.name()));
+            found.push(format!(
+                "special of {:?} lists {special} ({count} records)",
+                column.name()
+            ));
         }
     }
     found
@@ -67,12 +78,16 @@ fn special_count(column: &Column<'_>, special: &Json, values: &[String]) -> usiz
     let exact = counted(&|text| text == word);
     let format = column.text("format").unwrap_or("%Y-%m-%d");
     let written: HashSet<String> = match word.strip_prefix('*') {
-        Some(day) => (1800..2200).filter_map(|year| written_date(&format!("{year:04}{day}"), format)).collect(),
+        Some(day) => (1800..2200)
+            .filter_map(|year| written_date(&format!("{year:04}{day}"), format))
+            .collect(),
         None => written_date(word, format).into_iter().collect(),
     };
     let length = written.iter().map(String::len).max().unwrap_or(0);
     let dated = counted(&|text| {
-        text.get(..length.min(text.len())).is_some_and(|head| written.contains(head)) || written.contains(text)
+        text.get(..length.min(text.len()))
+            .is_some_and(|head| written.contains(head))
+            || written.contains(text)
     });
     exact.max(dated)
 }
@@ -80,15 +95,29 @@ fn special_count(column: &Column<'_>, special: &Json, values: &[String]) -> usiz
 /// Writes an ISO date in the part of `format` that has no time of day.
 fn written_date(iso: &str, format: &str) -> Option<String> {
     const MONTHS: [&str; 12] = [
-        "January", "February", "March", "April", "May", "June", "July", "August", "September",
-        "October", "November", "December",
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
     ];
     let parts: Vec<&str> = iso.split('-').collect();
-    let [year, month, day] = parts[..] else { return None };
+    let [year, month, day] = parts[..] else {
+        return None;
+    };
     let number = |text: &str| text.parse::<usize>().ok();
     let (month_number, day_number) = (number(month)?, number(day)?);
     let name = MONTHS.get(month_number.checked_sub(1)?)?;
-    let clock = format.find([' ', 'T']).filter(|&at| format[at..].contains("%H") || format[at..].contains("%I"));
+    let clock = format
+        .find([' ', 'T'])
+        .filter(|&at| format[at..].contains("%H") || format[at..].contains("%I"));
     let date = &format[..clock.unwrap_or(format.len())];
     let replacements = [
         ("%F", iso.to_owned()),
@@ -132,7 +161,9 @@ fn leaks_in_prose(
             || COMMON.contains(&value)
             || (is_number && number(value, false).is_some());
         if long && !public && is_word_of(prose, value) {
-            found.push(format!("a note contains the cell {value:?} ({count} records)"));
+            found.push(format!(
+                "a note contains the cell {value:?} ({count} records)"
+            ));
         }
     }
     found.sort();

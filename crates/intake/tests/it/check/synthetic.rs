@@ -56,7 +56,10 @@ pub fn problems(
     let mut problems = Vec::new();
     let rows = Cells::parse(&synthetic);
     if let Err(error) = read_back(entry, drafted, &synthetic, intake) {
-        problems.push(("the synthetic table is read by its schema".to_owned(), error));
+        problems.push((
+            "the synthetic table is read by its schema".to_owned(),
+            error,
+        ));
     }
     for column in drafted.columns() {
         let place = drafted
@@ -76,13 +79,21 @@ pub fn problems(
     if let Some(times) = entry.larger {
         let before = (table.records() as u64) * (times - 1);
         if let Err(error) = written(table, before, &mut rng) {
-            problems.push((format!("a table of {times} times the length is written"), error));
+            problems.push((
+                format!("a table of {times} times the length is written"),
+                error,
+            ));
         }
     }
     problems
 }
 
-fn read_back(entry: &Entry, drafted: &Drafted, bytes: &[u8], intake: &dyn Intake) -> Result<(), String> {
+fn read_back(
+    entry: &Entry,
+    drafted: &Drafted,
+    bytes: &[u8],
+    intake: &dyn Intake,
+) -> Result<(), String> {
     let folder = std::env::temp_dir().join(format!("fhaim-situations-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|error| error.to_string())?;
     let path = folder.join(format!("{}.synthetic.csv", entry.file));
@@ -104,49 +115,84 @@ fn value_problems(
     let comma = column.is_true("decimal_comma");
     let apart = set_apart(column, facts);
     let is_apart = |value: &str| {
-        value.is_empty() || apart.texts.contains(value) || number(value, comma).is_some_and(|n| apart.has_number(n))
+        value.is_empty()
+            || apart.texts.contains(value)
+            || number(value, comma).is_some_and(|n| apart.has_number(n))
     };
-    let thousands = column.text("thousands").and_then(|mark| mark.chars().next());
-    let shapes = Shapes::of(real, thousands, column.kind() == "number");
+    let thousands = column
+        .text("thousands")
+        .and_then(|mark| mark.chars().next());
+    let shapes = Shapes::of(real, thousands, column.kind());
     let known: HashSet<&str> = real.iter().map(String::as_str).collect();
-    let regular = || values.iter().map(String::as_str).filter(|value| !is_apart(value));
+    let regular = || {
+        values
+            .iter()
+            .map(String::as_str)
+            .filter(|value| !is_apart(value))
+    };
     let mut problems = Vec::new();
     let mut check = |expectation: String, holds: &dyn Fn(&str) -> bool| {
         let bad: Vec<&str> = regular().filter(|value| !holds(value)).collect();
         if let Some(first) = bad.first() {
-            problems.push((format!("{name}: {expectation}"), format!("{first:?} ({} values)", bad.len())));
+            problems.push((
+                format!("{name}: {expectation}"),
+                format!("{first:?} ({} values)", bad.len()),
+            ));
         }
     };
     if !wanted.any_form {
-        check(format!("written in the form of its column ({})", shapes.show()), &|value| shapes.fit(value));
+        check(
+            format!("written in the form of its column ({})", shapes.show()),
+            &|value| shapes.fit(value),
+        );
     }
     if wanted.real {
-        check("written values occur in the table".to_owned(), &|value| known.contains(value));
+        check("written values occur in the table".to_owned(), &|value| {
+            known.contains(value)
+        });
     }
     if let Some(text) = &wanted.begins {
-        check(format!("written values begin with {text:?}"), &|value| value.starts_with(text.as_str()));
+        check(format!("written values begin with {text:?}"), &|value| {
+            value.starts_with(text.as_str())
+        });
     }
     if let Some(text) = &wanted.ends {
-        check(format!("written values end with {text:?}"), &|value| value.ends_with(text.as_str()));
+        check(format!("written values end with {text:?}"), &|value| {
+            value.ends_with(text.as_str())
+        });
+    }
+    for words in &wanted.contains {
+        let expectation = format!("written values contain {}", words.show());
+        check(expectation, &|value| words.are_in(value));
     }
     let value_of = |text: &str| number(text, comma).unwrap_or(f64::NAN);
     if let Some(step) = wanted.multiple {
-        check(format!("written numbers are multiples of {step}"), &|value| {
-            let steps = value_of(value) / step;
-            (steps - steps.round()).abs() < 1e-6
-        });
+        check(
+            format!("written numbers are multiples of {step}"),
+            &|value| {
+                let steps = value_of(value) / step;
+                (steps - steps.round()).abs() < 1e-6
+            },
+        );
     }
     if let Some(limit) = wanted.at_least {
-        check(format!("written numbers are at least {limit}"), &|value| value_of(value) >= limit);
+        check(format!("written numbers are at least {limit}"), &|value| {
+            value_of(value) >= limit
+        });
     }
     if let Some(limit) = wanted.at_most {
-        check(format!("written numbers are at most {limit}"), &|value| value_of(value) <= limit);
+        check(format!("written numbers are at most {limit}"), &|value| {
+            value_of(value) <= limit
+        });
     }
     for kept in &wanted.keeps {
         let matching = |cells: &[String]| cells.iter().filter(|cell| matches(kept, cell)).count();
         let (before, after) = (matching(real), matching(values));
         if before.abs_diff(after) > (before / 10).max(5) {
-            problems.push((format!("{name}: {kept:?} is written about {before} times"), format!("{after} times")));
+            problems.push((
+                format!("{name}: {kept:?} is written about {before} times"),
+                format!("{after} times"),
+            ));
         }
     }
     problems
@@ -160,7 +206,9 @@ struct SetApart {
 
 impl SetApart {
     fn has_number(&self, value: f64) -> bool {
-        self.numbers.iter().any(|number| (number - value).abs() < 1e-9)
+        self.numbers
+            .iter()
+            .any(|number| (number - value).abs() < 1e-9)
     }
 }
 
@@ -198,8 +246,16 @@ fn order_problems(entry: &Entry, drafted: &Drafted, rows: &Cells) -> Vec<(String
             !a.is_empty() && !b.is_empty() && a[..length] > b[..length]
         };
         let broken = (0..rows.records()).filter(late).count();
-        if broken > 0 && drafted.columns().iter().any(|column| column.name() == second) {
-            problems.push((format!("no {first} is after {second}"), format!("{broken} of {}", rows.records())));
+        if broken > 0
+            && drafted
+                .columns()
+                .iter()
+                .any(|column| column.name() == second)
+        {
+            problems.push((
+                format!("no {first} is after {second}"),
+                format!("{broken} of {}", rows.records()),
+            ));
         }
     }
     problems
@@ -207,7 +263,8 @@ fn order_problems(entry: &Entry, drafted: &Drafted, rows: &Cells) -> Vec<(String
 
 /// The schema of a draft.
 pub fn schema(drafted: &Drafted) -> Result<Schema, String> {
-    Schema::from_json("draft.json", drafted.schema_json.as_bytes()).map_err(|error| error.to_string())
+    Schema::from_json("draft.json", drafted.schema_json.as_bytes())
+        .map_err(|error| error.to_string())
 }
 
 /// Whether a path is a plain CSV file, which the tests can read themselves.
