@@ -135,11 +135,15 @@ type Problem = (String, String);
 fn problems(entry: &Entry, folder: &Path, intake: &dyn Intake) -> Vec<Problem> {
     let path = folder.join(&entry.file);
     let drafted = match intake.draft(&path) {
-        Err(error) => return refusal_problems(entry, &error),
+        Err(error) => return refusal_problems(entry, &nameless(&error, &path)),
         Ok(_) if entry.refused.is_some() => {
             return vec![("the table is refused".to_owned(), "a draft".to_owned())];
         }
-        Ok(drafted) => drafted,
+        Ok(drafted) => {
+            let lines = |lines: &[String]| lines.iter().map(|line| nameless(line, &path)).collect();
+            let (notes, remarks) = (lines(&drafted.notes), lines(&drafted.remarks));
+            Drafted::new(drafted.schema_json, notes, remarks)
+        }
     };
     let cells = Cells::read(&plain(entry, folder));
     let mut problems = prose_problems(entry, &drafted);
@@ -165,6 +169,11 @@ fn problems(entry: &Entry, folder: &Path, intake: &dyn Intake) -> Vec<Problem> {
         }
     }
     problems
+}
+
+/// A message without the path of the table, which may have words that are looked for.
+fn nameless(message: &str, path: &Path) -> String {
+    message.replace(&path.display().to_string(), "the table")
 }
 
 fn plain(entry: &Entry, folder: &Path) -> PathBuf {
