@@ -15,7 +15,7 @@ COLUMNS = {
     "nested": ["n", "ward"],
     "duration-binary": ["n"],
     "zone": ["at", "naive", "ward"],
-    "pandas-index": ["n", "ward", "k", "at"],
+    "pandas-index": ["n", "ward", "k", "at", "__index_level_0__"],
     "types": ["amount", "n", "ward", "f32", "flag", "big", "u8", "d64"],
 }
 

@@ -27,7 +27,7 @@ pub struct Failure {
     pub table: String,
     /// The expectation.
     pub expectation: String,
-    /// What was found instead.
+    /// The result instead.
     pub found: String,
 }
 
@@ -129,7 +129,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// A pair of an expectation and what was found instead.
+/// A pair of an expectation and the result instead.
 type Problem = (String, String);
 
 fn problems(entry: &Entry, folder: &Path, intake: &dyn Intake) -> Vec<Problem> {

@@ -40,7 +40,7 @@ pub fn written(table: &Table, before: u64, rng: &mut impl Rng) -> Result<Vec<u8>
     Ok(bytes)
 }
 
-/// Checks a synthetic table. Returns pairs of an expectation and what was found instead.
+/// Checks a synthetic table. Returns pairs of an expectation and the result instead.
 pub fn problems(
     entry: &Entry,
     drafted: &Drafted,
