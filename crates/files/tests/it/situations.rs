@@ -38,13 +38,14 @@ fn open(path: &Path) -> Result<(Vec<u8>, Dialect, Vec<String>), String> {
 
 impl Intake for Files {
     fn draft(&self, path: &Path) -> Result<Drafted, String> {
-        let (bytes, dialect, remarks) = open(path)?;
+        let (bytes, dialect, mut remarks) = open(path)?;
         let options = InferOptions {
             delimiter: dialect.delimiter,
             ..InferOptions::new(path.display().to_string(), "table")
         };
         let draft = infer_schema(&bytes[..], &options).map_err(|error| error.to_string())?;
-        let notes = draft.notes.iter().map(ToString::to_string).collect();
+        let notes = draft.notes().iter().map(ToString::to_string).collect();
+        remarks.extend(draft.remarks);
         Ok(Drafted::new(draft.schema.to_json(), notes, remarks))
     }
 

@@ -20,12 +20,10 @@ impl Intake for Csv {
         };
         let text = Transcoder::new(&bytes[..], dialect.encoding);
         let draft = infer_schema(text, &options).map_err(|error| error.to_string())?;
-        let notes = draft.notes.iter().map(ToString::to_string).collect();
-        Ok(Drafted::new(
-            draft.schema.to_json(),
-            notes,
-            remarks(dialect),
-        ))
+        let notes = draft.notes().iter().map(ToString::to_string).collect();
+        let mut remarks = remarks(dialect);
+        remarks.extend(draft.remarks);
+        Ok(Drafted::new(draft.schema.to_json(), notes, remarks))
     }
 
     fn read(&self, schema_json: &str, path: &Path) -> Result<Table, String> {

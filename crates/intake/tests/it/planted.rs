@@ -1,7 +1,11 @@
 //! Plants a value of one record, or of a few, into generated tables and looks for it in the draft
 //! and in synthetic tables.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::PathBuf,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use fhaim_domain::Table;
 use rand::Rng;
@@ -193,8 +197,11 @@ fn folder() -> PathBuf {
 }
 
 /// Drafts and reads a generated table.
-fn drafted(number: usize, planted: &Planted) -> Result<(Drafted, Table), String> {
-    let path = folder().join(format!("{number}.csv"));
+fn drafted(planted: &Planted) -> Result<(Drafted, Table), String> {
+    // Tests of one program run at the same time, each with its own files.
+    static FILES: AtomicUsize = AtomicUsize::new(0);
+    let file = FILES.fetch_add(1, Ordering::Relaxed);
+    let path = folder().join(format!("{file}.csv"));
     fs::write(&path, &planted.bytes).map_err(|error| error.to_string())?;
     let read = |drafted: Drafted| {
         let table = Csv.read(&drafted.schema_json, &path)?;
@@ -245,7 +252,7 @@ fn assert_no_failures(failures: &[String]) {
 fn planted_value_appears_nowhere() {
     let failure = |number: usize| {
         let planted = planted(number);
-        let found = drafted(number, &planted)
+        let found = drafted(&planted)
             .and_then(|(drafted, table)| places(&planted, &drafted, &table))
             .map(|places| places.join(", "))
             .unwrap_or_else(|error| format!("refused: {error}"));
@@ -267,7 +274,7 @@ fn planted_value_appears_nowhere() {
 fn no_rare_value_of_a_generated_table_is_listed() {
     let failure = |number: usize| {
         let planted = planted(number);
-        let (drafted, _) = drafted(number, &planted).ok()?;
+        let (drafted, _) = drafted(&planted).ok()?;
         let leaks = leaks(&drafted, &Cells::parse(&planted.bytes));
         let first = leaks.first()?;
         Some(format!("table {number}: {first}; {} in all", leaks.len()))

@@ -126,7 +126,6 @@ fn shape(text: &str, mixed: bool) -> (String, Vec<usize>) {
             _ if mixed && letter.is_alphanumeric() && capital => 'A',
             _ if mixed && letter.is_alphanumeric() => 'a',
             '0'..='9' => '9',
-            '\u{2212}' => '-',
             _ if letter.is_uppercase() => 'A',
             _ if letter.is_alphabetic() => 'a',
             other => other,
@@ -152,6 +151,9 @@ pub struct Shapes {
     free_digits: bool,
     /// Whether letters and digits may change places: the column has identifiers with both.
     mixed: bool,
+    /// Number of characters that a run may have more: identifiers may be longer, so that there are
+    /// enough of them.
+    longer: usize,
 }
 
 impl Shapes {
@@ -169,6 +171,7 @@ impl Shapes {
                 && !cells
                     .iter()
                     .all(|cell| cell.bytes().all(|b| !b.is_ascii_alphabetic())),
+            longer: if kind == "identifier" { 2 } else { 0 },
         };
         for cell in cells {
             let (key, lengths) = shape(&shapes.ungrouped(cell), shapes.mixed);
@@ -190,8 +193,8 @@ impl Shapes {
         }
     }
 
-    /// Whether a value has one of the shapes. Runs that have one length in the column keep it; others
-    /// may be one longer than the longest.
+    /// Whether a value has one of the shapes. Runs that have one length in the column keep it, except
+    /// in identifiers; others may be one longer than the longest.
     pub fn fit(&self, text: &str) -> bool {
         if let Some(mark) = self.thousands
             && !is_grouped(text, mark)
@@ -206,8 +209,8 @@ impl Shapes {
         let fits = |(at, (&(low, high), &length)): (usize, (&(usize, usize), &usize))| {
             let free = self.free_digits && first_digits == Some(at);
             match low == high && !free {
-                true => length == low,
-                false => length <= high + 1,
+                true => (low..=high + self.longer).contains(&length),
+                false => length <= high + self.longer.max(1),
             }
         };
         runs.iter().zip(&lengths).enumerate().all(fits)
