@@ -1,4 +1,8 @@
 //! Integration tests, in one program because each program takes seconds to link.
 
+mod adapter;
+mod check;
 mod hospital;
 mod infer;
+mod planted;
+mod situations;
