@@ -92,7 +92,7 @@ impl OrderedWithWords {
         Some((group + self.below.len() as u32, part))
     }
 
-    /// Returns the group and the part of a word, or `None` if there is no such word.
+    /// Returns the group and the part of a word, or `None` for any other text.
     pub(crate) fn encode_word(&self, word: &str) -> Option<(u32, u32)> {
         Some((*self.codes.get(word)?, 0))
     }

@@ -70,13 +70,13 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// Adds a digit.
-    pub(super) fn digit(&mut self, digit: u8) {
+    /// Adds the digits of the group that the last separator began.
+    pub(super) fn digits(&mut self, digits: &str) {
+        self.current = u32::try_from(digits.len()).unwrap_or(u32::MAX);
         if self.separators == 0 {
-            self.starts_with_zero |= self.first == 0 && digit == b'0';
-            self.first = self.first.saturating_add(1);
+            self.first = self.current;
+            self.starts_with_zero = digits.starts_with('0');
         }
-        self.current = self.current.saturating_add(1);
     }
 
     /// Adds a separator.

@@ -310,16 +310,19 @@ impl<'t> Cursor<'t> {
     fn digits(&mut self) -> ScannedDigits<'t> {
         let start = self.rest;
         let mut groups = Groups::default();
-        while let Some(next) = self.next() {
-            let behind = &self.rest[next.len_utf8()..];
+        loop {
+            let behind = self.rest.trim_start_matches(|c: char| c.is_ascii_digit());
+            groups.digits(&self.rest[..self.rest.len() - behind.len()]);
+            self.rest = behind;
+            let Some(separator) = self.next().filter(|&next| is_separator(next)) else {
+                break;
+            };
+            let behind = &behind[separator.len_utf8()..];
             let is_followed = behind.starts_with(|c: char| c.is_ascii_digit());
-            if next.is_ascii_digit() {
-                groups.digit(next as u8);
-            } else if is_separator(next) && (is_followed || is_last_mark(next, behind)) {
-                groups.separator(next);
-            } else {
+            if !is_followed && !is_last_mark(separator, behind) {
                 break;
             }
+            groups.separator(separator);
             self.rest = behind;
         }
         let has_exponent = self.exponent();
