@@ -270,7 +270,7 @@ fn invalid_column_kinds_are_rejected_with_the_cause() {
         ),
         (
             json!({"name": "a", "kind": "date", "min": true}),
-            "a number, or a text",
+            "a number, or a text such as",
         ),
     ] {
         let error = with_column(&column).unwrap_err();
