@@ -238,7 +238,14 @@ impl<'a> Encoder<'a> {
         {
             return Ok(Some(Read::place(place, None)));
         }
-        if is_missing(text, &self.options.missing) || is_missing(text, &self.field.missing) {
+        let is_word = match &self.field.meaning {
+            Meaning::Time(time) => time.dated.words.find(text).is_some(),
+            Meaning::Lapse(lapse) => lapse.dated.words.find(text).is_some(),
+            Meaning::Steps(steps) => steps.words.find(text).is_some(),
+            _ => false,
+        };
+        let missing = [&self.options.missing, &self.field.missing];
+        if !is_word && missing.into_iter().any(|texts| is_missing(text, texts)) {
             return self.missing(noted);
         }
         let read = match &self.field.meaning {

@@ -14,7 +14,8 @@ pub struct RawColumn {
 /// Original values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RawValues {
-    /// Numbers, with moments in seconds; `None` for a missing value, or a word in a column of numbers.
+    /// Numbers, with moments in seconds; `None` for a missing value, or a word in a column of numbers
+    /// or times.
     Numbers(Vec<Option<f64>>),
     /// Texts as indices into `names`; `None` for a missing value.
     Texts {

@@ -12,17 +12,6 @@ use crate::{
 
 const REFERENCE: &str = include_str!("../../../docs/reference/schema.md");
 
-const KINDS: [KindForm; 8] = [
-    KindForm::Categorical,
-    KindForm::Numeric,
-    KindForm::Number,
-    KindForm::Date,
-    KindForm::Datetime,
-    KindForm::Code,
-    KindForm::Identifier,
-    KindForm::LeftOut,
-];
-
 /// Text between a heading and the next heading.
 fn section(heading: &str) -> &'static str {
     let (_, rest) = REFERENCE.split_once(&format!("\n{heading}\n")).unwrap();
@@ -75,7 +64,7 @@ fn column_keys_are_documented() {
     let keys = ["invalid", "kind", "missing", "name", "nullable"];
     assert_eq!(common, BTreeSet::from(keys));
     let mut all = common;
-    for kind in KINDS {
+    for kind in KindForm::ALL {
         let keys = documented(&format!("### `{}`", kind.word()));
         let fields = kind.fields().iter().copied().collect();
         assert_eq!(keys, fields, "{}", kind.word());
@@ -94,7 +83,7 @@ fn constraints_are_documented() {
 
 #[test]
 fn examples_of_columns_are_valid() {
-    for kind in KINDS {
+    for kind in KindForm::ALL {
         let heading = format!("### `{}`", kind.word());
         let examples = examples(&heading);
         assert_eq!(examples.len(), 1, "{heading}");

@@ -9,13 +9,13 @@ use crate::{Decimal, Identifier, Moment};
 pub enum Value<'a> {
     /// No value.
     Null,
-    /// A category, a code, or a word in a column of numbers.
+    /// A category, a code, or a word in a column of numbers, dates or times.
     Category(&'a str),
     /// A number of a `numeric` column.
     Number(f64),
     /// A number of a `number` column, displayed in the column's number style.
     Decimal(Decimal<'a>),
-    /// A date or a time, displayed in the column's format.
+    /// A date, datetime, time of day or duration, displayed in the column's format.
     Moment(Moment<'a>),
     /// A newly generated identifier.
     Identifier(Identifier<'a>),

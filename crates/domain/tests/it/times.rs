@@ -450,6 +450,26 @@ fn kept_values_of_times_are_seconds() {
 }
 
 #[test]
+fn word_is_a_value_even_if_it_stands_for_missing_elsewhere() {
+    let schema = parse(&json!([
+        {"name": "a", "kind": "date", "format": "%Y-%m-%d", "min": "2022-01-01", "max": "2023-12-31",
+         "bins": 1, "special": ["NA"], "nullable": true},
+        {"name": "b", "kind": "time", "format": "%H:%M", "min": "00:00", "max": "12:00", "bins": 1,
+         "special": ["NA"], "nullable": true},
+        {"name": "c", "kind": "time", "format": "%H:%M", "min": "00:00", "max": "12:00", "bins": 1,
+         "nullable": true}
+    ]))
+    .unwrap();
+    let mut options = ReadOptions::new("t.csv");
+    options.missing.push("NA".to_owned());
+    let table = read_csv(schema, "a,b,c\nNA,NA,NA\n".as_bytes(), &options)
+        .unwrap()
+        .table;
+    assert_eq!(table.columns(), [[1], [1], [1]]);
+    assert_eq!(labels(table.schema(), 2), ["00:00 to 12:00", "(missing)"]);
+}
+
+#[test]
 fn missing_text_that_is_a_word_is_rejected() {
     let schema = parse(&json!([
         {"name": "a", "kind": "date", "format": "%Y-%m-%d", "min": "2022-01-01", "max": "2023-12-31",

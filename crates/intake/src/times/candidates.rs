@@ -1,9 +1,674 @@
+//! Formats of dates, datetimes, times of day and durations that a text may have.
+//!
+//! The search goes through the text from its beginning. It tries every letter of a format that fits
+//! the next characters, and the characters themselves, and keeps the formats that read the text.
+
+use std::collections::HashSet;
+
 use fhaim_domain::{TimeFormat, TimeOptions, form::KindForm};
+
+/// Texts with more bytes are no dates.
+const MAX_TEXT: usize = 48;
+
+/// Maximum number of digits without another character between them.
+const MAX_DIGITS: usize = 14;
+
+/// Characters that may stand between parts, at most [`MAX_MARKS`] in a row.
+const MARKS: &str = " -/.,:_";
+const MAX_MARKS: usize = 3;
+
+/// Words that may follow a part of a date or time of day, and stand for themselves.
+const WORDS: [&str; 6] = ["T", "Z", "h", "Uhr", "at", "um"];
+
+/// Words that name a part of a duration.
+const UNITS: [(Part, &[&str]); 4] = [
+    (Part::Day, &["days", "day", "d", "D", "Tage", "Tag"]),
+    (Part::Hour, &["hours", "hour", "hrs", "hr", "h", "H", "Std"]),
+    (
+        Part::Minute,
+        &["minutes", "minute", "mins", "min", "m", "M", "Min"],
+    ),
+    (
+        Part::Second,
+        &["seconds", "second", "secs", "sec", "s", "S", "Sek"],
+    ),
+];
+
+/// A part of a date, time or duration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Year,
+    Month,
+    Day,
+    Weekday,
+    Hour,
+    Half,
+    Minute,
+    Second,
+    Fraction,
+    Offset,
+}
+
+/// How unlikely a format is among those that read a text: by the number of parts without leading
+/// zeros, then by rare letters, then by the order of day and month.
+type Rank = (usize, usize, usize);
+
+/// A format of the beginning of a text.
+#[derive(Clone, Default)]
+struct Path {
+    format: String,
+    parts: Vec<Part>,
+    /// Length of the text that the format reads.
+    place: usize,
+    /// Number of letters that are rare.
+    rare: usize,
+    /// Number of words that name parts of a duration.
+    units: usize,
+}
+
+/// The search for the formats of one kind.
+struct Search<'t> {
+    /// The text, without the minus of a negative duration.
+    text: &'t str,
+    is_negative: bool,
+    kind: KindForm,
+    options: TimeOptions,
+    found: Vec<(Rank, String)>,
+}
+
+/// Returns settings with which candidates read the texts of a column: 24:00 is read, and so is any
+/// offset. The first year only decides the century of two-digit years.
+pub(crate) fn reading_options(first_year: i64) -> TimeOptions {
+    TimeOptions {
+        first_year: Some(first_year),
+        midnight: true,
+        offsets: Vec::new(),
+    }
+}
+
+/// Returns all formats that read `text` and whose numbers are as wide as its numbers, with their
+/// kinds. A number with two digits or more may have leading zeros (`%d`) or not (`%-d`).
+///
+/// Of formats that read all texts of a column, the first is the likeliest: dates come before times
+/// and durations, numbers with leading zeros before those without, and days before months. Digits
+/// without any other character are dates, but no times of day or durations.
 pub(crate) fn candidate_formats(text: &str) -> Vec<(String, KindForm)> {
-    let options = TimeOptions { first_year: Some(1950), midnight: true, offsets: Vec::new() };
-    [("%Y-%m-%d", KindForm::Date), ("%d/%m/%Y", KindForm::Date), ("%Y-%m-%d %H:%M", KindForm::Datetime), ("%H:%M", KindForm::Time)]
-        .into_iter()
-        .filter(|(format, kind)| TimeFormat::with_options(format, *kind, options.clone()).is_ok_and(|f| f.read(text).is_some()))
-        .map(|(format, kind)| (format.to_owned(), kind))
-        .collect()
+    let text = text.trim();
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    if text.len() > MAX_TEXT || digits < 2 {
+        return Vec::new();
+    }
+    let kinds = [
+        KindForm::Date,
+        KindForm::Datetime,
+        KindForm::Time,
+        KindForm::Duration,
+    ];
+    let of_kind = |kind| {
+        let formats = Search::new(text, kind).formats();
+        formats.into_iter().map(move |format| (format, kind))
+    };
+    kinds.into_iter().flat_map(of_kind).collect()
+}
+
+impl Path {
+    fn has(&self, part: Part) -> bool {
+        self.parts.contains(&part)
+    }
+
+    /// Adds a piece of a format that reads the next `length` bytes.
+    fn with(&self, format: &str, length: usize) -> Self {
+        let mut path = self.clone();
+        path.format.push_str(format);
+        path.place += length;
+        path
+    }
+
+    fn with_part(&self, part: Part, letters: &str, length: usize) -> Self {
+        let mut path = self.with(letters, length);
+        path.parts.push(part);
+        path.rare += usize::from(matches!(letters, "%e" | "%k" | "%l" | "%.f" | ",%f"));
+        path.rare += usize::from(part == Part::Offset);
+        path
+    }
+
+    fn has_date(&self) -> bool {
+        [Part::Year, Part::Month, Part::Day]
+            .into_iter()
+            .all(|part| self.has(part))
+    }
+
+    /// Returns how unlikely the order of year, month and day is, or `None` if no date has it.
+    fn order(&self) -> Option<usize> {
+        let is_date = |part: &&Part| matches!(part, Part::Year | Part::Month | Part::Day);
+        let order: Vec<Part> = self.parts.iter().filter(is_date).copied().collect();
+        let is_long = self.format.contains("%Y");
+        let is_compact = self.format.contains("%m%") || self.format.contains("%y%m");
+        let is_american = self.format.contains("%p") && self.format.contains('/');
+        match order[..] {
+            [] => Some(0),
+            [Part::Year, Part::Month, Part::Day] if is_long || is_compact => Some(0),
+            [Part::Year, Part::Month, Part::Day] => Some(3),
+            [Part::Day, Part::Month, Part::Year] => Some(1),
+            [Part::Month, Part::Day, Part::Year] => Some(if is_american { 0 } else { 2 }),
+            [Part::Year, Part::Month] | [Part::Month, Part::Year] => {
+                Some(if is_long { 0 } else { 4 })
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<'t> Search<'t> {
+    fn new(text: &'t str, kind: KindForm) -> Self {
+        let positive = text
+            .strip_prefix('-')
+            .filter(|_| kind == KindForm::Duration);
+        Self {
+            text: positive.unwrap_or(text),
+            is_negative: positive.is_some(),
+            kind,
+            options: reading_options(1950),
+            found: Vec::new(),
+        }
+    }
+
+    /// Returns the formats, the likelier first.
+    fn formats(mut self) -> Vec<String> {
+        self.extend(&Path::default());
+        // Stable, so that formats of the same rank keep the order in which letters are tried.
+        self.found.sort_by_key(|(rank, _)| *rank);
+        let mut known = HashSet::new();
+        let formats = self.found.into_iter().map(|(_, format)| format);
+        formats
+            .filter(|format| known.insert(format.clone()))
+            .collect()
+    }
+
+    fn rest(&self, path: &Path) -> &'t str {
+        self.text.get(path.place..).unwrap_or("")
+    }
+
+    /// Keeps the format of the whole text if it reads the text.
+    fn add(&mut self, path: &Path) {
+        let says_time = path.format.contains([':', 'p', 'P', 'U', 'h']) || path.units > 0;
+        let plausible = match self.kind {
+            KindForm::Date => {
+                self.text.len() > 5 || path.format.contains(|c: char| MARKS.contains(c))
+            }
+            KindForm::Time => says_time,
+            KindForm::Duration => {
+                says_time && (path.parts.len() > 1 || path.format.starts_with('P'))
+            }
+            _ => true,
+        };
+        let Some(order) = path.order().filter(|_| plausible) else {
+            return;
+        };
+        let format = TimeFormat::with_options(&path.format, self.kind, self.options.clone());
+        let sign = if self.is_negative { "-" } else { "" };
+        let reads = |format: TimeFormat| format.read(&format!("{sign}{}", self.text)).is_some();
+        if format.is_ok_and(reads) {
+            let unpadded = path.format.matches("%-").count();
+            self.found
+                .push(((unpadded, path.rare, order), path.format.clone()));
+        }
+    }
+
+    /// Tries all ways to read the rest of the text.
+    fn extend(&mut self, path: &Path) {
+        let rest = self.rest(path);
+        if rest.is_empty() {
+            return self.add(path);
+        }
+        if self.kind == KindForm::Date && is_zero_clock(rest) {
+            self.add(&path.with(rest, rest.len()));
+        }
+        let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+        let word = rest.chars().take_while(|letter| letter.is_alphabetic());
+        let word = rest.get(..word.map(char::len_utf8).sum()).unwrap_or("");
+        match (digits, word, self.kind) {
+            (1..=MAX_DIGITS, _, KindForm::Duration) => self.extend_by_amount(path, digits),
+            (1..=MAX_DIGITS, ..) => self.extend_by_number(path, digits),
+            (0, "", _) => self.extend_by_mark(path, rest),
+            (0, _, KindForm::Duration) => self.extend_by_unit(path, word),
+            (0, ..) => self.extend_by_word(path, word),
+            _ => {}
+        }
+    }
+
+    /// Whether a part of a date or time of day may come next.
+    fn allows(&self, path: &Path, part: Part) -> bool {
+        let timed = self.kind != KindForm::Date;
+        let dated = self.kind != KindForm::Time;
+        let fits = match part {
+            Part::Year | Part::Month | Part::Day | Part::Weekday => dated,
+            Part::Hour => timed,
+            Part::Minute => path.has(Part::Hour),
+            Part::Half => path.format.contains("%I") || path.format.contains(['-', 'l']),
+            Part::Second => path.has(Part::Minute),
+            Part::Fraction => path.parts.last() == Some(&Part::Second),
+            Part::Offset => path.has(Part::Hour) && self.kind == KindForm::Datetime,
+        };
+        fits && !path.has(part)
+    }
+
+    /// Tries the parts of a date or time of day that the next digits may be.
+    fn extend_by_number(&mut self, path: &Path, digits: usize) {
+        const NUMBERS: [(Part, &str, usize); 16] = [
+            (Part::Year, "%Y", 4),
+            (Part::Year, "%y", 2),
+            (Part::Month, "%m", 2),
+            (Part::Month, "%-m", 1),
+            (Part::Month, "%-m", 2),
+            (Part::Day, "%d", 2),
+            (Part::Day, "%-d", 1),
+            (Part::Day, "%-d", 2),
+            (Part::Hour, "%H", 2),
+            (Part::Hour, "%-H", 1),
+            (Part::Hour, "%-H", 2),
+            (Part::Hour, "%I", 2),
+            (Part::Hour, "%-I", 1),
+            (Part::Hour, "%-I", 2),
+            (Part::Minute, "%M", 2),
+            (Part::Second, "%S", 2),
+        ];
+        let before = self.text.get(..path.place).unwrap_or("");
+        let inside = before.ends_with(|letter: char| letter.is_ascii_digit());
+        for (part, letters, width) in NUMBERS {
+            let fits = if inside || width < digits {
+                // Digits without other characters between them: a date, and after it a clock.
+                let is_date = matches!(part, Part::Year | Part::Month | Part::Day);
+                !letters.starts_with("%-") && (is_date || path.has_date())
+            } else {
+                width == digits
+            };
+            if fits && self.allows(path, part) {
+                self.extend(&path.with_part(part, letters, width));
+            }
+        }
+        if digits == 2 {
+            self.extend_by_blank(path);
+        }
+    }
+
+    /// Tries days and hours that may have a blank in place of a leading zero. They occur next to
+    /// names of months.
+    fn extend_by_blank(&mut self, path: &Path) {
+        let named = path.format.contains(['b', 'B']) && path.format.ends_with(' ');
+        for (part, letters) in [(Part::Day, "%e"), (Part::Hour, "%k"), (Part::Hour, "%l")] {
+            if named && self.allows(path, part) {
+                self.extend(&path.with_part(part, letters, 2));
+            }
+        }
+    }
+
+    /// Tries names of months, weekdays and halves of the day, zones, and known words.
+    fn extend_by_word(&mut self, path: &Path, word: &str) {
+        const NAMES: [(Part, [&str; 6]); 3] = [
+            (Part::Month, ["%b", "%^b", "%#b", "%B", "%^B", "%#B"]),
+            (Part::Weekday, ["%a", "%^a", "%#a", "%A", "%^A", "%#A"]),
+            (Part::Half, ["%p", "%P", "", "", "", ""]),
+        ];
+        for (part, all) in NAMES {
+            let known = all
+                .into_iter()
+                .filter(|letters| is_name(part, letters, word));
+            if self.allows(path, part) {
+                known.for_each(|letters| self.extend(&path.with_part(part, letters, word.len())));
+            }
+        }
+        if WORDS.contains(&word) && !path.parts.is_empty() {
+            self.extend(&path.with(word, word.len()));
+        }
+        if self.allows(path, Part::Offset) {
+            let forms: &[&str] = if word == "Z" {
+                &["%:z", "%z", "%:::z"]
+            } else {
+                &["%Z"]
+            };
+            for form in forms {
+                self.extend(&path.with_part(Part::Offset, form, word.len()));
+            }
+        }
+    }
+
+    /// Tries fractions, offsets, blanks in place of zeros, and the next character itself.
+    fn extend_by_mark(&mut self, path: &Path, rest: &str) {
+        let Some(mark) = rest.chars().next() else {
+            return;
+        };
+        let after = rest.get(mark.len_utf8()..).unwrap_or("");
+        let digits = after.bytes().take_while(u8::is_ascii_digit).count();
+        if matches!(mark, '.' | ',')
+            && (1..=9).contains(&digits)
+            && self.allows(path, Part::Fraction)
+        {
+            let (fixed, open) = match mark {
+                '.' => (format!("%.{digits}f"), "%.f"),
+                _ => (format!(",%{digits}f"), ",%f"),
+            };
+            self.extend(&path.with_part(Part::Fraction, &fixed, digits + 1));
+            self.extend(&path.with_part(Part::Fraction, open, digits + 1));
+        }
+        if matches!(mark, '+' | '-') && self.allows(path, Part::Offset) {
+            for (form, length) in [("%:z", 6), ("%z", 5), ("%:::z", 6), ("%:::z", 3)] {
+                if rest.is_char_boundary(length.min(rest.len())) && length <= rest.len() {
+                    self.extend(&path.with_part(Part::Offset, form, length));
+                }
+            }
+        }
+        if mark == ' ' && digits == 1 {
+            self.extend_by_blank(path);
+        }
+        let marks = path
+            .format
+            .chars()
+            .rev()
+            .take_while(|mark| MARKS.contains(*mark));
+        if MARKS.contains(mark) && marks.count() < MAX_MARKS {
+            self.extend(&path.with(mark.encode_utf8(&mut [0; 4]), mark.len_utf8()));
+        }
+    }
+
+    /// Tries the parts of a duration that the next digits may be: any part first, then the next
+    /// smaller one.
+    fn extend_by_amount(&mut self, path: &Path, digits: usize) {
+        const AMOUNTS: [(Part, &str, &str); 4] = [
+            (Part::Day, "%d", "%-d"),
+            (Part::Hour, "%H", "%-H"),
+            (Part::Minute, "%M", "%-M"),
+            (Part::Second, "%S", "%-S"),
+        ];
+        let last = path.parts.last();
+        let last = last.and_then(|last| AMOUNTS.iter().position(|(part, ..)| part == last));
+        for (place, (part, padded, unpadded)) in AMOUNTS.into_iter().enumerate() {
+            let is_next = last.map_or(path.parts.is_empty(), |last| place == last + 1);
+            // Without words for the parts, the last of them are minutes or seconds with a zero.
+            let fixed = matches!(part, Part::Minute | Part::Second) && !path.parts.is_empty();
+            if !is_next || (digits == 1 && fixed && path.units == 0) {
+                continue;
+            }
+            if digits > 1 {
+                self.extend(&path.with_part(part, padded, digits));
+            }
+            if !fixed || path.units > 0 {
+                self.extend(&path.with_part(part, unpadded, digits));
+            }
+        }
+    }
+
+    /// Tries words that name the last part of a duration, and the letters of ISO durations.
+    fn extend_by_unit(&mut self, path: &Path, word: &str) {
+        let is_iso = path.format.is_empty() && matches!(word, "P" | "PT");
+        let is_time = word == "T" && path.format.starts_with('P');
+        let names_last = |(part, words): (Part, &[&str])| {
+            path.parts.last() == Some(&part) && words.contains(&word)
+        };
+        let names_part = UNITS.into_iter().any(names_last);
+        if is_iso || is_time || names_part {
+            let mut path = path.with(word, word.len());
+            path.units += 1;
+            self.extend(&path);
+            return;
+        }
+        // The letter after the days of an ISO duration: P1DT4H.
+        if let Some(day) = word.strip_suffix('T').filter(|day| *day == "D") {
+            let mut path = path.with(day, day.len());
+            path.units += 1;
+            self.extend(&path.with("T", 1));
+        }
+    }
+}
+
+/// Whether a word is one of the names that letters stand for.
+fn is_name(part: Part, letters: &str, word: &str) -> bool {
+    let (format, kind, texts) = match part {
+        Part::Month => (
+            format!("{letters} %Y"),
+            KindForm::Date,
+            vec![format!("{word} 2024")],
+        ),
+        Part::Weekday => {
+            let days = (1..=7).map(|day| format!("{word} {day:02}.01.2024"));
+            (
+                format!("{letters} %d.%m.%Y"),
+                KindForm::Date,
+                days.collect(),
+            )
+        }
+        Part::Half => (
+            format!("%I {letters}"),
+            KindForm::Time,
+            vec![format!("01 {word}")],
+        ),
+        _ => return false,
+    };
+    let format = TimeFormat::parse(&format, kind);
+    format.is_ok_and(|format| texts.iter().any(|text| format.read(text).is_some()))
+}
+
+/// Whether the rest of a text is midnight, which tables of dates may have after every date.
+fn is_zero_clock(rest: &str) -> bool {
+    let Some(clock) = rest.strip_prefix([' ', 'T']) else {
+        return false;
+    };
+    let clock = clock
+        .strip_suffix('Z')
+        .or(clock.strip_suffix("+00:00"))
+        .unwrap_or(clock);
+    let (clock, decimals) = clock.split_once('.').unwrap_or((clock, "0"));
+    let zeros = !decimals.is_empty() && decimals.bytes().all(|byte| byte == b'0');
+    zeros && ["0:00", "00:00", "0:00:00", "00:00:00"].contains(&clock)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use KindForm::{Date, Datetime, Duration, Time};
+    use proptest::prelude::*;
+
+    fn formats(text: &str, kind: KindForm) -> Vec<String> {
+        let all = candidate_formats(text).into_iter();
+        all.filter(|(_, of)| *of == kind)
+            .map(|(format, _)| format)
+            .collect()
+    }
+
+    #[test]
+    fn likeliest_format_comes_first() {
+        for (text, format, kind) in [
+            ("2024-01-31", "%Y-%m-%d", Date),
+            ("2024.01.31", "%Y.%m.%d", Date),
+            ("2024/1/5", "%Y/%-m/%-d", Date),
+            ("31.01.2024", "%d.%m.%Y", Date),
+            ("5.3.2021", "%-d.%-m.%Y", Date),
+            ("05/03/2021", "%d/%m/%Y", Date),
+            ("05/13/2021", "%m/%d/%Y", Date),
+            ("1/31/2024", "%-m/%d/%Y", Date),
+            ("08/02/83", "%d/%m/%y", Date),
+            ("09.02.23", "%d.%m.%y", Date),
+            ("20220426", "%Y%m%d", Date),
+            ("26042022", "%d%m%Y", Date),
+            ("220426", "%y%m%d", Date),
+            ("202204", "%Y%m", Date),
+            ("2024-05", "%Y-%m", Date),
+            ("05/2024", "%m/%Y", Date),
+            ("May 2024", "%b %Y", Date),
+            ("March 2024", "%B %Y", Date),
+            ("18-MAY-2022", "%d-%^b-%Y", Date),
+            ("18MAY2022", "%d%^b%Y", Date),
+            ("19 Sep 2022", "%d %b %Y", Date),
+            ("19-sep-22", "%d-%#b-%y", Date),
+            ("5. March 2021", "%-d. %B %Y", Date),
+            ("March 5, 2021", "%B %-d, %Y", Date),
+            ("MARCH 15, 2021", "%^B %d, %Y", Date),
+            ("Mon, 05 Sep 2022", "%a, %d %b %Y", Date),
+            ("Monday, September 5, 2022", "%A, %B %-d, %Y", Date),
+            ("2024-01-31 00:00:00", "%Y-%m-%d 00:00:00", Date),
+            ("2024-01-31T23:09:02", "%Y-%m-%dT%H:%M:%S", Datetime),
+            ("2024-01-31T23:09:02Z", "%Y-%m-%dT%H:%M:%SZ", Datetime),
+            (
+                "2024-01-31T23:09:02.405Z",
+                "%Y-%m-%dT%H:%M:%S%.3fZ",
+                Datetime,
+            ),
+            ("2024-01-31 23:09:02,405", "%Y-%m-%d %H:%M:%S,%3f", Datetime),
+            (
+                "2024-01-23T22:01:54+01:00",
+                "%Y-%m-%dT%H:%M:%S%:z",
+                Datetime,
+            ),
+            (
+                "2024-01-23 22:01:54.123456 +0100",
+                "%Y-%m-%d %H:%M:%S%.6f %z",
+                Datetime,
+            ),
+            ("2024-01-23 22:01:54-03", "%Y-%m-%d %H:%M:%S%:::z", Datetime),
+            ("2022-04-08 24:00", "%Y-%m-%d %H:%M", Datetime),
+            ("20240131230902", "%Y%m%d%H%M%S", Datetime),
+            ("20240131T230902Z", "%Y%m%dT%H%M%SZ", Datetime),
+            ("31.01.2024 7:09", "%d.%m.%Y %-H:%M", Datetime),
+            ("31.01.2024, 07:09 Uhr", "%d.%m.%Y, %H:%M Uhr", Datetime),
+            ("1/5/2024 7:09:02 AM", "%-m/%-d/%Y %-I:%M:%S %p", Datetime),
+            ("01/31/2024 11:09pm", "%m/%d/%Y %I:%M%P", Datetime),
+            ("Jan  1 2024 12:00AM", "%b %e %Y %I:%M%p", Datetime),
+            (
+                "Tue Jan 23 22:01:54 CET 2024",
+                "%a %b %d %H:%M:%S %Z %Y",
+                Datetime,
+            ),
+            (
+                "Mon, 15 Jul 2024 16:24:59 GMT",
+                "%a, %d %b %Y %H:%M:%S %Z",
+                Datetime,
+            ),
+            ("22:05", "%H:%M", Time),
+            ("7:05:59", "%-H:%M:%S", Time),
+            ("03:05 PM", "%I:%M %p", Time),
+            ("7.05 Uhr", "%-H.%M Uhr", Time),
+            ("22h05", "%Hh%M", Time),
+            ("24:00", "%H:%M", Time),
+            ("36:05:00", "%H:%M:%S", Duration),
+            ("-0:15", "%-H:%M", Duration),
+            ("136:05", "%H:%M", Duration),
+            ("01:10.500", "%M:%S%.3f", Duration),
+            ("2 days 04:22:37", "%-d days %H:%M:%S", Duration),
+            ("1 day, 4:05:00", "%-d day, %-H:%M:%S", Duration),
+            ("1.04:22:37", "%-d.%H:%M:%S", Duration),
+            ("4h 22m", "%-Hh %Mm", Duration),
+            ("PT36H5M", "PT%HH%-MM", Duration),
+            ("P1DT4H5M", "P%-dDT%-HH%-MM", Duration),
+            ("PT45M", "PT%MM", Duration),
+        ] {
+            let found = formats(text, kind);
+            assert_eq!(
+                found.first().map(String::as_str),
+                Some(format),
+                "{text}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn all_formats_of_a_text_are_found() {
+        let dates = [
+            "%d/%m/%Y",
+            "%m/%d/%Y",
+            "%d/%-m/%Y",
+            "%m/%-d/%Y",
+            "%-d/%m/%Y",
+            "%-m/%d/%Y",
+            "%-d/%-m/%Y",
+            "%-m/%-d/%Y",
+        ];
+        let found: HashSet<String> = formats("10/11/2022", Date).into_iter().collect();
+        assert_eq!(found, dates.map(str::to_owned).into());
+        let times = ["%H:%M", "%-H:%M"];
+        assert_eq!(formats("12:05", Time), times);
+        assert_eq!(
+            formats("12:05", Duration),
+            ["%H:%M", "%M:%S", "%-H:%M", "%-M:%S"]
+        );
+        assert_eq!(formats("4:22:37", Duration), ["%-H:%M:%S"]);
+        let month = formats("May 2024", Date);
+        assert_eq!(month, ["%b %Y", "%B %Y"]);
+        let zulu = formats("2024-01-31T23:09:02Z", Datetime);
+        for format in [
+            "%Y-%m-%dT%H:%M:%SZ",
+            "%Y-%m-%dT%H:%M:%S%:z",
+            "%Y-%m-%dT%-H:%M:%S%z",
+        ] {
+            assert!(
+                zulu.iter().any(|found| found == format),
+                "{format}: {zulu:?}"
+            );
+        }
+        let two = formats("10-11-12", Date);
+        for format in ["%d-%m-%y", "%m-%d-%y", "%y-%m-%d"] {
+            assert!(two.iter().any(|found| found == format), "{format}: {two:?}");
+        }
+        assert!(formats("May 15 2022", Date).contains(&"%b %e %Y".to_owned()));
+    }
+
+    #[test]
+    fn a_text_has_few_formats() {
+        for (text, most) in [
+            ("2024-01-31", 4),
+            ("10/11/2022 10:05:06 PM", 40),
+            ("10/11/12 10:05:06.123", 64),
+            ("Mon Jan 15 10:05:06 UTC 2024", 16),
+            ("20240131230902", 4),
+        ] {
+            let found = candidate_formats(text);
+            assert!(found.len() <= most, "{text}: {} {found:?}", found.len());
+        }
+    }
+
+    #[test]
+    fn other_texts_have_no_formats() {
+        for text in [
+            "",
+            "7",
+            "12",
+            "1234",
+            "12.30",
+            "4.5",
+            "north",
+            "A123",
+            "10.0.2.171",
+            "123-45-6789",
+            "https://example.org/a/19",
+            "4 d",
+            "12 kg",
+            "2024-13-01",
+            "2024-02-30",
+            "31/31/2024",
+            "25:61",
+            "é2024-01-31",
+            "12345",
+            "1e10",
+            "+491701234567",
+            "99999999999999999999",
+        ] {
+            assert_eq!(candidate_formats(text), [], "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_candidate_reads_the_text(
+            text in "[0-9]{1,4}[-/. :T]{0,2}([0-9]{1,4}|Jan|MAY|September|pm)[-/. :,]{0,2}[0-9]{0,4}[ T]?[0-9:.+Zh]{0,12}",
+        ) {
+            for (format, kind) in candidate_formats(&text) {
+                let parsed = TimeFormat::with_options(&format, kind, reading_options(1930));
+                prop_assert!(parsed.is_ok_and(|parsed| parsed.read(&text).is_some()), "{}: {}", text, format);
+            }
+        }
+
+        #[test]
+        fn arbitrary_text_does_not_panic(text: String, dense in "[0-9a-zA-Zé :.+/-]{0,48}") {
+            let _ = (candidate_formats(&text), candidate_formats(&dense));
+        }
+    }
 }
