@@ -12,6 +12,9 @@ const SPECIAL_SHARE: f64 = 0.05;
 /// Maximum number of special values that are drafted for their frequency.
 const MAX_SPECIAL: usize = 8;
 
+/// Maximum number of negative numbers that are codes.
+const MAX_CODES: usize = 5;
+
 /// Maximum number of digits of a bin in which each digit is one value.
 const MAX_RESOLVED: i64 = 64;
 
@@ -88,7 +91,8 @@ pub(super) fn fill(
 /// Returns the special values: frequent ones, and a number made of nines far from all others, which
 /// often stands for a missing value.
 fn special(steps: &BTreeMap<i64, u64>, shared_by: u64) -> Vec<i64> {
-    let mut special = frequent(steps, shared_by);
+    let heavy = frequent(steps, shared_by);
+    let mut special = heavy.clone();
     let mut largest = steps.keys().rev();
     if let (Some(&last), Some(&before), Some(&first)) =
         (largest.next(), largest.next(), steps.keys().next())
@@ -99,8 +103,23 @@ fn special(steps: &BTreeMap<i64, u64>, shared_by: u64) -> Vec<i64> {
             special.push(last);
         }
     }
+    special.extend(negative_codes(steps, shared_by).into_iter().filter(|code| !heavy.contains(code)));
     special.sort_unstable();
     special
+}
+
+/// Returns negative numbers that are codes, such as -1 for "not asked": a few numbers that many records share, in a column
+/// without other negative numbers.
+fn negative_codes(steps: &BTreeMap<i64, u64>, shared_by: u64) -> Vec<i64> {
+    let negative: Vec<(i64, u64)> = steps.range(..0).map(|(&step, &count)| (step, count)).collect();
+    let records: u64 = negative.iter().map(|(_, count)| count).sum();
+    let total: u64 = steps.values().sum();
+    let shared = negative.iter().all(|&(_, count)| count >= shared_by);
+    let few = negative.len() <= MAX_CODES && records.saturating_mul(2) < total && steps.len() > 2 * negative.len();
+    if shared && few {
+        return negative.into_iter().map(|(step, _)| step).collect();
+    }
+    Vec::new()
 }
 
 /// Returns the values that at least `shared_by` records and a twentieth of all records have, the most frequent first.
@@ -134,6 +153,11 @@ fn edges(rest: &[(i64, u64)], (first, last): (i64, i64), bins: i64, resolved: bo
         edges[i] = rounded(quantiles[i - 1], quantiles[i], quantiles[i + 1]);
     }
     edges.dedup();
+    // Numbers of different signs share no bin.
+    if first < 0 && last > 0 && !edges.contains(&0) {
+        edges.push(0);
+        edges.sort_unstable();
+    }
     if !resolved {
         return edges;
     }

@@ -5,6 +5,9 @@ use super::Values;
 /// A pattern has at least this many times as many identifiers as the table has records.
 const ROOM: u64 = 10;
 
+/// Shortest text of hexadecimal digits that is taken for a hash.
+const MIN_HASH: usize = 8;
+
 /// Most words of an identifier.
 const MAX_WORDS: usize = 2;
 
@@ -38,6 +41,10 @@ pub(super) fn pattern(values: &Values<'_>, records: u64) -> Option<String> {
         return None;
     }
     let places = places(&regular)?;
+    let hex = |place: &Place| matches!(place, Place::HexLower | Place::HexUpper);
+    if places.iter().any(hex) && !regular.iter().all(|text| is_hash(text)) {
+        return None;
+    }
     let short = texts.iter().filter(|text| text.chars().count() < longest);
     for text in short {
         if !is_shorter(text, &places) {
@@ -58,9 +65,14 @@ fn is_prose(text: &str) -> bool {
     text.split_whitespace().filter(word).count() > MAX_WORDS
 }
 
+/// Whether a text has only hexadecimal digits, in groups.
+fn is_hash(text: &str) -> bool {
+    text.len() >= MIN_HASH && text.chars().all(|letter| letter == '-' || letter.is_ascii_hexdigit())
+}
+
 fn is_uuid(text: &str) -> bool {
     let groups: Vec<usize> = text.split('-').map(str::len).collect();
-    let hex = |letter: char| letter == '-' || letter.is_ascii_hexdigit();
+    let hex = |letter: char| letter == '-' || matches!(letter, '0'..='9' | 'a'..='f');
     groups == [8, 4, 4, 4, 12] && text.chars().all(hex)
 }
 
@@ -248,7 +260,7 @@ mod tests {
         assert_eq!(found(&["1662650613", "9955778998"], 4).unwrap(), "[1-9][0-9]{9}");
         assert_eq!(found(&["01", "99", "12"], 4).unwrap(), "[0-9]{2}");
         assert_eq!(found(&["7", "8", "12"], 900).unwrap(), "[1-9][0-9]{3}");
-        assert_eq!(found(&["a3f0", "00b1", "ff1a"], 9).unwrap(), "[0-9a-f]{4}");
+        assert_eq!(found(&["a3f000ff", "00b1ccdd", "ff1a0b1c"], 9).unwrap(), "[0-9a-f]{8}");
         assert_eq!(found(&["P9", "P10", "P11"], 3).unwrap(), "P[0-9]{2}");
         let uuid = "6ec0bd7f-11c0-43da-975e-2a8ad9ebae0b";
         assert_eq!(found(&[uuid], 9).unwrap(), "uuid");

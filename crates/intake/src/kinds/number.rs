@@ -16,6 +16,9 @@ use crate::shape::Shape;
 /// The drafted decimals suffice for at least this share of a column's numbers.
 const USUAL_SHARE: f64 = 0.95;
 
+/// Special values may be many, but at least this share of the cells are numbers.
+const MIN_NUMBERS: f64 = 0.6;
+
 /// A whole number with at least this many digits may be an identifier.
 const LONG: usize = 7;
 
@@ -56,7 +59,9 @@ pub(super) fn forced(column: &Column<'_>) -> Option<Decided> {
 /// Drafts a column whose cells are numbers, but for a few.
 pub(super) fn decide(column: &Column<'_>, majority: f64) -> Option<Decided> {
     let fit = Fit::of(column)?;
-    if ((fit.cells + fit.limits) as f64) < majority * column.values.cells as f64 || fit.cells < fit.limits {
+    let cells = column.values.cells as f64;
+    let words = fit.limits.max(fit.shared(column.options.shared_by));
+    if ((fit.cells + words) as f64) < majority * cells || (fit.cells as f64) < MIN_NUMBERS * cells {
         return None;
     }
     let numbers = &column.profile.numbers;
@@ -173,6 +178,12 @@ impl<'a> Fit<'a> {
         self.count(step, seen.count);
     }
 
+    /// Cells with texts that enough records share to be special values.
+    fn shared(&self, shared_by: u64) -> u64 {
+        let shared = self.others.iter().filter(|(_, seen)| seen.count >= shared_by);
+        shared.map(|(_, seen)| seen.count).sum()
+    }
+
     fn count(&mut self, step: i64, count: u64) {
         if self.steps.len() < MAX_STEPS || self.steps.contains_key(&step) {
             *self.steps.entry(step).or_default() += count;
@@ -234,11 +245,13 @@ impl<'a> Fit<'a> {
         };
         let words = form.special.take().unwrap_or_default();
         bins::fill(&mut form, &self.steps, &binning);
+        let special = special_note(form.special.as_deref().unwrap_or_default());
         if !words.is_empty() {
             form.special.get_or_insert_default().extend(words);
         }
         let mut decided = Decided::new(form, Flag::FromRecords, Taken::Range, self.evidence(column));
         decided.exceptions = exceptions;
+        decided.proposals.extend(special);
         if self.rounded > 0 {
             let rounded = counted(self.rounded, "number");
             decided.proposals.push(format!("{rounded} with more decimals than the others: rounded when read"));
@@ -316,4 +329,20 @@ impl<'a> Fit<'a> {
         exceptions.extend(super::rare_exceptions(column, &rare, form));
         exceptions
     }
+}
+
+/// Names the special numbers of a draft.
+fn special_note(special: &[Bound]) -> Option<String> {
+    let number = |bound: &Bound| match bound {
+        Bound::Number(number) => number.to_string(),
+        Bound::Text(text) => text.clone(),
+    };
+    let all: Vec<String> = special.iter().map(number).collect();
+    (!all.is_empty()).then(|| {
+        format!(
+            "special values with separate bins: {}; each has many records, or consists of nines. If one stands for a missing \
+             value, move it to `missing`",
+            all.join(", ")
+        )
+    })
 }

@@ -5,15 +5,17 @@ use fhaim_domain::{
     form::{ColumnForm, KindForm},
 };
 
-use super::{Column, Decided, identifier};
+use super::{Column, Decided, identifier, text};
 use crate::draft::{Flag, Taken};
 
 /// Words in the name of a column that identifies a person.
-const PERSONS: [&str; 36] = [
+const PERSONS: &[&str] = &[
     "patient", "patients", "person", "subject", "member", "customer", "client", "user", "employee", "student", "pupil",
     "account", "insured", "insurant", "mrn", "nhs", "ssn", "pid", "participant", "respondent", "citizen", "beneficiary",
     "holder", "policyholder", "policy", "iban", "donor", "kunde", "kunden", "versicherte", "versicherter", "versicherten",
-    "schueler", "matrikel", "matrikelnummer", "fallnummer",
+    "schueler", "matrikel", "matrikelnummer", "fallnummer", "acct", "taxpayer", "cardholder", "accountholder", "payer", "payee",
+    "owner", "driver", "guest", "victim", "applicant", "claimant", "borrower", "passenger", "resident", "voter", "worker",
+    "teacher", "doctor", "physician", "surname", "lastname", "firstname", "nachname",
 ];
 
 /// Words in the name of a column of identifiers.
@@ -28,11 +30,11 @@ const CODES: [&str; 30] = [
     "schluessel",
 ];
 
-/// With fewer values, a column is not taken for identifiers of persons.
-const MIN_PERSONS: u64 = 20;
+/// With fewer values, a column is not taken for persons.
+const MIN_PERSONS: u64 = 5;
 
 /// A person has at most this many records on average.
-const MAX_RECORDS: u64 = 50;
+const MAX_RECORDS: u64 = 100;
 
 /// Returns the words of a column's name, in lower case.
 pub(super) fn words(name: &str) -> Vec<String> {
@@ -76,7 +78,13 @@ pub(super) fn decide(column: &Column<'_>) -> Option<Decided> {
     if !several || !names_a_person(column.name) || is_age_or_date(column.name) {
         return None;
     }
-    let pattern = identifier::pattern(&column.values, column.profile.records)?;
+    let pattern = identifier::pattern(&column.values, column.profile.records);
+    let Some(pattern) = pattern else {
+        let reason = format!("its {distinct} different texts may identify persons");
+        let mut decided = text::left_out(column, &reason, Flag::NearUnique);
+        decided.questions.extend(unit_question(column));
+        return Some(decided);
+    };
     Some(person(column, &pattern))
 }
 

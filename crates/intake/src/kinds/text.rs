@@ -7,8 +7,9 @@ use fhaim_domain::{
     form::{ColumnForm, Invalid, KindForm},
 };
 
-use super::{Column, Decided, identifier};
+use super::{Column, Decided, identifier, person};
 use crate::draft::{Exception, Flag, Taken};
+use crate::markers::is_marker;
 use crate::profile::Seen;
 use crate::shape::Shape;
 
@@ -93,6 +94,9 @@ pub(super) fn decide(column: &Column<'_>) -> Decided {
     }
     let different = column.values.distinct;
     let unique = different as f64 >= UNIQUE_SHARE * column.values.cells as f64;
+    if !unique && person::names_codes(column.name) {
+        return rare_texts(column);
+    }
     if let Some(pattern) = identifier::pattern(&column.values, column.profile.records)
         && (unique || is_code(column))
     {
@@ -217,8 +221,12 @@ pub(super) fn categories(column: &Column<'_>, split: &Split<'_>) -> Decided {
         counted(column.values.cells, "record")
     );
     let taken = list(column, split);
+    let marker = listed.iter().find(|text| is_marker(text)).cloned();
     form.categories = Some(listed);
     let mut decided = Decided::new(form, Flag::FromRecords, taken, evidence);
+    decided.questions.extend(marker.map(|text| {
+        format!("{text:?} is listed as a value: if it stands for a missing one, draft again with --missing {text:?}")
+    }));
     decided.exceptions.extend(rest);
     decided
 }

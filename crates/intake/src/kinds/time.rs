@@ -231,8 +231,10 @@ impl<'a> Fit<'a> {
         let flag = if taken == Taken::Nothing { Flag::Safe } else { Flag::FromRecords };
         let evidence = self.evidence(column);
         let exceptions = self.exceptions(column, &mut form);
+        let special = self.special_note(&form);
         let mut decided = Decided::new(form, flag, taken, evidence);
         decided.exceptions = exceptions;
+        decided.proposals.extend(special);
         decided.proposals.extend(proposals);
         decided.questions = self.questions(alternatives);
         decided.dated = Some(Dated {
@@ -240,6 +242,27 @@ impl<'a> Fit<'a> {
             span: self.span(),
         });
         decided
+    }
+
+    /// Names the special dates of a draft, and the way midnight is written.
+    fn special_note(&self, form: &ColumnForm) -> Vec<String> {
+        let mut notes = Vec::new();
+        let dates = form.special.iter().flatten().filter_map(|bound| match bound {
+            Bound::Text(text) if text.starts_with('*') => Some("1 January of any year".to_owned()),
+            Bound::Text(text) if text.starts_with(|c: char| c.is_ascii_digit()) => Some(text.clone()),
+            _ => None,
+        });
+        let dates: Vec<String> = dates.collect();
+        if !dates.is_empty() {
+            notes.push(format!(
+                "special values with separate bins: {}; each has many records, or stands for no date",
+                dates.join(", ")
+            ));
+        }
+        if self.options.midnight {
+            notes.push("midnight is written as 24:00 of the day before".to_owned());
+        }
+        notes
     }
 
     /// Days from the first to the last date that is no special value.

@@ -48,7 +48,9 @@ pub(crate) struct Mark {
 
 impl Marks {
     fn add(&mut self, scanned: &ScannedNumber<'_>, weight: u64) {
-        let Some(reading) = scanned.readings.only() else {
+        // An exponent follows decimals, never groups of thousands.
+        let decimal = scanned.readings.iter().next().filter(|_| scanned.has_exponent);
+        let Some(reading) = scanned.readings.only().or(decimal) else {
             match scanned.separators().next() {
                 Some((_, ',')) => self.open_comma += weight,
                 _ => self.open_point += weight,
