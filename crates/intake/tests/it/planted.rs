@@ -1,6 +1,8 @@
 //! Plants a value of one record, or of a few, into generated tables and looks for it in the draft
 //! and in synthetic tables.
 
+#![allow(clippy::unwrap_used)]
+
 use std::{
     fs,
     path::PathBuf,
