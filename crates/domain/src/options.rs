@@ -47,8 +47,8 @@ pub struct ReadOptions {
     pub file: String,
     /// Byte between fields.
     pub delimiter: u8,
-    /// Texts that stand for a missing value in every column, except in a column that has the text as a category. The
-    /// schema may name more for each column.
+    /// Texts that stand for a missing value in every column, except in a column that has the text as a category or
+    /// word. The schema may name more for each column.
     pub missing: Vec<String>,
     /// What to do with numbers out of range.
     pub out_of_range: OutOfRange,

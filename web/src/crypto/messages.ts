@@ -5,7 +5,7 @@ import type { Terms } from "../api/types";
 export type Kind =
   | "categorical" | "numeric" | "number" | "date" | "datetime" | "code" | "identifier" | "left-out";
 
-/** A limit: a number, or a date as 2024-01-31. */
+/** A limit or special value: a number, a date as 2024-01-31, or a word among numbers. */
 export type Bound = number | string;
 
 /** A column of a table, with only the fields of its kind. */
@@ -27,6 +27,11 @@ export interface Column {
   decimals?: number;
   trailing_zeros?: boolean;
   decimal_comma?: boolean;
+  step?: number;
+  thousands?: string;
+  before?: string;
+  after?: string;
+  negative?: "minus" | "parentheses" | "trailing";
   format?: string;
   unit?: "day" | "hour" | "minute";
   relative_to?: string;

@@ -210,7 +210,7 @@ impl Table {
 }
 
 /// Returns the values of a column. They are texts if they do not have the schema's type, as numbers with a decimal
-/// comma.
+/// comma, thousands separators or a currency.
 fn array(values: &[Option<String>], output: Option<Output>) -> ArrayRef {
     match output {
         Some(Output::Integer) => {

@@ -149,14 +149,16 @@ function parsed(text: string, isDate: boolean): Bound | undefined {
   return Number.isFinite(value) ? value : undefined;
 }
 
-/** Edits a list of bounds, separated by commas, semicolons or spaces. */
+/** Edits a list of bounds, separated by commas, semicolons or spaces. Words among numbers are kept. */
 function List(props: { column: Column; field: "special" | "edges"; label: string; isDate: boolean; onChange: OnChange }) {
   const { column, field, label, isDate, onChange } = props;
-  const [text, setText] = useState((column[field] ?? []).join(", "));
+  const isWord = (bound: Bound) => typeof bound === "string" && !isDate;
+  const words = (column[field] ?? []).filter(isWord);
+  const [text, setText] = useState((column[field] ?? []).filter((bound) => !isWord(bound)).join(", "));
   const edit = (edited: string) => {
     setText(edited);
     const bounds = edited.split(/[\s,;]+/).map((item) => parsed(item, isDate));
-    const known = bounds.filter((bound) => bound !== undefined);
+    const known = [...bounds.filter((bound) => bound !== undefined), ...words];
     onChange(having(column, field, known.length > 0 ? known : undefined));
   };
   return (
