@@ -97,7 +97,7 @@ impl Groups {
         self.starts_with_zero && self.first > 1
     }
 
-    /// Returns all ways to read the digits, or `None` if there is none.
+    /// Returns all ways to read the digits, or `None` if there is no way.
     pub(super) fn readings(&self) -> Option<Readings> {
         let readings = Readings {
             grouped: self.grouped(),

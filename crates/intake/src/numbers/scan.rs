@@ -99,7 +99,7 @@ pub struct ScannedNumber<'t> {
 /// assert_eq!(scan_number("2024-01-31"), None);
 /// ```
 pub fn scan_number(text: &str) -> Option<ScannedNumber<'_>> {
-    // Most texts that are no numbers end here.
+    // This excludes most texts without a number.
     if !text.bytes().any(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -505,7 +505,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_told_from_values() {
+    fn limits_are_distinguished_from_values() {
         for (text, limit, value) in [
             ("<0.5", Limit::Below, 0.5),
             ("< 0,05", Limit::Below, 0.05),
