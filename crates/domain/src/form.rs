@@ -194,6 +194,8 @@ pub enum Negative {
     Parentheses,
     /// `12.50-`
     Trailing,
+    /// `\u{2212}12.50`, with the minus sign of mathematics
+    MinusSign,
 }
 
 /// What to do with a cell that has no valid value.

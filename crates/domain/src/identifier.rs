@@ -5,7 +5,8 @@ use std::fmt::{self, Display, Formatter};
 use rand::Rng;
 
 /// Maximum number of characters of a pattern, and of its values.
-const MAX_PATTERN: usize = 64;
+const MAX_PATTERN: usize = 256;
+const MAX_VALUE: usize = 64;
 
 /// Why a pattern is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -18,7 +19,9 @@ pub enum PatternProblem {
     )]
     Form(String),
     /// The pattern is empty or too long.
-    #[error("`pattern` must have from 1 to {MAX_PATTERN} characters, and so must its values")]
+    #[error(
+        "`pattern` must have from 1 to {MAX_PATTERN} characters, and its values at most {MAX_VALUE}"
+    )]
     Length,
 }
 
@@ -68,7 +71,7 @@ impl Pattern {
                 rest = after;
                 times = count.parse().map_err(|_| wrong())?;
             }
-            if times > MAX_PATTERN || sets.len() + times > MAX_PATTERN {
+            if times > MAX_VALUE || sets.len() + times > MAX_VALUE {
                 return Err(PatternProblem::Length);
             }
             sets.extend(std::iter::repeat_n(set, times));

@@ -116,7 +116,8 @@ impl Draft {
     pub fn listed(&self, column: &str) -> Vec<String> {
         let forms = SchemaForm::from(self.schema.clone()).columns;
         let form = forms.into_iter().find(|form| form.name == column);
-        form.and_then(|form| form.categories.or(form.codes)).unwrap_or_default()
+        form.and_then(|form| form.categories.or(form.codes))
+            .unwrap_or_default()
     }
 
     /// Leaves columns out of the draft.
@@ -125,7 +126,11 @@ impl Draft {
     /// No column is left.
     pub fn leave_out(&mut self, names: &[String]) -> Result<(), Error> {
         let mut whole = SchemaForm::from(self.schema.clone());
-        for form in whole.columns.iter_mut().filter(|form| names.contains(&form.name)) {
+        for form in whole
+            .columns
+            .iter_mut()
+            .filter(|form| names.contains(&form.name))
+        {
             let name = std::mem::take(&mut form.name);
             *form = ColumnForm {
                 reason: Some("its list may not be public".to_owned()),
@@ -138,8 +143,13 @@ impl Draft {
             file: self.schema.name().to_owned(),
             problem,
         })?;
-        for column in self.columns.iter_mut().filter(|column| names.contains(&column.column)) {
-            (column.kind, column.flag, column.taken) = (KindForm::LeftOut.word(), Flag::Safe, Taken::Nothing);
+        for column in self
+            .columns
+            .iter_mut()
+            .filter(|column| names.contains(&column.column))
+        {
+            (column.kind, column.flag, column.taken) =
+                (KindForm::LeftOut.word(), Flag::Safe, Taken::Nothing);
         }
         Ok(())
     }
@@ -205,7 +215,10 @@ impl Display for Exception {
             read_as,
         } = self;
         let cells = counted(*cells, "cell");
-        write!(out, "{cells} of another form, first in row {row} ({shape}): {read_as}")
+        write!(
+            out,
+            "{cells} of another form, first in row {row} ({shape}): {read_as}"
+        )
     }
 }
 

@@ -56,13 +56,18 @@ pub fn infer_schema(input: impl Read, options: &InferOptions) -> Result<Draft, E
     }
     look.warm_up();
     look.profiles.iter_mut().for_each(Profile::finish);
-    let names: Vec<&str> = kept.iter().map(|&field| records.header()[field].as_str()).collect();
+    let names: Vec<&str> = kept
+        .iter()
+        .map(|&field| records.header()[field].as_str())
+        .collect();
     draft(&names, &look, options)
 }
 
 fn check_named_columns(header: &[String], options: &InferOptions) -> Result<(), Error> {
     let named = options.leave_out.iter().chain(&options.target);
-    let named = named.chain(options.kinds.keys()).chain(options.code_books.keys());
+    let named = named
+        .chain(options.kinds.keys())
+        .chain(options.code_books.keys());
     let missing = named.filter(|name| !header.contains(name));
     Error::no_such_columns(&options.file, missing)
 }
@@ -79,7 +84,9 @@ struct Look {
 impl Look {
     fn new(columns: usize, options: &InferOptions) -> Self {
         Self {
-            profiles: (0..columns).map(|_| Profile::new(&options.missing)).collect(),
+            profiles: (0..columns)
+                .map(|_| Profile::new(&options.missing))
+                .collect(),
             first: Vec::new(),
             first_bytes: 0,
             order: None,
@@ -97,7 +104,8 @@ impl Look {
         match &mut self.order {
             Some(order) => order.see(|column| text(column).unwrap_or("")),
             None => {
-                let texts = (0..self.profiles.len()).map(|column| text(column).unwrap_or("").to_owned());
+                let texts =
+                    (0..self.profiles.len()).map(|column| text(column).unwrap_or("").to_owned());
                 let texts: Vec<String> = texts.collect();
                 self.first_bytes += texts.iter().map(String::len).sum::<usize>();
                 self.first.push(texts);
@@ -164,5 +172,7 @@ pub fn code_book(text: &str) -> Vec<String> {
         field.trim().trim_matches('"').to_owned()
     };
     let codes = text.trim_start_matches('\u{feff}').lines().map(code);
-    codes.filter(|code| !code.is_empty() && seen.insert(code.clone())).collect()
+    codes
+        .filter(|code| !code.is_empty() && seen.insert(code.clone()))
+        .collect()
 }

@@ -2,13 +2,45 @@
 
 /// Texts that stand for a missing value in every table, whatever the other values are.
 const CLEAR: [&str; 17] = [
-    "\\N", "NULL", "null", "Null", "NaN", "nan", "NAN", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaT", "k.A.", "k. A.", "#NULL!", "?",
+    "\\N", "NULL", "null", "Null", "NaN", "nan", "NAN", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaT",
+    "k.A.", "k. A.", "#NULL!", "?",
 ];
 
 /// Texts that stand for a missing value among numbers, dates and the like, where they cannot be a value.
-const LIKELY: [&str; 28] = [
-    "NA", "na", "N.A.", "n.a.", "n.a", "none", "None", "NONE", "nil", "-", "--", "---", ".", "..", "...", "x", "X", "*",
-    "unk", "UNK", "unknown", "Unknown", "UNKNOWN", "missing", "unbekannt", "keine Angabe", "#VALUE!", "#DIV/0!",
+const LIKELY: [&str; 33] = [
+    "NA",
+    "na",
+    "N.A.",
+    "n.a.",
+    "n.a",
+    "none",
+    "None",
+    "NONE",
+    "nil",
+    "-",
+    "--",
+    "---",
+    ".",
+    "..",
+    "...",
+    "x",
+    "X",
+    "*",
+    "unk",
+    "UNK",
+    "unknown",
+    "Unknown",
+    "UNKNOWN",
+    "missing",
+    "unbekannt",
+    "keine Angabe",
+    "#VALUE!",
+    "#DIV/0!",
+    "0000-00-00",
+    "0000-00-00 00:00:00",
+    "00/00/0000",
+    "00.00.0000",
+    "0000/00/00",
 ];
 
 /// Whether a text stands for a missing value in any column.

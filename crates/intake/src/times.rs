@@ -27,7 +27,9 @@ const CLOCKS: [&str; 5] = ["%H:00:00", "%H:%M:00", "%H:%M:%S", "%H:00", "%H:%M"]
 /// Returns common formats, the likelier first: as written in a schema, with kind and parser. The list does not depend on
 /// any table.
 pub fn time_formats() -> impl Iterator<Item = (String, KindForm, TimeFormat)> {
-    let dates = DATES.iter().map(|date| ((*date).to_owned(), KindForm::Date));
+    let dates = DATES
+        .iter()
+        .map(|date| ((*date).to_owned(), KindForm::Date));
     let separated = DATES.iter().take(WITH_CLOCK);
     let separated = separated.flat_map(|date| [' ', 'T'].map(|letter| format!("{date}{letter}")));
     let moments = separated.flat_map(|date| CLOCKS.map(|clock| format!("{date}{clock}")));

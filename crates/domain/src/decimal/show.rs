@@ -12,6 +12,7 @@ impl Display for Decimal<'_> {
         let negative = (self.units() < 0).then_some(style.negative);
         match negative {
             Some(Negative::Minus) => out.write_char('-')?,
+            Some(Negative::MinusSign) => out.write_char('\u{2212}')?,
             Some(Negative::Parentheses) => out.write_char('(')?,
             Some(Negative::Trailing) | None => {}
         }

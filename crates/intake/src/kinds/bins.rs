@@ -55,7 +55,11 @@ pub(super) fn fill(
             (largest + 1, largest + 1)
         }
     };
-    let rare = |step: i64| steps.get(&step).is_some_and(|&count| count < binning.shared_by);
+    let rare = |step: i64| {
+        steps
+            .get(&step)
+            .is_some_and(|&count| count < binning.shared_by)
+    };
     let (first, last) = outward(first, last, rare);
     let bins = i64::from(binning.bins.max(1));
     if last - first < bins {
@@ -103,7 +107,11 @@ fn special(steps: &BTreeMap<i64, u64>, shared_by: u64) -> Vec<i64> {
             special.push(last);
         }
     }
-    special.extend(negative_codes(steps, shared_by).into_iter().filter(|code| !heavy.contains(code)));
+    special.extend(
+        negative_codes(steps, shared_by)
+            .into_iter()
+            .filter(|code| !heavy.contains(code)),
+    );
     special.sort_unstable();
     special
 }
@@ -111,11 +119,16 @@ fn special(steps: &BTreeMap<i64, u64>, shared_by: u64) -> Vec<i64> {
 /// Returns negative numbers that are codes, such as -1 for "not asked": a few numbers that many records share, in a column
 /// without other negative numbers.
 fn negative_codes(steps: &BTreeMap<i64, u64>, shared_by: u64) -> Vec<i64> {
-    let negative: Vec<(i64, u64)> = steps.range(..0).map(|(&step, &count)| (step, count)).collect();
+    let negative: Vec<(i64, u64)> = steps
+        .range(..0)
+        .map(|(&step, &count)| (step, count))
+        .collect();
     let records: u64 = negative.iter().map(|(_, count)| count).sum();
     let total: u64 = steps.values().sum();
     let shared = negative.iter().all(|&(_, count)| count >= shared_by);
-    let few = negative.len() <= MAX_CODES && records.saturating_mul(2) < total && steps.len() > 2 * negative.len();
+    let few = negative.len() <= MAX_CODES
+        && records.saturating_mul(2) < total
+        && steps.len() > 2 * negative.len();
     if shared && few {
         return negative.into_iter().map(|(step, _)| step).collect();
     }

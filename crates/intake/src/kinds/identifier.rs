@@ -28,7 +28,10 @@ pub(super) fn pattern(values: &Values<'_>, records: u64) -> Option<String> {
     if longest > MAX_LENGTH || texts.iter().any(|text| is_prose(text)) {
         return None;
     }
-    if texts.iter().all(|text| text.bytes().all(|byte| byte.is_ascii_digit())) {
+    if texts
+        .iter()
+        .all(|text| text.bytes().all(|byte| byte.is_ascii_digit()))
+    {
         return Some(whole_numbers(&texts, longest, records));
     }
     let regular: Vec<&str> = texts
@@ -67,7 +70,10 @@ fn is_prose(text: &str) -> bool {
 
 /// Whether a text has only hexadecimal digits, in groups.
 fn is_hash(text: &str) -> bool {
-    text.len() >= MIN_HASH && text.chars().all(|letter| letter == '-' || letter.is_ascii_hexdigit())
+    text.len() >= MIN_HASH
+        && text
+            .chars()
+            .all(|letter| letter == '-' || letter.is_ascii_hexdigit())
 }
 
 fn is_uuid(text: &str) -> bool {
@@ -79,7 +85,9 @@ fn is_uuid(text: &str) -> bool {
 /// The pattern of whole numbers: their greatest length, or more digits if these are too few. Without leading zeros in
 /// the table, there are none in the pattern.
 fn whole_numbers(texts: &[&str], longest: usize, records: u64) -> String {
-    let padded = texts.iter().any(|text| text.starts_with('0') && text.len() > 1);
+    let padded = texts
+        .iter()
+        .any(|text| text.starts_with('0') && text.len() > 1);
     let mut digits = longest.max(2);
     let room = |digits: usize| {
         let first: u64 = if padded { 10 } else { 9 };
@@ -184,7 +192,12 @@ fn places(texts: &[&str]) -> Option<Vec<Place>> {
         }
     }
     // Letters may have been taken for hexadecimal digits at first.
-    let fits = |text: &&&str| places.iter().zip(text.chars()).all(|(place, letter)| place.with(letter) == Some(*place));
+    let fits = |text: &&&str| {
+        places
+            .iter()
+            .zip(text.chars())
+            .all(|(place, letter)| place.with(letter) == Some(*place))
+    };
     if !texts.iter().all(|text| fits(&text)) {
         return None;
     }
@@ -205,14 +218,19 @@ fn is_shorter(text: &str, places: &[Place]) -> bool {
     };
     let fits = |letters: &[char], places: &[Place]| {
         letters.len() <= places.len()
-            && letters.iter().zip(places).all(|(&l, p)| p.with(l) == Some(*p))
+            && letters
+                .iter()
+                .zip(places)
+                .all(|(&l, p)| p.with(l) == Some(*p))
     };
     fits(&letters[..head], &places[..=end]) && fits(&letters[head..], &places[end + 1..])
 }
 
 /// Writes places as a pattern, with more digits in the last run of digits if there are too few identifiers.
 fn written(places: Vec<Place>, records: u64) -> Option<String> {
-    let room = places.iter().fold(1u64, |all, place| all.saturating_mul(place.size()));
+    let room = places
+        .iter()
+        .fold(1u64, |all, place| all.saturating_mul(place.size()));
     let mut lacking = 0;
     let mut grown = room;
     while grown < records.saturating_mul(ROOM) && lacking < MAX_LENGTH {
@@ -255,12 +273,24 @@ mod tests {
     fn regular_texts_have_a_pattern_with_room() {
         assert_eq!(found(&["S01", "S49"], 2).unwrap(), "S[0-9]{2}");
         assert_eq!(found(&["S01", "S49"], 95).unwrap(), "S[0-9]{3}");
-        assert_eq!(found(&["390-35-2857", "650-24-6480"], 400).unwrap(), "[0-9]{3}-[0-9]{2}-[0-9]{4}");
-        assert_eq!(found(&["p12@x.org", "p34@x.org"], 4).unwrap(), "p[0-9]{2}@x.org");
-        assert_eq!(found(&["1662650613", "9955778998"], 4).unwrap(), "[1-9][0-9]{9}");
+        assert_eq!(
+            found(&["390-35-2857", "650-24-6480"], 400).unwrap(),
+            "[0-9]{3}-[0-9]{2}-[0-9]{4}"
+        );
+        assert_eq!(
+            found(&["p12@x.org", "p34@x.org"], 4).unwrap(),
+            "p[0-9]{2}@x.org"
+        );
+        assert_eq!(
+            found(&["1662650613", "9955778998"], 4).unwrap(),
+            "[1-9][0-9]{9}"
+        );
         assert_eq!(found(&["01", "99", "12"], 4).unwrap(), "[0-9]{2}");
         assert_eq!(found(&["7", "8", "12"], 900).unwrap(), "[1-9][0-9]{3}");
-        assert_eq!(found(&["a3f000ff", "00b1ccdd", "ff1a0b1c"], 9).unwrap(), "[0-9a-f]{8}");
+        assert_eq!(
+            found(&["a3f000ff", "00b1ccdd", "ff1a0b1c"], 9).unwrap(),
+            "[0-9a-f]{8}"
+        );
         assert_eq!(found(&["P9", "P10", "P11"], 3).unwrap(), "P[0-9]{2}");
         let uuid = "6ec0bd7f-11c0-43da-975e-2a8ad9ebae0b";
         assert_eq!(found(&[uuid], 9).unwrap(), "uuid");
@@ -272,7 +302,10 @@ mod tests {
         assert_eq!(found(&["a", "b1"], 2), None);
         assert_eq!(found(&["same", "same"], 2), None);
         assert_eq!(found(&["{1}", "{2}"], 2), None);
-        assert_eq!(found(&["Patient 17 is in pain", "Patient 18 is in pain"], 2), None);
+        assert_eq!(
+            found(&["Patient 17 is in pain", "Patient 18 is in pain"], 2),
+            None
+        );
         assert_eq!(found(&[], 2), None);
     }
 }

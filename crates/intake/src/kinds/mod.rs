@@ -57,7 +57,10 @@ impl<'a> Values<'a> {
         Self {
             texts,
             cells: profile.present.saturating_sub(cells),
-            distinct: profile.texts.distinct().saturating_sub(missing.len() as u64),
+            distinct: profile
+                .texts
+                .distinct()
+                .saturating_sub(missing.len() as u64),
         }
     }
 
@@ -100,7 +103,8 @@ impl<'a> Column<'a> {
         let nullable = empty || !self.missing.is_empty();
         let mut form = ColumnForm::empty(self.name.to_owned(), kind, nullable);
         if !self.missing.is_empty() {
-            let mut texts: Vec<(u64, &str)> = self.missing.iter().map(|(t, s)| (s.count, *t)).collect();
+            let mut texts: Vec<(u64, &str)> =
+                self.missing.iter().map(|(t, s)| (s.count, *t)).collect();
             texts.extend(empty.then_some((self.profile.empty, "")));
             texts.sort_by_key(|&(count, _)| std::cmp::Reverse(count));
             form.missing = Some(texts.into_iter().map(|(_, text)| text.to_owned()).collect());
@@ -192,7 +196,7 @@ fn automatic(strict: &Column<'_>, texts: &Column<'_>) -> Decided {
     }
     let by_form = || {
         let column = Some(strict).filter(|column| column.values.cells > 0)?;
-        let dated = time::decide(column, MAJORITY).or_else(|| person::decide(column));
+        let dated = time::decide(column).or_else(|| person::decide(column));
         dated.or_else(|| number::decide(column, MAJORITY))
     };
     by_form().unwrap_or_else(|| text::decide(texts))
@@ -203,8 +207,13 @@ fn with_missing(mut decided: Decided, strict: &Column<'_>, texts: &Column<'_>) -
     let Some(missing) = &decided.form.missing else {
         return decided;
     };
-    let strict_only = |(text, _): &&(&str, Seen)| missing.iter().any(|own| own == text) && !is_clear_marker(text);
-    let column = if strict.missing.iter().any(|text| strict_only(&text)) { strict } else { texts };
+    let strict_only =
+        |(text, _): &&(&str, Seen)| missing.iter().any(|own| own == text) && !is_clear_marker(text);
+    let column = if strict.missing.iter().any(|text| strict_only(&text)) {
+        strict
+    } else {
+        texts
+    };
     let mut proposals = column.missing_proposals();
     proposals.append(&mut decided.proposals);
     decided.proposals = proposals;
@@ -246,7 +255,11 @@ fn code_book(column: &Column<'_>, book: &[String]) -> Decided {
     let codes: Vec<&str> = book.iter().map(String::as_str).collect();
     let evidence = format!("a code book of {}", counted(codes.len(), "code"));
     let known = |text: &str| codes.contains(&text);
-    let outside: Vec<(&str, Seen)> = column.values.iter().filter(|(text, _)| !known(text)).collect();
+    let outside: Vec<(&str, Seen)> = column
+        .values
+        .iter()
+        .filter(|(text, _)| !known(text))
+        .collect();
     let mut form = match text::best_prefix(&codes) {
         Some(prefix) if codes.len() > column.options.max_categories => {
             let mut form = column.form(KindForm::Code);

@@ -69,7 +69,9 @@ pub(super) fn decide(column: &Column<'_>, majority: f64) -> Option<Decided> {
         return Some(sequence(column));
     }
     // A number would lose the zero in front of a code, 01234, and letters that touch digits belong to codes: B20.
-    if (numbers.padded.saturating_mul(20) > fit.cells) || (numbers.glued * 2 > fit.cells && !fit.is_measured()) {
+    if (numbers.padded.saturating_mul(20) > fit.cells)
+        || (numbers.glued * 2 > fit.cells && !fit.is_measured())
+    {
         return None;
     }
     let split = text::Split::of(column);
@@ -99,16 +101,24 @@ fn style(numbers: &Numbers, mark: Mark, read: &Read) -> NumberStyle {
     // More digits than a double has would not be meaningful.
     let room = (12.0 - magnitude).clamp(0.0, f64::from(fhaim_domain::MAX_DECIMALS)) as u32;
     let decimals = usual.min(room);
-    let negative = [Negative::Minus, Negative::Parentheses, Negative::Trailing];
-    let negative = negative.into_iter().zip(numbers.negative).max_by_key(|&(kind, count)| {
-        (count, kind == Negative::Minus)
-    });
+    let negative = [
+        Negative::Minus,
+        Negative::Parentheses,
+        Negative::Trailing,
+        Negative::MinusSign,
+    ];
+    let negative = negative
+        .into_iter()
+        .zip(numbers.negative)
+        .max_by_key(|&(kind, count)| (count, kind == Negative::Minus));
     let mut style = NumberStyle {
         decimals,
         trailing_zeros: decimals > 0 && read.is_even(),
         comma: mark.comma,
         step: 1,
-        thousands: read.thousands.filter(|separator| mark.is_grouped || !matches!(separator, ',' | '.')),
+        thousands: read
+            .thousands
+            .filter(|separator| mark.is_grouped || !matches!(separator, ',' | '.')),
         before: affixes.before,
         after: affixes.after,
         negative: negative.map_or(Negative::Minus, |(kind, _)| kind),
@@ -165,7 +175,8 @@ impl<'a> Fit<'a> {
 
     fn see(&mut self, text: &'a str, seen: Seen) {
         let value = self.style.parse(text);
-        let Some((value, step)) = value.and_then(|value| Some((value, self.style.step(value)?))) else {
+        let Some((value, step)) = value.and_then(|value| Some((value, self.style.step(value)?)))
+        else {
             self.others.push((text, seen));
             let is_limit = scan_number(text).is_some_and(|scanned| scanned.limit.is_some());
             self.limits += u64::from(is_limit) * seen.count;
@@ -180,7 +191,10 @@ impl<'a> Fit<'a> {
 
     /// Cells with texts that enough records share to be special values.
     fn shared(&self, shared_by: u64) -> u64 {
-        let shared = self.others.iter().filter(|(_, seen)| seen.count >= shared_by);
+        let shared = self
+            .others
+            .iter()
+            .filter(|(_, seen)| seen.count >= shared_by);
         shared.map(|(_, seen)| seen.count).sum()
     }
 
@@ -200,7 +214,10 @@ impl<'a> Fit<'a> {
     /// Whether all numbers are whole, without texts or separators.
     fn is_plain(&self) -> bool {
         let style = &self.style;
-        style.decimals == 0 && style.thousands.is_none() && style.before.is_empty() && style.after.is_empty()
+        style.decimals == 0
+            && style.thousands.is_none()
+            && style.before.is_empty()
+            && style.after.is_empty()
     }
 
     /// Whether letters that touch the digits are a unit, as in 5mg, and not part of a code, as in B20.
@@ -209,7 +226,11 @@ impl<'a> Fit<'a> {
         varied && self.style.before.is_empty() && self.style.after.len() >= 2
     }
 
-    fn identifiers_or_codes(&self, column: &Column<'_>, split: &text::Split<'_>) -> Option<Decided> {
+    fn identifiers_or_codes(
+        &self,
+        column: &Column<'_>,
+        split: &text::Split<'_>,
+    ) -> Option<Decided> {
         if !self.is_plain() || column.values.cells < MIN_RECORDS {
             return None;
         }
@@ -222,7 +243,12 @@ impl<'a> Fit<'a> {
         let numbers = &column.profile.numbers;
         let even = numbers.width.0 == numbers.width.1;
         let nearly_unique = distinct * 100 >= cells * 99;
-        if nearly_unique && gaps && (even && numbers.width.1 >= LONG || person::names_identifiers(column.name) || person::names_a_person(column.name)) {
+        if nearly_unique
+            && gaps
+            && (even && numbers.width.1 >= LONG
+                || person::names_identifiers(column.name)
+                || person::names_a_person(column.name))
+        {
             return Some(text::identifiers(column));
         }
         let repeated = cells >= distinct.saturating_mul(CODE_RECORDS);
@@ -249,12 +275,15 @@ impl<'a> Fit<'a> {
         if !words.is_empty() {
             form.special.get_or_insert_default().extend(words);
         }
-        let mut decided = Decided::new(form, Flag::FromRecords, Taken::Range, self.evidence(column));
+        let mut decided =
+            Decided::new(form, Flag::FromRecords, Taken::Range, self.evidence(column));
         decided.exceptions = exceptions;
         decided.proposals.extend(special);
         if self.rounded > 0 {
             let rounded = counted(self.rounded, "number");
-            decided.proposals.push(format!("{rounded} with more decimals than the others: rounded when read"));
+            decided.proposals.push(format!(
+                "{rounded} with more decimals than the others: rounded when read"
+            ));
         }
         decided.questions.extend(self.mark_question());
         if self.is_plain() && person::names_identifiers(column.name) {
@@ -318,13 +347,21 @@ impl<'a> Fit<'a> {
 
     /// Reads texts that are no numbers as special values, if enough records share them, or as missing.
     fn exceptions(&self, column: &Column<'_>, form: &mut ColumnForm) -> Vec<Exception> {
-        let (shared, rare): (Vec<_>, Vec<_>) = (self.others.iter())
-            .partition(|(text, seen)| seen.count >= column.options.shared_by && fhaim_domain::is_name(text));
+        let (shared, rare): (Vec<_>, Vec<_>) = (self.others.iter()).partition(|(text, seen)| {
+            seen.count >= column.options.shared_by && fhaim_domain::is_name(text)
+        });
         let mut exceptions = Vec::new();
         for (text, seen) in shared {
-            form.special.get_or_insert_default().push(Bound::Text(text.trim().to_owned()));
+            form.special
+                .get_or_insert_default()
+                .push(Bound::Text(text.trim().to_owned()));
             let read_as = format!("proposed as the special value {:?}", text.trim());
-            exceptions.push(Exception::new(seen.count, seen.row, &Shape::of(text), read_as));
+            exceptions.push(Exception::new(
+                seen.count,
+                seen.row,
+                &Shape::of(text),
+                read_as,
+            ));
         }
         exceptions.extend(super::rare_exceptions(column, &rare, form));
         exceptions

@@ -10,23 +10,115 @@ use crate::draft::{Flag, Taken};
 
 /// Words in the name of a column that identifies a person.
 const PERSONS: &[&str] = &[
-    "patient", "patients", "person", "subject", "member", "customer", "client", "user", "employee", "student", "pupil",
-    "account", "insured", "insurant", "mrn", "nhs", "ssn", "pid", "participant", "respondent", "citizen", "beneficiary",
-    "holder", "policyholder", "policy", "iban", "donor", "kunde", "kunden", "versicherte", "versicherter", "versicherten",
-    "schueler", "matrikel", "matrikelnummer", "fallnummer", "acct", "taxpayer", "cardholder", "accountholder", "payer", "payee",
-    "owner", "driver", "guest", "victim", "applicant", "claimant", "borrower", "passenger", "resident", "voter", "worker",
-    "teacher", "doctor", "physician", "surname", "lastname", "firstname", "nachname",
+    "patient",
+    "patients",
+    "person",
+    "subject",
+    "member",
+    "customer",
+    "client",
+    "user",
+    "employee",
+    "student",
+    "pupil",
+    "account",
+    "insured",
+    "insurant",
+    "mrn",
+    "nhs",
+    "ssn",
+    "pid",
+    "participant",
+    "respondent",
+    "citizen",
+    "beneficiary",
+    "holder",
+    "policyholder",
+    "policy",
+    "iban",
+    "donor",
+    "kunde",
+    "kunden",
+    "versicherte",
+    "versicherter",
+    "versicherten",
+    "schueler",
+    "matrikel",
+    "matrikelnummer",
+    "fallnummer",
+    "acct",
+    "taxpayer",
+    "cardholder",
+    "accountholder",
+    "payer",
+    "payee",
+    "owner",
+    "driver",
+    "guest",
+    "victim",
+    "applicant",
+    "claimant",
+    "borrower",
+    "passenger",
+    "resident",
+    "voter",
+    "worker",
+    "teacher",
+    "doctor",
+    "physician",
+    "surname",
+    "lastname",
+    "firstname",
+    "nachname",
 ];
 
 /// Words in the name of a column of identifiers.
 const IDENTIFIERS: [&str; 12] = [
-    "id", "ids", "uid", "uuid", "guid", "identifier", "nr", "no", "num", "number", "nummer", "key",
+    "id",
+    "ids",
+    "uid",
+    "uuid",
+    "guid",
+    "identifier",
+    "nr",
+    "no",
+    "num",
+    "number",
+    "nummer",
+    "key",
 ];
 
 /// Words in the name of a column of codes.
 const CODES: [&str; 30] = [
-    "code", "codes", "icd", "icd9", "icd10", "soc", "naics", "sic", "nace", "isco", "isced", "concept", "snomed", "loinc",
-    "atc", "ndc", "drg", "cpt", "ops", "plz", "zip", "zipcode", "postcode", "postal", "fips", "lei", "status", "http", "nuts",
+    "code",
+    "codes",
+    "icd",
+    "icd9",
+    "icd10",
+    "soc",
+    "naics",
+    "sic",
+    "nace",
+    "isco",
+    "isced",
+    "concept",
+    "snomed",
+    "loinc",
+    "atc",
+    "ndc",
+    "drg",
+    "cpt",
+    "ops",
+    "plz",
+    "zip",
+    "zipcode",
+    "postcode",
+    "postal",
+    "fips",
+    "lei",
+    "status",
+    "http",
+    "nuts",
     "schluessel",
 ];
 
@@ -58,17 +150,23 @@ pub(super) fn words(name: &str) -> Vec<String> {
 
 /// Whether a column's name says that it identifies a person.
 pub(super) fn names_a_person(name: &str) -> bool {
-    words(name).iter().any(|word| PERSONS.contains(&word.as_str()))
+    words(name)
+        .iter()
+        .any(|word| PERSONS.contains(&word.as_str()))
 }
 
 /// Whether a column's name says that it has identifiers.
 pub(super) fn names_identifiers(name: &str) -> bool {
-    words(name).iter().any(|word| IDENTIFIERS.contains(&word.as_str()))
+    words(name)
+        .iter()
+        .any(|word| IDENTIFIERS.contains(&word.as_str()))
 }
 
 /// Whether a column's name says that it has codes.
 pub(super) fn names_codes(name: &str) -> bool {
-    words(name).iter().any(|word| CODES.contains(&word.as_str()))
+    words(name)
+        .iter()
+        .any(|word| CODES.contains(&word.as_str()))
 }
 
 /// Drafts a column of persons: its name says so, its values are regular, and many are different.
@@ -91,9 +189,12 @@ pub(super) fn decide(column: &Column<'_>) -> Option<Decided> {
 /// Names such as `patient_age` and `customer birth date` are about a person, and do not identify one.
 fn is_age_or_date(name: &str) -> bool {
     const OTHERS: [&str; 14] = [
-        "age", "date", "birth", "year", "sex", "gender", "type", "group", "class", "status", "time", "count", "weight", "height",
+        "age", "date", "birth", "year", "sex", "gender", "type", "group", "class", "status",
+        "time", "count", "weight", "height",
     ];
-    words(name).iter().any(|word| OTHERS.contains(&word.as_str()))
+    words(name)
+        .iter()
+        .any(|word| OTHERS.contains(&word.as_str()))
 }
 
 /// Drafts identifiers of persons.
@@ -114,7 +215,12 @@ pub(super) fn person(column: &Column<'_>, pattern: &str) -> Decided {
 
 /// Asks what one person's records are, if values occur in several records.
 pub(super) fn unit_question(column: &Column<'_>) -> Option<String> {
-    let busiest = column.values.iter().map(|(_, seen)| seen.count).max().filter(|&most| most > 1)?;
+    let busiest = column
+        .values
+        .iter()
+        .map(|(_, seen)| seen.count)
+        .max()
+        .filter(|&most| most > 1)?;
     Some(format!(
         "does it identify a person? fhaim protects single records, and the busiest value has {}: a person with several \
          records is protected less",

@@ -21,10 +21,12 @@ const MINUTES_BELOW: i64 = 6 * 3_600;
 pub(crate) fn relate(order: &Order, columns: &mut [Decided], options: &InferOptions) {
     let mut relative: Vec<usize> = Vec::new();
     for later in 0..columns.len() {
-        let base = (0..later).filter(|base| !relative.contains(base)).find_map(|base| {
-            let pair = pair(order, columns, base, later)?;
-            follows(&pair, columns.get(base)?, columns.get(later)?).then_some((base, pair))
-        });
+        let base = (0..later)
+            .filter(|base| !relative.contains(base))
+            .find_map(|base| {
+                let pair = pair(order, columns, base, later)?;
+                follows(&pair, columns.get(base)?, columns.get(later)?).then_some((base, pair))
+            });
         let Some((base, pair)) = base else {
             continue;
         };
@@ -32,7 +34,9 @@ pub(crate) fn relate(order: &Order, columns: &mut [Decided], options: &InferOpti
             continue;
         };
         let whole_days = [base, later].iter().any(|&column| {
-            columns.get(column).is_some_and(|column| column.form.kind == KindForm::Date)
+            columns
+                .get(column)
+                .is_some_and(|column| column.form.kind == KindForm::Date)
         });
         if let Some(column) = columns.get_mut(later) {
             relative.push(later);
@@ -42,7 +46,13 @@ pub(crate) fn relate(order: &Order, columns: &mut [Decided], options: &InferOpti
 }
 
 fn pair<'o>(order: &'o Order, columns: &[Decided], base: usize, later: usize) -> Option<&'o Pair> {
-    let format = |column: usize| columns.get(column)?.dated.as_ref().map(|dated| dated.format.as_str());
+    let format = |column: usize| {
+        columns
+            .get(column)?
+            .dated
+            .as_ref()
+            .map(|dated| dated.format.as_str())
+    };
     order.pair((base, format(base)?), (later, format(later)?))
 }
 
@@ -79,7 +89,9 @@ fn lapse(column: &mut Decided, name: &str, pair: &Pair, whole_days: bool, option
         bound: &bound,
     };
     bins::fill(form, &steps, &binning);
-    let kept = special.into_iter().filter(|value| !matches!(value, Bound::Text(text) if text.starts_with('*')));
+    let kept = special
+        .into_iter()
+        .filter(|value| !matches!(value, Bound::Text(text) if text.starts_with('*')));
     form.special = Some(kept.collect::<Vec<Bound>>()).filter(|special| !special.is_empty());
     column.taken = Taken::Range;
     let direction = if pair.before == 0 { "before" } else { "after" };

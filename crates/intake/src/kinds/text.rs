@@ -98,7 +98,7 @@ pub(super) fn decide(column: &Column<'_>) -> Decided {
         return rare_texts(column);
     }
     if let Some(pattern) = identifier::pattern(&column.values, column.profile.records)
-        && (unique || is_code(column))
+        && (unique || is_bare_code(column))
     {
         return with_pattern(column, &pattern);
     }
@@ -153,10 +153,17 @@ pub(super) fn forced_identifiers(column: &Column<'_>) -> Decided {
 
 /// Whether the values look like codes: short, without blanks.
 fn is_code(column: &Column<'_>) -> bool {
-    let code = |text: &str| {
-        text.chars().count() <= MAX_LENGTH && !text.contains(char::is_whitespace)
-    };
+    let code =
+        |text: &str| text.chars().count() <= MAX_LENGTH && !text.contains(char::is_whitespace);
     column.values.iter().all(|(text, _)| code(text))
+}
+
+/// Whether the values are digits and letters only, as card numbers and batches are.
+fn is_bare_code(column: &Column<'_>) -> bool {
+    let bare = |text: &str| {
+        text.len() <= MAX_LENGTH && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    };
+    column.values.iter().all(|(text, _)| bare(text))
 }
 
 fn with_pattern(column: &Column<'_>, pattern: &str) -> Decided {
@@ -278,7 +285,9 @@ fn free_name(listed: &[&str], rare: &[(&str, Seen)]) -> String {
 
 /// Drafts many values that enough records share as codes with chapters.
 pub(super) fn codes(column: &Column<'_>, split: &Split<'_>) -> Option<Decided> {
-    let code = |text: &&str| text.chars().count() <= MAX_CODE_LENGTH && !text.contains(char::is_whitespace);
+    let code = |text: &&str| {
+        text.chars().count() <= MAX_CODE_LENGTH && !text.contains(char::is_whitespace)
+    };
     if split.listed.len() > MAX_CODES || !split.listed.iter().all(code) {
         return None;
     }
@@ -305,7 +314,9 @@ pub(super) fn best_prefix(texts: &[&str]) -> Option<usize> {
     let cost = |prefix: usize| {
         let mut chapters: BTreeMap<String, usize> = BTreeMap::new();
         for text in texts {
-            *chapters.entry(text.chars().take(prefix).collect()).or_default() += 1;
+            *chapters
+                .entry(text.chars().take(prefix).collect())
+                .or_default() += 1;
         }
         let largest = chapters.values().copied().max().unwrap_or(0);
         let fits = chapters.len() <= MAX_CHAPTERS && largest <= MAX_DIGITS as usize;

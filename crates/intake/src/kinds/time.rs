@@ -7,10 +7,14 @@ use fhaim_domain::{
     form::{Bound, ColumnForm, KindForm, Unit},
 };
 
-use super::{Column, Decided, Dated, bins, person};
+use super::{Column, Dated, Decided, bins, person};
 use crate::draft::{Exception, Flag, Taken};
 use crate::profile::{FormatUse, Seen};
 use crate::shape::Shape;
+
+/// A kind of date or time is chosen if at least this share of the cells have it. Texts in the form of a date are hardly
+/// anything else.
+const MAJORITY: f64 = 0.75;
 
 /// A format without separators, such as 20240131, is chosen if it reads at least this share of the cells.
 const COMPACT_MAJORITY: f64 = 0.99;
@@ -20,8 +24,16 @@ const COMPACT_YEARS: std::ops::RangeInclusive<i64> = 1850..=2150;
 
 /// Dates that stand for no date, if they are far from all others.
 const SENTINELS: [(i64, i64, i64); 10] = [
-    (1, 1, 1), (1111, 11, 11), (1753, 1, 1), (1899, 12, 30), (1899, 12, 31), (1900, 1, 1), (2999, 12, 31), (3000, 1, 1),
-    (9999, 1, 1), (9999, 12, 31),
+    (1, 1, 1),
+    (1111, 11, 11),
+    (1753, 1, 1),
+    (1899, 12, 30),
+    (1899, 12, 31),
+    (1900, 1, 1),
+    (2999, 12, 31),
+    (3000, 1, 1),
+    (9999, 1, 1),
+    (9999, 12, 31),
 ];
 
 /// A day of every year is special if it has at least this share of the records.
@@ -60,11 +72,16 @@ struct Fit<'a> {
 }
 
 /// Drafts a column whose cells are dates or times, but for a few.
-pub(super) fn decide(column: &Column<'_>, majority: f64) -> Option<Decided> {
+pub(super) fn decide(column: &Column<'_>) -> Option<Decided> {
     let cells = column.values.cells as f64;
+    let majority = MAJORITY;
     let formats = column.profile.times.formats.iter();
     let enough = |format: &&FormatUse| {
-        let share = if is_compact(&format.text) { COMPACT_MAJORITY } else { majority };
+        let share = if is_compact(&format.text) {
+            COMPACT_MAJORITY
+        } else {
+            majority
+        };
         format.count as f64 >= share * cells && is_plausible(format)
     };
     let enough: Vec<&FormatUse> = formats.filter(enough).collect();
@@ -99,9 +116,14 @@ fn is_compact(format: &str) -> bool {
 /// have a colon or a letter, since 12.30 is a number.
 fn is_plausible(format: &FormatUse) -> bool {
     match format.kind {
-        KindForm::Time | KindForm::Duration => format.text.contains(':') || format.text.contains("%p") || format.text.starts_with(['P', '-']),
+        KindForm::Time | KindForm::Duration => {
+            format.text.contains(':')
+                || format.text.contains("%p")
+                || format.text.starts_with(['P', '-'])
+        }
         _ if is_compact(&format.text) => {
-            let year = |seconds: i64| date_from_days(seconds.div_euclid(DAY)).map_or(0, |date| date.0);
+            let year =
+                |seconds: i64| date_from_days(seconds.div_euclid(DAY)).map_or(0, |date| date.0);
             COMPACT_YEARS.contains(&year(format.min)) && COMPACT_YEARS.contains(&year(format.max))
         }
         _ => true,
@@ -111,30 +133,53 @@ fn is_plausible(format: &FormatUse) -> bool {
 /// Returns the format that reads the most cells. Of equals, the first is the likeliest.
 fn best<'f>(formats: &[&'f FormatUse], name: &str) -> Option<&'f FormatUse> {
     let most = formats.iter().map(|format| format.count).max()?;
-    let mut best = formats.iter().copied().filter(|format| format.count == most);
+    let mut best = formats
+        .iter()
+        .copied()
+        .filter(|format| format.count == most);
     let first = best.next()?;
     if !matches!(first.kind, KindForm::Time | KindForm::Duration) {
         return Some(first);
     }
-    let wanted = if is_duration(first, name) { KindForm::Duration } else { KindForm::Time };
+    let wanted = if is_duration(first, name) {
+        KindForm::Duration
+    } else {
+        KindForm::Time
+    };
     let all = std::iter::once(first).chain(best);
-    all.into_iter().find(|format| format.kind == wanted).or(Some(first))
+    all.into_iter()
+        .find(|format| format.kind == wanted)
+        .or(Some(first))
 }
 
 /// Whether texts such as 4:22:37 are durations and no times of day.
 fn is_duration(format: &FormatUse, name: &str) -> bool {
     const DURATIONS: [&str; 12] = [
-        "duration", "dauer", "elapsed", "wait", "waited", "waiting", "length", "los", "runtime", "laufzeit", "lap", "pace",
+        "duration", "dauer", "elapsed", "wait", "waited", "waiting", "length", "los", "runtime",
+        "laufzeit", "lap", "pace",
     ];
-    let named = person::words(name).iter().any(|word| DURATIONS.contains(&word.as_str()));
-    let short = format.max < 13 * 3_600 && format.text.contains("%-H") && format.text.contains("%S");
-    named || short || format.max >= DAY
+    let named = person::words(name)
+        .iter()
+        .any(|word| DURATIONS.contains(&word.as_str()));
+    let short =
+        format.max < 13 * 3_600 && format.text.contains("%-H") && format.text.contains("%S");
+    named || short || format.max > DAY
 }
 
 /// Whether a column's name says that it has dates of birth.
 fn is_birth(name: &str) -> bool {
-    const BIRTHS: [&str; 7] = ["dob", "birth", "born", "birthday", "birthdate", "geburtsdatum", "geb"];
-    person::words(name).iter().any(|word| BIRTHS.contains(&word.as_str()))
+    const BIRTHS: [&str; 7] = [
+        "dob",
+        "birth",
+        "born",
+        "birthday",
+        "birthdate",
+        "geburtsdatum",
+        "geb",
+    ];
+    person::words(name)
+        .iter()
+        .any(|word| BIRTHS.contains(&word.as_str()))
 }
 
 impl<'a> Fit<'a> {
@@ -212,13 +257,14 @@ impl<'a> Fit<'a> {
         }
         // With that many different texts, nothing is known about their minutes.
         self.of_hour.extend(0..60);
-        let varies = |unit: i64| self.used.min.rem_euclid(unit) != 0 || self.used.max.rem_euclid(unit) != 0;
+        let varies =
+            |unit: i64| self.used.min.rem_euclid(unit) != 0 || self.used.max.rem_euclid(unit) != 0;
         (self.minutes, self.hours) = (self.minutes && !varies(60), self.hours && !varies(3_600));
     }
 
     fn decided(mut self, column: &Column<'_>, alternatives: &[&FormatUse]) -> Decided {
         let mut form = column.form(self.kind);
-        let proposals = self.fix_clock();
+        let proposals = self.fix_clock(column);
         form.format = Some(self.text.clone());
         form.first_year = self.options.first_year;
         form.midnight = self.options.midnight.then(|| "24:00".to_owned());
@@ -228,7 +274,11 @@ impl<'a> Fit<'a> {
             KindForm::Time => time_of_day(&mut form, &self),
             _ => self.durations(&mut form, column),
         };
-        let flag = if taken == Taken::Nothing { Flag::Safe } else { Flag::FromRecords };
+        let flag = if taken == Taken::Nothing {
+            Flag::Safe
+        } else {
+            Flag::FromRecords
+        };
         let evidence = self.evidence(column);
         let exceptions = self.exceptions(column, &mut form);
         let special = self.special_note(&form);
@@ -247,16 +297,30 @@ impl<'a> Fit<'a> {
     /// Names the special dates of a draft, and the way midnight is written.
     fn special_note(&self, form: &ColumnForm) -> Vec<String> {
         let mut notes = Vec::new();
-        let dates = form.special.iter().flatten().filter_map(|bound| match bound {
-            Bound::Text(text) if text.starts_with('*') => Some("1 January of any year".to_owned()),
-            Bound::Text(text) if text.starts_with(|c: char| c.is_ascii_digit()) => Some(text.clone()),
-            _ => None,
-        });
+        let dates = form
+            .special
+            .iter()
+            .flatten()
+            .filter_map(|bound| match bound {
+                Bound::Text(text) if text.starts_with('*') => {
+                    Some("1 January of any year".to_owned())
+                }
+                Bound::Text(text) if text.starts_with(|c: char| c.is_ascii_digit()) => {
+                    Some(text.clone())
+                }
+                _ => None,
+            });
         let dates: Vec<String> = dates.collect();
         if !dates.is_empty() {
             notes.push(format!(
                 "special values with separate bins: {}; each has many records, or stands for no date",
                 dates.join(", ")
+            ));
+        }
+        if !self.options.offsets.is_empty() {
+            notes.push(format!(
+                "its UTC offsets are {}",
+                self.options.offsets.join(", ")
             ));
         }
         if self.options.midnight {
@@ -275,18 +339,43 @@ impl<'a> Fit<'a> {
     }
 
     /// Writes zeros for parts of a clock that are always zero.
-    fn fix_clock(&mut self) -> Option<String> {
-        let clock = matches!(self.kind, KindForm::Datetime | KindForm::Time);
-        if !clock || !self.minutes || !self.text.contains("%S") {
+    fn fix_clock(&mut self, column: &Column<'_>) -> Option<String> {
+        if self.kind == KindForm::Date {
             return None;
         }
-        let mut text = self.text.replace("%S", "00");
-        if self.hours && text.contains("%M") {
-            text = text.replace("%M", "00");
+        let mut fixed = Vec::new();
+        let fractions = (1..=9).map(|digits| {
+            (
+                format!("%.{digits}f"),
+                format!(".{:0digits$}", 0),
+                "fractions",
+                true,
+            )
+        });
+        let seconds = ("%S".to_owned(), "00".to_owned(), "seconds", self.minutes);
+        let minutes = ("%M".to_owned(), "00".to_owned(), "minutes", self.hours);
+        for (letters, zeros, what, possible) in fractions.chain([seconds, minutes]) {
+            if !possible || !self.text.contains(&letters) {
+                continue;
+            }
+            let text = self.text.replacen(&letters, &zeros, 1);
+            let format = TimeFormat::with_options(&text, self.kind, self.options.clone());
+            let reads = |format: &TimeFormat| {
+                let texts = || column.values.iter().map(|(text, _)| text);
+                texts().all(|text| self.format.read(text).is_none() || format.read(text).is_some())
+            };
+            let Some(format) = format.ok().filter(reads) else {
+                break;
+            };
+            (self.text, self.format) = (text, format);
+            fixed.push(what);
         }
-        self.format = TimeFormat::with_options(&text, self.kind, self.options.clone()).ok()?;
-        self.text = text;
-        Some("its seconds are always 00, and are written so".to_owned())
+        (!fixed.is_empty()).then(|| {
+            format!(
+                "its {} are always zero, and are written so",
+                fixed.join(" and ")
+            )
+        })
     }
 
     fn evidence(&self, column: &Column<'_>) -> String {
@@ -299,22 +388,39 @@ impl<'a> Fit<'a> {
         };
         match self.cells >= cells {
             true => format!("{} are {what} (`{}`)", counted(cells, "cell"), self.text),
-            false => format!("{} of {} are {what} (`{}`)", self.cells, counted(cells, "cell"), self.text),
+            false => format!(
+                "{} of {} are {what} (`{}`)",
+                self.cells,
+                counted(cells, "cell"),
+                self.text
+            ),
         }
     }
 
     fn questions(&self, alternatives: &[&FormatUse]) -> Vec<String> {
         let mut questions = Vec::new();
-        let others = || alternatives.iter().filter(|other| other.text != self.used.text || other.kind != self.kind);
-        if let Some(other) = others().find(|other| other.kind == self.kind && is_swapped(&self.used.text, &other.text)) {
+        let others = || {
+            alternatives
+                .iter()
+                .filter(|other| other.text != self.used.text || other.kind != self.kind)
+        };
+        if let Some(other) = others()
+            .find(|other| other.kind == self.kind && is_swapped(&self.used.text, &other.text))
+        {
             questions.push(format!(
                 "read with the {} first (`{}`); if the other comes first, set `format` to `{}`",
-                if is_day_first(&self.used.text) { "day" } else { "month" },
+                if is_day_first(&self.used.text) {
+                    "day"
+                } else {
+                    "month"
+                },
                 self.used.text,
                 other.text
             ));
         }
-        if let Some(other) = others().find(|other| other.kind != self.kind && other.count >= self.used.count) {
+        if let Some(other) =
+            others().find(|other| other.kind != self.kind && other.count >= self.used.count)
+        {
             questions.push(format!(
                 "read as {}: if the values are of kind {}, use --kind",
                 self.kind.word(),
@@ -336,9 +442,16 @@ impl<'a> Fit<'a> {
         let mut exceptions = Vec::new();
         for (text, seen) in shared {
             let text = text.trim();
-            form.special.get_or_insert_default().push(Bound::Text(text.to_owned()));
+            form.special
+                .get_or_insert_default()
+                .push(Bound::Text(text.to_owned()));
             let read_as = format!("proposed as the special value {text:?}");
-            exceptions.push(Exception::new(seen.count, seen.row, &Shape::of(text), read_as));
+            exceptions.push(Exception::new(
+                seen.count,
+                seen.row,
+                &Shape::of(text),
+                read_as,
+            ));
         }
         exceptions.extend(super::rare_exceptions(column, &rare, form));
         exceptions
@@ -347,22 +460,34 @@ impl<'a> Fit<'a> {
     /// Fills in the days of dates and datetimes.
     fn days(&self, form: &mut ColumnForm, column: &Column<'_>) -> Taken {
         let special = self.special_days(column);
-        let rest: Vec<i64> = self.steps.keys().copied().filter(|day| !special.contains(day)).collect();
+        let rest: Vec<i64> = self
+            .steps
+            .keys()
+            .copied()
+            .filter(|day| !special.contains(day))
+            .collect();
         let heaped = self.is_heaped(&special);
-        let mut texts: Vec<Bound> = special.iter().map(|&day| Bound::Text(day_text(day))).collect();
+        let mut texts: Vec<Bound> = special
+            .iter()
+            .map(|&day| Bound::Text(day_text(day)))
+            .collect();
         texts.extend(heaped.then(|| Bound::Text("*-01-01".to_owned())));
         form.special = Some(texts).filter(|texts| !texts.is_empty());
         let (first, last) = match (rest.first(), rest.last()) {
             (Some(&first), Some(&last)) => (first, last),
-            _ => (special.first().map_or(0, |day| day + 1), special.first().map_or(0, |day| day + 1)),
+            _ => (
+                special.first().map_or(0, |day| day + 1),
+                special.first().map_or(0, |day| day + 1),
+            ),
         };
-        let (first, last) = whole_years(first, last);
+        let (first, last) = whole_years(first, last, self.options.first_year);
         let span = last - first + 1;
         let bins = i64::from(column.options.bins.max(1)).min(span);
         form.min = Some(Bound::Text(day_text(first)));
         form.max = Some(Bound::Text(day_text(last)));
         form.bins = Some(bins as u64);
-        form.digits = Some(((span - 1) / bins + 1).min(MAX_DAYS) as u64).filter(|&digits| digits > 1);
+        form.digits =
+            Some(((span - 1) / bins + 1).min(MAX_DAYS) as u64).filter(|&digits| digits > 1);
         if self.kind == KindForm::Datetime {
             let few = self.of_hour.len() <= MAX_MINUTES && self.format.grain() <= 60;
             form.unit = Some(if few { Unit::Minute } else { Unit::Hour });
@@ -372,9 +497,21 @@ impl<'a> Fit<'a> {
 
     /// Returns days with a meaning of their own: frequent ones, and well-known ones far from all others.
     fn special_days(&self, column: &Column<'_>) -> Vec<i64> {
-        let known = |day: &i64| SENTINELS.iter().any(|&(y, m, d)| days_from_date(y, m, d) == Some(*day));
-        let usual: Vec<i64> = self.steps.keys().copied().filter(|day| !known(day)).collect();
-        let (first, last) = (usual.first().copied().unwrap_or(0), usual.last().copied().unwrap_or(0));
+        let known = |day: &i64| {
+            SENTINELS
+                .iter()
+                .any(|&(y, m, d)| days_from_date(y, m, d) == Some(*day))
+        };
+        let usual: Vec<i64> = self
+            .steps
+            .keys()
+            .copied()
+            .filter(|day| !known(day))
+            .collect();
+        let (first, last) = (
+            usual.first().copied().unwrap_or(0),
+            usual.last().copied().unwrap_or(0),
+        );
         let far = |day: i64| day < first || day > last;
         let mut special = bins::frequent(&self.steps, column.options.shared_by);
         special.retain(|&day| !is_new_year(day) || known(&day) || !self.is_heaped(&[]));
@@ -460,7 +597,12 @@ fn clock_text(seconds: i64, grain: i64) -> String {
 fn duration_text(seconds: i64) -> String {
     let sign = if seconds < 0 { "-" } else { "" };
     let seconds = seconds.abs();
-    format!("{sign}{}:{:02}:{:02}", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+    format!(
+        "{sign}{}:{:02}:{:02}",
+        seconds / 3_600,
+        seconds / 60 % 60,
+        seconds % 60
+    )
 }
 
 /// Whether a text without any digit can be a special value.
@@ -483,12 +625,15 @@ fn is_new_year(day: i64) -> bool {
 }
 
 /// Rounds a range outward to whole years or, if it is long, to decades.
-fn whole_years(first: i64, last: i64) -> (i64, i64) {
+fn whole_years(first: i64, last: i64, first_year: Option<i64>) -> (i64, i64) {
     let year = |day: i64| date_from_days(day).map_or(1970, |date| date.0);
     let (mut from, mut to) = (year(first), year(last));
     if to - from >= MANY_YEARS {
         (from, to) = (from.div_euclid(10) * 10, to.div_euclid(10) * 10 + 9);
     }
+    // Two-digit years cannot leave their hundred years.
+    let (least, most) = first_year.map_or((1, 9999), |first| (first, first + 99));
+    let (from, to) = (from.max(least), to.min(most));
     let from = days_from_date(from.max(1), 1, 1).unwrap_or(first);
     let to = days_from_date(to.min(9999), 12, 31).unwrap_or(last);
     (from.min(first), to.max(last))

@@ -1,6 +1,6 @@
 //! An estimate of the number of different texts, in bounded memory.
 
-use std::hash::{BuildHasherDefault, BuildHasher, DefaultHasher};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 
 /// Number of registers, as a power of two. The standard error is 1.04 / sqrt(2^12), 1.6%.
 const POWER: u32 = 12;

@@ -67,7 +67,8 @@ impl Profile {
         self.present += 1;
         if self.counting {
             let number = text.parse::<i64>().ok();
-            let follows = |last: i64| number.is_some_and(|number| number.checked_sub(1) == Some(last));
+            let follows =
+                |last: i64| number.is_some_and(|number| number.checked_sub(1) == Some(last));
             self.counting = number.is_some() && self.last.is_none_or(follows);
             self.last = number;
         }
@@ -106,6 +107,9 @@ impl Profile {
             dated && format.count as f64 >= LIKELY * self.present as f64 && format.count > 0
         };
         let formats = times.formats.into_iter().filter(enough);
-        formats.map(|format| (format.text, format.format)).take(4).collect()
+        formats
+            .map(|format| (format.text, format.format))
+            .take(4)
+            .collect()
     }
 }

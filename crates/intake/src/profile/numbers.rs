@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use fhaim_domain::MAX_DECIMALS;
+use fhaim_domain::{MAX_DECIMALS, form::Negative};
 
 use super::quantiles::Quantiles;
 use crate::numbers::{Reading, ScannedNumber, scan_number};
@@ -49,7 +49,11 @@ pub(crate) struct Mark {
 impl Marks {
     fn add(&mut self, scanned: &ScannedNumber<'_>, weight: u64) {
         // An exponent follows decimals, never groups of thousands.
-        let decimal = scanned.readings.iter().next().filter(|_| scanned.has_exponent);
+        let decimal = scanned
+            .readings
+            .iter()
+            .next()
+            .filter(|_| scanned.has_exponent);
         let Some(reading) = scanned.readings.only().or(decimal) else {
             match scanned.separators().next() {
                 Some((_, ',')) => self.open_comma += weight,
@@ -64,7 +68,11 @@ impl Marks {
             (Some(_), _) | (_, Some(',')) => self.point += weight,
             _ => {}
         }
-        let digits = scanned.number.bytes().take_while(u8::is_ascii_digit).count();
+        let digits = scanned
+            .number
+            .bytes()
+            .take_while(u8::is_ascii_digit)
+            .count();
         let is_bare = reading.thousands.is_none() && digits > 3;
         self.unseparated += u64::from(is_bare) * weight;
     }
@@ -79,16 +87,34 @@ impl Marks {
             // number above 999 without them.
             false => self.open_point > self.open_comma,
         };
-        let separator_like = if comma { self.open_point } else { self.open_comma };
-        let mark_like = if comma { self.open_comma } else { self.open_point };
+        let separator_like = if comma {
+            self.open_point
+        } else {
+            self.open_comma
+        };
+        let mark_like = if comma {
+            self.open_comma
+        } else {
+            self.open_point
+        };
         let mixed = self.unseparated > separator_like;
         if !is_decided && open > 0 && mixed {
             // 1.200 and 1500 in one column: decimals.
-            return Mark { comma: !comma, is_grouped: false, is_open: open > 0 };
+            return Mark {
+                comma: !comma,
+                is_grouped: false,
+                is_open: open > 0,
+            };
         }
         Mark {
             comma,
-            is_grouped: separator_like + if comma { self.grouped_by_point } else { self.grouped_by_comma } > 0,
+            is_grouped: separator_like
+                + if comma {
+                    self.grouped_by_point
+                } else {
+                    self.grouped_by_comma
+                }
+                > 0,
             is_open: !is_decided && open > 0 || (is_decided && mark_like > 0 && separator_like > 0),
         }
     }
@@ -123,7 +149,13 @@ impl Read {
         }
     }
 
-    fn add(&mut self, scanned: &ScannedNumber<'_>, reading: Reading, weight: u64, is_remembered: bool) {
+    fn add(
+        &mut self,
+        scanned: &ScannedNumber<'_>,
+        reading: Reading,
+        weight: u64,
+        is_remembered: bool,
+    ) {
         let Some(value) = scanned.value(reading) else {
             return;
         };
@@ -195,8 +227,8 @@ pub(crate) struct Numbers {
     /// Read with a decimal point, and with a decimal comma.
     read: [Read; 2],
     affixes: HashMap<Affixes, u64>,
-    /// Negative numbers with a minus, in parentheses, and with a trailing minus.
-    pub(crate) negative: [u64; 3],
+    /// Negative numbers by [`Negative`].
+    pub(crate) negative: [u64; 4],
     /// Numbers with leading zeros, such as 01234.
     pub(crate) padded: u64,
     /// Numbers that letters touch, such as B20.
@@ -211,7 +243,7 @@ impl Numbers {
             marks: Marks::default(),
             read: [Read::new(), Read::new()],
             affixes: HashMap::new(),
-            negative: [0; 3],
+            negative: [0; 4],
             padded: 0,
             glued: 0,
             width: (usize::MAX, 0),
@@ -224,7 +256,7 @@ impl Numbers {
             return;
         };
         self.marks.add(&scanned, weight);
-        self.add_form(&scanned, weight);
+        self.add_form(text, &scanned, weight);
         for reading in scanned.readings.iter() {
             let comma = reading.style().comma;
             let either = reading.mark.is_none() && !matches!(reading.thousands, Some(',' | '.'));
@@ -236,7 +268,7 @@ impl Numbers {
         }
     }
 
-    fn add_form(&mut self, scanned: &ScannedNumber<'_>, weight: u64) {
+    fn add_form(&mut self, text: &str, scanned: &ScannedNumber<'_>, weight: u64) {
         let affixes = Affixes {
             before: scanned.before.to_owned(),
             after: scanned.after.to_owned(),
@@ -246,7 +278,11 @@ impl Numbers {
         } else if self.affixes.len() < MAX_AFFIXES {
             self.affixes.insert(affixes, weight);
         }
-        if let Some(negative) = scanned.sign.negative()
+        let negative = scanned.sign.negative().map(|negative| match negative {
+            Negative::Minus if text.contains('\u{2212}') => Negative::MinusSign,
+            other => other,
+        });
+        if let Some(negative) = negative
             && let Some(count) = self.negative.get_mut(negative as usize)
         {
             *count += weight;
@@ -265,7 +301,10 @@ impl Numbers {
 
     /// Returns the most frequent texts around the numbers.
     pub(crate) fn affixes(&self) -> Affixes {
-        let most = self.affixes.iter().max_by_key(|&(affixes, &count)| (count, affixes));
+        let most = self
+            .affixes
+            .iter()
+            .max_by_key(|&(affixes, &count)| (count, affixes));
         most.map(|(affixes, _)| affixes.clone()).unwrap_or_default()
     }
 }
@@ -299,10 +338,14 @@ mod tests {
     #[test]
     fn divisor_shows_the_step() {
         let mut numbers = Numbers::new();
-        ["57500", "50500", "41500"].iter().for_each(|text| numbers.add(text, 1, true));
+        ["57500", "50500", "41500"]
+            .iter()
+            .for_each(|text| numbers.add(text, 1, true));
         assert_eq!(numbers.read(false).divisor, 500_000_000_000);
         let mut ages = Numbers::new();
-        ["58.0", "9.0"].iter().for_each(|text| ages.add(text, 1, true));
+        ["58.0", "9.0"]
+            .iter()
+            .for_each(|text| ages.add(text, 1, true));
         assert_eq!(ages.read(false).divisor, 1_000_000_000);
         assert_eq!(ages.read(false).usual_decimals(0.95), (1, 1));
     }

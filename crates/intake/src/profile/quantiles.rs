@@ -70,7 +70,10 @@ mod tests {
         kept.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
         let mut below = 0.0;
         for (number, weight) in kept {
-            assert!((below - number).abs() < n as f64 / 1_000.0, "{number} has rank {below}");
+            assert!(
+                (below - number).abs() < n as f64 / 1_000.0,
+                "{number} has rank {below}"
+            );
             below += weight as f64;
         }
     }

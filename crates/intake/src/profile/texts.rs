@@ -67,7 +67,8 @@ impl Texts {
 
     /// Returns the remembered texts in the order of their first records.
     pub(crate) fn in_order(&self) -> Vec<(&str, Seen)> {
-        let mut texts: Vec<(&str, Seen)> = self.seen.iter().map(|(text, &s)| (&**text, s)).collect();
+        let mut texts: Vec<(&str, Seen)> =
+            self.seen.iter().map(|(text, &s)| (&**text, s)).collect();
         texts.sort_unstable_by_key(|(_, seen)| seen.row);
         texts
     }
@@ -81,7 +82,10 @@ mod tests {
     fn texts_beyond_the_memory_are_estimated() {
         let mut texts = Texts::new();
         for row in 1..=200_000u64 {
-            assert_eq!(texts.see(&format!("text {row}"), row), row <= MAX_TEXTS as u64);
+            assert_eq!(
+                texts.see(&format!("text {row}"), row),
+                row <= MAX_TEXTS as u64
+            );
         }
         assert!(texts.distinct().abs_diff(200_000) < 20_000);
         assert_eq!(texts.in_order()[9].0, "text 10");

@@ -63,7 +63,11 @@ impl FormatUse {
         self.max = self.max.max(value);
         if !is_remembered {
             let is_dated = matches!(self.kind, KindForm::Date | KindForm::Datetime);
-            let number = if is_dated { value.div_euclid(DAY) } else { value };
+            let number = if is_dated {
+                value.div_euclid(DAY)
+            } else {
+                value
+            };
             self.values.add(number as f64);
         }
         if self.format.has_offsets()

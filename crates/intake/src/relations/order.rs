@@ -58,8 +58,14 @@ impl Pair {
 
     /// Returns how often each distance occurs, in units of `unit` seconds rounded down.
     pub(crate) fn units(&self, unit: i64) -> BTreeMap<i64, u64> {
-        let exact = self.exact.iter().map(|(&distance, &count)| (distance, count));
-        let sketch = self.sketch.weighted().map(|(distance, weight)| (distance as i64, weight));
+        let exact = self
+            .exact
+            .iter()
+            .map(|(&distance, &count)| (distance, count));
+        let sketch = self
+            .sketch
+            .weighted()
+            .map(|(distance, weight)| (distance as i64, weight));
         let mut units = BTreeMap::new();
         for (distance, count) in exact.chain(sketch) {
             *units.entry(distance.div_euclid(unit)).or_default() += count;
@@ -108,7 +114,10 @@ impl Order {
         let pairs = places.flat_map(|later| (0..later).map(move |base| (base, later)));
         let apart = |&(base, later): &(usize, usize)| dated[base].column != dated[later].column;
         Self {
-            pairs: pairs.filter(apart).map(|pair| (pair, Pair::default())).collect(),
+            pairs: pairs
+                .filter(apart)
+                .map(|pair| (pair, Pair::default()))
+                .collect(),
             dated,
         }
     }
@@ -154,7 +163,10 @@ mod tests {
         ];
         rows.iter().for_each(|row| order.see(|column| row[column]));
         let pair = order.pair((0, "%Y-%m-%d"), (1, "%Y-%m-%d")).unwrap();
-        assert_eq!((pair.both, pair.before, pair.after, pair.alone), (2, 0, 1, 1));
+        assert_eq!(
+            (pair.both, pair.before, pair.after, pair.alone),
+            (2, 0, 1, 1)
+        );
         assert_eq!(pair.units(86_400), BTreeMap::from([(0, 1), (2, 1)]));
         assert!(order.pair((1, "%Y-%m-%d"), (0, "%Y-%m-%d")).is_none());
     }

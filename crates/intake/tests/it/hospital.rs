@@ -237,7 +237,10 @@ fn invalid_cells_are_reported_with_their_place() {
         "{error}"
     );
     let error = refused(first[5], "71.5");
-    assert!(error.contains("\"71.5\" is not a number written as"), "{error}");
+    assert!(
+        error.contains("\"71.5\" is not a number written as"),
+        "{error}"
+    );
     let error = refused(first[7], "Z99.9");
     assert!(
         error.contains("not one of the schema's categories"),
