@@ -14,7 +14,7 @@ const MAX_VALUE: usize = 64;
 pub enum PatternProblem {
     /// The pattern does not have a valid form.
     #[error(
-        "`pattern` {0:?} is not valid: use `sequence`, `uuid`, or characters with sets such as \
+        "`pattern` {0:?} is not valid: use `sequence`, `uuid`, `UUID`, or characters with sets such as \
          [0-9A-F] and repetitions such as {{5}}, as in P[0-9]{{5}}"
     )]
     Form(String),
@@ -32,12 +32,14 @@ pub(crate) enum Pattern {
     Sequence,
     /// A random UUID (RFC 9562, version 4).
     Uuid,
+    /// The same in capital letters.
+    CapitalUuid,
     /// Characters from sets, counted up in the order of the sets.
     Sets(Vec<Vec<char>>),
 }
 
 impl Pattern {
-    /// Reads `sequence`, `uuid` or a pattern.
+    /// Reads `sequence`, `uuid`, `UUID` or a pattern.
     ///
     /// # Errors
     /// See [`PatternProblem`].
@@ -45,6 +47,7 @@ impl Pattern {
         match text {
             "sequence" => return Ok(Self::Sequence),
             "uuid" => return Ok(Self::Uuid),
+            "UUID" => return Ok(Self::CapitalUuid),
             _ => {}
         }
         let length = text.chars().count();
@@ -86,7 +89,7 @@ impl Pattern {
     /// Later identifiers have the number of their round after them.
     pub(crate) fn capacity(&self) -> Option<u64> {
         match self {
-            Self::Sequence | Self::Uuid => None,
+            Self::Sequence | Self::Uuid | Self::CapitalUuid => None,
             Self::Sets(sets) => {
                 let count = |all: u64, set: &Vec<char>| all.checked_mul(set.len() as u64);
                 sets.iter().try_fold(1, count)
@@ -97,7 +100,7 @@ impl Pattern {
     /// Returns the identifier of record `number`, counted from 0.
     pub(crate) fn value(&self, number: u64, rng: &mut (impl Rng + ?Sized)) -> Identifier<'_> {
         let number = match self {
-            Self::Uuid => rng.random(),
+            Self::Uuid | Self::CapitalUuid => rng.random(),
             _ => u128::from(number),
         };
         Identifier {
@@ -148,9 +151,13 @@ impl Display for Identifier<'_> {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         match self.pattern {
             Pattern::Sequence => write!(out, "{}", self.number.saturating_add(1)),
-            Pattern::Uuid => {
+            Pattern::Uuid | Pattern::CapitalUuid => {
                 let version = (self.number & !(0xf << 76)) | (0x4 << 76);
-                let hex = format!("{:032x}", (version & !(0x3 << 62)) | (0x2 << 62));
+                let number = (version & !(0x3 << 62)) | (0x2 << 62);
+                let hex = match self.pattern {
+                    Pattern::CapitalUuid => format!("{number:032X}"),
+                    _ => format!("{number:032x}"),
+                };
                 let [a, b, c, d, e] = [0..8, 8..12, 12..16, 16..20, 20..32].map(|part| &hex[part]);
                 write!(out, "{a}-{b}-{c}-{d}-{e}")
             }
@@ -190,6 +197,8 @@ mod tests {
         assert_eq!(show("sequence", 0), "1");
         assert_eq!(show("P[0-9]{5}", 123), "P00123");
         assert_eq!(show("[A-C][xz]", 3), "Bz");
+        let capital = show("UUID", 0);
+        assert!(capital.len() == 36 && capital == capital.to_uppercase());
         let uuids: HashSet<String> = (0..100).map(|n| show("uuid", n)).collect();
         assert_eq!(uuids.len(), 100);
         for uuid in &uuids {

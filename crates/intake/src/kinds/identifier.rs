@@ -23,6 +23,11 @@ pub(super) fn pattern(values: &Values<'_>, records: u64) -> Option<String> {
     if all(values, is_uuid) {
         return Some("uuid".to_owned());
     }
+    if all(values, |text| {
+        !text.contains(|c: char| c.is_ascii_lowercase()) && is_uuid(&text.to_lowercase())
+    }) {
+        return Some("UUID".to_owned());
+    }
     let texts: Vec<&str> = values.iter().map(|(text, _)| text).collect();
     let longest = texts.iter().map(|text| text.chars().count()).max()?;
     if longest > MAX_LENGTH || texts.iter().any(|text| is_prose(text)) {

@@ -126,8 +126,15 @@ fn is_plausible(format: &FormatUse) -> bool {
                 |seconds: i64| date_from_days(seconds.div_euclid(DAY)).map_or(0, |date| date.0);
             COMPACT_YEARS.contains(&year(format.min)) && COMPACT_YEARS.contains(&year(format.max))
         }
-        _ => true,
+        _ => !is_number_like(&format.text),
     }
+}
+
+/// Whether a format without a day and a name, such as `%m.%y`, reads texts that are rather numbers: 12.30.
+fn is_number_like(format: &str) -> bool {
+    let named = format.contains(['b', 'B', 'h']);
+    let has_day = format.contains("%d") || format.contains("%-d");
+    !named && !has_day && (format.contains(['.', ',']) || !format.contains("%Y"))
 }
 
 /// Returns the format that reads the most cells. Of equals, the first is the likeliest.
