@@ -14,7 +14,7 @@ mod time;
 use std::collections::BTreeMap;
 
 use fhaim_domain::{
-    counted,
+    Schema, SchemaForm, SchemaProblem, counted,
     form::{ColumnForm, Invalid, KindForm},
 };
 
@@ -187,7 +187,36 @@ pub(crate) fn decide(name: &str, profile: &Profile, options: &InferOptions) -> D
         (None, Some(&kind)) => chosen(kind, &strict, &texts),
         (None, None) => automatic(&strict, &texts),
     };
-    with_missing(decided, &strict, &texts)
+    let decided = with_missing(decided, &strict, &texts);
+    match problem(&decided.form, None) {
+        None => decided,
+        Some(problem) => {
+            let reason = format!(
+                "it cannot be drafted as {}: {problem}",
+                decided.form.kind.word()
+            );
+            text::left_out(&texts, &reason, Flag::Safe)
+        }
+    }
+}
+
+/// Returns what a schema refuses in a column, next to the column that it may be relative to.
+fn problem(form: &ColumnForm, base: Option<&ColumnForm>) -> Option<SchemaProblem> {
+    let alone = SchemaForm {
+        format: None,
+        version: None,
+        claim: None,
+        name: "column".to_owned(),
+        source: None,
+        target: None,
+        columns: base.into_iter().chain([form]).cloned().collect(),
+        constraints: Vec::new(),
+    };
+    match Schema::try_from(alone) {
+        // A schema of identifiers and left-out columns only is refused, and the column is not wrong.
+        Ok(_) | Err(SchemaProblem::Nothing) => None,
+        Err(problem) => Some(problem),
+    }
 }
 
 fn automatic(strict: &Column<'_>, texts: &Column<'_>) -> Decided {

@@ -2,7 +2,7 @@
 
 use fhaim_domain::{
     DAY,
-    form::{Bound, KindForm, Unit},
+    form::{Bound, ColumnForm, KindForm, Unit},
 };
 
 use super::{Decided, bins};
@@ -20,6 +20,7 @@ const MINUTES_BELOW: i64 = 6 * 3_600;
 /// stay close.
 pub(crate) fn relate(order: &Order, columns: &mut [Decided], options: &InferOptions) {
     let mut relative: Vec<usize> = Vec::new();
+    let mut bases: Vec<(usize, usize, ColumnForm)> = Vec::new();
     for later in 0..columns.len() {
         let base = (0..later)
             .filter(|base| !relative.contains(base))
@@ -39,8 +40,24 @@ pub(crate) fn relate(order: &Order, columns: &mut [Decided], options: &InferOpti
                 .is_some_and(|column| column.form.kind == KindForm::Date)
         });
         if let Some(column) = columns.get_mut(later) {
-            relative.push(later);
+            let before = column.form.clone();
             lapse(column, &name, pair, whole_days, options);
+            relative.push(later);
+            bases.push((later, base, before));
+        }
+    }
+    undo_refused(columns, bases);
+}
+
+/// Undoes what a schema refuses.
+fn undo_refused(columns: &mut [Decided], bases: Vec<(usize, usize, ColumnForm)>) {
+    for (later, base, before) in bases {
+        let base = columns.get(base).map(|column| column.form.clone());
+        if let Some(column) = columns.get_mut(later)
+            && super::problem(&column.form, base.as_ref()).is_some()
+        {
+            column.form = before;
+            column.proposals.pop();
         }
     }
 }

@@ -119,7 +119,8 @@ fn is_plausible(format: &FormatUse) -> bool {
         KindForm::Time | KindForm::Duration => {
             format.text.contains(':')
                 || format.text.contains("%p")
-                || format.text.starts_with(['P', '-'])
+                || format.text.starts_with("PT")
+                || (format.text.starts_with("P%") && format.text.contains("DT"))
         }
         _ if is_compact(&format.text) => {
             let year =
