@@ -69,7 +69,7 @@ fn invalid_private_draft_is_rejected() {
     };
     assert!(refused("schema infer --data t.csv --epsilon 0").contains("epsilon must"));
     assert!(refused("schema infer --data t.csv --epsilon 1e-9").contains("too small"));
-    assert!(refused("schema infer --data t.csv --yes").contains("--epsilon"));
+    assert!(refused("schema infer --data t.csv --delta 1e-9").contains("--epsilon"));
 }
 
 #[test]

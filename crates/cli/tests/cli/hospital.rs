@@ -1,6 +1,11 @@
 //! Tests with a hospital's export, from a draft to a report, with the commands that its holder runs.
 
-use std::{collections::HashSet, fs, path::Path, process::Output};
+use std::{
+    collections::{BTreeSet, HashSet},
+    fs,
+    path::Path,
+    process::Output,
+};
 
 use crate::{fhaim, stderr};
 use fhaim_kit::hospital::{WARDS, WITHOUT_AGE, export, one_byte_a_letter};
@@ -57,7 +62,17 @@ fn run(folder: &Path, line: &str) -> Output {
 fn drafted() -> TempDir {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("export.csv"), one_byte_a_letter(RECORDS)).unwrap();
-    let draft = run(folder.path(), "schema infer --data export.csv --out s.json");
+    // Too few records share each code and each postcode to list them, and their code books are public.
+    let table = export(RECORDS);
+    for name in ["icd", "plz"] {
+        let codes: BTreeSet<&str> = column(&table, name).into_iter().collect();
+        let codes: Vec<&str> = codes.into_iter().collect();
+        fs::write(folder.path().join(format!("{name}.txt")), codes.join("\n")).unwrap();
+    }
+    let draft = run(
+        folder.path(),
+        "schema infer --data export.csv --code-book icd=icd.txt --code-book plz=plz.txt --out s.json",
+    );
     for words in [
         "field delimiter ';'",
         "Windows-1252",

@@ -214,7 +214,7 @@ fn in_order(schema: &Schema, written: &str) {
 
 #[test]
 fn invalid_cells_are_reported_with_their_place() {
-    let csv = export(300);
+    let csv = export(20_000);
     let schema = draft(&csv).schema;
     let refused = |from: &str, to: &str| {
         let line = csv.lines().nth(1).unwrap();
