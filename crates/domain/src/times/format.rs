@@ -107,7 +107,7 @@ impl TimeFormat {
         let mut format = Self {
             kind,
             // Blanks around a text are not part of it.
-            items: items(format.trim())?,
+            items: items(format.trim()).map_err(FormatProblem::Letter)?,
             options,
             present: [false; Part::COUNT],
             open: None,
