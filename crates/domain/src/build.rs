@@ -7,9 +7,10 @@ use std::collections::HashSet;
 
 use crate::{
     Binning, Column, ColumnProblem, Field, Kind,
+    attributes::FieldPart,
     clique::Digit,
     codes::{Chapter, CodeBook},
-    field::{FieldPart, Meaning},
+    field::Meaning,
     form::{Bound, ColumnForm, KindForm},
     identifier::Pattern,
     limits::{MAX_CATEGORIES, MAX_MISSING},

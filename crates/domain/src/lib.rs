@@ -6,6 +6,7 @@
 //! take. A [`Table`] holds records as codes for these values. The crate uses no files, threads or
 //! clock: callers pass in readers and writers, so that it also builds for the browser.
 
+mod attributes;
 mod build;
 mod check;
 mod clique;

@@ -1,9 +1,9 @@
 //! Dates, datetimes, times of day and durations: their formats, and what their columns mean.
 //!
 //! Moments are seconds since 1970-01-01 in the proleptic Gregorian calendar, without time zones or
-//! leap seconds: a column's times are those of its own clock. The library `jiff` provides the
-//! calendar and the names of months and weekdays. Texts are read by [`read`] and not by `jiff`,
-//! which accepts several texts for one moment.
+//! leap seconds: a column's times are those of one clock. The library `jiff` provides the calendar and
+//! the names of months and weekdays. Texts are read by [`read`] and not by `jiff`, which accepts
+//! several texts for one moment.
 
 mod date;
 mod dated;

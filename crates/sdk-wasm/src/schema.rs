@@ -81,8 +81,21 @@ fn parsed(schema: &Value) -> Result<Schema, SchemaProblem> {
     }
 }
 
+/// Returns the column at `place` after the column that it is relative to, and those that this one is
+/// relative to.
+fn with_bases(columns: &[Value], place: usize) -> Vec<&Value> {
+    let (mut some, mut place) = (Vec::new(), Some(place));
+    while let Some((at, column)) = place.and_then(|at| Some((at, columns.get(at)?))) {
+        some.insert(0, column);
+        let base = column.get("relative_to").filter(|base| base.is_string());
+        let mut earlier = columns.iter().take(at);
+        place = base.and_then(|base| earlier.position(|other| other.get("name") == Some(base)));
+    }
+    some
+}
+
 /// Finds the problems of each column separately. Next to the column, the checked schema has only
-/// the earlier column that it may be relative to.
+/// the earlier columns that it depends on.
 fn problems(schema: &Value) -> Vec<Remark> {
     let columns = schema.get("columns").and_then(Value::as_array);
     let columns = columns.map_or(&[][..], Vec::as_slice);
@@ -94,10 +107,7 @@ fn problems(schema: &Value) -> Vec<Remark> {
     };
     let mut problems = Vec::new();
     for (place, column) in columns.iter().enumerate() {
-        let base = column.get("relative_to").and_then(Value::as_str);
-        let earlier = columns.iter().take(place);
-        let base = earlier.filter(|other| base.is_some() && name(other).as_deref() == base);
-        let some: Vec<&Value> = base.chain([column]).collect();
+        let some = with_bases(columns, place);
         // The only format of schemas, which has all kinds of columns.
         let alone = json!({"name": "column", "columns": some});
         let text = match parsed(&alone) {

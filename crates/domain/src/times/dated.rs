@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Value,
-    field::{Codes, Resolved, resolved},
+    attributes::{Codes, Resolved, resolved},
     ordered::Ordered,
 };
 

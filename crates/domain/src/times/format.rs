@@ -54,8 +54,8 @@ pub struct TimeOptions {
     pub first_year: Option<i64>,
     /// Whether midnight is written as 24:00 of the day before.
     pub midnight: bool,
-    /// The UTC offsets or names of zones that `%z`, `%:z` and `%Z` stand for. If there are none, any
-    /// offset or name is read and left out.
+    /// The UTC offsets or names of zones that `%z`, `%:z` and `%Z` stand for. An empty list stands for
+    /// any offset or name, which is read and left out.
     pub offsets: Vec<String>,
 }
 
@@ -107,7 +107,7 @@ impl TimeFormat {
         let mut format = Self {
             kind,
             // Blanks around a text are not part of it.
-            items: items(format.trim())?,
+            items: items(format.trim()).map_err(FormatProblem::Letter)?,
             options,
             present: [false; Part::COUNT],
             open: None,

@@ -2,8 +2,6 @@
 
 use jiff::{civil::date, fmt::strtime};
 
-use super::format::FormatProblem;
-
 /// A part of a date or time. A format has each part at most once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -79,7 +77,10 @@ impl Item {
 }
 
 /// Splits a format into items.
-pub(super) fn items(format: &str) -> Result<Vec<Item>, FormatProblem> {
+///
+/// # Errors
+/// A directive that has no meaning.
+pub(super) fn items(format: &str) -> Result<Vec<Item>, String> {
     let mut items: Vec<Item> = Vec::new();
     let mut letters = format.chars();
     while let Some(letter) = letters.next() {
@@ -96,13 +97,13 @@ pub(super) fn items(format: &str) -> Result<Vec<Item>, FormatProblem> {
 }
 
 /// Reads the rest of a directive such as `%-d` or `%.3f`, after its `%`.
-fn directive(letters: &mut std::str::Chars<'_>) -> Result<Item, FormatProblem> {
+fn directive(letters: &mut std::str::Chars<'_>) -> Result<Item, String> {
     let rest = letters.as_str();
     let length = rest.find(|letter: char| letter.is_ascii_alphabetic() || letter == '%');
     let length = length.map_or(rest.len(), |length| length + 1);
     let (directive, after) = rest.split_at(length);
     *letters = after.chars();
-    item(directive).ok_or_else(|| FormatProblem::Letter(format!("%{directive}")))
+    item(directive).ok_or_else(|| format!("%{directive}"))
 }
 
 fn item(directive: &str) -> Option<Item> {

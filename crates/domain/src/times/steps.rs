@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Value,
-    field::{Codes, Resolved, resolved},
+    attributes::{Codes, Resolved, resolved},
     ordered::Ordered,
 };
 
