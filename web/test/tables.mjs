@@ -9,7 +9,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
-  PASSWORD, SIZES, Server, TIMEOUT_MS, check, hospital, looker, openBrowser, program, run, signUp, watchErrors,
+  PASSWORD, SIZES, Server, TIMEOUT_MS, check, confirmAll, hospital, looker, openBrowser, program, run, signUp, watchErrors,
 } from "./support.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "fhaim-tables-"));
@@ -91,7 +91,7 @@ async function edits() {
 }
 
 async function budget() {
-  await page.getByRole("button", { name: "Confirm remaining columns" }).click();
+  await confirmAll(page);
   await next().click();
   await page.getByRole("heading", { name: "Signal or noise?" }).waitFor();
   await page.getByLabel(/^Strong/).check();
