@@ -62,17 +62,18 @@ fn upload_key(terms: &Terms) -> Value {
 fn draft_reads_its_source_table() {
     let mut session = TableSession::default();
     let request = json!({"op": "draft", "format": {"file": "t.csv"}, "name": "t"});
-    let draft = json_of(ask(&mut session, &request, TABLE.as_bytes()).unwrap());
+    let (header, rows) = TABLE.split_once('\n').unwrap();
+    // A draft lists only values that at least 20 records share.
+    let table = format!("{header}\n{}", rows.repeat(20));
+    let draft = json_of(ask(&mut session, &request, table.as_bytes()).unwrap());
     assert_eq!(draft["schema"]["columns"].as_array().unwrap().len(), 2);
     let request = json!({"op": "check", "schema": draft["schema"]});
     let checked = json_of(ask(&mut session, &request, b"").unwrap());
     assert_eq!(checked["cost"]["pairs"], 1);
     let request = json!({"op": "read", "format": {"file": "t.csv"}, "schema": draft["schema"]});
-    let read = json_of(ask(&mut session, &request, TABLE.as_bytes()).unwrap());
-    assert_eq!(
-        (&read["records"], &read["record_bound"]),
-        (&json!(4), &json!(64))
-    );
+    let read = json_of(ask(&mut session, &request, table.as_bytes()).unwrap());
+    assert_eq!(read["records"], 80);
+    assert!(read["record_bound"].as_u64().unwrap() >= 80, "{read}");
 }
 
 #[test]
@@ -180,7 +181,7 @@ fn drafts_have_all_kinds_of_columns() {
 }
 
 #[test]
-fn draft_says_what_it_took_from_the_records_of_each_column() {
+fn draft_reports_flag_and_list_of_each_column() {
     let rows = (0..60).map(|i| format!("Person {i},{},{}\n", ["red", "blue"][i % 2], i * 7 % 50));
     let table = format!("name,colour,size\n{}", rows.collect::<String>());
     let request = json!({"op": "draft", "format": {"file": "t.csv"}, "name": "t"});
