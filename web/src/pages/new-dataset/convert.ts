@@ -47,7 +47,7 @@ export function converted(column: Column, kind: Kind, first: string[]): Column {
     case "datetime":
       return { ...common, ...times(column, kind, samples.slice(0, MAX_DATES)) };
     case "time":
-      return { ...common, format: clock("%H", samples), min: "00:00", max: "23:59", bins: 24, digits: 60 };
+      return { ...common, ...timeOfDay(samples) };
     case "duration":
       return { ...common, format: clock("%H", samples), min: "0:00", max: "24:00", bins: BINS, digits: MAX_DIGITS };
     case "identifier":
@@ -100,6 +100,11 @@ function numbers(column: Column, samples: string[]): Partial<Column> {
 function rounded([min, max]: [number, number]): [number, number] {
   const unit = 10 ** Math.max(0, Math.ceil(Math.log10(Math.max(1, max - min))));
   return [Math.floor(min / unit) * unit, Math.ceil(max / unit) * unit || unit];
+}
+
+function timeOfDay(samples: string[]): Partial<Column> {
+  const format = clock("%H", samples);
+  return { format, min: "00:00", max: format.endsWith("%S") ? "23:59:59" : "23:59", bins: 24, digits: 60 };
 }
 
 /** Returns the format of times of day or durations, with the seconds of the samples. */
