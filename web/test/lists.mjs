@@ -22,7 +22,7 @@ const WARDS = ["Surgery", "Cardiology", "Paediatrics", "Neurology"];
 
 /** Takes the surnames in an order in which neighbours differ. */
 const surname = (i) => SURNAMES[(i * 7) % SURNAMES.length];
-const fee = (i) => (i % 9 === 0 ? "waived" : `$${(500 * (1 + ((i * 37) % 40))).toLocaleString("en")}`);
+const fee = (i) => (i % 20 === 0 ? "waived" : `$${(500 * (1 + ((i * 37) % 400))).toLocaleString("en")}`);
 const weight = (i) => (40 + ((i * 53) % 811) / 10).toFixed(1);
 
 const file = join(mkdtempSync(join(tmpdir(), "fhaim-lists-")), "patients.csv");

@@ -109,7 +109,7 @@ function Notes({ notes, questions }: { notes: string[]; questions: string[] }) {
   return (
     <ul className="small quiet notes">
       {notes.map((note) => (
-        <li key={note}>{questions.includes(note) && <strong>Question: </strong>}{note}</li>
+        <li key={note}>{questions.includes(note) && <strong>Question: </strong>}{inWords(note)}</li>
       ))}
     </ul>
   );
