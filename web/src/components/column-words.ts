@@ -76,6 +76,12 @@ export function inWords(problem: string): string {
   return problem.replaceAll(/`([\w-]+)`/g, (_, name: string) => `“${names[name] ?? name}”`);
 }
 
+/** Replaces an option of the command in a note by what the page has for it. */
+export function noteInWords(note: string): string {
+  const paste = `Choose the type “${KINDS.code}” and paste all its codes`;
+  return inWords(note).replace(/Give it with --code-book .*=FILE/, () => paste);
+}
+
 /** Describes the values that a column may take. */
 export function describe(column: Column): string {
   const missing = column.nullable ? ", or missing" : "";

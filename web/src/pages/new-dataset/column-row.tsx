@@ -1,7 +1,7 @@
 // One column's domain, as a row of the editor.
 import { useId, useState } from "react";
 import type { Column, ColumnDraft, Kind } from "../../crypto/messages";
-import { inWords, KINDS } from "../../components/column-words";
+import { inWords, KINDS, noteInWords } from "../../components/column-words";
 import { Sketch } from "../../components/sketch";
 import { Values } from "./column-kinds";
 import { converted, nullableIf } from "./convert";
@@ -109,7 +109,7 @@ function Notes({ notes, questions }: { notes: string[]; questions: string[] }) {
   return (
     <ul className="small quiet notes">
       {notes.map((note) => (
-        <li key={note}>{questions.includes(note) && <strong>Question: </strong>}{inWords(note)}</li>
+        <li key={note}>{questions.includes(note) && <strong>Question: </strong>}{noteInWords(note)}</li>
       ))}
     </ul>
   );
