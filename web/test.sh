@@ -7,6 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 node "$here/test/pace.mjs"
 node "$here/test/page.mjs" "$@"
 node "$here/test/tables.mjs" "$@"
+node "$here/test/lists.mjs" "$@"
 node "$here/test/account.mjs" "$@"
 node "$here/test/links.mjs" "$@"
 node "$here/test/jobs.mjs" "$@"

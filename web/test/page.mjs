@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { firstLoad } from "./load.mjs";
 import { checkReleases } from "./releases.mjs";
 import {
-  PASSWORD, SIZES, Server, TIMEOUT_MS, check, confirmColumns, dataFile, longestFrame, looker, measureFrames,
+  PASSWORD, SIZES, Server, TIMEOUT_MS, check, confirmAll, confirmColumns, dataFile, longestFrame, looker, measureFrames,
   openBrowser, program, run, watchErrors,
 } from "./support.mjs";
 
@@ -101,7 +101,7 @@ async function chooseBudget() {
   check("unconfirmed columns cannot be continued with", await next.isDisabled());
   await page.getByText("Counts over all pairs").waitFor();
   await look("new-columns");
-  await page.getByRole("button", { name: "Confirm remaining columns" }).click();
+  await confirmAll(page);
   await next.click();
   await page.getByRole("heading", { name: "Effect on your counts" }).waitFor();
   await page.getByText("Ciphertexts").waitFor();

@@ -232,9 +232,33 @@ export async function confirmColumns(page, file, schema) {
     await page.locator("#schema-file").setInputFiles(schema);
     await page.getByText("The columns are those of").waitFor();
   }
-  await page.getByRole("button", { name: "Confirm remaining columns" }).click();
+  await confirmAll(page);
   await page.getByRole("button", { name: "Continue" }).click();
   await page.getByRole("heading", { name: "Effect on your counts" }).waitFor();
+}
+
+/** Confirms all drafted columns: those without a list together, and each list in its row. */
+export async function confirmAll(page) {
+  const ranges = page.getByRole("button", { name: "Confirm remaining columns" });
+  if (await ranges.isVisible()) await ranges.click();
+  const more = page.getByRole("button", { name: "Show the next list" });
+  while (await more.isVisible()) {
+    await more.click();
+    const confirmed = await page.evaluate(confirmShownLists);
+    assert.ok(confirmed > 0, "a list cannot be confirmed");
+  }
+}
+
+/** Runs in the page: confirms the lists that are shown, one by one, and returns their number. */
+async function confirmShownLists() {
+  const open = () => document.querySelector(".editor input.public:not(:checked, :disabled)");
+  let confirmed = 0;
+  for (let box = open(); box; box = open()) {
+    box.click();
+    confirmed += 1;
+    await new Promise((resolve) => setTimeout(resolve));
+  }
+  return confirmed;
 }
 
 /** Sets epsilon in the advanced settings. */

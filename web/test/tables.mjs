@@ -9,7 +9,7 @@ import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
-  PASSWORD, SIZES, Server, TIMEOUT_MS, check, hospital, looker, openBrowser, program, run, signUp, watchErrors,
+  PASSWORD, SIZES, Server, TIMEOUT_MS, check, confirmAll, hospital, looker, openBrowser, program, run, signUp, watchErrors,
 } from "./support.mjs";
 
 const folder = mkdtempSync(join(tmpdir(), "fhaim-tables-"));
@@ -32,6 +32,10 @@ function table(text, delimiter) {
   return Object.fromEntries(header.map((name, at) => [name, records.map((record) => record[at])]).filter(([name]) => name));
 }
 
+/** A code book that has all codes of the export, and three times as many others. */
+const CODE_BOOK = ["A", "C", "I", "J"].flatMap((letter) =>
+  Array.from({ length: 400 }, (_, i) => `${letter}${String(Math.floor(i / 10)).padStart(2, "0")}.${i % 10}`));
+
 const next = () => page.getByRole("button", { name: "Continue" });
 
 async function drop() {
@@ -42,7 +46,7 @@ async function drop() {
   for (const name of Object.keys(real)) kinds[name] = await page.getByLabel(`Type of ${name}`, { exact: true }).inputValue();
   assert.deepEqual(kinds, {
     fall: "identifier", aufnahme: "datetime", entlassung: "datetime", station: "categorical", alter: "number",
-    gewicht: "number", crp: "number", plz: "code", icd: "code", notiz: "left-out",
+    gewicht: "number", crp: "number", plz: "categorical", icd: "left-out", notiz: "left-out",
   });
   check("every column of the export is drafted", true, Object.values(kinds).join());
   const said = (await page.locator("dl.facts").first().innerText()).replace(/\s+/g, " ");
@@ -51,6 +55,8 @@ async function drop() {
   check("letters are decoded with the file's encoding", wards.includes("Künstliche Ernährung"), wards.replaceAll("\n", ", "));
   check("the draft recognizes that discharge is never before admission",
     (await page.getByLabel("entlassung: never before").inputValue()) === "aufnahme");
+  const asked = await page.getByRole("row", { name: "icd" }).locator(".notes").innerText();
+  check("the draft asks for the code book of codes that few records share", /Question: .*code book/.test(asked), asked);
   const left = await page.getByRole("row", { name: "notiz" }).innerText();
   check("a column that is left out stays visible, with the reason", /free text/.test(left), left.replace(/\s+/g, " "));
   await page.getByText("Counts over all pairs").waitFor();
@@ -74,6 +80,9 @@ async function mistakes() {
 
 /** Edits survive a step back and a reload. */
 async function edits() {
+  await page.getByLabel("Type of icd", { exact: true }).selectOption("code");
+  await page.getByLabel("Codes of icd, one per line").fill(CODE_BOOK.join("\n"));
+  await page.getByLabel("icd: prefix length").fill("2");
   await page.getByRole("row", { name: "alter" }).getByRole("button", { name: "use equal bins" }).click();
   await page.getByLabel("alter: from").fill("0");
   await page.getByLabel("alter: to").fill("119");
@@ -91,7 +100,7 @@ async function edits() {
 }
 
 async function budget() {
-  await page.getByRole("button", { name: "Confirm remaining columns" }).click();
+  await confirmAll(page);
   await next().click();
   await page.getByRole("heading", { name: "Signal or noise?" }).waitFor();
   await page.getByLabel(/^Strong/).check();
@@ -152,9 +161,10 @@ async function theTable() {
   for (const name of ["gewicht", "crp"]) {
     check(`${name} has the decimals of the original`, drawn[name].every((text) => /^\d+,\d$/.test(text)), drawn[name][0]);
   }
-  for (const name of ["station", "plz", "icd"]) {
-    const known = new Set(real[name]);
-    check(`${name} has only values of the original`, drawn[name].every((value) => known.has(value)), drawn[name][0]);
+  // The draft lists a postal code only if enough records share it.
+  for (const [name, listed] of [["station", real.station], ["plz", [...real.plz, "other"]], ["icd", CODE_BOOK]]) {
+    const known = new Set(listed);
+    check(`${name} has only listed values`, drawn[name].every((value) => known.has(value)), drawn[name][0]);
   }
   const [here, there] = [share(drawn.alter, ""), share(real.alter, "")];
   check("the share of missing ages is the same, within the noise", Math.abs(here - there) < 0.05, `${here.toFixed(3)} for ${there.toFixed(3)}`);

@@ -1,7 +1,7 @@
 //! Drafts of schemas, their costs, and all their problems.
 
 use fhaim_domain::{Error, Schema, SchemaCost, SchemaProblem, check_schema};
-use fhaim_intake::{Draft};
+use fhaim_intake::{ColumnDraft, Draft, Note};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -12,10 +12,15 @@ use crate::table::labels;
 pub(crate) struct Drafted {
     schema: Schema,
     statement: &'static str,
-    notes: Vec<Remark>,
+    /// Remarks on the file as a whole.
+    remarks: Vec<String>,
+    /// One entry for each column of the schema, in its order.
+    columns: Vec<ColumnDraft>,
+    /// All remarks on single columns, as sentences.
+    notes: Vec<Note>,
 }
 
-/// A point to check in a column.
+/// A problem of a column.
 #[derive(Debug, Serialize)]
 pub(crate) struct Remark {
     column: String,
@@ -24,15 +29,12 @@ pub(crate) struct Remark {
 
 impl From<Draft> for Drafted {
     fn from(draft: Draft) -> Self {
-        let statement = draft.statement();
-        let remark = |note: fhaim_intake::Note| Remark {
-            column: note.column,
-            text: note.text,
-        };
         Self {
+            statement: draft.statement(),
+            notes: draft.notes(),
             schema: draft.schema,
-            statement,
-            notes: draft.notes.into_iter().map(remark).collect(),
+            remarks: draft.remarks,
+            columns: draft.columns,
         }
     }
 }

@@ -3,10 +3,10 @@
 use std::io::Read;
 
 use fhaim_domain::{RawColumn, ReadOptions, Table, read_csv};
-use fhaim_intake::{infer_schema};
 use fhaim_dp::generator;
 use fhaim_eval::{Fact, Report, evaluate, html_page};
 use fhaim_he::{DEGREE, ParameterSet, Parameters, PublicKey, UploadKey};
+use fhaim_intake::infer_schema;
 use fhaim_protocol::counts::pair_counts::PairCounts;
 use fhaim_protocol::encryption::{Encryptor, key_from_text, key_to_text};
 use fhaim_protocol::holder::HolderNoise;

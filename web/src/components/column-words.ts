@@ -8,6 +8,8 @@ export const KINDS: Record<Kind, string> = {
   numeric: "number in equal bins",
   date: "date",
   datetime: "date and time",
+  time: "time of day",
+  duration: "duration",
   code: "codes in chapters",
   identifier: "identifier, newly generated",
   "left-out": "left out",
@@ -18,8 +20,22 @@ export function isEncrypted({ kind }: Column): boolean {
   return kind !== "identifier" && kind !== "left-out";
 }
 
+/** Returns whether values of the column are days, with or without a time of day. */
 export function isTime({ kind }: Column): boolean {
   return kind === "date" || kind === "datetime";
+}
+
+/** Returns whether limits of the column are texts, such as `2024-01-31` or `23:30`. */
+export function hasTextLimits(column: Column): boolean {
+  const { kind, relative_to } = column;
+  return kind === "time" || kind === "duration" || (isTime(column) && relative_to === undefined);
+}
+
+/** Returns the listed values of the column; undefined if its kind has no list. */
+export function listed({ kind, categories, codes, chapters }: Column): string[] | undefined {
+  if (kind === "categorical") return categories ?? [];
+  if (kind === "code") return codes ?? chapters?.flatMap((chapter) => chapter.codes) ?? [];
+  return undefined;
 }
 
 /** Returns the names of digits: attributes whose codes are parts of a coarser attribute's values. */
@@ -41,13 +57,29 @@ const FIELDS: Record<string, string> = {
   prefix: "prefix length",
   other: "other values count as",
   nullable: "may be missing",
+  step: "step",
+  thousands: "thousands separator",
+  before: "text before",
+  after: "text after",
+  negative: "negative numbers",
+  clock: "precision of the time of day",
+  first_year: "first year",
+  midnight: "midnight",
+  offsets: "offsets",
   missing: "texts for missing values",
   invalid: "invalid values",
 };
 
-/** Replaces field names in a problem by the page's names for these fields. */
+/** Replaces names of fields and kinds in a problem by the page's names for them. */
 export function inWords(problem: string): string {
-  return problem.replaceAll(/`(\w+)`/g, (_, field: string) => `“${FIELDS[field] ?? field}”`);
+  const names: Record<string, string> = { ...KINDS, ...FIELDS };
+  return problem.replaceAll(/`([\w-]+)`/g, (_, name: string) => `“${names[name] ?? name}”`);
+}
+
+/** Replaces an option of the command in a note by what the page has for it. */
+export function noteInWords(note: string): string {
+  const paste = `Choose the type “${KINDS.code}” and paste all its codes`;
+  return inWords(note).replace(/Give it with --code-book .*=FILE/, () => paste);
 }
 
 /** Describes the values that a column may take. */
@@ -71,6 +103,9 @@ function values(column: Column): string {
       return column.relative_to === undefined
         ? `${range(column)}, written as ${column.format ?? ""}`
         : `${range(column)} ${column.kind === "date" ? "day" : (column.unit ?? "minute")}s after ${column.relative_to}`;
+    case "time":
+    case "duration":
+      return `${range(column)}, written as ${column.format ?? ""}${special(column.special)}`;
     default:
       return `${range(column)}${special(column.special)}`;
   }

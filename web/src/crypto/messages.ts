@@ -3,9 +3,9 @@ import type { Terms } from "../api/types";
 
 /** The kind of a column: see GLOSSARY.md, and docs/DESIGN.md for what each becomes. */
 export type Kind =
-  | "categorical" | "numeric" | "number" | "date" | "datetime" | "code" | "identifier" | "left-out";
+  | "categorical" | "numeric" | "number" | "date" | "datetime" | "time" | "duration" | "code" | "identifier" | "left-out";
 
-/** A limit or special value: a number, a date as 2024-01-31, or a word among numbers. */
+/** A limit or a special value: a number, a date as 2024-01-31, a time as 23:30, or a word. */
 export type Bound = number | string;
 
 /** A column of a table, with only the fields of its kind. */
@@ -35,6 +35,10 @@ export interface Column {
   format?: string;
   unit?: "day" | "hour" | "minute";
   relative_to?: string;
+  clock?: "day" | "hour" | "minute";
+  first_year?: number;
+  midnight?: string;
+  offsets?: string[];
   prefix?: number;
   codes?: string[];
   chapters?: { name: string; codes: string[] }[];
@@ -101,9 +105,42 @@ export interface Remark {
   text: string;
 }
 
+/** Whether a drafted column may be public. */
+export type Flag = "safe" | "from-records" | "near-unique";
+
+/** The part of a drafted column that was read from the records: see crates/intake/src/draft.rs. */
+export type Taken = { what: "nothing" } | { what: "range" } | { what: "list"; values: number; shared_by: number };
+
+/** Cells of a column that have no value of its kind. */
+export interface Exception {
+  cells: number;
+  /** The first of them, as a record counted from 1 without the header. */
+  row: number;
+  shape: string;
+  read_as: string;
+}
+
+/** What a draft says about a column. */
+export interface ColumnDraft {
+  column: string;
+  kind: Kind;
+  flag: Flag;
+  taken: Taken;
+  evidence: string;
+  exceptions: Exception[];
+  proposals: string[];
+  /** Questions that only the holder can answer. */
+  questions: string[];
+}
+
 export interface Drafted {
   schema: Schema;
   statement: string;
+  /** Remarks on the file as a whole. */
+  remarks: string[];
+  /** One entry for each column of the drafted schema. */
+  columns: ColumnDraft[];
+  /** Everything that the holder should read about single columns: the evidence of a column comes first. */
   notes: Remark[];
 }
 

@@ -1,7 +1,7 @@
 // Form fields for the settings of each kind of column.
 import { useId, useState } from "react";
 import type { Bound, Column } from "../../crypto/messages";
-import { isTime } from "../../components/column-words";
+import { hasTextLimits, isTime } from "../../components/column-words";
 import { counted } from "../../components/ui";
 import { evenBins, relativeTo } from "./convert";
 
@@ -38,6 +38,18 @@ export function Values(props: Props) {
         <>
           <Limits {...props} />
           <Numbers column={column} onChange={onChange} />
+          <Special column={column} onChange={onChange} />
+        </>
+      );
+    case "time":
+    case "duration":
+      return (
+        <>
+          <Limits {...props} />
+          <div className="limits">
+            <Text column={column} field="format" label="format" onChange={onChange} />
+          </div>
+          <Special column={column} onChange={onChange} />
         </>
       );
     case "numeric":
@@ -52,14 +64,15 @@ export function Values(props: Props) {
         <>
           <Limits {...props} />
           <Times {...props} />
+          <Special column={column} onChange={onChange} />
         </>
       );
   }
 }
 
 type OnChange = (column: Column) => void;
-type TextField = "other" | "pattern" | "format";
-type NumberField = "bins" | "digits" | "decimals" | "prefix";
+type TextField = "other" | "pattern" | "format" | "thousands" | "before" | "after";
+type NumberField = "bins" | "digits" | "decimals" | "prefix" | "first_year";
 type FlagField = "integer" | "trailing_zeros" | "decimal_comma";
 type LinesField = "categories" | "codes";
 
@@ -141,51 +154,79 @@ function Codes({ column, onChange }: Props) {
   );
 }
 
-/** Parses a number, or a date if the column has dates. */
-function parsed(text: string, isDate: boolean): Bound | undefined {
+/** Parses a limit: a number, or a text if the column has dates or times. */
+function parsed(text: string, isText: boolean): Bound | undefined {
   if (text.trim() === "") return undefined;
-  if (isDate) return text.trim();
+  if (isText) return text.trim();
   const value = Number(text);
   return Number.isFinite(value) ? value : undefined;
 }
 
-/** Edits a list of bounds, separated by commas, semicolons or spaces. Words among numbers are kept. */
-function List(props: { column: Column; field: "special" | "edges"; label: string; isDate: boolean; onChange: OnChange }) {
-  const { column, field, label, isDate, onChange } = props;
-  const isWord = (bound: Bound) => typeof bound === "string" && !isDate;
-  const words = (column[field] ?? []).filter(isWord);
-  const [text, setText] = useState((column[field] ?? []).filter((bound) => !isWord(bound)).join(", "));
+/** Edits the edges of the bins, separated by commas, semicolons or spaces. */
+function Edges({ column, isText, onChange }: { column: Column; isText: boolean; onChange: OnChange }) {
+  const [text, setText] = useState((column.edges ?? []).join(", "));
   const edit = (edited: string) => {
     setText(edited);
-    const bounds = edited.split(/[\s,;]+/).map((item) => parsed(item, isDate));
-    const known = [...bounds.filter((bound) => bound !== undefined), ...words];
-    onChange(having(column, field, known.length > 0 ? known : undefined));
+    const bounds = edited.split(/[\s,;]+/).map((item) => parsed(item, isText));
+    const known = bounds.filter((bound) => bound !== undefined);
+    onChange(having(column, "edges", known.length > 0 ? known : undefined));
   };
   return (
     <label className="check wide">
-      {label}
-      <input aria-label={`${column.name}: ${label}`} value={text} onChange={(event) => edit(event.target.value)} />
+      bin edges
+      <input aria-label={`${column.name}: bin edges`} value={text} onChange={(event) => edit(event.target.value)} />
     </label>
   );
+}
+
+/** Edits the special values, one per line: numbers, dates or times, and words such as `<0.5`. */
+function Special({ column, onChange }: { column: Column; onChange: OnChange }) {
+  const special = column.special ?? [];
+  const [text, setText] = useState(special.join("\n"));
+  const bound = (line: string): Bound => {
+    const value = Number(line);
+    const isNumber = line.trim() !== "" && Number.isFinite(value) && !hasTextLimits(column);
+    // A value that is not edited keeps its form.
+    return special.find((known) => String(known) === line) ?? (isNumber ? value : line);
+  };
+  const edit = (edited: string) => {
+    setText(edited);
+    const bounds = edited.split("\n").filter((line) => line !== "").map(bound);
+    onChange(having(column, "special", bounds.length > 0 ? bounds : undefined));
+  };
+  return (
+    <label className="check wide">
+      special values
+      <textarea aria-label={`${column.name}: special values, one per line`} placeholder="one per line"
+        rows={Math.max(1, Math.min(4, special.length))} value={text} onChange={(event) => edit(event.target.value)} />
+    </label>
+  );
+}
+
+function isDay(bound: Bound | undefined): boolean {
+  return bound === undefined || /^\d{4}-\d{2}-\d{2}$/.test(String(bound));
 }
 
 /** Edits the limits or edges of the bins, and the number of parts per bin. */
 function Limits({ column, onChange }: Props) {
   const id = useId();
-  const isDate = isTime(column) && column.relative_to === undefined;
+  const isText = hasTextLimits(column);
+  // Months and years have shorter limits than a field for days can show.
+  const [hasDays] = useState(isTime(column) && isDay(column.min) && isDay(column.max));
+  const type = !isText ? "number" : hasDays ? "date" : "text";
   const bound = (field: "min" | "max", label: string) => (
     <label htmlFor={`${id}-${field}`} className="check">
       {label}
-      <input id={`${id}-${field}`} aria-label={`${column.name}: ${label}`} type={isDate ? "date" : "number"} step="any"
+      <input id={`${id}-${field}`} aria-label={`${column.name}: ${label}`} type={type} step="any"
         defaultValue={column[field] ?? ""}
-        onChange={(event) => onChange(having(column, field, parsed(event.target.value, isDate)))} />
+        onChange={(event) => onChange(having(column, field, parsed(event.target.value, isText)))} />
     </label>
   );
   return (
     <div className="limits">
       {column.edges ? (
         <>
-          <List column={column} field="edges" label="bin edges" isDate={isDate} onChange={onChange} />
+          <Edges column={column} isText={isText} onChange={onChange} />
           <button type="button" className="plain" onClick={() => onChange(evenBins(column))}>use equal bins</button>
         </>
       ) : (
@@ -206,7 +247,6 @@ function Numbers({ column, onChange }: { column: Column; onChange: OnChange }) {
   };
   return (
     <div className="limits">
-      <List column={column} field="special" label="special values" isDate={false} onChange={onChange} />
       <label className="check">
         <input type="checkbox" aria-label={`${column.name}: whole numbers`} checked={column.integer ?? false}
           onChange={(event) => integer(event.target.checked)} />
@@ -219,7 +259,41 @@ function Numbers({ column, onChange }: { column: Column; onChange: OnChange }) {
           <Flag column={column} field="decimal_comma" label="decimal comma" onChange={onChange} />
         </>
       )}
+      <Step column={column} onChange={onChange} />
+      <Text column={column} field="thousands" label="thousands separator" onChange={onChange} />
+      <Text column={column} field="before" label="text before" onChange={onChange} />
+      <Text column={column} field="after" label="text after" onChange={onChange} />
+      <Negative column={column} onChange={onChange} />
     </div>
+  );
+}
+
+function Step({ column, onChange }: { column: Column; onChange: OnChange }) {
+  const step = (text: string) => {
+    const value = Number(text);
+    onChange(having(column, "step", text !== "" && value > 0 && Number.isFinite(value) ? value : undefined));
+  };
+  return (
+    <label className="check">
+      step
+      <input aria-label={`${column.name}: step`} type="number" min={0} step="any" defaultValue={column.step ?? ""}
+        onChange={(event) => step(event.target.value)} />
+    </label>
+  );
+}
+
+function Negative({ column, onChange }: { column: Column; onChange: OnChange }) {
+  const choose = (form: string) => onChange(having(column, "negative", form === "minus" ? undefined : form));
+  return (
+    <label className="check">
+      negative numbers
+      <select aria-label={`${column.name}: negative numbers`} value={column.negative ?? "minus"}
+        onChange={(event) => choose(event.target.value)}>
+        <option value="minus">-9.5</option>
+        <option value="parentheses">(9.5)</option>
+        <option value="trailing">9.5-</option>
+      </select>
+    </label>
   );
 }
 
@@ -227,6 +301,9 @@ function Times({ column, bases, onChange }: Props) {
   return (
     <div className="limits">
       <Text column={column} field="format" label="format" onChange={onChange} />
+      {column.first_year !== undefined && (
+        <Count column={column} field="first_year" label="first of the hundred years" onChange={onChange} />
+      )}
       {column.kind === "datetime" && (
         <label className="check">
           precision

@@ -1,14 +1,18 @@
 // One column's domain, as a row of the editor.
 import { useId, useState } from "react";
-import type { Column, Kind } from "../../crypto/messages";
-import { inWords, KINDS } from "../../components/column-words";
+import type { Column, ColumnDraft, Kind } from "../../crypto/messages";
+import { inWords, KINDS, noteInWords } from "../../components/column-words";
 import { Sketch } from "../../components/sketch";
 import { Values } from "./column-kinds";
 import { converted, nullableIf } from "./convert";
+import { listsRecords } from "./lists";
 
 interface Props {
   column: Column;
-  note: string | undefined;
+  /** What the draft says about it; undefined if only a schema file has the column. */
+  about: ColumnDraft | undefined;
+  /** What the draft says about it, as sentences. */
+  notes: string[];
   /** Problem of the column, in words. */
   problem: string | undefined;
   /** Some of its values, shown only to the holder. */
@@ -34,7 +38,7 @@ function kinds({ kind }: Column): Kind[] {
   return (Object.keys(KINDS) as Kind[]).filter((other) => other !== "numeric" || kind === "numeric");
 }
 
-export function ColumnRow({ column, note, problem, samples, first, bases, isPublic, onChange, onConfirm }: Props) {
+export function ColumnRow({ column, about, notes, problem, samples, first, bases, isPublic, onChange, onConfirm }: Props) {
   const { name, kind } = column;
   const id = useId();
   // Another kind resets the fields.
@@ -44,24 +48,32 @@ export function ColumnRow({ column, note, problem, samples, first, bases, isPubl
     if (isOther) setEdition(edition + 1);
     onChange(changed);
   };
+  const convert = (other: Kind) => change(converted(column, other, about?.flag === "near-unique" ? [] : first));
   const isLeftOut = kind === "left-out";
+  const isOfRecords = listsRecords(column, about, first);
   return (
-    <tr className={isLeftOut ? "left-out" : undefined} aria-describedby={problem ? `${id}-problem` : undefined}>
+    <tr data-column={name} className={isLeftOut ? "left-out" : undefined} aria-describedby={problem ? `${id}-problem` : undefined}>
       <td>
         <strong>{name}</strong>
         <Sketch name={name} values={first} />
         {samples.length > 0 && <div className="small quiet samples">{samples.slice(0, SHOWN).map(short).join(" · ")}</div>}
-        {note && <div className="small quiet note">{note}</div>}
+        <Notes notes={notes} questions={about?.questions ?? []} />
       </td>
       <td data-label="Type">
         <select aria-label={`Type of ${name}`} value={kind}
-          onChange={(event) => change(converted(column, event.target.value as Kind, samples))}>
+          onChange={(event) => convert(event.target.value as Kind)}>
           {kinds(column).map((other) => <option key={other} value={other}>{KINDS[other]}</option>)}
         </select>
       </td>
       <td className="values" data-label="Values it may take">
         <Values key={edition} column={column} bases={bases} onChange={change} />
         {problem && <p className="problem" id={`${id}-problem`}>{inWords(problem)}</p>}
+        {isOfRecords && (
+          <p className="of-records" id={`${id}-records`}>
+            Most of these values are in your records, and few records share each of them, so the list must not be public: choose
+            “{KINDS.identifier}”, leave the column out, or list all values of a public code book.
+          </p>
+        )}
       </td>
       <td className="inline" data-label="May be missing">
         {kind !== "identifier" && !isLeftOut && (
@@ -72,20 +84,33 @@ export function ColumnRow({ column, note, problem, samples, first, bases, isPubl
       <td className="inline" data-label="Public">
         {!isLeftOut && (
           <label className="check">
-            <input type="checkbox" aria-label={`The values of ${name} are public`} checked={isPublic}
+            <input type="checkbox" className="public" aria-label={`The values of ${name} are public`} checked={isPublic}
+              disabled={isOfRecords} aria-describedby={isOfRecords ? `${id}-records` : undefined}
               onChange={(event) => onConfirm(event.target.checked)} />
-            {isPublic ? "confirmed" : "confirm"}
+            {isOfRecords ? "not possible" : isPublic ? "confirmed" : "confirm"}
           </label>
         )}
       </td>
       <td className="inline">
         {!isLeftOut && (
           <button type="button" className="plain" aria-label={`Leave out ${name}`}
-            onClick={() => change(converted(column, "left-out", samples))}>
+            onClick={() => convert("left-out")}>
             leave out
           </button>
         )}
       </td>
     </tr>
+  );
+}
+
+/** Shows what the draft says about a column: the evidence first, and questions to the holder marked as such. */
+function Notes({ notes, questions }: { notes: string[]; questions: string[] }) {
+  if (notes.length === 0) return null;
+  return (
+    <ul className="small quiet notes">
+      {notes.map((note) => (
+        <li key={note}>{questions.includes(note) && <strong>Question: </strong>}{noteInWords(note)}</li>
+      ))}
+    </ul>
   );
 }

@@ -1,12 +1,13 @@
 // Step 2: correct the columns' domains and confirm that they are public.
 import { useEffect, useState } from "react";
 import type { Checked, Column, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
-import { useReading, useSession } from "../../crypto/session";
+import { useReading, useSession, WorkerRefusal } from "../../crypto/session";
 import { inWords, isEncrypted, isTime } from "../../components/column-words";
-import { count, Facts, Notice, Pages, Reading, Trouble } from "../../components/ui";
+import { count, counted, Facts, Notice, Pages, Reading, Trouble } from "../../components/ui";
 import { ColumnRow } from "./column-row";
 import { Estimate } from "./estimate";
 import type { Picked } from "./file";
+import { hasList, listsRecords } from "./lists";
 
 interface Props {
   picked: Picked;
@@ -65,12 +66,28 @@ function bases(columns: Column[], index: number): string[] {
 
 export function ColumnsStep(props: Props) {
   const { picked, confirmed, onConfirmed, onEdit, onUndo, onBack, onChecked } = props;
-  const { file, format, drafted: { schema }, lines } = picked;
+  const { file, format, drafted: { schema, columns: drafts }, first, lines } = picked;
   const [adjust, setAdjust] = useState({ clamp: false });
   const [edition, setEdition] = useState(0);
+  const [from, setFrom] = useState(0);
+  const [sought, setSought] = useState<{ name: string }>();
   const { checked, error } = useCheck(schema);
-  const isPublic = (column: Column) => column.kind === "left-out" || confirmed.has(column.name);
-  const unconfirmed = schema.columns.filter((column) => !isPublic(column)).length;
+  useEffect(() => {
+    if (sought) show(sought.name);
+  }, [sought]);
+  const about = new Map(drafts.map((draft) => [draft.column, draft]));
+  const isOfRecords = (column: Column) => listsRecords(column, about.get(column.name), first[column.name] ?? []);
+  const isPublic = (column: Column) =>
+    column.kind === "left-out" || (confirmed.has(column.name) && !isOfRecords(column));
+  const unconfirmed = schema.columns.filter((column) => !isPublic(column));
+  const lists = unconfirmed.filter(hasList);
+  const ranges = unconfirmed.filter((column) => !hasList(column));
+  const showNextList = () => {
+    const list = lists.find((column) => !isOfRecords(column)) ?? lists[0];
+    if (!list) return;
+    setFrom(PAGE * Math.floor(schema.columns.indexOf(list) / PAGE));
+    setSought({ name: list.name });
+  };
   const confirm = (name: string, isNow: boolean) => {
     const next = new Set(confirmed);
     if (isNow) next.add(name);
@@ -80,6 +97,7 @@ export function ColumnsStep(props: Props) {
   const load = (loaded: Schema) => {
     onEdit(loaded);
     onConfirmed(new Set());
+    setFrom(0);
     setEdition(edition + 1);
   };
   const undo = onUndo && (() => {
@@ -93,17 +111,25 @@ export function ColumnsStep(props: Props) {
       <TheFile picked={picked} />
       <SchemaFile onLoad={load} />
       <Editor key={edition} picked={picked} problems={problems} confirmed={confirmed} onConfirm={confirm}
-        onEdit={onEdit} onUndo={undo} />
+        from={from} onFrom={setFrom} onEdit={onEdit} onUndo={undo} />
       <Cost checked={checked} />
       {checked?.refused === undefined && checked && <Estimate schema={schema} records={lines} />}
       <Refused checked={checked} />
       <Trouble error={error} />
       <Adjustments adjust={adjust} onChange={setAdjust} />
-      <Proceed file={file} read={{ format, schema, ...adjust }} unconfirmed={unconfirmed}
+      <Proceed file={file} read={{ format, schema, ...adjust }} ranges={ranges.length} lists={lists.length}
         isRefused={error !== undefined || checked?.refused !== undefined} onBack={onBack} onChecked={onChecked}
-        onConfirmAll={() => onConfirmed(new Set(schema.columns.map(({ name }) => name)))} />
+        onConfirmRanges={() => onConfirmed(new Set([...confirmed, ...ranges.map(({ name }) => name)]))}
+        onNextList={showNextList} />
     </section>
   );
+}
+
+/** Scrolls to a column's row, and focuses its confirmation. */
+function show(name: string) {
+  const row = document.querySelector(`tr[data-column="${CSS.escape(name)}"]`);
+  row?.scrollIntoView({ block: "center" });
+  row?.querySelector<HTMLInputElement>("input.public")?.focus({ preventScroll: true });
 }
 
 const SEPARATORS: Record<string, string> = { ",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars" };
@@ -112,13 +138,16 @@ const SEPARATORS: Record<string, string> = { ",": "commas", ";": "semicolons", "
 function TheFile({ picked: { file, format, encoding, lines, drafted } }: { picked: Picked }) {
   const columns = drafted.schema.columns;
   return (
-    <Facts items={[
-      ["File", file.name],
-      ["Records", count(lines)],
-      ["Separated by", SEPARATORS[format.delimiter] ?? format.delimiter],
-      ["Encoding", encoding === "utf-8" ? "UTF-8" : encoding],
-      ["Columns kept", `${count(columns.filter(isEncrypted).length)} of ${count(columns.length)}`],
-    ]} />
+    <>
+      <Facts items={[
+        ["File", file.name],
+        ["Records", count(lines)],
+        ["Separated by", SEPARATORS[format.delimiter] ?? format.delimiter],
+        ["Encoding", encoding === "utf-8" ? "UTF-8" : encoding],
+        ["Columns kept", `${count(columns.filter(isEncrypted).length)} of ${count(columns.length)}`],
+      ]} />
+      {drafted.remarks.map((remark) => <Notice key={remark} tone="warn"><p>{remark}</p></Notice>)}
+    </>
   );
 }
 
@@ -143,13 +172,16 @@ interface EditorProps {
   problems: { column: string; text: string }[];
   confirmed: ReadonlySet<string>;
   onConfirm: (name: string, isPublic: boolean) => void;
+  /** Place of the first column that is shown. */
+  from: number;
+  onFrom: (from: number) => void;
   onEdit: (schema: Schema) => void;
   onUndo: (() => void) | undefined;
 }
 
 /** Editor of all columns. */
-function Editor({ picked: { drafted: { schema, notes }, samples, first }, problems, confirmed, onConfirm, onEdit, onUndo }: EditorProps) {
-  const [from, setFrom] = useState(0);
+function Editor({ picked, problems, confirmed, onConfirm, from, onFrom, onEdit, onUndo }: EditorProps) {
+  const { drafted: { schema, columns, notes }, samples, first } = picked;
   return (
     <div className="card">
       <div className="row ends">
@@ -163,7 +195,8 @@ function Editor({ picked: { drafted: { schema, notes }, samples, first }, proble
         <tbody>
           {schema.columns.slice(from, from + PAGE).map((column, index) => (
             <ColumnRow key={column.name} column={column} isPublic={confirmed.has(column.name)}
-              note={notes.find((note) => note.column === column.name)?.text}
+              about={columns.find((about) => about.column === column.name)}
+              notes={notes.filter((note) => note.column === column.name).map(({ text }) => text)}
               problem={problems.find((problem) => problem.column === column.name)?.text}
               samples={samples[column.name] ?? []} first={first[column.name] ?? []} bases={bases(schema.columns, from + index)}
               onChange={(changed) => { onConfirm(column.name, false); onEdit(edited(schema, from + index, changed)); }}
@@ -171,7 +204,7 @@ function Editor({ picked: { drafted: { schema, notes }, samples, first }, proble
           ))}
         </tbody>
       </table>
-      <Pages name="Columns" from={from} size={PAGE} total={schema.columns.length} onFrom={setFrom} />
+      <Pages name="Columns" from={from} size={PAGE} total={schema.columns.length} onFrom={onFrom} />
     </div>
   );
 }
@@ -217,15 +250,18 @@ function parsed(name: string, text: string): Schema {
 interface ProceedProps {
   file: File;
   read: ReadOptions;
-  unconfirmed: number;
+  /** Number of columns with and without a list that are not confirmed. */
+  lists: number;
+  ranges: number;
   isRefused: boolean;
-  onConfirmAll: () => void;
+  onConfirmRanges: () => void;
+  onNextList: () => void;
   onBack: () => void;
   onChecked: Props["onChecked"];
 }
 
 /** Reads the whole table with the schema, and continues to the next step. */
-function Proceed({ file, read, unconfirmed, isRefused, onConfirmAll, onBack, onChecked }: ProceedProps) {
+function Proceed({ file, read, lists, ranges, isRefused, onConfirmRanges, onNextList, onBack, onChecked }: ProceedProps) {
   const { reading, error, read: readIn, stop } = useReading();
   const proceed = () => readIn(file, async (session, onRead) => {
     onChecked({ read, table: await session.read(file, read, onRead) });
@@ -233,18 +269,38 @@ function Proceed({ file, read, unconfirmed, isRefused, onConfirmAll, onBack, onC
   if (reading) return <Reading {...reading} onStop={stop} />;
   return (
     <>
-      <Trouble error={error} />
+      <ReadTrouble error={error} />
+      {lists > 0 && (
+        <p className="row">
+          <span>{counted(lists, "list")} to confirm, each in the row of its column</span>
+          <button type="button" onClick={onNextList}>Show the next list</button>
+        </p>
+      )}
       <div className="row">
         <button type="button" onClick={onBack}>Back</button>
-        {unconfirmed > 0 && (
-          <button type="button" onClick={onConfirmAll}>Confirm remaining columns: these ranges and lists contain public knowledge only</button>
+        {ranges > 0 && (
+          <button type="button" onClick={onConfirmRanges}>
+            Confirm remaining columns without a list: these ranges contain public knowledge only
+          </button>
         )}
-        <button type="button" className="main" disabled={unconfirmed > 0 || isRefused} onClick={() => void proceed()}>
+        <button type="button" className="main" disabled={lists + ranges > 0 || isRefused} onClick={() => void proceed()}>
           Continue
         </button>
-        {unconfirmed > 0 && <span className="quiet">{unconfirmed} to confirm</span>}
+        {lists + ranges > 0 && <span className="quiet">{lists + ranges} to confirm</span>}
       </div>
     </>
+  );
+}
+
+/** Shows why the table is rejected: one problem per line. */
+function ReadTrouble({ error }: { error: unknown }) {
+  if (!(error instanceof WorkerRefusal)) return <Trouble error={error} />;
+  const lines = error.message.split("\n").map((line) => line.trim()).filter((line) => line !== "");
+  return (
+    <Notice tone="bad">
+      {lines.map((line) => <p key={line}>{inWords(line)}</p>)}
+      <p>Correct the columns above, or the table. Nothing was sent.</p>
+    </Notice>
   );
 }
 

@@ -1,6 +1,6 @@
 // Keeps the edited draft in this tab's storage. After a reload, it is restored once the same file is chosen again. It
 // is deleted with the tab and never sent.
-import type { Drafted, Format } from "../../crypto/messages";
+import type { Drafted, Flag, Format, Taken } from "../../crypto/messages";
 import { isRecord, stored } from "../../components/stored";
 
 const KEY = "fhaim.draft";
@@ -22,9 +22,28 @@ function identity({ name, size, lastModified }: File, { delimiter, missing }: Fo
 
 function isKept(value: unknown): value is Kept {
   if (!isRecord(value) || !isRecord(value.drafted) || !isRecord(value.drafted.schema)) return false;
-  const { schema, statement, notes } = value.drafted;
-  return Array.isArray(schema.columns) && typeof statement === "string" && Array.isArray(notes)
-    && Array.isArray(value.confirmed) && typeof value.lines === "number";
+  const { schema, statement, remarks, columns, notes } = value.drafted;
+  return Array.isArray(schema.columns) && typeof statement === "string" && isTexts(remarks)
+    && Array.isArray(columns) && columns.every(isColumnDraft) && Array.isArray(notes) && notes.every(isRemark)
+    && isTexts(value.confirmed) && typeof value.lines === "number";
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((text) => typeof text === "string");
+}
+
+function isRemark(value: unknown): boolean {
+  return isRecord(value) && typeof value.column === "string" && typeof value.text === "string";
+}
+
+const FLAGS: unknown[] = ["safe", "from-records", "near-unique"] satisfies Flag[];
+const TAKEN: unknown[] = ["nothing", "range", "list"] satisfies Taken["what"][];
+
+function isColumnDraft(value: unknown): boolean {
+  return isRecord(value) && typeof value.column === "string" && typeof value.kind === "string"
+    && FLAGS.includes(value.flag) && isRecord(value.taken) && TAKEN.includes(value.taken.what)
+    && typeof value.evidence === "string" && Array.isArray(value.exceptions)
+    && isTexts(value.proposals) && isTexts(value.questions);
 }
 
 /** Returns the kept draft of a file, if the same file was chosen with the same settings. */
