@@ -2,3 +2,4 @@
 
 mod hospital;
 mod infer;
+mod source;
