@@ -532,12 +532,18 @@ enum Extra {
     Last,
 }
 
-/// Whether some column has all of its cells in single quotes.
+/// Whether some column has cells in single quotes, and no cell with such a quote only before or after it.
 fn is_enclosed(trial: &Trial) -> bool {
-    let is_quoted = |cell: &[u8]| cell.len() > 1 && cell.starts_with(b"'") && cell.ends_with(b"'");
+    let quotes = |cell: &[u8]| {
+        let pair = cell.len() > 1 && cell.starts_with(b"'") && cell.ends_with(b"'");
+        (
+            pair,
+            pair || !(cell.starts_with(b"'") || cell.ends_with(b"'")),
+        )
+    };
     (0..trial.width).any(|column| {
-        let cells = || trial.column(column).filter(|cell| !cell.is_empty());
-        cells().count() > 1 && cells().all(is_quoted)
+        let cells = || trial.column(column).map(quotes);
+        cells().filter(|(is_pair, _)| *is_pair).count() > 1 && cells().all(|(_, is_right)| is_right)
     })
 }
 

@@ -514,7 +514,7 @@ impl Habits {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(200))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     /// Records come back whatever the dialect that a program writes.
     #[test]
