@@ -357,7 +357,8 @@ impl CellProblem {
             | Self::UnknownOffset { .. }
             | Self::NotAMoment { .. }
             | Self::UnknownCategory(_) => true,
-            Self::Missing
+            Self::Syntax(_)
+            | Self::Missing
             | Self::NotAnInteger(_)
             | Self::NotAMultiple { .. }
             | Self::OutOfRange { .. }

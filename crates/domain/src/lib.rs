@@ -58,11 +58,11 @@ pub use error::{CellProblem, CodesProblem, Error, HeaderProblem};
 pub use field::{Field, Output};
 pub use form::Claim;
 pub use identifier::{Identifier, PatternProblem};
-pub use names::is_name;
 pub use limits::{
     MAX_CATEGORIES, MAX_COLUMNS, MAX_CONSTRAINTS, MAX_MISSING, MAX_NAME_BYTES, MAX_ONE_HOT,
     MAX_SCHEMA_BYTES,
 };
+pub use names::is_name;
 pub use near_unique::{NearUniqueList, near_unique_lists};
 pub use numeric::{Binning, BinningProblem, MAX_BINS, MAX_MAGNITUDE};
 pub use options::{

@@ -15,7 +15,7 @@ use crate::{
 const MAX_HEADER_FIELDS: usize = 10 * MAX_COLUMNS;
 
 /// Rows at the end of a file with a wrong number of fields are taken for a footer if there are at most this many.
-const MAX_FOOTER_ROWS: u64 = 20;
+const MAX_FOOTER_ROWS: usize = 20;
 
 /// Name of the column of row names, which has no field in the header.
 const ROW_NAMES: &str = "row";
@@ -48,9 +48,11 @@ pub struct Records<R> {
     dialect: Dialect,
     header: Vec<String>,
     remarks: Vec<String>,
-    /// Rows that have been read, but belong to the footer if no others follow.
+    /// The next rows, if they have been looked at. They belong to the footer if no others follow.
     held: VecDeque<Row>,
-    /// The current row, if rows are held back.
+    /// The error that ends the text behind these rows.
+    failure: Option<Error>,
+    /// The current row, if it was among them.
     current: Option<Row>,
     /// Number of records read.
     row: u64,
@@ -59,10 +61,17 @@ pub struct Records<R> {
 }
 
 /// A row that is held back.
+#[derive(Default)]
 struct Row {
     fields: Vec<Vec<u8>>,
     line: u64,
     is_after_blank_line: bool,
+}
+
+impl Row {
+    fn field(&self, field: usize) -> &[u8] {
+        self.fields.get(field).map_or(&[], Vec::as_slice)
+    }
 }
 
 impl<R: Read> Records<R> {
@@ -82,6 +91,7 @@ impl<R: Read> Records<R> {
             header: Vec::new(),
             remarks: Vec::new(),
             held: VecDeque::new(),
+            failure: None,
             current: None,
             row: 0,
             line: 1,
@@ -140,12 +150,13 @@ impl<R: Read> Records<R> {
     /// A record that cannot be split, or with a wrong number of fields; a last row that is a total, if
     /// [`Dialect::refuse_total`] is set; a failed read.
     pub fn advance(&mut self) -> Result<bool, Error> {
-        let is_blank_before = if self.dialect.skip_footer == 0 {
-            // A field that begins like a total is looked at before the next row replaces it.
+        let is_blank_before = if self.dialect.skip_footer == 0 && self.held.is_empty() {
+            // A row that begins like a total is looked at before the next one replaces it.
             let total = self.dialect.refuse_total.then(|| self.total()).flatten();
             if !self.scan()? {
                 return total.map_or(Ok(false), |word| Err(self.refuse_total(word)));
             }
+            self.current = None;
             self.line = self.scanner.line();
             self.scanner.is_after_blank_line()
         } else {
@@ -173,6 +184,9 @@ impl<R: Read> Records<R> {
 
     /// Splits the next record of the text.
     fn scan(&mut self) -> Result<bool, Error> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
         let row = self.row + self.held.len() as u64 + 1;
         self.scanner.advance().map_err(|error| match error {
             ScanError::Field {
@@ -201,39 +215,42 @@ impl<R: Read> Records<R> {
     /// Returns the next row that enough others follow. The others are not data if none follows them.
     fn next_held(&mut self) -> Result<Option<Row>, Error> {
         while self.held.len() <= self.dialect.skip_footer {
-            if !self.scan()? {
+            if !self.hold()? {
                 return Ok(None);
             }
-            let fields = 0..self.scanner.fields();
-            self.held.push_back(Row {
-                fields: fields
-                    .map(|field| self.scanner.field(field).to_vec())
-                    .collect(),
-                line: self.scanner.line(),
-                is_after_blank_line: self.scanner.is_after_blank_line(),
-            });
         }
         Ok(self.held.pop_front())
     }
 
+    /// Splits the next record of the text, and keeps it as the last one of the next rows.
+    fn hold(&mut self) -> Result<bool, Error> {
+        if !self.scan()? {
+            return Ok(false);
+        }
+        let fields = 0..self.scanner.fields();
+        self.held.push_back(Row {
+            fields: fields
+                .map(|field| self.scanner.field(field).to_vec())
+                .collect(),
+            line: self.scanner.line(),
+            is_after_blank_line: self.scanner.is_after_blank_line(),
+        });
+        Ok(true)
+    }
+
     fn has_right_shape(&self) -> bool {
         match &self.current {
-            Some(row) => self.fits(row.fields.len(), |field| {
-                row.fields.get(field).map_or(&[], Vec::as_slice)
-            }),
-            None => self.scanned_has_right_shape(),
+            Some(row) => self.fits(row.fields.len(), row.field(self.header.len())),
+            None => self.fits(self.scanner.fields(), self.scanner.field(self.header.len())),
         }
     }
 
-    fn scanned_has_right_shape(&self) -> bool {
-        self.fits(self.scanner.fields(), |field| self.scanner.field(field))
-    }
-
-    /// Whether a row of `found` fields has one for each column, and an empty one behind a trailing delimiter.
-    fn fits<'a>(&self, found: usize, field: impl Fn(usize) -> &'a [u8]) -> bool {
+    /// Whether a row of `found` fields has one for each column, and behind them only a trailing delimiter. `surplus` is
+    /// its first field that has no column.
+    fn fits(&self, found: usize, surplus: &[u8]) -> bool {
         let expected = self.header.len();
         match self.dialect.trailing_delimiter {
-            true => found == expected + 1 && field(expected).is_empty(),
+            true => found == expected + 1 && surplus.is_empty(),
             false => found == expected,
         }
     }
@@ -241,40 +258,43 @@ impl<R: Read> Records<R> {
     /// Returns an error about the number of fields. It looks at the next rows, because rows at the end of the table
     /// may be a footer.
     fn refuse_shape(&mut self) -> Error {
-        let (found, line) = match &self.current {
-            Some(row) => (row.fields.len(), row.line),
-            None => (self.scanner.fields(), self.line),
+        let expected = self.header.len();
+        let found = match &self.current {
+            Some(row) => row.fields.len(),
+            None => self.scanner.fields(),
         };
-        let held = std::mem::take(&mut self.held);
-        let has_record = held.iter().any(|row| {
-            self.fits(row.fields.len(), |field| {
-                row.fields.get(field).map_or(&[], Vec::as_slice)
-            })
-        });
-        let mut rows = 1 + held.len() as u64;
-        let is_footer = !has_record
-            && loop {
-                match self.scanner.advance() {
-                    Ok(false) => break true,
-                    Ok(true) if rows < MAX_FOOTER_ROWS && !self.scanned_has_right_shape() => {
-                        rows += 1
-                    }
-                    Ok(true) | Err(_) => break false,
+        // Looking at the next rows replaces the record.
+        if self.current.is_none() {
+            self.current = Some(Row::default());
+        }
+        let footer = loop {
+            let has_record =
+                (self.held.iter()).any(|row| self.fits(row.fields.len(), row.field(expected)));
+            if has_record || self.held.len() >= MAX_FOOTER_ROWS {
+                break None;
+            }
+            match self.hold() {
+                Ok(true) => {}
+                Ok(false) => break Some(1 + self.held.len() as u64),
+                Err(failure) => {
+                    self.failure = Some(failure);
+                    break None;
                 }
-            };
+            }
+        };
         Error::Ragged {
             file: self.file.clone(),
             row: self.row,
-            line,
+            line: self.line,
             found,
-            expected: self.header.len() + usize::from(self.dialect.trailing_delimiter),
-            footer: is_footer.then_some(rows),
+            expected: expected + usize::from(self.dialect.trailing_delimiter),
+            footer,
         }
     }
 
     /// Returns the word of a row that is a total.
     fn total(&self) -> Option<&'static str> {
-        let mut fields = (0..self.header.len()).map(|field| self.scanner.field(field));
+        let mut fields = (0..self.header.len()).map(|field| self.bytes(field));
         let first = fields.find(|field| !field.is_empty())?.trim_ascii();
         if self.row <= 1 || !first.first()?.is_ascii_alphabetic() {
             return None;
@@ -307,7 +327,7 @@ impl<R: Read> Records<R> {
     /// The bytes of a field of the record.
     pub fn bytes(&self, field: usize) -> &[u8] {
         match &self.current {
-            Some(row) => row.fields.get(field).map_or(&[], Vec::as_slice),
+            Some(row) => row.field(field),
             None => self.scanner.field(field),
         }
     }

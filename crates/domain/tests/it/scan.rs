@@ -114,6 +114,46 @@ fn short_rows_at_the_end_are_refused_as_a_footer() {
     );
 }
 
+/// Reading can continue after a row with a wrong number of fields.
+#[test]
+fn rows_after_a_refused_one_are_read() {
+    let text = "a,b\n1\n2,x\n3\n4,y\n5\n6\n";
+    for skip_footer in [0, 1] {
+        let dialect = Dialect {
+            skip_footer,
+            ..plain()
+        };
+        let mut records = Records::open("t.csv", &dialect, text.as_bytes()).unwrap();
+        let mut seen = Vec::new();
+        loop {
+            match records.advance() {
+                Ok(false) => break,
+                Ok(true) => seen.push(format!("{}: {:?}", records.row(), records.text(1).unwrap())),
+                Err(Error::Ragged { row, footer, .. }) => seen.push(format!("{row}: {footer:?}")),
+                Err(other) => panic!("{other}"),
+            }
+        }
+        let all = [
+            "1: None",
+            "2: \"x\"",
+            "3: None",
+            "4: \"y\"",
+            "5: Some(2)",
+            "6: Some(1)",
+        ];
+        assert_eq!(seen, all.get(..6 - skip_footer).unwrap());
+    }
+    let mut records = Records::open("t.csv", &plain(), "a,b\n1\n2,x\n3,\0".as_bytes()).unwrap();
+    assert!(records.advance().is_err() && records.advance().unwrap());
+    assert!(
+        records
+            .advance()
+            .unwrap_err()
+            .to_string()
+            .contains("row 3 (line 4), column \"b\": the field has a NUL")
+    );
+}
+
 #[test]
 fn last_row_that_is_a_total_is_refused_on_request() {
     let dialect = Dialect {
