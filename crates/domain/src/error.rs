@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::{SchemaProblem, TableProblems, counted};
+use crate::{SchemaProblem, TableProblems, counted, scan::FieldProblem};
 
 /// An error of this crate. Errors about cells quote the cell: they are for the holder of the table
 /// only, and must not be logged or sent.
@@ -29,8 +29,9 @@ pub enum Error {
     },
     /// A record has more or fewer fields than the header.
     #[error(
-        "{file}: row {row} (line {line}): {} where the header has {expected}",
-        counted(*.found, "field")
+        "{file}: row {row} (line {line}): {} where the header has {expected}{}",
+        counted(*.found, "field"),
+        footer_words(*.footer)
     )]
     Ragged {
         /// Name of the table's file.
@@ -41,8 +42,26 @@ pub enum Error {
         line: u64,
         /// Fields of the record.
         found: usize,
-        /// Fields of the header.
+        /// Fields of the header, and one more if rows end with a delimiter.
         expected: usize,
+        /// Number of rows from this one to the end of the table, if all of them have a wrong number of fields. They
+        /// may be a footer, or the file may be cut off.
+        footer: Option<u64>,
+    },
+    /// The last row is a total of the rows above.
+    #[error(
+        "{file}: row {row} (line {line}), the last one, begins with {word:?}: it looks like a total of \
+         the rows above, which is not a record"
+    )]
+    Total {
+        /// Name of the table's file.
+        file: String,
+        /// Record, counted from 1, the header left out.
+        row: u64,
+        /// Line of the file where the record begins, counted from 1.
+        line: u64,
+        /// The word, in lower case.
+        word: &'static str,
     },
     /// A cell is rejected.
     #[error("{file}: row {row} (line {line}), column {column:?}: {problem}")]
@@ -51,7 +70,7 @@ pub enum Error {
         file: String,
         /// Record, counted from 1, the header left out.
         row: u64,
-        /// Line of the file where the record begins, counted from 1.
+        /// Line of the file where the record begins, counted from 1. For a problem of quotes, the line of the quote.
         line: u64,
         /// Name of the column.
         column: String,
@@ -86,7 +105,7 @@ pub enum Error {
         limit: usize,
     },
     /// A record is longer than the reader accepts.
-    #[error("{file}: the record after row {row} is longer than {limit} bytes (a quote left open?)")]
+    #[error("{file}: the record after row {row} is longer than {limit} bytes")]
     Length {
         /// Name of the table's file.
         file: String,
@@ -152,6 +171,16 @@ pub enum Error {
     },
 }
 
+fn footer_words(rows: Option<u64>) -> String {
+    match rows {
+        None => String::new(),
+        Some(1) => ", in the last row: it is a footer, or the file was cut off".to_owned(),
+        Some(rows) => format!(
+            "; the last {rows} rows all have a wrong number: they are a footer, or the file was cut off"
+        ),
+    }
+}
+
 fn quoted(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("{name:?}")).collect();
     names.join(", ")
@@ -184,6 +213,27 @@ pub enum HeaderProblem {
     /// A column's name is not UTF-8.
     #[error("the name of column {0} is not UTF-8")]
     NotUtf8(usize),
+    /// The header cannot be split into names.
+    #[error("the name of column {column} (line {line}): {problem}")]
+    Syntax {
+        /// Number of the column, counted from 1.
+        column: usize,
+        /// Line of the problem, counted from 1.
+        line: u64,
+        /// The problem with the name.
+        #[source]
+        problem: FieldProblem,
+    },
+    /// A name is too long.
+    #[error("the name of column {column} has {bytes} bytes (at most {limit})")]
+    LongName {
+        /// Number of the column, counted from 1.
+        column: usize,
+        /// Length of the name.
+        bytes: usize,
+        /// The limit.
+        limit: usize,
+    },
     /// Two columns have the same name.
     #[error("column {0:?} appears twice in the header")]
     Repeated(String),
@@ -210,6 +260,9 @@ pub enum CellProblem {
     /// The bytes are not text.
     #[error("not UTF-8")]
     NotUtf8,
+    /// The quotes of a cell are wrong, or it has a character that no text has.
+    #[error("{0}")]
+    Syntax(#[source] FieldProblem),
     /// A value is missing in a column that is not nullable.
     #[error("the value is missing, but the schema does not declare the column `nullable`")]
     Missing,
@@ -304,7 +357,8 @@ impl CellProblem {
             | Self::UnknownOffset { .. }
             | Self::NotAMoment { .. }
             | Self::UnknownCategory(_) => true,
-            Self::Missing
+            Self::Syntax(_)
+            | Self::Missing
             | Self::NotAnInteger(_)
             | Self::NotAMultiple { .. }
             | Self::OutOfRange { .. }

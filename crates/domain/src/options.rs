@@ -1,5 +1,7 @@
 //! How to read a table.
 
+use crate::Dialect;
+
 /// What to do with a number outside the schema's limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OutOfRange {
@@ -45,8 +47,8 @@ pub enum NearUnique {
 pub struct ReadOptions {
     /// Name of the file, for errors.
     pub file: String,
-    /// Byte between fields.
-    pub delimiter: u8,
+    /// How the table is written.
+    pub dialect: Dialect,
     /// Texts that stand for a missing value in every column, except in a column that has the text as a category or
     /// word. The schema may name more for each column.
     pub missing: Vec<String>,
@@ -65,12 +67,12 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// Returns the strictest options: commas as delimiters, only an empty field is missing, everything that the schema
+    /// Returns the strictest options: plain CSV, only an empty field is missing, everything that the schema
     /// does not have is refused, at most 2^22 records. Errors name `file`.
     pub fn new(file: impl Into<String>) -> Self {
         Self {
             file: file.into(),
-            delimiter: b',',
+            dialect: Dialect::default(),
             missing: vec![String::new()],
             out_of_range: OutOfRange::default(),
             unlisted: UnlistedColumn::default(),

@@ -153,7 +153,7 @@ struct Rows<'a, R> {
 impl<'a, R: Read> Rows<'a, R> {
     /// Reads the header.
     fn open(schema: &'a Schema, input: R, options: &'a ReadOptions) -> Result<Self, Error> {
-        let records = Records::open(&options.file, options.delimiter, input)?;
+        let records = Records::open(&options.file, &options.dialect, input)?;
         let mut problems = Problems::of(&options.file);
         let places = match_header(schema, &records, options, &mut problems);
         let encoders = (schema.fields().iter().zip(places))

@@ -1,101 +1,112 @@
-//! Reads CSV records in bounded memory and tracks their place in the file.
+//! Reads the records of a table with a header, and tracks their place in the file.
 
 use std::{
-    cell::Cell,
-    collections::HashSet,
-    io::{self, Read},
-    rc::Rc,
+    collections::{HashSet, VecDeque},
+    io::Read,
 };
 
-use csv::ByteRecord;
-
-use crate::{CellProblem, Constraint, Error, HeaderProblem, MAX_COLUMNS, names::cut};
-
-/// Maximum size of a record, including the header, in bytes.
-pub const MAX_RECORD_BYTES: usize = 4 << 20;
+use crate::{
+    CellProblem, Constraint, Dialect, Error, HeaderProblem, MAX_COLUMNS, MAX_NAME_BYTES,
+    names::cut,
+    scan::{MAX_RECORD_BYTES, ScanError, Scanner},
+};
 
 /// A header with more fields is rejected before its names are checked.
 const MAX_HEADER_FIELDS: usize = 10 * MAX_COLUMNS;
 
-/// A reader that fails once its allowance is used up. The allowance is shared with [`Records`],
-/// which renews it after every record, so that no record grows without bound.
-struct Bounded<R> {
-    input: R,
-    allowance: Rc<Cell<usize>>,
-    /// Whether the input has reached its end.
-    ended: Rc<Cell<bool>>,
-}
+/// Rows at the end of a file with a wrong number of fields are taken for a footer if there are at most this many.
+const MAX_FOOTER_ROWS: usize = 20;
 
-impl<R: Read> Read for Bounded<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let allowance = self.allowance.get();
-        if allowance == 0 {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "record too long",
-            ));
-        }
-        let length = buffer.len().min(allowance);
-        let read = self.input.read(&mut buffer[..length])?;
-        self.allowance.set(allowance.saturating_sub(read));
-        self.ended.set(read == 0 && length > 0);
-        Ok(read)
-    }
-}
+/// Name of the column of row names, which has no field in the header.
+const ROW_NAMES: &str = "row";
 
-/// The records of a CSV file with a header.
+/// Name of a first column without one: tables from pandas begin with the index of their rows.
+const INDEX: &str = "index";
+
+/// Words that begin a row of totals, in lower case.
+const TOTALS: [&str; 14] = [
+    "total",
+    "totals",
+    "grand total",
+    "subtotal",
+    "sum",
+    "sums",
+    "summe",
+    "gesamt",
+    "gesamtsumme",
+    "insgesamt",
+    "somme",
+    "suma",
+    "totale",
+    "totaal",
+];
+
+/// The records of a table with a header.
 pub struct Records<R> {
     file: String,
-    reader: csv::Reader<Bounded<R>>,
-    allowance: Rc<Cell<usize>>,
-    ended: Rc<Cell<bool>>,
+    scanner: Scanner<R>,
+    dialect: Dialect,
     header: Vec<String>,
-    record: ByteRecord,
+    remarks: Vec<String>,
+    /// The next rows, if they have been looked at. They belong to the footer if no others follow.
+    held: VecDeque<Row>,
+    /// The error that ends the text behind these rows.
+    failure: Option<Error>,
+    /// The current row, if it was among them.
+    current: Option<Row>,
     /// Number of records read.
     row: u64,
     /// Line where the last record began.
     line: u64,
-    /// The reader's line count after a record, less the line after the record: 0 with LF line ends,
-    /// -1 (stored as 1) with CRLF, whose LF the reader counts with the next record.
-    lag: u64,
+}
+
+/// A row that is held back.
+#[derive(Default)]
+struct Row {
+    fields: Vec<Vec<u8>>,
+    line: u64,
+    is_after_blank_line: bool,
+}
+
+impl Row {
+    fn field(&self, field: usize) -> &[u8] {
+        self.fields.get(field).map_or(&[], Vec::as_slice)
+    }
 }
 
 impl<R: Read> Records<R> {
-    /// Reads the header.
-    pub fn open(file: &str, delimiter: u8, input: R) -> Result<Self, Error> {
-        let allowance = Rc::new(Cell::new(MAX_RECORD_BYTES));
-        let ended = Rc::new(Cell::new(false));
-        let bounded = Bounded {
-            input,
-            allowance: Rc::clone(&allowance),
-            ended: Rc::clone(&ended),
-        };
-        let reader = csv::ReaderBuilder::new()
-            .delimiter(delimiter)
-            .has_headers(false)
-            .flexible(true)
-            .from_reader(bounded);
+    /// Reads the header of a table that is written in `dialect`. Errors name `file`.
+    ///
+    /// # Errors
+    /// There is no header, it has too many fields, or two of its names are equal; reading failed.
+    pub fn open(file: &str, dialect: &Dialect, input: R) -> Result<Self, Error> {
+        let scanner = Scanner::new(dialect, input).map_err(|source| Error::Io {
+            file: file.to_owned(),
+            source,
+        })?;
         let mut records = Self {
             file: file.to_owned(),
-            reader,
-            allowance,
-            ended,
+            scanner,
+            dialect: *dialect,
             header: Vec::new(),
-            record: ByteRecord::new(),
+            remarks: Vec::new(),
+            held: VecDeque::new(),
+            failure: None,
+            current: None,
             row: 0,
             line: 1,
-            lag: 0,
         };
         records.read_header()?;
         Ok(records)
     }
 
     fn read_header(&mut self) -> Result<(), Error> {
-        if !self.read_record()? {
-            return Err(self.refuse_header(HeaderProblem::Absent));
+        match self.scanner.advance() {
+            Ok(true) => self.line = self.scanner.line(),
+            Ok(false) => return Err(self.refuse_header(HeaderProblem::Absent)),
+            Err(error) => return Err(self.header_error(error)),
         }
-        self.lag = u64::from(self.reader.position().line() == 1 + self.line_breaks());
-        let found = self.record.len();
+        let mut found = self.scanner.fields();
         if found > MAX_HEADER_FIELDS {
             let problem = HeaderProblem::Columns {
                 found,
@@ -103,18 +114,15 @@ impl<R: Read> Records<R> {
             };
             return Err(self.refuse_header(problem));
         }
-        let mut seen = HashSet::new();
-        let mut header = Vec::with_capacity(found);
-        for (index, field) in self.record.iter().enumerate() {
-            let Ok(name) = std::str::from_utf8(field) else {
-                return Err(self.refuse_header(HeaderProblem::NotUtf8(index + 1)));
-            };
-            if !seen.insert(name) {
-                return Err(self.refuse_header(HeaderProblem::Repeated(cut(name))));
-            }
-            header.push(name.to_owned());
+        if self.dialect.trailing_delimiter && found > 1 && self.scanner.field(found - 1).is_empty()
+        {
+            found -= 1;
         }
-        self.header = header;
+        let fields: Vec<&[u8]> = (0..found).map(|field| self.scanner.field(field)).collect();
+        match column_names(&fields, self.dialect.row_names) {
+            Ok((header, remarks)) => (self.header, self.remarks) = (header, remarks),
+            Err(problem) => return Err(self.refuse_header(problem)),
+        }
         Ok(())
     }
 
@@ -126,47 +134,184 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// The names in the header, all different.
+    /// The names of the columns, all different.
     pub fn header(&self) -> &[String] {
         &self.header
     }
 
-    /// Reads the next record, which must have as many fields as the header. Returns false at the
-    /// end.
+    /// What was changed in the names of the columns, in sentences for the holder.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// Reads the next record, which must have as many fields as the header. Returns false at the end.
+    ///
+    /// # Errors
+    /// A record that cannot be split, or with a wrong number of fields; a last row that is a total, if
+    /// [`Dialect::refuse_total`] is set; a failed read.
     pub fn advance(&mut self) -> Result<bool, Error> {
-        let line_before = self.reader.position().line();
-        if !self.read_record()? {
-            return Ok(false);
-        }
-        self.row += 1;
-        let line_after = self.reader.position().line();
-        let breaks = self.line_breaks();
-        // A record that ends with the file has no line end to count.
-        let (own, counted) = if self.ended.get() {
-            (0, self.lag)
+        let is_blank_before = if self.dialect.skip_footer == 0 && self.held.is_empty() {
+            // A row that begins like a total is looked at before the next one replaces it.
+            let total = self.dialect.refuse_total.then(|| self.total()).flatten();
+            if !self.scan()? {
+                return total.map_or(Ok(false), |word| Err(self.refuse_total(word)));
+            }
+            self.current = None;
+            self.line = self.scanner.line();
+            self.scanner.is_after_blank_line()
         } else {
-            (1 - self.lag, 1)
+            let Some(row) = self.next_held()? else {
+                return Ok(false);
+            };
+            self.line = row.line;
+            let is_blank_before = row.is_after_blank_line;
+            self.current = Some(row);
+            is_blank_before
         };
-        self.line = line_after.saturating_sub(own + breaks);
-        if self.header.len() == 1 && line_after - line_before > counted + breaks {
+        self.row += 1;
+        if is_blank_before && self.header.len() == 1 {
             return Err(Error::Blank {
                 file: self.file.clone(),
                 row: self.row,
                 line: self.line,
             });
         }
-        let (found, expected) = (self.record.len(), self.header.len());
-        if found != expected {
-            let file = self.file.clone();
-            return Err(Error::Ragged {
-                file,
-                row: self.row,
-                line: self.line,
-                found,
-                expected,
-            });
+        match self.has_right_shape() {
+            true => Ok(true),
+            false => Err(self.refuse_shape()),
         }
+    }
+
+    /// Splits the next record of the text.
+    fn scan(&mut self) -> Result<bool, Error> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let row = self.row + self.held.len() as u64 + 1;
+        self.scanner.advance().map_err(|error| match error {
+            ScanError::Field {
+                line,
+                field,
+                problem,
+            } => Error::Cell {
+                file: self.file.clone(),
+                row,
+                line,
+                column: self.column(field),
+                problem: CellProblem::Syntax(problem),
+            },
+            ScanError::Length => Error::Length {
+                file: self.file.clone(),
+                row: row - 1,
+                limit: MAX_RECORD_BYTES,
+            },
+            ScanError::Io(source) => Error::Io {
+                file: self.file.clone(),
+                source,
+            },
+        })
+    }
+
+    /// Returns the next row that enough others follow. The others are not data if none follows them.
+    fn next_held(&mut self) -> Result<Option<Row>, Error> {
+        while self.held.len() <= self.dialect.skip_footer {
+            if !self.hold()? {
+                return Ok(None);
+            }
+        }
+        Ok(self.held.pop_front())
+    }
+
+    /// Splits the next record of the text, and keeps it as the last one of the next rows.
+    fn hold(&mut self) -> Result<bool, Error> {
+        if !self.scan()? {
+            return Ok(false);
+        }
+        let fields = 0..self.scanner.fields();
+        self.held.push_back(Row {
+            fields: fields
+                .map(|field| self.scanner.field(field).to_vec())
+                .collect(),
+            line: self.scanner.line(),
+            is_after_blank_line: self.scanner.is_after_blank_line(),
+        });
         Ok(true)
+    }
+
+    fn has_right_shape(&self) -> bool {
+        match &self.current {
+            Some(row) => self.fits(row.fields.len(), row.field(self.header.len())),
+            None => self.fits(self.scanner.fields(), self.scanner.field(self.header.len())),
+        }
+    }
+
+    /// Whether a row of `found` fields has one for each column, and behind them only a trailing delimiter. `surplus` is
+    /// its first field that has no column.
+    fn fits(&self, found: usize, surplus: &[u8]) -> bool {
+        let expected = self.header.len();
+        match self.dialect.trailing_delimiter {
+            true => found == expected + 1 && surplus.is_empty(),
+            false => found == expected,
+        }
+    }
+
+    /// Returns an error about the number of fields. It looks at the next rows, because rows at the end of the table
+    /// may be a footer.
+    fn refuse_shape(&mut self) -> Error {
+        let expected = self.header.len();
+        let found = match &self.current {
+            Some(row) => row.fields.len(),
+            None => self.scanner.fields(),
+        };
+        // Looking at the next rows replaces the record.
+        if self.current.is_none() {
+            self.current = Some(Row::default());
+        }
+        let footer = loop {
+            let has_record =
+                (self.held.iter()).any(|row| self.fits(row.fields.len(), row.field(expected)));
+            if has_record || self.held.len() >= MAX_FOOTER_ROWS {
+                break None;
+            }
+            match self.hold() {
+                Ok(true) => {}
+                Ok(false) => break Some(1 + self.held.len() as u64),
+                Err(failure) => {
+                    self.failure = Some(failure);
+                    break None;
+                }
+            }
+        };
+        Error::Ragged {
+            file: self.file.clone(),
+            row: self.row,
+            line: self.line,
+            found,
+            expected: expected + usize::from(self.dialect.trailing_delimiter),
+            footer,
+        }
+    }
+
+    /// Returns the word of a row that is a total.
+    fn total(&self) -> Option<&'static str> {
+        let mut fields = (0..self.header.len()).map(|field| self.bytes(field));
+        let first = fields.find(|field| !field.is_empty())?.trim_ascii();
+        if self.row <= 1 || !first.first()?.is_ascii_alphabetic() {
+            return None;
+        }
+        let first = first.strip_suffix(b":").unwrap_or(first);
+        TOTALS
+            .into_iter()
+            .find(|word| first.eq_ignore_ascii_case(word.as_bytes()))
+    }
+
+    fn refuse_total(&self, word: &'static str) -> Error {
+        Error::Total {
+            file: self.file.clone(),
+            row: self.row,
+            line: self.line,
+            word,
+        }
     }
 
     /// Number of records read so far.
@@ -174,12 +319,23 @@ impl<R: Read> Records<R> {
         self.row
     }
 
+    /// Line where the record begins, counted from 1.
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
     /// The bytes of a field of the record.
     pub fn bytes(&self, field: usize) -> &[u8] {
-        self.record.get(field).unwrap_or_default()
+        match &self.current {
+            Some(row) => row.field(field),
+            None => self.scanner.field(field),
+        }
     }
 
     /// The text of a field of the record.
+    ///
+    /// # Errors
+    /// [`CellProblem::NotUtf8`].
     pub fn text(&self, field: usize) -> Result<&str, CellProblem> {
         std::str::from_utf8(self.bytes(field)).map_err(|_| CellProblem::NotUtf8)
     }
@@ -190,7 +346,7 @@ impl<R: Read> Records<R> {
             file: self.file.clone(),
             row: self.row,
             line: self.line,
-            column: self.header.get(field).cloned().unwrap_or_default(),
+            column: self.column(field),
             problem,
         }
     }
@@ -205,33 +361,112 @@ impl<R: Read> Records<R> {
         }
     }
 
-    fn read_record(&mut self) -> Result<bool, Error> {
-        self.allowance.set(MAX_RECORD_BYTES);
-        self.reader
-            .read_byte_record(&mut self.record)
-            .map_err(|error| {
-                let file = self.file.clone();
-                if self.allowance.get() == 0 {
-                    Error::Length {
-                        file,
-                        row: self.row,
-                        limit: MAX_RECORD_BYTES,
-                    }
-                } else {
-                    Error::Io {
-                        file,
-                        source: error.into(),
-                    }
-                }
-            })
+    /// Returns the name of a field, or its place if the header has no such field.
+    fn column(&self, field: usize) -> String {
+        let name = self.header.get(field).cloned();
+        name.unwrap_or_else(|| nameless(field))
     }
 
-    /// Line breaks inside the record's quoted fields.
-    fn line_breaks(&self) -> u64 {
-        self.record
-            .as_slice()
-            .iter()
-            .filter(|&&byte| byte == b'\n')
-            .count() as u64
+    fn header_error(&self, error: ScanError) -> Error {
+        match error {
+            ScanError::Field {
+                line,
+                field,
+                problem,
+            } => self.refuse_header(HeaderProblem::Syntax {
+                column: field + 1,
+                line,
+                problem,
+            }),
+            ScanError::Length => Error::Length {
+                file: self.file.clone(),
+                row: 0,
+                limit: MAX_RECORD_BYTES,
+            },
+            ScanError::Io(source) => Error::Io {
+                file: self.file.clone(),
+                source,
+            },
+        }
     }
+}
+
+/// Names a column that has no name.
+fn nameless(field: usize) -> String {
+    format!("column {}", field + 1)
+}
+
+/// Returns the names of the columns, and sentences on those that differ from the header's fields.
+fn column_names(
+    fields: &[&[u8]],
+    row_names: bool,
+) -> Result<(Vec<String>, Vec<String>), HeaderProblem> {
+    let mut names: Vec<Option<String>> = Vec::with_capacity(fields.len() + 1);
+    let mut remarks = Vec::new();
+    if row_names {
+        names.push(None);
+    }
+    let mut seen = HashSet::new();
+    for (place, field) in fields.iter().enumerate() {
+        let place = place + 1;
+        let written = std::str::from_utf8(field).map_err(|_| HeaderProblem::NotUtf8(place))?;
+        if written.len() > MAX_NAME_BYTES {
+            return Err(HeaderProblem::LongName {
+                column: place,
+                bytes: written.len(),
+                limit: MAX_NAME_BYTES,
+            });
+        }
+        let name = on_one_line(written);
+        if name != written {
+            let shown = cut(&name);
+            remarks.push(format!(
+                "the name of column {place} has a line break or another control character; it is read as {shown:?}"
+            ));
+        }
+        if !name.is_empty() && !seen.insert(name.clone()) {
+            return Err(HeaderProblem::Repeated(cut(&name)));
+        }
+        names.push(Some(name).filter(|name| !name.is_empty()));
+    }
+    let nameless_columns = names.iter().filter(|name| name.is_none()).count();
+    let mut header = Vec::with_capacity(names.len());
+    for (place, name) in names.into_iter().enumerate() {
+        let Some(name) = name else {
+            let wanted = match (row_names, place, nameless_columns) {
+                (true, 0, _) => ROW_NAMES.to_owned(),
+                (false, 0, 1) if fields.len() > 1 => INDEX.to_owned(),
+                _ => nameless(place),
+            };
+            let name = unused(wanted, &mut seen);
+            remarks.push(format!(
+                "column {} has no name; it is named {name:?}",
+                place + 1
+            ));
+            header.push(name);
+            continue;
+        };
+        header.push(name);
+    }
+    Ok((header, remarks))
+}
+
+/// Replaces each run of control characters, such as a line break, by a blank.
+fn on_one_line(name: &str) -> String {
+    if !name.chars().any(char::is_control) {
+        return name.to_owned();
+    }
+    let words = name.split(char::is_control).filter(|word| !word.is_empty());
+    words.collect::<Vec<&str>>().join(" ")
+}
+
+/// Returns a name that no other column has.
+fn unused(wanted: String, seen: &mut HashSet<String>) -> String {
+    let mut name = wanted.clone();
+    let mut number = 2;
+    while !seen.insert(name.clone()) {
+        name = format!("{wanted} ({number})");
+        number += 1;
+    }
+    name
 }

@@ -20,7 +20,7 @@ mod times;
 
 use std::io::Read;
 
-use fhaim_domain::{Claim, Schema};
+use fhaim_domain::{Claim, Dialect, Schema};
 use fhaim_intake::{Note, TextCounts, count_texts};
 use fhaim_dp::Rho;
 use rand_core::RngCore;
@@ -43,8 +43,8 @@ pub struct DraftOptions {
     pub name: String,
     /// Name of the target column, if any.
     pub target: Option<String>,
-    /// Byte that separates fields.
-    pub delimiter: u8,
+    /// How the table is written.
+    pub dialect: Dialect,
     /// Fields that stand for a missing value.
     pub missing: Vec<String>,
     /// Columns to leave out.
@@ -60,14 +60,14 @@ pub struct DraftOptions {
 }
 
 impl DraftOptions {
-    /// Returns options with defaults: commas, only an empty field is missing, at most 100
+    /// Returns options with defaults: plain CSV, only an empty field is missing, at most 100
     /// categories, 10 bins.
     pub fn new(file: impl Into<String>, name: impl Into<String>, epsilon: f64, delta: f64) -> Self {
         Self {
             file: file.into(),
             name: name.into(),
             target: None,
-            delimiter: b',',
+            dialect: Dialect::default(),
             missing: vec![String::new()],
             leave_out: Vec::new(),
             max_categories: 100,
@@ -125,7 +125,7 @@ pub fn draft(
     let columns = count_texts(
         input,
         &options.file,
-        options.delimiter,
+        &options.dialect,
         &options.missing,
         &options.leave_out,
     )?;

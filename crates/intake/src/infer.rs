@@ -33,7 +33,7 @@ const MAX_WARM_UP_BYTES: usize = 8 << 20;
 /// A broken CSV file (as in [`fhaim_domain::read_csv`]), a named column that the table does not have, no records, or no
 /// column left.
 pub fn infer_schema(input: impl Read, options: &InferOptions) -> Result<Draft, Error> {
-    let mut records = Records::open(&options.file, options.delimiter, input)?;
+    let mut records = Records::open(&options.file, &options.dialect, input)?;
     check_named_columns(records.header(), options)?;
     let kept: Vec<usize> = (0..records.header().len())
         .filter(|&field| !options.leave_out.contains(&records.header()[field]))

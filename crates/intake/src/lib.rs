@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-mod dialect;
 mod draft;
 mod infer;
 mod kinds;
@@ -10,14 +9,18 @@ mod options;
 mod profile;
 mod relations;
 mod shape;
+mod source;
 mod texts;
 mod times;
 
-pub use dialect::{Dialect, Encoding, MAX_SNIFFED, Transcoder};
 pub use draft::{ColumnDraft, DRAFT_STATEMENT, Draft, Exception, Flag, Note, Taken};
 pub use infer::{code_book, infer_schema};
 pub use numbers::{Limit, Reading, Readings, ScannedNumber, Sign, scan_number};
 pub use options::{InferOptions, SHARED_BY};
 pub use shape::Shape;
+pub use source::{
+    Encoding, Family, FileType, Given, MAX_SNIFFED, Remark, SourceError, TableText, Transcoder,
+    encoding_remark, identify, open_text,
+};
 pub use texts::{TextCounts, count_texts};
 pub use times::time_formats;

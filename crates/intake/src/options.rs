@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fhaim_domain::form::KindForm;
+use fhaim_domain::{Dialect, form::KindForm};
 
 /// Smallest number of records that must share a value before a draft lists it.
 pub const SHARED_BY: u64 = 20;
@@ -16,8 +16,8 @@ pub struct InferOptions {
     pub name: String,
     /// Name of the target column, if there is one.
     pub target: Option<String>,
-    /// Byte between fields.
-    pub delimiter: u8,
+    /// How the table is written.
+    pub dialect: Dialect,
     /// Texts that stand for a missing value in every column.
     pub missing: Vec<String>,
     /// Columns to leave out.
@@ -39,14 +39,14 @@ pub struct InferOptions {
 }
 
 impl InferOptions {
-    /// Returns the defaults: commas as delimiters, only an empty field is missing, lists of values that [`SHARED_BY`]
+    /// Returns the defaults: plain CSV, only an empty field is missing, lists of values that [`SHARED_BY`]
     /// records share, up to 100 categories, up to 10 different numbers as categories, 10 bins, and 2030 as the current year. Errors name `file`.
     pub fn new(file: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             file: file.into(),
             name: name.into(),
             target: None,
-            delimiter: b',',
+            dialect: Dialect::default(),
             missing: vec![String::new()],
             leave_out: Vec::new(),
             kinds: BTreeMap::new(),

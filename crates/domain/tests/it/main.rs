@@ -7,6 +7,7 @@ mod kinds;
 mod missing;
 mod numbers;
 mod problems;
+mod scan;
 mod schema;
 mod stream;
 mod time_formats;

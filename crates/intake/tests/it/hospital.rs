@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use fhaim_domain::{
-    RawValues, ReadOptions, Schema, Table, TableReading, WriteOptions, read_csv, write_csv,
+    Dialect, RawValues, ReadOptions, Schema, Table, TableReading, WriteOptions, read_csv, write_csv,
 };
 use fhaim_intake::{Draft, InferOptions, infer_schema};
 use rand::{Rng, SeedableRng};
@@ -64,13 +64,13 @@ fn export(records: usize) -> String {
 
 fn draft(csv: &str) -> Draft {
     let mut options = InferOptions::new("export.csv", "export");
-    options.delimiter = b';';
+    options.dialect = Dialect::of_delimiter(b';');
     infer_schema(csv.as_bytes(), &options).unwrap()
 }
 
 fn read(schema: Schema, csv: &[u8]) -> TableReading {
     let mut options = ReadOptions::new("export.csv");
-    options.delimiter = b';';
+    options.dialect = Dialect::of_delimiter(b';');
     options.keep_values = true;
     read_csv(schema, csv, &options).unwrap()
 }
@@ -220,7 +220,7 @@ fn invalid_cells_are_reported_with_their_place() {
         let line = csv.lines().nth(1).unwrap();
         let wrong = csv.replacen(line, &line.replacen(from, to, 1), 1);
         let mut options = ReadOptions::new("export.csv");
-        options.delimiter = b';';
+        options.dialect = Dialect::of_delimiter(b';');
         read_csv(schema.clone(), wrong.as_bytes(), &options)
             .unwrap_err()
             .to_string()

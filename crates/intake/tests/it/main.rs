@@ -6,3 +6,4 @@ mod hospital;
 mod infer;
 mod planted;
 mod situations;
+mod source;
