@@ -78,7 +78,7 @@ pub use scan::{FieldProblem, MAX_RECORD_BYTES, ScanError, Scanner};
 pub use schema::Schema;
 pub use schema_form::SchemaForm;
 pub use table::{Counted, MAX_COUNTED_CELLS, Table};
-pub use table_problems::TableProblems;
+pub use table_problems::{Problems, TableProblems};
 pub use times::{
     DAY, FormatProblem, Moment, TimeFormat, TimeOptions, date_from_days, days_from_date,
 };

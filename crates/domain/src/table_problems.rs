@@ -85,13 +85,13 @@ impl Display for ProblemKind {
 enum Key {
     Cell(usize, Discriminant<CellProblem>),
     Constraint(usize),
-    /// Problems of whole records, by their error.
-    Record(Discriminant<Error>),
+    /// Problems of whole records, by their error and number of fields.
+    Record(Discriminant<Error>, usize),
 }
 
 /// Collects the problems of a table. Its memory depends on the number of columns and constraints, not on the number of
 /// records.
-pub(crate) struct Problems {
+pub struct Problems {
     file: String,
     kinds: Vec<ProblemKind>,
     places: HashMap<Key, usize>,
@@ -99,7 +99,7 @@ pub(crate) struct Problems {
 
 impl Problems {
     /// Creates an empty collection for a table of this name.
-    pub(crate) fn of(file: &str) -> Self {
+    pub fn of(file: &str) -> Self {
         Self {
             file: file.to_owned(),
             kinds: Vec::new(),
@@ -108,7 +108,7 @@ impl Problems {
     }
 
     /// Returns whether the table is refused.
-    pub(crate) fn any(&self) -> bool {
+    pub fn any(&self) -> bool {
         !self.kinds.is_empty()
     }
 
@@ -140,10 +140,14 @@ impl Problems {
     ///
     /// # Errors
     /// The table's problems, if reading cannot continue.
-    pub(crate) fn add_record(&mut self, error: Error) -> Result<(), Error> {
+    pub fn add_record(&mut self, error: Error) -> Result<(), Error> {
         match &error {
             Error::Ragged { .. } | Error::Blank { .. } => {
-                self.add_with(Key::Record(discriminant(&error)), error);
+                let found = match &error {
+                    Error::Ragged { found, .. } => *found,
+                    _ => 0,
+                };
+                self.add_with(Key::Record(discriminant(&error), found), error);
                 Ok(())
             }
             _ => {
@@ -169,7 +173,7 @@ impl Problems {
     ///
     /// # Errors
     /// The only problem, or [`Error::Problems`]. The collection is empty afterwards.
-    pub(crate) fn refuse(&mut self) -> Result<(), Error> {
+    pub fn refuse(&mut self) -> Result<(), Error> {
         let mut kinds = std::mem::take(&mut self.kinds);
         self.places.clear();
         match kinds.pop() {

@@ -7,7 +7,7 @@
 use std::{collections::HashSet, io::Read};
 
 use fhaim_domain::{
-    Error, HeaderProblem, MAX_COLUMNS, Records, Schema, SchemaForm, form::ColumnForm,
+    Error, HeaderProblem, MAX_COLUMNS, Problems, Records, Schema, SchemaForm, form::ColumnForm,
 };
 
 use crate::draft::{ColumnDraft, Draft};
@@ -46,9 +46,15 @@ pub fn infer_schema(input: impl Read, options: &InferOptions) -> Result<Draft, E
         return Err(records.refuse_header(problem));
     }
     let mut look = Look::new(kept.len(), options);
-    while records.advance()? {
-        look.see(records.row(), |column| records.bytes(kept[column]));
+    let mut problems = Problems::of(&options.file);
+    loop {
+        match records.advance() {
+            Ok(true) => look.see(records.row(), |column| records.bytes(kept[column])),
+            Ok(false) => break,
+            Err(error) => problems.add_record(error)?,
+        }
     }
+    problems.refuse()?;
     if records.row() == 0 {
         return Err(Error::Empty {
             file: options.file.clone(),

@@ -261,9 +261,9 @@ fn rare_exceptions(
         *cells += seen.count;
         *row = seen.row.min(*row);
     }
-    let bad = column.profile.bad_bytes;
-    if by_shape.is_empty() && bad.0 == 0 {
-        return Vec::new();
+    let bad = bad_bytes(column, form);
+    if by_shape.is_empty() {
+        return bad.into_iter().collect();
     }
     form.nullable = true;
     form.invalid = Some(Invalid::Missing);
@@ -272,11 +272,19 @@ fn rare_exceptions(
         .map(|(shape, (cells, row))| Exception::new(cells, row, &shape, "proposed as missing"))
         .collect();
     all.sort_by_key(|exception| exception.row);
-    if bad.0 > 0 {
-        let (cells, row) = bad;
-        all.push(Exception::bad_bytes(cells, row));
-    }
+    all.extend(bad);
     all
+}
+
+/// Reads cells whose bytes are no text as missing.
+fn bad_bytes(column: &Column<'_>, form: &mut ColumnForm) -> Option<Exception> {
+    let (cells, row) = column.profile.bad_bytes;
+    if cells == 0 {
+        return None;
+    }
+    form.nullable = true;
+    form.invalid = Some(Invalid::Missing);
+    Some(Exception::bad_bytes(cells, row))
 }
 
 /// Drafts a column with the codes of a public code book.

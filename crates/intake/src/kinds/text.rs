@@ -222,6 +222,7 @@ pub(super) fn categories(column: &Column<'_>, split: &Split<'_>) -> Decided {
     let mut form = column.form(KindForm::Categorical);
     let mut listed: Vec<String> = split.listed.iter().map(|&text| text.to_owned()).collect();
     let rest = rest(column, split, &mut form, &mut listed);
+    let bad = super::bad_bytes(column, &mut form);
     let evidence = format!(
         "{} in {}",
         counted(column.values.distinct, "different value"),
@@ -234,7 +235,7 @@ pub(super) fn categories(column: &Column<'_>, split: &Split<'_>) -> Decided {
     decided.questions.extend(marker.map(|text| {
         format!("{text:?} is listed as a value: if it stands for a missing one, draft again with --missing {text:?}")
     }));
-    decided.exceptions.extend(rest);
+    decided.exceptions.extend(rest.into_iter().chain(bad));
     decided
 }
 
@@ -295,6 +296,7 @@ pub(super) fn codes(column: &Column<'_>, split: &Split<'_>) -> Option<Decided> {
     let mut form = column.form(KindForm::Code);
     let mut listed: Vec<String> = split.listed.iter().map(|&text| text.to_owned()).collect();
     let rest = rest(column, split, &mut form, &mut listed);
+    let bad = super::bad_bytes(column, &mut form);
     form.prefix = Some(prefix);
     form.codes = Some(listed);
     let evidence = format!(
@@ -304,7 +306,7 @@ pub(super) fn codes(column: &Column<'_>, split: &Split<'_>) -> Option<Decided> {
         counted(prefix, "character")
     );
     let mut decided = Decided::new(form, Flag::FromRecords, list(column, split), evidence);
-    decided.exceptions.extend(rest);
+    decided.exceptions.extend(rest.into_iter().chain(bad));
     decided.questions.push(code_question(column.name));
     Some(decided)
 }

@@ -1,57 +1,48 @@
 //! The public functions of this crate, as the checks use them.
 
-use std::{fs, path::Path};
+use std::{fs::File, path::Path};
 
 use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
-use fhaim_intake::{Dialect, Encoding, InferOptions, Transcoder, infer_schema};
+use fhaim_intake::{Given, InferOptions, TableText, infer_schema, open_text};
 
 use crate::check::drafted::{Drafted, Intake};
 
 /// Drafts and reads CSV tables without options.
 pub struct Csv;
 
+/// Opens a table. The errors and remarks name the flags that help, as the command's do.
+fn open(path: &Path) -> Result<TableText<'static>, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    open_text(file, &Given::default(), |_| ()).map_err(|error| error.to_string())
+}
+
 impl Intake for Csv {
     fn draft(&self, path: &Path) -> Result<Drafted, String> {
-        let bytes = fs::read(path).map_err(|error| error.to_string())?;
-        let dialect = Dialect::detect(&bytes);
+        let table = open(path)?;
         let options = InferOptions {
-            delimiter: dialect.delimiter,
+            dialect: table.dialect,
             ..InferOptions::new(path.display().to_string(), "table")
         };
-        let text = Transcoder::new(&bytes[..], dialect.encoding);
-        let draft = infer_schema(text, &options).map_err(|error| error.to_string())?;
+        let draft = infer_schema(table.text, &options).map_err(|error| error.to_string())?;
         let notes = draft.notes().iter().map(ToString::to_string).collect();
-        let mut remarks = remarks(dialect);
+        let said = |remark: fhaim_intake::Remark| match remark.flag {
+            Some(flag) => format!("{}; use {flag} to set it", remark.text),
+            None => remark.text,
+        };
+        let mut remarks: Vec<String> = table.remarks.into_iter().map(said).collect();
         remarks.extend(draft.remarks);
         Ok(Drafted::new(draft.schema.to_json(), notes, remarks))
     }
 
     fn read(&self, schema_json: &str, path: &Path) -> Result<Table, String> {
-        let bytes = fs::read(path).map_err(|error| error.to_string())?;
-        let dialect = Dialect::detect(&bytes);
+        let table = open(path)?;
         let schema = Schema::from_json("draft.json", schema_json.as_bytes());
         let schema = schema.map_err(|error| error.to_string())?;
         let options = ReadOptions {
-            delimiter: dialect.delimiter,
+            dialect: table.dialect,
             ..ReadOptions::new(path.display().to_string())
         };
-        let text = Transcoder::new(&bytes[..], dialect.encoding);
-        let reading = read_csv(schema, text, &options).map_err(|error| error.to_string())?;
+        let reading = read_csv(schema, table.text, &options).map_err(|error| error.to_string())?;
         Ok(reading.table)
     }
-}
-
-/// The remarks that the command prints about a dialect.
-fn remarks(dialect: Dialect) -> Vec<String> {
-    let mut remarks = Vec::new();
-    if dialect.delimiter != b',' {
-        let shown = char::from(dialect.delimiter).escape_default();
-        remarks.push(format!(
-            "detected the field delimiter '{shown}'; use --delimiter to set another"
-        ));
-    }
-    if dialect.encoding != Encoding::Utf8 {
-        remarks.push(format!("read as {}", dialect.encoding));
-    }
-    remarks
 }
