@@ -14,11 +14,11 @@ use std::{
 };
 
 pub use fhaim_api::account::Secret;
-use fhaim_intake::SHARED_BY;
 use fhaim_domain::Schema;
 use fhaim_files::{FormatArguments, StrictnessArguments};
 use fhaim_files::{keeping, progress::Progress};
 use fhaim_he::Layout;
+use fhaim_intake::SHARED_BY;
 pub use fhaim_sdk::Endpoints;
 use fhaim_synth::MechanismName;
 use uuid::Uuid;
@@ -84,8 +84,8 @@ pub struct ReadingOptions {
 impl ReadingOptions {
     fn arguments(self) -> (FormatArguments, StrictnessArguments) {
         let format = FormatArguments {
-            delimiter: None,
             missing: self.missing,
+            ..FormatArguments::default()
         };
         let strictness = StrictnessArguments {
             clamp: self.clamp,

@@ -8,12 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fhaim_domain::{Schema, SchemaCost, check_schema, counted, form::KindForm};
-use fhaim_intake::{Draft, InferOptions, SHARED_BY, Taken, infer_schema};
 use fhaim_dp::{Rho, accounting};
 use fhaim_files::{
-    ask, can_ask, memory::{self, Use, UseCost},
+    ask, can_ask,
+    memory::{self, Use, UseCost},
     note,
 };
+use fhaim_intake::{Draft, InferOptions, SHARED_BY, Taken, infer_schema};
 use fhaim_synth::MechanismName;
 use serde::Serialize;
 
@@ -140,14 +141,20 @@ pub struct CheckArguments {
 
 /// Parses the value of `--kind`.
 fn column_kind(text: &str) -> Result<(String, KindForm), String> {
-    let (column, kind) = text.rsplit_once('=').ok_or("use COLUMN=KIND, such as ward=code")?;
-    let kind = kind.parse::<KindForm>().map_err(|error| error.to_string())?;
+    let (column, kind) = text
+        .rsplit_once('=')
+        .ok_or("use COLUMN=KIND, such as ward=code")?;
+    let kind = kind
+        .parse::<KindForm>()
+        .map_err(|error| error.to_string())?;
     Ok((column.to_owned(), kind))
 }
 
 /// Parses the value of `--code-book`.
 fn column_file(text: &str) -> Result<(String, PathBuf), String> {
-    let (column, path) = text.split_once('=').ok_or("use COLUMN=FILE, such as icd=icd10.txt")?;
+    let (column, path) = text
+        .split_once('=')
+        .ok_or("use COLUMN=FILE, such as icd=icd10.txt")?;
     Ok((column.to_owned(), path.into()))
 }
 
@@ -197,14 +204,19 @@ fn confirm_lists(drafted: &mut Drafted) -> Result<(), Error> {
         };
         let name = &column.column;
         let list = draft.listed(name);
-        eprintln!("\ncolumn {name:?} lists {}, each shared by at least {shared_by} records:", counted(values, "value"));
+        eprintln!(
+            "\ncolumn {name:?} lists {}, each shared by at least {shared_by} records:",
+            counted(values, "value")
+        );
         eprintln!("  {}", shown_list(&list));
         if !ask("May this list be public?")? {
             refused.push(name.clone());
         }
     }
     for name in &refused {
-        note(format_args!("column {name:?}: left out, because its list may not be public"));
+        note(format_args!(
+            "column {name:?}: left out, because its list may not be public"
+        ));
     }
     draft.leave_out(&refused)?;
     drafted.schema = draft.schema.clone();
@@ -214,7 +226,11 @@ fn confirm_lists(drafted: &mut Drafted) -> Result<(), Error> {
 /// Shows the first values of a list.
 fn shown_list(list: &[String]) -> String {
     const MOST: usize = 40;
-    let first: Vec<String> = list.iter().take(MOST).map(|value| format!("{value:?}")).collect();
+    let first: Vec<String> = list
+        .iter()
+        .take(MOST)
+        .map(|value| format!("{value:?}"))
+        .collect();
     let more = list.len().saturating_sub(MOST);
     match more {
         0 => first.join(", "),
@@ -242,11 +258,11 @@ fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, 
         None,
         arguments.yes,
     )?;
-    let (text, delimiter) = input::text(&arguments.data, &arguments.format)?;
+    let (text, dialect) = input::text(&arguments.data, &arguments.format)?;
     let open = infer_options(arguments);
     let options = fhaim_draft::DraftOptions {
         target: open.target,
-        delimiter,
+        dialect,
         missing: open.missing,
         leave_out: open.leave_out,
         max_categories: open.max_categories,
@@ -291,16 +307,18 @@ fn write(file: Option<StagedFile>, json: &str) -> Result<(), Error> {
 }
 
 fn draft_openly(arguments: &InferArguments) -> Result<Drafted, Error> {
-    let (text, delimiter) = input::text(&arguments.data, &arguments.format)?;
+    let (text, dialect) = input::text(&arguments.data, &arguments.format)?;
     let options = InferOptions {
-        delimiter,
+        dialect,
         code_books: code_books(&arguments.code_book)?,
         ..infer_options(arguments)
     };
     let draft = infer_schema(text, &options)?;
     let remarks = draft.remarks.iter().cloned();
     Ok(Drafted {
-        notes: remarks.chain(draft.notes().iter().map(ToString::to_string)).collect(),
+        notes: remarks
+            .chain(draft.notes().iter().map(ToString::to_string))
+            .collect(),
         statement: draft.statement().to_string(),
         schema: draft.schema.clone(),
         draft: Some(draft),

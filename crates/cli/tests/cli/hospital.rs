@@ -60,7 +60,7 @@ fn drafted() -> TempDir {
     let draft = run(folder.path(), "schema infer --data export.csv --out s.json");
     for words in [
         "field delimiter ';'",
-        "Windows-1252",
+        "windows-1252",
         "\"notiz\": left out",
         "\"entlassung\": never before \"aufnahme\"",
         "This is a draft.",
