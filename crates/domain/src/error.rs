@@ -234,6 +234,16 @@ pub enum HeaderProblem {
         /// The limit.
         limit: usize,
     },
+    /// A name with a line break or another control character.
+    #[error(
+        "line 1, column {column}: the name {name:?} has a line break or another control character: remove it from the header"
+    )]
+    LineBreak {
+        /// Place of the column, counted from 1.
+        column: usize,
+        /// The name, shortened if it is long.
+        name: String,
+    },
     /// Two columns have the same name.
     #[error("column {0:?} appears twice in the header")]
     Repeated(String),

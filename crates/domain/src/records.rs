@@ -417,13 +417,13 @@ fn column_names(
                 limit: MAX_NAME_BYTES,
             });
         }
-        let name = on_one_line(written);
-        if name != written {
-            let shown = cut(&name);
-            remarks.push(format!(
-                "the name of column {place} has a line break or another control character; it is read as {shown:?}"
-            ));
+        if written.contains(char::is_control) {
+            return Err(HeaderProblem::LineBreak {
+                column: place,
+                name: cut(written),
+            });
         }
+        let name = written.to_owned();
         if !name.is_empty() && !seen.insert(name.clone()) {
             return Err(HeaderProblem::Repeated(cut(&name)));
         }
@@ -449,15 +449,6 @@ fn column_names(
         header.push(name);
     }
     Ok((header, remarks))
-}
-
-/// Replaces each run of control characters, such as a line break, by a blank.
-fn on_one_line(name: &str) -> String {
-    if !name.chars().any(char::is_control) {
-        return name.to_owned();
-    }
-    let words = name.split(char::is_control).filter(|word| !word.is_empty());
-    words.collect::<Vec<&str>>().join(" ")
 }
 
 /// Returns a name that no other column has.

@@ -317,18 +317,12 @@ fn nul_characters_are_refused_with_their_place() {
 }
 
 #[test]
-fn names_with_line_breaks_are_joined_with_a_remark() {
-    let text = "\"line\r\nbreak\",b\n1,2\n";
-    let records = Records::open("t.csv", &plain(), text.as_bytes()).unwrap();
-    assert_eq!(records.header(), ["line break", "b"]);
-    assert_eq!(
-        records.remarks(),
-        [
-            "the name of column 1 has a line break or another control character; it is read as \"line break\""
-        ]
+fn name_with_line_break_is_refused_with_its_place() {
+    let error = table(&plain(), "a,\"line\r\nbreak\"\n1,2\n").unwrap_err();
+    assert!(
+        error.contains("line 1, column 2") && error.contains("has a line break"),
+        "{error}"
     );
-    let error = table(&plain(), "\"a\nb\",a b\n").unwrap_err();
-    assert!(error.contains("\"a b\" appears twice"), "{error}");
 }
 
 #[test]
