@@ -12,7 +12,7 @@ use std::{
 };
 
 use clap::Args;
-use fhaim_domain::counted;
+use fhaim_domain::{Records, counted};
 use fhaim_files::{ask, can_ask, home, progress::Progress};
 use fhaim_protocol::{
     align::{AlignError, Aligned, Message, Outgoing, Party, Stage, normalised},
@@ -117,18 +117,21 @@ pub fn run(arguments: &AlignArguments, progress: &Progress) -> Result<(), Error>
 }
 
 fn read(arguments: &AlignArguments) -> Result<Rows, Error> {
-    let (text, delimiter) = input::text(&arguments.data, &arguments.format)?;
-    let refuse = |error: csv::Error| Error::Content {
-        path: arguments.data.clone(),
-        problem: error.to_string(),
-    };
-    let mut reader = csv::ReaderBuilder::new()
-        .delimiter(delimiter)
-        .from_reader(text);
-    let header = reader.headers().map_err(refuse)?.clone();
-    let records = reader.records().collect::<Result<_, _>>().map_err(refuse)?;
+    let (text, dialect) = input::text(&arguments.data, &arguments.format)?;
+    let name = arguments.data.to_string_lossy();
+    let mut reader = Records::open(&name, &dialect, text)?;
+    let header: csv::StringRecord = reader.header().iter().collect();
+    let mut records = Vec::new();
+    while reader.advance()? {
+        let mut record = csv::StringRecord::new();
+        for field in 0..header.len() {
+            let text = reader.text(field);
+            record.push_field(text.map_err(|problem| reader.refuse(field, problem))?);
+        }
+        records.push(record);
+    }
     Ok(Rows {
-        delimiter,
+        delimiter: dialect.delimiter_for_writing(),
         header,
         records,
     })

@@ -84,8 +84,8 @@ pub struct ReadingOptions {
 impl ReadingOptions {
     fn arguments(self) -> (FormatArguments, StrictnessArguments) {
         let format = FormatArguments {
-            delimiter: None,
             missing: self.missing,
+            ..FormatArguments::default()
         };
         let strictness = StrictnessArguments {
             clamp: self.clamp,

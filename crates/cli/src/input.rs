@@ -4,8 +4,8 @@ use fhaim_files::{FormatArguments, StrictnessArguments};
 use std::{fs, io::Read, path::Path, sync::Arc};
 
 use fhaim_domain::{
-    Adjusted, Binning, BrokenConstraint, Kind, NearUnique, ReadOptions, Schema, Streaming, Table,
-    TableReading, counted, read_csv, stream_csv,
+    Adjusted, Binning, BrokenConstraint, Dialect, Kind, NearUnique, ReadOptions, Schema, Streaming,
+    Table, TableReading, counted, read_csv, stream_csv,
 };
 pub use fhaim_files::data::{Data, delimiter, text};
 use fhaim_files::{data, note, read_options, remarks};
@@ -139,8 +139,8 @@ fn read(
     format: &FormatArguments,
     mut options: ReadOptions,
 ) -> Result<TableReading, Error> {
-    let (text, delimiter) = text(data, format)?;
-    options.delimiter = delimiter;
+    let (text, dialect) = text(data, format)?;
+    options.dialect = dialect;
     options.max_records = size::most_records(schema.columns().len());
     let reading = read_csv(schema, text, &options)?;
     remark(reading.table.schema(), &reading.left_out, &reading.adjusted);
@@ -154,8 +154,8 @@ pub fn stream(
     source: Source<'_>,
     take: impl FnMut(&[Vec<u32>]) -> Result<(), Error>,
 ) -> Result<Streaming, Error> {
-    let (text, delimiter) = text(source.data, source.format)?;
-    let streaming = stream_text(source, text, delimiter, take)?;
+    let (text, dialect) = text(source.data, source.format)?;
+    let streaming = stream_text(source, text, dialect, take)?;
     remark(source.schema, &streaming.left_out, &streaming.adjusted);
     Ok(streaming)
 }
@@ -166,17 +166,17 @@ pub fn stream_quietly(
     take: impl FnMut(&[Vec<u32>]) -> Result<(), Error>,
 ) -> Result<Streaming, Error> {
     let (text, dialect) = data::dialect_text(source.data, source.format)?;
-    stream_text(source, text, dialect.delimiter, take)
+    stream_text(source, text, dialect, take)
 }
 
 fn stream_text(
     source: Source<'_>,
     text: impl Read,
-    delimiter: u8,
+    dialect: Dialect,
     take: impl FnMut(&[Vec<u32>]) -> Result<(), Error>,
 ) -> Result<Streaming, Error> {
     let options = ReadOptions {
-        delimiter,
+        dialect,
         // Memory does not limit the number of records, because only a few are in memory at a time.
         max_records: MAX_RECORDS,
         near_unique: source.near_unique,

@@ -258,11 +258,11 @@ fn draft_privately(arguments: &InferArguments, epsilon: f64) -> Result<Drafted, 
         None,
         arguments.yes,
     )?;
-    let (text, delimiter) = input::text(&arguments.data, &arguments.format)?;
+    let (text, dialect) = input::text(&arguments.data, &arguments.format)?;
     let open = infer_options(arguments);
     let options = fhaim_draft::DraftOptions {
         target: open.target,
-        delimiter,
+        dialect,
         missing: open.missing,
         leave_out: open.leave_out,
         max_categories: open.max_categories,
@@ -307,9 +307,9 @@ fn write(file: Option<StagedFile>, json: &str) -> Result<(), Error> {
 }
 
 fn draft_openly(arguments: &InferArguments) -> Result<Drafted, Error> {
-    let (text, delimiter) = input::text(&arguments.data, &arguments.format)?;
+    let (text, dialect) = input::text(&arguments.data, &arguments.format)?;
     let options = InferOptions {
-        delimiter,
+        dialect,
         code_books: code_books(&arguments.code_book)?,
         ..infer_options(arguments)
     };

@@ -9,10 +9,17 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use fhaim_intake::{Dialect, Encoding, MAX_SNIFFED, Transcoder};
+use fhaim_domain::Dialect;
+use fhaim_intake::{
+    Encoding, Family, MAX_SNIFFED, Remark, SourceError, encoding_remark, identify, open_text,
+};
 use zeroize::Zeroizing;
 
-use crate::{Error, FormatArguments, note, parquet};
+use crate::{
+    Error, FormatArguments,
+    excel::{self, MAX_WORKBOOK_BYTES, SheetText},
+    note, parquet, shown,
+};
 
 /// An input table: a file, or text in the memory of a program that embeds the commands.
 #[derive(Clone)]
@@ -202,83 +209,148 @@ pub fn open(path: &Path) -> Result<BufReader<File>, Error> {
     Ok(BufReader::new(file))
 }
 
-/// Returns a table's text as UTF-8, and its field delimiter: the one in `format`, or the one detected in the first
-/// lines.
+/// Returns a table's text as UTF-8, and its dialect: what `format` states, and what is detected in the first lines.
 ///
-/// If an unusual delimiter or encoding was detected, reports it with [`note`].
+/// Reports everything that was detected and is not usual with [`note`].
 ///
 /// # Errors
-/// As [`Data::open`].
-pub fn text(data: impl Into<Data>, format: &FormatArguments) -> Result<(Box<dyn Read>, u8), Error> {
+/// As [`Data::open`]; [`Error::Content`] for a file of another type, or a broken workbook.
+pub fn text(
+    data: impl Into<Data>,
+    format: &FormatArguments,
+) -> Result<(Box<dyn Read>, Dialect), Error> {
     let data = data.into();
-    let (
-        text,
-        Dialect {
-            delimiter,
-            encoding,
-        },
-    ) = dialect_text(&data, format)?;
-    let name = data.name();
-    let asked = format.delimiter.is_some() && !data.is_ours();
-    if !asked && delimiter != b',' {
-        let shown = char::from(delimiter).escape_default();
-        note(format_args!(
-            "{name}: detected the field delimiter '{shown}'; use --delimiter to set another"
-        ));
+    let name = shown(&data.name()).into_owned();
+    let late = name.clone();
+    let source = source(&data, format, move |encoding| {
+        note_remark(&late, &encoding_remark(encoding));
+    })?;
+    for remark in &source.remarks {
+        note_remark(&name, remark);
     }
-    if encoding != Encoding::Utf8 {
-        note(format_args!("{name}: read as {encoding}"));
-    }
-    Ok((text, delimiter))
+    Ok((source.text, source.dialect))
 }
 
-/// Like [`text`], but returns the dialect instead of reporting it.
+fn note_remark(name: &str, remark: &Remark) {
+    let text = &remark.text;
+    match remark.flag {
+        Some(flag) => note(format_args!("{name}: {text}; use {flag} to change that")),
+        None => note(format_args!("{name}: {text}")),
+    }
+}
+
+/// Like [`text`], without reports, for a table that is also read with them.
 ///
 /// # Errors
-/// As [`Data::open`].
+/// As [`text`].
 pub fn dialect_text(
     data: &Data,
     format: &FormatArguments,
 ) -> Result<(Box<dyn Read>, Dialect), Error> {
-    let (head, mut dialect, rest) = sniff(data)?;
-    let asked = format.delimiter.filter(|_| !data.is_ours());
-    dialect.delimiter = asked.unwrap_or(dialect.delimiter);
-    let whole = Cursor::new(head).chain(rest);
-    Ok((Box::new(Transcoder::new(whole, dialect.encoding)), dialect))
+    let source = source(data, format, |_| ())?;
+    Ok((source.text, source.dialect))
 }
 
-/// Returns a table's field delimiter: the one in `format`, or the one detected in the first lines.
+/// Returns the field delimiter for a table that is written like this one.
 ///
 /// # Errors
-/// As [`Data::open`].
+/// As [`text`].
 pub fn delimiter(data: impl Into<Data>, format: &FormatArguments) -> Result<u8, Error> {
-    let data = data.into();
-    match format.delimiter.filter(|_| !data.is_ours()) {
-        Some(delimiter) => Ok(delimiter),
-        None => Ok(sniff(&data)?.1.delimiter),
-    }
+    Ok(dialect_text(&data.into(), format)?
+        .1
+        .delimiter_for_writing())
 }
 
-/// The first bytes of a table, their dialect, and a reader of the remaining bytes.
-type Sniffed = (Vec<u8>, Dialect, Box<dyn Read>);
+/// A table's text as UTF-8, its dialect, and what was detected.
+struct Source {
+    text: Box<dyn Read>,
+    dialect: Dialect,
+    remarks: Vec<Remark>,
+}
 
-/// Detects a table's dialect in its first bytes.
-fn sniff(data: &Data) -> Result<Sniffed, Error> {
+/// Opens a table's text. `late` is called if its encoding is detected after its first bytes.
+fn source(
+    data: &Data,
+    format: &FormatArguments,
+    late: impl FnOnce(Encoding) + 'static,
+) -> Result<Source, Error> {
+    let content = |problem: String| Error::Content {
+        path: data.name().into(),
+        problem,
+    };
     let mut rest = data.open()?;
+    if data.is_ours() {
+        // The dialect is known, and free text could mislead the detection.
+        return Ok(Source {
+            text: rest,
+            dialect: Dialect::default(),
+            remarks: Vec::new(),
+        });
+    }
     let mut head = Vec::new();
     let read = rest
         .by_ref()
         .take(MAX_SNIFFED as u64)
         .read_to_end(&mut head);
     read.map_err(|source| data.fault(source))?;
-    // The dialect is known, and free text could mislead the detection.
-    let dialect = if data.is_ours() {
-        Dialect {
-            delimiter: b',',
-            encoding: Encoding::Utf8,
+    let family = identify(&head).map(|found| found.family);
+    let whole = Cursor::new(head).chain(rest);
+    let mut given = format.given();
+    let mut remarks = Vec::new();
+    let input: Box<dyn Read> = match family {
+        Some(Family::Workbook) => {
+            let sheet = sheet(data, whole, format)?;
+            given.encoding = Some(Encoding::UTF_8);
+            (given.delimiter, given.quote) = (Some(b','), Some(Some(b'"')));
+            remarks.extend(sheet.remark.map(|text| Remark { text, flag: None }));
+            Box::new(MemoryReader {
+                text: Arc::new(sheet.text),
+                read: 0,
+            })
         }
-    } else {
-        Dialect::detect(&head)
+        _ if format.sheet.is_some() => {
+            let problem = "it is no workbook, so it has no sheets: leave out --sheet";
+            return Err(content(problem.to_owned()));
+        }
+        Some(Family::Zstd) => {
+            remarks.push(Remark {
+                text: "decompressed with Zstandard".to_owned(),
+                flag: None,
+            });
+            let decoder = zstd::Decoder::new(whole).map_err(|source| data.fault(source))?;
+            Box::new(decoder)
+        }
+        _ => Box::new(whole),
     };
-    Ok((head, dialect, rest))
+    let opened = open_text(input, &given, late).map_err(|error| match error {
+        SourceError::Io(source) => data.fault(source),
+        other => content(other.to_string()),
+    })?;
+    remarks.extend(opened.remarks);
+    Ok(Source {
+        text: opened.text,
+        dialect: opened.dialect,
+        remarks,
+    })
 }
+
+/// Converts the sheet of a workbook that `format` names, or the first one that is not empty.
+fn sheet(data: &Data, workbook: impl Read, format: &FormatArguments) -> Result<SheetText, Error> {
+    let content = |problem| Error::Content {
+        path: data.name().into(),
+        problem,
+    };
+    // Growing vectors leave copies of the table behind in memory.
+    let mut bytes = Zeroizing::new(Vec::new());
+    if let Some(size) = data.file().and_then(|path| fs::metadata(path).ok()) {
+        bytes.reserve_exact(size.len().min(MAX_WORKBOOK_BYTES + 1) as usize + 1);
+    }
+    let read = workbook
+        .take(MAX_WORKBOOK_BYTES + 1)
+        .read_to_end(&mut bytes);
+    read.map_err(|source| data.fault(source))?;
+    excel::csv(bytes, format.sheet.as_deref()).map_err(content)
+}
+
+#[cfg(test)]
+mod tests;

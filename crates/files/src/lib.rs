@@ -3,6 +3,8 @@
 mod ask;
 pub mod data;
 mod error;
+mod excel;
+mod guard;
 pub mod home;
 pub mod memory;
 mod output;
@@ -22,4 +24,4 @@ pub use parties::{check_apart, part_files};
 pub use path_conflicts::check_distinct;
 pub use remarks::{keeping, note, shown, shown_path};
 pub use staged::{StagedFile, Whole, commit_all, rename_all};
-pub use tables::{FormatArguments, StrictnessArguments, delimiter, read_options, remarks};
+pub use tables::{FormatArguments, Mark, StrictnessArguments, delimiter, read_options, remarks};

@@ -4,6 +4,7 @@ use clap::Args;
 use fhaim_domain::{
     Adjusted, Column, Kind, OutOfRange, ReadOptions, Schema, UnlistedColumn, counted,
 };
+use fhaim_intake::{Encoding, Given};
 
 /// Text format of a table.
 #[derive(Clone, Debug, Default, Args)]
@@ -14,7 +15,35 @@ pub struct FormatArguments {
     /// Text that marks a missing value, in addition to an empty field (may be repeated)
     #[arg(long, value_name = "TEXT")]
     pub missing: Vec<String>,
+    /// Encoding of the text, such as windows-1252 or shift_jis [default: detected]
+    #[arg(long, value_name = "NAME", value_parser = encoding)]
+    pub encoding: Option<Encoding>,
+    /// Number of lines before the header [default: detected]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MAX_SKIPPED))]
+    pub skip_rows: Option<u64>,
+    /// Number of rows at the end that are not records, such as totals
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=MAX_FOOTER))]
+    pub skip_footer: Option<u64>,
+    /// Character that begins lines to skip, or `none` [default: detected]
+    #[arg(long, value_name = "CHAR", value_parser = mark)]
+    pub comment: Option<Mark>,
+    /// Character around fields, or `none` [default: detected, usually "]
+    #[arg(long, value_name = "CHAR", value_parser = mark)]
+    pub quote: Option<Mark>,
+    /// Sheet of a workbook, by name or number [default: the first one that is not empty]
+    #[arg(long, value_name = "SHEET")]
+    pub sheet: Option<String>,
 }
+
+/// Maximum number of lines before the header.
+const MAX_SKIPPED: u64 = 1_000_000;
+
+/// Maximum number of rows at the end, which are held in memory.
+const MAX_FOOTER: u64 = 1_000;
+
+/// A character with a meaning in a table's text; `None` if no character has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark(pub Option<u8>);
 
 impl FormatArguments {
     /// Returns all texts that mark a missing value.
@@ -22,6 +51,23 @@ impl FormatArguments {
         let mut texts = vec![String::new()];
         texts.extend(self.missing.iter().cloned());
         texts
+    }
+
+    /// Whether any of the options is set.
+    pub fn is_any(&self) -> bool {
+        !self.missing.is_empty() || self.sheet.is_some() || self.given() != Given::default()
+    }
+
+    /// Returns everything that is not to be detected.
+    pub(crate) fn given(&self) -> Given {
+        Given {
+            delimiter: self.delimiter,
+            quote: self.quote.map(|Mark(byte)| byte),
+            comment: self.comment.map(|Mark(byte)| byte),
+            skip_rows: self.skip_rows,
+            skip_footer: self.skip_footer.and_then(|rows| usize::try_from(rows).ok()),
+            encoding: self.encoding,
+        }
     }
 }
 
@@ -55,9 +101,29 @@ pub fn delimiter(text: &str) -> Result<u8, String> {
     }
 }
 
+/// Parses the value of `--encoding`.
+///
+/// # Errors
+/// A description of valid values.
+fn encoding(text: &str) -> Result<Encoding, String> {
+    text.parse()
+}
+
+/// Parses the value of `--quote` or `--comment`.
+///
+/// # Errors
+/// A description of valid values.
+fn mark(text: &str) -> Result<Mark, String> {
+    match text.as_bytes() {
+        b"none" => Ok(Mark(None)),
+        [byte] if byte.is_ascii_graphic() && !byte.is_ascii_alphanumeric() => Ok(Mark(Some(*byte))),
+        _ => Err("use one character that is no letter or digit, or `none`".to_owned()),
+    }
+}
+
 /// Returns the options for reading a table of this name.
 ///
-/// Does not set the delimiter: it may depend on the first lines of the table.
+/// Does not set the dialect: it may depend on the first lines of the table.
 pub fn read_options(
     name: String,
     format: &FormatArguments,

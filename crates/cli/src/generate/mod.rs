@@ -9,7 +9,7 @@ use std::{
 };
 
 use fhaim_domain::{
-    Domain, RawColumn, ReadOptions, Schema, Table, WriteOptions, counted, read_csv,
+    Dialect, Domain, RawColumn, ReadOptions, Schema, Table, WriteOptions, counted, read_csv,
 };
 use fhaim_dp::{Ladder, Rho, accounting};
 use fhaim_eval::{evaluate, html_page};
@@ -262,7 +262,7 @@ impl<'a> Request<'a> {
     ) -> Result<(), Error> {
         let mut report = evaluate(table, synthetic, None, rng)?;
         let options = ReadOptions {
-            delimiter: self.delimiter,
+            dialect: Dialect::of_delimiter(self.delimiter),
             keep_values: true,
             ..ReadOptions::new(self.arguments.out.to_string_lossy())
         };

@@ -75,7 +75,7 @@ fn drafted() -> TempDir {
     );
     for words in [
         "field delimiter ';'",
-        "Windows-1252",
+        "windows-1252",
         "\"notiz\": left out",
         "\"entlassung\": never before \"aufnahme\"",
         "This is a draft.",

@@ -138,16 +138,27 @@ fn tables_with_other_columns_are_rejected() {
 #[test]
 fn invalid_bytes_in_text_are_rejected() {
     // A table that is not UTF-8 is read in the detected encoding, with a note.
-    let latin = "note: t.csv: read as Windows-1252";
+    let latin = "note: t.csv: read as windows-1252";
     let says = "t.csv: row 2 (line 3), column \"c\": \"\u{ff}\" is not one of";
     refused_table(b"x,c,y\n1,red,0\n2,\xff,1\n", &[latin, says]);
     refused_table(b"x,\xe9,y\n1,red,0\n", &[latin, "\"c\" is missing"]);
-    // NUL is text, but not in the schema. The error shows it escaped.
-    let says = "t.csv: row 1 (line 2), column \"c\": \"re\\0d\" is not one of";
-    refused_table(b"x,c,y\n1,re\0d,0\n", &[says]);
-    refused_table(b"x,c,y\n1\0,red,0\n", &["\"1\\0\" is not a number"]);
-    refused_table(b"x\0,c,y\n1,red,0\n", &["column \"x\" is missing"]);
-    refused_table([0; 100], &["t.csv: ", "column \"x\" is missing"]);
+    let says = "t.csv: row 1 (line 2), column \"c\": the field has a NUL character";
+    refused_table(b"x,c,y\n1,re\0d,0\n", &[says, "remove the character"]);
+    let says = "t.csv: the name of column 1 (line 1): the field has a NUL character";
+    refused_table(b"x\0,c,y\n1,red,0\n", &[says]);
+    refused_table([0; 100], &["t.csv: ", "a file in a binary format"]);
+}
+
+#[test]
+fn quotes_and_footers_are_reported_with_their_flag() {
+    let says = "t.csv: row 2 (line 3), column \"c\": the quote that opens here is never closed";
+    refused_table("x,c,y\n1,red,0\n2,\"red,1\n", &[says, "--quote none"]);
+    let says = "t.csv: row 2 (line 3), the last one, begins with \"total\"";
+    refused_table("x,c,y\n1,red,0\nTotal,,1\n", &[says, "--skip-footer 1"]);
+    refused_table(
+        "x,c,y\n1,red,0\nend\n",
+        &["in the last row", "--skip-footer"],
+    );
 }
 
 #[test]

@@ -408,6 +408,8 @@ mod tests {
             &b"a;b\nK\xf6ln;5\n"[..],
             b"name\nRen\xe9\n",
             b"a;b\nK\xf6ln;\x80 5\n",
+            b"x,c,y\n1,red,0\n2,\xff,1\n",
+            b"x,\xe9,y\n1,red,0\n",
         ] {
             assert_eq!(
                 name(bytes),

@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::Path};
 
-use fhaim_domain::counted;
+use fhaim_domain::{Records, counted};
 use fhaim_federated::partition::partition;
 use fhaim_files::{data::dialect_text, shown_path};
 
@@ -34,10 +34,9 @@ pub fn run(arguments: &SplitArguments, seed: Option<InsecureTestSeed>) -> Result
     }
     make_folder(out)?;
     let (text, dialect) = dialect_text(&input::Data::from(data), format)?;
-    let text = csv::ReaderBuilder::new()
-        .delimiter(dialect.delimiter)
-        .from_reader(text);
-    write(data, text, dialect.delimiter, &owners, parties.len(), out)?;
+    let records = Records::open(&data.to_string_lossy(), &dialect, text)?;
+    let delimiter = dialect.delimiter_for_writing();
+    write(data, records, delimiter, &owners, parties.len(), out)?;
     let sizes = parties.iter().map(Vec::len);
     let (least, most) = (sizes.clone().min(), sizes.max());
     output::print(&format!(
@@ -65,39 +64,35 @@ fn make_folder(out: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Copies each record of the table to its owner's file, unchanged except for the encoding, which is UTF-8.
+/// Copies each record of the table to its owner's file: plain CSV in UTF-8, with the same texts in its fields.
 fn write(
     data: &Path,
-    mut reader: csv::Reader<impl io::Read>,
+    mut records: Records<impl io::Read>,
     delimiter: u8,
     owners: &[usize],
     parties: usize,
     out: &Path,
 ) -> Result<(), Error> {
-    let unread = |error: csv::Error| Error::Content {
-        path: data.to_owned(),
-        problem: error.to_string(),
-    };
     let unwritten = |error: csv::Error| Error::Write {
         path: out.to_owned(),
         source: io::Error::other(error),
     };
-    let header = reader.byte_headers().map_err(unread)?.clone();
+    let header = records.header().to_vec();
     let writer = || {
         let mut writer = csv::WriterBuilder::new()
             .delimiter(delimiter)
             .from_writer(Vec::new());
-        writer.write_byte_record(&header).map(|()| writer)
+        writer.write_record(&header).map(|()| writer)
     };
     let mut writers = (0..parties)
         .map(|_| writer())
         .collect::<Result<Vec<_>, _>>()
         .map_err(unwritten)?;
     let mut read = 0;
-    for (record, &owner) in reader.byte_records().zip(owners) {
-        let record = record.map_err(unread)?;
-        writers[owner]
-            .write_byte_record(&record)
+    while read < owners.len() && records.advance()? {
+        let fields = (0..header.len()).map(|field| records.bytes(field));
+        writers[owners[read]]
+            .write_record(fields)
             .map_err(unwritten)?;
         read += 1;
     }

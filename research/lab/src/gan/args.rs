@@ -221,7 +221,6 @@ impl ReadingArguments {
     /// Rejects arguments for tables if the records are images.
     pub fn check_unused(&self, schema: bool) -> Result<(), Failure> {
         let Self { format, strictness } = self;
-        let of_format = format.delimiter.is_some() || !format.missing.is_empty();
         if schema || of_format || strictness.is_any() {
             return Err(Failure::Usage(
                 "the records are images: leave out --schema and all flags for reading tables"

@@ -41,9 +41,9 @@ pub fn schema(path: &Path) -> Result<Schema, Failure> {
 
 /// Reads a table of a schema in its own dialect, and reports changed or skipped values on standard error.
 pub fn table(data: &Data, schema: Schema, reading: &ReadingArguments) -> Result<Table, Failure> {
-    let (text, delimiter) = text(data, &reading.format)?;
+    let (text, dialect) = text(data, &reading.format)?;
     let options = ReadOptions {
-        delimiter,
+        dialect,
         ..read_options(data.name(), &reading.format, &reading.strictness)
     };
     let found = read_csv(schema, text, &options)?;

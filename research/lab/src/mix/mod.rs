@@ -27,7 +27,6 @@ use serde::Serialize;
 use self::args::{Method, MixArguments};
 use self::output::Files;
 use crate::{
-    args::FormatArguments,
     budget::too_small,
     error::Error,
     input::{self, Data},
@@ -135,11 +134,10 @@ fn check(arguments: &MixArguments) -> Result<(), Error> {
     if arguments.images.is_some() && arguments.out_labels.is_none() {
         return refuse("the classes of images need a file: add --out-labels");
     }
-    let FormatArguments { delimiter, missing } = &arguments.format;
-    let written = delimiter.is_some() || !missing.is_empty() || arguments.strictness.is_any();
+    let written = arguments.format.is_any() || arguments.strictness.is_any();
     if arguments.images.is_some() && written {
         return refuse(
-            "--delimiter, --missing, --clamp and --ignore-columns are for tables: leave them out for images",
+            "flags for reading tables, such as --delimiter, --missing and --clamp, do not work for images: leave them out",
         );
     }
     let several = arguments.parties.is_some_and(|parties| parties.get() > 1);
