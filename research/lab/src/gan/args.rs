@@ -221,7 +221,7 @@ impl ReadingArguments {
     /// Rejects arguments for tables if the records are images.
     pub fn check_unused(&self, schema: bool) -> Result<(), Failure> {
         let Self { format, strictness } = self;
-        if schema || of_format || strictness.is_any() {
+        if schema || format.is_any() || strictness.is_any() {
             return Err(Failure::Usage(
                 "the records are images: leave out --schema and all flags for reading tables"
                     .to_owned(),
