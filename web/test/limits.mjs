@@ -92,8 +92,12 @@ async function manyColumns() {
   await responsive("1,000 columns");
 }
 
+const WORDS = ["was", "seen", "again", "pain", "in", "left", "knee", "after", "a", "fall"];
+/** A text with one word for each digit of a number. */
+const sentence = (number) => [...String(number)].map((digit) => WORDS[digit]).join(" ");
+
 async function manyValues() {
-  const records = Array.from({ length: 60_000 }, (_, i) => `person ${i % 50_000},${"abc"[i % 3]}`);
+  const records = Array.from({ length: 60_000 }, (_, i) => `${sentence(i % 50_000)},${"abc"[i % 3]}`);
   writeFileSync(at("names.csv"), `person,group\n${records.join("\n")}\n`);
   await choose("names.csv");
   const person = page.getByRole("row", { name: "person" });
