@@ -195,9 +195,12 @@ fn clamped(days: i128) -> i64 {
     days.clamp(i128::from(i32::MIN), i128::from(i32::MAX)) as i64
 }
 
+/// Writes a date. Days outside the years from 1 to 9999 follow `day `, so that they are not read as a date.
 fn write_date(days: i64, out: &mut Vec<u8>) {
-    let (year, month, day) = date_from_days(days);
-    put(out, format_args!("{year:04}-{month:02}-{day:02}"));
+    match date_from_days(days) {
+        Some((year, month, day)) => put(out, format_args!("{year:04}-{month:02}-{day:02}")),
+        None => put(out, format_args!("day {days}")),
+    }
 }
 
 /// Writes a moment: `2024-01-31` in a column without times of day, `2024-01-31 07:05:00` by the column's own clock, and

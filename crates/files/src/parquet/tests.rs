@@ -142,7 +142,7 @@ fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
 #[test]
 fn files_of_other_programs_are_read_with_every_compression() {
     let date = |day: i64| {
-        let (year, month, day) = fhaim_domain::date_from_days(DAYS + day);
+        let (year, month, day) = fhaim_domain::date_from_days(DAYS + day).unwrap();
         format!("{year}-{month:02}-{day:02}")
     };
     let row = |row: i64| {
