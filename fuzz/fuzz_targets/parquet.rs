@@ -4,7 +4,7 @@
 
 use std::io::{Read, Write};
 
-use fhaim_files::data::Data;
+use fhaim_files::{data::Data, keeping};
 use fhaim_fuzz::{choice, edited};
 use libfuzzer_sys::fuzz_target;
 use tempfile::NamedTempFile;
@@ -28,7 +28,8 @@ fuzz_target!(|data: &[u8]| {
     };
     let mut file = NamedTempFile::new().expect("there is a folder for temporary files");
     file.write_all(&bytes).expect("the disk has room");
-    let Ok(text) = Data::from(file.path()).open() else {
+    // Remarks are kept, and not printed.
+    let (Ok(text), _) = keeping(|| Data::from(file.path()).open()) else {
         return;
     };
     let mut read = Vec::new();

@@ -16,7 +16,7 @@ use super::thrift::{BINARY, DEPTH, I32, LIST, STRUCT, Thrift, invalid};
 const GROUPS: usize = 64;
 
 /// Maximum number of bytes of the names of all columns, each with the names of the groups around it.
-const NAMES: u64 = 64 << 20;
+const NAMES: u64 = 16 << 20;
 
 /// Checks the schema in a file.
 ///

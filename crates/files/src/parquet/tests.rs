@@ -3,13 +3,20 @@
 use std::{io::Write, path::PathBuf};
 
 use parquet::{
-    basic::Compression,
+    basic::{Compression, Encoding, PageType},
+    column::{
+        page::{CompressedPage, Page, PageWriter},
+        writer::ColumnCloseResult,
+    },
     data_type::{
         ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type, Int96, Int96Type,
     },
     file::{
+        metadata::ColumnChunkMetaData,
         properties::WriterProperties,
-        writer::{SerializedFileWriter, SerializedRowGroupWriter},
+        writer::{
+            SerializedFileWriter, SerializedPageWriter, SerializedRowGroupWriter, TrackedWrite,
+        },
     },
     schema::parser::parse_message_type,
 };
@@ -429,4 +436,155 @@ fn damaged_files_are_errors_and_no_panics() {
             assert!(read_bytes(&bytes[..end]).is_err(), "{name} {end}");
         }
     }
+}
+
+/// Writes a file with a column `word` of texts, whose pages are given with the sizes that they claim to have.
+fn with_pages(compression: Compression, pages: Vec<CompressedPage>) -> tempfile::NamedTempFile {
+    let message = "message t { required binary word (UTF8); }";
+    write_by(compression, message, |writer| {
+        let mut sink = TrackedWrite::new(Vec::new());
+        let mut has_dictionary = false;
+        let mut rows = 0;
+        for page in pages {
+            let is_dictionary = page.page_type() == PageType::DICTIONARY_PAGE;
+            has_dictionary |= is_dictionary;
+            rows += if is_dictionary { 0 } else { page.num_values() };
+            SerializedPageWriter::new(&mut sink)
+                .write_page(page)
+                .unwrap();
+        }
+        let bytes = bytes::Bytes::from(sink.into_inner().unwrap());
+        let descriptor = writer.schema_descr().column(0);
+        let metadata = ColumnChunkMetaData::builder(descriptor)
+            .set_compression(compression)
+            .set_num_values(rows.into())
+            .set_total_compressed_size(bytes.len() as i64)
+            .set_dictionary_page_offset(has_dictionary.then_some(0))
+            .set_data_page_offset(0)
+            .build()
+            .unwrap();
+        let close = ColumnCloseResult {
+            bytes_written: bytes.len() as u64,
+            rows_written: rows.into(),
+            metadata,
+            bloom_filter: None,
+            column_index: None,
+            offset_index: None,
+        };
+        let mut group = writer.next_row_group().unwrap();
+        group.append_column(&bytes, close).unwrap();
+        group.close().unwrap();
+    })
+}
+
+fn data_page(bytes: &[u8], values: u32, encoding: Encoding) -> Page {
+    Page::DataPage {
+        buf: bytes::Bytes::copy_from_slice(bytes),
+        num_values: values,
+        encoding,
+        def_level_encoding: Encoding::RLE,
+        rep_level_encoding: Encoding::RLE,
+        statistics: None,
+    }
+}
+
+#[test]
+fn small_files_that_claim_to_be_huge_are_rejected() {
+    const HUGE: u32 = i32::MAX as u32;
+    let word = b"\x01\x00\x00\x00x";
+    let huge = HUGE as usize;
+    let dictionary = Page::DictionaryPage {
+        buf: bytes::Bytes::from_static(word),
+        num_values: HUGE,
+        encoding: Encoding::PLAIN,
+        is_sorted: false,
+    };
+    for pages in [
+        vec![CompressedPage::new(
+            data_page(word, 1, Encoding::PLAIN),
+            huge,
+        )],
+        vec![
+            CompressedPage::new(dictionary, word.len()),
+            CompressedPage::new(data_page(word, 1, Encoding::RLE_DICTIONARY), word.len()),
+        ],
+        vec![CompressedPage::new(
+            data_page(word, HUGE, Encoding::DELTA_LENGTH_BYTE_ARRAY),
+            word.len(),
+        )],
+        vec![CompressedPage::new(
+            data_page(word, HUGE, Encoding::DELTA_BYTE_ARRAY),
+            word.len(),
+        )],
+    ] {
+        let file = with_pages(Compression::SNAPPY, pages);
+        let error = read(&file).unwrap_err();
+        assert!(error.contains("too much memory"), "{error}");
+    }
+    let fine = CompressedPage::new(data_page(word, 1, Encoding::PLAIN), word.len());
+    let file = with_pages(Compression::UNCOMPRESSED, vec![fine]);
+    assert_eq!(read(&file).unwrap(), "word\nx\n");
+}
+
+#[test]
+fn gzip_pages_that_expand_beyond_their_claim_are_rejected() {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&vec![0; 1 << 21]).unwrap();
+    let bytes = gzip.finish().unwrap();
+    let page = CompressedPage::new(data_page(&bytes, 1, Encoding::PLAIN), 5);
+    let file = with_pages(Compression::GZIP(Default::default()), vec![page]);
+    let file = file.reopen().unwrap();
+    let metadata = ParquetMetaDataReader::new()
+        .parse_and_finish(&file)
+        .unwrap();
+    let chunk = metadata.row_group(0).column(0);
+    let check = |limit| pages::check(&file, chunk, limit);
+    assert!(check(1 << 22).is_ok());
+    let error = check(1 << 20).unwrap_err().to_string();
+    assert!(error.contains("too much memory"), "{error}");
+}
+
+#[test]
+fn long_equal_values_are_written_one_by_one() {
+    let long = "x".repeat(100_000);
+    let message = "message t { required binary word (UTF8); }";
+    let file = write(message, |writer| {
+        let mut group = writer.next_row_group().unwrap();
+        column::<ByteArrayType>(
+            &mut group,
+            &vec![ByteArray::from(long.as_str()); 1_000],
+            None,
+        );
+        group.close().unwrap();
+    });
+    let mut rows = open(file.path()).unwrap().rows(file.path()).unwrap();
+    let mut text = vec![0; 1_000_000];
+    rows.read_exact(&mut text).unwrap();
+    assert!(text.starts_with(b"word\nxxx"));
+}
+
+#[test]
+fn deep_and_wide_schemas_are_rejected() {
+    for (message, is_fine) in [
+        (nested(60), true),
+        (nested(70), false),
+        (nested(300), false),
+    ] {
+        let file = write(&message, |_| ());
+        let error = read(&file).unwrap_err();
+        assert_eq!(error.contains("(records)"), is_fine, "{error}");
+    }
+    let name = "x".repeat(1 << 16);
+    let columns: String = (0..300)
+        .map(|number| format!("required int32 a{number}; "))
+        .collect();
+    let wide = format!("message t {{ required group {name} {{ {columns} }} }}");
+    let error = read(&write(&wide, |_| ())).unwrap_err();
+    assert!(error.contains("not complete, or damaged"), "{error}");
+}
+
+/// Returns a schema with a column in this many groups.
+fn nested(groups: usize) -> String {
+    let (open, close) = ("required group g { ".repeat(groups), "} ".repeat(groups));
+    format!("message t {{ {open} required int32 x; {close} }}")
 }
