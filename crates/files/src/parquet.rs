@@ -3,7 +3,6 @@
 mod arrow;
 mod columns;
 mod footer;
-mod guard;
 mod pages;
 mod rows;
 #[cfg(test)]
@@ -23,9 +22,9 @@ use parquet::{
     file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData},
 };
 
-use self::{columns::Columns, guard::guarded, pages::Needs, rows::Rows, values::Values};
+use self::{columns::Columns, pages::Needs, rows::Rows, values::Values};
 use crate::{
-    Error,
+    Error, guard,
     left_out::{self, LeftOut},
 };
 
@@ -169,6 +168,12 @@ impl Table {
         }
         Ok(())
     }
+}
+
+/// Runs the library, and returns its panic as an error.
+fn guarded<T>(work: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    let damaged = || ParquetError::General("damaged content".to_owned());
+    guard::guarded(work).unwrap_or_else(|| Err(damaged()))
 }
 
 fn content(path: &Path, problem: String) -> Error {

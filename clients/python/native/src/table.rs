@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::{
     ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, RecordBatch,
-    RecordBatchIterator, StringArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+    RecordBatchIterator, StringArray, Time32MillisecondArray, Time64MicrosecondArray,
+    Time64NanosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+    TimestampNanosecondArray,
     ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader},
 };
 use arrow_schema::{Field, Schema as ArrowSchema};
@@ -134,11 +136,14 @@ fn array(field: &SchemaField, output: Output, values: &[Option<String>]) -> Opti
             });
             Arc::new(numbers.collect::<Float64Array>())
         }
-        Output::Date => {
-            // Days of years with four digits.
-            let days = integers().map(|day| day.and_then(|day| i32::try_from(day).ok()));
-            Arc::new(days.collect::<Date32Array>())
-        }
+        Output::Date => Arc::new(small(integers()).collect::<Date32Array>()),
+        Output::TimeOfDay(unit) => match unit {
+            TickUnit::Millisecond => {
+                Arc::new(small(integers()).collect::<Time32MillisecondArray>())
+            }
+            TickUnit::Microsecond => Arc::new(integers().collect::<Time64MicrosecondArray>()),
+            TickUnit::Nanosecond => Arc::new(integers().collect::<Time64NanosecondArray>()),
+        },
         Output::Timestamp { unit, is_utc } => match unit {
             TickUnit::Millisecond => {
                 let array = integers().collect::<TimestampMillisecondArray>();
@@ -148,8 +153,17 @@ fn array(field: &SchemaField, output: Output, values: &[Option<String>]) -> Opti
                 let array = integers().collect::<TimestampMicrosecondArray>();
                 Arc::new(array.with_timezone_opt(zone(is_utc)))
             }
+            TickUnit::Nanosecond => {
+                let array = integers().collect::<TimestampNanosecondArray>();
+                Arc::new(array.with_timezone_opt(zone(is_utc)))
+            }
         },
     })
+}
+
+/// Days of years with four digits, and milliseconds of a day.
+fn small(integers: impl Iterator<Item = Option<i64>>) -> impl Iterator<Item = Option<i32>> {
+    integers.map(|integer| integer.and_then(|integer| i32::try_from(integer).ok()))
 }
 
 #[pymethods]

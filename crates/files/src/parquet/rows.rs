@@ -9,7 +9,7 @@ use std::{
 use parquet::{errors::ParquetError, file::metadata::ParquetMetaData};
 use zeroize::Zeroizing;
 
-use super::{columns::Column, guard::guarded, problem, values::Values};
+use super::{columns::Column, guarded, problem, values::Values};
 
 /// Maximum number of rows that are decoded at a time.
 const BATCH: usize = 1_024;

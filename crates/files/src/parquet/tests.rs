@@ -116,12 +116,15 @@ fn table_is_converted_to_csv() {
     );
 }
 
+/// Returns the path of a file in `tests/parquet` or `tests/tables`.
 fn path(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/parquet");
-    folder.join(format!("{name}.parquet"))
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let paths = ["parquet", "tables"].map(|folder| tests.join(format!("{folder}/{name}.parquet")));
+    let mut paths = paths.into_iter();
+    paths.find(|path| path.exists()).unwrap()
 }
 
-/// Converts a file of `tests/parquet`.
+/// Converts a file.
 fn kept(name: &str) -> Result<String, String> {
     read_path(&path(name))
 }

@@ -91,14 +91,26 @@ fn types(output: Output) -> (Physical, Option<LogicalType>) {
         }
         Output::Number => (Physical::DOUBLE, None),
         Output::Date => (Physical::INT32, Some(LogicalType::Date)),
-        Output::Timestamp { unit, is_utc } => {
-            let unit = match unit {
-                TickUnit::Millisecond => TimeUnit::MILLIS,
-                TickUnit::Microsecond => TimeUnit::MICROS,
+        Output::TimeOfDay(unit) => {
+            let physical = match unit {
+                TickUnit::Millisecond => Physical::INT32,
+                TickUnit::Microsecond | TickUnit::Nanosecond => Physical::INT64,
             };
-            let logical = LogicalType::timestamp(is_utc, unit);
+            let logical = LogicalType::time(false, time_unit(unit));
+            (physical, Some(logical))
+        }
+        Output::Timestamp { unit, is_utc } => {
+            let logical = LogicalType::timestamp(is_utc, time_unit(unit));
             (Physical::INT64, Some(logical))
         }
+    }
+}
+
+fn time_unit(unit: TickUnit) -> TimeUnit {
+    match unit {
+        TickUnit::Millisecond => TimeUnit::MILLIS,
+        TickUnit::Microsecond => TimeUnit::MICROS,
+        TickUnit::Nanosecond => TimeUnit::NANOS,
     }
 }
 
@@ -106,7 +118,7 @@ fn types(output: Output) -> (Physical, Option<LogicalType>) {
 enum Values {
     Texts(Vec<ByteArray>),
     Flags(Vec<bool>),
-    Days(Vec<i32>),
+    SmallIntegers(Vec<i32>),
     Integers(Vec<i64>),
     Numbers(Vec<f64>),
 }
@@ -122,14 +134,12 @@ pub struct Chunk<'a> {
 impl<'a> Chunk<'a> {
     /// Creates an empty chunk.
     pub fn new(column: &'a Column) -> Self {
-        let values = match column.output {
-            Output::Text | Output::Category => Values::Texts(Vec::new()),
-            Output::Flag => Values::Flags(Vec::new()),
-            Output::Date => Values::Days(Vec::new()),
-            Output::Integer | Output::Decimal(_) | Output::Timestamp { .. } => {
-                Values::Integers(Vec::new())
-            }
-            Output::Number => Values::Numbers(Vec::new()),
+        let values = match types(column.output).0 {
+            Physical::BOOLEAN => Values::Flags(Vec::new()),
+            Physical::INT32 => Values::SmallIntegers(Vec::new()),
+            Physical::INT64 => Values::Integers(Vec::new()),
+            Physical::DOUBLE => Values::Numbers(Vec::new()),
+            _ => Values::Texts(Vec::new()),
         };
         Self {
             column,
@@ -153,7 +163,9 @@ impl<'a> Chunk<'a> {
                 other => ByteArray::from(other.to_string().as_str()),
             }),
             (Values::Flags(flags), Some(Scalar::Flag(flag))) => flags.push(flag),
-            (Values::Days(days), Some(Scalar::Integer(day))) => days.push(i32::try_from(day)?),
+            (Values::SmallIntegers(integers), Some(Scalar::Integer(integer))) => {
+                integers.push(i32::try_from(integer)?);
+            }
             (Values::Integers(integers), Some(Scalar::Integer(integer))) => integers.push(integer),
             (Values::Numbers(numbers), Some(Scalar::Number(number))) => numbers.push(number),
             _ => {
@@ -173,7 +185,7 @@ impl<'a> Chunk<'a> {
         match &self.values {
             Values::Texts(texts) => self.write_as::<ByteArrayType, W>(group, texts),
             Values::Flags(flags) => self.write_as::<BoolType, W>(group, flags),
-            Values::Days(days) => self.write_as::<Int32Type, W>(group, days),
+            Values::SmallIntegers(integers) => self.write_as::<Int32Type, W>(group, integers),
             Values::Integers(integers) => self.write_as::<Int64Type, W>(group, integers),
             Values::Numbers(numbers) => self.write_as::<DoubleType, W>(group, numbers),
         }
@@ -231,11 +243,16 @@ mod tests {
         {"name": "born", "kind": "date", "format": "%d.%m.%Y", "min": "2024-01-01", "max": "2024-01-31",
          "bins": 1, "digits": 31, "nullable": true},
         {"name": "seen", "kind": "datetime", "format": "%Y-%m-%dT%H:00:00Z", "unit": "hour",
-         "min": "2024-01-01", "max": "2024-01-31", "bins": 1, "digits": 31}]}"#;
+         "min": "2024-01-01", "max": "2024-01-31", "bins": 1, "digits": 31},
+        {"name": "bed", "kind": "time", "format": "%H:%M", "min": "20:00", "max": "23:00", "bins": 1, "digits": 181},
+        {"name": "stay", "kind": "duration", "format": "%-H:%M", "min": "1:00", "max": "48:00", "bins": 1,
+         "digits": 1000},
+        {"name": "level", "kind": "number", "decimals": 1, "min": 0, "max": 9, "bins": 1, "digits": 91,
+         "special": ["<0.5"]}]}"#;
 
-    const CSV: &str = "id,sick,ward,code,age,weight,cost,born,seen\n\
-        P007,true,north,A01,47,70.5,\"7,50\",31.01.2024,2024-01-02T07:00:00Z\n\
-        P008,,south,B20,5,61,\"0,05\",,2024-01-31T23:00:00Z\n";
+    const CSV: &str = "id,sick,ward,code,age,weight,cost,born,seen,bed,stay,level\n\
+        P007,true,north,A01,47,70.5,\"7,50\",31.01.2024,2024-01-02T07:00:00Z,22:15,36:05,<0.5\n\
+        P008,,south,B20,5,61,\"0,05\",,2024-01-31T23:00:00Z,20:00,1:01,1.5\n";
 
     fn table() -> Table {
         let schema = Schema::from_json("t.json", SCHEMA.as_bytes()).unwrap();
@@ -291,12 +308,15 @@ mod tests {
                 "cost INT64 Decimal(DecimalType { scale: 2, precision: 18 })",
                 "born INT32 Date",
                 "seen INT64 Timestamp(TimestampType { is_adjusted_to_u_t_c: true, unit: MILLIS })",
+                "bed INT32 Time(TimestampType { is_adjusted_to_u_t_c: false, unit: MILLIS })",
+                "stay BYTE_ARRAY String",
+                "level BYTE_ARRAY String",
             ]
         );
         let chunks = file.metadata().row_group(0).columns().iter();
         let has_dictionary = chunks.map(|chunk| chunk.dictionary_page_offset().is_some());
         // Booleans are bits, and have none.
-        let without = ["id", "sick"];
+        let without = ["id", "sick", "stay", "level"];
         let columns = schema.columns().iter();
         let expected = columns.map(|column| !without.contains(&column.name()));
         assert!(has_dictionary.eq(expected));
@@ -326,7 +346,10 @@ mod tests {
                 "70.5",
                 "7.50",
                 "2024-01-31",
-                "2024-01-02 07:00:00.000 +00:00"
+                "2024-01-02 07:00:00.000 +00:00",
+                "22:15:00.000",
+                "\"36:05\"",
+                "\"<0.5\""
             ]
         );
         assert_eq!(
@@ -339,7 +362,10 @@ mod tests {
                 "61.0",
                 "0.05",
                 "null",
-                "2024-01-31 23:00:00.000 +00:00"
+                "2024-01-31 23:00:00.000 +00:00",
+                "20:00:00.000",
+                "\"1:01\"",
+                "\"1.5\""
             ]
         );
     }
