@@ -34,7 +34,7 @@ use crate::{
     schema::{self, InferArguments},
     serve,
 };
-pub use fhaim_files::{data::Data, progress::Listener};
+pub use fhaim_files::{LeftOut, data::Data, is_unnamed_index, progress::Listener, typed};
 
 /// Result of successful work.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use fhaim_domain::{
     Table, TableReading, counted, read_csv, stream_csv,
 };
 pub use fhaim_files::data::{Data, delimiter, text};
-use fhaim_files::{data, note, read_options, remarks};
+use fhaim_files::{data, note, read_options, refuse_left_out, remarks};
 use fhaim_synth::{FittedModel, load_model};
 
 use crate::{
@@ -140,6 +140,7 @@ fn read(
     mut options: ReadOptions,
 ) -> Result<TableReading, Error> {
     let (text, dialect) = text(data, format)?;
+    refuse_left_out(data, &schema)?;
     options.dialect = dialect;
     options.max_records = size::most_records(schema.columns().len());
     let reading = read_csv(schema, text, &options)?;
@@ -175,6 +176,7 @@ fn stream_text(
     dialect: Dialect,
     take: impl FnMut(&[Vec<u32>]) -> Result<(), Error>,
 ) -> Result<Streaming, Error> {
+    refuse_left_out(source.data, source.schema)?;
     let options = ReadOptions {
         dialect,
         // Memory does not limit the number of records, because only a few are in memory at a time.

@@ -81,7 +81,7 @@ impl Decimal<'_> {
     }
 
     /// The number as a count of the column's last decimal place.
-    fn units(&self) -> i64 {
+    pub(crate) fn units(&self) -> i64 {
         self.step.saturating_mul(self.style.units_per_step())
     }
 }
@@ -107,7 +107,7 @@ impl NumberStyle {
 
     /// Returns the nearest count of the last decimal place, or `None` if `value` exceeds
     /// [`MAX_MAGNITUDE`].
-    fn units(&self, value: f64) -> Option<i64> {
+    pub(crate) fn units(&self, value: f64) -> Option<i64> {
         let units = (value * self.scale()).round();
         (units.abs() <= MAX_MAGNITUDE).then_some(units as i64)
     }

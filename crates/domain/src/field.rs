@@ -5,7 +5,7 @@ use std::ops::Range;
 use rand::Rng;
 
 use crate::{
-    Column, Kind, Value,
+    Column, Value,
     attributes::{Codes, FieldPart, Resolved, digits},
     codes::CodeBook,
     form::{ColumnForm, Invalid},
@@ -51,17 +51,6 @@ pub(crate) enum Meaning {
     LeftOut,
 }
 
-/// Type of a field's values, for code that writes tables.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Output {
-    /// Texts, including dates and identifiers.
-    Text,
-    /// Whole numbers.
-    Integer,
-    /// Numbers.
-    Number,
-}
-
 impl Field {
     /// The field's name.
     pub fn name(&self) -> &str {
@@ -104,19 +93,6 @@ impl Field {
         match &self.meaning {
             Meaning::Identifier(pattern) => pattern.capacity(),
             _ => None,
-        }
-    }
-
-    /// Returns the type of the field's values. `columns` are the schema's.
-    pub fn output(&self, columns: &[Column]) -> Output {
-        let plain = columns.get(self.attributes.start).map(Column::kind);
-        match (&self.meaning, plain) {
-            (Meaning::Plain, Some(Kind::Numeric(binning))) if binning.integer() => Output::Integer,
-            (Meaning::Plain, Some(Kind::Numeric(_))) => Output::Number,
-            (Meaning::Number(number), _) if number.values.has_words() => Output::Text,
-            (Meaning::Number(number), _) if number.style.decimals == 0 => Output::Integer,
-            (Meaning::Number(_), _) => Output::Number,
-            _ => Output::Text,
         }
     }
 }

@@ -31,6 +31,7 @@ mod one_hot;
 mod options;
 mod ordered;
 mod ordered_words;
+mod output;
 mod problem;
 mod raw;
 mod read;
@@ -56,7 +57,7 @@ pub use counted::counted;
 pub use decimal::{Decimal, MAX_DECIMALS, NumberStyle, parse_number};
 pub use dialect::Dialect;
 pub use error::{CellProblem, CodesProblem, Error, HeaderProblem};
-pub use field::{Field, Output};
+pub use field::Field;
 pub use form::Claim;
 pub use identifier::{Identifier, PatternProblem};
 pub use limits::{
@@ -70,6 +71,7 @@ pub use options::{
     Adjusted, BrokenConstraint, NearUnique, OutOfRange, ReadOptions, UnlistedColumn, is_missing,
 };
 pub use ordered::{MAX_DIGITS, MAX_PARTS, OrderedProblem};
+pub use output::{Output, Scalar, TickUnit};
 pub use problem::{ColumnProblem, SchemaProblem};
 pub use raw::{RawColumn, RawValues};
 pub use read::{STREAMED_RECORDS, Streaming, TableReading, read_csv, stream_csv};

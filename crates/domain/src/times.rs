@@ -13,12 +13,14 @@ mod read;
 mod show;
 mod special;
 mod steps;
+mod universal;
 
 pub(crate) use self::{
     date::Grid,
     dated::{Cell, Count, Dated, Lapse, Time},
     special::{Days, Special, can_write},
     steps::Steps,
+    universal::TimeScale,
 };
 pub use self::{
     date::{DAY, date_from_days, days_from_date},

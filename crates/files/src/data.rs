@@ -16,9 +16,9 @@ use fhaim_intake::{
 use zeroize::Zeroizing;
 
 use crate::{
-    Error, FormatArguments,
+    Error, FormatArguments, LeftOut,
     excel::{self, MAX_WORKBOOK_BYTES, SheetText},
-    note, parquet, shown,
+    left_out, note, note_once, parquet, shown,
 };
 
 /// An input table: a file, or text in the memory of a program that embeds the commands.
@@ -32,6 +32,8 @@ pub enum Data {
         name: String,
         /// The text. It is erased from memory with its last reference.
         text: Arc<Zeroizing<Vec<u8>>>,
+        /// Columns that the text lacks.
+        left_out: Arc<[LeftOut]>,
     },
 }
 
@@ -41,11 +43,13 @@ pub enum Data {
 pub type Piped = Arc<OnceLock<Arc<Zeroizing<Vec<u8>>>>>;
 
 impl Data {
-    /// Creates a table from text in memory (UTF-8, with commas) and a name for messages.
-    pub fn in_memory(name: &str, text: Vec<u8>) -> Self {
+    /// Creates a table from text in memory (UTF-8, with commas) and a name for messages. `left_out` are columns of the
+    /// original table that the text lacks.
+    pub fn in_memory(name: &str, text: Vec<u8>, left_out: Vec<LeftOut>) -> Self {
         Self::Memory {
             name: name.to_owned(),
             text: Arc::new(text.into()),
+            left_out: left_out.into(),
         }
     }
 
@@ -73,20 +77,52 @@ impl Data {
         }
     }
 
-    /// Opens the table at its first byte. A Parquet file is converted to CSV.
+    /// Opens the table at its first byte. A Parquet file is converted to CSV while it is read.
+    ///
+    /// Reports columns that are left out with [`note_once`].
     ///
     /// # Errors
-    /// [`Error::Read`]; [`Error::Content`] for a Parquet file that cannot be read.
+    /// [`Error::Read`]; [`Error::Content`] for a Parquet file that cannot be read. Damage inside a Parquet file is an
+    /// error of the reader.
     pub fn open(&self) -> Result<Box<dyn Read>, Error> {
         let text = match self {
             Self::File(path, piped) => match parquet_file(path)? {
-                Some(file) => Arc::new(parquet::csv(path, file)?),
+                Some(file) => return self.open_parquet(path, file),
                 None if is_pipe(path) => self.piped(path, piped)?,
                 None => return Ok(Box::new(open(path)?)),
             },
-            Self::Memory { text, .. } => text.clone(),
+            Self::Memory { text, left_out, .. } => {
+                self.note_once(left_out::remark(left_out));
+                text.clone()
+            }
         };
         Ok(Box::new(MemoryReader { text, read: 0 }))
+    }
+
+    fn open_parquet(&self, path: &Path, file: File) -> Result<Box<dyn Read>, Error> {
+        let table = parquet::Table::open(path, file)?;
+        self.note_once(table.remarks());
+        Ok(Box::new(table.rows(path)?))
+    }
+
+    fn note_once(&self, remarks: impl IntoIterator<Item = String>) {
+        for remark in remarks {
+            note_once(format_args!("{}: {remark}", shown(&self.name())));
+        }
+    }
+
+    /// Returns the columns of the table that are not read.
+    ///
+    /// # Errors
+    /// As [`Data::open`].
+    pub fn left_out(&self) -> Result<Vec<LeftOut>, Error> {
+        match self {
+            Self::File(path, _) => match parquet_file(path)? {
+                Some(file) => Ok(parquet::Table::open(path, file)?.left_out().to_vec()),
+                None => Ok(Vec::new()),
+            },
+            Self::Memory { left_out, .. } => Ok(left_out.to_vec()),
+        }
     }
 
     /// Returns the content of a pipe, which the first call reads.

@@ -1,11 +1,13 @@
 //! Remarks of a command: printed to standard error, or collected for a program that embeds the commands and shows them
 //! in its own way.
 
-use std::{borrow::Cow, cell::RefCell, fmt::Display, path::Path};
+use std::{borrow::Cow, cell::RefCell, collections::HashSet, fmt::Display, path::Path};
 
 thread_local! {
     /// The remarks of this thread's work while [`keeping`] collects them.
     static KEPT: RefCell<Option<Vec<String>>> = const { RefCell::new(None) };
+    /// The remarks that [`note_once`] printed.
+    static PRINTED: RefCell<HashSet<String>> = RefCell::default();
 }
 
 /// Prints a remark to standard error, or adds it to those that [`keeping`] collects.
@@ -14,6 +16,17 @@ pub fn note(text: impl Display) {
         Some(kept) => kept.push(text.to_string()),
         None => eprintln!("note: {text}"),
     });
+}
+
+/// Like [`note`], for a remark that may be repeated, such as one on a table that is read twice. It is made only once.
+pub fn note_once(text: impl Display) {
+    let text = text.to_string();
+    let is_kept = KEPT.with_borrow(|kept| kept.as_ref().map(|kept| kept.contains(&text)));
+    let is_known =
+        is_kept.unwrap_or_else(|| !PRINTED.with_borrow_mut(|printed| printed.insert(text.clone())));
+    if !is_known {
+        note(text);
+    }
 }
 
 /// Returns a name in a form that is safe to print on a terminal.
@@ -51,6 +64,18 @@ mod tests {
         assert_eq!(shown_path(Path::new("a\u{7}.csv")), r#""a\u{7}.csv""#);
         // A right-to-left override would reverse the text after it.
         assert_eq!(shown("a\u{202e}vsc"), r#""a\u{202e}vsc""#);
+    }
+
+    #[test]
+    fn repeated_remark_is_made_once_in_each_collection() {
+        let work = || {
+            note_once("one");
+            note_once("two");
+            note_once("one");
+        };
+        for _ in 0..2 {
+            assert_eq!(keeping(work).1, ["one", "two"]);
+        }
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! Every function calls `tell(phase, done, total)` if it is given, stops at Ctrl-C, and returns its remarks last.
 //! Randomness comes only from the operating system: no function takes a seed.
 
+mod arrow;
 mod table;
 mod work;
 

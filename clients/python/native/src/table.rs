@@ -3,29 +3,27 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    Array, ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader,
-    StringArray,
-    cast::AsArray,
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, RecordBatch,
+    RecordBatchIterator, StringArray, Time32MillisecondArray, Time64MicrosecondArray,
+    Time64NanosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
+    TimestampNanosecondArray,
     ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader},
-    types::{
-        TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
-        TimestampSecondType,
-    },
 };
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
-use arrow_schema::{ArrowError, DataType, Field, Schema as ArrowSchema, TimeUnit};
+use arrow_schema::{Field, Schema as ArrowSchema};
 use fhaim_cli::in_process::Data;
-use fhaim_domain::{Output, Schema};
+use fhaim_domain::{Field as SchemaField, Output, Scalar, Schema, TickUnit};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
     types::{PyBytes, PyCapsule, PyCapsuleMethods},
 };
 
+use crate::arrow;
+
 const STREAM: &std::ffi::CStr = c"arrow_array_stream";
 
-/// pandas' name for an index without a name, which is not a column.
-const UNNAMED_INDEX: &str = "__index_level_";
+/// Digits of decimal numbers, which Arrow states for a column as Parquet does.
+const PRECISION: u8 = 18;
 
 /// A table argument of a function: an object with `__arrow_c_stream__`, or a file's path.
 pub struct Input(pub Data);
@@ -48,124 +46,12 @@ impl FromPyObject<'_, '_> for Input {
         // SAFETY: a capsule of this name holds such a stream, which is moved out of it here. The capsule lives until
         // the end of this function.
         let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.as_ptr().cast()) };
-        let text = table.py().detach(|| {
+        let read = table.py().detach(|| {
             let reader = RecordBatchStreamReader::try_new(stream)?;
-            text(reader)
+            arrow::csv(reader)
         });
-        let text = text.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        Ok(Self(Data::in_memory("the table", text)))
-    }
-}
-
-/// Converts records to CSV in UTF-8. A missing value becomes an empty field.
-fn text(reader: RecordBatchStreamReader) -> Result<Vec<u8>, ArrowError> {
-    let schema = reader.schema();
-    let kept: Vec<_> = (0..schema.fields().len())
-        .filter(|&column| !schema.field(column).name().starts_with(UNNAMED_INDEX))
-        .collect();
-    let batches = reader
-        .map(|batch| batch?.project(&kept))
-        .collect::<Result<Vec<_>, _>>()?;
-    let schema = schema.project(&kept)?;
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let failed = |error: csv::Error| ArrowError::CsvError(error.to_string());
-    writer
-        .write_record(schema.fields().iter().map(|field| field.name()))
-        .map_err(failed)?;
-    let options: Vec<_> = (0..schema.fields().len())
-        .map(|column| format(&batches, column))
-        .collect();
-    for batch in &batches {
-        let columns = batch.columns().iter().zip(&options);
-        let columns = columns
-            .map(|(column, options)| ArrayFormatter::try_new(column.as_ref(), options))
-            .collect::<Result<Vec<_>, _>>()?;
-        for row in 0..batch.num_rows() {
-            for (column, values) in batch.columns().iter().zip(&columns) {
-                let value = cell(column.as_ref(), row, values)?;
-                writer.write_field(value).map_err(failed)?;
-            }
-            writer.write_record(None::<&[u8]>).map_err(failed)?;
-        }
-    }
-    writer
-        .into_inner()
-        .map_err(|error| ArrowError::CsvError(error.to_string()))
-}
-
-/// Converts a value to text. Whole numbers among floating-point ones are written without a fraction, because pandas
-/// makes such columns of integers with gaps.
-fn cell(column: &dyn Array, row: usize, values: &ArrayFormatter<'_>) -> Result<String, ArrowError> {
-    if column.is_null(row) {
-        return Ok(String::new());
-    }
-    let number = match column.data_type() {
-        DataType::Float64 => column
-            .as_primitive::<arrow_array::types::Float64Type>()
-            .value(row),
-        // By its text: the nearest f64 has digits that the value was not written with.
-        DataType::Float32 => return Ok(plain(&values.value(row).try_to_string()?)),
-        _ => return values.value(row).try_to_string(),
-    };
-    Ok(if number.is_nan() {
-        String::new()
-    } else {
-        number.to_string()
-    })
-}
-
-/// Returns a floating-point number without an empty fraction. NaN is missing.
-fn plain(text: &str) -> String {
-    match text.strip_suffix(".0") {
-        Some(whole) => whole.to_owned(),
-        None if text == "NaN" => String::new(),
-        None => text.to_owned(),
-    }
-}
-
-/// Returns how the values of a column are written. Times of day are left out if all are midnight.
-fn format(batches: &[RecordBatch], column: usize) -> FormatOptions<'static> {
-    let format = FormatOptions::new()
-        .with_date_format(Some("%Y-%m-%d"))
-        .with_time_format(Some("%H:%M:%S"));
-    let midnight = batches
-        .iter()
-        .all(|batch| is_midnight(batch.column(column).as_ref()));
-    let moment = if midnight {
-        "%Y-%m-%d"
-    } else {
-        "%Y-%m-%d %H:%M:%S"
-    };
-    format
-        .with_datetime_format(Some(moment))
-        .with_timestamp_format(Some(moment))
-        .with_timestamp_tz_format(Some("%Y-%m-%d %H:%M:%S"))
-}
-
-fn is_midnight(column: &dyn Array) -> bool {
-    const DAY: i64 = 86_400;
-    let whole = |values: &mut dyn Iterator<Item = Option<i64>>, day: i64| {
-        values.flatten().all(|value| value % day == 0)
-    };
-    match column.data_type() {
-        DataType::Timestamp(TimeUnit::Second, None) => whole(
-            &mut column.as_primitive::<TimestampSecondType>().iter(),
-            DAY,
-        ),
-        DataType::Timestamp(TimeUnit::Millisecond, None) => {
-            let values = column.as_primitive::<TimestampMillisecondType>();
-            whole(&mut values.iter(), DAY * 1_000)
-        }
-        DataType::Timestamp(TimeUnit::Microsecond, None) => {
-            let values = column.as_primitive::<TimestampMicrosecondType>();
-            whole(&mut values.iter(), DAY * 1_000_000)
-        }
-        DataType::Timestamp(TimeUnit::Nanosecond, None) => {
-            let values = column.as_primitive::<TimestampNanosecondType>();
-            whole(&mut values.iter(), DAY * 1_000_000_000)
-        }
-        DataType::Date64 => false,
-        _ => true,
+        let (text, left_out) = read.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        Ok(Self(Data::in_memory("the table", text, left_out)))
     }
 }
 
@@ -196,7 +82,11 @@ impl Table {
             .iter()
             .zip(columns)
             .map(|(field, values)| {
-                array(&values, field.map(|field| field.output(schema.columns())))
+                let typed = field.and_then(|field| {
+                    let output = field.output(schema.columns());
+                    array(field, output, &values)
+                });
+                typed.unwrap_or_else(|| Arc::new(StringArray::from(values)))
             })
             .collect();
         let fields = names.iter().zip(&arrays);
@@ -209,27 +99,71 @@ impl Table {
     }
 }
 
-/// Returns the values of a column. They are texts if they do not have the schema's type, as numbers with a decimal
-/// comma, thousands separators or a currency.
-fn array(values: &[Option<String>], output: Option<Output>) -> ArrayRef {
-    match output {
-        Some(Output::Integer) => {
-            parsed::<i64>(values).map(|all| Arc::new(Int64Array::from(all)) as ArrayRef)
+/// Returns the values of a column, or `None` if they are texts.
+fn array(field: &SchemaField, output: Output, values: &[Option<String>]) -> Option<ArrayRef> {
+    let scalar = |value: &Option<String>| match value {
+        None => Some(None),
+        Some(text) => field.scalar(output, text).map(Some),
+    };
+    let scalars: Vec<Option<Scalar>> = values.iter().map(scalar).collect::<Option<_>>()?;
+    let integers = || {
+        scalars.iter().map(|scalar| match scalar {
+            Some(Scalar::Integer(integer)) => Some(*integer),
+            _ => None,
+        })
+    };
+    let zone = |is_utc: bool| is_utc.then_some("UTC");
+    Some(match output {
+        Output::Text | Output::Category => return None,
+        Output::Flag => {
+            let flags = scalars.iter().map(|scalar| match scalar {
+                Some(Scalar::Flag(flag)) => Some(*flag),
+                _ => None,
+            });
+            Arc::new(flags.collect::<BooleanArray>())
         }
-        Some(Output::Number) => {
-            parsed::<f64>(values).map(|all| Arc::new(Float64Array::from(all)) as ArrayRef)
+        Output::Integer => Arc::new(integers().collect::<Int64Array>()),
+        Output::Decimal(decimals) => {
+            let unscaled = integers().map(|integer| integer.map(i128::from));
+            let array = unscaled.collect::<Decimal128Array>();
+            let scale = i8::try_from(decimals).ok()?;
+            Arc::new(array.with_precision_and_scale(PRECISION, scale).ok()?)
         }
-        Some(Output::Text) | None => None,
-    }
-    .unwrap_or_else(|| Arc::new(StringArray::from(values.to_vec())))
+        Output::Number => {
+            let numbers = scalars.iter().map(|scalar| match scalar {
+                Some(Scalar::Number(number)) => Some(*number),
+                _ => None,
+            });
+            Arc::new(numbers.collect::<Float64Array>())
+        }
+        Output::Date => Arc::new(small(integers()).collect::<Date32Array>()),
+        Output::TimeOfDay(unit) => match unit {
+            TickUnit::Millisecond => {
+                Arc::new(small(integers()).collect::<Time32MillisecondArray>())
+            }
+            TickUnit::Microsecond => Arc::new(integers().collect::<Time64MicrosecondArray>()),
+            TickUnit::Nanosecond => Arc::new(integers().collect::<Time64NanosecondArray>()),
+        },
+        Output::Timestamp { unit, is_utc } => match unit {
+            TickUnit::Millisecond => {
+                let array = integers().collect::<TimestampMillisecondArray>();
+                Arc::new(array.with_timezone_opt(zone(is_utc)))
+            }
+            TickUnit::Microsecond => {
+                let array = integers().collect::<TimestampMicrosecondArray>();
+                Arc::new(array.with_timezone_opt(zone(is_utc)))
+            }
+            TickUnit::Nanosecond => {
+                let array = integers().collect::<TimestampNanosecondArray>();
+                Arc::new(array.with_timezone_opt(zone(is_utc)))
+            }
+        },
+    })
 }
 
-fn parsed<T: std::str::FromStr>(values: &[Option<String>]) -> Option<Vec<Option<T>>> {
-    let parse = |value: &Option<String>| match value {
-        Some(text) => text.parse().ok().map(Some),
-        None => Some(None),
-    };
-    values.iter().map(parse).collect()
+/// Days of years with four digits, and milliseconds of a day.
+fn small(integers: impl Iterator<Item = Option<i64>>) -> impl Iterator<Item = Option<i32>> {
+    integers.map(|integer| integer.and_then(|integer| i32::try_from(integer).ok()))
 }
 
 #[pymethods]

@@ -247,6 +247,11 @@ impl TimeFormat {
         smallest.map_or(DAY, |(_, seconds)| seconds)
     }
 
+    /// Whether the format is that of durations.
+    pub(crate) fn is_of_durations(&self) -> bool {
+        self.kind == KindForm::Duration
+    }
+
     /// Number of decimals of a second in the format.
     pub(crate) fn decimals(&self) -> u32 {
         let digits = |item: &Item| match item {

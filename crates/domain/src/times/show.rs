@@ -13,8 +13,8 @@ use crate::form::KindForm;
 /// A date, datetime, time of day or duration in a column's format.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moment<'a> {
-    format: &'a TimeFormat,
-    reading: Reading,
+    pub(super) format: &'a TimeFormat,
+    pub(super) reading: Reading,
 }
 
 impl TimeFormat {

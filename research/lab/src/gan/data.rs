@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
 use fhaim_federated::partition::{Rule, partition};
 use fhaim_files::data::{Data, text};
-use fhaim_files::{Error, note, read_options, remarks};
+use fhaim_files::{Error, note, read_options, refuse_left_out, remarks};
 use fhaim_gan::{Examples, Model, Shape};
 use fhaim_mix::idx;
 use rand::RngCore;
@@ -42,6 +42,7 @@ pub fn schema(path: &Path) -> Result<Schema, Failure> {
 /// Reads a table of a schema in its own dialect, and reports changed or skipped values on standard error.
 pub fn table(data: &Data, schema: Schema, reading: &ReadingArguments) -> Result<Table, Failure> {
     let (text, dialect) = text(data, &reading.format)?;
+    refuse_left_out(data, &schema)?;
     let options = ReadOptions {
         dialect,
         ..read_options(data.name(), &reading.format, &reading.strictness)
