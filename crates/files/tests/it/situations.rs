@@ -8,13 +8,13 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
+use fhaim_domain::{Dialect, ReadOptions, Schema, Table, read_csv};
 use fhaim_files::{
     FormatArguments,
-    data::{Data, dialect_text},
+    data::{Data, text},
     keeping,
 };
-use fhaim_intake::{Dialect, InferOptions, infer_schema};
+use fhaim_intake::{InferOptions, infer_schema};
 
 use crate::check::{
     Checked, assert_all, check_folder,
@@ -28,10 +28,10 @@ struct Files;
 /// A table's text, its dialect and the remarks of opening it.
 fn open(path: &Path) -> Result<(Vec<u8>, Dialect, Vec<String>), String> {
     let data = Data::from(path);
-    let (opened, remarks) = keeping(|| dialect_text(&data, &FormatArguments::default()));
-    let (mut text, dialect) = opened.map_err(|error| error.to_string())?;
+    let (opened, remarks) = keeping(|| text(&data, &FormatArguments::default()));
+    let (mut opened, dialect) = opened.map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
-    let read = text.read_to_end(&mut bytes);
+    let read = opened.read_to_end(&mut bytes);
     read.map_err(|error| error.to_string())?;
     Ok((bytes, dialect, remarks))
 }
@@ -40,7 +40,7 @@ impl Intake for Files {
     fn draft(&self, path: &Path) -> Result<Drafted, String> {
         let (bytes, dialect, mut remarks) = open(path)?;
         let options = InferOptions {
-            delimiter: dialect.delimiter,
+            dialect,
             ..InferOptions::new(path.display().to_string(), "table")
         };
         let draft = infer_schema(&bytes[..], &options).map_err(|error| error.to_string())?;
@@ -54,7 +54,7 @@ impl Intake for Files {
         let schema = Schema::from_json("draft.json", schema_json.as_bytes());
         let schema = schema.map_err(|error| error.to_string())?;
         let options = ReadOptions {
-            delimiter: dialect.delimiter,
+            dialect,
             ..ReadOptions::new(path.display().to_string())
         };
         let reading = read_csv(schema, &bytes[..], &options).map_err(|error| error.to_string())?;
