@@ -61,8 +61,8 @@ pub use field::Field;
 pub use form::Claim;
 pub use identifier::{Identifier, PatternProblem};
 pub use limits::{
-    MAX_CATEGORIES, MAX_COLUMNS, MAX_CONSTRAINTS, MAX_MISSING, MAX_NAME_BYTES, MAX_ONE_HOT,
-    MAX_SCHEMA_BYTES,
+    MAX_CATEGORIES, MAX_COLUMNS, MAX_CONSTRAINTS, MAX_MISSING, MAX_NAME_BYTES, MAX_OFFSETS,
+    MAX_ONE_HOT, MAX_SCHEMA_BYTES,
 };
 pub use names::is_name;
 pub use near_unique::{NearUniqueList, near_unique_lists};

@@ -12,6 +12,9 @@ pub const MAX_CATEGORIES: usize = 10_000;
 /// Maximum number of values of all columns together: the width of the one-hot table.
 pub const MAX_ONE_HOT: usize = 100_000;
 
+/// Maximum number of UTC offsets of a column.
+pub const MAX_OFFSETS: usize = 100;
+
 /// Maximum length of the name of a column or a category, in bytes.
 pub const MAX_NAME_BYTES: usize = 1_024;
 

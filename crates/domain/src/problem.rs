@@ -3,7 +3,8 @@
 use crate::{
     BinningProblem, FormatProblem, OrderedProblem, PatternProblem,
     limits::{
-        MAX_CATEGORIES, MAX_COLUMNS, MAX_MISSING, MAX_NAME_BYTES, MAX_ONE_HOT, MAX_SCHEMA_BYTES,
+        MAX_CATEGORIES, MAX_COLUMNS, MAX_MISSING, MAX_NAME_BYTES, MAX_OFFSETS, MAX_ONE_HOT,
+        MAX_SCHEMA_BYTES,
     },
 };
 
@@ -225,6 +226,9 @@ pub enum ColumnProblem {
     /// Offsets that are missing, repeated, or not written as the format says.
     #[error("`offsets` must list every offset once, as `format` writes them; {0:?} is not valid")]
     Offset(String),
+    /// More offsets than [`MAX_OFFSETS`].
+    #[error("a column may have {MAX_OFFSETS} `offsets`, not {0}")]
+    Offsets(usize),
     /// `clock` in a column that does not count whole days from another column.
     #[error(
         "`clock` is for columns with `relative_to` and `\"unit\": \"day\"`, and must be \"hour\" or \

@@ -7,6 +7,7 @@ use crate::{
     ColumnProblem, Field,
     field::Meaning,
     form::{Bound, ColumnForm, KindForm, Unit},
+    limits::MAX_OFFSETS,
     names::cut,
     ordered::{Ordered, OrderedProblem, Span, even_bins},
     times::{
@@ -59,8 +60,8 @@ fn check_offsets(format: &TimeFormat) -> Result<(), ColumnProblem> {
     if format.has_offsets() && offsets.is_empty() {
         return Err(ColumnProblem::Offset(String::new()));
     }
-    if offsets.len() > crate::MAX_CATEGORIES {
-        return Err(OrderedProblem::Parts.into());
+    if offsets.len() > MAX_OFFSETS {
+        return Err(ColumnProblem::Offsets(offsets.len()));
     }
     let mut seen = HashSet::new();
     for offset in offsets {

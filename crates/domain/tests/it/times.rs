@@ -393,6 +393,23 @@ fn special_date_of_a_relative_column_does_not_depend_on_the_other() {
     assert_eq!(conditions("end=15,start=unknown"), [(1, 1), (0, 3)]);
 }
 
+#[test]
+fn datetime_without_clock_counts_from_the_beginning_of_a_date() {
+    let schema = parse(&json!([
+        {"name": "day", "kind": "date", "format": "%Y-%m-%d", "min": "2024-01-01", "max": "2024-12-31",
+         "bins": 1},
+        {"name": "at", "kind": "datetime", "format": "%Y-%m-%d %H:%M", "relative_to": "day",
+         "unit": "hour", "min": -24, "max": 47, "bins": 72, "special": ["9999-12-31"]}
+    ]))
+    .unwrap();
+    let csv = "day,at\n2024-05-01,2024-05-01 07:30\n2024-05-01,2024-04-30 23:59\n\
+               2024-05-01,9999-12-31 12:00\n";
+    let table = read(&schema, csv).unwrap();
+    assert_eq!(table.column(1), [31, 23, 72]);
+    let special = drawn(&table.select(&[2]).unwrap());
+    assert_eq!(special[1].iter().collect::<Vec<_>>(), ["9999-12-31 00:00"]);
+}
+
 /// The special date is also the last day of the calendar.
 #[test]
 fn lapse_beyond_the_calendar_is_written_as_its_last_day() {
