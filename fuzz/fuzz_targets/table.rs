@@ -1,13 +1,15 @@
-//! Tables in the form `SCHEMA NUL CSV`: a table that is read, written and read again has the same codes. Reading a
-//! table with a schema that was drafted from it does not panic.
+//! Tables in the form `SCHEMA NUL CSV`: a table that is read, written and read again has the same codes. The file as a
+//! whole is opened as a text of any kind: detection, drafting and reading with the drafted schema do not panic.
 
 #![no_main]
 
 use std::sync::Arc;
 
-use fhaim_domain::{OutOfRange, ReadOptions, Schema, UnlistedColumn, WriteOptions, read_csv, write_csv};
-use fhaim_intake::{InferOptions, infer_schema};
+use fhaim_domain::{
+    Dialect, OutOfRange, ReadOptions, Schema, UnlistedColumn, WriteOptions, read_csv, write_csv,
+};
 use fhaim_fuzz::{choice, rng};
+use fhaim_intake::{Given, InferOptions, infer_schema, open_text};
 use libfuzzer_sys::fuzz_target;
 
 const SCHEMA: &str = r#"{"name": "t", "columns": [
@@ -31,7 +33,7 @@ fuzz_target!(|data: &[u8]| {
     }
     if how & 2 != 0 {
         options.missing.push("NA".to_owned());
-        options.delimiter = b';';
+        options.dialect = Dialect::of_delimiter(b';');
     }
     if let Ok(reading) = read_csv(schema.clone(), table, &options) {
         let mut written = Vec::new();
@@ -42,7 +44,25 @@ fuzz_target!(|data: &[u8]| {
             assert_eq!(again.table.columns(), reading.table.columns());
         }
     }
-    if let Ok(draft) = infer_schema(table, &InferOptions::new("fuzz.csv", "draft")) {
-        let _ = read_csv(draft.schema, table, &ReadOptions::new("fuzz.csv"));
-    }
+    draft_and_read(table);
 });
+
+/// Opens a table as the command and the page do, drafts a schema, and reads the table with it.
+fn draft_and_read(table: &[u8]) {
+    let open = || open_text(table, &Given::default(), |_| ()).ok();
+    let Some(opened) = open() else { return };
+    let dialect = opened.dialect;
+    let options = InferOptions {
+        dialect,
+        ..InferOptions::new("fuzz.csv", "draft")
+    };
+    let draft = infer_schema(opened.text, &options);
+    if let (Ok(draft), Some(again)) = (draft, open()) {
+        assert_eq!(again.dialect, dialect);
+        let options = ReadOptions {
+            dialect,
+            ..ReadOptions::new("fuzz.csv")
+        };
+        let _ = read_csv(draft.schema, again.text, &options);
+    }
+}

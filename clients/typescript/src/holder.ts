@@ -46,12 +46,12 @@ export class Holder {
 
   /** Drafts a schema from a CSV table. The draft is read from the records, so the table's owner has to confirm it. */
   draft(table: Uint8Array, name = "table"): Draft {
-    return this.ask<Drafted>({ op: "draft", format: this.format(table), name, leave_out: [] }, table);
+    return this.ask<Drafted>({ op: "draft", format: this.format(), name, leave_out: [] }, table);
   }
 
   /** Reads a table with a schema, and keeps it. */
   read(table: Uint8Array, schema: Schema): ReadTable {
-    const options = { format: this.format(table), schema, clamp: false };
+    const options = { format: this.format(), schema, clamp: false };
     return this.ask({ op: "read", ...options }, table);
   }
 
@@ -76,9 +76,9 @@ export class Holder {
     return { bytes, digest: new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)) };
   }
 
-  private format(table: Uint8Array) {
-    const { delimiter } = this.ask<{ delimiter: string }>({ op: "dialect" }, table);
-    return { file: "table.csv", delimiter, missing: [] };
+  /** Everything about the table's text is detected. */
+  private format() {
+    return { file: "table.csv", missing: [] };
   }
 
   private ask<T>(request: Request, bytes?: Uint8Array): T {

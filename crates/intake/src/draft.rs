@@ -22,6 +22,8 @@ that it may be public before you use it.";
 pub struct Draft {
     /// The draft.
     pub schema: Schema,
+    /// Number of records of the table. Private: it is not a part of the schema.
+    pub records: u64,
     /// Remarks on the file as a whole, as sentences.
     pub remarks: Vec<String>,
     /// One entry for each column of the schema, in its order.

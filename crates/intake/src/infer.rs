@@ -66,7 +66,13 @@ pub fn infer_schema(input: impl Read, options: &InferOptions) -> Result<Draft, E
         .iter()
         .map(|&field| records.header()[field].as_str())
         .collect();
-    draft(&names, &look, options)
+    let (schema, columns) = draft(&names, &look, options)?;
+    Ok(Draft {
+        schema,
+        records: records.row(),
+        remarks: Vec::new(),
+        columns,
+    })
 }
 
 fn check_named_columns(header: &[String], options: &InferOptions) -> Result<(), Error> {
@@ -140,7 +146,11 @@ impl Look {
     }
 }
 
-fn draft(names: &[&str], look: &Look, options: &InferOptions) -> Result<Draft, Error> {
+fn draft(
+    names: &[&str],
+    look: &Look,
+    options: &InferOptions,
+) -> Result<(Schema, Vec<ColumnDraft>), Error> {
     let columns = names.iter().zip(&look.profiles);
     let decided = columns.map(|(name, profile)| kinds::decide(name, profile, options));
     let mut decided: Vec<kinds::Decided> = decided.collect();
@@ -163,11 +173,7 @@ fn draft(names: &[&str], look: &Look, options: &InferOptions) -> Result<Draft, E
         file: options.file.clone(),
         problem,
     })?;
-    Ok(Draft {
-        schema,
-        remarks: Vec::new(),
-        columns: about,
-    })
+    Ok((schema, about))
 }
 
 /// Returns the codes of a code book: the first field of each line, without blanks around it. Empty lines are skipped.

@@ -24,6 +24,19 @@ pub enum Error {
     /// The stream of bytes that belongs to the request broke.
     #[error("the file cannot be read: {0}")]
     Read(#[from] std::io::Error),
+    /// The file is of a type that is not read here.
+    #[error("{file}: {problem}{hint}")]
+    Type {
+        /// Name of the file.
+        file: String,
+        /// What it is, and how to get a table that is read.
+        problem: String,
+        /// Another way, or nothing.
+        hint: &'static str,
+    },
+    /// The stated encoding is unknown.
+    #[error("{0}")]
+    Encoding(String),
     /// A request needs an earlier one.
     #[error("{0}")]
     Order(&'static str),

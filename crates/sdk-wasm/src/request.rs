@@ -1,13 +1,15 @@
 //! Requests of the page.
 
-use fhaim_domain::{NearUnique, OutOfRange, ReadOptions, Schema, UnlistedColumn};
+use fhaim_domain::{Dialect, NearUnique, OutOfRange, ReadOptions, Schema, UnlistedColumn};
 use fhaim_dp::Rho;
-use fhaim_intake::InferOptions;
+use fhaim_intake::{Encoding, Given, InferOptions};
 use fhaim_protocol::{terms::Terms, upload::Object};
 use serde::Deserialize;
 use serde_json::Value;
 use std::fmt;
 use zeroize::Zeroize;
+
+use crate::Error;
 
 /// Maximum number of objects of a rehearsal.
 pub const MAX_REHEARSED: usize = 64;
@@ -18,8 +20,12 @@ pub const MAX_REHEARSED: usize = 64;
 pub enum Request {
     /// Lists the mechanisms that run under encryption, the default first.
     Mechanisms,
-    /// Detects the dialect of the file whose first bytes are in the stream.
-    Dialect,
+    /// Detects how the file in the stream is written, from its first bytes.
+    Dialect {
+        /// What the page's user stated.
+        #[serde(default)]
+        format: Format,
+    },
     /// Drafts a schema from the CSV table in the stream.
     Draft(DraftRequest),
     /// Returns the cost of a schema, or all its problems.
@@ -115,27 +121,41 @@ impl fmt::Debug for WipedText {
     }
 }
 
-/// How a CSV table is written. Its encoding is found in its first bytes.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// How a table is written. Everything that is not stated is detected from the file's first bytes.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Format {
     /// Name of the file, for errors.
     pub file: String,
     /// Character between fields, of one byte.
-    #[serde(default = "comma")]
-    pub delimiter: char,
+    pub delimiter: Option<char>,
+    /// Name of the encoding.
+    pub encoding: Option<String>,
+    /// Number of lines before the header.
+    pub skip_rows: Option<u64>,
+    /// Number of rows at the end that are no records, at most [`MAX_FOOTER`].
+    pub skip_footer: Option<usize>,
     /// Texts that stand for a missing value, in addition to the empty one.
-    #[serde(default)]
     pub missing: Vec<String>,
 }
 
-fn comma() -> char {
-    ','
-}
+/// Maximum number of rows at the end of a file that are skipped. They are held in memory.
+pub const MAX_FOOTER: usize = 1_000;
 
 impl Format {
-    fn delimiter(&self) -> u8 {
-        u8::try_from(self.delimiter).unwrap_or(b',')
+    /// Returns what is not to be detected.
+    ///
+    /// # Errors
+    /// The encoding is unknown.
+    pub(crate) fn given(&self) -> Result<Given, Error> {
+        let encoding = self.encoding.as_deref().map(str::parse::<Encoding>);
+        Ok(Given {
+            delimiter: self.delimiter.and_then(|delimiter| u8::try_from(delimiter).ok()),
+            skip_rows: self.skip_rows,
+            skip_footer: self.skip_footer.map(|rows| rows.min(MAX_FOOTER)),
+            encoding: encoding.transpose().map_err(Error::Encoding)?,
+            ..Given::default()
+        })
     }
 
     fn missing(&self) -> Vec<String> {
@@ -158,9 +178,10 @@ pub struct DraftRequest {
 }
 
 impl DraftRequest {
-    pub(crate) fn options(&self) -> InferOptions {
+    /// Returns the options for a table in this dialect.
+    pub(crate) fn options(&self, dialect: Dialect) -> InferOptions {
         InferOptions {
-            delimiter: self.format.delimiter(),
+            dialect,
             missing: self.format.missing(),
             leave_out: self.leave_out.clone(),
             ..InferOptions::new(&self.format.file, &self.name)
@@ -184,9 +205,10 @@ pub struct ReadRequest {
 }
 
 impl ReadRequest {
-    pub(crate) fn options(&self) -> ReadOptions {
+    /// Returns the options for a table in this dialect.
+    pub(crate) fn options(&self, dialect: Dialect) -> ReadOptions {
         ReadOptions {
-            delimiter: self.format.delimiter(),
+            dialect,
             missing: self.format.missing(),
             out_of_range: match self.clamp {
                 true => OutOfRange::Clamp,

@@ -12,6 +12,8 @@ use crate::table::labels;
 pub(crate) struct Drafted {
     schema: Schema,
     statement: &'static str,
+    /// Number of records of the table.
+    records: u64,
     /// Remarks on the file as a whole.
     remarks: Vec<String>,
     /// One entry for each column of the schema, in its order.
@@ -33,6 +35,7 @@ impl From<Draft> for Drafted {
             statement: draft.statement(),
             notes: draft.notes(),
             schema: draft.schema,
+            records: draft.records,
             remarks: draft.remarks,
             columns: draft.columns,
         }

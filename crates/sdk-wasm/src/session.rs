@@ -21,7 +21,7 @@ use crate::plan::{Composed, Part, Planned, mechanisms, named, part_plan};
 use crate::request::{MAX_REHEARSED, ReadRequest, Request, WipedText};
 use crate::schema::{Checked, Drafted};
 use crate::table::ReadTable;
-use crate::text::{Found, utf8};
+use crate::text::{Found, opened};
 
 /// Maximum size of a public key, in bytes.
 const MAX_KEY_BYTES: u64 = 64 << 20;
@@ -80,11 +80,12 @@ impl TableSession {
     pub fn answer(&mut self, request: &[u8], input: impl Read) -> Result<Reply, Error> {
         match serde_json::from_slice(request)? {
             Request::Mechanisms => json(&mechanisms()),
-            Request::Dialect => json(&Found::read(input)?),
-            Request::Draft(draft) => json(&Drafted::from(infer_schema(
-                utf8(input)?,
-                &draft.options(),
-            )?)),
+            Request::Dialect { format } => json(&Found::read(input, &format)?),
+            Request::Draft(request) => {
+                let table = opened(input, &request.format)?;
+                let draft = infer_schema(table.text, &request.options(table.dialect))?;
+                json(&Drafted::from(draft))
+            }
             Request::Check { schema } => json(&Checked::of(&schema)),
             Request::Read(request) => self.read(*request, input),
             Request::Name { terms } => json(&named(*terms)?),
@@ -104,8 +105,9 @@ impl TableSession {
 
     fn read(&mut self, request: ReadRequest, input: impl Read) -> Result<Reply, Error> {
         *self = Self::default();
-        let options = request.options();
-        let reading = read_csv(request.schema, utf8(input)?, &options)?;
+        let table = opened(input, &request.format)?;
+        let options = request.options(table.dialect);
+        let reading = read_csv(request.schema, table.text, &options)?;
         let answer = json(&ReadTable::of(&reading));
         (self.table, self.values) = (Some(reading.table), reading.values);
         answer

@@ -1,54 +1,67 @@
-//! Files in any encoding, read as UTF-8.
+//! Files of any encoding and dialect, read as UTF-8.
 
-use std::io::{Cursor, Read};
+use std::io::Read;
 
-use fhaim_intake::{Dialect, Encoding, MAX_SNIFFED, Transcoder};
+use fhaim_intake::{Encoding, Family, SourceError, TableText, open_text};
 use serde::Serialize;
 
 use crate::Error;
+use crate::request::Format;
 
-/// How a file is written.
+/// How a file is written, and its first records.
 #[derive(Debug, Serialize)]
 pub(crate) struct Found {
     /// Character between fields.
     delimiter: char,
-    /// The encoding's name in browsers (the WHATWG's Encoding Standard).
+    /// Name of the encoding in the WHATWG's Encoding Standard.
     encoding: &'static str,
+    /// What was detected that is not usual, as sentences.
+    remarks: Vec<String>,
+    /// The names of the columns; none if the header is broken.
+    header: Vec<String>,
+    /// The first records.
+    samples: Vec<Vec<String>>,
 }
 
 impl Found {
-    /// Detects the dialect from a file's first bytes.
+    /// Detects what `format` leaves open.
     ///
     /// # Errors
-    /// The stream cannot be read.
-    pub(crate) fn read(input: impl Read) -> Result<Self, Error> {
-        let dialect = Dialect::detect(&head(input)?.0);
+    /// The stream cannot be read, or is no text.
+    pub(crate) fn read(input: impl Read, format: &Format) -> Result<Self, Error> {
+        let table = opened(input, format)?;
+        let remarks = table.remarks.into_iter().map(|remark| remark.text);
         Ok(Self {
-            delimiter: char::from(dialect.delimiter),
-            encoding: match dialect.encoding {
-                Encoding::Utf8 => "utf-8",
-                Encoding::Utf16Le => "utf-16le",
-                Encoding::Utf16Be => "utf-16be",
-                Encoding::Windows1252 => "windows-1252",
-            },
+            delimiter: char::from(table.dialect.delimiter),
+            encoding: table.encoding.unwrap_or(Encoding::UTF_8).name(),
+            remarks: remarks.collect(),
+            header: table.header,
+            samples: table.samples,
         })
     }
 }
 
-/// Returns the first bytes of a stream, and the rest of it.
-fn head<R: Read>(mut input: R) -> Result<(Vec<u8>, R), Error> {
-    let mut head = Vec::new();
-    let most = MAX_SNIFFED as u64;
-    input.by_ref().take(most).read_to_end(&mut head)?;
-    Ok((head, input))
-}
-
-/// Converts a stream of text in any encoding to UTF-8.
+/// Opens a stream as the text of a table.
 ///
 /// # Errors
-/// The stream cannot be read.
-pub(crate) fn utf8(input: impl Read) -> Result<impl Read, Error> {
-    let (head, rest) = head(input)?;
-    let encoding = Dialect::detect(&head).encoding;
-    Ok(Transcoder::new(Cursor::new(head).chain(rest), encoding))
+/// The stream cannot be read, or is no text.
+pub(crate) fn opened<'a>(input: impl Read + 'a, format: &Format) -> Result<TableText<'a>, Error> {
+    open_text(input, &format.given()?, |_| ()).map_err(|error| match error {
+        SourceError::Io(source) => Error::Read(source),
+        SourceError::Type(found) => Error::Type {
+            file: format.file.clone(),
+            hint: match found.family {
+                Family::Other | Family::Gzip => "",
+                Family::Workbook | Family::Parquet | Family::Zstd => {
+                    ", or use the command line, which reads such files"
+                }
+            },
+            problem: found.to_string(),
+        },
+        other => Error::Type {
+            file: format.file.clone(),
+            problem: other.to_string(),
+            hint: "",
+        },
+    })
 }

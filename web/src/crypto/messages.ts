@@ -56,9 +56,16 @@ export interface Schema {
   columns: Column[];
 }
 
+/** How a file is written. What is not stated is detected from its first bytes. */
 export interface Format {
   file: string;
-  delimiter: string;
+  delimiter?: string;
+  /** The encoding's name in the WHATWG's Encoding Standard. */
+  encoding?: string;
+  /** Number of lines before the header. */
+  skip_rows?: number;
+  /** Number of rows at the end that are no records. */
+  skip_footer?: number;
   missing: string[];
 }
 
@@ -72,7 +79,7 @@ export interface ReadOptions {
 
 export type Request =
   | { op: "mechanisms" }
-  | { op: "dialect" }
+  | { op: "dialect"; format: Format }
   | { op: "draft"; format: Format; name: string; leave_out: string[] }
   | { op: "check"; schema: Schema }
   | ({ op: "read" } & ReadOptions)
@@ -93,11 +100,15 @@ export interface Mechanism {
   about: string;
 }
 
-/** How a file is written, detected from its first bytes. */
+/** How a file is written, detected from its first bytes, and its first records. */
 export interface Dialect {
   delimiter: string;
-  /** The encoding's name for TextDecoder. */
   encoding: string;
+  /** What was detected that is not usual. */
+  remarks: string[];
+  /** Names of the columns. */
+  header: string[];
+  samples: string[][];
 }
 
 export interface Remark {
@@ -136,6 +147,8 @@ export interface ColumnDraft {
 export interface Drafted {
   schema: Schema;
   statement: string;
+  /** Number of records of the table. */
+  records: number;
   /** Remarks on the file as a whole. */
   remarks: string[];
   /** One entry for each column of the drafted schema. */

@@ -2,26 +2,27 @@
 // must read the same file in the same way.
 import type { Dataset } from "../api/types";
 import { isRecord, stored } from "../components/stored";
-import type { ReadOptions, Schema } from "./messages";
+import type { Format, ReadOptions, Schema } from "./messages";
 import type { HolderSession } from "./session";
 import { sniff } from "./sniff";
 
 const PREFIX = "fhaim.read.";
 
-interface Kept {
-  delimiter: string;
-  missing: string[];
+interface Kept extends Omit<Format, "file"> {
   clamp: boolean;
 }
 
 function isKept(value: unknown): value is Kept {
   if (!isRecord(value) || !Array.isArray(value.missing)) return false;
-  return typeof value.delimiter === "string" && value.missing.every((word) => typeof word === "string") && typeof value.clamp === "boolean";
+  const isText = (part: unknown) => part === undefined || typeof part === "string";
+  const isCount = (part: unknown) => part === undefined || typeof part === "number";
+  return value.missing.every((word) => typeof word === "string") && typeof value.clamp === "boolean"
+    && isText(value.delimiter) && isText(value.encoding) && isCount(value.skip_rows) && isCount(value.skip_footer);
 }
 
 export function remember(dataset: string, read: ReadOptions): void {
-  const { delimiter, missing } = read.format;
-  const kept: Kept = { delimiter, missing, clamp: read.clamp };
+  const { file: _, ...format } = read.format;
+  const kept: Kept = { ...format, clamp: read.clamp };
   localStorage.setItem(PREFIX + dataset, JSON.stringify(kept));
 }
 
@@ -30,11 +31,10 @@ export function remember(dataset: string, read: ReadOptions): void {
  * from the file.
  */
 export async function recall(dataset: Dataset, schema: Schema, file: File, session: HolderSession): Promise<ReadOptions> {
-  const kept: Partial<Kept> = stored(localStorage, PREFIX + dataset.id, isKept) ?? {};
-  const { refusal, delimiter } = await sniff(file, session);
-  if (refusal !== undefined) throw new Error(refusal);
-  const format = { file: file.name, delimiter: kept.delimiter ?? delimiter, missing: kept.missing ?? [] };
-  return { format, schema, clamp: kept.clamp ?? false };
+  const { clamp, ...kept } = stored(localStorage, PREFIX + dataset.id, isKept) ?? { missing: [], clamp: false };
+  const format: Format = { ...kept, file: file.name };
+  await sniff(file, format, session);
+  return { format, schema, clamp };
 }
 
 export function forgetRead(dataset: string): void {

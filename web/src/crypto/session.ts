@@ -49,9 +49,9 @@ export class HolderSession {
     return this.ask({ op: "draft", format, name, leave_out }, file, onRead);
   }
 
-  /** Detects how a file is written, from its first bytes. */
-  dialect(head: Blob): Promise<Dialect> {
-    return this.ask({ op: "dialect" }, head);
+  /** Detects what a format does not state, from the file's first bytes. */
+  dialect(file: File, format: Format): Promise<Dialect> {
+    return this.ask({ op: "dialect", format }, file);
   }
 
   mechanisms(): Promise<Mechanism[]> {

@@ -277,6 +277,9 @@ impl Detection<'_> {
             start.skip_rows = self.given.skip_rows.unwrap_or(1);
         }
         let mut best = self.best(start, separator);
+        if self.given.delimiter == Some(b' ') {
+            best = self.whitespace(start).unwrap_or(best);
+        }
         if !best.is_plausible(MIN_SHARE) {
             best = self.below_preamble(start, separator).unwrap_or(best);
         }

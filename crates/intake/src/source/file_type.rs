@@ -71,7 +71,6 @@ const SPSS: FileType = file(Family::Other, "an SPSS file (.sav)", WITH_SPSS);
 const R_DATA: FileType = file(Family::Other, "an R data file (.rds or .RData)", WITH_R);
 const SAS_TRANSPORT: FileType = file(Family::Other, "a SAS transport file (.xpt)", WITH_SAS);
 const ARROW: FileType = file(Family::Other, "an Arrow or Feather file", WITH_PANDAS);
-const PICTURE: FileType = file(Family::Other, "a picture", "choose a table");
 const WEB_PAGE: FileType = file(
     Family::Other,
     "a web page",
@@ -189,9 +188,9 @@ const MAGIC: [Magic; 39] = [
             "get the table from its author, as CSV",
         ),
     ),
-    (0, b"\x89PNG", PICTURE),
-    (0, b"\xff\xd8\xff", PICTURE),
-    (0, b"GIF8", PICTURE),
+    (0, b"\x89PNG", file(Family::Other, "a picture (PNG)", "choose a table")),
+    (0, b"\xff\xd8\xff", file(Family::Other, "a picture (JPEG)", "choose a table")),
+    (0, b"GIF8", file(Family::Other, "a picture (GIF)", "choose a table")),
     (
         0,
         b"version https://git-lfs.github.com/spec/",

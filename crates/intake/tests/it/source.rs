@@ -241,6 +241,18 @@ fn runs_of_blanks_are_detected() {
 }
 
 #[test]
+fn blank_as_given_delimiter_may_be_a_run_of_blanks() {
+    let given = Given {
+        delimiter: Some(b' '),
+        ..Given::default()
+    };
+    let text = b"age  smoker  ldl\n41  yes  7.6\n63  no  3.7\n";
+    let found = open(text, &Given::default()).dialect;
+    assert_eq!(open(text, &given).dialect, found);
+    assert!(!open(b"age smoker\n41 yes\n63 \n", &given).dialect.whitespace);
+}
+
+#[test]
 fn row_names_of_r_are_read() {
     let said = [
         "the rows begin with a field without a name: it was read as the name of the row",

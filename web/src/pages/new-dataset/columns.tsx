@@ -132,20 +132,21 @@ function show(name: string) {
   row?.querySelector<HTMLInputElement>("input.public")?.focus({ preventScroll: true });
 }
 
-const SEPARATORS: Record<string, string> = { ",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars" };
+const SEPARATORS: Record<string, string> = { ",": "commas", ";": "semicolons", "\t": "tabs", "|": "vertical bars", " ": "blanks" };
 
 /** Shows how the file was read. */
-function TheFile({ picked: { file, format, encoding, lines, drafted } }: { picked: Picked }) {
+function TheFile({ picked: { file, dialect, lines, drafted } }: { picked: Picked }) {
   const columns = drafted.schema.columns;
   return (
     <>
       <Facts items={[
         ["File", file.name],
         ["Records", count(lines)],
-        ["Separated by", SEPARATORS[format.delimiter] ?? format.delimiter],
-        ["Encoding", encoding === "utf-8" ? "UTF-8" : encoding],
+        ["Separated by", SEPARATORS[dialect.delimiter] ?? dialect.delimiter],
+        ["Encoding", dialect.encoding],
         ["Columns kept", `${count(columns.filter(isEncrypted).length)} of ${count(columns.length)}`],
       ]} />
+      {dialect.remarks.length > 0 && <Notice><p>How the file was read: {dialect.remarks.join("; ")}.</p></Notice>}
       {drafted.remarks.map((remark) => <Notice key={remark} tone="warn"><p>{remark}</p></Notice>)}
     </>
   );

@@ -1,6 +1,6 @@
 // Step 1: choose a CSV file, which is read in a worker.
 import { useState, type DragEvent } from "react";
-import type { Drafted, Format } from "../../crypto/messages";
+import type { Dialect, Drafted, Format } from "../../crypto/messages";
 import { type HolderSession, type OnRead, useReading, WorkerRefusal } from "../../crypto/session";
 import { sniff } from "../../crypto/sniff";
 import { exampleTable } from "../../components/example";
@@ -10,8 +10,8 @@ import { kept } from "./kept";
 export interface Picked {
   file: File;
   format: Format;
-  /** Character encoding of the file. */
-  encoding: string;
+  /** How the file is written. */
+  dialect: Dialect;
   /** The columns to keep, as the user typed them. */
   only: string;
   drafted: Drafted;
@@ -19,7 +19,7 @@ export interface Picked {
   samples: Record<string, string[]>;
   /** Values of each column in the first records, by column name. */
   first: Record<string, string[]>;
-  /** Number of records, counted by line ends. Reading with the schema may find a few less. */
+  /** Number of records. */
   lines: number;
   /** Columns confirmed as public, if the draft was kept from before. */
   confirmed: string[];
@@ -29,8 +29,13 @@ export interface Picked {
 interface Said {
   missing: string;
   delimiter: string;
+  encoding: string;
+  skipRows: string;
+  skipFooter: string;
   only: string;
 }
+
+const NOTHING_SAID: Said = { missing: "", delimiter: "", encoding: "", skipRows: "", skipFooter: "", only: "" };
 
 /** Maximum number of distinct values shown per column. */
 const MAX_SAMPLES = 12;
@@ -55,30 +60,38 @@ function different(values: string[]): string[] {
   return [...new Set(values.filter((value) => value !== ""))].slice(0, MAX_SAMPLES);
 }
 
+/** Returns what the user stated about a file. */
+function stated(file: File, said: Said): Format {
+  const format: Format = { file: file.name, missing: texts(said.missing) };
+  if (said.delimiter !== "") format.delimiter = said.delimiter;
+  if (said.encoding.trim() !== "") format.encoding = said.encoding.trim();
+  const count = (text: string) => (/^\s*\d+\s*$/.test(text) ? Number(text) : undefined);
+  const [rows, footer] = [count(said.skipRows), count(said.skipFooter)];
+  if (rows !== undefined) format.skip_rows = rows;
+  if (footer !== undefined) format.skip_footer = footer;
+  return format;
+}
+
 /** Drafts a schema, or restores the one that was edited in this tab. */
 async function draft(session: HolderSession, file: File, said: Said, onRead: OnRead): Promise<Picked> {
-  const { refusal, delimiter, encoding, header, samples } = await sniff(file, session);
-  if (refusal !== undefined) throw new Error(refusal);
-  const format = { file: file.name, delimiter: said.delimiter || delimiter, missing: texts(said.missing) };
-  const unwanted = others(header, said.only);
-  const first = byColumn(header, samples);
+  const format = stated(file, said);
+  const dialect = await sniff(file, format, session);
+  const unwanted = others(dialect.header, said.only);
+  const first = byColumn(dialect.header, dialect.samples);
   const some = Object.fromEntries(Object.entries(first).map(([name, values]) => [name, different(values)]));
-  const picked = { file, format, encoding, only: said.only, first, samples: some };
+  const picked = { file, format, dialect, only: said.only, first, samples: some };
   const left = kept(file, format, said.only);
   if (left) return { ...picked, ...left };
-  let lines = 0;
-  const drafted = await session.draft(file, format, unwanted, (read) => {
-    lines = Math.max(1, read.lines - 1);
-    onRead(read);
-  });
-  return { ...picked, drafted, lines, confirmed: [] };
+  const drafted = await session.draft(file, format, unwanted, onRead);
+  return { ...picked, drafted, lines: drafted.records, confirmed: [] };
 }
 
 /** Returns advice for errors whose message contains none. */
 function wayOut(error: unknown): string | undefined {
   if (!(error instanceof WorkerRefusal)) return undefined;
-  if (/not UTF-8/.test(error.message)) return "Open the table in the program that made it, and save it as CSV in UTF-8.";
-  if (/fields? where the header/.test(error.message)) return "Correct that row, or choose the separator under “File format”.";
+  if (/not UTF-8/.test(error.message)) return "Correct that cell, or state the encoding under “File format”.";
+  if (/footer|total of the rows/.test(error.message)) return "State the number of such rows at the end under “File format”, 0 if they are records.";
+  if (/fields? where the header/.test(error.message)) return "Correct that row, or choose the separator or the lines to skip under “File format”.";
   if (/the header has/.test(error.message)) return "Name the columns to keep under “File format”.";
   return undefined;
 }
@@ -91,7 +104,7 @@ interface Props {
 }
 
 export function FileStep({ before, onGoOn, onPicked }: Props) {
-  const [said, setSaid] = useState<Said>({ missing: "", delimiter: "", only: "" });
+  const [said, setSaid] = useState<Said>(NOTHING_SAID);
   const { reading, error, read, stop } = useReading();
   const take = (file: File | undefined) => {
     if (!file || reading) return;
@@ -101,7 +114,7 @@ export function FileStep({ before, onGoOn, onPicked }: Props) {
     <section className="card">
       <h2>Choose the table</h2>
       <p>
-        A CSV file with one record per line and the column names in the first line. This browser reads
+        A table in text (CSV and the like, also with gzip compression) with one record per line below the column names. This browser reads
         it and sends only ciphertexts, and the description of the columns that you confirm in the next
         step.
       </p>
@@ -130,7 +143,7 @@ function DropZone({ onFile }: { onFile: (file: File | undefined) => void }) {
     <div className={over ? "drop over" : "drop"} onDrop={drop}
       onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)}>
       <p>Drop a CSV file here, or</p>
-      <input id="table-file" type="file" accept=".csv,.tsv,.txt,text/csv,text/plain" className="hidden"
+      <input id="table-file" type="file" accept=".csv,.tsv,.txt,.dat,.gz,text/csv,text/plain,application/gzip" className="hidden"
         onChange={(event) => {
           onFile(event.target.files?.[0]);
           // Allows choosing the same file again after a correction.
@@ -165,6 +178,24 @@ function Options({ said, onChange }: { said: Said; onChange: (said: Said) => voi
           {(id, hint) => (
             <input id={id} aria-describedby={hint} value={said.missing}
               onChange={(event) => onChange({ ...said, missing: event.target.value })} />
+          )}
+        </Field>
+        <Field label="Lines before the column names" hint="Empty: detected.">
+          {(id, hint) => (
+            <input id={id} aria-describedby={hint} inputMode="numeric" value={said.skipRows}
+              onChange={(event) => onChange({ ...said, skipRows: event.target.value })} />
+          )}
+        </Field>
+        <Field label="Rows at the end that are not records" hint="For example totals. Empty: none, and a total is refused.">
+          {(id, hint) => (
+            <input id={id} aria-describedby={hint} inputMode="numeric" value={said.skipFooter}
+              onChange={(event) => onChange({ ...said, skipFooter: event.target.value })} />
+          )}
+        </Field>
+        <Field label="Character encoding" hint="For example windows-1252 or shift_jis. Empty: detected.">
+          {(id, hint) => (
+            <input id={id} aria-describedby={hint} value={said.encoding}
+              onChange={(event) => onChange({ ...said, encoding: event.target.value })} />
           )}
         </Field>
         <Field label="Only these columns" hint="Names separated by commas. Empty: all columns.">

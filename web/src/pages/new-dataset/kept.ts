@@ -16,8 +16,8 @@ interface Kept extends Left {
 }
 
 /** Identifies a file and its reading settings, without reading the file. */
-function identity({ name, size, lastModified }: File, { delimiter, missing }: Format, only: string): string {
-  return JSON.stringify([name, size, lastModified, delimiter, missing, only]);
+function identity({ name, size, lastModified }: File, format: Format, only: string): string {
+  return JSON.stringify([name, size, lastModified, format, only]);
 }
 
 function isKept(value: unknown): value is Kept {
