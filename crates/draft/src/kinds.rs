@@ -60,14 +60,7 @@ pub fn readings() -> Vec<(TextReading, i64)> {
     }
     for (text, kind, format) in time_formats() {
         let rank = format_rank(&text);
-        all.push((
-            TextReading::Time {
-                text,
-                kind,
-                format,
-            },
-            rank,
-        ));
+        all.push((TextReading::Time { text, kind, format }, rank));
     }
     all.push((TextReading::Text, TEXT_RANK));
     all

@@ -21,8 +21,8 @@ mod times;
 use std::io::Read;
 
 use fhaim_domain::{Claim, Dialect, Schema};
-use fhaim_intake::{Note, TextCounts, count_texts};
 use fhaim_dp::Rho;
+use fhaim_intake::{Note, TextCounts, count_texts};
 use rand_core::RngCore;
 use serde_json::{Map, Value, json};
 
@@ -182,11 +182,9 @@ fn draft_column(
     let reading = choose(column, common, draft_budget, rng)?;
     let (mut form, note) = match &reading {
         TextReading::Number(style) => numbers::form(column, style, common, draft_budget, rng)?,
-        TextReading::Time {
-            text,
-            kind,
-            format,
-        } => times::form(column, (text, *kind, format), common, draft_budget, rng)?,
+        TextReading::Time { text, kind, format } => {
+            times::form(column, (text, *kind, format), common, draft_budget, rng)?
+        }
         TextReading::Text => texts::form(column, common, draft_budget, rng)?,
     };
     form.insert("name".to_owned(), column.name.clone().into());

@@ -1,6 +1,6 @@
 //! Number columns: round bounds, special values, and edges from a noisy histogram.
 
-use fhaim_intake::{TextCounts};
+use fhaim_intake::TextCounts;
 use rand_core::RngCore;
 use serde_json::{Map, Number, Value, json};
 

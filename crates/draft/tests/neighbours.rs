@@ -2,13 +2,13 @@
 //! counts by no more than the draft pays for.
 #![allow(clippy::unwrap_used)]
 
-use fhaim_domain::{Schema};
-use fhaim_intake::{TextCounts};
+use fhaim_domain::Schema;
 use fhaim_dp::{Rho, Selection, accounting};
 use fhaim_draft::{
     CountNoise, DraftBudget, DraftOptions, Error, bounds, by_magnitude, cells, draft, grid,
     lower_scores, readings, scores, threshold, upper_scores,
 };
+use fhaim_intake::TextCounts;
 use rand_chacha::{ChaCha20Rng, rand_core::SeedableRng};
 use serde_json::Value;
 

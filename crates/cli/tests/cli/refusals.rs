@@ -76,7 +76,7 @@ fn all_kinds_of_problems_are_listed_with_their_ways_out() {
         "\n  row 1 (line 2), column \"x\": \"11\" is outside the schema's range from 0 to 10; again in row 3 (line 4)\n",
         "\n  row 1 (line 2), column \"c\": \"pink\" is not one of",
         "\n  row 2 (line 3), column \"x\": \"?\" is not a number\n",
-        "\n  row 4 (line 5): 3 fields where the header has 4\n(",
+        "\n  row 4 (line 5): 3 fields where the header has 4, in the last row: it is a footer, or the file was cut off\n(",
         "--ignore-columns; correct it, widen the schema's range, or use --clamp; ",
     ];
     refused_table(csv, &says);
@@ -110,7 +110,7 @@ fn rows_with_wrong_number_of_fields_are_rejected() {
     let says = "t.csv: row 2 (line 3): 2 fields where the header has 3";
     refused_table("x,c,y\n1,red,0\n2,red\n", &[says, "--delimiter"]);
     let says = "t.csv: row 1 (line 2): 4 fields where the header has 3";
-    refused_table("x,c,y\n1,red,0,\n", &[says]);
+    refused_table("x,c,y\n1,red,0,5\n2,red,0\n", &[says]);
     // An open quote extends to the end of the file.
     let says = "t.csv: row 1 (line 2): 1 field where the header has 3";
     refused_table("x,c,y\n\"1,red,0\n2,red,1\n", &[says, "open quote"]);
@@ -153,7 +153,7 @@ fn invalid_bytes_in_text_are_rejected() {
 fn quotes_and_footers_are_reported_with_their_flag() {
     let says = "t.csv: row 2 (line 3), column \"c\": the quote that opens here is never closed";
     refused_table("x,c,y\n1,red,0\n2,\"red,1\n", &[says, "--quote none"]);
-    let says = "t.csv: row 2 (line 3), the last one, begins with \"total\"";
+    let says = "row 2 (line 3), the last one, begins with \"total\"";
     refused_table("x,c,y\n1,red,0\nTotal,,1\n", &[says, "--skip-footer 1"]);
     refused_table(
         "x,c,y\n1,red,0\nend\n",

@@ -199,7 +199,7 @@ impl<'a> Fit<'a> {
         let dated = matches!(used.kind, KindForm::Date | KindForm::Datetime);
         options.midnight = used.kind != KindForm::Date
             && used.kind != KindForm::Duration
-            && column.values.iter().any(|(text, _)| text.contains("24:00"));
+            && column.values.iter().any(|(text, _)| has_hour_24(text));
         let mut text = used.text.clone();
         if used.format.has_offsets() {
             match used.offsets.as_slice() {
@@ -575,6 +575,12 @@ fn first_year(column: &Column<'_>) -> i64 {
         true => this_year - 99,
         false => this_year - 79,
     }
+}
+
+/// Whether the time of day of a text is 24:00.
+fn has_hour_24(text: &str) -> bool {
+    let clock = text.rsplit([' ', 'T']).next().unwrap_or(text);
+    clock.starts_with("24:00")
 }
 
 /// Replaces the letters of an offset by the offset.

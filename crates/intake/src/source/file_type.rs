@@ -188,9 +188,21 @@ const MAGIC: [Magic; 39] = [
             "get the table from its author, as CSV",
         ),
     ),
-    (0, b"\x89PNG", file(Family::Other, "a picture (PNG)", "choose a table")),
-    (0, b"\xff\xd8\xff", file(Family::Other, "a picture (JPEG)", "choose a table")),
-    (0, b"GIF8", file(Family::Other, "a picture (GIF)", "choose a table")),
+    (
+        0,
+        b"\x89PNG",
+        file(Family::Other, "a picture (PNG)", "choose a table"),
+    ),
+    (
+        0,
+        b"\xff\xd8\xff",
+        file(Family::Other, "a picture (JPEG)", "choose a table"),
+    ),
+    (
+        0,
+        b"GIF8",
+        file(Family::Other, "a picture (GIF)", "choose a table"),
+    ),
     (
         0,
         b"version https://git-lfs.github.com/spec/",

@@ -249,7 +249,11 @@ fn blank_as_given_delimiter_may_be_a_run_of_blanks() {
     let text = b"age  smoker  ldl\n41  yes  7.6\n63  no  3.7\n";
     let found = open(text, &Given::default()).dialect;
     assert_eq!(open(text, &given).dialect, found);
-    assert!(!open(b"age smoker\n41 yes\n63 \n", &given).dialect.whitespace);
+    assert!(
+        !open(b"age smoker\n41 yes\n63 \n", &given)
+            .dialect
+            .whitespace
+    );
 }
 
 #[test]

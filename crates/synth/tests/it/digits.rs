@@ -5,9 +5,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use fhaim_domain::{RawColumn, RawValues, ReadOptions, Schema, Table, WriteOptions, read_csv, write_csv};
-use fhaim_intake::{InferOptions, infer_schema};
+use fhaim_domain::{
+    RawColumn, RawValues, ReadOptions, Schema, Table, WriteOptions, read_csv, write_csv,
+};
 use fhaim_dp::accounting;
+use fhaim_intake::{InferOptions, infer_schema};
 use fhaim_release::MechanismJob;
 use fhaim_synth::{MechanismName, RunOutcome};
 use rand::{Rng, SeedableRng, rngs::StdRng};
