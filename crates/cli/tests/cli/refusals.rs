@@ -112,8 +112,8 @@ fn rows_with_wrong_number_of_fields_are_rejected() {
     let says = "t.csv: row 1 (line 2): 4 fields where the header has 3";
     refused_table("x,c,y\n1,red,0,5\n2,red,0\n", &[says]);
     // An open quote extends to the end of the file.
-    let says = "t.csv: row 1 (line 2): 1 field where the header has 3";
-    refused_table("x,c,y\n\"1,red,0\n2,red,1\n", &[says, "open quote"]);
+    let says = "t.csv: row 1 (line 2), column \"x\": the quote that opens here is never closed";
+    refused_table("x,c,y\n\"1,red,0\n2,red,1\n", &[says, "--quote none"]);
 }
 
 #[test]

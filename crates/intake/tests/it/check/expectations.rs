@@ -25,6 +25,9 @@ pub struct Entry {
     /// The test that covers the table, if it is not among these.
     #[serde(default)]
     pub elsewhere: Option<String>,
+    /// Why the table is known to be wrong. Such a table must fail, so that this key is removed with the fault.
+    #[serde(default)]
+    pub open: Option<String>,
     /// Numbers of records that the reader may find. Empty: the number of the plain table.
     #[serde(default)]
     pub records: Vec<usize>,

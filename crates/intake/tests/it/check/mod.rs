@@ -54,6 +54,14 @@ pub fn check_folder(folder: &Path, group: Option<&str>, intake: &dyn Intake) -> 
 /// Panics with a table of all failures, if there are any.
 pub fn assert_all(checked: &[Checked]) {
     assert!(!checked.is_empty(), "the group has no tables");
+    for Checked { entry, failures } in checked.iter().filter(|one| one.entry.open.is_some()) {
+        assert!(
+            !failures.is_empty(),
+            "{} is right: remove its key `open`",
+            entry.file
+        );
+    }
+    let checked: Vec<&Checked> = (checked.iter().filter(|one| one.entry.open.is_none())).collect();
     let failures: Vec<&Failure> = checked.iter().flat_map(|one| &one.failures).collect();
     if failures.is_empty() {
         return;
