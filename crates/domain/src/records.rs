@@ -102,7 +102,7 @@ impl<R: Read> Records<R> {
 
     fn read_header(&mut self) -> Result<(), Error> {
         match self.scanner.advance() {
-            Ok(true) => self.line = self.scanner.line(),
+            Ok(true) => self.line = self.scanner.record_line(),
             Ok(false) => return Err(self.refuse_header(HeaderProblem::Absent)),
             Err(error) => return Err(self.header_error(error)),
         }
@@ -157,7 +157,7 @@ impl<R: Read> Records<R> {
                 return total.map_or(Ok(false), |word| Err(self.refuse_total(word)));
             }
             self.current = None;
-            self.line = self.scanner.line();
+            self.line = self.scanner.record_line();
             self.scanner.is_after_blank_line()
         } else {
             let Some(row) = self.next_held()? else {
@@ -232,7 +232,7 @@ impl<R: Read> Records<R> {
             fields: fields
                 .map(|field| self.scanner.field(field).to_vec())
                 .collect(),
-            line: self.scanner.line(),
+            line: self.scanner.record_line(),
             is_after_blank_line: self.scanner.is_after_blank_line(),
         });
         Ok(true)
@@ -438,7 +438,7 @@ fn column_names(
                 (false, 0, 1) if fields.len() > 1 => INDEX.to_owned(),
                 _ => nameless(place),
             };
-            let name = unused(wanted, &mut seen);
+            let name = unused(&wanted, &mut seen);
             remarks.push(format!(
                 "column {} has no name; it is named {name:?}",
                 place + 1
@@ -452,8 +452,8 @@ fn column_names(
 }
 
 /// Returns a name that no other column has.
-fn unused(wanted: String, seen: &mut HashSet<String>) -> String {
-    let mut name = wanted.clone();
+fn unused(wanted: &str, seen: &mut HashSet<String>) -> String {
+    let mut name = wanted.to_owned();
     let mut number = 2;
     while !seen.insert(name.clone()) {
         name = format!("{wanted} ({number})");

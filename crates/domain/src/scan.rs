@@ -239,7 +239,7 @@ impl<R: Read> Scanner<R> {
     }
 
     /// Line where the record begins, counted from 1.
-    pub fn line(&self) -> u64 {
+    pub fn record_line(&self) -> u64 {
         self.record_line
     }
 

@@ -174,8 +174,8 @@ impl Form {
             }
             (_, Cell::Flag(flag)) => put(out, flag),
             (_, Cell::Integer(number)) => put(out, number),
-            (_, Cell::Single(number)) if number == 0.0 => out.push(b'0'),
-            (_, Cell::Double(number)) if number == 0.0 => out.push(b'0'),
+            (_, Cell::Single(0.0)) => out.push(b'0'),
+            (_, Cell::Double(0.0)) => out.push(b'0'),
             (_, Cell::Single(number)) if !number.is_nan() => put(out, number),
             (_, Cell::Double(number)) if !number.is_nan() => put(out, number),
             (_, Cell::Single(_) | Cell::Double(_)) => {}

@@ -12,7 +12,7 @@ fn split(dialect: &Dialect, input: impl Read) -> Result<Vec<(u64, Vec<Vec<u8>>)>
     let mut records = Vec::new();
     while scanner.advance()? {
         let fields = (0..scanner.fields()).map(|field| scanner.field(field).to_vec());
-        records.push((scanner.line(), fields.collect()));
+        records.push((scanner.record_line(), fields.collect()));
     }
     Ok(records)
 }

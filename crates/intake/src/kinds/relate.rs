@@ -26,7 +26,7 @@ pub(crate) fn relate(order: &Order, columns: &mut [Decided], options: &InferOpti
             .filter(|base| !relative.contains(base))
             .find_map(|base| {
                 let pair = pair(order, columns, base, later)?;
-                follows(&pair, columns.get(base)?, columns.get(later)?).then_some((base, pair))
+                follows(pair, columns.get(base)?, columns.get(later)?).then_some((base, pair))
             });
         let Some((base, pair)) = base else {
             continue;
@@ -34,11 +34,16 @@ pub(crate) fn relate(order: &Order, columns: &mut [Decided], options: &InferOpti
         let Some(name) = columns.get(base).map(|column| column.form.name.clone()) else {
             continue;
         };
-        let whole_days = [base, later].iter().any(|&column| {
+        let is_date = |column: usize| {
             columns
                 .get(column)
                 .is_some_and(|column| column.form.kind == KindForm::Date)
-        });
+        };
+        // A time of day after a date counts from the date's beginning, and has lost its time in the whole days.
+        if is_date(base) && !is_date(later) {
+            continue;
+        }
+        let whole_days = is_date(later);
         if let Some(column) = columns.get_mut(later) {
             let before = column.form.clone();
             lapse(column, &name, pair, whole_days, options);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use fhaim_domain::TimeFormat;
+use fhaim_domain::{DAY, TimeFormat};
 
 use crate::profile::Quantiles;
 
@@ -89,6 +89,13 @@ struct Dated {
     moment: Option<i64>,
 }
 
+impl Dated {
+    /// The beginning of the moment's day.
+    fn day(&self) -> Option<i64> {
+        self.moment.map(|moment| self.format.day(moment) * DAY)
+    }
+}
+
 /// The order of all pairs of date columns.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
@@ -130,7 +137,12 @@ impl Order {
         }
         for (&(base, later), pair) in &mut self.pairs {
             if let (Some(base), Some(later)) = (self.dated.get(base), self.dated.get(later)) {
-                pair.see(base.moment, later.moment);
+                // Between a date and a datetime, whole days count.
+                let is_date = |dated: &Dated| dated.format.grain() >= DAY;
+                match is_date(base) || is_date(later) {
+                    true => pair.see(base.day(), later.day()),
+                    false => pair.see(base.moment, later.moment),
+                }
             }
         }
     }

@@ -79,7 +79,7 @@ impl Trial {
                 Ok(true) => {
                     let fields = (0..scanner.fields()).map(|field| scanner.field(field).to_vec());
                     trial.rows.push(fields.collect());
-                    trial.lines.push(scanner.line());
+                    trial.lines.push(scanner.record_line());
                 }
                 Ok(false) => break,
                 Err(found) => {
@@ -291,7 +291,7 @@ impl Detection<'_> {
             best = self.refine(self.try_out(start));
         }
         self.tell_about(&best, separator);
-        self.shape(best)
+        self.shape(&best)
     }
 
     /// The dialect that the caller gave, and plain CSV in everything else.
@@ -511,7 +511,7 @@ impl Detection<'_> {
     }
 
     /// Completes the dialect by the number of fields of the header.
-    fn shape(&mut self, trial: Trial) -> Dialect {
+    fn shape(&mut self, trial: &Trial) -> Dialect {
         let mut dialect = trial.dialect;
         match trial.extra {
             Some(Extra::Last) => {
