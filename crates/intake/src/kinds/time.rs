@@ -239,7 +239,7 @@ impl<'a> Fit<'a> {
         if self.of_hour.len() <= MAX_MINUTES {
             self.of_hour.insert(value.rem_euclid(3_600) / 60);
         }
-        self.count(if dated { value.div_euclid(DAY) } else { value }, count);
+        self.count(if dated { self.format.day(value) } else { value }, count);
     }
 
     fn count(&mut self, step: i64, count: u64) {
@@ -260,7 +260,7 @@ impl<'a> Fit<'a> {
             self.count(value as i64, weight);
         }
         for limit in [self.used.min, self.used.max] {
-            let step = if dated { limit.div_euclid(DAY) } else { limit };
+            let step = if dated { self.format.day(limit) } else { limit };
             self.steps.entry(step).or_insert(1);
         }
         // With that many different texts, nothing is known about their minutes.
