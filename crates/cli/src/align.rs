@@ -12,7 +12,7 @@ use std::{
 };
 
 use clap::Args;
-use fhaim_domain::{Records, counted};
+use fhaim_domain::{TableRecords, counted};
 use fhaim_files::{ask, can_ask, home, progress::Progress};
 use fhaim_protocol::{
     align::{AlignError, Aligned, Message, Outgoing, Party, Stage, normalised},
@@ -119,7 +119,7 @@ pub fn run(arguments: &AlignArguments, progress: &Progress) -> Result<(), Error>
 fn read(arguments: &AlignArguments) -> Result<Rows, Error> {
     let (text, dialect) = input::text(&arguments.data, &arguments.format)?;
     let name = arguments.data.to_string_lossy();
-    let mut reader = Records::open(&name, &dialect, text)?;
+    let mut reader = TableRecords::open(&name, &dialect, text)?;
     let header: csv::StringRecord = reader.header().iter().collect();
     let mut records = Vec::new();
     while reader.advance()? {

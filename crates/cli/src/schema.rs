@@ -14,7 +14,7 @@ use fhaim_files::{
     memory::{self, Use, UseCost},
     note,
 };
-use fhaim_intake::{Draft, InferOptions, SHARED_BY, Taken, infer_schema};
+use fhaim_intake::{Draft, InferOptions, RecordUse, SHARED_BY, infer_schema};
 use fhaim_synth::MechanismName;
 use serde::Serialize;
 
@@ -199,7 +199,7 @@ fn confirm_lists(drafted: &mut Drafted) -> Result<(), Error> {
     };
     let mut refused = Vec::new();
     for column in &draft.columns {
-        let Taken::List { values, shared_by } = column.taken else {
+        let RecordUse::List { values, shared_by } = column.taken else {
             continue;
         };
         let name = &column.column;

@@ -6,11 +6,11 @@
 /// the first line.
 ///
 /// ```
-/// use fhaim_domain::{Dialect, Records};
+/// use fhaim_domain::{Dialect, TableRecords};
 ///
 /// let text = "Export of May\nage; city\n41; \"Bonn; Rhein\"\n";
 /// let dialect = Dialect { skip_rows: 1, trim: true, ..Dialect::of_delimiter(b';') };
-/// let mut records = Records::open("people.csv", &dialect, text.as_bytes())?;
+/// let mut records = TableRecords::open("people.csv", &dialect, text.as_bytes())?;
 /// assert_eq!(records.header(), ["age", "city"]);
 /// assert!(records.advance()?);
 /// assert_eq!(records.bytes(1), b"Bonn; Rhein");

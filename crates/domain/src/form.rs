@@ -209,7 +209,7 @@ pub enum Invalid {
 /// The unit that a date or datetime column counts in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Unit {
+pub enum TimeUnit {
     /// A day.
     Day,
     /// An hour.
@@ -218,7 +218,7 @@ pub enum Unit {
     Minute,
 }
 
-impl Unit {
+impl TimeUnit {
     /// Seconds of the unit.
     pub fn seconds(self) -> i64 {
         match self {
@@ -373,13 +373,13 @@ pub struct ColumnForm {
     pub format: Option<String>,
     /// Precision of the values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unit: Option<Unit>,
+    pub unit: Option<TimeUnit>,
     /// The column that the values are relative to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relative_to: Option<String>,
     /// Precision of the time of day next to whole days from the other column.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub clock: Option<Unit>,
+    pub clock: Option<TimeUnit>,
     /// The first of the hundred years that two-digit years stand for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_year: Option<i64>,

@@ -75,7 +75,7 @@ pub use output::{Output, Scalar, TickUnit};
 pub use problem::{ColumnProblem, SchemaProblem};
 pub use raw::{RawColumn, RawValues};
 pub use read::{STREAMED_RECORDS, Streaming, TableReading, read_csv, stream_csv};
-pub use records::Records;
+pub use records::TableRecords;
 pub use scan::{FieldProblem, MAX_RECORD_BYTES, ScanError, Scanner};
 pub use schema::Schema;
 pub use schema_form::SchemaForm;

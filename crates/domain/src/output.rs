@@ -36,7 +36,7 @@ pub enum Output {
     },
 }
 
-/// Unit of times and timestamps.
+/// TimeUnit of times and timestamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TickUnit {
     /// 1/1,000 of a second.

@@ -190,7 +190,7 @@ pub enum ColumnProblem {
     RepeatedWord(String),
     /// A unit finer than the format, or too coarse for a date.
     #[error("`unit` must be {0}")]
-    Unit(&'static str),
+    TimeUnit(&'static str),
     /// `relative_to` does not name a suitable column.
     #[error("`relative_to` is {0:?}, but it must name an earlier date or datetime column")]
     Base(String),

@@ -13,7 +13,7 @@ use crate::{
     names::cut,
     near_unique::{ListCounts, NearUniqueList},
     options::{Adjusted, BrokenConstraint, NearUnique, ReadOptions, UnlistedColumn},
-    records::Records,
+    records::TableRecords,
     table_problems::Problems,
 };
 
@@ -136,7 +136,7 @@ pub fn stream_csv<E: From<Error>>(
 
 /// A table that is being read, a record at a time.
 struct Rows<'a, R> {
-    records: Records<R>,
+    records: TableRecords<R>,
     encoders: Vec<Encoder<'a>>,
     moments: Moments,
     adjusted: Vec<Adjusted>,
@@ -153,7 +153,7 @@ struct Rows<'a, R> {
 impl<'a, R: Read> Rows<'a, R> {
     /// Reads the header.
     fn open(schema: &'a Schema, input: R, options: &'a ReadOptions) -> Result<Self, Error> {
-        let records = Records::open(&options.file, &options.dialect, input)?;
+        let records = TableRecords::open(&options.file, &options.dialect, input)?;
         let mut problems = Problems::of(&options.file);
         let places = match_header(schema, &records, options, &mut problems);
         let encoders = (schema.fields().iter().zip(places))
@@ -267,7 +267,7 @@ impl<'a, R: Read> Rows<'a, R> {
 /// columns to the table's problems.
 fn match_header<R: Read>(
     schema: &Schema,
-    records: &Records<R>,
+    records: &TableRecords<R>,
     options: &ReadOptions,
     problems: &mut Problems,
 ) -> Vec<Option<usize>> {

@@ -42,7 +42,7 @@ const TOTALS: [&str; 14] = [
 ];
 
 /// The records of a table with a header.
-pub struct Records<R> {
+pub struct TableRecords<R> {
     file: String,
     scanner: Scanner<R>,
     dialect: Dialect,
@@ -74,7 +74,7 @@ impl Row {
     }
 }
 
-impl<R: Read> Records<R> {
+impl<R: Read> TableRecords<R> {
     /// Reads the header of a table that is written in `dialect`. Errors name `file`.
     ///
     /// # Errors

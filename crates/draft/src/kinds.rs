@@ -18,16 +18,20 @@ pub enum TextReading {
     /// Numbers.
     Number(Style),
     /// Dates, or dates with times of day.
-    Time {
-        /// The format, written as in a schema.
-        text: String,
-        /// Whether it is of dates or of datetimes.
-        kind: KindForm,
-        /// The parsed format.
-        format: TimeFormat,
-    },
+    Time(ChosenFormat),
     /// Categories.
     Text,
+}
+
+/// A format of dates or datetimes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChosenFormat {
+    /// The format, written as in a schema.
+    pub text: String,
+    /// Whether it is of dates or of datetimes.
+    pub kind: KindForm,
+    /// The parsed format.
+    pub format: TimeFormat,
 }
 
 impl TextReading {
@@ -35,7 +39,7 @@ impl TextReading {
     pub fn reads(&self, text: &str) -> bool {
         match self {
             Self::Number(style) => style.step(text).is_some(),
-            Self::Time { format, .. } => format.read(text).is_some(),
+            Self::Time(chosen) => chosen.format.read(text).is_some(),
             Self::Text => true,
         }
     }
@@ -60,7 +64,7 @@ pub fn readings() -> Vec<(TextReading, i64)> {
     }
     for (text, kind, format) in time_formats() {
         let rank = format_rank(&text);
-        all.push((TextReading::Time { text, kind, format }, rank));
+        all.push((TextReading::Time(ChosenFormat { text, kind, format }), rank));
     }
     all.push((TextReading::Text, TEXT_RANK));
     all

@@ -28,7 +28,7 @@ use serde_json::{Map, Value, json};
 
 pub use budget::{CountNoise, DraftBudget};
 pub use error::Error;
-pub use kinds::{TextReading, readings, scores};
+pub use kinds::{ChosenFormat, TextReading, readings, scores};
 pub use numbers::{Ranked, Style, bounds, by_magnitude, cells, grid, lower_scores, upper_scores};
 pub use texts::threshold;
 
@@ -182,9 +182,7 @@ fn draft_column(
     let reading = choose(column, common, draft_budget, rng)?;
     let (mut form, note) = match &reading {
         TextReading::Number(style) => numbers::form(column, style, common, draft_budget, rng)?,
-        TextReading::Time { text, kind, format } => {
-            times::form(column, (text, *kind, format), common, draft_budget, rng)?
-        }
+        TextReading::Time(chosen) => times::form(column, chosen, common, draft_budget, rng)?,
         TextReading::Text => texts::form(column, common, draft_budget, rng)?,
     };
     form.insert("name".to_owned(), column.name.clone().into());

@@ -1,12 +1,13 @@
 //! Date and time columns: whole years that contain nearly all values.
 
-use fhaim_domain::{DAY, TimeFormat, date_from_days, days_from_date, form::KindForm};
+use fhaim_domain::{DAY, date_from_days, days_from_date, form::KindForm};
 use fhaim_intake::TextCounts;
 use rand_core::RngCore;
 use serde_json::json;
 
 use crate::{
     Common, DraftBudget, Drafted, Error,
+    kinds::ChosenFormat,
     numbers::{Ranked, fields, range},
 };
 
@@ -29,11 +30,12 @@ fn first_day(year: i64) -> i64 {
 /// Drafts a date or datetime column of the chosen format.
 pub(crate) fn form(
     column: &TextCounts,
-    (text, kind, format): (&str, KindForm, &TimeFormat),
+    chosen: &ChosenFormat,
     common: &Common<'_>,
     draft_budget: &mut DraftBudget,
     rng: &mut (impl RngCore + ?Sized),
 ) -> Result<Drafted, Error> {
+    let ChosenFormat { text, kind, format } = chosen;
     let years: Vec<(i64, u64)> = (column.texts.iter())
         .filter_map(|(text, &records)| Some((year(format.read(text)?.div_euclid(DAY))?, records)))
         .collect();
@@ -47,7 +49,7 @@ pub(crate) fn form(
         "kind": kind.word(), "format": text, "min": format!("{first:04}-01-01"),
         "max": format!("{last:04}-12-31"), "bins": bins, "digits": digits,
     }));
-    if kind == KindForm::Datetime {
+    if *kind == KindForm::Datetime {
         form.insert("unit".to_owned(), "hour".into());
     }
     Ok((

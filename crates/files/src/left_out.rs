@@ -29,7 +29,7 @@ impl LeftOut {
     }
 }
 
-/// Describes for the holder which columns were left out, and why. `None` if there are none.
+/// Describes for the holder which columns were left out, and why. `None` if all columns were read.
 pub(crate) fn remark(left_out: &[LeftOut]) -> Option<String> {
     if left_out.is_empty() {
         return None;

@@ -38,7 +38,7 @@ pub enum Cell<'a> {
 
 /// How the values of a column are written.
 #[derive(Clone, Debug)]
-pub enum Form {
+pub enum ValueForm {
     /// Booleans, numbers and texts.
     Plain,
     /// Floating-point numbers of 16 bits, in little-endian bytes.
@@ -114,8 +114,8 @@ impl Clock {
     }
 }
 
-impl Form {
-    /// Whether [`Form::look`] must see all values of a column before any of them is written.
+impl ValueForm {
+    /// Whether [`ValueForm::look`] must see all values of a column before any of them is written.
     pub fn needs_look(&self) -> bool {
         self.clock().is_some()
     }

@@ -45,7 +45,7 @@ pub enum Flag {
 /// What a draft took from the records of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "what")]
-pub enum Taken {
+pub enum RecordUse {
     /// Only the form of the values.
     Nothing,
     /// A range, rounded outward, and the edges of its bins.
@@ -81,8 +81,8 @@ pub struct ColumnDraft {
     pub kind: &'static str,
     /// Whether it may be public.
     pub flag: Flag,
-    /// What was taken from the records.
-    pub taken: Taken,
+    /// The information taken from the records.
+    pub taken: RecordUse,
     /// Why the column has this kind, as a sentence.
     pub evidence: String,
     /// Cells that do not fit.
@@ -151,7 +151,7 @@ impl Draft {
             .filter(|column| names.contains(&column.column))
         {
             (column.kind, column.flag, column.taken) =
-                (KindForm::LeftOut.word(), Flag::Safe, Taken::Nothing);
+                (KindForm::LeftOut.word(), Flag::Safe, RecordUse::Nothing);
         }
         Ok(())
     }
@@ -168,7 +168,7 @@ impl ColumnDraft {
     }
 }
 
-impl Display for Taken {
+impl Display for RecordUse {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Nothing => out.write_str("no value was taken from the records"),

@@ -7,7 +7,7 @@
 use std::{collections::HashSet, io::Read};
 
 use fhaim_domain::{
-    Error, HeaderProblem, MAX_COLUMNS, Problems, Records, Schema, SchemaForm, form::ColumnForm,
+    Error, HeaderProblem, MAX_COLUMNS, Problems, Schema, SchemaForm, TableRecords, form::ColumnForm,
 };
 
 use crate::draft::{ColumnDraft, Draft};
@@ -33,7 +33,7 @@ const MAX_WARM_UP_BYTES: usize = 8 << 20;
 /// A broken CSV file (as in [`fhaim_domain::read_csv`]), a named column that the table does not have, no records, or no
 /// column left.
 pub fn infer_schema(input: impl Read, options: &InferOptions) -> Result<Draft, Error> {
-    let mut records = Records::open(&options.file, &options.dialect, input)?;
+    let mut records = TableRecords::open(&options.file, &options.dialect, input)?;
     check_named_columns(records.header(), options)?;
     let kept: Vec<usize> = (0..records.header().len())
         .filter(|&field| !options.leave_out.contains(&records.header()[field]))
@@ -84,7 +84,7 @@ fn check_named_columns(header: &[String], options: &InferOptions) -> Result<(), 
     Error::no_such_columns(&options.file, missing)
 }
 
-/// What is collected while the records are read.
+/// Statistics that are collected while the records are read.
 struct Look {
     profiles: Vec<Profile>,
     /// The first records, until the columns of dates are known.

@@ -13,13 +13,13 @@ mod source;
 mod texts;
 mod times;
 
-pub use draft::{ColumnDraft, DRAFT_STATEMENT, Draft, Exception, Flag, Note, Taken};
+pub use draft::{ColumnDraft, DRAFT_STATEMENT, Draft, Exception, Flag, Note, RecordUse};
 pub use infer::{code_book, infer_schema};
 pub use numbers::{Limit, Reading, Readings, ScannedNumber, Sign, scan_number};
 pub use options::{InferOptions, SHARED_BY};
 pub use shape::Shape;
 pub use source::{
-    Encoding, Family, FileType, Given, MAX_SNIFFED, Remark, SourceError, TableText, Transcoder,
+    Encoding, Family, FileType, Given, MAX_SNIFFED, Remark, TableText, TableTextError, Transcoder,
     encoding_remark, identify, open_text,
 };
 pub use texts::{TextCounts, count_texts};

@@ -1,6 +1,6 @@
 //! Well-known texts for a missing value.
 
-/// Texts that stand for a missing value in every table, whatever the other values are.
+/// Texts that stand for a missing value in every table.
 const CLEAR: [&str; 17] = [
     "\\N", "NULL", "null", "Null", "NaN", "nan", "NAN", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaT",
     "k.A.", "k. A.", "#NULL!", "?",

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, io::Read};
 
-use fhaim_domain::{Dialect, Error, HeaderProblem, MAX_COLUMNS, Records, is_missing};
+use fhaim_domain::{Dialect, Error, HeaderProblem, MAX_COLUMNS, TableRecords, is_missing};
 
 /// How often each text of a column occurs. Private: this is the column itself, except for the order
 /// of its records.
@@ -35,7 +35,7 @@ pub fn count_texts(
     missing: &[String],
     leave_out: &[String],
 ) -> Result<Vec<TextCounts>, Error> {
-    let mut records = Records::open(file, dialect, input)?;
+    let mut records = TableRecords::open(file, dialect, input)?;
     let header = records.header();
     let absent = |name: &&String| !header.contains(name);
     Error::no_such_columns(file, leave_out.iter().filter(absent))?;

@@ -9,7 +9,7 @@ use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
 use fhaim_cli::in_process::{
     LeftOut, is_unnamed_index,
-    typed::{Cell, Clock, Form, Zone},
+    typed::{Cell, Clock, ValueForm, Zone},
 };
 
 /// Key of pandas' description of a table in a schema's metadata.
@@ -22,7 +22,7 @@ const EXTENSION: &str = "ARROW:extension:name";
 struct Column {
     place: usize,
     name: String,
-    form: Form,
+    form: ValueForm,
     /// The type that its values are converted to first.
     kind: DataType,
 }
@@ -92,7 +92,7 @@ fn columns<'a>(
             .get(EXTENSION)
             .is_some_and(|name| name == "arrow.uuid");
         let read = match field.data_type() {
-            kind @ DataType::FixedSizeBinary(16) if is_uuid => Ok((Form::Uuid, kind.clone())),
+            kind @ DataType::FixedSizeBinary(16) if is_uuid => Ok((ValueForm::Uuid, kind.clone())),
             kind => form(kind),
         };
         match read {
@@ -110,9 +110,9 @@ fn columns<'a>(
 
 /// Returns how values of a type are written, and the type that they are converted to first; or what they are if the type
 /// is not supported.
-fn form(kind: &DataType) -> Result<(Form, DataType), &'static str> {
+fn form(kind: &DataType) -> Result<(ValueForm, DataType), &'static str> {
     use DataType as D;
-    let plain = |kind| Ok((Form::Plain, kind));
+    let plain = |kind| Ok((ValueForm::Plain, kind));
     let counts = |form| Ok((form, D::Int64));
     match kind {
         D::Dictionary(_, values) => form(values),
@@ -120,7 +120,7 @@ fn form(kind: &DataType) -> Result<(Form, DataType), &'static str> {
         D::Boolean => plain(D::Boolean),
         D::Int8 | D::Int16 | D::Int32 | D::Int64 => plain(D::Int64),
         D::UInt8 | D::UInt16 | D::UInt32 | D::UInt64 => plain(D::UInt64),
-        D::Float16 => Ok((Form::Half, D::Float16)),
+        D::Float16 => Ok((ValueForm::Half, D::Float16)),
         D::Float32 => plain(D::Float32),
         D::Float64 => plain(D::Float64),
         // As text, decimal numbers have all decimals of their scale.
@@ -132,14 +132,14 @@ fn form(kind: &DataType) -> Result<(Form, DataType), &'static str> {
         | D::Decimal64(..)
         | D::Decimal128(..)
         | D::Decimal256(..) => plain(D::LargeUtf8),
-        D::Date32 => counts(Form::Date),
-        D::Date64 => counts(Form::Moment(Clock::new(1_000), None)),
-        D::Time32(unit) | D::Time64(unit) => counts(Form::TimeOfDay(clock(*unit))),
-        D::Duration(unit) => counts(Form::Duration(clock(*unit))),
+        D::Date32 => counts(ValueForm::Date),
+        D::Date64 => counts(ValueForm::Moment(Clock::new(1_000), None)),
+        D::Time32(unit) | D::Time64(unit) => counts(ValueForm::TimeOfDay(clock(*unit))),
+        D::Duration(unit) => counts(ValueForm::Duration(clock(*unit))),
         D::Timestamp(unit, zone) => {
             let zone = zone.as_ref();
             let zone = zone.map(|zone| Zone::of(zone).unwrap_or(Zone::Utc));
-            counts(Form::Moment(clock(*unit), zone))
+            counts(ValueForm::Moment(clock(*unit), zone))
         }
         D::Interval(_) => Err("intervals"),
         D::Struct(_) => Err("records"),
@@ -170,7 +170,7 @@ fn convert(batch: &RecordBatch, columns: &[Column]) -> Result<Vec<ArrayRef>, Arr
     arrays.collect()
 }
 
-fn look(form: &mut Form, array: &dyn Array) {
+fn look(form: &mut ValueForm, array: &dyn Array) {
     if form.needs_look() {
         (0..array.len()).for_each(|row| with_cell(array, row, |cell| form.look(cell)));
     }

@@ -6,7 +6,7 @@ use super::{bins, digits, needed};
 use crate::{
     ColumnProblem, Field,
     field::Meaning,
-    form::{Bound, ColumnForm, KindForm, Unit},
+    form::{Bound, ColumnForm, KindForm, TimeUnit},
     limits::MAX_OFFSETS,
     names::cut,
     ordered::{Ordered, OrderedProblem, Span, even_bins},
@@ -73,21 +73,21 @@ fn check_offsets(format: &TimeFormat) -> Result<(), ColumnProblem> {
 }
 
 /// Returns the unit of the column.
-fn unit(form: &ColumnForm, format: &TimeFormat) -> Result<Unit, ColumnProblem> {
+fn unit(form: &ColumnForm, format: &TimeFormat) -> Result<TimeUnit, ColumnProblem> {
     let unit = match (form.kind, form.unit) {
-        (KindForm::Date, None | Some(Unit::Day)) => Unit::Day,
-        (KindForm::Date, _) => return Err(ColumnProblem::Unit("`day` in a column of dates")),
-        (_, unit) => unit.unwrap_or(Unit::Minute),
+        (KindForm::Date, None | Some(TimeUnit::Day)) => TimeUnit::Day,
+        (KindForm::Date, _) => return Err(ColumnProblem::TimeUnit("`day` in a column of dates")),
+        (_, unit) => unit.unwrap_or(TimeUnit::Minute),
     };
     if format.grain() > unit.seconds() {
-        return Err(ColumnProblem::Unit(
+        return Err(ColumnProblem::TimeUnit(
             "no finer than the smallest unit of `format`",
         ));
     }
     Ok(unit)
 }
 
-fn time(form: &ColumnForm, format: TimeFormat, unit: Unit) -> Result<Time, ColumnProblem> {
+fn time(form: &ColumnForm, format: TimeFormat, unit: TimeUnit) -> Result<Time, ColumnProblem> {
     if form.clock.is_some() {
         return Err(ColumnProblem::Clock);
     }
@@ -116,7 +116,7 @@ fn time(form: &ColumnForm, format: TimeFormat, unit: Unit) -> Result<Time, Colum
 fn lapse(
     form: &ColumnForm,
     format: TimeFormat,
-    unit: Unit,
+    unit: TimeUnit,
     base: &str,
     fields: &[Field],
 ) -> Result<Lapse, ColumnProblem> {
@@ -135,8 +135,8 @@ fn lapse(
         (_, None, _) => Count::Seconds(unit.seconds()),
     };
     let clock_unit = match form.clock {
-        None => Unit::Day,
-        Some(clock) if unit == Unit::Day && clock != Unit::Day => clock,
+        None => TimeUnit::Day,
+        Some(clock) if unit == TimeUnit::Day && clock != TimeUnit::Day => clock,
         Some(_) => return Err(ColumnProblem::Clock),
     };
     if form.clock.is_some() && format.grain() > clock_unit.seconds() {
@@ -174,11 +174,11 @@ fn special_dates(
 }
 
 /// Returns the times of day of a unit, or `None` for whole days.
-fn clock(unit: Unit, special: &Special) -> Result<Option<Ordered>, ColumnProblem> {
+fn clock(unit: TimeUnit, special: &Special) -> Result<Option<Ordered>, ColumnProblem> {
     let digits = match unit {
-        Unit::Day => return Ok(None),
-        Unit::Hour => 1,
-        Unit::Minute => 60,
+        TimeUnit::Day => return Ok(None),
+        TimeUnit::Hour => 1,
+        TimeUnit::Minute => 60,
     };
     let hours = even_bins((0, DAY / 60 - 1), 24)?;
     let sets = Dated::clock_sets(&special.words);

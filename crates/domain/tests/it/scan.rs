@@ -3,7 +3,7 @@
 
 use std::io::{self, Read};
 
-use fhaim_domain::{Dialect, Error, FieldProblem, Records, ScanError, Scanner};
+use fhaim_domain::{Dialect, Error, FieldProblem, ScanError, Scanner, TableRecords};
 use proptest::prelude::*;
 
 /// The records of a text, and the line where each begins.
@@ -23,7 +23,7 @@ fn split(dialect: &Dialect, input: impl Read) -> Result<Vec<Split>, ScanError> {
 /// The header and the records of a table, with bars between fields.
 fn table(dialect: &Dialect, text: &str) -> Result<Vec<String>, String> {
     let mut records =
-        Records::open("t.csv", dialect, text.as_bytes()).map_err(|e| e.to_string())?;
+        TableRecords::open("t.csv", dialect, text.as_bytes()).map_err(|e| e.to_string())?;
     let mut rows = vec![records.header().join("|")];
     loop {
         match records.advance() {
@@ -126,7 +126,7 @@ fn rows_after_a_refused_one_are_read() {
             skip_footer,
             ..plain()
         };
-        let mut records = Records::open("t.csv", &dialect, text.as_bytes()).unwrap();
+        let mut records = TableRecords::open("t.csv", &dialect, text.as_bytes()).unwrap();
         let mut seen = Vec::new();
         loop {
             match records.advance() {
@@ -146,8 +146,9 @@ fn rows_after_a_refused_one_are_read() {
         ];
         assert_eq!(seen, all.get(..6 - skip_footer).unwrap());
     }
-    let mut records = Records::open("t.csv", &plain(), "a,b\n1\n2,x\n3,\0".as_bytes()).unwrap();
-    assert!(records.advance().is_err() && records.advance().unwrap());
+    let mut records =
+        TableRecords::open("t.csv", &plain(), "a,b\n1\n2,x\n3,\0".as_bytes()).unwrap();
+    assert!(matches!(records.advance(), Err(Error::Ragged { .. })) && records.advance().unwrap());
     assert!(
         records
             .advance()
@@ -331,7 +332,7 @@ fn name_with_line_break_is_refused_with_its_place() {
 #[test]
 fn columns_without_a_name_are_named() {
     let named = |text: &str| {
-        let records = Records::open("t.csv", &plain(), text.as_bytes()).unwrap();
+        let records = TableRecords::open("t.csv", &plain(), text.as_bytes()).unwrap();
         (records.header().join("|"), records.remarks().len())
     };
     assert_eq!(named(",age\n"), ("index|age".to_owned(), 1));
@@ -356,7 +357,7 @@ fn long_name_is_refused_with_its_place() {
 #[test]
 fn quote_that_stays_open_is_refused_before_it_fills_the_memory() {
     let endless = b"a,b\n1,\"".chain(io::repeat(b'x'));
-    let mut records = Records::open("t.csv", &plain(), endless).unwrap();
+    let mut records = TableRecords::open("t.csv", &plain(), endless).unwrap();
     assert!(matches!(
         records.advance(),
         Err(Error::Cell {
@@ -367,7 +368,7 @@ fn quote_that_stays_open_is_refused_before_it_fills_the_memory() {
         })
     ));
     let endless = b"a,b\n1,".chain(io::repeat(b'x'));
-    let mut records = Records::open("t.csv", &plain(), endless).unwrap();
+    let mut records = TableRecords::open("t.csv", &plain(), endless).unwrap();
     assert!(matches!(
         records.advance(),
         Err(Error::Length { row: 0, .. })
@@ -377,7 +378,7 @@ fn quote_that_stays_open_is_refused_before_it_fills_the_memory() {
         ..plain()
     };
     let endless = b"a,b\n1,".chain(io::repeat(b' '));
-    let mut records = Records::open("t.csv", &trimmed, endless).unwrap();
+    let mut records = TableRecords::open("t.csv", &trimmed, endless).unwrap();
     assert!(matches!(
         records.advance(),
         Err(Error::Length { row: 0, .. })
@@ -414,7 +415,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn arbitrary_bytes_are_split_in_every_dialect(bytes in bytes(), dialect in any_dialect()) {
-        if let Ok(mut records) = Records::open("t.csv", &dialect, &bytes[..]) {
+        if let Ok(mut records) = TableRecords::open("t.csv", &dialect, &bytes[..]) {
             while let Ok(true) = records.advance() {}
         }
     }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use fhaim_domain::Records;
+use fhaim_domain::TableRecords;
 
 use super::*;
 use crate::{Mark, keeping};
@@ -26,7 +26,7 @@ fn rows(path: &Path, format: &FormatArguments) -> Result<Vec<String>, String> {
 
 fn rows_of(opened: Result<(Box<dyn Read>, Dialect), Error>) -> Result<Vec<String>, String> {
     let (text, dialect) = opened.map_err(|error| error.to_string())?;
-    let mut records = Records::open("t", &dialect, text).map_err(|error| error.to_string())?;
+    let mut records = TableRecords::open("t", &dialect, text).map_err(|error| error.to_string())?;
     let mut rows = vec![records.header().join("|")];
     while records.advance().map_err(|error| error.to_string())? {
         let fields = (0..records.header().len()).map(|field| records.text(field).unwrap());

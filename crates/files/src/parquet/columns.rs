@@ -9,7 +9,7 @@ use parquet::{
 use super::arrow::{self, ArrowType};
 use crate::{
     left_out::{LeftOut, is_unnamed_index},
-    typed::{Clock, Form, Zone},
+    typed::{Clock, ValueForm, Zone},
 };
 
 /// Key of pandas' description of a table in a file's metadata.
@@ -24,7 +24,7 @@ pub(super) struct Column {
     pub(super) name: String,
     /// Index among the file's leaf columns.
     pub(super) leaf: usize,
-    pub(super) form: Form,
+    pub(super) form: ValueForm,
     /// Whether integers have no sign.
     pub(super) is_unsigned: bool,
 }
@@ -90,7 +90,7 @@ fn leaves(field: &Type) -> usize {
     field.get_fields().iter().map(|field| leaves(field)).sum()
 }
 
-/// Describes the values of a field with fields of its own.
+/// Describes the values of a field that has fields.
 fn group(field: &Type) -> &'static str {
     let info = field.get_basic_info();
     match (info.logical_type_ref(), info.converted_type()) {
@@ -103,23 +103,25 @@ fn group(field: &Type) -> &'static str {
     }
 }
 
-/// Returns how a column is written, or what it holds if its type is not supported.
-fn form(column: &ColumnDescriptor, arrow: &ArrowType) -> Result<Form, &'static str> {
+/// Returns how a column is written, or a description of its values if its type is not supported.
+fn form(column: &ColumnDescriptor, arrow: &ArrowType) -> Result<ValueForm, &'static str> {
     if column.max_rep_level() > 0 {
         return Err("lists");
     }
     let length = column.type_length();
     match (column.physical_type(), column.logical_type_ref()) {
-        (Physical::FIXED_LEN_BYTE_ARRAY, Some(LogicalType::Uuid)) if length == 16 => Ok(Form::Uuid),
-        (Physical::FIXED_LEN_BYTE_ARRAY, Some(LogicalType::Float16)) if length == 2 => {
-            Ok(Form::Half)
+        (Physical::FIXED_LEN_BYTE_ARRAY, Some(LogicalType::Uuid)) if length == 16 => {
+            Ok(ValueForm::Uuid)
         }
-        (Physical::INT64, Some(LogicalType::Timestamp(kind))) => Ok(Form::Moment(
+        (Physical::FIXED_LEN_BYTE_ARRAY, Some(LogicalType::Float16)) if length == 2 => {
+            Ok(ValueForm::Half)
+        }
+        (Physical::INT64, Some(LogicalType::Timestamp(kind))) => Ok(ValueForm::Moment(
             clock(kind.unit),
             kind.is_adjusted_to_u_t_c.then(|| zone(arrow)),
         )),
         (Physical::INT32 | Physical::INT64, Some(LogicalType::Time(kind))) => {
-            Ok(Form::TimeOfDay(clock(kind.unit)))
+            Ok(ValueForm::TimeOfDay(clock(kind.unit)))
         }
         (_, Some(LogicalType::Geometry(_) | LogicalType::Geography(_))) => Err("shapes"),
         (physical, _) => older_form(column, physical, arrow),
@@ -131,32 +133,34 @@ fn older_form(
     column: &ColumnDescriptor,
     physical: Physical,
     arrow: &ArrowType,
-) -> Result<Form, &'static str> {
+) -> Result<ValueForm, &'static str> {
     use ConvertedType as C;
     match (physical, column.converted_type()) {
         (_, C::DECIMAL) => decimal(column),
-        (Physical::INT32, C::DATE) => Ok(Form::Date),
-        (Physical::INT32, C::TIME_MILLIS) => Ok(Form::TimeOfDay(Clock::new(1_000))),
-        (Physical::INT64, C::TIME_MICROS) => Ok(Form::TimeOfDay(Clock::new(1_000_000))),
+        (Physical::INT32, C::DATE) => Ok(ValueForm::Date),
+        (Physical::INT32, C::TIME_MILLIS) => Ok(ValueForm::TimeOfDay(Clock::new(1_000))),
+        (Physical::INT64, C::TIME_MICROS) => Ok(ValueForm::TimeOfDay(Clock::new(1_000_000))),
         // These do not state whether they are in universal time. Arrow takes them for local times.
-        (Physical::INT64, C::TIMESTAMP_MILLIS) => Ok(Form::Moment(Clock::new(1_000), None)),
-        (Physical::INT64, C::TIMESTAMP_MICROS) => Ok(Form::Moment(Clock::new(1_000_000), None)),
-        (Physical::INT96, _) => Ok(Form::Moment(Clock::new(1_000_000_000), None)),
+        (Physical::INT64, C::TIMESTAMP_MILLIS) => Ok(ValueForm::Moment(Clock::new(1_000), None)),
+        (Physical::INT64, C::TIMESTAMP_MICROS) => {
+            Ok(ValueForm::Moment(Clock::new(1_000_000), None))
+        }
+        (Physical::INT96, _) => Ok(ValueForm::Moment(Clock::new(1_000_000_000), None)),
         (Physical::INT64, C::NONE) => Ok(match arrow {
-            ArrowType::Duration(per_second) => Form::Duration(Clock::new(*per_second)),
-            ArrowType::DateInMillis => Form::Moment(Clock::new(1_000), None),
-            _ => Form::Plain,
+            ArrowType::Duration(per_second) => ValueForm::Duration(Clock::new(*per_second)),
+            ArrowType::DateInMillis => ValueForm::Moment(Clock::new(1_000), None),
+            _ => ValueForm::Plain,
         }),
         (Physical::INT32 | Physical::INT64, _)
         | (Physical::BOOLEAN | Physical::FLOAT | Physical::DOUBLE, _)
-        | (Physical::BYTE_ARRAY, C::UTF8 | C::ENUM | C::JSON) => Ok(Form::Plain),
+        | (Physical::BYTE_ARRAY, C::UTF8 | C::ENUM | C::JSON) => Ok(ValueForm::Plain),
         (Physical::FIXED_LEN_BYTE_ARRAY, C::INTERVAL) => Err("intervals"),
         (Physical::BYTE_ARRAY, C::BSON) => Err("BSON documents"),
         (Physical::BYTE_ARRAY | Physical::FIXED_LEN_BYTE_ARRAY, _) => Err("bytes"),
     }
 }
 
-fn decimal(column: &ColumnDescriptor) -> Result<Form, &'static str> {
+fn decimal(column: &ColumnDescriptor) -> Result<ValueForm, &'static str> {
     let (scale, precision) = (column.type_scale(), column.type_precision());
     let is_number = !matches!(
         column.physical_type(),
@@ -164,7 +168,7 @@ fn decimal(column: &ColumnDescriptor) -> Result<Form, &'static str> {
     );
     match u32::try_from(scale) {
         Ok(decimals) if is_number && scale <= precision && precision <= MAX_PRECISION => {
-            Ok(Form::Decimal(decimals))
+            Ok(ValueForm::Decimal(decimals))
         }
         _ => Err("decimal numbers of more than 76 digits"),
     }

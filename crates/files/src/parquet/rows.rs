@@ -110,7 +110,7 @@ impl Rows {
         Ok(true)
     }
 
-    /// Opens the next row group. Returns false if there is none.
+    /// Opens the next row group. Returns false after the last one.
     fn open_group(&mut self) -> Result<bool, ParquetError> {
         let Some(group) = self.metadata.row_groups().get(self.group) else {
             return Ok(false);

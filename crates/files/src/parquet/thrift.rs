@@ -130,7 +130,7 @@ impl<R: Read> Thrift<R> {
         })
     }
 
-    /// Skips an element of a collection, where a boolean has a byte of its own.
+    /// Skips an element of a collection, where a boolean takes a byte.
     fn skip_element(&mut self, kind: u8, depth: usize) -> io::Result<()> {
         match kind {
             TRUE | FALSE => self.bytes(1),

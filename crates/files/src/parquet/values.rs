@@ -10,7 +10,7 @@ use parquet::{
 };
 
 use super::columns::Column;
-use crate::typed::{Cell, Form};
+use crate::typed::{Cell, ValueForm};
 
 /// Maximum number of bytes of a decimal number or UUID.
 const MAX_NUMBER_BYTES: usize = 64;
@@ -64,7 +64,7 @@ impl Values {
     ///
     /// # Errors
     /// A damaged file, or one that has fewer.
-    pub(super) fn advance(&mut self, records: usize, form: &Form) -> Result<(), ParquetError> {
+    pub(super) fn advance(&mut self, records: usize, form: &ValueForm) -> Result<(), ParquetError> {
         (self.record, self.value) = (0, 0);
         self.levels.clear();
         let levels = &mut self.levels;
@@ -105,9 +105,9 @@ impl Values {
     }
 
     /// Rejects numbers that are too long to be converted.
-    fn check(&self, form: &Form) -> Result<(), ParquetError> {
+    fn check(&self, form: &ValueForm) -> Result<(), ParquetError> {
         match (&self.batch, form) {
-            (Batch::Bytes(all), Form::Decimal(_))
+            (Batch::Bytes(all), ValueForm::Decimal(_))
                 if all.iter().any(|bytes| bytes.len() > MAX_NUMBER_BYTES) =>
             {
                 Err(ParquetError::General(

@@ -2,14 +2,14 @@
 
 use super::*;
 
-fn text(form: &Form, cell: Cell<'_>) -> String {
+fn text(form: &ValueForm, cell: Cell<'_>) -> String {
     let mut out = Vec::new();
     form.write(cell, &mut out);
     String::from_utf8(out).unwrap()
 }
 
 /// Writes a column of counts.
-fn column(mut form: Form, counts: &[i128]) -> Vec<String> {
+fn column(mut form: ValueForm, counts: &[i128]) -> Vec<String> {
     let cells = || counts.iter().map(|&count| Cell::Integer(count));
     cells().for_each(|cell| form.look(cell));
     cells().map(|cell| text(&form, cell)).collect()
@@ -17,7 +17,7 @@ fn column(mut form: Form, counts: &[i128]) -> Vec<String> {
 
 #[test]
 fn numbers_are_exact_and_whole_floats_have_no_fraction() {
-    let plain = |cell| text(&Form::Plain, cell);
+    let plain = |cell| text(&ValueForm::Plain, cell);
     assert_eq!(
         plain(Cell::Integer(u64::MAX.into())),
         "18446744073709551615"
@@ -36,7 +36,7 @@ fn numbers_are_exact_and_whole_floats_have_no_fraction() {
 fn half_floats_have_as_few_digits_as_needed() {
     let half = |number: f32| {
         let bytes = ::half::f16::from_f32(number).to_le_bytes();
-        text(&Form::Half, Cell::Bytes(&bytes))
+        text(&ValueForm::Half, Cell::Bytes(&bytes))
     };
     for (number, written) in [
         (0.1, "0.1"),
@@ -52,7 +52,7 @@ fn half_floats_have_as_few_digits_as_needed() {
 
 #[test]
 fn decimals_keep_their_scale() {
-    let decimal = |unscaled, scale| text(&Form::Decimal(scale), Cell::Integer(unscaled));
+    let decimal = |unscaled, scale| text(&ValueForm::Decimal(scale), Cell::Integer(unscaled));
     assert_eq!(decimal(990_630, 2), "9906.30");
     assert_eq!(decimal(-5, 2), "-0.05");
     assert_eq!(decimal(0, 2), "0.00");
@@ -65,11 +65,11 @@ fn decimals_keep_their_scale() {
 
 #[test]
 fn decimals_in_bytes_equal_those_in_integers() {
-    let bytes = |bytes: &[u8], scale| text(&Form::Decimal(scale), Cell::Bytes(bytes));
+    let bytes = |bytes: &[u8], scale| text(&ValueForm::Decimal(scale), Cell::Bytes(bytes));
     for number in [0, 1, -1, 127, -128, 990_630, i64::MIN.into(), i128::MAX] {
         let number: i128 = number;
         for scale in [0, 2, 38] {
-            let expected = text(&Form::Decimal(scale), Cell::Integer(number));
+            let expected = text(&ValueForm::Decimal(scale), Cell::Integer(number));
             assert_eq!(bytes(&number.to_be_bytes(), scale), expected);
             let wide = [if number < 0 { 0xff } else { 0 }; 16];
             let wide = [wide, number.to_be_bytes()].concat();
@@ -85,8 +85,9 @@ fn decimals_in_bytes_equal_those_in_integers() {
 
 #[test]
 fn decimals_of_a_second_are_those_that_the_column_needs() {
-    let moments =
-        |per_second, counts: &[i128]| column(Form::Moment(Clock::new(per_second), None), counts);
+    let moments = |per_second, counts: &[i128]| {
+        column(ValueForm::Moment(Clock::new(per_second), None), counts)
+    };
     assert_eq!(moments(1, &[3_661]), ["1970-01-01 01:01:01"]);
     assert_eq!(
         moments(1_000_000, &[1_500_000, 0]),
@@ -99,11 +100,11 @@ fn decimals_of_a_second_are_those_that_the_column_needs() {
 
 #[test]
 fn moments_that_are_all_midnight_are_dates() {
-    let form = || Form::Moment(Clock::new(1_000), None);
+    let form = || ValueForm::Moment(Clock::new(1_000), None);
     let day = 86_400_000;
     assert_eq!(column(form(), &[0, day]), ["1970-01-01", "1970-01-02"]);
     assert_eq!(column(form(), &[0, day + 1_000])[0], "1970-01-01 00:00:00");
-    let utc = Form::Moment(Clock::new(1), Some(Zone::Utc));
+    let utc = ValueForm::Moment(Clock::new(1), Some(Zone::Utc));
     assert_eq!(column(utc, &[0]), ["1970-01-01T00:00:00Z"]);
 }
 
@@ -111,7 +112,7 @@ fn moments_that_are_all_midnight_are_dates() {
 fn moments_of_a_zone_have_its_offset() {
     let moment = |zone: &str, seconds: i128| {
         let zone = Zone::of(zone).unwrap();
-        column(Form::Moment(Clock::new(1), Some(zone)), &[seconds]).concat()
+        column(ValueForm::Moment(Clock::new(1), Some(zone)), &[seconds]).concat()
     };
     let (winter, summer) = (1_705_320_000, 1_721_044_800);
     assert_eq!(moment("Europe/Berlin", winter), "2024-01-15T13:00:00+01:00");
@@ -135,17 +136,17 @@ fn moments_of_a_zone_have_its_offset() {
 
 #[test]
 fn times_of_day_and_durations_have_hours() {
-    let times = Form::TimeOfDay(Clock::new(1_000_000));
+    let times = ValueForm::TimeOfDay(Clock::new(1_000_000));
     assert_eq!(
         column(times, &[25_500_250_000, 0]),
         ["07:05:00.250", "00:00:00.000"]
     );
-    let durations = Form::Duration(Clock::new(1));
+    let durations = ValueForm::Duration(Clock::new(1));
     assert_eq!(
         column(durations, &[777_600, 65, -3_600]),
         ["216:00:00", "0:01:05", "-1:00:00"]
     );
-    let durations = Form::Duration(Clock::new(1_000));
+    let durations = ValueForm::Duration(Clock::new(1_000));
     assert_eq!(column(durations, &[-1_500]), ["-0:00:01.500"]);
 }
 
@@ -154,12 +155,12 @@ fn extreme_counts_are_written() {
     for count in [i128::MIN, -1, 0, i128::MAX, i64::MAX.into()] {
         for per_second in [1, NANOS] {
             let clock = || Clock::new(per_second);
-            column(Form::Moment(clock(), None), &[count]);
-            column(Form::Moment(clock(), Zone::of("Asia/Tokyo")), &[count]);
-            column(Form::Duration(clock()), &[count]);
-            column(Form::TimeOfDay(clock()), &[count]);
+            column(ValueForm::Moment(clock(), None), &[count]);
+            column(ValueForm::Moment(clock(), Zone::of("Asia/Tokyo")), &[count]);
+            column(ValueForm::Duration(clock()), &[count]);
+            column(ValueForm::TimeOfDay(clock()), &[count]);
         }
-        column(Form::Date, &[count]);
+        column(ValueForm::Date, &[count]);
     }
 }
 
@@ -167,8 +168,8 @@ fn extreme_counts_are_written() {
 fn uuids_have_hyphens() {
     let bytes: Vec<u8> = (0..16).collect();
     assert_eq!(
-        text(&Form::Uuid, Cell::Bytes(&bytes)),
+        text(&ValueForm::Uuid, Cell::Bytes(&bytes)),
         "00010203-0405-0607-0809-0a0b0c0d0e0f"
     );
-    assert_eq!(text(&Form::Uuid, Cell::Bytes(&[1])), "");
+    assert_eq!(text(&ValueForm::Uuid, Cell::Bytes(&[1])), "");
 }

@@ -88,7 +88,7 @@ fn is_uuid(text: &str) -> bool {
 }
 
 /// The pattern of whole numbers: their greatest length, or more digits if these are too few. Without leading zeros in
-/// the table, there are none in the pattern.
+/// the table, the pattern has none.
 fn whole_numbers(texts: &[&str], longest: usize, records: u64) -> String {
     let padded = texts
         .iter()

@@ -18,7 +18,7 @@ use fhaim_domain::{
     form::{ColumnForm, Invalid, KindForm},
 };
 
-use crate::draft::{ColumnDraft, Exception, Flag, Taken};
+use crate::draft::{ColumnDraft, Exception, Flag, RecordUse};
 use crate::markers::{is_clear_marker, is_marker};
 use crate::options::InferOptions;
 use crate::profile::{Profile, Seen};
@@ -36,7 +36,7 @@ pub(crate) struct Column<'a> {
     pub(crate) options: &'a InferOptions,
     /// The values, without missing ones.
     pub(crate) values: Values<'a>,
-    /// Texts that stand for a missing value besides those of the options, the most frequent first.
+    /// Texts that stand for a missing value in addition to those of the options, the most frequent first.
     missing: Vec<(&'a str, Seen)>,
 }
 
@@ -129,7 +129,7 @@ impl<'a> Column<'a> {
 pub(crate) struct Decided {
     pub(crate) form: ColumnForm,
     pub(crate) flag: Flag,
-    pub(crate) taken: Taken,
+    pub(crate) taken: RecordUse,
     pub(crate) evidence: String,
     pub(crate) exceptions: Vec<Exception>,
     pub(crate) proposals: Vec<String>,
@@ -147,7 +147,7 @@ struct Dated {
 }
 
 impl Decided {
-    fn new(form: ColumnForm, flag: Flag, taken: Taken, evidence: String) -> Self {
+    fn new(form: ColumnForm, flag: Flag, taken: RecordUse, evidence: String) -> Self {
         Self {
             form,
             flag,
@@ -310,7 +310,7 @@ fn code_book(column: &Column<'_>, book: &[String]) -> Decided {
         }
     };
     let exceptions = rare_exceptions(column, &outside, &mut form);
-    let mut decided = Decided::new(form, Flag::Safe, Taken::Nothing, evidence);
+    let mut decided = Decided::new(form, Flag::Safe, RecordUse::Nothing, evidence);
     decided.exceptions = exceptions;
     decided
 }

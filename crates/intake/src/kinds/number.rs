@@ -8,7 +8,7 @@ use fhaim_domain::{
 };
 
 use super::{Column, Decided, bins, person, text};
-use crate::draft::{Exception, Flag, Taken};
+use crate::draft::{Exception, Flag, RecordUse};
 use crate::numbers::scan_number;
 use crate::profile::{Mark, Numbers, Read, Seen};
 use crate::shape::Shape;
@@ -90,7 +90,7 @@ fn sequence(column: &Column<'_>) -> Decided {
         ..ColumnForm::empty(column.name.to_owned(), KindForm::Identifier, false)
     };
     let evidence = "it counts the rows: synthetic tables count theirs".to_owned();
-    Decided::new(form, Flag::Safe, Taken::Nothing, evidence)
+    Decided::new(form, Flag::Safe, RecordUse::Nothing, evidence)
 }
 
 /// Returns the style in which most numbers of a column are written.
@@ -275,8 +275,12 @@ impl<'a> Fit<'a> {
         if !words.is_empty() {
             form.special.get_or_insert_default().extend(words);
         }
-        let mut decided =
-            Decided::new(form, Flag::FromRecords, Taken::Range, self.evidence(column));
+        let mut decided = Decided::new(
+            form,
+            Flag::FromRecords,
+            RecordUse::Range,
+            self.evidence(column),
+        );
         decided.exceptions = exceptions;
         decided.proposals.extend(special);
         if self.rounded > 0 {

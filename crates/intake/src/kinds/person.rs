@@ -6,7 +6,7 @@ use fhaim_domain::{
 };
 
 use super::{Column, Decided, identifier, text};
-use crate::draft::{Flag, Taken};
+use crate::draft::{Flag, RecordUse};
 
 /// Words in the name of a column that identifies a person.
 const PERSONS: &[&str] = &[
@@ -208,12 +208,12 @@ pub(super) fn person(column: &Column<'_>, pattern: &str) -> Decided {
         "{distinct} different values in {}: synthetic tables get a new value in each record",
         counted(cells, "record")
     );
-    let mut decided = Decided::new(form, Flag::NearUnique, Taken::Nothing, evidence);
+    let mut decided = Decided::new(form, Flag::NearUnique, RecordUse::Nothing, evidence);
     decided.questions.extend(unit_question(column));
     decided
 }
 
-/// Asks what one person's records are, if values occur in several records.
+/// Asks whether a value identifies a person, if values occur in several records.
 pub(super) fn unit_question(column: &Column<'_>) -> Option<String> {
     let busiest = column
         .values

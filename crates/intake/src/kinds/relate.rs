@@ -2,11 +2,11 @@
 
 use fhaim_domain::{
     DAY,
-    form::{Bound, ColumnForm, KindForm, Unit},
+    form::{Bound, ColumnForm, KindForm, TimeUnit},
 };
 
 use super::{Decided, bins};
-use crate::draft::Taken;
+use crate::draft::RecordUse;
 use crate::options::InferOptions;
 use crate::relations::order::{Order, Pair};
 
@@ -93,9 +93,9 @@ fn follows(pair: &Pair, base: &Decided, later: &Decided) -> bool {
 fn lapse(column: &mut Decided, name: &str, pair: &Pair, whole_days: bool, options: &InferOptions) {
     let longest = pair.most.abs().max(pair.least.abs());
     let unit = match (whole_days, longest < MINUTES_BELOW) {
-        (true, _) => Unit::Day,
-        (false, true) => Unit::Minute,
-        (false, false) => Unit::Hour,
+        (true, _) => TimeUnit::Day,
+        (false, true) => TimeUnit::Minute,
+        (false, false) => TimeUnit::Hour,
     };
     let steps = pair.units(unit.seconds());
     let form = &mut column.form;
@@ -115,7 +115,7 @@ fn lapse(column: &mut Decided, name: &str, pair: &Pair, whole_days: bool, option
         .into_iter()
         .filter(|value| !matches!(value, Bound::Text(text) if text.starts_with('*')));
     form.special = Some(kept.collect::<Vec<Bound>>()).filter(|special| !special.is_empty());
-    column.taken = Taken::Range;
+    column.taken = RecordUse::Range;
     let direction = if pair.before == 0 { "before" } else { "after" };
     column.proposals.push(format!(
         "never {direction} {name:?} in the same record, so it is drafted relative to that column"

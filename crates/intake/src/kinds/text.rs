@@ -8,7 +8,7 @@ use fhaim_domain::{
 };
 
 use super::{Column, Decided, identifier, person};
-use crate::draft::{Exception, Flag, Taken};
+use crate::draft::{Exception, Flag, RecordUse};
 use crate::markers::is_marker;
 use crate::profile::Seen;
 use crate::shape::Shape;
@@ -175,7 +175,7 @@ fn with_pattern(column: &Column<'_>, pattern: &str) -> Decided {
     let mut decided = Decided::new(
         form,
         Flag::NearUnique,
-        Taken::Nothing,
+        RecordUse::Nothing,
         format!(
             "{different} different values in {} have one form: synthetic tables get new ones",
             counted(column.values.cells, "record")
@@ -214,7 +214,12 @@ pub(super) fn left_out(column: &Column<'_>, reason: &str, flag: Flag) -> Decided
         reason: Some(reason.to_owned()),
         ..ColumnForm::empty(column.name.to_owned(), KindForm::LeftOut, false)
     };
-    Decided::new(form, flag, Taken::Nothing, format!("left out: {reason}"))
+    Decided::new(
+        form,
+        flag,
+        RecordUse::Nothing,
+        format!("left out: {reason}"),
+    )
 }
 
 /// Drafts the values that enough records share as categories.
@@ -239,8 +244,8 @@ pub(super) fn categories(column: &Column<'_>, split: &Split<'_>) -> Decided {
     decided
 }
 
-fn list(column: &Column<'_>, split: &Split<'_>) -> Taken {
-    Taken::List {
+fn list(column: &Column<'_>, split: &Split<'_>) -> RecordUse {
+    RecordUse::List {
         values: split.listed.len(),
         shared_by: column.options.shared_by,
     }

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use fhaim_domain::{
     DAY, TimeFormat, TimeOptions, counted, date_from_days, days_from_date,
-    form::{Bound, ColumnForm, KindForm, Unit},
+    form::{Bound, ColumnForm, KindForm, TimeUnit},
 };
 
 use super::{Column, Dated, Decided, bins, person};
-use crate::draft::{Exception, Flag, Taken};
+use crate::draft::{Exception, Flag, RecordUse};
 use crate::profile::{FormatUse, Seen};
 use crate::shape::Shape;
 
@@ -282,7 +282,7 @@ impl<'a> Fit<'a> {
             KindForm::Time => time_of_day(&mut form, &self),
             _ => self.durations(&mut form, column),
         };
-        let flag = if taken == Taken::Nothing {
+        let flag = if taken == RecordUse::Nothing {
             Flag::Safe
         } else {
             Flag::FromRecords
@@ -466,7 +466,7 @@ impl<'a> Fit<'a> {
     }
 
     /// Fills in the days of dates and datetimes.
-    fn days(&self, form: &mut ColumnForm, column: &Column<'_>) -> Taken {
+    fn days(&self, form: &mut ColumnForm, column: &Column<'_>) -> RecordUse {
         let special = self.special_days(column);
         let rest: Vec<i64> = self
             .steps
@@ -498,12 +498,16 @@ impl<'a> Fit<'a> {
             Some(((span - 1) / bins + 1).min(MAX_DAYS) as u64).filter(|&digits| digits > 1);
         if self.kind == KindForm::Datetime {
             let few = self.of_hour.len() <= MAX_MINUTES && self.format.grain() <= 60;
-            form.unit = Some(if few { Unit::Minute } else { Unit::Hour });
+            form.unit = Some(if few {
+                TimeUnit::Minute
+            } else {
+                TimeUnit::Hour
+            });
         }
-        Taken::Range
+        RecordUse::Range
     }
 
-    /// Returns days with a meaning of their own: frequent ones, and well-known ones far from all others.
+    /// Returns special days: frequent ones, and well-known ones far from all others.
     fn special_days(&self, column: &Column<'_>) -> Vec<i64> {
         let known = |day: &i64| {
             SENTINELS
@@ -548,7 +552,7 @@ impl<'a> Fit<'a> {
     }
 
     /// Fills in the bins of durations.
-    fn durations(&self, form: &mut ColumnForm, column: &Column<'_>) -> Taken {
+    fn durations(&self, form: &mut ColumnForm, column: &Column<'_>) -> RecordUse {
         let unit = match self.format.grain() {
             grain if grain >= 60 => 60,
             _ => 1,
@@ -564,7 +568,7 @@ impl<'a> Fit<'a> {
             bound: &bound,
         };
         bins::fill(form, &steps, &binning);
-        Taken::Range
+        RecordUse::Range
     }
 }
 
@@ -590,14 +594,14 @@ fn without_offset(format: &str, offset: &str) -> String {
 }
 
 /// Fills in all hours of the day: nothing is taken from the records.
-fn time_of_day(form: &mut ColumnForm, fit: &Fit<'_>) -> Taken {
+fn time_of_day(form: &mut ColumnForm, fit: &Fit<'_>) -> RecordUse {
     let grain = fit.format.grain();
     let last = (DAY - grain.max(1)).max(0);
     form.min = Some(Bound::Text("00:00".to_owned()));
     form.max = Some(Bound::Text(clock_text(last, grain)));
     form.bins = Some(24);
     form.digits = (grain <= 60).then_some(60);
-    Taken::Nothing
+    RecordUse::Nothing
 }
 
 fn clock_text(seconds: i64, grain: i64) -> String {

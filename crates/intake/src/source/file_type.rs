@@ -38,7 +38,7 @@ impl Display for FileType {
     }
 }
 
-/// How a file begins, and what it is then.
+/// The first bytes of a file type, and its name.
 type Magic = (usize, &'static [u8], FileType);
 
 const fn file(family: Family, name: &'static str, way_out: &'static str) -> FileType {

@@ -6,7 +6,7 @@ mod file_type;
 
 use std::io::{self, Cursor, Read};
 
-use fhaim_domain::{Dialect, Records};
+use fhaim_domain::{Dialect, TableRecords};
 use flate2::read::MultiGzDecoder;
 
 pub use encoding::{Encoding, Transcoder};
@@ -47,7 +47,7 @@ pub struct Remark {
 /// Why a table's text cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SourceError {
+pub enum TableTextError {
     /// The file is of another type.
     #[error("{0}")]
     Type(FileType),
@@ -88,7 +88,7 @@ pub struct TableText<'a> {
 /// table.text.read_to_string(&mut text)?;
 /// assert!(text.ends_with("Köln;41\n"));
 /// assert_eq!((table.dialect.delimiter, table.dialect.skip_rows), (b';', 1));
-/// # Ok::<(), fhaim_intake::SourceError>(())
+/// # Ok::<(), fhaim_intake::TableTextError>(())
 /// ```
 ///
 /// # Errors
@@ -97,7 +97,7 @@ pub fn open_text<'a>(
     input: impl Read + 'a,
     given: &Given,
     late: impl FnOnce(Encoding) + 'a,
-) -> Result<TableText<'a>, SourceError> {
+) -> Result<TableText<'a>, TableTextError> {
     let mut remarks = Vec::new();
     let (mut head, mut input) = peek(Box::new(input))?;
     if identify(&head).is_some_and(|found| found.family == Family::Gzip) {
@@ -112,7 +112,7 @@ pub fn open_text<'a>(
         && given.encoding.is_none()
         && let Some(file_type) = identify(&head)
     {
-        return Err(SourceError::Type(file_type));
+        return Err(TableTextError::Type(file_type));
     }
     let encoding = given.encoding.or(encoding);
     let found = std::rc::Rc::new(std::cell::Cell::new(encoding));
@@ -172,7 +172,7 @@ fn first_records(
     is_whole: bool,
     dialect: &Dialect,
 ) -> (Vec<String>, Vec<Vec<String>>, Vec<String>) {
-    let Ok(mut records) = Records::open("", dialect, head) else {
+    let Ok(mut records) = TableRecords::open("", dialect, head) else {
         return Default::default();
     };
     let mut samples = Vec::new();

@@ -3,8 +3,8 @@
 
 use std::io::{Cursor, Read, Write};
 
-use fhaim_domain::Records;
-use fhaim_intake::{Given, MAX_SNIFFED, SourceError, TableText, open_text};
+use fhaim_domain::TableRecords;
+use fhaim_intake::{Given, MAX_SNIFFED, TableText, TableTextError, open_text};
 use proptest::prelude::*;
 
 /// What became of a file: the header and the records with bars between fields, and the remarks.
@@ -31,7 +31,7 @@ fn see_given(bytes: &[u8], given: &Given) -> Seen {
         remarks,
         error: None,
     };
-    let mut records = match Records::open("t.csv", &table.dialect, table.text) {
+    let mut records = match TableRecords::open("t.csv", &table.dialect, table.text) {
         Ok(records) => records,
         Err(error) => {
             seen.error = Some(error.to_string());
@@ -394,7 +394,7 @@ fn gzip_is_decompressed_in_bounded_memory() {
         flate2::read::GzEncoder::new(b"a,b\n1,\"".chain(bomb), flate2::Compression::fast());
     {
         let table = open_text(&mut encoder, &Given::default(), |_| ()).unwrap();
-        let mut records = Records::open("t.csv", &table.dialect, table.text).unwrap();
+        let mut records = TableRecords::open("t.csv", &table.dialect, table.text).unwrap();
         let error = records.advance().unwrap_err();
         assert!(error.to_string().contains("never closed"), "{error}");
     }
@@ -409,7 +409,9 @@ fn other_files_are_refused_by_name() {
         (&gzip(&gzip(b"a,b\n")), "a gzip file"),
     ] {
         match open_text(bytes, &Given::default(), |_| ()) {
-            Err(SourceError::Type(found)) => assert!(found.to_string().contains(words), "{found}"),
+            Err(TableTextError::Type(found)) => {
+                assert!(found.to_string().contains(words), "{found}")
+            }
             other => panic!("{words}: {:?}", other.map(|table| table.dialect)),
         }
     }
@@ -559,7 +561,7 @@ proptest! {
         prop_oneof![4 => proptest::sample::select(b",;\t| \"'\\#\r\n\nab12".to_vec()), 1 => any::<u8>()], 0..300,
     )) {
         if let Ok(table) = open_text(Cursor::new(&bytes), &Given::default(), |_| ())
-            && let Ok(mut records) = Records::open("t.csv", &table.dialect, table.text)
+            && let Ok(mut records) = TableRecords::open("t.csv", &table.dialect, table.text)
         {
             while let Ok(true) = records.advance() {}
         }

@@ -2,7 +2,7 @@
 
 use std::{fs, io, path::Path};
 
-use fhaim_domain::{Records, counted};
+use fhaim_domain::{TableRecords, counted};
 use fhaim_federated::partition::partition;
 use fhaim_files::{data::dialect_text, shown_path};
 
@@ -34,7 +34,7 @@ pub fn run(arguments: &SplitArguments, seed: Option<InsecureTestSeed>) -> Result
     }
     make_folder(out)?;
     let (text, dialect) = dialect_text(&input::Data::from(data), format)?;
-    let records = Records::open(&data.to_string_lossy(), &dialect, text)?;
+    let records = TableRecords::open(&data.to_string_lossy(), &dialect, text)?;
     let delimiter = dialect.delimiter_for_writing();
     write(data, records, delimiter, &owners, parties.len(), out)?;
     let sizes = parties.iter().map(Vec::len);
@@ -67,7 +67,7 @@ fn make_folder(out: &Path) -> Result<(), Error> {
 /// Copies each record of the table to its owner's file: plain CSV in UTF-8, with the same texts in its fields.
 fn write(
     data: &Path,
-    mut records: Records<impl io::Read>,
+    mut records: TableRecords<impl io::Read>,
     delimiter: u8,
     owners: &[usize],
     parties: usize,

@@ -374,6 +374,6 @@ mod tests {
     fn value_of_another_type_is_an_error() {
         let columns = Column::all(table().schema());
         let mut age = Chunk::new(&columns[4]);
-        assert!(age.push(&Value::Category("old")).is_err());
+        assert_eq!(age.push(&Value::Category("old")).ok(), None);
     }
 }
