@@ -20,7 +20,7 @@ pub use options::{InferOptions, SHARED_BY};
 pub use shape::Shape;
 pub use source::{
     Encoding, Family, FileType, Given, MAX_SNIFFED, Remark, SourceError, TableText, Transcoder,
-    encoding_remark, identify, open_text,
+    encoding_remark, identify, open_text, way_out,
 };
 pub use texts::{TextCounts, count_texts};
 pub use times::time_formats;

@@ -208,6 +208,15 @@ fn delimiter_at_the_end_of_rows_is_no_field() {
 }
 
 #[test]
+fn delimiter_at_the_end_of_the_header_is_no_name() {
+    let dialect = Dialect {
+        header_delimiter: true,
+        ..plain()
+    };
+    assert_eq!(table(&dialect, "a,b,\n1,2\n").unwrap(), ["a|b", "1|2"]);
+}
+
+#[test]
 fn row_names_get_a_column() {
     let dialect = Dialect {
         row_names: true,
@@ -396,6 +405,7 @@ fn any_dialect() -> impl Strategy<Value = Dialect> {
             refuse_total: true,
             trim: flags[2],
             trailing_delimiter: flags[3],
+            header_delimiter: flags[0] && flags[4],
             row_names: flags[4],
             whitespace: flags[5],
         },

@@ -3,6 +3,7 @@
 mod dialect;
 mod encoding;
 mod file_type;
+mod way_out;
 
 use std::io::{self, Cursor, Read};
 
@@ -11,6 +12,7 @@ use flate2::read::MultiGzDecoder;
 
 pub use encoding::{Encoding, Transcoder};
 pub use file_type::{Family, FileType, identify};
+pub use way_out::way_out;
 
 /// Number of bytes at the beginning of a file that detection inspects, before and after decompression.
 pub const MAX_SNIFFED: usize = 1 << 16;
@@ -51,6 +53,12 @@ pub enum SourceError {
     /// The file is of another type.
     #[error("{0}")]
     Type(FileType),
+    /// The first line is a record.
+    #[error(
+        "line {0} looks like a record, not like a header: add a line with the names of the columns above it, or \
+         use --skip-rows {1} if it is the header"
+    )]
+    NoHeader(u64, u64),
     /// Reading failed, or a compressed file is broken.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -133,7 +141,7 @@ pub fn open_text<'a>(
         remarks.push(encoding_remark(detected));
     }
     let is_whole = head.len() < MAX_SNIFFED;
-    let (dialect, found) = dialect::detect(&head, is_whole, given);
+    let (dialect, found) = dialect::detect(&head, is_whole, given)?;
     remarks.extend(found);
     let (header, samples, named) = first_records(&head, is_whole, &dialect);
     remarks.extend(named.into_iter().map(|text| Remark { text, flag: None }));

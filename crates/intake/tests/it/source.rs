@@ -176,6 +176,37 @@ fn delimiter_at_the_end_of_rows_is_left_out() {
 }
 
 #[test]
+fn delimiter_at_the_end_of_the_header_is_left_out() {
+    let said = ["the header ends with a delimiter, which was left out"];
+    assert_seen("A,B,\n20,yes\n49,\n", &["A|B", "20|yes", "49|"], &said);
+}
+
+#[test]
+fn table_without_a_header_is_refused() {
+    let text = b"blade 1,2007,1994-10-01,Thesis\nblade 2,1991,2003-04-09,Report\nblade 3,1987,2001-03-26,Thesis\n";
+    let error = open_text(&text[..], &Given::default(), |_| ())
+        .map(drop)
+        .unwrap_err();
+    assert!(
+        error.to_string().starts_with("line 1 looks like a record"),
+        "{error}"
+    );
+    let given = Given {
+        skip_rows: Some(0),
+        ..Given::default()
+    };
+    assert_eq!(see_given(text, &given).rows.len(), 3);
+    // Numbers may be names.
+    assert_eq!(
+        see("country,1990,1991\nde,1,2\nfr,1990,3\nit,4,5\n")
+            .rows
+            .len(),
+        4
+    );
+    assert_eq!(see("age,1\n41,1\n63,0\n").rows.len(), 3);
+}
+
+#[test]
 fn blanks_after_delimiters_are_trimmed() {
     let text = "age, city, ldl\n29, \"Bonn, Rhein\", 3.8\n75, \"Ulm\", 4.5\n";
     assert_seen(
