@@ -140,7 +140,7 @@ impl<R: Read> Records<R> {
         &self.header
     }
 
-    /// What was changed in the names of the columns, in sentences for the holder.
+    /// Changes to the names of the columns, in sentences for the holder.
     pub fn remarks(&self) -> &[String] {
         &self.remarks
     }

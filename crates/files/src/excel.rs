@@ -31,7 +31,7 @@ const ZIP: &[u8] = b"PK";
 pub struct SheetText {
     /// The text.
     pub text: Zeroizing<Vec<u8>>,
-    /// Which sheet was read, if there are several and none was asked for.
+    /// A remark on the choice of the sheet, if the workbook has several and the holder named none.
     pub remark: Option<String>,
 }
 

@@ -19,7 +19,7 @@ pub use numbers::{Limit, Reading, Readings, ScannedNumber, Sign, scan_number};
 pub use options::{InferOptions, SHARED_BY};
 pub use shape::Shape;
 pub use source::{
-    Encoding, Family, FileType, Given, MAX_SNIFFED, Remark, SourceError, TableText, Transcoder,
+    Encoding, Family, FileType, Given, MAX_SNIFFED, Remark, TextError, TableText, Transcoder,
     encoding_remark, identify, open_text, way_out,
 };
 pub use texts::{TextCounts, count_texts};

@@ -29,7 +29,7 @@ pub enum Error {
     Type {
         /// Name of the file.
         file: String,
-        /// What it is, and how to get a table that is read.
+        /// The type of the file, and how to get a table in text.
         problem: String,
         /// Another way, or nothing.
         hint: &'static str,

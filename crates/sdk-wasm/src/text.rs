@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use fhaim_intake::{Encoding, Family, SourceError, TableText, open_text};
+use fhaim_intake::{Encoding, Family, TextError, TableText, open_text};
 use serde::Serialize;
 
 use crate::Error;
@@ -15,7 +15,7 @@ pub(crate) struct Found {
     delimiter: char,
     /// Name of the encoding in the WHATWG's Encoding Standard.
     encoding: &'static str,
-    /// What was detected that is not usual, as sentences.
+    /// Unusual properties that were detected, as sentences.
     remarks: Vec<String>,
     /// The names of the columns; none if the header is broken.
     header: Vec<String>,
@@ -47,8 +47,8 @@ impl Found {
 /// The stream cannot be read, or is no text.
 pub(crate) fn opened<'a>(input: impl Read + 'a, format: &Format) -> Result<TableText<'a>, Error> {
     open_text(input, &format.given()?, |_| ()).map_err(|error| match error {
-        SourceError::Io(source) => Error::Read(source),
-        SourceError::Type(found) => Error::Type {
+        TextError::Io(source) => Error::Read(source),
+        TextError::Type(found) => Error::Type {
             file: format.file.clone(),
             hint: match found.family {
                 Family::Other | Family::Gzip => "",

@@ -56,7 +56,7 @@ export interface Schema {
   columns: Column[];
 }
 
-/** How a file is written. What is not stated is detected from its first bytes. */
+/** How a file is written. Its first bytes show every property that is absent here. */
 export interface Format {
   file: string;
   delimiter?: string;
@@ -104,7 +104,7 @@ export interface Mechanism {
 export interface Dialect {
   delimiter: string;
   encoding: string;
-  /** What was detected that is not usual. */
+  /** Unusual properties that were detected. */
   remarks: string[];
   /** Names of the columns. */
   header: string[];

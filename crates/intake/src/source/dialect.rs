@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use fhaim_domain::{Dialect, ScanError, Scanner};
 
-use super::{Given, Remark, SourceError};
+use super::{Given, Remark, TextError};
 
 /// Delimiters to try, the likelier first.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
@@ -281,12 +281,12 @@ fn share_of<'a>(cells: impl Iterator<Item = &'a [u8]>, has: impl Fn(&[u8]) -> bo
 /// stays plain CSV, and reading then reports the first record that does not fit.
 ///
 /// # Errors
-/// [`SourceError::NoHeader`].
+/// [`TextError::NoHeader`].
 pub(super) fn detect(
     text: &[u8],
     is_whole: bool,
     given: &Given,
-) -> Result<(Dialect, Vec<Remark>), SourceError> {
+) -> Result<(Dialect, Vec<Remark>), TextError> {
     let mut detection = Detection {
         text,
         is_whole,
@@ -305,7 +305,7 @@ struct Detection<'a> {
 }
 
 impl Detection<'_> {
-    fn run(&mut self) -> Result<Dialect, SourceError> {
+    fn run(&mut self) -> Result<Dialect, TextError> {
         let mut start = self.start();
         let separator = self.separator_line();
         if let Some(delimiter) = separator {
@@ -328,7 +328,7 @@ impl Detection<'_> {
         }
         if self.given.skip_rows.is_none() && best.begins_with_record() {
             let line = best.lines.first().copied().unwrap_or(1);
-            return Err(SourceError::NoHeader(line, line - 1));
+            return Err(TextError::NoHeader(line, line - 1));
         }
         self.tell_about(&best, separator);
         Ok(self.shape(best))
@@ -499,7 +499,7 @@ impl Detection<'_> {
         });
     }
 
-    /// States what was detected.
+    /// Adds a remark for each unusual part of the dialect.
     fn tell_about(&mut self, trial: &Trial, separator: Option<u8>) {
         let (dialect, given) = (trial.dialect, self.given);
         if separator.is_some() && given.skip_rows.is_none() {

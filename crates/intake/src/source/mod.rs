@@ -27,7 +27,7 @@ pub struct Given {
     pub delimiter: Option<u8>,
     /// Byte around fields; `Some(None)` if no byte has this meaning.
     pub quote: Option<Option<u8>>,
-    /// Byte that begins comments; `Some(None)` if there are none.
+    /// Byte that begins comments; `Some(None)` if no byte has this meaning.
     pub comment: Option<Option<u8>>,
     /// Number of lines before the header.
     pub skip_rows: Option<u64>,
@@ -37,7 +37,7 @@ pub struct Given {
     pub encoding: Option<Encoding>,
 }
 
-/// What was detected about a table's text, for its holder.
+/// A detected property of a table's text, for its holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// A sentence without capital letter and full stop.
@@ -49,7 +49,7 @@ pub struct Remark {
 /// Why a table's text cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SourceError {
+pub enum TextError {
     /// The file is of another type.
     #[error("{0}")]
     Type(FileType),
@@ -72,7 +72,7 @@ pub struct TableText<'a> {
     pub dialect: Dialect,
     /// Its encoding. `None` if all inspected bytes are ASCII.
     pub encoding: Option<Encoding>,
-    /// What was detected that is not usual.
+    /// Unusual properties that were detected.
     pub remarks: Vec<Remark>,
     /// The names of the columns; none if the header is broken.
     pub header: Vec<String>,
@@ -96,7 +96,7 @@ pub struct TableText<'a> {
 /// table.text.read_to_string(&mut text)?;
 /// assert!(text.ends_with("Köln;41\n"));
 /// assert_eq!((table.dialect.delimiter, table.dialect.skip_rows), (b';', 1));
-/// # Ok::<(), fhaim_intake::SourceError>(())
+/// # Ok::<(), fhaim_intake::TextError>(())
 /// ```
 ///
 /// # Errors
@@ -105,7 +105,7 @@ pub fn open_text<'a>(
     input: impl Read + 'a,
     given: &Given,
     late: impl FnOnce(Encoding) + 'a,
-) -> Result<TableText<'a>, SourceError> {
+) -> Result<TableText<'a>, TextError> {
     let mut remarks = Vec::new();
     let (mut head, mut input) = peek(Box::new(input))?;
     if identify(&head).is_some_and(|found| found.family == Family::Gzip) {
@@ -120,7 +120,7 @@ pub fn open_text<'a>(
         && given.encoding.is_none()
         && let Some(file_type) = identify(&head)
     {
-        return Err(SourceError::Type(file_type));
+        return Err(TextError::Type(file_type));
     }
     let encoding = given.encoding.or(encoding);
     let found = std::rc::Rc::new(std::cell::Cell::new(encoding));

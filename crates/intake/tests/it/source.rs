@@ -4,7 +4,7 @@
 use std::io::{Cursor, Read, Write};
 
 use fhaim_domain::Records;
-use fhaim_intake::{Given, MAX_SNIFFED, SourceError, TableText, open_text};
+use fhaim_intake::{Given, MAX_SNIFFED, TextError, TableText, open_text};
 use proptest::prelude::*;
 
 /// What became of a file: the header and the records with bars between fields, and the remarks.
@@ -387,7 +387,7 @@ fn shift_jis_is_read() {
 }
 
 #[test]
-fn late_encoding_is_told_while_reading() {
+fn late_encoding_is_reported_while_reading() {
     let text = format!("a;b\n{}", "1;2\n".repeat(100_000));
     let bytes = [text.as_bytes(), b"K\xf6ln;M\xfcnchen\n"].concat();
     let mut told = None;
@@ -440,7 +440,7 @@ fn other_files_are_refused_by_name() {
         (&gzip(&gzip(b"a,b\n")), "a gzip file"),
     ] {
         match open_text(bytes, &Given::default(), |_| ()) {
-            Err(SourceError::Type(found)) => assert!(found.to_string().contains(words), "{found}"),
+            Err(TextError::Type(found)) => assert!(found.to_string().contains(words), "{found}"),
             other => panic!("{words}: {:?}", other.map(|table| table.dialect)),
         }
     }
@@ -563,7 +563,7 @@ impl Habits {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// Records come back whatever the dialect that a program writes.
+    /// Records of a table come back from every dialect.
     #[test]
     fn written_records_are_read_in_every_dialect(table in written(), habits in habits()) {
         let text = habits.write(&table);
