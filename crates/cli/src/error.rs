@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, io, path::PathBuf};
 
-use fhaim_domain::{CellProblem, FieldProblem, HeaderProblem, SchemaProblem, TableProblems};
+use fhaim_domain::{CellProblem, HeaderProblem, SchemaProblem, TableProblems};
 use fhaim_files::shown_path;
 
 /// Reason why a command failed.
@@ -248,24 +248,15 @@ fn ways_out(problems: &TableProblems) -> Option<Cow<'static, str>> {
 
 fn table_way_out(error: &fhaim_domain::Error) -> Option<&'static str> {
     use fhaim_domain::Error as E;
+    if let Some(way) = fhaim_intake::way_out(error) {
+        return Some(way);
+    }
     match error {
         E::Schema {
             problem: SchemaProblem::Json(_),
             ..
         } => Some("draft a schema from a table with `fhaim schema infer`"),
         E::Header { problem, .. } => header_way_out(problem),
-        E::Ragged {
-            footer: Some(_), ..
-        } => Some(
-            "skip a footer with --skip-footer and the number of its rows, get the whole file, or set --delimiter",
-        ),
-        E::Ragged { .. } => Some(
-            "correct the row, look for a stray quote, or set --delimiter, --quote, --comment or --skip-rows",
-        ),
-        E::Total { .. } => {
-            Some("leave it out with --skip-footer 1, or keep it with --skip-footer 0")
-        }
-        E::Length { .. } => Some("set --delimiter or --quote, or split the record"),
         E::Cell { problem, .. } => cell_way_out(problem),
         E::Constraint { .. } => Some("correct the table, or remove the constraint from the schema"),
         _ => None,
@@ -275,10 +266,6 @@ fn table_way_out(error: &fhaim_domain::Error) -> Option<&'static str> {
 fn header_way_out(problem: &HeaderProblem) -> Option<&'static str> {
     use HeaderProblem as P;
     match problem {
-        P::NotUtf8(_) => Some(NOT_UTF8),
-        P::Syntax { problem, .. } => Some(field_way_out(*problem)),
-        P::LongName { .. } => Some("shorten it"),
-        P::Repeated(_) => Some("rename one of the two"),
         P::Missing(_) => Some("correct the schema or the table, or set --delimiter or --skip-rows"),
         P::Unlisted(_) => Some("add it to the schema, or ignore it with --ignore-columns"),
         _ => None,
@@ -288,8 +275,6 @@ fn header_way_out(problem: &HeaderProblem) -> Option<&'static str> {
 fn cell_way_out(problem: &CellProblem) -> Option<&'static str> {
     use CellProblem as P;
     match problem {
-        P::NotUtf8 => Some(NOT_UTF8),
-        P::Syntax(problem) => Some(field_way_out(*problem)),
         P::Missing => Some("correct the table, or set `\"nullable\": true` in the schema"),
         P::NotANumber(_) | P::NotInStyle { .. } => Some(
             "correct it, or set the text of missing values with --missing or with `missing` in the schema",
@@ -302,14 +287,3 @@ fn cell_way_out(problem: &CellProblem) -> Option<&'static str> {
         _ => None,
     }
 }
-
-fn field_way_out(problem: FieldProblem) -> &'static str {
-    match problem {
-        FieldProblem::OpenQuote | FieldProblem::TextAfterQuote { .. } => {
-            "correct the quotes, or read them as part of the text with --quote none"
-        }
-        _ => "remove the character, or export the table again",
-    }
-}
-
-const NOT_UTF8: &str = "correct the cell, save the table as UTF-8, or set --encoding";

@@ -38,6 +38,8 @@ pub struct Dialect {
     pub trim: bool,
     /// Whether each row ends with one more delimiter. The header may have it too.
     pub trailing_delimiter: bool,
+    /// Whether only the header ends with one more delimiter.
+    pub header_delimiter: bool,
     /// Whether the rows have one field more than the header: the first one, which names the row. Its column is named
     /// `row`.
     pub row_names: bool,
@@ -57,6 +59,7 @@ impl Default for Dialect {
             refuse_total: false,
             trim: false,
             trailing_delimiter: false,
+            header_delimiter: false,
             row_names: false,
             whitespace: false,
         }

@@ -114,8 +114,9 @@ impl<R: Read> TableRecords<R> {
             };
             return Err(self.refuse_header(problem));
         }
-        if self.dialect.trailing_delimiter && found > 1 && self.scanner.field(found - 1).is_empty()
-        {
+        let may_end_with_delimiter =
+            self.dialect.trailing_delimiter || self.dialect.header_delimiter;
+        if may_end_with_delimiter && found > 1 && self.scanner.field(found - 1).is_empty() {
             found -= 1;
         }
         let fields: Vec<&[u8]> = (0..found).map(|field| self.scanner.field(field)).collect();
@@ -139,7 +140,7 @@ impl<R: Read> TableRecords<R> {
         &self.header
     }
 
-    /// What was changed in the names of the columns, in sentences for the holder.
+    /// Changes to the names of the columns, in sentences for the holder.
     pub fn remarks(&self) -> &[String] {
         &self.remarks
     }

@@ -39,7 +39,7 @@ pub enum ScanError {
     Io(#[from] io::Error),
 }
 
-/// A fault in a field of a text.
+/// A problem with a field of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FieldProblem {
@@ -226,7 +226,7 @@ impl<R: Read> Scanner<R> {
         self.spans.len()
     }
 
-    /// Returns a field of the record, or an empty one past the last.
+    /// Returns a field of the record. A field that the record does not have is empty.
     pub fn field(&self, field: usize) -> &[u8] {
         let Some(&(start, end)) = self.spans.get(field) else {
             return &[];

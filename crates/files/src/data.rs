@@ -11,7 +11,7 @@ use std::{
 
 use fhaim_domain::Dialect;
 use fhaim_intake::{
-    Encoding, Family, MAX_SNIFFED, Remark, TableTextError, encoding_remark, identify, open_text,
+    Encoding, Family, MAX_SNIFFED, Remark, TextError, encoding_remark, identify, open_text,
 };
 use zeroize::Zeroizing;
 
@@ -245,7 +245,7 @@ pub fn open(path: &Path) -> Result<BufReader<File>, Error> {
     Ok(BufReader::new(file))
 }
 
-/// Returns a table's text as UTF-8, and its dialect: stated by `format`, or detected in the first lines.
+/// Returns a table's text as UTF-8, and its dialect. `format` states parts of it; the first lines show the others.
 ///
 /// Reports everything that was detected and is not usual with [`note`].
 ///
@@ -297,7 +297,7 @@ pub fn delimiter(data: impl Into<Data>, format: &FormatArguments) -> Result<u8, 
         .delimiter_for_writing())
 }
 
-/// A table's text as UTF-8, its dialect, and the remarks of detection.
+/// A table's text as UTF-8, its dialect, and the remarks on its detection.
 struct Source {
     text: Box<dyn Read>,
     dialect: Dialect,
@@ -359,7 +359,7 @@ fn source(
         _ => Box::new(whole),
     };
     let opened = open_text(input, &given, late).map_err(|error| match error {
-        TableTextError::Io(source) => data.fault(source),
+        TextError::Io(source) => data.fault(source),
         other => content(other.to_string()),
     })?;
     remarks.extend(opened.remarks);

@@ -31,7 +31,7 @@ const ZIP: &[u8] = b"PK";
 pub struct SheetText {
     /// The text.
     pub text: Zeroizing<Vec<u8>>,
-    /// The sheet that was read, if there are several and the holder named none.
+    /// A remark on the choice of the sheet, if the workbook has several and the holder named none.
     pub remark: Option<String>,
 }
 

@@ -19,8 +19,8 @@ pub use numbers::{Limit, Reading, Readings, ScannedNumber, Sign, scan_number};
 pub use options::{InferOptions, SHARED_BY};
 pub use shape::Shape;
 pub use source::{
-    Encoding, Family, FileType, Given, MAX_SNIFFED, Remark, TableText, TableTextError, Transcoder,
-    encoding_remark, identify, open_text,
+    Encoding, Family, FileType, Given, MAX_SNIFFED, Remark, TableText, TextError, Transcoder,
+    encoding_remark, identify, open_text, way_out,
 };
 pub use texts::{TextCounts, count_texts};
 pub use times::time_formats;

@@ -29,7 +29,7 @@ pub enum Error {
     Type {
         /// Name of the file.
         file: String,
-        /// Its type, and how to get a table that can be read.
+        /// The type of the file, and how to get a table in text.
         problem: String,
         /// Another way, or nothing.
         hint: &'static str,

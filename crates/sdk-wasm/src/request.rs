@@ -143,7 +143,7 @@ pub struct Format {
 pub const MAX_FOOTER: usize = 1_000;
 
 impl Format {
-    /// Returns the properties that the holder states.
+    /// Returns the stated properties, which detection does not change.
     ///
     /// # Errors
     /// The encoding is unknown.

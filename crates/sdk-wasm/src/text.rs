@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use fhaim_intake::{Encoding, Family, TableTextError, TableText, open_text};
+use fhaim_intake::{Encoding, Family, TextError, TableText, open_text};
 use serde::Serialize;
 
 use crate::Error;
@@ -47,8 +47,8 @@ impl Found {
 /// The stream cannot be read, or is no text.
 pub(crate) fn opened<'a>(input: impl Read + 'a, format: &Format) -> Result<TableText<'a>, Error> {
     open_text(input, &format.given()?, |_| ()).map_err(|error| match error {
-        TableTextError::Io(source) => Error::Read(source),
-        TableTextError::Type(found) => Error::Type {
+        TextError::Io(source) => Error::Read(source),
+        TextError::Type(found) => Error::Type {
             file: format.file.clone(),
             hint: match found.family {
                 Family::Other | Family::Gzip => "",

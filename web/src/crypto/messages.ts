@@ -56,7 +56,7 @@ export interface Schema {
   columns: Column[];
 }
 
-/** How a file is written. Properties that are not stated are detected from its first bytes. */
+/** How a file is written. Its first bytes show every property that is absent here. */
 export interface Format {
   file: string;
   delimiter?: string;

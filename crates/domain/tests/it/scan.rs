@@ -7,10 +7,7 @@ use fhaim_domain::{Dialect, Error, FieldProblem, ScanError, Scanner, TableRecord
 use proptest::prelude::*;
 
 /// The records of a text, and the line where each begins.
-/// A record: its line and its fields.
-type Split = (u64, Vec<Vec<u8>>);
-
-fn split(dialect: &Dialect, input: impl Read) -> Result<Vec<Split>, ScanError> {
+fn split(dialect: &Dialect, input: impl Read) -> Result<Vec<(u64, Vec<Vec<u8>>)>, ScanError> {
     let mut scanner = Scanner::new(dialect, input)?;
     let mut records = Vec::new();
     while scanner.advance()? {
@@ -105,7 +102,7 @@ fn short_rows_at_the_end_are_refused_as_a_footer() {
         error,
         "t.csv: row 2 (line 3): 1 field where the header has 2"
     );
-    // One row more than was asked to skip.
+    // The footer has one row more than the dialect states.
     let one = Dialect {
         skip_footer: 1,
         ..plain()
@@ -148,7 +145,11 @@ fn rows_after_a_refused_one_are_read() {
     }
     let mut records =
         TableRecords::open("t.csv", &plain(), "a,b\n1\n2,x\n3,\0".as_bytes()).unwrap();
-    assert!(matches!(records.advance(), Err(Error::Ragged { .. })) && records.advance().unwrap());
+    assert!(matches!(
+        records.advance(),
+        Err(Error::Ragged { row: 1, .. })
+    ));
+    assert!(records.advance().unwrap());
     assert!(
         records
             .advance()
@@ -209,6 +210,15 @@ fn delimiter_at_the_end_of_rows_is_no_field() {
         error.contains("row 2 (line 3): 3 fields where the header has 3"),
         "{error}"
     );
+}
+
+#[test]
+fn delimiter_at_the_end_of_the_header_is_no_name() {
+    let dialect = Dialect {
+        header_delimiter: true,
+        ..plain()
+    };
+    assert_eq!(table(&dialect, "a,b,\n1,2\n").unwrap(), ["a|b", "1|2"]);
 }
 
 #[test]
@@ -400,6 +410,7 @@ fn any_dialect() -> impl Strategy<Value = Dialect> {
             refuse_total: true,
             trim: flags[2],
             trailing_delimiter: flags[3],
+            header_delimiter: flags[0] && flags[4],
             row_names: flags[4],
             whitespace: flags[5],
         },

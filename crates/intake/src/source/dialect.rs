@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use fhaim_domain::{Dialect, ScanError, Scanner};
 
-use super::{Given, Remark};
+use super::{Given, Remark, TextError};
 
 /// Delimiters to try, the likelier first.
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
@@ -27,8 +27,10 @@ const USUAL_SHARE: f64 = 0.9;
 /// How many fields the header has, compared with the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Header {
-    /// More, or fewer by at least two.
+    /// More or fewer by at least two, or one more with a name.
     Other,
+    /// One more, without a name.
+    OneLong,
     /// One fewer.
     OneShort,
     /// As many.
@@ -125,6 +127,13 @@ impl Trial {
         self.header = match header.len() {
             found if found == self.width => Header::Equal,
             found if found + 1 == self.width && begins_right => Header::OneShort,
+            found
+                if found == self.width + 1
+                    && begins_right
+                    && header.last().is_some_and(Vec::is_empty) =>
+            {
+                Header::OneLong
+            }
             _ => Header::Other,
         };
     }
@@ -180,6 +189,25 @@ impl Trial {
         }
         has_numbers_below
     }
+    /// Whether the first record of the trial certainly is no header: it has numbers like the records, no word above a
+    /// column of numbers, and values that occur again.
+    fn begins_with_record(&self) -> bool {
+        if self.header != Header::Equal || !self.is_plausible(MIN_SHARE) {
+            return false;
+        }
+        let (mut numbers, mut words, mut values) = (0, 0, 0);
+        for (from_right, name) in self.names().iter().rev().enumerate() {
+            if share_of(self.column(from_right), is_numeric) >= USUAL_SHARE {
+                numbers += usize::from(is_numeric(name));
+                words += usize::from(!is_numeric(name));
+            }
+            // A single number may recur by chance.
+            let again = !name.is_empty() && self.column(from_right).any(|cell| cell == name);
+            values += usize::from(again) * if is_numeric(name) { 1 } else { 2 };
+        }
+        numbers > 0 && words == 0 && values > 1
+    }
+
     /// Returns which field of the records has no name in the header, if that is certain.
     fn extra_field(&self, text: &[u8]) -> Option<Extra> {
         let last = |row: &[Vec<u8>]| row.last().is_some_and(Vec::is_empty);
@@ -188,6 +216,7 @@ impl Trial {
         }
         let ends_with_delimiter = self.records().all(last) && !self.dialect.whitespace;
         match self.header {
+            Header::OneLong => Some(Extra::Header),
             Header::OneShort if ends_with_delimiter => Some(Extra::Last),
             Header::Equal if ends_with_delimiter && last(self.names()) => Some(Extra::Last),
             Header::OneShort if self.has_row_names(text) => Some(Extra::First),
@@ -250,15 +279,22 @@ fn share_of<'a>(cells: impl Iterator<Item = &'a [u8]>, has: impl Fn(&[u8]) -> bo
 
 /// Detects the dialect of a text from its beginning. What `given` states is not detected. A dialect that is in doubt
 /// stays plain CSV, and reading then reports the first record that does not fit.
-pub(super) fn detect(text: &[u8], is_whole: bool, given: &Given) -> (Dialect, Vec<Remark>) {
+///
+/// # Errors
+/// [`TextError::NoHeader`].
+pub(super) fn detect(
+    text: &[u8],
+    is_whole: bool,
+    given: &Given,
+) -> Result<(Dialect, Vec<Remark>), TextError> {
     let mut detection = Detection {
         text,
         is_whole,
         given,
         remarks: Vec::new(),
     };
-    let dialect = detection.run();
-    (dialect, detection.remarks)
+    let dialect = detection.run()?;
+    Ok((dialect, detection.remarks))
 }
 
 struct Detection<'a> {
@@ -269,7 +305,7 @@ struct Detection<'a> {
 }
 
 impl Detection<'_> {
-    fn run(&mut self) -> Dialect {
+    fn run(&mut self) -> Result<Dialect, TextError> {
         let mut start = self.start();
         let separator = self.separator_line();
         if let Some(delimiter) = separator {
@@ -290,8 +326,12 @@ impl Detection<'_> {
             // Perhaps there is only one column.
             best = self.refine(self.try_out(start));
         }
+        if self.given.skip_rows.is_none() && best.begins_with_record() {
+            let line = best.lines.first().copied().unwrap_or(1);
+            return Err(TextError::NoHeader(line, line - 1));
+        }
         self.tell_about(&best, separator);
-        self.shape(&best)
+        Ok(self.shape(best))
     }
 
     /// The dialect that the caller gave, and plain CSV in everything else.
@@ -459,7 +499,7 @@ impl Detection<'_> {
         });
     }
 
-    /// States what was detected.
+    /// Adds a remark for each unusual part of the dialect.
     fn tell_about(&mut self, trial: &Trial, separator: Option<u8>) {
         let (dialect, given) = (trial.dialect, self.given);
         if separator.is_some() && given.skip_rows.is_none() {
@@ -511,7 +551,7 @@ impl Detection<'_> {
     }
 
     /// Completes the dialect by the number of fields of the header.
-    fn shape(&mut self, trial: &Trial) -> Dialect {
+    fn shape(&mut self, trial: Trial) -> Dialect {
         let mut dialect = trial.dialect;
         match trial.extra {
             Some(Extra::Last) => {
@@ -522,6 +562,10 @@ impl Detection<'_> {
                 dialect.row_names = true;
                 self.tell("the rows begin with a field without a name: it was read as the name of the row", None);
             }
+            Some(Extra::Header) => {
+                dialect.header_delimiter = true;
+                self.tell("the header ends with a delimiter, which was left out", None);
+            }
             None => {}
         }
         dialect
@@ -531,8 +575,12 @@ impl Detection<'_> {
 /// The field of a record that has no name in the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extra {
+    /// The first one, which names the row.
     First,
+    /// The last one, which is empty: a delimiter ends the record.
     Last,
+    /// None, but a delimiter ends the header.
+    Header,
 }
 
 /// Whether some column has cells in single quotes, and no cell with such a quote only before or after it.

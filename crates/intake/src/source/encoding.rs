@@ -446,7 +446,8 @@ mod tests {
             assert_eq!(parsed.as_deref(), Ok(found), "{given}");
         }
         for unknown in ["cp437", "iso-2022-kr"] {
-            assert_eq!(unknown.parse::<Encoding>().ok(), None, "{unknown}");
+            let error = unknown.parse::<Encoding>().unwrap_err();
+            assert!(error.starts_with("unknown encoding"), "{error}");
         }
     }
 

@@ -38,7 +38,7 @@ impl Display for FileType {
     }
 }
 
-/// The first bytes of a file type, and its name.
+/// The place of fixed bytes, these bytes, and the type of a file that has them.
 type Magic = (usize, &'static [u8], FileType);
 
 const fn file(family: Family, name: &'static str, way_out: &'static str) -> FileType {

@@ -3,6 +3,7 @@
 mod dialect;
 mod encoding;
 mod file_type;
+mod way_out;
 
 use std::io::{self, Cursor, Read};
 
@@ -11,6 +12,7 @@ use flate2::read::MultiGzDecoder;
 
 pub use encoding::{Encoding, Transcoder};
 pub use file_type::{Family, FileType, identify};
+pub use way_out::way_out;
 
 /// Number of bytes at the beginning of a file that detection inspects, before and after decompression.
 pub const MAX_SNIFFED: usize = 1 << 16;
@@ -25,7 +27,7 @@ pub struct Given {
     pub delimiter: Option<u8>,
     /// Byte around fields; `Some(None)` if no byte has this meaning.
     pub quote: Option<Option<u8>>,
-    /// Byte that begins comments; `Some(None)` if there are none.
+    /// Byte that begins comments; `Some(None)` if no byte has this meaning.
     pub comment: Option<Option<u8>>,
     /// Number of lines before the header.
     pub skip_rows: Option<u64>,
@@ -35,7 +37,7 @@ pub struct Given {
     pub encoding: Option<Encoding>,
 }
 
-/// What was detected about a table's text, for its holder.
+/// A detected property of a table's text, for its holder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Remark {
     /// A sentence without capital letter and full stop.
@@ -47,10 +49,16 @@ pub struct Remark {
 /// Why a table's text cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum TableTextError {
+pub enum TextError {
     /// The file is of another type.
     #[error("{0}")]
     Type(FileType),
+    /// The first line is a record.
+    #[error(
+        "line {0} looks like a record, not like a header: add a line with the names of the columns above it, or \
+         use --skip-rows {1} if it is the header"
+    )]
+    NoHeader(u64, u64),
     /// Reading failed, or a compressed file is broken.
     #[error(transparent)]
     Io(#[from] io::Error),
@@ -64,7 +72,7 @@ pub struct TableText<'a> {
     pub dialect: Dialect,
     /// Its encoding. `None` if all inspected bytes are ASCII.
     pub encoding: Option<Encoding>,
-    /// What was detected that is not usual.
+    /// Unusual properties that were detected.
     pub remarks: Vec<Remark>,
     /// The names of the columns; none if the header is broken.
     pub header: Vec<String>,
@@ -88,7 +96,7 @@ pub struct TableText<'a> {
 /// table.text.read_to_string(&mut text)?;
 /// assert!(text.ends_with("Köln;41\n"));
 /// assert_eq!((table.dialect.delimiter, table.dialect.skip_rows), (b';', 1));
-/// # Ok::<(), fhaim_intake::TableTextError>(())
+/// # Ok::<(), fhaim_intake::TextError>(())
 /// ```
 ///
 /// # Errors
@@ -97,7 +105,7 @@ pub fn open_text<'a>(
     input: impl Read + 'a,
     given: &Given,
     late: impl FnOnce(Encoding) + 'a,
-) -> Result<TableText<'a>, TableTextError> {
+) -> Result<TableText<'a>, TextError> {
     let mut remarks = Vec::new();
     let (mut head, mut input) = peek(Box::new(input))?;
     if identify(&head).is_some_and(|found| found.family == Family::Gzip) {
@@ -112,7 +120,7 @@ pub fn open_text<'a>(
         && given.encoding.is_none()
         && let Some(file_type) = identify(&head)
     {
-        return Err(TableTextError::Type(file_type));
+        return Err(TextError::Type(file_type));
     }
     let encoding = given.encoding.or(encoding);
     let found = std::rc::Rc::new(std::cell::Cell::new(encoding));
@@ -133,7 +141,7 @@ pub fn open_text<'a>(
         remarks.push(encoding_remark(detected));
     }
     let is_whole = head.len() < MAX_SNIFFED;
-    let (dialect, found) = dialect::detect(&head, is_whole, given);
+    let (dialect, found) = dialect::detect(&head, is_whole, given)?;
     remarks.extend(found);
     let (header, samples, named) = first_records(&head, is_whole, &dialect);
     remarks.extend(named.into_iter().map(|text| Remark { text, flag: None }));

@@ -2,8 +2,8 @@
 
 use std::{fs::File, path::Path};
 
-use fhaim_domain::{ReadOptions, Schema, Table, read_csv};
-use fhaim_intake::{Given, InferOptions, TableText, infer_schema, open_text};
+use fhaim_domain::{Error, ReadOptions, Schema, Table, read_csv};
+use fhaim_intake::{Given, InferOptions, TableText, infer_schema, open_text, way_out};
 
 use crate::check::drafted::{Drafted, Intake};
 
@@ -16,6 +16,15 @@ fn open(path: &Path) -> Result<TableText<'static>, String> {
     open_text(file, &Given::default(), |_| ()).map_err(|error| error.to_string())
 }
 
+/// Returns an error with its ways out, as the command shows them.
+fn told(error: &Error) -> String {
+    let ways: Vec<&str> = match error {
+        Error::Problems(problems) => problems.errors().filter_map(way_out).collect(),
+        one => way_out(one).into_iter().collect(),
+    };
+    format!("{error} ({})", ways.join("; "))
+}
+
 impl Intake for Csv {
     fn draft(&self, path: &Path) -> Result<Drafted, String> {
         let table = open(path)?;
@@ -23,7 +32,7 @@ impl Intake for Csv {
             dialect: table.dialect,
             ..InferOptions::new(path.display().to_string(), "table")
         };
-        let draft = infer_schema(table.text, &options).map_err(|error| error.to_string())?;
+        let draft = infer_schema(table.text, &options).map_err(|error| told(&error))?;
         let notes = draft.notes().iter().map(ToString::to_string).collect();
         let said = |remark: fhaim_intake::Remark| match remark.flag {
             Some(flag) => format!("{}; use {flag} to set it", remark.text),
@@ -42,7 +51,7 @@ impl Intake for Csv {
             dialect: table.dialect,
             ..ReadOptions::new(path.display().to_string())
         };
-        let reading = read_csv(schema, table.text, &options).map_err(|error| error.to_string())?;
+        let reading = read_csv(schema, table.text, &options).map_err(|error| told(&error))?;
         Ok(reading.table)
     }
 }

@@ -4,7 +4,7 @@
 use std::io::{Cursor, Read, Write};
 
 use fhaim_domain::TableRecords;
-use fhaim_intake::{Given, MAX_SNIFFED, TableText, TableTextError, open_text};
+use fhaim_intake::{Given, MAX_SNIFFED, TableText, TextError, open_text};
 use proptest::prelude::*;
 
 /// What became of a file: the header and the records with bars between fields, and the remarks.
@@ -173,6 +173,37 @@ fn delimiter_at_the_end_of_rows_is_left_out() {
         assert_seen(&text, &["A|B|C", "20|yes|4.4", "49||5.9"], &said);
     }
     assert_seen("A,B,C\n20,yes,\n49,,\n", &["A|B|C", "20|yes|", "49||"], &[]);
+}
+
+#[test]
+fn delimiter_at_the_end_of_the_header_is_left_out() {
+    let said = ["the header ends with a delimiter, which was left out"];
+    assert_seen("A,B,\n20,yes\n49,\n", &["A|B", "20|yes", "49|"], &said);
+}
+
+#[test]
+fn table_without_a_header_is_refused() {
+    let text = b"blade 1,2007,1994-10-01,Thesis\nblade 2,1991,2003-04-09,Report\nblade 3,1987,2001-03-26,Thesis\n";
+    let error = open_text(&text[..], &Given::default(), |_| ())
+        .map(drop)
+        .unwrap_err();
+    assert!(
+        error.to_string().starts_with("line 1 looks like a record"),
+        "{error}"
+    );
+    let given = Given {
+        skip_rows: Some(0),
+        ..Given::default()
+    };
+    assert_eq!(see_given(text, &given).rows.len(), 3);
+    // Numbers may be names.
+    assert_eq!(
+        see("country,1990,1991\nde,1,2\nfr,1990,3\nit,4,5\n")
+            .rows
+            .len(),
+        4
+    );
+    assert_eq!(see("age,1\n41,1\n63,0\n").rows.len(), 3);
 }
 
 #[test]
@@ -356,12 +387,12 @@ fn shift_jis_is_read() {
 }
 
 #[test]
-fn late_encoding_is_told_while_reading() {
+fn late_encoding_is_reported_while_reading() {
     let text = format!("a;b\n{}", "1;2\n".repeat(100_000));
     let bytes = [text.as_bytes(), b"K\xf6ln;M\xfcnchen\n"].concat();
     let mut told = None;
     let mut table = open_text(&bytes[..], &Given::default(), |encoding| {
-        told = Some(encoding);
+        told = Some(encoding)
     })
     .unwrap();
     assert_eq!(table.encoding, None);
@@ -409,9 +440,7 @@ fn other_files_are_refused_by_name() {
         (&gzip(&gzip(b"a,b\n")), "a gzip file"),
     ] {
         match open_text(bytes, &Given::default(), |_| ()) {
-            Err(TableTextError::Type(found)) => {
-                assert!(found.to_string().contains(words), "{found}")
-            }
+            Err(TextError::Type(found)) => assert!(found.to_string().contains(words), "{found}"),
             other => panic!("{words}: {:?}", other.map(|table| table.dialect)),
         }
     }
@@ -534,7 +563,7 @@ impl Habits {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
-    /// Records come back whatever the dialect that a program writes.
+    /// Records of a table come back from every dialect.
     #[test]
     fn written_records_are_read_in_every_dialect(table in written(), habits in habits()) {
         let text = habits.write(&table);
@@ -560,10 +589,10 @@ proptest! {
     fn arbitrary_bytes_are_opened(bytes in proptest::collection::vec(
         prop_oneof![4 => proptest::sample::select(b",;\t| \"'\\#\r\n\nab12".to_vec()), 1 => any::<u8>()], 0..300,
     )) {
-        if let Ok(table) = open_text(Cursor::new(&bytes), &Given::default(), |_| ())
-            && let Ok(mut records) = TableRecords::open("t.csv", &table.dialect, table.text)
-        {
-            while let Ok(true) = records.advance() {}
+        if let Ok(table) = open_text(Cursor::new(&bytes), &Given::default(), |_| ()) {
+            if let Ok(mut records) = TableRecords::open("t.csv", &table.dialect, table.text) {
+                while let Ok(true) = records.advance() {}
+            }
         }
     }
 }
