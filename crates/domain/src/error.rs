@@ -1,8 +1,12 @@
 //! Errors of reading, coding and writing tables.
 
-use std::io;
+use std::{
+    error::Error as StdError,
+    fmt::{self, Display, Formatter},
+    io,
+};
 
-use crate::{SchemaProblem, TableProblems, counted, scan::FieldProblem};
+use crate::{SchemaProblem, counted, limits::FEW_RECORDS, scan::FieldProblem};
 
 /// An error of this crate. Errors about cells quote the cell: they are for the holder of the table
 /// only, and must not be logged or sent.
@@ -137,7 +141,7 @@ pub enum Error {
         "{file}: column {column:?}: the schema lists {values} values that occur in the table, and most \
          of them occur in fewer than {few} records each. A schema is public: make the column an \
          `identifier`, leave it out with `left-out`, or list a complete public code book",
-        few = crate::near_unique::FEW_RECORDS
+        few = FEW_RECORDS
     )]
     NearUnique {
         /// Name of the table's file.
@@ -200,6 +204,77 @@ impl Error {
                 columns,
             }),
         }
+    }
+}
+
+/// Number of places that are named for each kind of problem.
+pub(crate) const MAX_PLACES: usize = 3;
+
+/// Number of kinds of problems that are displayed.
+const MAX_LINES: usize = 20;
+
+/// Several problems of one table, by column and kind. Displayed in at most 22 lines: for each kind, the first cell, up
+/// to three places and the number of occurrences. Like [`Error`], it quotes cells, and is for the holder of the table
+/// only.
+#[derive(Debug)]
+pub struct TableProblems {
+    pub(crate) file: String,
+    pub(crate) kinds: Vec<ProblemKind>,
+}
+
+/// A kind of problem in one column.
+#[derive(Debug)]
+pub(crate) struct ProblemKind {
+    pub(crate) first: Error,
+    /// Rows and lines of the next occurrences.
+    pub(crate) again: Vec<(u64, u64)>,
+    pub(crate) count: u64,
+}
+
+impl TableProblems {
+    /// The first error of each kind, in the order of the file.
+    pub fn errors(&self) -> impl Iterator<Item = &Error> {
+        self.kinds.iter().map(|kind| &kind.first)
+    }
+}
+
+impl StdError for TableProblems {}
+
+impl Display for TableProblems {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        if let [kind] = self.kinds.as_slice() {
+            return kind.fmt(out);
+        }
+        let kinds = counted(self.kinds.len(), "kind");
+        write!(out, "{}: the table has {kinds} of problems:", self.file)?;
+        let file = format!("{}: ", self.file);
+        for kind in self.kinds.iter().take(MAX_LINES) {
+            let text = kind.to_string();
+            let text = text.strip_prefix(&file).unwrap_or(&text);
+            write!(out, "\n  {text}")?;
+        }
+        match self.kinds.len().saturating_sub(MAX_LINES) {
+            0 => Ok(()),
+            more => write!(out, "\n  and {} of problems", counted(more, "more kind")),
+        }
+    }
+}
+
+impl Display for ProblemKind {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        self.first.fmt(out)?;
+        let places = self.again.iter();
+        let places: Vec<String> = places
+            .map(|(row, line)| format!("row {row} (line {line})"))
+            .collect();
+        if places.is_empty() {
+            return Ok(());
+        }
+        write!(out, "; again in {}", places.join(" and "))?;
+        if self.count > MAX_PLACES as u64 {
+            write!(out, ", {} times in all", self.count)?;
+        }
+        Ok(())
     }
 }
 

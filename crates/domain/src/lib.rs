@@ -56,7 +56,7 @@ pub use constraint::{Constraint, Sum};
 pub use counted::counted;
 pub use decimal::{Decimal, MAX_DECIMALS, NumberStyle, parse_number};
 pub use dialect::Dialect;
-pub use error::{CellProblem, CodesProblem, Error, HeaderProblem};
+pub use error::{CellProblem, CodesProblem, Error, HeaderProblem, TableProblems};
 pub use field::Field;
 pub use form::Claim;
 pub use identifier::{Identifier, PatternProblem};
@@ -80,7 +80,7 @@ pub use scan::{FieldProblem, MAX_RECORD_BYTES, ScanError, Scanner};
 pub use schema::Schema;
 pub use schema_form::SchemaForm;
 pub use table::{Counted, MAX_COUNTED_CELLS, Table};
-pub use table_problems::{Problems, TableProblems};
+pub use table_problems::Problems;
 pub use times::{
     DAY, FormatProblem, Moment, TimeFormat, TimeOptions, date_from_days, days_from_date,
 };

@@ -23,3 +23,6 @@ pub const MAX_MISSING: usize = 100;
 
 /// Maximum number of constraints of a schema.
 pub const MAX_CONSTRAINTS: usize = 1_000;
+
+/// A value that occurs in fewer records than this is rare.
+pub(crate) const FEW_RECORDS: u64 = 5;

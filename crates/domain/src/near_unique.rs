@@ -1,9 +1,6 @@
 //! Finds lists of values that hardly two records share. Such a list is copied from the records, and a schema is public.
 
-use crate::{Field, Kind, Schema, Table, field::Meaning};
-
-/// A value that occurs in fewer records than this is rare.
-pub(crate) const FEW_RECORDS: u64 = 5;
+use crate::{Field, Kind, Schema, Table, field::Meaning, limits::FEW_RECORDS};
 
 /// With at least this number of listed values in a table, a list is near-unique if most of them are rare.
 const MANY_VALUES: usize = 20;

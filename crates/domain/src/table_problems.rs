@@ -2,83 +2,13 @@
 
 use std::{
     collections::HashMap,
-    error::Error as StdError,
-    fmt::{self, Display, Formatter},
     mem::{Discriminant, discriminant},
 };
 
-use crate::{CellProblem, Error, counted};
-
-/// Number of places that are named for each kind of problem.
-const MAX_PLACES: usize = 3;
-
-/// Number of kinds of problems that are displayed.
-const MAX_LINES: usize = 20;
-
-/// Several problems of one table, by column and kind. Displayed in at most 22 lines: for each kind, the first cell, up
-/// to three places and the number of occurrences. Like [`Error`], it quotes cells, and is for the holder of the table
-/// only.
-#[derive(Debug)]
-pub struct TableProblems {
-    file: String,
-    kinds: Vec<ProblemKind>,
-}
-
-/// A kind of problem in one column.
-#[derive(Debug)]
-struct ProblemKind {
-    first: Error,
-    /// Rows and lines of the next occurrences.
-    again: Vec<(u64, u64)>,
-    count: u64,
-}
-
-impl TableProblems {
-    /// The first error of each kind, in the order of the file.
-    pub fn errors(&self) -> impl Iterator<Item = &Error> {
-        self.kinds.iter().map(|kind| &kind.first)
-    }
-}
-
-impl StdError for TableProblems {}
-
-impl Display for TableProblems {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        if let [kind] = self.kinds.as_slice() {
-            return kind.fmt(out);
-        }
-        let kinds = counted(self.kinds.len(), "kind");
-        write!(out, "{}: the table has {kinds} of problems:", self.file)?;
-        let file = format!("{}: ", self.file);
-        for kind in self.kinds.iter().take(MAX_LINES) {
-            let text = kind.to_string();
-            let text = text.strip_prefix(&file).unwrap_or(&text);
-            write!(out, "\n  {text}")?;
-        }
-        match self.kinds.len().saturating_sub(MAX_LINES) {
-            0 => Ok(()),
-            more => write!(out, "\n  and {} of problems", counted(more, "more kind")),
-        }
-    }
-}
-
-impl Display for ProblemKind {
-    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
-        self.first.fmt(out)?;
-        let places = self.again.iter();
-        let places: Vec<String> = places
-            .map(|(row, line)| format!("row {row} (line {line})"))
-            .collect();
-        if places.is_empty() {
-            return Ok(());
-        }
-        write!(out, "; again in {}", places.join(" and "))?;
-        if self.count > MAX_PLACES as u64 {
-            write!(out, ", {} times in all", self.count)?;
-        }
-        Ok(())
-    }
-}
+use crate::{
+    CellProblem, Error, TableProblems,
+    error::{MAX_PLACES, ProblemKind},
+};
 
 /// What makes two problems of one kind.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]

@@ -21,7 +21,7 @@ const NANOS: i64 = 1_000_000_000;
 
 /// A value of a typed table.
 #[derive(Clone, Copy, Debug)]
-pub enum Cell<'a> {
+pub enum TypedCell<'a> {
     /// No value.
     Missing,
     /// A boolean.
@@ -121,11 +121,11 @@ impl ValueForm {
     }
 
     /// Takes note of the decimals of a second that a value needs.
-    pub fn look(&mut self, cell: Cell<'_>) {
+    pub fn look(&mut self, cell: TypedCell<'_>) {
         let (Self::TimeOfDay(clock) | Self::Duration(clock) | Self::Moment(clock, _)) = self else {
             return;
         };
-        if let Cell::Integer(units) = cell {
+        if let TypedCell::Integer(units) = cell {
             clock.look(units);
         }
     }
@@ -144,42 +144,44 @@ impl ValueForm {
     }
 
     /// Appends a value's text to `out`; nothing for a missing value, and for NaN.
-    pub fn write(&self, cell: Cell<'_>, out: &mut Vec<u8>) {
+    pub fn write(&self, cell: TypedCell<'_>, out: &mut Vec<u8>) {
         match (self, cell) {
-            (_, Cell::Missing) => {}
-            (Self::Decimal(scale), Cell::Integer(unscaled)) => {
+            (_, TypedCell::Missing) => {}
+            (Self::Decimal(scale), TypedCell::Integer(unscaled)) => {
                 decimal::write_integer(unscaled, *scale, out);
             }
-            (Self::Decimal(scale), Cell::Bytes(bytes)) => decimal::write_bytes(bytes, *scale, out),
-            (Self::Half, Cell::Bytes(bytes)) => half::write(bytes, out),
-            (Self::Uuid, Cell::Bytes(bytes)) => {
+            (Self::Decimal(scale), TypedCell::Bytes(bytes)) => {
+                decimal::write_bytes(bytes, *scale, out)
+            }
+            (Self::Half, TypedCell::Bytes(bytes)) => half::write(bytes, out),
+            (Self::Uuid, TypedCell::Bytes(bytes)) => {
                 if let Ok(uuid) = uuid::Uuid::from_slice(bytes) {
                     put(out, uuid.hyphenated());
                 }
             }
-            (Self::Date, Cell::Integer(days)) => write_date(clamped(days), out),
-            (Self::TimeOfDay(clock), Cell::Integer(units)) => {
+            (Self::Date, TypedCell::Integer(days)) => write_date(clamped(days), out),
+            (Self::TimeOfDay(clock), TypedCell::Integer(units)) => {
                 let (seconds, nanos) = clock.split(units.max(0));
                 clock.write(seconds, nanos, 2, out);
             }
-            (Self::Duration(clock), Cell::Integer(units)) => {
+            (Self::Duration(clock), TypedCell::Integer(units)) => {
                 if units < 0 {
                     out.push(b'-');
                 }
                 let (seconds, nanos) = clock.split(units.saturating_abs());
                 clock.write(seconds, nanos, 1, out);
             }
-            (Self::Moment(clock, zone), Cell::Integer(units)) => {
+            (Self::Moment(clock, zone), TypedCell::Integer(units)) => {
                 write_moment(clock, zone.as_ref(), units, out);
             }
-            (_, Cell::Flag(flag)) => put(out, flag),
-            (_, Cell::Integer(number)) => put(out, number),
-            (_, Cell::Single(0.0)) => out.push(b'0'),
-            (_, Cell::Double(0.0)) => out.push(b'0'),
-            (_, Cell::Single(number)) if !number.is_nan() => put(out, number),
-            (_, Cell::Double(number)) if !number.is_nan() => put(out, number),
-            (_, Cell::Single(_) | Cell::Double(_)) => {}
-            (_, Cell::Bytes(bytes)) => out.extend_from_slice(bytes),
+            (_, TypedCell::Flag(flag)) => put(out, flag),
+            (_, TypedCell::Integer(number)) => put(out, number),
+            (_, TypedCell::Single(0.0)) => out.push(b'0'),
+            (_, TypedCell::Double(0.0)) => out.push(b'0'),
+            (_, TypedCell::Single(number)) if !number.is_nan() => put(out, number),
+            (_, TypedCell::Double(number)) if !number.is_nan() => put(out, number),
+            (_, TypedCell::Single(_) | TypedCell::Double(_)) => {}
+            (_, TypedCell::Bytes(bytes)) => out.extend_from_slice(bytes),
         }
     }
 }

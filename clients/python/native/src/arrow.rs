@@ -9,7 +9,7 @@ use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
 use fhaim_cli::in_process::{
     LeftOut, is_unnamed_index,
-    typed::{Cell, Clock, ValueForm, Zone},
+    typed::{TypedCell, Clock, ValueForm, Zone},
 };
 
 /// Key of pandas' description of a table in a schema's metadata.
@@ -108,7 +108,7 @@ fn columns<'a>(
     (columns, left_out)
 }
 
-/// Returns how values of a type are written, and the type that they are converted to first; or what they are if the type
+/// Returns how values of a type are written, and the type that they are converted to first; or a description of them if the type
 /// is not supported.
 fn form(kind: &DataType) -> Result<(ValueForm, DataType), &'static str> {
     use DataType as D;
@@ -177,28 +177,28 @@ fn look(form: &mut ValueForm, array: &dyn Array) {
 }
 
 /// Calls `take` with a value of an array of one of the types that [`form`] returns.
-fn with_cell(array: &dyn Array, row: usize, take: impl FnOnce(Cell<'_>)) {
+fn with_cell(array: &dyn Array, row: usize, take: impl FnOnce(TypedCell<'_>)) {
     if array.is_null(row) {
-        return take(Cell::Missing);
+        return take(TypedCell::Missing);
     }
     match array.data_type() {
-        DataType::Boolean => take(Cell::Flag(array.as_boolean().value(row))),
+        DataType::Boolean => take(TypedCell::Flag(array.as_boolean().value(row))),
         DataType::Int64 => {
             let number = array.as_primitive::<Int64Type>().value(row);
-            take(Cell::Integer(number.into()));
+            take(TypedCell::Integer(number.into()));
         }
         DataType::UInt64 => {
             let number = array.as_primitive::<UInt64Type>().value(row);
-            take(Cell::Integer(number.into()));
+            take(TypedCell::Integer(number.into()));
         }
         DataType::Float16 => {
             let number = array.as_primitive::<Float16Type>().value(row);
-            take(Cell::Bytes(&number.to_le_bytes()));
+            take(TypedCell::Bytes(&number.to_le_bytes()));
         }
-        DataType::Float32 => take(Cell::Single(array.as_primitive::<Float32Type>().value(row))),
-        DataType::Float64 => take(Cell::Double(array.as_primitive::<Float64Type>().value(row))),
-        DataType::LargeUtf8 => take(Cell::Bytes(array.as_string::<i64>().value(row).as_bytes())),
-        DataType::FixedSizeBinary(_) => take(Cell::Bytes(array.as_fixed_size_binary().value(row))),
-        _ => take(Cell::Missing),
+        DataType::Float32 => take(TypedCell::Single(array.as_primitive::<Float32Type>().value(row))),
+        DataType::Float64 => take(TypedCell::Double(array.as_primitive::<Float64Type>().value(row))),
+        DataType::LargeUtf8 => take(TypedCell::Bytes(array.as_string::<i64>().value(row).as_bytes())),
+        DataType::FixedSizeBinary(_) => take(TypedCell::Bytes(array.as_fixed_size_binary().value(row))),
+        _ => take(TypedCell::Missing),
     }
 }

@@ -10,7 +10,7 @@ use parquet::{
 };
 
 use super::columns::Column;
-use crate::typed::{Cell, ValueForm};
+use crate::typed::{TypedCell, ValueForm};
 
 /// Maximum number of bytes of a decimal number or UUID.
 const MAX_NUMBER_BYTES: usize = 64;
@@ -119,22 +119,22 @@ impl Values {
     }
 
     /// Returns the value of the next record that [`Values::advance`] has read.
-    pub(super) fn next(&mut self) -> Cell<'_> {
+    pub(super) fn next(&mut self) -> TypedCell<'_> {
         let is_present = self.levels.get(self.record).is_none_or(|&level| level > 0);
         self.record += 1;
         if !is_present {
-            return Cell::Missing;
+            return TypedCell::Missing;
         }
         let index = self.value;
         self.value += 1;
         let cell = match &self.batch {
-            Batch::Flags(all) => all.get(index).copied().map(Cell::Flag),
-            Batch::Integers(all) => all.get(index).copied().map(Cell::Integer),
-            Batch::Singles(all) => all.get(index).copied().map(Cell::Single),
-            Batch::Doubles(all) => all.get(index).copied().map(Cell::Double),
-            Batch::Bytes(all) => all.get(index).map(|bytes| Cell::Bytes(bytes.data())),
+            Batch::Flags(all) => all.get(index).copied().map(TypedCell::Flag),
+            Batch::Integers(all) => all.get(index).copied().map(TypedCell::Integer),
+            Batch::Singles(all) => all.get(index).copied().map(TypedCell::Single),
+            Batch::Doubles(all) => all.get(index).copied().map(TypedCell::Double),
+            Batch::Bytes(all) => all.get(index).map(|bytes| TypedCell::Bytes(bytes.data())),
         };
-        cell.unwrap_or(Cell::Missing)
+        cell.unwrap_or(TypedCell::Missing)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use half::f16;
 
-use super::{Cell, ValueForm};
+use super::{TypedCell, ValueForm};
 
 /// Writes a number in little-endian bytes. A fraction has as few digits as tell the number from its neighbours: 0.1 and
 /// not 0.099975586.
@@ -11,7 +11,7 @@ pub(super) fn write(bytes: &[u8], out: &mut Vec<u8>) {
         return;
     };
     let number = f16::from_le_bytes([low, high]);
-    ValueForm::Plain.write(Cell::Double(shortest(number)), out);
+    ValueForm::Plain.write(TypedCell::Double(shortest(number)), out);
 }
 
 fn shortest(number: f16) -> f64 {

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn text(form: &ValueForm, cell: Cell<'_>) -> String {
+fn text(form: &ValueForm, cell: TypedCell<'_>) -> String {
     let mut out = Vec::new();
     form.write(cell, &mut out);
     String::from_utf8(out).unwrap()
@@ -10,7 +10,7 @@ fn text(form: &ValueForm, cell: Cell<'_>) -> String {
 
 /// Writes a column of counts.
 fn column(mut form: ValueForm, counts: &[i128]) -> Vec<String> {
-    let cells = || counts.iter().map(|&count| Cell::Integer(count));
+    let cells = || counts.iter().map(|&count| TypedCell::Integer(count));
     cells().for_each(|cell| form.look(cell));
     cells().map(|cell| text(&form, cell)).collect()
 }
@@ -19,24 +19,24 @@ fn column(mut form: ValueForm, counts: &[i128]) -> Vec<String> {
 fn numbers_are_exact_and_whole_floats_have_no_fraction() {
     let plain = |cell| text(&ValueForm::Plain, cell);
     assert_eq!(
-        plain(Cell::Integer(u64::MAX.into())),
+        plain(TypedCell::Integer(u64::MAX.into())),
         "18446744073709551615"
     );
-    assert_eq!(plain(Cell::Double(70.0)), "70");
-    assert_eq!(plain(Cell::Double(61.5)), "61.5");
-    assert_eq!(plain(Cell::Single(0.1)), "0.1");
-    assert_eq!(plain(Cell::Double(-0.0)), "0");
-    assert_eq!(plain(Cell::Double(f64::NAN)), "");
-    assert_eq!(plain(Cell::Missing), "");
-    assert_eq!(plain(Cell::Flag(true)), "true");
-    assert_eq!(plain(Cell::Bytes("Süd".as_bytes())), "Süd");
+    assert_eq!(plain(TypedCell::Double(70.0)), "70");
+    assert_eq!(plain(TypedCell::Double(61.5)), "61.5");
+    assert_eq!(plain(TypedCell::Single(0.1)), "0.1");
+    assert_eq!(plain(TypedCell::Double(-0.0)), "0");
+    assert_eq!(plain(TypedCell::Double(f64::NAN)), "");
+    assert_eq!(plain(TypedCell::Missing), "");
+    assert_eq!(plain(TypedCell::Flag(true)), "true");
+    assert_eq!(plain(TypedCell::Bytes("Süd".as_bytes())), "Süd");
 }
 
 #[test]
 fn half_floats_have_as_few_digits_as_needed() {
     let half = |number: f32| {
         let bytes = ::half::f16::from_f32(number).to_le_bytes();
-        text(&ValueForm::Half, Cell::Bytes(&bytes))
+        text(&ValueForm::Half, TypedCell::Bytes(&bytes))
     };
     for (number, written) in [
         (0.1, "0.1"),
@@ -52,7 +52,7 @@ fn half_floats_have_as_few_digits_as_needed() {
 
 #[test]
 fn decimals_keep_their_scale() {
-    let decimal = |unscaled, scale| text(&ValueForm::Decimal(scale), Cell::Integer(unscaled));
+    let decimal = |unscaled, scale| text(&ValueForm::Decimal(scale), TypedCell::Integer(unscaled));
     assert_eq!(decimal(990_630, 2), "9906.30");
     assert_eq!(decimal(-5, 2), "-0.05");
     assert_eq!(decimal(0, 2), "0.00");
@@ -65,11 +65,11 @@ fn decimals_keep_their_scale() {
 
 #[test]
 fn decimals_in_bytes_equal_those_in_integers() {
-    let bytes = |bytes: &[u8], scale| text(&ValueForm::Decimal(scale), Cell::Bytes(bytes));
+    let bytes = |bytes: &[u8], scale| text(&ValueForm::Decimal(scale), TypedCell::Bytes(bytes));
     for number in [0, 1, -1, 127, -128, 990_630, i64::MIN.into(), i128::MAX] {
         let number: i128 = number;
         for scale in [0, 2, 38] {
-            let expected = text(&ValueForm::Decimal(scale), Cell::Integer(number));
+            let expected = text(&ValueForm::Decimal(scale), TypedCell::Integer(number));
             assert_eq!(bytes(&number.to_be_bytes(), scale), expected);
             let wide = [if number < 0 { 0xff } else { 0 }; 16];
             let wide = [wide, number.to_be_bytes()].concat();
@@ -168,8 +168,8 @@ fn extreme_counts_are_written() {
 fn uuids_have_hyphens() {
     let bytes: Vec<u8> = (0..16).collect();
     assert_eq!(
-        text(&ValueForm::Uuid, Cell::Bytes(&bytes)),
+        text(&ValueForm::Uuid, TypedCell::Bytes(&bytes)),
         "00010203-0405-0607-0809-0a0b0c0d0e0f"
     );
-    assert_eq!(text(&ValueForm::Uuid, Cell::Bytes(&[1])), "");
+    assert_eq!(text(&ValueForm::Uuid, TypedCell::Bytes(&[1])), "");
 }

@@ -199,7 +199,7 @@ impl<'a> Fit<'a> {
         let dated = matches!(used.kind, KindForm::Date | KindForm::Datetime);
         options.midnight = used.kind != KindForm::Date
             && used.kind != KindForm::Duration
-            && column.values.iter().any(|(text, _)| has_hour_24(text));
+            && column.values.iter().any(|(text, _)| is_late_midnight(text));
         let mut text = used.text.clone();
         if used.format.has_offsets() {
             match used.offsets.as_slice() {
@@ -581,12 +581,6 @@ fn first_year(column: &Column<'_>) -> i64 {
     }
 }
 
-/// Whether the time of day of a text is 24:00.
-fn has_hour_24(text: &str) -> bool {
-    let clock = text.rsplit([' ', 'T']).next().unwrap_or(text);
-    clock.starts_with("24:00")
-}
-
 /// Replaces the letters of an offset by the offset.
 fn without_offset(format: &str, offset: &str) -> String {
     let text = format.replace("%:z", offset).replace("%z", offset);
@@ -596,12 +590,28 @@ fn without_offset(format: &str, offset: &str) -> String {
 /// Fills in all hours of the day: nothing is taken from the records.
 fn time_of_day(form: &mut ColumnForm, fit: &Fit<'_>) -> RecordUse {
     let grain = fit.format.grain();
-    let last = (DAY - grain.max(1)).max(0);
-    form.min = Some(Bound::Text("00:00".to_owned()));
+    // With midnight as 24:00, a day begins after it.
+    let first = if fit.options.midnight { grain } else { 0 };
+    let last = (first + DAY - grain.max(1)).max(0);
+    form.min = Some(Bound::Text(match first {
+        0 => "00:00".to_owned(),
+        _ => clock_text(first, grain),
+    }));
     form.max = Some(Bound::Text(clock_text(last, grain)));
     form.bins = Some(24);
     form.digits = (grain <= 60).then_some(60);
     RecordUse::Nothing
+}
+
+/// Whether a text has midnight as 24:00 of the day before. In `06:24:00`, these are minutes.
+fn is_late_midnight(text: &str) -> bool {
+    let is_clock = |letter: char| letter == ':' || letter.is_ascii_digit();
+    let mut found = text.match_indices("24:00");
+    found.any(|(at, _)| {
+        !text
+            .get(..at)
+            .is_some_and(|before| before.ends_with(is_clock))
+    })
 }
 
 fn clock_text(seconds: i64, grain: i64) -> String {

@@ -331,7 +331,7 @@ impl Detection<'_> {
             return Err(TextError::NoHeader(line, line - 1));
         }
         self.tell_about(&best, separator);
-        Ok(self.shape(best))
+        Ok(self.shape(&best))
     }
 
     /// The dialect that the caller gave, and plain CSV in everything else.
@@ -551,7 +551,7 @@ impl Detection<'_> {
     }
 
     /// Completes the dialect by the number of fields of the header.
-    fn shape(&mut self, trial: Trial) -> Dialect {
+    fn shape(&mut self, trial: &Trial) -> Dialect {
         let mut dialect = trial.dialect;
         match trial.extra {
             Some(Extra::Last) => {

@@ -135,6 +135,21 @@ proptest! {
 
 /// The alcohol of red wines: 9.4, 9.8, and a few quotients.
 #[test]
+fn minutes_of_24_are_no_midnight_of_the_day_before() {
+    let times = |last: &str| {
+        let rows = (0..300).map(|row| format!("{:02}:{:02}:00\n", row % 24, 1 + row % 59));
+        format!("called\n{}{last}\n", rows.collect::<String>())
+    };
+    for (last, midnight) in [("06:24:00", None), ("24:00:00", Some("24:00"))] {
+        let draft = infer(&times(last), &options()).unwrap();
+        let written: Json = serde_json::from_str(&draft.schema.to_json()).unwrap();
+        let called = &written["columns"][0];
+        assert_eq!(called["kind"], "time", "{called}");
+        assert_eq!(called["midnight"].as_str(), midnight);
+    }
+}
+
+#[test]
 fn few_long_decimals_do_not_set_the_number_style() {
     let mut csv = "alcohol,sulfur\n".to_owned();
     for row in 0..400 {
