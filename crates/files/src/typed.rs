@@ -151,7 +151,7 @@ impl ValueForm {
                 decimal::write_integer(unscaled, *scale, out);
             }
             (Self::Decimal(scale), TypedCell::Bytes(bytes)) => {
-                decimal::write_bytes(bytes, *scale, out)
+                decimal::write_bytes(bytes, *scale, out);
             }
             (Self::Half, TypedCell::Bytes(bytes)) => half::write(bytes, out),
             (Self::Uuid, TypedCell::Bytes(bytes)) => {
