@@ -150,7 +150,9 @@ impl Format {
     pub(crate) fn given(&self) -> Result<Given, Error> {
         let encoding = self.encoding.as_deref().map(str::parse::<Encoding>);
         Ok(Given {
-            delimiter: self.delimiter.and_then(|delimiter| u8::try_from(delimiter).ok()),
+            delimiter: self
+                .delimiter
+                .and_then(|delimiter| u8::try_from(delimiter).ok()),
             skip_rows: self.skip_rows,
             skip_footer: self.skip_footer.map(|rows| rows.min(MAX_FOOTER)),
             encoding: encoding.transpose().map_err(Error::Encoding)?,

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use fhaim_intake::{Encoding, Family, TextError, TableText, open_text};
+use fhaim_intake::{Encoding, Family, TableText, TextError, open_text};
 use serde::Serialize;
 
 use crate::Error;

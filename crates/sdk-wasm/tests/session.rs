@@ -206,9 +206,18 @@ fn files_are_read_in_their_own_encoding() {
     // A draft lists only values that at least 20 records share.
     let table = [b"colour;size\n".to_vec(), b"r\xf6d;1\nblau;2\n".repeat(20)].concat();
     let found = json_of(ask(&mut session, &json!({"op": "dialect"}), &table).unwrap());
-    assert_eq!((&found["delimiter"], &found["encoding"]), (&json!(";"), &json!("windows-1252")));
-    assert_eq!(found["remarks"], json!(["read as windows-1252", "detected the field delimiter ';'"]));
-    assert_eq!((&found["header"], &found["samples"][0]), (&json!(["colour", "size"]), &json!(["r\u{f6}d", "1"])));
+    assert_eq!(
+        (&found["delimiter"], &found["encoding"]),
+        (&json!(";"), &json!("windows-1252"))
+    );
+    assert_eq!(
+        found["remarks"],
+        json!(["read as windows-1252", "detected the field delimiter ';'"])
+    );
+    assert_eq!(
+        (&found["header"], &found["samples"][0]),
+        (&json!(["colour", "size"]), &json!(["r\u{f6}d", "1"]))
+    );
     let format = json!({"file": "t.csv", "delimiter": ";"});
     let request = json!({"op": "draft", "format": format, "name": "t"});
     let draft = json_of(ask(&mut session, &request, &table).unwrap());
@@ -228,7 +237,10 @@ fn habits_of_files_are_detected_or_stated() {
         ask(session, &request, table.as_bytes())
     };
     let error = read(&mut session, json!({"file": "t.csv"})).unwrap_err();
-    assert!(error.starts_with("t.csv: row 3 (line 6), the last one, begins with"), "{error}");
+    assert!(
+        error.starts_with("t.csv: row 3 (line 6), the last one, begins with"),
+        "{error}"
+    );
     let found = read(&mut session, json!({"file": "t.csv", "skip_footer": 1}));
     assert_eq!(json_of(found.unwrap())["records"], 2);
     let error = read(&mut session, json!({"file": "t.csv", "encoding": "x"})).unwrap_err();
@@ -240,8 +252,14 @@ fn files_of_other_types_are_refused_with_a_hint() {
     let mut session = TableSession::default();
     let request = json!({"op": "dialect", "format": {"file": "t.zst"}});
     let error = ask(&mut session, &request, b"\x28\xb5\x2f\xfd").unwrap_err();
-    assert!(error.starts_with("t.zst: this is a Zstandard file"), "{error}");
-    assert!(error.ends_with("or use the command line, which reads such files"), "{error}");
+    assert!(
+        error.starts_with("t.zst: this is a Zstandard file"),
+        "{error}"
+    );
+    assert!(
+        error.ends_with("or use the command line, which reads such files"),
+        "{error}"
+    );
 }
 
 #[test]

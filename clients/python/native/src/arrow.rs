@@ -9,7 +9,7 @@ use arrow_cast::cast;
 use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
 use fhaim_cli::in_process::{
     LeftOut, is_unnamed_index,
-    typed::{TypedCell, Clock, ValueForm, Zone},
+    typed::{Clock, TypedCell, ValueForm, Zone},
 };
 
 /// Key of pandas' description of a table in a schema's metadata.
@@ -195,10 +195,18 @@ fn with_cell(array: &dyn Array, row: usize, take: impl FnOnce(TypedCell<'_>)) {
             let number = array.as_primitive::<Float16Type>().value(row);
             take(TypedCell::Bytes(&number.to_le_bytes()));
         }
-        DataType::Float32 => take(TypedCell::Single(array.as_primitive::<Float32Type>().value(row))),
-        DataType::Float64 => take(TypedCell::Double(array.as_primitive::<Float64Type>().value(row))),
-        DataType::LargeUtf8 => take(TypedCell::Bytes(array.as_string::<i64>().value(row).as_bytes())),
-        DataType::FixedSizeBinary(_) => take(TypedCell::Bytes(array.as_fixed_size_binary().value(row))),
+        DataType::Float32 => take(TypedCell::Single(
+            array.as_primitive::<Float32Type>().value(row),
+        )),
+        DataType::Float64 => take(TypedCell::Double(
+            array.as_primitive::<Float64Type>().value(row),
+        )),
+        DataType::LargeUtf8 => take(TypedCell::Bytes(
+            array.as_string::<i64>().value(row).as_bytes(),
+        )),
+        DataType::FixedSizeBinary(_) => {
+            take(TypedCell::Bytes(array.as_fixed_size_binary().value(row)))
+        }
         _ => take(TypedCell::Missing),
     }
 }

@@ -392,7 +392,7 @@ fn late_encoding_is_reported_while_reading() {
     let bytes = [text.as_bytes(), b"K\xf6ln;M\xfcnchen\n"].concat();
     let mut told = None;
     let mut table = open_text(&bytes[..], &Given::default(), |encoding| {
-        told = Some(encoding)
+        told = Some(encoding);
     })
     .unwrap();
     assert_eq!(table.encoding, None);
@@ -589,10 +589,10 @@ proptest! {
     fn arbitrary_bytes_are_opened(bytes in proptest::collection::vec(
         prop_oneof![4 => proptest::sample::select(b",;\t| \"'\\#\r\n\nab12".to_vec()), 1 => any::<u8>()], 0..300,
     )) {
-        if let Ok(table) = open_text(Cursor::new(&bytes), &Given::default(), |_| ()) {
-            if let Ok(mut records) = TableRecords::open("t.csv", &table.dialect, table.text) {
-                while let Ok(true) = records.advance() {}
-            }
+        if let Ok(table) = open_text(Cursor::new(&bytes), &Given::default(), |_| ())
+            && let Ok(mut records) = TableRecords::open("t.csv", &table.dialect, table.text)
+        {
+            while let Ok(true) = records.advance() {}
         }
     }
 }
