@@ -7,7 +7,10 @@ use fhaim_domain::{Dialect, Error, FieldProblem, ScanError, Scanner, TableRecord
 use proptest::prelude::*;
 
 /// The records of a text, and the line where each begins.
-fn split(dialect: &Dialect, input: impl Read) -> Result<Vec<(u64, Vec<Vec<u8>>)>, ScanError> {
+/// A record: its line and its fields.
+type Split = (u64, Vec<Vec<u8>>);
+
+fn split(dialect: &Dialect, input: impl Read) -> Result<Vec<Split>, ScanError> {
     let mut scanner = Scanner::new(dialect, input)?;
     let mut records = Vec::new();
     while scanner.advance()? {
