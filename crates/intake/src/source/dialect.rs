@@ -291,16 +291,60 @@ pub(super) fn detect(
         text,
         is_whole,
         given,
+        pairs: Pairs::of(text),
         remarks: Vec::new(),
     };
     let dialect = detection.run()?;
     Ok((dialect, detection.remarks))
 }
 
+/// The pairs of bytes in a text that show which dialects to try.
+struct Pairs {
+    /// By byte: whether a blank follows it somewhere.
+    before_blank: [bool; 256],
+    /// By byte: whether it follows a backslash somewhere.
+    after_backslash: [bool; 256],
+    has_apostrophe: bool,
+    has_hash_line: bool,
+    has_run_of_blanks: bool,
+}
+
+impl Pairs {
+    fn of(text: &[u8]) -> Self {
+        let mut pairs = Self {
+            before_blank: [false; 256],
+            after_backslash: [false; 256],
+            has_apostrophe: text.contains(&b'\''),
+            has_hash_line: false,
+            has_run_of_blanks: false,
+        };
+        for (&one, &next) in text.iter().zip(text.iter().skip(1)) {
+            match (one, next) {
+                (b' ' | b'\t', b' ' | b'\t') => pairs.has_run_of_blanks = true,
+                (b'\n', b'#') => pairs.has_hash_line = true,
+                _ => {}
+            }
+            if let (b'\\', Some(entry)) = (one, pairs.after_backslash.get_mut(usize::from(next))) {
+                *entry = true;
+            }
+            if let (b' ', Some(entry)) = (next, pairs.before_blank.get_mut(usize::from(one))) {
+                *entry = true;
+            }
+        }
+        pairs
+    }
+}
+
+/// Returns the entry of a byte.
+fn entry(table: &[bool; 256], byte: u8) -> bool {
+    table.get(usize::from(byte)).copied().unwrap_or(false)
+}
+
 struct Detection<'a> {
     text: &'a [u8],
     is_whole: bool,
     given: &'a Given,
+    pairs: Pairs,
     remarks: Vec<Remark>,
 }
 
@@ -384,11 +428,10 @@ impl Detection<'_> {
 
     /// Improves a trial by quotes, escapes, comments and blanks around fields, where the text has them.
     fn refine(&self, plain: Trial) -> Trial {
-        let has = |bytes: &[u8]| self.text.windows(bytes.len()).any(|window| window == bytes);
         let start = plain.dialect;
-        let may_trim = has(&[start.delimiter, b' ']);
+        let may_trim = entry(&self.pairs.before_blank, start.delimiter);
         let quotes = match start.quote {
-            Some(b'"') if self.given.quote.is_none() && self.text.contains(&b'\'') => {
+            Some(b'"') if self.given.quote.is_none() && self.pairs.has_apostrophe => {
                 vec![start.quote, Some(b'\'')]
             }
             quote => vec![quote],
@@ -396,7 +439,7 @@ impl Detection<'_> {
         let trims = has_blanks_everywhere(&plain);
         let mut best = plain;
         for quote in quotes {
-            let may_escape = quote.is_some_and(|quote| has(&[b'\\', quote]));
+            let may_escape = quote.is_some_and(|quote| entry(&self.pairs.after_backslash, quote));
             let escapes = [None, may_escape.then_some(b'\\')];
             for escape in escapes.into_iter().take(1 + usize::from(may_escape)) {
                 for trim in [false, true].into_iter().take(1 + usize::from(may_trim)) {
@@ -420,7 +463,7 @@ impl Detection<'_> {
                 }
             }
         }
-        match self.given.comment.is_none() && has(b"\n#") {
+        match self.given.comment.is_none() && self.pairs.has_hash_line {
             true => self.without_comments(best),
             false => best,
         }
@@ -485,10 +528,10 @@ impl Detection<'_> {
             ..start
         };
         let trial = self.refine(self.try_out(dialect));
-        let mut texts = self.text.windows(2);
-        let has_runs = texts.any(|pair| matches!(pair, [b' ' | b'\t', b' ' | b'\t']));
         let is_table = trial.share >= 1.0 && trial.rows.len() > 2 && !trial.is_broken;
-        let fits = trial.is_plausible(1.0) && is_table && (trial.width > 2 || has_runs);
+        let fits = trial.is_plausible(1.0)
+            && is_table
+            && (trial.width > 2 || self.pairs.has_run_of_blanks);
         (fits && trial.has_header_of_words()).then_some(trial)
     }
 
