@@ -76,10 +76,10 @@ fn plain(error: ParquetError) -> io::Error {
 /// The values of a block's columns.
 fn chunks<'a>(
     schema: &Schema,
-    columns: &'a [Column],
+    columns: &[Column<'a>],
     mut block: Block,
 ) -> Result<Vec<Chunk<'a>>, ParquetError> {
-    let mut chunks: Vec<Chunk<'a>> = columns.iter().map(Chunk::new).collect();
+    let mut chunks: Vec<Chunk<'a>> = columns.iter().copied().map(Chunk::new).collect();
     let mut values = Vec::with_capacity(chunks.len());
     // Row by row, so that random values equal those of the CSV with the same seed.
     for row in 0..block.table.records() {
