@@ -17,12 +17,12 @@ const PRECISION: i32 = 18;
 
 /// A column of the table.
 #[derive(Clone, Copy, Debug)]
-pub struct Column<'a> {
+pub struct OutputColumn<'a> {
     field: &'a Field,
     output: Output,
 }
 
-impl<'a> Column<'a> {
+impl<'a> OutputColumn<'a> {
     /// Returns the columns of tables with this schema.
     pub fn all(schema: &'a Schema) -> Vec<Self> {
         let written = schema.fields().iter().filter(|field| field.is_written());
@@ -54,8 +54,8 @@ impl<'a> Column<'a> {
 ///
 /// # Errors
 /// None with the columns of a valid schema.
-pub fn table_type(columns: &[Column<'_>]) -> Result<TypePtr, ParquetError> {
-    let kinds = columns.iter().map(Column::kind);
+pub fn table_type(columns: &[OutputColumn<'_>]) -> Result<TypePtr, ParquetError> {
+    let kinds = columns.iter().map(OutputColumn::kind);
     let kinds = kinds.collect::<Result<_, _>>()?;
     let table = Type::group_type_builder("schema").with_fields(kinds);
     table.build().map(Arc::new)
@@ -65,7 +65,7 @@ pub fn table_type(columns: &[Column<'_>]) -> Result<TypePtr, ParquetError> {
 /// record.
 pub fn with_dictionaries(
     properties: WriterPropertiesBuilder,
-    columns: &[Column<'_>],
+    columns: &[OutputColumn<'_>],
 ) -> WriterPropertiesBuilder {
     let texts = columns
         .iter()
@@ -126,7 +126,7 @@ enum Values {
 
 /// The values of a column in a row group.
 pub struct Chunk<'a> {
-    column: Column<'a>,
+    column: OutputColumn<'a>,
     values: Values,
     /// For each record, 1 if it has a value.
     present: Vec<i16>,
@@ -134,7 +134,7 @@ pub struct Chunk<'a> {
 
 impl<'a> Chunk<'a> {
     /// Creates an empty chunk.
-    pub fn new(column: Column<'a>) -> Self {
+    pub fn new(column: OutputColumn<'a>) -> Self {
         let values = match types(column.output).0 {
             Physical::BOOLEAN => Values::Flags(Vec::new()),
             Physical::INT32 => Values::SmallIntegers(Vec::new()),
@@ -271,7 +271,7 @@ mod tests {
     /// Writes a table in one row group.
     fn written(table: &Table) -> Vec<u8> {
         let schema = table.schema();
-        let columns = Column::all(schema);
+        let columns = OutputColumn::all(schema);
         let mut chunks: Vec<Chunk<'_>> = columns.iter().copied().map(Chunk::new).collect();
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let mut values = Vec::new();
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn value_of_another_type_is_an_error() {
         let table = table();
-        let columns = Column::all(table.schema());
+        let columns = OutputColumn::all(table.schema());
         let mut age = Chunk::new(columns[4]);
         assert_eq!(age.push(&Value::Category("old")).ok(), None);
     }
