@@ -3,6 +3,7 @@ key."""
 
 from __future__ import annotations
 
+import datetime
 import random
 import signal
 import subprocess
@@ -100,6 +101,60 @@ def locally() -> None:
     alike("a fit on ciphertexts", "pandas", encrypted.sample(1000))
 
 
+TYPED: dict[str, Any] = {
+    "name": "typed",
+    "columns": [
+        {"name": "sick", "kind": "categorical", "categories": ["false", "true"]},
+        {"name": "born", "kind": "date", "format": "%Y-%m-%d", "min": "2024-01-01", "max": "2024-12-31", "bins": 12},
+        {
+            "name": "seen",
+            "kind": "datetime",
+            "format": "%Y-%m-%d %H:%M:%S",
+            "min": "2024-01-01",
+            "max": "2024-12-31",
+            "bins": 12,
+            "unit": "day",
+        },
+        {
+            "name": "waited",
+            "kind": "duration",
+            "format": "%-H:%M:%S",
+            "min": "0:00:00",
+            "max": "25:00:00",
+            "bins": 25,
+        },
+    ],
+}
+
+
+def types() -> None:
+    """Synthetic tables have the types of the table. Remarks name columns that are not read."""
+    draw = random.Random(3)
+    start = datetime.datetime(2024, 1, 1)
+    table = pyarrow.table(
+        {
+            "sick": [draw.random() < 0.5 for _ in range(RECORDS)],
+            "born": [(start + datetime.timedelta(days=draw.randrange(300))).date() for _ in range(RECORDS)],
+            "seen": [start + datetime.timedelta(seconds=draw.randrange(9_000_000)) for _ in range(RECORDS)],
+            "waited": [datetime.timedelta(seconds=draw.randrange(90_000)) for _ in range(RECORDS)],
+            "codes": [["a", "b"]] * RECORDS,
+        }
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = fhaim.Synthesizer(TYPED, epsilon=5).fit(table)
+    told = [str(one.message) for one in caught]
+    check("lists are left out with a warning", any('"codes" (lists)' in text for text in told))
+    drawn = model.sample(100)
+    kinds = {name: str(drawn.schema.field(name).type) for name in drawn.schema.names}
+    expected = {"sick": "bool", "born": "date32[day]", "seen": "timestamp[ms]", "waited": "duration[ms]"}
+    check(f"types are kept: {kinds}", kinds == expected)
+    frame = pandas.DataFrame(columns())
+    named = frame.set_index(pandas.Index([f"P{row:04}" for row in range(RECORDS)], name="patient"))
+    names = [column["name"] for column in fhaim.Schema.draft(named).to_dict()["columns"]]
+    check("a named index of pandas is a column", sorted(names) == sorted([*frame.columns, "patient"]))
+
+
 def wrong_input() -> None:
     table = pandas.DataFrame(columns())
     refused("no schema", "no schema", lambda: fhaim.Synthesizer().fit(table))
@@ -180,6 +235,7 @@ def main() -> None:
     # The same records are used repeatedly here, which causes warnings.
     warnings.simplefilter("ignore")
     locally()
+    types()
     wrong_input()
     with_services(address, key)
     interrupted(address, key)

@@ -11,7 +11,7 @@ use crate::{
 /// Type of a field's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// Texts, such as identifiers and durations, or values of different types.
+    /// Texts, such as identifiers, or values of different types.
     Text,
     /// Texts from a list.
     Category,
@@ -27,6 +27,8 @@ pub enum Output {
     Date,
     /// Times of day.
     TimeOfDay(TickUnit),
+    /// Durations, for which Parquet has no type.
+    Duration(TickUnit),
     /// Days with a time of day.
     Timestamp {
         /// The largest unit that keeps every value.
@@ -100,7 +102,7 @@ impl Field {
                 .map_or(Output::Text, |column| of_kind(column.kind())),
             Meaning::Number(number) if number.values.has_words() => Output::Text,
             Meaning::Number(number) => of_style(&number.style),
-            Meaning::Time(time) if time.dated.words.is_empty() => {
+            Meaning::Time(time) if !time.dated.words.lack_moment() => {
                 let has_special = self
                     .form
                     .as_ref()
@@ -109,7 +111,7 @@ impl Field {
                 let fits = NANOSECONDS.contains(&first) && NANOSECONDS.contains(&last);
                 of_format(&time.dated.format, fits && !has_special)
             }
-            Meaning::Lapse(lapse) if lapse.dated.words.is_empty() => {
+            Meaning::Lapse(lapse) if !lapse.dated.words.lack_moment() => {
                 of_format(&lapse.dated.format, false)
             }
             Meaning::Steps(steps) if steps.words.is_empty() => of_clock(&steps.format),
@@ -118,8 +120,21 @@ impl Field {
         }
     }
 
-    /// Reads a text that a table has for a value of the field. Returns `None` if the text is not of the type `output`.
-    pub fn scalar(&self, output: Output, text: &str) -> Option<Scalar> {
+    /// Converts a value of the field to the type `output`. Returns `None` for a missing value, and for one of another
+    /// type.
+    pub fn scalar(&self, output: Output, value: &Value<'_>) -> Option<Scalar> {
+        match value {
+            Value::Category(text) => self.scalar_of_text(output, text),
+            Value::Decimal(decimal) if matches!(output, Output::Decimal(_)) => {
+                Some(Scalar::Integer(decimal.units()))
+            }
+            Value::Moment(moment) => output.ticks(moment),
+            value => number_scalar(output, value.number()?),
+        }
+    }
+
+    /// Like [`Field::scalar`], for a text that a table has for a value of the field.
+    pub fn scalar_of_text(&self, output: Output, text: &str) -> Option<Scalar> {
         match &self.meaning {
             Meaning::Plain => match output {
                 Output::Flag => flag(text),
@@ -139,20 +154,12 @@ impl Field {
 }
 
 impl Output {
-    /// Converts a value of the type. Returns `None` for a missing value, and for one of another type.
-    pub fn scalar(self, value: &Value<'_>) -> Option<Scalar> {
-        match (self, value) {
-            (Self::Flag, Value::Category(text)) => flag(text),
-            (Self::Decimal(_), Value::Decimal(decimal)) => Some(Scalar::Integer(decimal.units())),
-            (_, Value::Moment(moment)) => self.ticks(moment),
-            (_, value) => number_scalar(self, value.number()?),
-        }
-    }
-
     fn ticks(self, moment: &Moment<'_>) -> Option<Scalar> {
         let ticks = match self {
             Self::Date => moment.seconds().div_euclid(DAY),
-            Self::TimeOfDay(unit) => unit.ticks(moment.seconds(), moment.nanos())?,
+            Self::TimeOfDay(unit) | Self::Duration(unit) => {
+                unit.ticks(moment.seconds(), moment.nanos())?
+            }
             Self::Timestamp { unit, .. } => {
                 unit.ticks(moment.universal_seconds(), moment.nanos())?
             }
@@ -211,11 +218,13 @@ fn of_format(format: &TimeFormat, fit_nanoseconds: bool) -> Output {
     }
 }
 
-/// Returns the type of times of day and durations. Parquet has none for durations, and none for 24:00.
+/// Returns the type of times of day and durations. No type of a time of day has 24:00.
 fn of_clock(format: &TimeFormat) -> Output {
-    match format.is_of_durations() || format.day_start() > 0 {
-        true => Output::Text,
-        false => Output::TimeOfDay(TickUnit::with_decimals(format.decimals())),
+    let unit = TickUnit::with_decimals(format.decimals());
+    match format.is_of_durations() {
+        true => Output::Duration(unit),
+        false if format.day_start() > 0 => Output::Text,
+        false => Output::TimeOfDay(unit),
     }
 }
 
@@ -249,7 +258,7 @@ mod tests {
         let schema = Schema::from_json("t.json", json.as_bytes()).unwrap();
         let field = &schema.fields()[0];
         let output = field.output(schema.columns());
-        (output, field.scalar(output, text))
+        (output, field.scalar_of_text(output, text))
     }
 
     #[test]
@@ -413,10 +422,15 @@ mod tests {
         };
         assert_eq!(of(r#""9999-12-31", "*-01-01""#), Output::Date);
         assert_eq!(of(r#""unknown""#), Output::Text);
+        let column = r#""kind": "datetime", "format": "%Y-%m-%d %H:%M", "min": "2024-01-01", "max": "2024-12-31",
+            "bins": 2, "special": ["9999-12-31 23:59"]"#;
+        let (output, value) = typed(column, "9999-12-31 23:59");
+        assert!(matches!(output, Output::Timestamp { .. }));
+        assert_eq!(value, Some(Scalar::Integer(253_402_300_740_000)));
     }
 
     #[test]
-    fn times_of_day_have_a_type_and_durations_have_none() {
+    fn times_of_day_and_durations_are_milliseconds() {
         let of = |kind: &str, format: &str, text| {
             let limits = r#""min": "00:00", "max": "23:00", "bins": 23"#;
             typed(
@@ -431,7 +445,13 @@ mod tests {
                 Some(Scalar::Integer(25_500_000))
             )
         );
-        assert_eq!(of("duration", "%H:%M", "36:05"), (Output::Text, None));
+        assert_eq!(
+            of("duration", "%H:%M", "-36:05"),
+            (
+                Output::Duration(TickUnit::Millisecond),
+                Some(Scalar::Integer(-129_900_000))
+            )
+        );
     }
 
     #[test]

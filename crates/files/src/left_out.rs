@@ -5,6 +5,9 @@ use serde_json::Value;
 
 use crate::{Error, data::Data};
 
+/// Content of a column that is an index of pandas and no column of the table.
+const INDEX: &str = "pandas' index without a name";
+
 /// A column that is not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
@@ -25,7 +28,7 @@ impl LeftOut {
 
     /// Creates an index of pandas without a name.
     pub fn index(column: &str) -> Self {
-        Self::new(column, "pandas' index without a name")
+        Self::new(column, INDEX)
     }
 }
 
@@ -34,10 +37,12 @@ pub(crate) fn remark(left_out: &[LeftOut]) -> Option<String> {
     if left_out.is_empty() {
         return None;
     }
-    Some(format!(
-        "left out {}; only numbers, texts, booleans, dates, times and durations are read",
-        listed(left_out)
-    ))
+    let are_all_indexes = left_out.iter().all(|column| column.holds == INDEX);
+    let reason = match are_all_indexes {
+        true => "",
+        false => "; only numbers, texts, booleans, dates, times and durations are read",
+    };
+    Some(format!("left out {}{reason}", listed(left_out)))
 }
 
 /// Lists columns with their content: `"codes" (lists), "raw" (bytes)`.

@@ -108,8 +108,10 @@ fn columns<'a>(
     (columns, left_out)
 }
 
-/// Returns how values of a type are written, and the type that they are converted to first; or a description of them if the type
-/// is not supported.
+/// Returns how values of a type are written, and the type that they are converted to first.
+///
+/// # Errors
+/// A description of the values if their type is not supported.
 fn form(kind: &DataType) -> Result<(ValueForm, DataType), &'static str> {
     use DataType as D;
     let plain = |kind| Ok((ValueForm::Plain, kind));

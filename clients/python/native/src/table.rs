@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float64Array, Int64Array, RecordBatch,
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, DurationMicrosecondArray,
+    DurationMillisecondArray, DurationNanosecondArray, Float64Array, Int64Array, RecordBatch,
     RecordBatchIterator, StringArray, Time32MillisecondArray, Time64MicrosecondArray,
     Time64NanosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
     TimestampNanosecondArray,
@@ -15,7 +16,7 @@ use fhaim_domain::{Field as SchemaField, Output, Scalar, Schema, TickUnit};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
-    types::{PyBytes, PyCapsule, PyCapsuleMethods},
+    types::{PyBytes, PyCapsule, PyCapsuleMethods, PyDict},
 };
 
 use crate::arrow;
@@ -41,6 +42,7 @@ impl FromPyObject<'_, '_> for Input {
                 "{kind} is not a table: pass one of pandas, polars, pyarrow or DuckDB, or a CSV file's path"
             )));
         }
+        let table = with_named_index(&table)?;
         let capsule = table.call_method0("__arrow_c_stream__")?;
         let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(STREAM))?;
         // SAFETY: a capsule of this name holds such a stream, which is moved out of it here. The capsule lives until
@@ -53,6 +55,29 @@ impl FromPyObject<'_, '_> for Input {
         let (text, left_out) = read.map_err(|error| PyValueError::new_err(error.to_string()))?;
         Ok(Self(Data::in_memory("the table", text, left_out)))
     }
+}
+
+/// Returns a table of pandas with the named levels of its index as columns, which its Arrow stream may lack. Returns any
+/// other table unchanged.
+fn with_named_index<'py>(table: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if !table.hasattr("reset_index")? || !table.hasattr("index")? {
+        return Ok(table.clone());
+    }
+    let mut named = Vec::new();
+    for (level, name) in (0..).zip(table.getattr("index")?.getattr("names")?.try_iter()?) {
+        if !name?.is_none() {
+            let level: usize = level;
+            named.push(level);
+        }
+    }
+    if named.is_empty() {
+        return Ok(table.clone());
+    }
+    let levels = PyDict::new(table.py());
+    levels.set_item("level", named)?;
+    // pandas refuses if a column has the same name.
+    let with_columns = table.call_method("reset_index", (), Some(&levels));
+    Ok(with_columns.unwrap_or_else(|_| table.clone()))
 }
 
 /// A synthetic table, which pandas, polars, pyarrow and DuckDB accept directly.
@@ -103,7 +128,7 @@ impl Table {
 fn array(field: &SchemaField, output: Output, values: &[Option<String>]) -> Option<ArrayRef> {
     let scalar = |value: &Option<String>| match value {
         None => Some(None),
-        Some(text) => field.scalar(output, text).map(Some),
+        Some(text) => field.scalar_of_text(output, text).map(Some),
     };
     let scalars: Vec<Option<Scalar>> = values.iter().map(scalar).collect::<Option<_>>()?;
     let integers = || {
@@ -143,6 +168,11 @@ fn array(field: &SchemaField, output: Output, values: &[Option<String>]) -> Opti
             }
             TickUnit::Microsecond => Arc::new(integers().collect::<Time64MicrosecondArray>()),
             TickUnit::Nanosecond => Arc::new(integers().collect::<Time64NanosecondArray>()),
+        },
+        Output::Duration(unit) => match unit {
+            TickUnit::Millisecond => Arc::new(integers().collect::<DurationMillisecondArray>()),
+            TickUnit::Microsecond => Arc::new(integers().collect::<DurationMicrosecondArray>()),
+            TickUnit::Nanosecond => Arc::new(integers().collect::<DurationNanosecondArray>()),
         },
         Output::Timestamp { unit, is_utc } => match unit {
             TickUnit::Millisecond => {

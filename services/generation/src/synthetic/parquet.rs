@@ -11,7 +11,7 @@ use parquet::file::writer::SerializedFileWriter;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use self::columns::{Chunk, Column, table_type, with_dictionaries, write_group};
+use self::columns::{Chunk, OutputColumn, table_type, with_dictionaries, write_group};
 use super::Failed;
 
 /// Maximum number of column chunks in a file. The footer has an entry for each and stays in memory
@@ -42,7 +42,7 @@ pub fn check(blocks: &Blocks) -> Result<(), TooLong> {
 /// # Errors
 /// An error of the output.
 pub fn write(output: impl Write + Send, schema: &Schema, blocks: &Blocks) -> io::Result<()> {
-    let columns = Column::all(schema);
+    let columns = OutputColumn::all(schema);
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
         .set_statistics_enabled(EnabledStatistics::Chunk)
@@ -76,10 +76,10 @@ fn plain(error: ParquetError) -> io::Error {
 /// The values of a block's columns.
 fn chunks<'a>(
     schema: &Schema,
-    columns: &'a [Column],
+    columns: &[OutputColumn<'a>],
     mut block: Block,
 ) -> Result<Vec<Chunk<'a>>, ParquetError> {
-    let mut chunks: Vec<Chunk<'a>> = columns.iter().map(Chunk::new).collect();
+    let mut chunks: Vec<Chunk<'a>> = columns.iter().copied().map(Chunk::new).collect();
     let mut values = Vec::with_capacity(chunks.len());
     // Row by row, so that random values equal those of the CSV with the same seed.
     for row in 0..block.table.records() {

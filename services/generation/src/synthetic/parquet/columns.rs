@@ -16,20 +16,18 @@ use std::sync::Arc;
 const PRECISION: i32 = 18;
 
 /// A column of the table.
-#[derive(Clone, Debug)]
-pub struct Column {
-    name: String,
-    nullable: bool,
+#[derive(Clone, Copy, Debug)]
+pub struct OutputColumn<'a> {
+    field: &'a Field,
     output: Output,
 }
 
-impl Column {
+impl<'a> OutputColumn<'a> {
     /// Returns the columns of tables with this schema.
-    pub fn all(schema: &Schema) -> Vec<Self> {
+    pub fn all(schema: &'a Schema) -> Vec<Self> {
         let written = schema.fields().iter().filter(|field| field.is_written());
-        let column = |field: &Field| Self {
-            name: field.name().to_owned(),
-            nullable: field.nullable(),
+        let column = |field: &'a Field| Self {
+            field,
             output: field.output(schema.columns()),
         };
         written.map(column).collect()
@@ -37,11 +35,11 @@ impl Column {
 
     fn kind(&self) -> Result<TypePtr, ParquetError> {
         let (physical, logical) = types(self.output);
-        let repetition = match self.nullable {
+        let repetition = match self.field.nullable() {
             true => Repetition::OPTIONAL,
             false => Repetition::REQUIRED,
         };
-        let mut kind = Type::primitive_type_builder(&self.name, physical)
+        let mut kind = Type::primitive_type_builder(self.field.name(), physical)
             .with_logical_type(logical)
             .with_repetition(repetition);
         if let Output::Decimal(decimals) = self.output {
@@ -56,8 +54,8 @@ impl Column {
 ///
 /// # Errors
 /// None with the columns of a valid schema.
-pub fn table_type(columns: &[Column]) -> Result<TypePtr, ParquetError> {
-    let kinds = columns.iter().map(Column::kind);
+pub fn table_type(columns: &[OutputColumn<'_>]) -> Result<TypePtr, ParquetError> {
+    let kinds = columns.iter().map(OutputColumn::kind);
     let kinds = kinds.collect::<Result<_, _>>()?;
     let table = Type::group_type_builder("schema").with_fields(kinds);
     table.build().map(Arc::new)
@@ -67,13 +65,13 @@ pub fn table_type(columns: &[Column]) -> Result<TypePtr, ParquetError> {
 /// record.
 pub fn with_dictionaries(
     properties: WriterPropertiesBuilder,
-    columns: &[Column],
+    columns: &[OutputColumn<'_>],
 ) -> WriterPropertiesBuilder {
     let texts = columns
         .iter()
         .filter(|column| column.output == Output::Text);
     texts.fold(properties, |properties, column| {
-        let path = ColumnPath::from(column.name.as_str());
+        let path = ColumnPath::from(column.field.name());
         properties.set_column_dictionary_enabled(path, false)
     })
 }
@@ -81,7 +79,10 @@ pub fn with_dictionaries(
 /// Returns the types of a column in the file.
 fn types(output: Output) -> (Physical, Option<LogicalType>) {
     match output {
-        Output::Text | Output::Category => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        // Parquet has no type for durations.
+        Output::Text | Output::Category | Output::Duration(_) => {
+            (Physical::BYTE_ARRAY, Some(LogicalType::String))
+        }
         Output::Flag => (Physical::BOOLEAN, None),
         Output::Integer => (Physical::INT64, None),
         Output::Decimal(decimals) => {
@@ -125,7 +126,7 @@ enum Values {
 
 /// The values of a column in a row group.
 pub struct Chunk<'a> {
-    column: &'a Column,
+    column: OutputColumn<'a>,
     values: Values,
     /// For each record, 1 if it has a value.
     present: Vec<i16>,
@@ -133,7 +134,7 @@ pub struct Chunk<'a> {
 
 impl<'a> Chunk<'a> {
     /// Creates an empty chunk.
-    pub fn new(column: &'a Column) -> Self {
+    pub fn new(column: OutputColumn<'a>) -> Self {
         let values = match types(column.output).0 {
             Physical::BOOLEAN => Values::Flags(Vec::new()),
             Physical::INT32 => Values::SmallIntegers(Vec::new()),
@@ -157,7 +158,10 @@ impl<'a> Chunk<'a> {
         if *value == Value::Null {
             return Ok(());
         }
-        match (&mut self.values, self.column.output.scalar(value)) {
+        match (
+            &mut self.values,
+            self.column.field.scalar(self.column.output, value),
+        ) {
             (Values::Texts(texts), _) => texts.push(match value {
                 Value::Category(text) => ByteArray::from(*text),
                 other => ByteArray::from(other.to_string().as_str()),
@@ -169,7 +173,7 @@ impl<'a> Chunk<'a> {
             (Values::Integers(integers), Some(Scalar::Integer(integer))) => integers.push(integer),
             (Values::Numbers(numbers), Some(Scalar::Number(number))) => numbers.push(number),
             _ => {
-                let name = &self.column.name;
+                let name = self.column.field.name();
                 let problem = format!("column {name:?} has a value of another type");
                 return Err(ParquetError::General(problem));
             }
@@ -199,7 +203,11 @@ impl<'a> Chunk<'a> {
         let Some(mut column) = group.next_column()? else {
             return Err(ParquetError::General("a column is missing".to_owned()));
         };
-        let present = self.column.nullable.then_some(self.present.as_slice());
+        let present = self
+            .column
+            .field
+            .nullable()
+            .then_some(self.present.as_slice());
         column.typed::<T>().write_batch(values, present, None)?;
         column.close()
     }
@@ -245,14 +253,14 @@ mod tests {
         {"name": "seen", "kind": "datetime", "format": "%Y-%m-%dT%H:00:00Z", "unit": "hour",
          "min": "2024-01-01", "max": "2024-01-31", "bins": 1, "digits": 31},
         {"name": "bed", "kind": "time", "format": "%H:%M", "min": "20:00", "max": "23:00", "bins": 1, "digits": 181},
-        {"name": "stay", "kind": "duration", "format": "%-H:%M", "min": "1:00", "max": "48:00", "bins": 1,
-         "digits": 1000},
+        {"name": "stay", "kind": "duration", "format": "%-H:%M", "min": "36:00", "max": "40:00", "bins": 1,
+         "digits": 241},
         {"name": "level", "kind": "number", "decimals": 1, "min": 0, "max": 9, "bins": 1, "digits": 91,
          "special": ["<0.5"]}]}"#;
 
     const CSV: &str = "id,sick,ward,code,age,weight,cost,born,seen,bed,stay,level\n\
         P007,true,north,A01,47,70.5,\"7,50\",31.01.2024,2024-01-02T07:00:00Z,22:15,36:05,<0.5\n\
-        P008,,south,B20,5,61,\"0,05\",,2024-01-31T23:00:00Z,20:00,1:01,1.5\n";
+        P008,,south,B20,5,61,\"0,05\",,2024-01-31T23:00:00Z,20:00,36:01,1.5\n";
 
     fn table() -> Table {
         let schema = Schema::from_json("t.json", SCHEMA.as_bytes()).unwrap();
@@ -263,8 +271,8 @@ mod tests {
     /// Writes a table in one row group.
     fn written(table: &Table) -> Vec<u8> {
         let schema = table.schema();
-        let columns = Column::all(schema);
-        let mut chunks: Vec<Chunk<'_>> = columns.iter().map(Chunk::new).collect();
+        let columns = OutputColumn::all(schema);
+        let mut chunks: Vec<Chunk<'_>> = columns.iter().copied().map(Chunk::new).collect();
         let mut rng = ChaCha20Rng::seed_from_u64(1);
         let mut values = Vec::new();
         for row in 0..table.records() {
@@ -316,7 +324,7 @@ mod tests {
         let chunks = file.metadata().row_group(0).columns().iter();
         let has_dictionary = chunks.map(|chunk| chunk.dictionary_page_offset().is_some());
         // Booleans are bits, and have none.
-        let without = ["id", "sick", "stay", "level"];
+        let without = ["id", "sick", "level"];
         let columns = schema.columns().iter();
         let expected = columns.map(|column| !without.contains(&column.name()));
         assert!(has_dictionary.eq(expected));
@@ -364,7 +372,7 @@ mod tests {
                 "null",
                 "2024-01-31 23:00:00.000 +00:00",
                 "20:00:00.000",
-                "\"1:00\"",
+                "\"36:01\"",
                 "\"1.5\""
             ]
         );
@@ -372,8 +380,9 @@ mod tests {
 
     #[test]
     fn value_of_another_type_is_an_error() {
-        let columns = Column::all(table().schema());
-        let mut age = Chunk::new(&columns[4]);
+        let table = table();
+        let columns = OutputColumn::all(table.schema());
+        let mut age = Chunk::new(columns[4]);
         assert_eq!(age.push(&Value::Category("old")).ok(), None);
     }
 }
