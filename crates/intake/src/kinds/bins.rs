@@ -92,18 +92,18 @@ pub(super) fn fill(
     (first, last)
 }
 
-/// Returns the special values: frequent ones, and a number made of nines far from all others, which
-/// often stands for a missing value.
+/// Returns the special values: frequent ones, and a number made of nines far from all others that
+/// enough records share, which often stands for a missing value.
 fn special(steps: &BTreeMap<i64, u64>, shared_by: u64) -> Vec<i64> {
     let heavy = frequent(steps, shared_by);
     let mut special = heavy.clone();
-    let mut largest = steps.keys().rev();
-    if let (Some(&last), Some(&before), Some(&first)) =
+    let mut largest = steps.iter().rev();
+    if let (Some((&last, &count)), Some((&before, _)), Some(&first)) =
         (largest.next(), largest.next(), steps.keys().next())
     {
         let nines = last >= 99 && last.to_string().bytes().all(|byte| byte == b'9');
         let far = last.saturating_sub(before) > before.saturating_sub(first);
-        if nines && far && !special.contains(&last) {
+        if nines && far && count >= shared_by && !special.contains(&last) {
             special.push(last);
         }
     }
@@ -252,8 +252,11 @@ mod tests {
     fn frequent_values_and_nines_are_special() {
         let mut steps: BTreeMap<i64, u64> = (1..60).map(|step| (step, 1)).collect();
         steps.insert(0, 900);
-        steps.insert(999, 3);
+        steps.insert(999, 30);
         assert_eq!(special(&steps, 20), [0, 999]);
+        // The number of a few records is not listed.
+        steps.insert(999, 3);
+        assert_eq!(special(&steps, 20), [0]);
         steps.remove(&999);
         steps.insert(99, 1);
         // 99 is no further from 59 than 59 is from 0.
