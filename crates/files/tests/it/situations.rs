@@ -82,7 +82,7 @@ fn excel_cells_keep_their_type() {
 }
 
 #[test]
-#[ignore = "prints the results of all tables as Markdown"]
+#[ignore = "slow"]
 fn print_results() {
     for name in ["tables", "situations"] {
         let checked = check_folder(&folder(name), None, &Files);

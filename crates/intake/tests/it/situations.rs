@@ -73,7 +73,7 @@ fn encodings_are_read_or_refused_with_the_way_out() {
 }
 
 #[test]
-#[ignore = "prints the results of all tables as Markdown"]
+#[ignore = "slow"]
 fn print_results() {
     for name in ["tables", "situations"] {
         let checked = check_folder(&folder(name), None, &Csv);
