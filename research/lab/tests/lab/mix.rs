@@ -154,7 +154,7 @@ fn images_are_mixed_to_images() {
         assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
         assert!(stderr(&output).contains(says), "{}", stderr(&output));
     };
-    refused(&["--clamp"], "are for tables");
+    refused(&["--clamp"], "do not work for images");
     let mut many = all.clone();
     many[6] = "257";
     let many = lab(folder.path(), &many);
