@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 
 use super::{COMPUTATION, GENERATION, Stage};
 
+/// A clock is right again after this time.
+const LONGEST_JUMP: Duration = Duration::from_secs(10);
+
 /// Number of runs in a dataset's budget, and of jobs that a user starts over it.
 pub const RUNS: usize = 3;
 
@@ -318,8 +321,10 @@ impl<'a> User<'a> {
             .log(&format!("{name}: {}: {err}", arguments.join(" ")));
         assert!(since.elapsed() < PATIENCE, "{name}: {arguments:?}: {err}");
         self.diary.lock().unwrap().repeated += 1;
-        // A token can be refused because of a clock jump. That ends without a new sign-in.
-        if err.contains("Sign in first") && !err.contains("the token") {
+        // A token can be refused because of a clock jump, which ends without a new sign-in. A rollback also loses the
+        // token that replaced another shortly before, and then only a new sign-in helps.
+        let is_lasting = !err.contains("the token") || since.elapsed() > LONGEST_JUMP;
+        if err.contains("Sign in first") && is_lasting {
             self.diary.lock().unwrap().signed_out += 1;
             self.stage.services.try_sign_in(name);
         }
