@@ -64,6 +64,9 @@ pub(super) fn decide(column: &Column<'_>, majority: f64) -> Option<Decided> {
     if ((fit.cells + words) as f64) < majority * cells || (fit.cells as f64) < MIN_NUMBERS * cells {
         return None;
     }
+    if is_prose(&fit.style) {
+        return None;
+    }
     let numbers = &column.profile.numbers;
     if column.profile.counting && column.values.cells > 2 && column.values.cells == fit.cells {
         return Some(sequence(column));
@@ -82,6 +85,23 @@ pub(super) fn decide(column: &Column<'_>, majority: f64) -> Option<Decided> {
         return Some(decided);
     }
     Some(fit.number(column))
+}
+
+/// Whether the texts around the numbers are words of a sentence, as in "Note 17 on someone", and no currency or unit.
+fn is_prose(style: &NumberStyle) -> bool {
+    let word = |text: &str| text.len() > 2 && text.chars().all(char::is_lowercase);
+    let before = style
+        .before
+        .trim()
+        .chars()
+        .filter(|letter| letter.is_lowercase())
+        .count();
+    let after = style
+        .after
+        .split_whitespace()
+        .filter(|text| word(text))
+        .count();
+    before >= 3 || after >= 2 || (after > 0 && style.after.split_whitespace().count() > 1)
 }
 
 fn sequence(column: &Column<'_>) -> Decided {
