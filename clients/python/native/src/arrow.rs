@@ -207,7 +207,7 @@ fn with_cell(array: &dyn Array, row: usize, take: impl FnOnce(TypedCell<'_>)) {
             array.as_string::<i64>().value(row).as_bytes(),
         )),
         DataType::FixedSizeBinary(_) => {
-            take(TypedCell::Bytes(array.as_fixed_size_binary().value(row)))
+            take(TypedCell::Bytes(array.as_fixed_size_binary().value(row)));
         }
         _ => take(TypedCell::Missing),
     }
