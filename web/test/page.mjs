@@ -223,7 +223,9 @@ async function result() {
   const known = header.map((_, column) => new Set(lines.slice(1).map((line) => line.split(",")[column])));
   // Numeric columns may have new values within their limits.
   const isCategory = (column) => known[column].size <= 10;
-  const strange = drawn.slice(1).flatMap((line) => line.split(",").filter((value, column) => isCategory(column) && !known[column].has(value)));
+  // Categories of few records are read as `other`, or as missing.
+  const isKnown = (value, column) => known[column].has(value) || value === "" || value === "other";
+  const strange = drawn.slice(1).flatMap((line) => line.split(",").filter((value, column) => isCategory(column) && !isKnown(value, column)));
   check("every downloaded category is in its column's domain", strange.length === 0, strange.slice(0, 3).join());
   await page.locator("#original").setInputFiles(file);
   await page.getByRole("heading", { name: "Verdict" }).waitFor();

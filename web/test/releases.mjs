@@ -18,7 +18,11 @@ function codes(schema, lines) {
 
 function code(column, text) {
   if (column.kind !== "categorical") throw new Error(`this test has no coding of ${column.kind} columns`);
-  return text === "" ? column.categories.length : column.categories.indexOf(text);
+  const { categories, other, missing } = column;
+  if (categories.includes(text)) return categories.indexOf(text);
+  // Other values are read as `other` or, without it, as missing.
+  const isMissing = text === "" || (missing ?? []).includes(text) || other === undefined;
+  return isMissing ? categories.length : categories.indexOf(other);
 }
 
 /** Divides consecutive steps into `count` groups of nearly equal size. */
@@ -37,7 +41,8 @@ function binsOf({ edges, min, max, bins }, step) {
 
 /** Returns the attributes of a number: its bin or special value, and its part of the bin if there are several. */
 function digits(column, texts) {
-  const step = (value) => Math.round(Number(value) * 10 ** (column.decimals ?? 0));
+  const unit = 10 ** (column.decimals ?? 0);
+  const step = (value) => Math.round((Number(value) * unit) / Math.round((column.step ?? 1 / unit) * unit));
   const special = (column.special ?? []).map(step).map((value) => ({ span: [value, value], special: true, parts: [[value, value]] }));
   const bins = binsOf(column, step).map((span) => {
     const parts = cut(...span, Math.min(column.digits ?? 1, span[1] - span[0] + 1));
