@@ -26,8 +26,6 @@ pub struct InferOptions {
     pub kinds: BTreeMap<String, KindForm>,
     /// Public code books, by column: all codes, in order.
     pub code_books: BTreeMap<String, Vec<String>>,
-    /// The current year, which limits dates of birth with two-digit years.
-    pub this_year: i64,
     /// A value is listed only if at least this many records share it.
     pub shared_by: u64,
     /// Maximum number of categories of a column of texts.
@@ -39,8 +37,8 @@ pub struct InferOptions {
 }
 
 impl InferOptions {
-    /// Returns the defaults: plain CSV, only an empty field is missing, lists of values that [`SHARED_BY`]
-    /// records share, up to 100 categories, up to 10 different numbers as categories, 10 bins, and 2030 as the current year. Errors name `file`.
+    /// Returns the defaults: plain CSV, only an empty field is missing, lists of values that [`SHARED_BY`] records share,
+    /// up to 100 categories, up to 10 different numbers as categories, and 10 bins. Errors name `file`.
     pub fn new(file: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             file: file.into(),
@@ -51,7 +49,6 @@ impl InferOptions {
             leave_out: Vec::new(),
             kinds: BTreeMap::new(),
             code_books: BTreeMap::new(),
-            this_year: 2030,
             shared_by: SHARED_BY,
             max_categories: 100,
             max_number_categories: 10,

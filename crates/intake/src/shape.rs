@@ -79,6 +79,10 @@ impl Display for Shape {
         if digits == length {
             return out.write_str(&counted(length, "digit"));
         }
+        // A shape keeps signs, so a form of signs alone would repeat the cell.
+        if letters + digits == 0 {
+            return out.write_str(&counted(length, "sign"));
+        }
         if letters + self.0.matches(' ').count() == length {
             return write!(out, "{} in several words", counted(letters, "letter"));
         }
@@ -105,5 +109,6 @@ mod tests {
         assert_eq!(words("12.3.4"), "the form \"99.9.9\"");
         assert_eq!(words("not known"), "8 letters in several words");
         assert_eq!(words("  "), "2 blanks");
+        assert_eq!(words("#!?"), "3 signs");
     }
 }

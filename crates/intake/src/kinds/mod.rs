@@ -188,16 +188,12 @@ pub(crate) fn decide(name: &str, profile: &Profile, options: &InferOptions) -> D
         (None, None) => automatic(&strict, &texts),
     };
     let decided = with_missing(decided, &strict, &texts);
-    match problem(&decided.form, None) {
-        None => decided,
-        Some(problem) => {
-            let reason = format!(
-                "it cannot be drafted as {}: {problem}",
-                decided.form.kind.word()
-            );
-            text::left_out(&texts, &reason, Flag::Safe)
-        }
+    if problem(&decided.form, None).is_none() {
+        return decided;
     }
+    // The schema's problem may quote a value, and a reason is public.
+    let reason = format!("it cannot be drafted as {}", decided.form.kind.word());
+    text::left_out(&texts, &reason, Flag::Safe)
 }
 
 /// Returns what a schema refuses in a column, next to the column that it may be relative to.

@@ -12,6 +12,11 @@ use crate::draft::{Exception, Flag, RecordUse};
 use crate::profile::{FormatUse, Seen};
 use crate::shape::Shape;
 
+/// Last year of two-digit years: of dates of birth, which are not in the future, and of other dates. The draft states
+/// the rule, and the holder can change it.
+const LAST_BIRTH: i64 = 2030;
+const LAST_DATE: i64 = 2050;
+
 /// A kind of date or time is chosen if at least this share of the cells have it. Texts in the form of a date are hardly
 /// anything else.
 const MAJORITY: f64 = 0.75;
@@ -574,10 +579,9 @@ impl<'a> Fit<'a> {
 
 /// Returns the first of the hundred years that two-digit years stand for.
 fn first_year(column: &Column<'_>) -> i64 {
-    let this_year = column.options.this_year;
     match is_birth(column.name) {
-        true => this_year - 99,
-        false => this_year - 79,
+        true => LAST_BIRTH - 99,
+        false => LAST_DATE - 99,
     }
 }
 
