@@ -79,7 +79,7 @@ impl Display for Shape {
         if digits == length {
             return out.write_str(&counted(length, "digit"));
         }
-        // A shape keeps signs, so a form of signs alone would repeat the cell.
+        // A shape keeps signs, so the form of a cell with only signs would repeat it.
         if letters + digits == 0 {
             return out.write_str(&counted(length, "sign"));
         }
