@@ -10,7 +10,7 @@ use crate::{
     attributes::FieldPart,
     clique::Digit,
     codes::{Chapter, CodeBook},
-    field::Meaning,
+    field::{Derived, Meaning},
     form::{Bound, ColumnForm, KindForm},
     identifier::Pattern,
     limits::{MAX_CATEGORIES, MAX_MISSING},
@@ -49,6 +49,10 @@ impl Built {
             KindForm::Identifier => {
                 Meaning::Identifier(Pattern::parse(needed(&form, "pattern", &form.pattern)?)?)
             }
+            KindForm::Derived => Meaning::Derived(Derived {
+                from: needed(&form, "from", &form.from)?.clone(),
+                values: form.values.clone(),
+            }),
             KindForm::LeftOut => Meaning::LeftOut,
         };
         let mut parts = self.resolve(&form, &meaning);

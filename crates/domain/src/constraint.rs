@@ -9,6 +9,7 @@ mod rules;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
+use std::marker::PhantomData;
 
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -21,14 +22,18 @@ pub(crate) use self::rules::{Numbers, Rule, RuleSet, resolve};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Constraint {
-    /// The first column's number is at most the second's. Both columns have kind `number` and the same
-    /// decimals and step.
+    /// The first column's value is at most the second's. Both columns have kind `number` and the same decimals and
+    /// step, or both are dates or datetimes. Between a date and a datetime, days are compared.
     AtMost([String; 2]),
     /// The columns have values in the same records.
     MissingTogether([String; 2]),
     /// No record has all of these values.
     #[serde(deserialize_with = "each_once")]
     Never(BTreeMap<String, String>),
+    /// Records with these values have those values.
+    Implies(Implies),
+    /// One column's number is the age between two dates or years.
+    Age(Age),
     /// One column's number is the sum of the others'. All columns have kind `number` and the same decimals and step,
     /// and belong to no other sum and to no `at_most`.
     Sum(Sum),
@@ -36,11 +41,13 @@ pub enum Constraint {
 
 /// Reads values by column, and rejects a column that is named twice. A plain map would keep the last value, and the
 /// constraint would differ from the written one.
-fn each_once<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, String>, D::Error> {
-    struct EachOnce;
+pub(crate) fn each_once<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    from: D,
+) -> Result<BTreeMap<String, T>, D::Error> {
+    struct EachOnce<T>(PhantomData<T>);
 
-    impl<'de> Visitor<'de> for EachOnce {
-        type Value = BTreeMap<String, String>;
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for EachOnce<T> {
+        type Value = BTreeMap<String, T>;
 
         fn expecting(&self, out: &mut Formatter<'_>) -> fmt::Result {
             out.write_str("values by column")
@@ -48,9 +55,9 @@ fn each_once<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Stri
 
         fn visit_map<A: MapAccess<'de>>(self, mut from: A) -> Result<Self::Value, A::Error> {
             let mut values = BTreeMap::new();
-            while let Some((column, value)) = from.next_entry::<String, String>()? {
+            while let Some((column, value)) = from.next_entry::<String, T>()? {
                 if values.contains_key(&column) {
-                    let reason = format!("`never` names column {column:?} twice");
+                    let reason = format!("{column:?} is named twice");
                     return Err(A::Error::custom(reason));
                 }
                 values.insert(column, value);
@@ -59,7 +66,44 @@ fn each_once<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, Stri
         }
     }
 
-    from.deserialize_map(EachOnce)
+    from.deserialize_map(EachOnce(PhantomData))
+}
+
+/// The columns and values of a [`Constraint::Implies`]. An empty value stands for a missing one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Implies {
+    /// Values by column. The rule is about the records that have one of the values in each column.
+    #[serde(deserialize_with = "each_once")]
+    pub when: BTreeMap<String, Vec<String>>,
+    /// Values by column. The records have one of the values in each column.
+    #[serde(deserialize_with = "each_once")]
+    pub then: BTreeMap<String, Vec<String>>,
+}
+
+/// The columns of a [`Constraint::Age`].
+///
+/// With two dates, the age is the number of whole years between them. With a year on either side, it is the difference
+/// of the years, or one less, because the day of birth is not known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Age {
+    /// A column of kind `number` with whole numbers: the age in years.
+    pub age: String,
+    /// A column of dates of birth, or of kind `number` with years of birth.
+    pub born: String,
+    /// The time at which the age was taken.
+    pub at: AgeAt,
+}
+
+/// The time at which an age was taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AgeAt {
+    /// The same year in all records.
+    Year(i64),
+    /// A column of dates or datetimes.
+    Column(String),
 }
 
 /// The columns of a [`Constraint::Sum`].
@@ -78,6 +122,11 @@ impl Constraint {
         match self {
             Self::AtMost(two) | Self::MissingTogether(two) => two.iter().map(|c| &**c).collect(),
             Self::Never(values) => values.keys().map(|c| &**c).collect(),
+            Self::Implies(Implies { when, then }) => when.keys().chain(then.keys()).map(|c| &**c).collect(),
+            Self::Age(Age { age, born, at }) => match at {
+                AgeAt::Year(_) => vec![age.as_str(), born],
+                AgeAt::Column(at) => vec![age.as_str(), born, at],
+            },
             Self::Sum(sum) => {
                 let parts = sum.parts.iter().map(|c| &**c);
                 std::iter::once(&*sum.total).chain(parts).collect()
@@ -98,10 +147,30 @@ impl Display for Constraint {
                     values.iter().map(|(c, v)| format!("{c:?} {v:?}")).collect();
                 write!(out, "no record has {}", values.join(" with "))
             }
+            Self::Implies(Implies { when, then }) => {
+                write!(out, "records with {} have {}", any_of(when), any_of(then))
+            }
+            Self::Age(Age { age, born, at }) => match at {
+                AgeAt::Year(year) => write!(out, "{age:?} is the age in {year} by {born:?}"),
+                AgeAt::Column(at) => write!(out, "{age:?} is the age at {at:?} by {born:?}"),
+            },
             Self::Sum(sum) => {
                 let parts: Vec<String> = sum.parts.iter().map(|part| format!("{part:?}")).collect();
                 write!(out, "{:?} is {}", sum.total, parts.join(" + "))
             }
         }
     }
+}
+
+/// Shows columns with the values that each may have.
+fn any_of(values: &BTreeMap<String, Vec<String>>) -> String {
+    let one = |value: &String| match value.is_empty() {
+        true => "no value".to_owned(),
+        false => format!("{value:?}"),
+    };
+    let column = |(column, values): (&String, &Vec<String>)| {
+        let values: Vec<String> = values.iter().map(one).collect();
+        format!("{column:?} {}", values.join(" or "))
+    };
+    values.iter().map(column).collect::<Vec<String>>().join(" and ")
 }

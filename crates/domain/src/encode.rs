@@ -267,7 +267,7 @@ impl<'a> Encoder<'a> {
             },
             Meaning::Steps(steps) => self.steps(steps, text, noted)?,
             Meaning::Code(book) => self.book(book, text, noted)?,
-            Meaning::Identifier(_) | Meaning::LeftOut => return Ok(None),
+            Meaning::Identifier(_) | Meaning::Derived(_) | Meaning::LeftOut => return Ok(None),
         };
         Ok(Some(read))
     }

@@ -1,6 +1,6 @@
 //! Fields: the columns of a table as its holder has it, and the attributes that each becomes.
 
-use std::ops::Range;
+use std::{collections::BTreeMap, ops::Range};
 
 use rand::Rng;
 
@@ -37,6 +37,15 @@ pub struct Field {
     pub(crate) form: Option<Box<ColumnForm>>,
 }
 
+/// How the value of a field follows from another field.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Derived {
+    /// Name of the other field, which may come later.
+    pub(crate) from: String,
+    /// The value for each value of the other field; the same value if `None`.
+    pub(crate) values: Option<BTreeMap<String, String>>,
+}
+
 /// What the codes of a field's attributes mean together.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Meaning {
@@ -48,6 +57,8 @@ pub(crate) enum Meaning {
     Steps(Steps),
     Code(CodeBook),
     Identifier(Pattern),
+    /// A value that follows from another field.
+    Derived(Derived),
     LeftOut,
 }
 
@@ -102,7 +113,7 @@ impl Meaning {
     /// attribute is built separately.
     pub(crate) fn resolve(&self) -> Vec<Resolved> {
         match self {
-            Self::Plain | Self::Identifier(_) | Self::LeftOut => Vec::new(),
+            Self::Plain | Self::Identifier(_) | Self::Derived(_) | Self::LeftOut => Vec::new(),
             Self::Number(NumberField { style, values, .. }) => vec![Resolved {
                 suffix: "",
                 labels: values.labels(|step| style.number(step).to_string()),
@@ -189,6 +200,7 @@ impl<'a> Decoder<'a> {
                     code.map(Value::Category)
                 }
                 Meaning::Identifier(pattern) => Some(Value::Identifier(pattern.value(number, rng))),
+                Meaning::Derived(_) => None,
             };
             values.push(value.unwrap_or(Value::Null));
         }

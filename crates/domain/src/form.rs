@@ -1,6 +1,6 @@
 //! The JSON form of a schema's columns, before it is validated. Keys are documented in docs/reference/schema.md.
 
-use std::{fmt, str::FromStr};
+use std::{collections::BTreeMap, fmt, str::FromStr};
 
 use serde::{
     Deserialize, Deserializer, Serialize, Serializer,
@@ -61,6 +61,8 @@ pub enum KindForm {
     Code,
     /// A value without meaning.
     Identifier,
+    /// A value that follows from another column.
+    Derived,
     /// A column that synthetic tables do not have.
     LeftOut,
 }
@@ -82,7 +84,7 @@ impl FromStr for KindForm {
 
 impl KindForm {
     /// All kinds.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Categorical,
         Self::Numeric,
         Self::Number,
@@ -92,6 +94,7 @@ impl KindForm {
         Self::Duration,
         Self::Code,
         Self::Identifier,
+        Self::Derived,
         Self::LeftOut,
     ];
 
@@ -107,6 +110,7 @@ impl KindForm {
             Self::Duration => "duration",
             Self::Code => "code",
             Self::Identifier => "identifier",
+            Self::Derived => "derived",
             Self::LeftOut => "left-out",
         }
     }
@@ -119,7 +123,7 @@ impl KindForm {
 
     /// Returns whether synthetic tables keep the values of a column of the kind.
     pub fn is_kept(self) -> bool {
-        !matches!(self, Self::Identifier | Self::LeftOut)
+        !matches!(self, Self::Identifier | Self::Derived | Self::LeftOut)
     }
 
     /// Returns the fields that a column of the kind may have, in addition to `name`, `kind`,
@@ -178,6 +182,7 @@ impl KindForm {
             Self::Duration => &["special", "min", "max", "bins", "edges", "digits", "format"],
             Self::Code => &["codes", "prefix", "chapters", "other"],
             Self::Identifier => &["pattern"],
+            Self::Derived => &["from", "values"],
             Self::LeftOut => &["reason"],
         }
     }
@@ -304,6 +309,13 @@ impl<'de> Deserialize<'de> for Bound {
     }
 }
 
+/// Reads texts by text, and rejects a text that is named twice.
+fn values_by_value<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<Option<BTreeMap<String, String>>, D::Error> {
+    crate::constraint::each_once(from).map(Some)
+}
+
 /// A column. It has the fields of all kinds, so that a field of the wrong kind can be rejected with
 /// the column's name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -398,6 +410,16 @@ pub struct ColumnForm {
     /// Chapters of the code book.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chapters: Option<Vec<ChapterForm>>,
+    /// The column that a derived column follows from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// The value of a derived column for each value of the other column; the same value if absent.
+    #[serde(
+        default,
+        deserialize_with = "values_by_value",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub values: Option<BTreeMap<String, String>>,
     /// Pattern of identifiers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
@@ -456,6 +478,8 @@ impl ColumnForm {
             prefix: None,
             codes: None,
             chapters: None,
+            from: None,
+            values: None,
             pattern: None,
             reason: None,
             nullable,
@@ -504,6 +528,8 @@ impl ColumnForm {
             ("prefix", self.prefix.is_some()),
             ("codes", self.codes.is_some()),
             ("chapters", self.chapters.is_some()),
+            ("from", self.from.is_some()),
+            ("values", self.values.is_some()),
             ("pattern", self.pattern.is_some()),
             ("reason", self.reason.is_some()),
         ];

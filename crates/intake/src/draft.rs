@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use fhaim_domain::{
-    Error, Schema, SchemaForm, counted,
+    Constraint, Error, Schema, SchemaForm, counted,
     form::{ColumnForm, KindForm},
 };
 use serde::Serialize;
@@ -28,6 +28,34 @@ pub struct Draft {
     pub remarks: Vec<String>,
     /// One entry for each column of the schema, in its order.
     pub columns: Vec<ColumnDraft>,
+    /// Relations between columns that hold in all records. They are not in the schema until the holder accepts them.
+    pub rules: Vec<ProposedRule>,
+}
+
+/// A relation between columns that holds in all records of the table.
+///
+/// A rule that holds in the data is a statistic of the data. The holder accepts it if public knowledge says the same
+/// of every possible table.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProposedRule {
+    /// The columns that the rule is about.
+    pub columns: Vec<String>,
+    /// The rule, as a sentence without a full stop.
+    pub rule: String,
+    /// Number of records that support the rule: those that could break it.
+    pub records: u64,
+    /// The change to the schema.
+    pub change: RuleChange,
+}
+
+/// The change to a schema that makes a rule hold.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RuleChange {
+    /// A constraint is added.
+    Constraint(Constraint),
+    /// The column of this name becomes a derived one.
+    Column(Box<ColumnForm>),
 }
 
 /// Whether a column of a draft may be public.
@@ -122,6 +150,37 @@ impl Draft {
             .unwrap_or_default()
     }
 
+    /// Accepts proposed rules, by their indices in [`Draft::rules`]. They become a part of the schema.
+    ///
+    /// # Errors
+    /// The schema cannot have these rules together. The draft does not change.
+    pub fn accept(&mut self, rules: &[usize]) -> Result<(), Error> {
+        let mut form = SchemaForm::from(self.schema.clone());
+        for rule in rules.iter().filter_map(|&rule| self.rules.get(rule)) {
+            match &rule.change {
+                RuleChange::Constraint(constraint) => form.constraints.push(constraint.clone()),
+                RuleChange::Column(column) => {
+                    let place = form.columns.iter_mut().find(|old| old.name == column.name);
+                    if let Some(old) = place {
+                        *old = column.as_ref().clone();
+                    }
+                }
+            }
+        }
+        self.schema = Schema::try_from(form).map_err(|problem| Error::Schema {
+            file: self.schema.name().to_owned(),
+            problem,
+        })?;
+        let kept = |index: &usize| !rules.contains(index);
+        let left = (0..self.rules.len()).filter(kept);
+        self.rules = left.filter_map(|index| self.rules.get(index).cloned()).collect();
+        let forms = SchemaForm::from(self.schema.clone()).columns;
+        for (about, form) in self.columns.iter_mut().zip(forms) {
+            about.kind = form.kind.word();
+        }
+        Ok(())
+    }
+
     /// Leaves columns out of the draft.
     ///
     /// # Errors
@@ -153,6 +212,7 @@ impl Draft {
             (column.kind, column.flag, column.taken) =
                 (KindForm::LeftOut.word(), Flag::Safe, RecordUse::Nothing);
         }
+        self.rules.retain(|rule| !rule.columns.iter().any(|column| names.contains(column)));
         Ok(())
     }
 }

@@ -72,6 +72,7 @@ pub fn infer_schema(input: impl Read, options: &InferOptions) -> Result<Draft, E
         records: records.row(),
         remarks: Vec::new(),
         columns,
+        rules: Vec::new(),
     })
 }
 

@@ -13,7 +13,9 @@ mod source;
 mod texts;
 mod times;
 
-pub use draft::{ColumnDraft, DRAFT_STATEMENT, Draft, Exception, Flag, Note, RecordUse};
+pub use draft::{
+    ColumnDraft, DRAFT_STATEMENT, Draft, Exception, Flag, Note, ProposedRule, RecordUse, RuleChange,
+};
 pub use infer::{code_book, infer_schema};
 pub use numbers::{Limit, Reading, Readings, ScannedNumber, Sign, scan_number};
 pub use options::{InferOptions, SHARED_BY};

@@ -106,6 +106,7 @@ fn rule(
             }
             Ok(Rule::Never(codes))
         }
+        Constraint::Implies(_) | Constraint::Age(_) => Err("it is not supported yet"),
         Constraint::Sum(Sum { total, parts }) => {
             if parts.len() < 2 {
                 return Err("a sum needs two parts or more");

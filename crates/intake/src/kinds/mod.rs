@@ -321,7 +321,7 @@ fn chosen<'a>(kind: KindForm, strict: &Column<'a>, texts: &Column<'a>) -> Decide
         KindForm::Categorical => text::forced_categories(texts),
         KindForm::Code => text::forced_codes(texts),
         KindForm::Identifier => Some(text::forced_identifiers(texts)),
-        KindForm::LeftOut => None,
+        KindForm::Derived | KindForm::LeftOut => None,
     };
     decided.unwrap_or_else(|| {
         let reason = format!("no value can be drafted as {}", kind.word());
