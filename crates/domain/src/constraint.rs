@@ -122,7 +122,9 @@ impl Constraint {
         match self {
             Self::AtMost(two) | Self::MissingTogether(two) => two.iter().map(|c| &**c).collect(),
             Self::Never(values) => values.keys().map(|c| &**c).collect(),
-            Self::Implies(Implies { when, then }) => when.keys().chain(then.keys()).map(|c| &**c).collect(),
+            Self::Implies(Implies { when, then }) => {
+                when.keys().chain(then.keys()).map(|c| &**c).collect()
+            }
             Self::Age(Age { age, born, at }) => match at {
                 AgeAt::Year(_) => vec![age.as_str(), born],
                 AgeAt::Column(at) => vec![age.as_str(), born, at],
@@ -172,5 +174,9 @@ fn any_of(values: &BTreeMap<String, Vec<String>>) -> String {
         let values: Vec<String> = values.iter().map(one).collect();
         format!("{column:?} {}", values.join(" or "))
     };
-    values.iter().map(column).collect::<Vec<String>>().join(" and ")
+    values
+        .iter()
+        .map(column)
+        .collect::<Vec<String>>()
+        .join(" and ")
 }

@@ -173,7 +173,9 @@ impl Draft {
         })?;
         let kept = |index: &usize| !rules.contains(index);
         let left = (0..self.rules.len()).filter(kept);
-        self.rules = left.filter_map(|index| self.rules.get(index).cloned()).collect();
+        self.rules = left
+            .filter_map(|index| self.rules.get(index).cloned())
+            .collect();
         let forms = SchemaForm::from(self.schema.clone()).columns;
         for (about, form) in self.columns.iter_mut().zip(forms) {
             about.kind = form.kind.word();
@@ -212,7 +214,8 @@ impl Draft {
             (column.kind, column.flag, column.taken) =
                 (KindForm::LeftOut.word(), Flag::Safe, RecordUse::Nothing);
         }
-        self.rules.retain(|rule| !rule.columns.iter().any(|column| names.contains(column)));
+        self.rules
+            .retain(|rule| !rule.columns.iter().any(|column| names.contains(column)));
         Ok(())
     }
 }
