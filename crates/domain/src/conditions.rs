@@ -27,6 +27,14 @@ pub enum ConditionError {
         /// Values that the column has.
         known: String,
     },
+    /// A condition on a derived column.
+    #[error("where: column {column:?} is derived from {from:?}: state a condition on {from:?}")]
+    Derived {
+        /// The column.
+        column: String,
+        /// The column that it follows from.
+        from: String,
+    },
     /// Two values of one column.
     #[error("where: column {0:?} cannot have two values at once")]
     Twice(String),
@@ -42,6 +50,12 @@ pub fn parse_conditions(text: &str, schema: &Schema) -> Result<Vec<(usize, u32)>
     let mut conditions: Vec<(usize, u32)> = Vec::new();
     for text in fields(text)? {
         let (field, value) = split(&text, schema)?;
+        if let Some(from) = field.derived_from() {
+            return Err(ConditionError::Derived {
+                column: field.name().to_owned(),
+                from: from.to_owned(),
+            });
+        }
         let codes = schema.codes_of(field, value);
         for (attribute, code) in codes.ok_or_else(|| unknown(schema, field, value))? {
             match conditions.iter().find(|(other, _)| *other == attribute) {
@@ -101,19 +115,23 @@ fn split<'a, 's>(
 
 /// Builds the error for a value that a column does not have, with the values that it has.
 fn unknown(schema: &Schema, field: &Field, value: &str) -> ConditionError {
-    let column = schema.columns().get(field.attributes().start);
-    let known = column.map_or_else(String::new, |column| {
-        if let Kind::Numeric(binning) = column.kind() {
-            return format!("numbers from {} to {}", binning.min(), binning.max());
-        }
-        let size = column.size() as u32;
-        let labels = (0..size.min(VALUES_NAMED)).map(|code| column.label(code));
-        let mut known = labels.collect::<Vec<_>>().join(", ");
-        if size > VALUES_NAMED {
-            known.push_str(&format!(" and {} more", size - VALUES_NAMED));
-        }
-        known
-    });
+    let first = field.attributes().next();
+    let column = first.and_then(|attribute| schema.columns().get(attribute));
+    let known = column.map_or_else(
+        || "no values to choose from".to_owned(),
+        |column| {
+            if let Kind::Numeric(binning) = column.kind() {
+                return format!("numbers from {} to {}", binning.min(), binning.max());
+            }
+            let size = column.size() as u32;
+            let labels = (0..size.min(VALUES_NAMED)).map(|code| column.label(code));
+            let mut known = labels.collect::<Vec<_>>().join(", ");
+            if size > VALUES_NAMED {
+                known.push_str(&format!(" and {} more", size - VALUES_NAMED));
+            }
+            known
+        },
+    );
     ConditionError::Value {
         column: field.name().to_owned(),
         value: value.to_owned(),

@@ -5,7 +5,9 @@
 //! until they satisfy the constraints, or are set to values that do ([`hold()`]).
 
 mod hold;
+mod implies;
 mod rules;
+mod written;
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter};
@@ -16,6 +18,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub(crate) use self::hold::hold;
 pub(crate) use self::rules::{Numbers, Rule, RuleSet, resolve};
+pub(crate) use self::written::WrittenCodes;
 
 /// A relation that holds in every record. Columns have their names in the table. A column without a value in a record
 /// is not constrained there, except by [`Constraint::MissingTogether`].

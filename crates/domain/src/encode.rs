@@ -9,7 +9,7 @@ use crate::{
     codes::CodeBook,
     constraint::Numbers,
     decimal::parse_number,
-    field::Meaning,
+    field::{Derived, Meaning},
     names::cut,
     number::NumberField,
     options::{Adjusted, is_missing},
@@ -384,6 +384,14 @@ impl Schema {
 
     /// Returns whether `text` may be a value of a field, so that it cannot stand for a missing one.
     pub(crate) fn has_value(&self, field: &Field, text: &str) -> bool {
+        if let Meaning::Derived(Derived {
+            values: Some(values),
+            ..
+        }) = &field.meaning
+        {
+            return !text.is_empty() && values.values().any(|value| value == text);
+        }
+        let field = self.value_field(field);
         let column = field.parts.first();
         let column = column.and_then(|part| self.columns().get(part.coarse));
         match (&field.meaning, column) {
@@ -430,10 +438,7 @@ fn places(field: &Field, column: &Column, text: &str) -> Option<Vec<(u32, u32)>>
             place.map(|place| vec![place])
         }
         Meaning::Code(book) => book.place(text).map(|place| vec![place]),
-        Meaning::Lapse(_)
-        | Meaning::Identifier(_)
-        | Meaning::Derived(_)
-        | Meaning::LeftOut => None,
+        Meaning::Lapse(_) | Meaning::Identifier(_) | Meaning::Derived(_) | Meaning::LeftOut => None,
     }
 }
 

@@ -83,7 +83,7 @@ impl Field {
         text.is_empty() || is_missing(text, &self.missing)
     }
 
-    /// The attributes that the values become; empty for left-out fields and identifiers.
+    /// The attributes that the values become; empty for left-out and derived fields and for identifiers.
     pub fn attributes(&self) -> Range<usize> {
         self.attributes.clone()
     }

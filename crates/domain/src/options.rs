@@ -22,7 +22,7 @@ pub enum UnlistedColumn {
     LeaveOut,
 }
 
-/// What to do with a record that breaks a constraint of the schema.
+/// What to do with a record that breaks a constraint of the schema, or in which a derived column does not follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BrokenConstraint {
     /// Refuse the table.
@@ -56,7 +56,7 @@ pub struct ReadOptions {
     pub out_of_range: OutOfRange,
     /// What to do with unlisted columns.
     pub unlisted: UnlistedColumn,
-    /// What to do with records that break a constraint.
+    /// What to do with records that break a rule of the schema.
     pub broken: BrokenConstraint,
     /// What to do with near-unique lists.
     pub near_unique: NearUnique,

@@ -3,7 +3,7 @@
 use crate::{
     Column, DAY, Field, Kind, Moment, NumberStyle, TimeFormat, Value,
     decimal::parse_number,
-    field::Meaning,
+    field::{Derived, Meaning},
     number::NumberField,
     times::{Grid, Lapse, Steps, Time, TimeScale},
 };
@@ -94,7 +94,8 @@ impl TickUnit {
 impl Field {
     /// Returns the type of the field's values. `columns` are the schema's.
     ///
-    /// A field with values that are words, such as `<0.5` among numbers, has texts.
+    /// A field with values that are words, such as `<0.5` among numbers, has texts. A derived field that repeats another
+    /// one has the type of [`crate::Schema::value_field`].
     pub fn output(&self, columns: &[Column]) -> Output {
         match &self.meaning {
             Meaning::Plain => columns
@@ -116,6 +117,13 @@ impl Field {
             }
             Meaning::Steps(steps) if steps.words.is_empty() => of_clock(&steps.format),
             Meaning::Code(_) => Output::Category,
+            Meaning::Derived(Derived {
+                values: Some(values),
+                ..
+            }) => match are_flags(values.values().filter(|text| !text.is_empty())) {
+                true => Output::Flag,
+                false => Output::Category,
+            },
             _ => Output::Text,
         }
     }
@@ -148,6 +156,7 @@ impl Field {
                 output.ticks(&moment(&dated.format, text)?)
             }
             Meaning::Steps(Steps { format, .. }) => output.ticks(&moment(format, text)?),
+            Meaning::Derived(_) if output == Output::Flag => flag(text),
             _ => None,
         }
     }
@@ -184,7 +193,7 @@ fn moment<'a>(format: &'a TimeFormat, text: &str) -> Option<Moment<'a>> {
 
 fn of_kind(kind: &Kind) -> Output {
     match kind {
-        Kind::Categorical { categories, .. } if are_flags(categories) => Output::Flag,
+        Kind::Categorical { categories, .. } if are_flags(categories.iter()) => Output::Flag,
         Kind::Categorical { .. } => Output::Category,
         Kind::Numeric(binning) if binning.integer() => Output::Integer,
         Kind::Numeric(_) => Output::Number,
@@ -228,10 +237,10 @@ fn of_clock(format: &TimeFormat) -> Output {
     }
 }
 
-fn are_flags(categories: &[String]) -> bool {
+fn are_flags<'a>(texts: impl Iterator<Item = &'a String> + Clone) -> bool {
     let is_spelled = |flags: &[&str; 2]| {
-        let mut categories = categories.iter();
-        categories.all(|category| flags.contains(&category.as_str()))
+        let mut texts = texts.clone();
+        texts.all(|text| flags.contains(&text.as_str()))
     };
     FLAGS.iter().any(is_spelled)
 }

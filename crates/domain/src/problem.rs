@@ -28,8 +28,8 @@ pub enum SchemaProblem {
     /// The cost of a draft is out of range.
     #[error("`claim` needs a positive `epsilon` and a `delta` between 0 and 1")]
     Claim,
-    /// Every column is an identifier or left out.
-    #[error("no column is kept: every column is an identifier or left out")]
+    /// Every column is an identifier, derived or left out.
+    #[error("no column is kept: every column is an identifier, derived from one, or left out")]
     Nothing,
     /// No columns, or more than [`MAX_COLUMNS`].
     #[error("a schema must have from 1 to {MAX_COLUMNS} columns, not {0}")]
@@ -48,6 +48,14 @@ pub enum SchemaProblem {
     /// The target is not a column.
     #[error("the target {0:?} is not a column")]
     Target(String),
+    /// The target is a derived column.
+    #[error("the target {target:?} is derived from {from:?}: name that column as the target")]
+    DerivedTarget {
+        /// Name of the target.
+        target: String,
+        /// Name of the column that it follows from.
+        from: String,
+    },
     /// Something is wrong in one column.
     #[error("column {column:?}: {problem}")]
     Column {
@@ -200,6 +208,42 @@ pub enum ColumnProblem {
          too"
     )]
     MissingBase(String),
+    /// `from` does not name a suitable column.
+    #[error(
+        "`from` is {0:?}, but it must name another column, of any kind except `derived` and `left-out`"
+    )]
+    From(String),
+    /// `values` for a column that has no list.
+    #[error(
+        "`values` is for a `categorical` or `code` column, and {0:?} is neither: without `values`, the \
+         column repeats its texts"
+    )]
+    ValuesOf(String),
+    /// A value of the other column without a text.
+    #[error("`values` has no text for {value:?}, which is a value of {from:?}")]
+    NoDerivedValue {
+        /// The value.
+        value: String,
+        /// Name of the other column.
+        from: String,
+    },
+    /// A text for a value that the other column does not have.
+    #[error("`values` has a text for {value:?}, which is not a value of {from:?}")]
+    ValuesKey {
+        /// The value; empty for a missing one.
+        value: String,
+        /// Name of the other column.
+        from: String,
+    },
+    /// A derived text that is too long or has control characters.
+    #[error("`values` {0:?} must have at most {MAX_NAME_BYTES} bytes and no control characters")]
+    DerivedText(String),
+    /// A derived column that is not nullable, but whose values may be missing.
+    #[error(
+        "it may have no value, because {0:?} is `nullable` or `values` has an empty text: make it \
+         `nullable`"
+    )]
+    DerivedMissing(String),
     /// A special value that the column cannot have.
     #[error(
         "special value {0:?} is neither a date that the column's `format` can write, as 2024-12-31, \

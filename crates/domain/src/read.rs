@@ -8,6 +8,7 @@ use std::{
 
 use crate::{
     Error, Field, HeaderProblem, RawColumn, Schema, Table,
+    derived::DerivedColumn,
     encode::{Encoder, Moments},
     field::Meaning,
     names::cut,
@@ -26,7 +27,8 @@ pub struct TableReading {
     pub adjusted: Vec<Adjusted>,
     /// Columns of the file that were left out.
     pub left_out: Vec<String>,
-    /// Number of records that break each constraint. Private: these are counts of records.
+    /// Number of records that break each rule, in the order of [`Schema::rule_texts`]. Private: these are counts of
+    /// records.
     pub broken: Vec<u64>,
     /// Columns whose list is near-unique in the table.
     pub near_unique: Vec<NearUniqueList>,
@@ -138,6 +140,7 @@ pub fn stream_csv<E: From<Error>>(
 struct Rows<'a, R> {
     records: TableRecords<R>,
     encoders: Vec<Encoder<'a>>,
+    derived: Vec<DerivedColumn<'a>>,
     moments: Moments,
     adjusted: Vec<Adjusted>,
     left_out: Vec<String>,
@@ -156,6 +159,8 @@ impl<'a, R: Read> Rows<'a, R> {
         let records = TableRecords::open(&options.file, &options.dialect, input)?;
         let mut problems = Problems::of(&options.file);
         let places = match_header(schema, &records, options, &mut problems);
+        let derived = DerivedColumn::all(schema, &places, &options.missing);
+        let rules = schema.constraints().len() + schema.derivations.len();
         let encoders = (schema.fields().iter().zip(places))
             .filter_map(|(field, place)| Encoder::new(schema, field, place?, options));
         Ok(Self {
@@ -163,7 +168,8 @@ impl<'a, R: Read> Rows<'a, R> {
             moments: Moments::of(schema),
             adjusted: vec![Adjusted::default(); schema.columns().len()],
             left_out: unlisted(schema, records.header()),
-            broken: vec![0; schema.constraints().len()],
+            derived,
+            broken: vec![0; rules],
             lists: ListCounts::of(schema),
             is_whole: !problems.any(),
             problems,
@@ -197,7 +203,7 @@ impl<'a, R: Read> Rows<'a, R> {
             self.lists
                 .add(&|attribute| columns.get(attribute)?.last().copied());
             if self.is_whole {
-                self.hold_to_constraints(columns);
+                self.hold_to_rules(columns);
             }
         }
         Ok(true)
@@ -221,23 +227,28 @@ impl<'a, R: Read> Rows<'a, R> {
         is_complete
     }
 
-    /// Rejects or counts the constraints that the last record breaks.
-    fn hold_to_constraints(&mut self, columns: &[Vec<u32>]) {
-        let Some(numbers) = self.moments.numbers() else {
-            return;
-        };
+    /// Rejects or counts the constraints that the last record breaks, and the derived columns that do not follow in it.
+    fn hold_to_rules(&mut self, columns: &[Vec<u32>]) {
         // Every column has the record's code by now.
         let code = |attribute: usize| {
             let codes = columns.get(attribute).and_then(|codes| codes.last());
             codes.copied().unwrap_or(0)
         };
-        for index in self.schema.broken(&code, numbers) {
+        let numbers = self.moments.numbers();
+        let mut broken =
+            numbers.map_or_else(Vec::new, |numbers| self.schema.broken(&code, numbers));
+        let first = self.schema.constraints().len();
+        for (derived, rule) in self.derived.iter().zip(first..) {
+            if !derived.holds(|place| self.records.bytes(place), &code) {
+                broken.push(rule);
+            }
+        }
+        for rule in broken {
             if self.options.broken == BrokenConstraint::Refuse {
-                let constraint = &self.schema.constraints()[index];
-                let error = self.records.refuse_record(constraint);
-                self.problems.add_constraint(index, error);
-            } else {
-                self.broken[index] += 1;
+                let error = self.records.refuse_record(self.schema.rule_text(rule));
+                self.problems.add_constraint(rule, error);
+            } else if let Some(count) = self.broken.get_mut(rule) {
+                *count += 1;
             }
         }
     }
@@ -273,10 +284,15 @@ fn match_header<R: Read>(
 ) -> Vec<Option<usize>> {
     let header = records.header();
     let position: HashMap<&str, usize> = (header.iter().map(String::as_str)).zip(0..).collect();
+    let sources: HashSet<usize> = schema.derivations.iter().map(|one| one.from).collect();
     let mut places = Vec::with_capacity(schema.fields().len());
-    for field in schema.fields() {
-        // A synthetic table lacks left-out fields and may lack identifiers.
-        let read = !matches!(field.meaning, Meaning::LeftOut | Meaning::Identifier(_));
+    for (index, field) in schema.fields().iter().enumerate() {
+        // A synthetic table lacks left-out fields, and may lack identifiers that no other field follows from.
+        let read = match field.meaning {
+            Meaning::LeftOut => false,
+            Meaning::Identifier(_) => sources.contains(&index),
+            _ => true,
+        };
         let place = position.get(field.name()).copied().filter(|_| read);
         if read && place.is_none() {
             let problem = HeaderProblem::Missing(cut(field.name()));

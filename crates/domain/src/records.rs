@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    CellProblem, Constraint, Dialect, Error, HeaderProblem, MAX_COLUMNS, MAX_NAME_BYTES,
+    CellProblem, Dialect, Error, HeaderProblem, MAX_COLUMNS, MAX_NAME_BYTES,
     names::cut,
     scan::{MAX_RECORD_BYTES, ScanError, Scanner},
 };
@@ -352,13 +352,13 @@ impl<R: Read> TableRecords<R> {
         }
     }
 
-    /// An error about the record as a whole.
-    pub(crate) fn refuse_record(&self, constraint: &Constraint) -> Error {
+    /// An error about a record that breaks a rule of the schema, which is in words.
+    pub(crate) fn refuse_record(&self, rule: String) -> Error {
         Error::Constraint {
             file: self.file.clone(),
             row: self.row,
             line: self.line,
-            constraint: constraint.to_string(),
+            constraint: rule,
         }
     }
 

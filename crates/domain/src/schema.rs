@@ -9,7 +9,8 @@ use sha2::{Digest, Sha256};
 use crate::{
     Claim, Column, ColumnProblem, Domain, Error, Field, Kind, SchemaProblem, Value,
     build::Built,
-    constraint::{self, Constraint, Numbers, Rule, RuleSet, hold},
+    constraint::{self, Constraint, Numbers, Rule, RuleSet, WrittenCodes, hold},
+    derived::{self, Derivation},
     field::{Decoder, Meaning},
     form::{Bound, ColumnForm, KindForm},
     limits::{MAX_COLUMNS, MAX_ONE_HOT, MAX_SCHEMA_BYTES},
@@ -41,6 +42,8 @@ pub struct Schema {
     pub(crate) constraints: Vec<Constraint>,
     /// The constraints, resolved to indices.
     pub(crate) rules: Vec<Rule>,
+    /// The derived fields, in order.
+    pub(crate) derivations: Vec<Derivation>,
 }
 
 impl Schema {
@@ -122,6 +125,7 @@ impl Schema {
         if !self.rules.is_empty() {
             hold(self.rule_set(), code, rng, values);
         }
+        self.derive(values);
     }
 
     /// The cost of drafting the schema privately from the records, if it was drafted that way.
@@ -139,7 +143,7 @@ impl Schema {
     ///
     /// # Errors
     /// [`SchemaProblem`] if the fields do not form a table: none of them becomes an attribute, or one is relative to a
-    /// field that is not among them.
+    /// field, or derived from one, that is not among them.
     pub fn part(&self, fields: &[usize]) -> Result<Self, SchemaProblem> {
         let whole = SchemaForm::from(self.clone());
         let forms = fields.iter().filter_map(|&field| whole.columns.get(field));
@@ -183,6 +187,17 @@ impl Schema {
             before.insert(number);
             kept += field.attributes().len();
         }
+        let is_lost = |number: usize| {
+            let mut derivations = self.derivations.iter();
+            derivations.any(|one| one.field == number && !before.contains(&one.from))
+        };
+        let lost = fields.iter().find(|&&number| is_lost(number));
+        if let Some(field) = lost.and_then(|&lost| self.fields.get(lost)) {
+            return Err(SchemaProblem::Column {
+                column: field.name.clone(),
+                problem: ColumnProblem::From(cut(field.derived_from().unwrap_or_default())),
+            });
+        }
         match kept {
             0 => Err(SchemaProblem::Nothing),
             _ => Ok(()),
@@ -196,7 +211,13 @@ impl Schema {
 
     /// Returns whether a record with the codes that `code` gives can have values that satisfy all constraints.
     pub fn allows(&self, code: &dyn Fn(usize) -> u32) -> bool {
-        self.rule_set().allows(code)
+        let codes = WrittenCodes {
+            fields: &self.fields,
+            columns: &self.columns,
+            digits: self.domain.digits(),
+            code,
+        };
+        self.rule_set().allows(&|attribute| codes.of(attribute))
     }
 
     /// Returns the constraints that a record of a table breaks, given its codes and its numbers.
@@ -273,6 +294,7 @@ impl TryFrom<SchemaForm> for Schema {
             columns,
             digits,
         } = build(form.columns)?;
+        let derivations = derived::resolve(&fields, &columns)?;
         if columns.is_empty() {
             return Err(SchemaProblem::Nothing);
         }
@@ -283,7 +305,7 @@ impl TryFrom<SchemaForm> for Schema {
         let target = match &form.target {
             None => None,
             Some(target) => {
-                let problem = || SchemaProblem::Target(cut(target));
+                let problem = || no_target(target, &fields);
                 Some(attribute(target).ok_or_else(problem)?)
             }
         };
@@ -299,13 +321,29 @@ impl TryFrom<SchemaForm> for Schema {
             claim: form.claim,
             constraints: Vec::new(),
             rules: Vec::new(),
+            derivations,
         };
         schema.check_missing_texts()?;
+        derived::copy_missing_texts(&mut schema.fields, &schema.derivations);
         let codes_of = |field: &Field, value: &str| schema.codes_of(field, value);
-        let rules = constraint::resolve(&form.constraints, &schema.fields, &codes_of)?;
+        let own_codes_of = |field: &Field, value: &str| schema.own_codes_of(field, value);
+        let rules =
+            constraint::resolve(&form.constraints, &schema.fields, &codes_of, &own_codes_of)?;
         schema.rules = rules;
         schema.constraints = form.constraints;
         Ok(schema)
+    }
+}
+
+/// Returns the problem with a target that has no attribute.
+fn no_target(target: &str, fields: &[Field]) -> SchemaProblem {
+    let field = fields.iter().find(|field| field.name == target);
+    match field.and_then(Field::derived_from) {
+        Some(from) => SchemaProblem::DerivedTarget {
+            target: cut(target),
+            from: cut(from),
+        },
+        None => SchemaProblem::Target(cut(target)),
     }
 }
 

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Constraint, Sum};
+use super::{
+    Constraint, Sum,
+    implies::{Implication, OwnCodesOf},
+};
 use crate::{
     Column, Field, SchemaProblem, field::Meaning, limits::MAX_CONSTRAINTS, names::cut,
     number::NumberField, ordered::Span,
@@ -15,6 +18,7 @@ pub(crate) enum Rule {
     Together(usize, usize),
     /// Attributes and their codes.
     Never(Vec<(usize, u32)>),
+    Implies(Implication),
     Sum {
         total: usize,
         parts: Vec<usize>,
@@ -27,7 +31,8 @@ type CodesOf<'a> = dyn Fn(&Field, &str) -> Option<Vec<(usize, u32)>> + 'a;
 /// The numbers of a record, by field, as in its table.
 pub(crate) type Numbers = std::collections::HashMap<usize, f64>;
 
-/// Resolves constraints to the fields of a schema. `codes_of` returns the codes of a field's value.
+/// Resolves constraints to the fields of a schema. `codes_of` returns the codes of a field's value, and `own_codes_of`
+/// those that it shares with no other value.
 ///
 /// # Errors
 /// [`SchemaProblem::Constraints`] for too many constraints, [`SchemaProblem::Constraint`] for one that does not fit the
@@ -36,6 +41,7 @@ pub(crate) fn resolve(
     constraints: &[Constraint],
     fields: &[Field],
     codes_of: &CodesOf<'_>,
+    own_codes_of: &OwnCodesOf<'_>,
 ) -> Result<Vec<Rule>, SchemaProblem> {
     if constraints.len() > MAX_CONSTRAINTS {
         return Err(SchemaProblem::Constraints(constraints.len()));
@@ -44,7 +50,7 @@ pub(crate) fn resolve(
     let mut taken = vec![[false; 2]; fields.len()];
     let mut rules = Vec::with_capacity(constraints.len());
     for constraint in constraints {
-        let rule = rule(constraint, fields, codes_of).and_then(|rule| {
+        let rule = rule(constraint, fields, codes_of, own_codes_of).and_then(|rule| {
             let (numbers, is_sum) = rule.numbers();
             for field in numbers {
                 let [sum, bound] = &mut taken[field];
@@ -55,19 +61,52 @@ pub(crate) fn resolve(
             }
             Ok(rule)
         });
-        rules.push(rule.map_err(|problem| SchemaProblem::Constraint {
-            constraint: cut(&constraint.to_string()),
-            problem,
-        })?);
+        rules.push(rule.map_err(|problem| refused(constraint, problem))?);
+    }
+    let totals = digits_of_totals(&rules, fields);
+    for (constraint, rule) in constraints.iter().zip(&rules) {
+        if let Rule::Implies(implication) = rule
+            && implication
+                .other_attributes()
+                .iter()
+                .any(|attribute| totals.contains(attribute))
+        {
+            let problem = "a total follows from its parts: name only labels of its bins";
+            return Err(refused(constraint, problem));
+        }
     }
     Ok(rules)
+}
+
+fn refused(constraint: &Constraint, problem: &'static str) -> SchemaProblem {
+    SchemaProblem::Constraint {
+        constraint: cut(&constraint.to_string()),
+        problem,
+    }
+}
+
+/// Returns the attributes that [`super::hold()`] does not respect: the digits of totals.
+fn digits_of_totals(rules: &[Rule], fields: &[Field]) -> Vec<usize> {
+    let digit = |rule: &Rule| match rule {
+        Rule::Sum { total, .. } => fields.get(*total)?.parts.first()?.fine,
+        _ => None,
+    };
+    rules.iter().filter_map(digit).collect()
 }
 
 fn rule(
     constraint: &Constraint,
     fields: &[Field],
     codes_of: &CodesOf<'_>,
+    own_codes_of: &OwnCodesOf<'_>,
 ) -> Result<Rule, &'static str> {
+    let is_derived = |name: &&str| {
+        let field = fields.iter().find(|field| field.name == **name);
+        field.is_some_and(|field| field.derived_from().is_some())
+    };
+    if constraint.columns().iter().any(is_derived) {
+        return Err("a derived column has no constraints: name the column that it follows from");
+    }
     let field = |name: &String| {
         let place = fields.iter().position(|field| field.name == *name);
         place.ok_or("there is no such column")
@@ -106,7 +145,10 @@ fn rule(
             }
             Ok(Rule::Never(codes))
         }
-        Constraint::Implies(_) | Constraint::Age(_) => Err("it is not supported yet"),
+        Constraint::Implies(implies) => {
+            Implication::of(implies, fields, own_codes_of).map(Rule::Implies)
+        }
+        Constraint::Age(_) => Err("it is not supported yet"),
         Constraint::Sum(Sum { total, parts }) => {
             if parts.len() < 2 {
                 return Err("a sum needs two parts or more");
@@ -158,7 +200,7 @@ impl Rule {
         match self {
             Self::AtMost(low, high) => (vec![*low, *high], false),
             Self::Sum { total, parts } => ([&[*total], &parts[..]].concat(), true),
-            Self::Together(..) | Self::Never(_) => (Vec::new(), false),
+            Self::Together(..) | Self::Never(_) | Self::Implies(_) => (Vec::new(), false),
         }
     }
 }
@@ -191,6 +233,7 @@ impl RuleSet<'_> {
                 self.is_missing(*one, code) == self.is_missing(*other, code)
             }
             Rule::Never(codes) => codes.iter().any(|&(attribute, no)| code(attribute) != no),
+            Rule::Implies(implication) => implication.holds(code),
             Rule::Sum { total, parts } => bounds.sum(*total, parts).is_none_or(|(low, high)| {
                 bounds
                     .coarse(*total)
@@ -214,6 +257,7 @@ impl RuleSet<'_> {
                 self.is_missing(*one, code) == self.is_missing(*other, code)
             }
             Rule::Never(codes) => codes.iter().any(|&(attribute, no)| code(attribute) != no),
+            Rule::Implies(implication) => implication.holds(code),
             Rule::Sum { total, parts } => {
                 let parts: Option<Vec<i64>> = parts.iter().map(|&part| step(part)).collect();
                 match (step(*total), parts) {

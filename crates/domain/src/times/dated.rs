@@ -128,6 +128,13 @@ impl Dated {
         }
     }
 
+    /// Whether a group of `days` has a moment, and no word without one.
+    pub(crate) fn has_moment(&self, days: &Ordered, group: u32) -> bool {
+        let (step, _) = days.span(group, None);
+        let word = self.words.at(step);
+        word.is_none_or(|word| self.words.moment(word).is_some())
+    }
+
     /// Sets of steps that the time of day needs in addition to its minutes.
     pub(crate) fn clock_sets(words: &Words) -> Vec<Vec<i64>> {
         match words.is_empty() {
@@ -298,6 +305,12 @@ impl Lapse {
             Cell::Moment(reading) => SPECIAL_DAY + format.grid().step(format.day(reading.seconds)),
         };
         self.units.encode(step).map(|_| step)
+    }
+
+    /// Whether the values of a group count from the other field: they are neither special dates nor words.
+    pub(crate) fn counts_from_base(&self, group: u32) -> bool {
+        let (step, _) = self.units.span(group, None);
+        self.dated.words.at(step).is_none() && special_day(step).is_none()
     }
 
     /// Returns the number of units from `base` to `moment`.
