@@ -115,7 +115,7 @@ pub fn compare(
     let held_out = held_out.as_ref().map(|held_out| &held_out.table);
     let mut report = fhaim_eval::evaluate(&real.table, &synthetic.table, held_out, &mut rng)?;
     report.add_values(&real.values, &synthetic.values);
-    report.add_constraints(schema.constraints(), &real.broken, &synthetic.broken);
+    report.add_constraints(schema.rule_texts(), &real.broken, &synthetic.broken);
     phase.finish();
     if let Some(held_out) = held_out {
         let phase = progress.uncounted("attack");

@@ -21,7 +21,7 @@ pub(crate) use self::rules::{Numbers, Rule, RuleSet, resolve};
 pub(crate) use self::written::WrittenCodes;
 
 /// A relation that holds in every record. Columns have their names in the table. A column without a value in a record
-/// is not constrained there, except by [`Constraint::MissingTogether`].
+/// is not constrained there, except by [`Constraint::MissingTogether`] and [`Constraint::Implies`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Constraint {

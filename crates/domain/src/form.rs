@@ -313,7 +313,13 @@ impl<'de> Deserialize<'de> for Bound {
 fn values_by_value<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<BTreeMap<String, String>>, D::Error> {
-    crate::constraint::each_once(from).map(Some)
+    #[derive(Deserialize)]
+    struct Values(
+        #[serde(deserialize_with = "crate::constraint::each_once")] BTreeMap<String, String>,
+    );
+
+    let values = Option::<Values>::deserialize(from)?;
+    Ok(values.map(|Values(values)| values))
 }
 
 /// A column. It has the fields of all kinds, so that a field of the wrong kind can be rejected with

@@ -1,6 +1,6 @@
 //! The data of a report about a synthetic table.
 
-use fhaim_domain::{Clique, Column, Constraint, Kind, RawColumn, Table, counted};
+use fhaim_domain::{Clique, Column, Kind, RawColumn, Table, counted};
 use rand::Rng;
 use serde::Serialize;
 
@@ -68,16 +68,16 @@ pub struct Report {
     pub no_prediction: Option<String>,
     /// Closeness to the real records, if held-out records were given.
     pub closeness: Option<Closeness>,
-    /// The schema's constraints; empty until [`Report::add_constraints`].
+    /// The schema's constraints and its rules for derived columns; empty until [`Report::add_constraints`].
     pub constraints: Vec<ConstraintReport>,
     /// Results of membership attacks; absent until [`Report::add_membership`].
     pub membership: Option<Membership>,
 }
 
-/// How often records break one constraint of the schema.
+/// How often records break one constraint of the schema, or the rule for one derived column.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ConstraintReport {
-    /// Text of the constraint.
+    /// Text of the rule.
     pub text: String,
     /// Shares of the records that break it.
     pub broken: Shares,
@@ -202,16 +202,16 @@ impl Report {
         self.verdict = verdict(self);
     }
 
-    /// Adds the number of records of each table that break each constraint, as counted in
-    /// [`fhaim_domain::TableReading::broken`], and updates the verdict.
-    pub fn add_constraints(&mut self, constraints: &[Constraint], real: &[u64], synthetic: &[u64]) {
+    /// Adds the number of records of each table that break each rule, and updates the verdict. The rules are those of
+    /// [`fhaim_domain::Schema::rule_texts`], and the numbers those of [`fhaim_domain::TableReading::broken`].
+    pub fn add_constraints(&mut self, rules: Vec<String>, real: &[u64], synthetic: &[u64]) {
         let share = |broken: u64, of: usize| broken as f64 / of.max(1) as f64;
         let counts = real.iter().zip(synthetic);
-        self.constraints = constraints
-            .iter()
+        self.constraints = rules
+            .into_iter()
             .zip(counts)
-            .map(|(constraint, (&real, &synthetic))| ConstraintReport {
-                text: constraint.to_string(),
+            .map(|(text, (&real, &synthetic))| ConstraintReport {
+                text,
                 broken: Shares {
                     real: share(real, self.real_records),
                     synthetic: share(synthetic, self.synthetic_records),

@@ -244,6 +244,9 @@ fn values(result: &LinkedResult, field: &Field) -> String {
     if field.is_identifier() {
         return "newly generated identifiers".to_owned();
     }
+    if let Some(from) = field.derived_from() {
+        return format!("derived from {from}");
+    }
     // For a column with digits, these are the coarse labels.
     let coarse = result.attributes.get(field.attributes().start);
     let labels = coarse.map_or(&[][..], |attribute| &attribute.labels);
@@ -267,6 +270,7 @@ mod tests {
             { "name": "ward", "kind": "categorical", "categories": ["S\u{fc}d, alt", "Nord"] },
             { "name": "code", "kind": "categorical", "categories": categories },
             { "name": "id", "kind": "identifier", "pattern": "P[0-9]{5}" },
+            { "name": "ward again", "kind": "derived", "from": "ward" },
         ] });
         let schema: Schema = serde_json::from_value(schema).unwrap();
         let attribute = |column: &fhaim_domain::Column| LinkedAttribute {
@@ -296,6 +300,7 @@ mod tests {
             "- ward: S\u{fc}d, alt, Nord\n",
             "- code: c0, c1, c2, c3, c4, c5, c6, c7 and 2 more\n",
             "- id: newly generated identifiers\n",
+            "- ward again: derived from ward\n",
         ] {
             assert!(text.contains(words), "{words:?}: {text}");
         }

@@ -3,6 +3,8 @@
 mod constraints;
 mod csv;
 mod data;
+mod derived;
+mod implies;
 mod kinds;
 mod missing;
 mod numbers;

@@ -19,6 +19,8 @@ const PRECISION: i32 = 18;
 #[derive(Clone, Copy, Debug)]
 pub struct OutputColumn<'a> {
     field: &'a Field,
+    /// The field that defines the type of the values. It differs from `field` in a column that repeats another one.
+    value_field: &'a Field,
     output: Output,
 }
 
@@ -26,9 +28,13 @@ impl<'a> OutputColumn<'a> {
     /// Returns the columns of tables with this schema.
     pub fn all(schema: &'a Schema) -> Vec<Self> {
         let written = schema.fields().iter().filter(|field| field.is_written());
-        let column = |field: &'a Field| Self {
-            field,
-            output: field.output(schema.columns()),
+        let column = |field: &'a Field| {
+            let value_field = schema.value_field(field);
+            Self {
+                field,
+                value_field,
+                output: value_field.output(schema.columns()),
+            }
         };
         written.map(column).collect()
     }
@@ -160,7 +166,7 @@ impl<'a> Chunk<'a> {
         }
         match (
             &mut self.values,
-            self.column.field.scalar(self.column.output, value),
+            self.column.value_field.scalar(self.column.output, value),
         ) {
             (Values::Texts(texts), _) => texts.push(match value {
                 Value::Category(text) => ByteArray::from(*text),
@@ -256,11 +262,13 @@ mod tests {
         {"name": "stay", "kind": "duration", "format": "%-H:%M", "min": "36:00", "max": "40:00", "bins": 1,
          "digits": 241},
         {"name": "level", "kind": "number", "decimals": 1, "min": 0, "max": 9, "bins": 1, "digits": 91,
-         "special": ["<0.5"]}]}"#;
+         "special": ["<0.5"]},
+        {"name": "again", "kind": "derived", "from": "born", "nullable": true},
+        {"name": "well", "kind": "derived", "from": "ward", "values": {"north": "True", "south": ""}, "nullable": true}]}"#;
 
-    const CSV: &str = "id,sick,ward,code,age,weight,cost,born,seen,bed,stay,level\n\
-        P007,true,north,A01,47,70.5,\"7,50\",31.01.2024,2024-01-02T07:00:00Z,22:15,36:05,<0.5\n\
-        P008,,south,B20,5,61,\"0,05\",,2024-01-31T23:00:00Z,20:00,36:01,1.5\n";
+    const CSV: &str = "id,sick,ward,code,age,weight,cost,born,seen,bed,stay,level,again,well\n\
+        P007,true,north,A01,47,70.5,\"7,50\",31.01.2024,2024-01-02T07:00:00Z,22:15,36:05,<0.5,31.01.2024,True\n\
+        P008,,south,B20,5,61,\"0,05\",,2024-01-31T23:00:00Z,20:00,36:01,1.5,,\n";
 
     fn table() -> Table {
         let schema = Schema::from_json("t.json", SCHEMA.as_bytes()).unwrap();
@@ -319,12 +327,14 @@ mod tests {
                 "bed INT32 Time(TimestampType { is_adjusted_to_u_t_c: false, unit: MILLIS })",
                 "stay BYTE_ARRAY String",
                 "level BYTE_ARRAY String",
+                "again INT32 Date",
+                "well BOOLEAN",
             ]
         );
         let chunks = file.metadata().row_group(0).columns().iter();
         let has_dictionary = chunks.map(|chunk| chunk.dictionary_page_offset().is_some());
         // Booleans are bits, and have none.
-        let without = ["id", "sick", "level"];
+        let without = ["id", "sick", "level", "well"];
         let columns = schema.columns().iter();
         let expected = columns.map(|column| !without.contains(&column.name()));
         assert!(has_dictionary.eq(expected));
@@ -357,7 +367,9 @@ mod tests {
                 "2024-01-02 07:00:00.000 +00:00",
                 "22:15:00.000",
                 "\"36:05\"",
-                "\"<0.5\""
+                "\"<0.5\"",
+                "2024-01-31",
+                "true"
             ]
         );
         assert_eq!(
@@ -373,7 +385,9 @@ mod tests {
                 "2024-01-31 23:00:00.000 +00:00",
                 "20:00:00.000",
                 "\"36:01\"",
-                "\"1.5\""
+                "\"1.5\"",
+                "null",
+                "null"
             ]
         );
     }
