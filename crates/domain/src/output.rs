@@ -237,12 +237,10 @@ fn of_clock(format: &TimeFormat) -> Output {
     }
 }
 
-fn are_flags<'a>(texts: impl Iterator<Item = &'a String> + Clone) -> bool {
-    let is_spelled = |flags: &[&str; 2]| {
-        let mut texts = texts.clone();
-        texts.all(|text| flags.contains(&text.as_str()))
-    };
-    FLAGS.iter().any(is_spelled)
+fn are_flags<'a>(texts: impl Iterator<Item = &'a String>) -> bool {
+    let texts: Vec<&String> = texts.collect();
+    let is_spelled = |flags: &[&str; 2]| texts.iter().all(|text| flags.contains(&text.as_str()));
+    !texts.is_empty() && FLAGS.iter().any(is_spelled)
 }
 
 fn flag(text: &str) -> Option<Scalar> {

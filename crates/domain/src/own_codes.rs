@@ -1,4 +1,4 @@
-//! Values that have codes of their own, so that a rule about codes is a rule about the values.
+//! Values that share their codes with no other value, so that a rule about codes is a rule about the values.
 
 use crate::{Column, Field, Kind, Schema, field::Meaning, ordered::Ordered};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::Implies;
 use crate::Field;
 
-/// Returns the attributes and codes that only a value of a field has, or why there are none.
+/// Returns the attributes and codes that only this value of a field has, or the reason for a refusal.
 pub(crate) type OwnCodesOf<'a> =
     dyn Fn(&Field, &str) -> Result<Vec<(usize, u32)>, &'static str> + 'a;
 
@@ -59,7 +59,7 @@ impl Implication {
             let of_column = |(name, values): (&String, &Vec<String>)| {
                 let field = fields.iter().find(|field| field.name == *name);
                 listed(
-                    field.ok_or("there is no such column")?,
+                    field.ok_or("it names a column that the schema does not have")?,
                     values,
                     own_codes_of,
                 )

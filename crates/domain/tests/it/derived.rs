@@ -207,7 +207,7 @@ fn values_of_a_column_without_a_list_are_refused() {
 }
 
 #[test]
-fn schema_of_derived_columns_alone_is_refused() {
+fn schema_of_an_identifier_and_its_copy_is_refused() {
     let columns = json!([
         {"name": "id", "kind": "identifier", "pattern": "uuid"},
         {"name": "copy", "kind": "derived", "from": "id"}
@@ -597,7 +597,7 @@ fn random_codes(schema: &Schema, rng: &mut ChaCha8Rng) -> Vec<u32> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// What is written is read as the same codes, and every derived value follows.
+    /// A written table is read as the same codes, and every derived value follows.
     #[test]
     fn drawn_records_satisfy_the_rules_of_derived_columns(seed: u64) {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -117,7 +117,10 @@ fn implications_that_codes_cannot_decide_are_refused_with_the_reason() {
             json!({"id": ["x"]}),
             "identifiers and left-out columns have no values that a rule can name",
         ),
-        (json!({"nobody": ["x"]}), "there is no such column"),
+        (
+            json!({"nobody": ["x"]}),
+            "it names a column that the schema does not have",
+        ),
         (json!({"cigarettes": []}), "a column has no values in it"),
         (json!({}), "it needs a column in `when` and one in `then`"),
         (json!({"smoker": ["no"]}), "it names a column twice"),
