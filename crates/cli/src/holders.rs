@@ -81,7 +81,7 @@ impl Party {
         if arguments.by == HolderTable::Records {
             terms.record_bound = record_bound.unwrap_or(bounds.iter().sum());
         }
-        // Nobody encrypts identifiers and ignored columns: they have no attributes.
+        // Nobody encrypts identifiers, derived and left-out columns: they have no attributes.
         let fields = held.schema().fields().iter();
         let fields = fields.filter(|field| !field.attributes().is_empty());
         let names: Vec<&str> = fields.map(Field::name).collect();

@@ -194,7 +194,7 @@ impl Roster {
         for (field, owner) in schema.fields().iter().zip(of_fields) {
             match owner {
                 Some(owner) => owners.extend(field.attributes().map(|_| owner)),
-                // Identifiers and left-out columns are not encrypted.
+                // Identifiers, derived and left-out columns are not encrypted.
                 None if field.attributes().is_empty() => {}
                 None => {
                     let name = field.name();
