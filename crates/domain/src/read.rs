@@ -231,7 +231,7 @@ impl<'a, R: Read> Rows<'a, R> {
             let codes = columns.get(attribute).and_then(|codes| codes.last());
             codes.copied().unwrap_or(0)
         };
-        for index in self.schema.broken(&code, numbers) {
+        for index in self.schema.broken(&code, numbers, self.moments.readings()) {
             if self.options.broken == BrokenConstraint::Refuse {
                 let constraint = &self.schema.constraints()[index];
                 let error = self.records.refuse_record(constraint);

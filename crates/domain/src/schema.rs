@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::{
     Claim, Column, ColumnProblem, Domain, Error, Field, Kind, SchemaProblem, Value,
     build::Built,
-    constraint::{self, Constraint, Numbers, Rule, RuleSet, hold},
+    constraint::{self, Constraint, Group, Numbers, Readings, Rule, RuleSet, hold, hold_times},
     field::{Decoder, Meaning},
     form::{Bound, ColumnForm, KindForm},
     limits::{MAX_COLUMNS, MAX_ONE_HOT, MAX_SCHEMA_BYTES},
@@ -41,6 +41,8 @@ pub struct Schema {
     pub(crate) constraints: Vec<Constraint>,
     /// The constraints, resolved to indices.
     pub(crate) rules: Vec<Rule>,
+    /// The rules of dates, grouped.
+    groups: Vec<Group>,
 }
 
 impl Schema {
@@ -122,6 +124,9 @@ impl Schema {
         if !self.rules.is_empty() {
             hold(self.rule_set(), code, rng, values);
         }
+        if !self.groups.is_empty() {
+            hold_times(self.rule_set(), code, rng, values);
+        }
     }
 
     /// The cost of drafting the schema privately from the records, if it was drafted that way.
@@ -199,9 +204,14 @@ impl Schema {
         self.rule_set().allows(code)
     }
 
-    /// Returns the constraints that a record of a table breaks, given its codes and its numbers.
-    pub(crate) fn broken(&self, code: &dyn Fn(usize) -> u32, numbers: &Numbers) -> Vec<usize> {
-        self.rule_set().broken(code, numbers)
+    /// Returns the constraints that a record of a table breaks, given its codes, its numbers and its dates.
+    pub(crate) fn broken(
+        &self,
+        code: &dyn Fn(usize) -> u32,
+        numbers: &Numbers,
+        readings: &Readings,
+    ) -> Vec<usize> {
+        self.rule_set().broken(code, numbers, readings)
     }
 
     /// Rejects texts for missing values that are values of their column.
@@ -226,6 +236,7 @@ impl Schema {
             fields: &self.fields,
             columns: &self.columns,
             rules: &self.rules,
+            groups: &self.groups,
         }
     }
 
@@ -299,10 +310,12 @@ impl TryFrom<SchemaForm> for Schema {
             claim: form.claim,
             constraints: Vec::new(),
             rules: Vec::new(),
+            groups: Vec::new(),
         };
         schema.check_missing_texts()?;
         let codes_of = |field: &Field, value: &str| schema.codes_of(field, value);
         let rules = constraint::resolve(&form.constraints, &schema.fields, &codes_of)?;
+        schema.groups = constraint::groups(&rules, &schema.fields);
         schema.rules = rules;
         schema.constraints = form.constraints;
         Ok(schema)
