@@ -317,7 +317,7 @@ impl StepSet<'_> {
         (step >= self.span.0).then_some(step)
     }
 
-    /// Draws a step from those of the set between two steps, or returns `None` if there are none.
+    /// Draws a step of the set between two steps, or returns `None` if the set has no step there.
     pub(crate) fn draw(&self, (first, last): Span, rng: &mut (impl Rng + ?Sized)) -> Option<i64> {
         let (first, last) = (self.at_least(first)?, self.at_most(last)?);
         if first >= last {

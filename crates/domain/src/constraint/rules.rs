@@ -69,8 +69,28 @@ pub(crate) fn resolve(
             problem,
         })?);
     }
+    let ages = digits_of_ages(&rules, fields);
+    for (constraint, rule) in constraints.iter().zip(&rules) {
+        if let Rule::Never(codes) = rule
+            && codes.iter().any(|(attribute, _)| ages.contains(attribute))
+        {
+            return Err(SchemaProblem::Constraint {
+                constraint: cut(&constraint.to_string()),
+                problem: "an age follows from dates: name only labels of its bins",
+            });
+        }
+    }
     times::take_years(&mut rules, fields);
     Ok(rules)
+}
+
+/// Returns the attributes that [`super::hold_times`] does not keep: the digits of ages.
+fn digits_of_ages(rules: &[Rule], fields: &[Field]) -> Vec<usize> {
+    let digit = |rule: &Rule| match rule {
+        Rule::Time(rule) => fields.get(rule.age()?)?.parts.first()?.fine,
+        _ => None,
+    };
+    rules.iter().filter_map(digit).collect()
 }
 
 /// How a constraint uses a column of numbers.
@@ -355,7 +375,7 @@ impl<'a> Bounds<'a> {
     fn step_range(&self, index: usize, fine: bool) -> Option<Span> {
         let field = self.rules.fields.get(index)?;
         let part = field.parts.first()?;
-        if self.rules.is_missing(index, self.code) {
+        if self.rules.has_null(index, self.code) {
             return None;
         }
         let digit = part.fine.filter(|_| fine).map(self.code);

@@ -261,10 +261,7 @@ fn invalid_rules_of_dates_are_rejected_with_the_reason() {
             json!([{"at_most": ["born", "born"]}]),
             "names a column twice",
         ),
-        (
-            json!([{"at_most": ["born", "nobody"]}]),
-            "there is no such column",
-        ),
+        (json!([{"at_most": ["born", "nobody"]}]), "no such column"),
         (json!([age("born", "at", 2024.into())]), whole),
         (json!([age("fives", "at", 2024.into())]), whole),
         (json!([age("decimal", "at", 2024.into())]), whole),
@@ -282,10 +279,7 @@ fn invalid_rules_of_dates_are_rejected_with_the_reason() {
             json!([age("age", "age", "at".into())]),
             "names a column twice",
         ),
-        (
-            json!([age("age", "nobody", "at".into())]),
-            "there is no such column",
-        ),
+        (json!([age("age", "nobody", "at".into())]), "no such column"),
         (json!([right, age("age", "at", 2024.into())]), other),
         (json!([right, {"at_most": ["age", "other"]}]), other),
         (json!([{"at_most": ["other", "age"]}, right]), other),
@@ -300,6 +294,10 @@ fn invalid_rules_of_dates_are_rejected_with_the_reason() {
         let error = parse(&columns, &rules).unwrap_err();
         assert!(error.contains(reason), "{rules}: {error}");
     }
+    let never = |age: &str| json!([{"never": {"age": age, "sex": "f"}}, right]);
+    let error = parse(&columns, &never("17")).unwrap_err();
+    assert!(error.contains("name only labels of its bins"), "{error}");
+    assert!(parse(&columns, &never("0 to 49")).is_ok());
     let shared = [
         age("age", "year", "at".into()),
         age("other", "year", 2024.into()),

@@ -83,7 +83,7 @@ fn year(year: i64) -> Span {
     (start.saturating_add(MONTH + 1), start.saturating_add(last))
 }
 
-/// Returns the first day of a year, in days since 1970-01-01. There is none beyond the calendar.
+/// Returns the first day of a year, in days since 1970-01-01; beyond the calendar, the least or the largest number.
 fn first_day(year: i64) -> i64 {
     let beyond = if year <= 0 { i64::MIN } else { i64::MAX };
     days_from_date(year, 1, 1).unwrap_or(beyond)

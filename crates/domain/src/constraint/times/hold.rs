@@ -80,7 +80,7 @@ fn drawn(open: &Open<'_>, values: &[Value<'_>]) -> Option<Vec<Instant>> {
     drawn.collect()
 }
 
-/// Draws values that satisfy the rules, or returns `None` if there are none.
+/// Draws values that satisfy the rules, or returns `None` if the codes do not allow any.
 fn draw_allowed(open: &Open<'_>, rng: &mut (impl Rng + ?Sized)) -> Option<Vec<Instant>> {
     let least = open.least()?;
     for _ in 0..TRIES {

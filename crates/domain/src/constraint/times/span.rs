@@ -284,7 +284,7 @@ impl<'a> Domain<'a> {
         }
     }
 
-    /// Returns what is known of the dates of the values.
+    /// Returns how the values stand for dates.
     pub(super) fn calendar(&self) -> Calendar<'a> {
         self.format().map_or(Calendar::YEARS, Calendar::with_format)
     }
