@@ -7,6 +7,7 @@
 mod hold;
 mod implies;
 mod rules;
+mod times;
 mod written;
 
 use std::collections::BTreeMap;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub(crate) use self::hold::hold;
 pub(crate) use self::rules::{Numbers, Rule, RuleSet, resolve};
+pub(crate) use self::times::{Group, Readings, groups, hold as hold_times};
 pub(crate) use self::written::WrittenCodes;
 
 /// A relation that holds in every record. Columns have their names in the table. A column without a value in a record
@@ -26,7 +28,7 @@ pub(crate) use self::written::WrittenCodes;
 #[serde(rename_all = "snake_case")]
 pub enum Constraint {
     /// The first column's value is at most the second's. Both columns have kind `number` and the same decimals and
-    /// step, or both are dates or datetimes. Between a date and a datetime, days are compared.
+    /// step, or both are dates or datetimes. Between a date and a datetime, days are compared; with a month, months.
     AtMost([String; 2]),
     /// The columns have values in the same records.
     MissingTogether([String; 2]),
@@ -35,7 +37,7 @@ pub enum Constraint {
     Never(BTreeMap<String, String>),
     /// Records with these values have those values.
     Implies(Implies),
-    /// One column's number is the age between two dates or years.
+    /// One column's number is the age between two dates or years. The column belongs to no other constraint of numbers.
     Age(Age),
     /// One column's number is the sum of the others'. All columns have kind `number` and the same decimals and step,
     /// and belong to no other sum and to no `at_most`.
@@ -86,8 +88,9 @@ pub struct Implies {
 
 /// The columns of a [`Constraint::Age`].
 ///
-/// With two dates, the age is the number of whole years between them. With a year on either side, it is the difference
-/// of the years, or one less, because the day of birth is not known.
+/// With two dates, the age is the number of whole years between them. A birthday on 29 February counts on 1 March in
+/// common years. With a year on either side, the age is the difference of the years, or one less, because the birthday
+/// is not known; the same holds for two equal months of different years.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Age {

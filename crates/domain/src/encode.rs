@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use crate::{
     Binning, CellProblem, Column, Field, Kind, OutOfRange, RawColumn, ReadOptions, Schema,
     codes::CodeBook,
-    constraint::Numbers,
+    constraint::{Numbers, Readings},
     decimal::parse_number,
     field::{Derived, Meaning},
     names::cut,
@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(crate) struct Moments {
     /// Moments, which later fields may be relative to.
-    at: HashMap<usize, i64>,
+    at: Readings,
     /// Numbers, if the schema has constraints.
     numbers: Option<Numbers>,
 }
@@ -31,7 +31,7 @@ impl Moments {
     /// Creates the store for records of a schema.
     pub(crate) fn of(schema: &Schema) -> Self {
         Self {
-            at: HashMap::new(),
+            at: Readings::new(),
             numbers: (!schema.rules.is_empty()).then(Numbers::new),
         }
     }
@@ -47,6 +47,11 @@ impl Moments {
     /// The record's numbers, if the schema has constraints.
     pub(crate) fn numbers(&self) -> Option<&Numbers> {
         self.numbers.as_ref()
+    }
+
+    /// The record's dates and datetimes.
+    pub(crate) fn readings(&self) -> &Readings {
+        &self.at
     }
 }
 

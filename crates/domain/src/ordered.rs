@@ -215,6 +215,23 @@ impl Ordered {
         }
     }
 
+    /// Returns the steps of a group, or of one of its parts, that [`Self::sample`] draws from.
+    pub(crate) fn steps(&self, group: u32, part: Option<u32>) -> StepSet<'_> {
+        let (first, last) = self.span(group, part);
+        let found = self
+            .groups
+            .get((group as usize).min(self.groups.len().saturating_sub(1)));
+        let only = found.map_or(&[][..], |group| &group.special);
+        let begin = self.special.partition_point(|&(step, _)| step < first);
+        let end = self.special.partition_point(|&(step, _)| step <= last);
+        let without = self.special.get(begin..end).filter(|_| only.is_empty());
+        StepSet {
+            span: (first, last),
+            only,
+            without: without.unwrap_or_default(),
+        }
+    }
+
     /// Returns the label of each group: its first and last step, or its only step.
     pub(crate) fn labels(&self, show: impl Fn(i64) -> String) -> Vec<String> {
         self.labels_of_sets(show, |_| None)
@@ -238,6 +255,87 @@ impl Ordered {
         groups
             .map(|group| set_label(group).unwrap_or_else(|| label(group)))
             .collect()
+    }
+}
+
+/// The steps that the codes of a value leave open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StepSet<'a> {
+    span: Span,
+    /// All steps of the set, ascending; empty if the set has all steps of the span but those below.
+    only: &'a [i64],
+    /// Steps of the span that are special, and so do not belong to the set, ascending.
+    without: &'a [(i64, u32)],
+}
+
+impl StepSet<'_> {
+    /// Returns the set of all steps from the first to the last of a span.
+    pub(crate) fn all(span: Span) -> Self {
+        Self {
+            span,
+            only: &[],
+            without: &[],
+        }
+    }
+
+    /// First and last step, of which either may be special in a bin.
+    pub(crate) fn span(&self) -> Span {
+        self.span
+    }
+
+    /// Returns the least step of the set that is at least `step`.
+    pub(crate) fn at_least(&self, step: i64) -> Option<i64> {
+        if !self.only.is_empty() {
+            let place = self.only.partition_point(|&own| own < step);
+            return self.only.get(place).copied();
+        }
+        let mut step = step.max(self.span.0);
+        let place = self.without.partition_point(|&(hole, _)| hole < step);
+        for &(hole, _) in self.without.get(place..)? {
+            if hole != step {
+                break;
+            }
+            step = step.checked_add(1)?;
+        }
+        (step <= self.span.1).then_some(step)
+    }
+
+    /// Returns the largest step of the set that is at most `step`.
+    pub(crate) fn at_most(&self, step: i64) -> Option<i64> {
+        if !self.only.is_empty() {
+            let place = self.only.partition_point(|&own| own <= step);
+            return self.only.get(place.checked_sub(1)?).copied();
+        }
+        let mut step = step.min(self.span.1);
+        let place = self.without.partition_point(|&(hole, _)| hole <= step);
+        for &(hole, _) in self.without.get(..place)?.iter().rev() {
+            if hole != step {
+                break;
+            }
+            step = step.checked_sub(1)?;
+        }
+        (step >= self.span.0).then_some(step)
+    }
+
+    /// Draws a step of the set between two steps, or returns `None` if the set has no step there.
+    pub(crate) fn draw(&self, (first, last): Span, rng: &mut (impl Rng + ?Sized)) -> Option<i64> {
+        let (first, last) = (self.at_least(first)?, self.at_most(last)?);
+        if first >= last {
+            return (first == last).then_some(first);
+        }
+        if !self.only.is_empty() {
+            let begin = self.only.partition_point(|&own| own < first);
+            let end = self.only.partition_point(|&own| own <= last);
+            return self.only.get(rng.random_range(begin..end)).copied();
+        }
+        let begin = self.without.partition_point(|&(hole, _)| hole < first);
+        let end = self.without.partition_point(|&(hole, _)| hole < last);
+        // The first and the last step belong to the set, so the range is not empty.
+        let mut step = rng.random_range(first..=last - (end - begin) as i64);
+        for &(hole, _) in self.without.get(begin..end)? {
+            step += i64::from(hole <= step);
+        }
+        Some(step)
     }
 }
 
@@ -380,6 +478,33 @@ mod tests {
         assert_eq!(Ordered::new(&[], &wide, 1000), Err(OrderedProblem::Parts));
     }
 
+    /// Compares the set of a part with the steps that are encoded as the part.
+    fn check_set(
+        ordered: &Ordered,
+        group: u32,
+        part: Option<u32>,
+        rng: &mut ChaCha8Rng,
+    ) -> Result<(), TestCaseError> {
+        let set = ordered.steps(group, part);
+        let is_own =
+            |place: (u32, u32)| place.0 == group && part.is_none_or(|part| part == place.1);
+        let own = |step: &i64| ordered.encode(*step).is_some_and(is_own);
+        let members: Vec<i64> = (-230..310).filter(own).collect();
+        for step in -230..310 {
+            let least = members.iter().copied().find(|&own| own >= step);
+            prop_assert_eq!(set.at_least(step), least);
+            let largest = members.iter().copied().rfind(|&own| own <= step);
+            prop_assert_eq!(set.at_most(step), largest);
+            let drawn = set.draw((step, step + 9), rng);
+            prop_assert_eq!(
+                drawn.is_some(),
+                least.is_some_and(|least| least <= step + 9)
+            );
+            prop_assert!(drawn.is_none_or(|drawn| members.contains(&drawn)));
+        }
+        Ok(())
+    }
+
     proptest! {
         #[test]
         fn sampled_step_encodes_to_its_part(
@@ -397,6 +522,9 @@ mod tests {
                     for part in 0..parts {
                         let step = ordered.sample(group, part, &mut rng);
                         prop_assert_eq!(ordered.encode(step), Some((group, part)));
+                    }
+                    for part in (0..parts).map(Some).chain([None]) {
+                        check_set(&ordered, group, part, &mut rng)?;
                     }
                 }
                 for step in -230..310 {

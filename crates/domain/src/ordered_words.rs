@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use rand::Rng;
 
-use crate::ordered::{Ordered, Span};
+use crate::ordered::{Ordered, Span, StepSet};
 
 /// Steps in groups and parts, and words of which each has its own group. Words that stand for small values come before
 /// all steps, and other words after them.
@@ -111,6 +111,14 @@ impl OrderedWithWords {
         match self.resolve(group) {
             Place::Word(_) => None,
             Place::Steps(group) => Some(self.steps.span(group, part)),
+        }
+    }
+
+    /// Returns the steps of a group, or of one of its parts. Returns `None` for a word.
+    pub(crate) fn steps(&self, group: u32, part: Option<u32>) -> Option<StepSet<'_>> {
+        match self.resolve(group) {
+            Place::Word(_) => None,
+            Place::Steps(group) => Some(self.steps.steps(group, part)),
         }
     }
 

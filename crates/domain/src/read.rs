@@ -235,8 +235,9 @@ impl<'a, R: Read> Rows<'a, R> {
             codes.copied().unwrap_or(0)
         };
         let numbers = self.moments.numbers();
-        let mut broken =
-            numbers.map_or_else(Vec::new, |numbers| self.schema.broken(&code, numbers));
+        let mut broken = numbers.map_or_else(Vec::new, |numbers| {
+            self.schema.broken(&code, numbers, self.moments.readings())
+        });
         let first = self.schema.constraints().len();
         for (derived, rule) in self.derived.iter().zip(first..) {
             if !derived.holds(|place| self.records.bytes(place), &code) {

@@ -9,7 +9,9 @@ use sha2::{Digest, Sha256};
 use crate::{
     Claim, Column, ColumnProblem, Domain, Error, Field, Kind, SchemaProblem, Value,
     build::Built,
-    constraint::{self, Constraint, Numbers, Rule, RuleSet, WrittenCodes, hold},
+    constraint::{
+        self, Constraint, Group, Numbers, Readings, Rule, RuleSet, WrittenCodes, hold, hold_times,
+    },
     derived::{self, Derivation},
     field::{Decoder, Meaning},
     form::{Bound, ColumnForm, KindForm},
@@ -42,6 +44,8 @@ pub struct Schema {
     pub(crate) constraints: Vec<Constraint>,
     /// The constraints, resolved to indices.
     pub(crate) rules: Vec<Rule>,
+    /// The rules of dates, grouped.
+    groups: Vec<Group>,
     /// The derived fields, in order.
     pub(crate) derivations: Vec<Derivation>,
 }
@@ -124,6 +128,9 @@ impl Schema {
         decoder.values(code, number, rng, values);
         if !self.rules.is_empty() {
             hold(self.rule_set(), code, rng, values);
+        }
+        if !self.groups.is_empty() {
+            hold_times(self.rule_set(), code, rng, values);
         }
         self.derive(values);
     }
@@ -220,9 +227,14 @@ impl Schema {
         self.rule_set().allows(&|attribute| codes.of(attribute))
     }
 
-    /// Returns the constraints that a record of a table breaks, given its codes and its numbers.
-    pub(crate) fn broken(&self, code: &dyn Fn(usize) -> u32, numbers: &Numbers) -> Vec<usize> {
-        self.rule_set().broken(code, numbers)
+    /// Returns the constraints that a record of a table breaks, given its codes, its numbers and its dates.
+    pub(crate) fn broken(
+        &self,
+        code: &dyn Fn(usize) -> u32,
+        numbers: &Numbers,
+        readings: &Readings,
+    ) -> Vec<usize> {
+        self.rule_set().broken(code, numbers, readings)
     }
 
     /// Rejects texts for missing values that are values of their column.
@@ -247,6 +259,7 @@ impl Schema {
             fields: &self.fields,
             columns: &self.columns,
             rules: &self.rules,
+            groups: &self.groups,
         }
     }
 
@@ -321,6 +334,7 @@ impl TryFrom<SchemaForm> for Schema {
             claim: form.claim,
             constraints: Vec::new(),
             rules: Vec::new(),
+            groups: Vec::new(),
             derivations,
         };
         schema.check_missing_texts()?;
@@ -329,6 +343,7 @@ impl TryFrom<SchemaForm> for Schema {
         let own_codes_of = |field: &Field, value: &str| schema.own_codes_of(field, value);
         let rules =
             constraint::resolve(&form.constraints, &schema.fields, &codes_of, &own_codes_of)?;
+        schema.groups = constraint::groups(&rules, &schema.fields);
         schema.rules = rules;
         schema.constraints = form.constraints;
         Ok(schema)

@@ -17,7 +17,8 @@ mod universal;
 
 pub(crate) use self::{
     date::Grid,
-    dated::{Cell, Count, Dated, Lapse, Time},
+    dated::{Cell, Count, Dated, Lapse, NO_TIME, Time, special_day},
+    read::Reading,
     special::{Days, Special, can_write},
     steps::Steps,
     universal::TimeScale,

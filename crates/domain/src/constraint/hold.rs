@@ -156,7 +156,7 @@ fn broken<'a>(
             steps.insert(*total, sum);
             within
         }
-        Rule::Together(..) | Rule::Never(_) | Rule::Implies(_) => true,
+        Rule::Together(..) | Rule::Never(_) | Rule::Implies(_) | Rule::Time(_) => true,
     };
     rules.iter().copied().find(|rule| !holds(rule, steps))
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::{
     Constraint, Sum,
     implies::{Implication, OwnCodesOf},
+    times::{self, Group, Readings, TimeRule},
 };
 use crate::{
     Column, Field, SchemaProblem, field::Meaning, limits::MAX_CONSTRAINTS, names::cut,
@@ -23,6 +24,7 @@ pub(crate) enum Rule {
         total: usize,
         parts: Vec<usize>,
     },
+    Time(TimeRule),
 }
 
 /// Returns the attributes and codes of a field's value, or `None` if the field does not have the value.
@@ -46,35 +48,40 @@ pub(crate) fn resolve(
     if constraints.len() > MAX_CONSTRAINTS {
         return Err(SchemaProblem::Constraints(constraints.len()));
     }
-    // A sum sets the values of its columns, so no other constraint of numbers may use them.
-    let mut taken = vec![[false; 2]; fields.len()];
+    // A sum sets the values of its columns, and dates set ages: no other constraint of numbers may use them.
+    let mut taken = BTreeMap::new();
     let mut rules = Vec::with_capacity(constraints.len());
     for constraint in constraints {
         let rule = rule(constraint, fields, codes_of, own_codes_of).and_then(|rule| {
-            let (numbers, is_sum) = rule.numbers();
-            for field in numbers {
-                let [sum, bound] = &mut taken[field];
-                if *sum || (is_sum && *bound) {
-                    return Err("a column of a sum cannot be in another constraint of numbers");
+            for (field, usage) in rule.uses(fields) {
+                match (taken.insert(field, usage), usage) {
+                    (None, _) | (Some(Usage::Bound), Usage::Bound) => {}
+                    (Some(Usage::Age), _) | (_, Usage::Age) => {
+                        return Err(
+                            "the column of an age cannot be in another constraint of numbers",
+                        );
+                    }
+                    _ => {
+                        return Err("a column of a sum cannot be in another constraint of numbers");
+                    }
                 }
-                (*sum, *bound) = (is_sum, !is_sum);
             }
             Ok(rule)
         });
         rules.push(rule.map_err(|problem| refused(constraint, problem))?);
     }
-    let totals = digits_of_totals(&rules, fields);
+    let set = digits_set_by_rules(&rules, fields);
     for (constraint, rule) in constraints.iter().zip(&rules) {
-        if let Rule::Implies(implication) = rule
-            && implication
-                .other_attributes()
-                .iter()
-                .any(|attribute| totals.contains(attribute))
+        if rule
+            .attributes()
+            .iter()
+            .any(|attribute| set.contains(attribute))
         {
-            let problem = "a total follows from its parts: name only labels of its bins";
+            let problem = "a total follows from its parts, and an age from dates: name only labels of their bins";
             return Err(refused(constraint, problem));
         }
     }
+    times::take_years(&mut rules, fields);
     Ok(rules)
 }
 
@@ -85,13 +92,25 @@ fn refused(constraint: &Constraint, problem: &'static str) -> SchemaProblem {
     }
 }
 
-/// Returns the attributes that [`super::hold()`] does not respect: the digits of totals.
-fn digits_of_totals(rules: &[Rule], fields: &[Field]) -> Vec<usize> {
-    let digit = |rule: &Rule| match rule {
-        Rule::Sum { total, .. } => fields.get(*total)?.parts.first()?.fine,
-        _ => None,
+/// Returns the attributes that sums and ages set without regard to other rules: the digits of totals and ages.
+fn digits_set_by_rules(rules: &[Rule], fields: &[Field]) -> Vec<usize> {
+    let digit = |rule: &Rule| {
+        let field = match rule {
+            Rule::Sum { total, .. } => *total,
+            Rule::Time(rule) => rule.age()?,
+            _ => return None,
+        };
+        fields.get(field)?.parts.first()?.fine
     };
     rules.iter().filter_map(digit).collect()
+}
+
+/// How a constraint uses a column of numbers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Usage {
+    Bound,
+    Sum,
+    Age,
 }
 
 fn rule(
@@ -115,11 +134,19 @@ fn rule(
         let index = field(name)?;
         match &fields[index].meaning {
             Meaning::Number(number) => Ok((index, (number.style.decimals, number.style.step))),
-            _ => Err("its columns must be of kind `number`"),
+            _ => Err(
+                "its columns must be of kind `number`; in `at_most`, both may also be of kind `date` or \
+                 `datetime`",
+            ),
         }
     };
     match constraint {
         Constraint::AtMost([low, high]) => {
+            let (one, other) = (field(low)?, field(high)?);
+            if let Some(order) = times::order(fields, one, other) {
+                different(&[one, other])?;
+                return Ok(Rule::Time(order));
+            }
             let ((low, of_low), (high, of_high)) = (number(low)?, number(high)?);
             alike(&[of_low, of_high])?;
             different(&[low, high])?;
@@ -148,7 +175,7 @@ fn rule(
         Constraint::Implies(implies) => {
             Implication::of(implies, fields, own_codes_of).map(Rule::Implies)
         }
-        Constraint::Age(_) => Err("it is not supported yet"),
+        Constraint::Age(age) => times::age(fields, age, field).map(Rule::Time),
         Constraint::Sum(Sum { total, parts }) => {
             if parts.len() < 2 {
                 return Err("a sum needs two parts or more");
@@ -200,8 +227,31 @@ impl Rule {
         match self {
             Self::AtMost(low, high) => (vec![*low, *high], false),
             Self::Sum { total, parts } => ([&[*total], &parts[..]].concat(), true),
-            Self::Together(..) | Self::Never(_) | Self::Implies(_) => (Vec::new(), false),
+            Self::Together(..) | Self::Never(_) | Self::Implies(_) | Self::Time(_) => {
+                (Vec::new(), false)
+            }
         }
+    }
+
+    /// Returns the attributes whose codes decide whether the rule holds, apart from codes that `implies` says nothing of.
+    fn attributes(&self) -> Vec<usize> {
+        match self {
+            Self::Never(codes) => codes.iter().map(|&(attribute, _)| attribute).collect(),
+            Self::Implies(implication) => implication.other_attributes().into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Returns the fields of numbers that the rule is about, with their use.
+    fn uses(&self, fields: &[Field]) -> Vec<(usize, Usage)> {
+        if let Self::Time(rule) = self {
+            let age = rule.age().map(|age| (age, Usage::Age));
+            let year = rule.year(fields).map(|year| (year, Usage::Bound));
+            return age.into_iter().chain(year).collect();
+        }
+        let (numbers, is_sum) = self.numbers();
+        let usage = if is_sum { Usage::Sum } else { Usage::Bound };
+        numbers.into_iter().map(|field| (field, usage)).collect()
     }
 }
 
@@ -219,6 +269,7 @@ pub(crate) struct RuleSet<'a> {
     pub(crate) fields: &'a [Field],
     pub(crate) columns: &'a [Column],
     pub(crate) rules: &'a [Rule],
+    pub(crate) groups: &'a [Group],
 }
 
 impl RuleSet<'_> {
@@ -228,7 +279,8 @@ impl RuleSet<'_> {
             return false;
         };
         self.rules.iter().all(|rule| match rule {
-            Rule::AtMost(..) => true, // `Bounds` enforces it
+            // `Bounds` and `times` enforce them.
+            Rule::AtMost(..) | Rule::Time(_) => true,
             Rule::Together(one, other) => {
                 self.is_missing(*one, code) == self.is_missing(*other, code)
             }
@@ -239,11 +291,16 @@ impl RuleSet<'_> {
                     .coarse(*total)
                     .is_some_and(|(first, last)| low <= last && high >= first)
             }),
-        })
+        }) && times::allows(*self, code)
     }
 
-    /// Returns the constraints that a record of a table breaks, given its codes and its numbers.
-    pub(crate) fn broken(&self, code: &dyn Fn(usize) -> u32, numbers: &Numbers) -> Vec<usize> {
+    /// Returns the constraints that a record of a table breaks, given its codes, its numbers and its dates.
+    pub(crate) fn broken(
+        &self,
+        code: &dyn Fn(usize) -> u32,
+        numbers: &Numbers,
+        readings: &Readings,
+    ) -> Vec<usize> {
         let step = |field: usize| {
             let field_of_numbers = number_field(self.fields.get(field)?)?;
             field_of_numbers.style.step(*numbers.get(&field)?)
@@ -267,6 +324,7 @@ impl RuleSet<'_> {
                     _ => true,
                 }
             }
+            Rule::Time(rule) => rule.holds(self.fields, numbers, readings),
         };
         let rules = self.rules.iter().enumerate();
         rules
@@ -277,6 +335,11 @@ impl RuleSet<'_> {
 
     /// Returns whether a field has no value in a record.
     fn is_missing(&self, field: usize, code: &dyn Fn(usize) -> u32) -> bool {
+        self.has_null(field, code) || times::lacks_base(*self, field, code)
+    }
+
+    /// Returns whether a field has the code of a missing value.
+    pub(super) fn has_null(&self, field: usize, code: &dyn Fn(usize) -> u32) -> bool {
         let part = self.fields.get(field).and_then(|field| field.parts.first());
         part.is_some_and(|part| {
             let column = self.columns.get(part.coarse);
@@ -347,7 +410,7 @@ impl<'a> Bounds<'a> {
     fn step_range(&self, index: usize, fine: bool) -> Option<Span> {
         let field = self.rules.fields.get(index)?;
         let part = field.parts.first()?;
-        if self.rules.is_missing(index, self.code) {
+        if self.rules.has_null(index, self.code) {
             return None;
         }
         let digit = part.fine.filter(|_| fine).map(self.code);

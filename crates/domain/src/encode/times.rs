@@ -34,7 +34,7 @@ impl Encoder<'_> {
         noted: &mut Adjusted,
     ) -> Result<Option<Read>, CellProblem> {
         let cell = read(&lapse.dated, text)?;
-        let base = moments.at.get(&lapse.base).copied();
+        let base = moments.at.get(&lapse.base).map(|base| base.seconds);
         let later = lapse.dated.moment(cell);
         let units = match (lapse.special(cell), base, later) {
             (Some(step), ..) => step,
@@ -55,13 +55,13 @@ impl Encoder<'_> {
 
     /// Keeps the moment of a cell for later fields, and adds the attributes next to its day.
     fn dated(&self, dated: &Dated, cell: Cell, place: (u32, u32), moments: &mut Moments) -> Read {
-        let moment = dated.moment(cell);
-        if let Some(moment) = moment {
-            moments.at.insert(self.index, moment);
+        let reading = dated.reading(cell);
+        if let Some(reading) = reading {
+            moments.at.insert(self.index, reading);
         }
         Read {
             more: dated.codes(cell),
-            ..Read::place(place, moment.map(|moment| moment as f64))
+            ..Read::place(place, reading.map(|reading| reading.seconds as f64))
         }
     }
 

@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// The step of a time of day in records that have a word for the date.
-const NO_TIME: i64 = DAY;
+pub(crate) const NO_TIME: i64 = DAY;
 
 /// How a date or datetime is written, and the attributes that it has next to its day: the time of
 /// day and the UTC offset.
@@ -86,7 +86,7 @@ pub(crate) fn minutes_of(seconds: i64) -> i64 {
 }
 
 /// Returns the day that a step of a lapse stands for, if it is a special date.
-fn special_day(step: i64) -> Option<i64> {
+pub(crate) fn special_day(step: i64) -> Option<i64> {
     (step > SPECIAL_DAY / 2).then(|| step - SPECIAL_DAY)
 }
 
@@ -99,12 +99,17 @@ impl Dated {
         self.format.read_exact(text).map(Cell::Moment)
     }
 
+    /// Returns the moment of a cell, with its fraction and offset.
+    pub(crate) fn reading(&self, cell: Cell) -> Option<Reading> {
+        match cell {
+            Cell::Word(word) => self.words.reading(word),
+            Cell::Moment(reading) => Some(reading),
+        }
+    }
+
     /// Returns the moment of a cell.
     pub(crate) fn moment(&self, cell: Cell) -> Option<i64> {
-        match cell {
-            Cell::Word(word) => self.words.moment(word),
-            Cell::Moment(reading) => Some(reading.seconds),
-        }
+        self.reading(cell).map(|reading| reading.seconds)
     }
 
     /// Returns the codes of the attributes of a cell next to its day.
@@ -132,7 +137,7 @@ impl Dated {
     pub(crate) fn has_moment(&self, days: &Ordered, group: u32) -> bool {
         let (step, _) = days.span(group, None);
         let word = self.words.at(step);
-        word.is_none_or(|word| self.words.moment(word).is_some())
+        word.is_none_or(|word| self.words.reading(word).is_some())
     }
 
     /// Sets of steps that the time of day needs in addition to its minutes.
@@ -222,7 +227,7 @@ impl Dated {
     fn word(&self, word: usize) -> Drawn<'_> {
         Drawn {
             value: Some(Value::Category(self.words.text(word))),
-            moment: self.words.moment(word),
+            moment: self.words.reading(word).map(|reading| reading.seconds),
         }
     }
 
@@ -326,7 +331,8 @@ impl Lapse {
         }
     }
 
-    fn base_day(&self, base: i64) -> i64 {
+    /// Returns the day of a moment of the other field.
+    pub(crate) fn base_day(&self, base: i64) -> i64 {
         base.saturating_sub(self.base_start).div_euclid(DAY)
     }
 

@@ -50,6 +50,14 @@ impl TimeFormat {
     }
 }
 
+impl TimeFormat {
+    /// Returns the nanoseconds that are written after a number of seconds. A day has no moments after 24:00.
+    pub(crate) fn nanos(&self, seconds: i64, nanos: u32) -> u32 {
+        let is_midnight = self.has_midnight() && seconds.rem_euclid(DAY) == 0;
+        if is_midnight { 0 } else { nanos }
+    }
+}
+
 /// A value's parts as numbers.
 struct Parts {
     date: jiff::civil::Date,
@@ -71,6 +79,15 @@ impl Moment<'_> {
         self.reading.nanos
     }
 
+    /// The moment with its fraction and offset, as it is written.
+    pub(crate) fn reading(&self) -> Reading {
+        let Reading { seconds, nanos, .. } = self.reading;
+        Reading {
+            nanos: self.format.nanos(seconds, nanos),
+            ..self.reading
+        }
+    }
+
     fn parts(&self) -> Parts {
         let Reading { seconds, nanos, .. } = self.reading;
         let format = self.format;
@@ -88,8 +105,7 @@ impl Moment<'_> {
             hour: clock / 3_600,
             minute: clock / 60 % 60,
             second: clock % 60,
-            // A day has no moments after 24:00.
-            nanos: if clock == DAY { 0 } else { nanos },
+            nanos: format.nanos(seconds, nanos),
         }
     }
 

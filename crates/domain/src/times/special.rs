@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use super::{
     date::{Grid, YEARS, date_of, days_from_date},
     format::TimeFormat,
+    read::Reading,
 };
 use crate::{
     ColumnProblem,
@@ -28,7 +29,7 @@ const FIRST_WORD: i64 = 1 << 61;
 struct Word {
     text: String,
     /// The moment that it stands for, if it is a text of the column's format.
-    moment: Option<i64>,
+    moment: Option<Reading>,
 }
 
 /// The words of a column.
@@ -39,7 +40,7 @@ pub(crate) struct Words {
 }
 
 impl Words {
-    fn add(&mut self, text: &str, moment: Option<i64>) -> Result<(), ColumnProblem> {
+    fn add(&mut self, text: &str, moment: Option<Reading>) -> Result<(), ColumnProblem> {
         if !is_name(text) || text.trim() != text {
             return Err(ColumnProblem::Special(cut(text)));
         }
@@ -84,7 +85,7 @@ impl Words {
         self.all.get(word).map_or("", |word| &word.text)
     }
 
-    pub(crate) fn moment(&self, word: usize) -> Option<i64> {
+    pub(crate) fn reading(&self, word: usize) -> Option<Reading> {
         self.all.get(word).and_then(|word| word.moment)
     }
 
@@ -145,7 +146,7 @@ impl Special {
                     return Err(OrderedProblem::RepeatedSpecial.into());
                 }
                 (None, Some(day)) => every_year.push((text, day)),
-                (None, None) => special.words.add(text, format.read(text))?,
+                (None, None) => special.words.add(text, format.read_exact(text))?,
             }
         }
         for (text, day) in every_year {

@@ -29,12 +29,20 @@ impl TimeFormat {
     }
 }
 
+impl TimeFormat {
+    /// Returns the seconds by which the column's clock is ahead of universal time with the offset of an index; 0 if
+    /// the format has no offsets or the offset is the name of a zone.
+    pub(crate) fn seconds_east(&self, offset: u32) -> i64 {
+        let offset = self.offsets().get(offset as usize);
+        offset.and_then(|offset| seconds_east(offset)).unwrap_or(0)
+    }
+}
+
 impl Moment<'_> {
     /// Seconds since 1970-01-01 00:00 in universal time, or by the column's own clock if its format has no offsets.
     pub(crate) fn universal_seconds(&self) -> i64 {
-        let offset = self.format.offsets().get(self.reading.offset as usize);
-        let east = offset.and_then(|offset| seconds_east(offset));
-        self.reading.seconds.saturating_sub(east.unwrap_or(0))
+        let east = self.format.seconds_east(self.reading.offset);
+        self.reading.seconds.saturating_sub(east)
     }
 }
 

@@ -13,4 +13,5 @@ mod scan;
 mod schema;
 mod stream;
 mod time_formats;
+mod time_rules;
 mod times;
