@@ -1,7 +1,7 @@
 // Form fields for the settings of each kind of column.
 import { useId, useState } from "react";
 import type { Bound, Column } from "../../crypto/messages";
-import { hasTextLimits, isTime } from "../../components/column-words";
+import { hasTextLimits, isTime, pairs } from "../../components/column-words";
 import { counted } from "../../components/ui";
 import { evenBins, relativeTo } from "./convert";
 
@@ -31,6 +31,8 @@ export function Values(props: Props) {
           <p className="small quiet">sequence, uuid, or a pattern such as P[0-9]{"{5}"}</p>
         </>
       );
+    case "derived":
+      return <Derived column={column} />;
     case "left-out":
       return <p className="small quiet">{column.reason ?? "left out"}</p>;
     case "number":
@@ -68,6 +70,19 @@ export function Values(props: Props) {
         </>
       );
   }
+}
+
+function Derived({ column: { from = "", values } }: { column: Column }) {
+  if (!values) return <p className="small quiet">the same as {from}</p>;
+  return (
+    <>
+      <p className="small quiet">follows from {from}</p>
+      <details>
+        <summary>{counted(Object.keys(values).length, "value")}</summary>
+        <p className="small">{pairs(values).join(", ")}</p>
+      </details>
+    </>
+  );
 }
 
 type OnChange = (column: Column) => void;
