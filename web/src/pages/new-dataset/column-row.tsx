@@ -82,7 +82,7 @@ export function ColumnRow({ column, drafted, about, notes, problem, samples, fir
         )}
       </td>
       <td className="inline" data-label="May be missing">
-        {kind !== "identifier" && kind !== "derived" && !isLeftOut && (
+        {kind !== "identifier" && !isLeftOut && (
           <input type="checkbox" aria-label={`${name} may be missing`} checked={column.nullable ?? false}
             onChange={(event) => onChange(nullableIf(column, event.target.checked))} />
         )}
