@@ -72,7 +72,7 @@ fn listing(rules: &[ProposedRule]) -> String {
     let mut text = String::from("proposed rules, which are not in the draft:\n");
     for (number, rule) in (1..).zip(rules) {
         let records = counted(rule.records, "record");
-        text.push_str(&format!("  {number}. {} ({records})\n", rule.rule));
+        text.push_str(&format!("  {number}. {}: {records}\n", rule.rule));
         if let RuleChange::Column(column) = &rule.change
             && let Some(values) = &column.values
         {
@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     const ORDER: &str = "\"net\" is at most \"gross\"";
-    const LABEL: &str = "\"dept_name\" follows from \"dept_code\"";
+    const LABEL: &str = "\"dept_name\" follows from \"dept_code\" (2 values)";
 
     /// Returns a draft of 120 records with two proposed rules.
     fn draft() -> Draft {
@@ -160,9 +160,9 @@ mod tests {
     fn rules_are_listed_with_their_numbers_records_and_values() {
         let expected = format!(
             "proposed rules, which are not in the draft:\n  \
-               1. {LABEL} (120 records)\n     \
+               1. {LABEL}: 120 records\n     \
                   \"C1\": \"Cardiology\", \"S1\": \"Surgery\"\n  \
-               2. {ORDER} (1 record)\n"
+               2. {ORDER}: 1 record\n"
         );
         assert_eq!(listing(&draft().rules), expected);
     }
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rule_is_asked_about_and_accepted_by_itself() {
+    fn each_rule_has_its_own_question() {
         let mut draft = draft();
         let mut asked = Vec::new();
         let ask = |question: &str| {

@@ -77,7 +77,7 @@ fn rules_are_printed_and_are_not_in_the_draft() {
     let told = stderr(&output);
     assert!(output.status.success(), "{told}");
     for words in [
-        &format!("1. {rule} (400 records)"),
+        &format!("1. {rule}: 400 records"),
         "is a statistic of the data",
         &format!("--accept-rule '{rule}'"),
     ] {
@@ -151,7 +151,7 @@ fn at_a_terminal(folder: &Path, answers: &str) -> String {
 /// At a terminal, the command asks about each list and then about each rule. The default answer is no.
 #[test]
 #[ignore = "needs script"]
-fn rules_are_asked_about_at_a_terminal() {
+fn command_asks_about_each_rule_at_a_terminal() {
     let folder = folder();
     let schema = || json(&folder.path().join("s.json"));
     let shown = at_a_terminal(folder.path(), "y\ny\n\n");

@@ -73,7 +73,7 @@ function Rule({ text, isOn, disabled, rule, onChange }: RuleProps) {
       <label className="check">
         <input type="checkbox" checked={isOn} disabled={disabled} onChange={(event) => onChange(event.target.checked)} />
         <span>
-          {text} {rule && <span className="quiet">({counted(rule.records, "record")})</span>}
+          {text} {rule && <span className="quiet">supported by {counted(rule.records, "record")}</span>}
         </span>
       </label>
       {values && (
