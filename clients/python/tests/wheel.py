@@ -156,7 +156,7 @@ def types() -> None:
 
 
 def rules() -> None:
-    """A rule that holds in all records is proposed, and holds in synthetic tables once it is accepted."""
+    """A rule that holds in all records is proposed. Once accepted, it holds in synthetic tables."""
     table = pandas.DataFrame(columns())
     table["region"] = table["ward"]
     draft = fhaim.Schema.draft(table)
