@@ -12,7 +12,7 @@ export const KINDS: Record<Kind, string> = {
   duration: "duration",
   code: "codes in chapters",
   identifier: "identifier, newly generated",
-  derived: "follows from another column",
+  derived: "from another column",
   "left-out": "left out",
 };
 

@@ -147,6 +147,7 @@ const SEPARATORS: Record<string, string> = { ",": "commas", ";": "semicolons", "
 /** Shows how the file was read. */
 function TheFile({ picked: { file, dialect, lines, drafted } }: { picked: Picked }) {
   const columns = drafted.schema.columns;
+  const isKept = (column: Column) => isEncrypted(column) || column.kind === "derived";
   return (
     <>
       <Facts items={[
@@ -154,7 +155,7 @@ function TheFile({ picked: { file, dialect, lines, drafted } }: { picked: Picked
         ["Records", count(lines)],
         ["Separated by", SEPARATORS[dialect.delimiter] ?? dialect.delimiter],
         ["Encoding", dialect.encoding],
-        ["Columns kept", `${count(columns.filter(isEncrypted).length)} of ${count(columns.length)}`],
+        ["Columns kept", `${count(columns.filter(isKept).length)} of ${count(columns.length)}`],
       ]} />
       {dialect.remarks.length > 0 && <Notice><p>How the file was read: {dialect.remarks.join("; ")}.</p></Notice>}
       {drafted.remarks.map((remark) => <Notice key={remark} tone="warn"><p>{remark}</p></Notice>)}

@@ -16,13 +16,14 @@ interface Props {
 }
 
 export function RulesCard({ drafted: { schema, rules, rules_statement }, original, session, onEdit }: Props) {
-  const [busy, setBusy] = useState(false);
+  /** The text of the rule that the module adds to the schema. */
+  const [pending, setPending] = useState<string>();
   const [error, setError] = useState<unknown>();
   const latest = useRef(schema);
   latest.current = schema;
   const accept = async (rule: ProposedRule) => {
-    if (!session) return;
-    setBusy(true);
+    if (!session || pending !== undefined) return;
+    setPending(rule.rule);
     setError(undefined);
     try {
       const accepted = await session.accept(schema, [rule]);
@@ -31,7 +32,7 @@ export function RulesCard({ drafted: { schema, rules, rules_statement }, origina
     } catch (problem) {
       setError(problem);
     } finally {
-      setBusy(false);
+      setPending(undefined);
     }
   };
   const shown = shownRules(rules, schema, original);
@@ -44,11 +45,12 @@ export function RulesCard({ drafted: { schema, rules, rules_statement }, origina
       <p>Accepted rules become public with the columns, and every synthetic record satisfies them.</p>
       <ul>
         {shown.map((rule) => (
-          <Rule key={rule.rule} text={rule.rule} isOn={isAccepted(rule, schema)} disabled={busy || !session} rule={rule}
+          <Rule key={rule.rule} text={rule.rule} rule={rule}
+            isOn={isAccepted(rule, schema) || rule.rule === pending}
             onChange={(isOn) => (isOn ? void accept(rule) : onEdit(withdrawn(schema, rule, original)))} />
         ))}
         {others.map((constraint) => (
-          <Rule key={ruleInWords(constraint)} text={ruleInWords(constraint)} isOn disabled={busy}
+          <Rule key={ruleInWords(constraint)} text={ruleInWords(constraint)} isOn
             onChange={() => onEdit(without(schema, constraint))} />
         ))}
       </ul>
@@ -60,18 +62,17 @@ export function RulesCard({ drafted: { schema, rules, rules_statement }, origina
 interface RuleProps {
   text: string;
   isOn: boolean;
-  disabled: boolean;
   /** The proposal, if the rule is one. */
   rule?: ProposedRule;
   onChange: (isOn: boolean) => void;
 }
 
-function Rule({ text, isOn, disabled, rule, onChange }: RuleProps) {
+function Rule({ text, isOn, rule, onChange }: RuleProps) {
   const values = rule && "column" in rule.change ? rule.change.column.values : undefined;
   return (
     <li>
       <label className="check">
-        <input type="checkbox" checked={isOn} disabled={disabled} onChange={(event) => onChange(event.target.checked)} />
+        <input type="checkbox" checked={isOn} onChange={(event) => onChange(event.target.checked)} />
         <span>
           {text} {rule && <span className="quiet">supported by {counted(rule.records, "record")}</span>}
         </span>
