@@ -62,6 +62,21 @@ pub enum RuleChange {
     Column(Box<ColumnForm>),
 }
 
+impl RuleChange {
+    /// Makes the change.
+    pub(crate) fn apply(&self, form: &mut SchemaForm) {
+        match self {
+            Self::Constraint(constraint) => form.constraints.push(constraint.clone()),
+            Self::Column(column) => {
+                let mut columns = form.columns.iter_mut();
+                if let Some(old) = columns.find(|old| old.name == column.name) {
+                    *old = column.as_ref().clone();
+                }
+            }
+        }
+    }
+}
+
 /// Whether a column of a draft may be public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -221,29 +236,18 @@ pub fn with_rules<'a>(
 ) -> Result<Schema, Error> {
     let file = schema.name().to_owned();
     let mut form = SchemaForm::from(schema);
-    let changed = rules.into_iter().try_for_each(|rule| rule.apply(&mut form));
-    changed
-        .and_then(|()| Schema::try_from(form))
-        .map_err(|problem| Error::Schema { file, problem })
-}
-
-impl ProposedRule {
-    fn apply(&self, form: &mut SchemaForm) -> Result<(), SchemaProblem> {
-        match &self.change {
-            RuleChange::Constraint(constraint) => form.constraints.push(constraint.clone()),
-            RuleChange::Column(column) => {
-                let mut columns = form.columns.iter_mut();
-                let Some(old) = columns.find(|old| old.name == column.name) else {
-                    return Err(SchemaProblem::Constraint {
-                        constraint: self.rule.clone(),
-                        problem: "the schema lacks one of its columns",
-                    });
-                };
-                *old = column.as_ref().clone();
-            }
+    for rule in rules {
+        let lacks = |name: &String| form.columns.iter().all(|column| column.name != *name);
+        if rule.columns.iter().any(lacks) {
+            let problem = SchemaProblem::Constraint {
+                constraint: rule.rule.clone(),
+                problem: "the schema lacks one of its columns",
+            };
+            return Err(Error::Schema { file, problem });
         }
-        Ok(())
+        rule.change.apply(&mut form);
     }
+    Schema::try_from(form).map_err(|problem| Error::Schema { file, problem })
 }
 
 impl ColumnDraft {

@@ -77,9 +77,7 @@ fn rules_of_columns_that_are_left_out_are_not_proposed() {
 #[test]
 fn rule_of_a_column_that_the_schema_lacks_is_refused() {
     let mut rule = equal();
-    if let RuleChange::Column(column) = &mut rule.change {
-        column.name = "bed".to_owned();
-    }
+    rule.columns[0] = "bed".to_owned();
     let error = with_rules(draft().schema, &[rule]).unwrap_err().to_string();
     assert!(error.contains("lacks one of its columns"), "{error}");
 }
