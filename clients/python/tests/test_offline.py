@@ -161,6 +161,42 @@ class Values(unittest.TestCase):
         self.assertEqual(conditions(where), expected)
 
 
+class Rules(unittest.TestCase):
+    """Proposed rules of a draft, with a native module that is only a mock."""
+
+    SCHEMA = {"name": "t", "columns": []}
+    FIRST = {
+        "columns": ["net", "gross"],
+        "rule": '"net" is at most "gross"',
+        "records": 120,
+        "change": {"constraint": {"at_most": ["net", "gross"]}},
+    }
+    SECOND = {**FIRST, "rule": "another", "change": {"constraint": {"missing_together": ["net", "gross"]}}}
+
+    def draft(self) -> fhaim.Schema:
+        answer = (json.dumps(self.SCHEMA), ["a note"], json.dumps([self.FIRST, self.SECOND]))
+        with mock.patch("fhaim.native.call", return_value=answer):
+            return fhaim.Schema.draft("t.csv")
+
+    def test_rules_are_proposed_and_not_in_the_schema(self) -> None:
+        draft = self.draft()
+        first, second = draft.rules
+        self.assertEqual((first.text, first.columns, first.records), ('"net" is at most "gross"', ("net", "gross"), 120))
+        self.assertEqual(second.change, self.SECOND["change"])
+        self.assertEqual(draft.to_dict(), self.SCHEMA)
+
+    def test_accepted_rules_are_passed_on_as_they_were_drafted(self) -> None:
+        draft = self.draft()
+        changed = {**self.SCHEMA, "constraints": [{"at_most": ["net", "gross"]}]}
+        with mock.patch("fhaim.native.call", return_value=json.dumps(changed)) as call:
+            accepted = draft.accept(draft.rules[0])
+        _, function, schema, rules = call.call_args.args
+        self.assertEqual((function, json.loads(schema), json.loads(rules)), ("accept", self.SCHEMA, [self.FIRST]))
+        self.assertEqual(accepted.to_dict(), changed)
+        self.assertEqual((accepted.notes, accepted.rules), (draft.notes, draft.rules[1:]))
+        self.assertEqual(draft.to_dict(), self.SCHEMA)
+
+
 class Answers(unittest.TestCase):
     """A server with prepared answers."""
 

@@ -155,6 +155,24 @@ def types() -> None:
     check("a named index of pandas is a column", sorted(names) == sorted([*frame.columns, "patient"]))
 
 
+def rules() -> None:
+    """A rule that holds in all records is proposed. Once accepted, it holds in synthetic tables."""
+    table = pandas.DataFrame(columns())
+    table["region"] = table["ward"]
+    draft = fhaim.Schema.draft(table)
+    proposed = [rule for rule in draft.rules if set(rule.columns) == {"ward", "region"}]
+    check(f"an equal column is proposed: {[rule.text for rule in draft.rules]}", len(proposed) == 1)
+    check("it is supported by all records", proposed[0].records == RECORDS)
+    kinds = {column["kind"] for column in draft.to_dict()["columns"]}
+    check("a draft has no rule that was not accepted", "derived" not in kinds)
+    schema = draft.accept(*proposed)
+    check("accepted rules are no proposals", proposed[0] not in schema.rules)
+    drawn = fhaim.Synthesizer(schema, epsilon=5).fit(table).sample(500)
+    check("the rule holds in a synthetic table", bool((drawn["ward"] == drawn["region"]).all()))
+    other = fhaim.Schema.draft(table, leave_out=["ward", "region"])
+    refused("a rule about another schema", "ward", lambda: other.accept(*proposed))
+
+
 def wrong_input() -> None:
     table = pandas.DataFrame(columns())
     refused("no schema", "no schema", lambda: fhaim.Synthesizer().fit(table))
@@ -236,6 +254,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     locally()
     types()
+    rules()
     wrong_input()
     with_services(address, key)
     interrupted(address, key)

@@ -1,15 +1,20 @@
 // The holder's side: drafts schemas, reads tables and encrypts them, in this process.
-import type { Drafted, Encrypted, Planned, ReadTable, Request, Schema } from "../../../web/src/crypto/messages.ts";
+import type { Drafted, Encrypted, Planned, ProposedRule, ReadTable, Request, Schema } from "../../../web/src/crypto/messages.ts";
 import { Module, type Source } from "../../../web/src/crypto/module.ts";
 import type { Terms } from "./client.ts";
 
-export type { Schema };
+export type { ProposedRule, Schema };
 
 /** A draft of a schema. Its owner corrects and confirms it, because a schema is public. */
 export interface Draft {
   schema: Schema;
   /** Points to check, by column. */
   notes: { column: string; text: string }[];
+  /**
+   * Rules between columns that hold in all records. They are not in the schema: see `Holder.accept`. A rule that holds in
+   * the data is a statistic of the data, and its number of records is private.
+   */
+  rules: ProposedRule[];
 }
 
 /** Bytes that are read piece by piece. */
@@ -47,6 +52,14 @@ export class Holder {
   /** Drafts a schema from a CSV table. The draft is read from the records, so the table's owner has to confirm it. */
   draft(table: Uint8Array, name = "table"): Draft {
     return this.ask<Drafted>({ op: "draft", format: this.format(), name, leave_out: [] }, table);
+  }
+
+  /**
+   * Returns a drafted schema with these rules, which then hold in synthetic tables. Accept a rule only if public knowledge
+   * says the same of every possible table.
+   */
+  accept(schema: Schema, rules: ProposedRule[]): Schema {
+    return this.ask({ op: "accept", schema, rules });
   }
 
   /** Reads a table with a schema, and keeps it. */

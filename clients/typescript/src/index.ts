@@ -5,7 +5,7 @@
  * @packageDocumentation
  */
 export { Client, type Login, type Progress, type UploadOptions } from "./client.ts";
-export { Holder, type Draft, type Schema } from "./holder.ts";
+export { Holder, type Draft, type ProposedRule, type Schema } from "./holder.ts";
 export { type SyntheticOptions } from "./draw.ts";
 export { Job } from "./job.ts";
 export { Linked, type DataCard, type LinkEntry } from "./link.ts";

@@ -151,6 +151,20 @@ test("second computation service copies, confirms and deletes an upload", async 
   await client.delete(alone);
 });
 
+test("an accepted rule is in the schema, and a proposed one is not", async () => {
+  const holder = await Holder.start();
+  const departments = { C1: "Cardiology", S1: "Surgery" };
+  const row = (i) => Object.entries(departments)[i % 2].join(",");
+  const text = `code,name\n${Array.from({ length: 100 }, (_, i) => row(i)).join("\n")}\n`;
+  const { schema, rules } = holder.draft(new TextEncoder().encode(text), "departments");
+  assert.deepEqual(schema.columns.map(({ kind }) => kind).filter((kind) => kind === "derived"), []);
+  const [label] = rules.filter(({ change }) => change.column?.kind === "derived");
+  assert.equal(label.records, 100);
+  const accepted = holder.accept(schema, [label]);
+  assert.deepEqual(accepted.columns.filter(({ kind }) => kind === "derived").length, 1);
+  assert.throws(() => holder.accept({ ...schema, columns: schema.columns.slice(0, 1) }, [label]), /column/);
+});
+
 test("invalid values are reported with their place", async () => {
   const holder = await Holder.start();
   const { schema } = holder.draft(table, "small");

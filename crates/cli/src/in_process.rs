@@ -18,7 +18,7 @@ use fhaim_domain::Schema;
 use fhaim_files::{FormatArguments, StrictnessArguments};
 use fhaim_files::{keeping, progress::Progress};
 use fhaim_he::Layout;
-use fhaim_intake::SHARED_BY;
+use fhaim_intake::{ProposedRule, RULES_STATEMENT, SHARED_BY, with_rules};
 pub use fhaim_sdk::Endpoints;
 use fhaim_synth::MechanismName;
 use uuid::Uuid;
@@ -122,6 +122,9 @@ pub struct Drafted {
     pub schema: String,
     /// Notes about decisions for its columns, and about its permitted use.
     pub notes: Vec<String>,
+    /// Rules between columns that hold in all records, as JSON. They are not in the schema until the owner accepts
+    /// them with [`accept_rules`].
+    pub rules: String,
 }
 
 impl SchemaDraftRequest {
@@ -144,6 +147,7 @@ impl SchemaDraftRequest {
             kind: Vec::new(),
             code_book: Vec::new(),
             shared_by: SHARED_BY,
+            accept_rule: Vec::new(),
             json: false,
             epsilon: self.epsilon,
             delta: self.delta,
@@ -156,14 +160,33 @@ impl SchemaDraftRequest {
             let phase = progress.uncounted("draft");
             let drafted = schema::draft(&arguments)?;
             phase.finish();
+            let rules = drafted.draft.map_or_else(Vec::new, |draft| draft.rules);
             let mut notes = drafted.notes;
             notes.push(drafted.statement);
+            if !rules.is_empty() {
+                notes.push(RULES_STATEMENT.to_owned());
+            }
             Ok(Drafted {
                 schema: drafted.schema.to_json(),
                 notes,
+                rules: output::to_json(&rules)?,
             })
         })
     }
+}
+
+/// Adds accepted rules to a drafted schema, which may have been edited. Returns the schema as JSON.
+///
+/// `rules` is a list of rules of [`Drafted::rules`], as JSON.
+///
+/// # Errors
+/// [`WorkFailure::Refused`] if the schema or the rules are invalid, or do not fit together.
+pub fn accept_rules(schema: &str, rules: &str) -> Result<String, WorkFailure> {
+    let schema = Schema::from_json("the schema", schema.as_bytes()).map_err(Error::from)?;
+    let rules: Vec<ProposedRule> =
+        serde_json::from_str(rules).map_err(|error| Error::Usage(format!("the rules: {error}")))?;
+    let accepted = with_rules(schema, &rules).map_err(Error::from)?;
+    Ok(accepted.to_json())
 }
 
 /// Request to fit a model to a table.

@@ -1,5 +1,7 @@
 //! `fhaim schema`: drafts and checks schemas.
 
+mod rules;
+
 use crate::input::Data;
 use clap::{Args, Subcommand};
 use fhaim_files::{FormatArguments, StrictnessArguments};
@@ -54,6 +56,11 @@ A schema is public: it lists the columns, and the categories or limits of each. 
 draft is read from the records. It lists only values that many records share, and on a terminal it asks
 about each list. Its owner must check every line, and keep only public knowledge.
 
+The command also prints rules between columns that hold in all records, such as a label that follows from a
+code. They are not in the draft. On a terminal the command asks about each rule. A script accepts a rule by
+its text, so that another table cannot change which rules it accepts:
+  fhaim schema infer --data patients.csv --accept-rule '\"admitted\" is at most \"discharged\"' --out draft.schema.json
+
 With --epsilon, the draft is differentially private and may be published. It contains its privacy cost,
 which adds to the cost of runs over the same records.";
 
@@ -96,7 +103,10 @@ pub struct InferArguments {
     /// List a value only if at least N records share it
     #[arg(long, value_name = "N", default_value_t = SHARED_BY, conflicts_with = "epsilon")]
     pub shared_by: u64,
-    /// Print the draft as JSON, with its evidence and flags
+    /// Add a proposed rule to the schema, by the text that this command prints for it (may be repeated)
+    #[arg(long, value_name = "RULE", conflicts_with = "epsilon")]
+    pub accept_rule: Vec<String>,
+    /// Print the draft as JSON, with its evidence, flags and rules
     #[arg(long, conflicts_with = "epsilon")]
     pub json: bool,
     /// Make a private draft with this epsilon
@@ -111,7 +121,8 @@ pub struct InferArguments {
         requires = "epsilon"
     )]
     pub delta: f64,
-    /// Do not ask for confirmation: of lists, or of a private draft if the records were used before
+    /// Do not ask about lists and rules, or about a private draft of records that were used before. Without
+    /// questions, lists are kept and rules are not added
     #[arg(long)]
     pub yes: bool,
     /// Output file for the draft [default: standard output]
@@ -183,8 +194,14 @@ pub fn infer(arguments: &InferArguments) -> Result<(), Error> {
     let mut drafted = draft(arguments)?;
     drafted.notes.iter().for_each(note);
     eprintln!("{}", drafted.statement);
-    if !arguments.yes && can_ask() {
-        confirm_lists(&mut drafted)?;
+    if let Some(draft) = &mut drafted.draft {
+        let asks = !arguments.yes && can_ask();
+        if asks {
+            confirm_lists(draft)?;
+        }
+        rules::accept_by_text(draft, &arguments.accept_rule)?;
+        rules::propose(draft, asks.then_some(ask))?;
+        drafted.schema = draft.schema.clone();
     }
     match &drafted.draft {
         Some(draft) if arguments.json => write(file, &output::to_json(draft)?),
@@ -193,10 +210,7 @@ pub fn infer(arguments: &InferArguments) -> Result<(), Error> {
 }
 
 /// Asks about each list that was read from the records. Leaves out the columns whose list may not be public.
-fn confirm_lists(drafted: &mut Drafted) -> Result<(), Error> {
-    let Some(draft) = &mut drafted.draft else {
-        return Ok(());
-    };
+fn confirm_lists(draft: &mut Draft) -> Result<(), Error> {
     let mut refused = Vec::new();
     for column in &draft.columns {
         let RecordUse::List { values, shared_by } = column.taken else {
@@ -219,7 +233,6 @@ fn confirm_lists(drafted: &mut Drafted) -> Result<(), Error> {
         ));
     }
     draft.leave_out(&refused)?;
-    drafted.schema = draft.schema.clone();
     Ok(())
 }
 

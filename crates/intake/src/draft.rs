@@ -3,10 +3,10 @@
 use std::fmt::{self, Display, Formatter};
 
 use fhaim_domain::{
-    Constraint, Error, Schema, SchemaForm, counted,
+    Constraint, Error, Schema, SchemaForm, SchemaProblem, counted,
     form::{ColumnForm, KindForm},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Shape;
 
@@ -16,6 +16,10 @@ records, so they may reveal something about a person in them. A schema is public
 depend on the records. Correct it from public knowledge (the questionnaire, the code book, the \
 physical range of a measurement), remove everything that only the records can reveal, and confirm \
 that it may be public before you use it.";
+
+/// Warning that must accompany the proposed rules of a draft.
+pub const RULES_STATEMENT: &str = "These rules hold in all records. A rule that holds in the data is a statistic of \
+the data: accept it only if public knowledge says the same of every possible table.";
 
 /// A schema that its owner has not confirmed yet.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -36,7 +40,7 @@ pub struct Draft {
 ///
 /// A rule that holds in the data is a statistic of the data. The holder accepts it if public knowledge says the same
 /// of every possible table.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProposedRule {
     /// The columns that the rule is about.
     pub columns: Vec<String>,
@@ -49,13 +53,28 @@ pub struct ProposedRule {
 }
 
 /// The change to a schema that makes a rule hold.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleChange {
     /// A constraint is added.
     Constraint(Constraint),
     /// The column of this name becomes a derived one.
     Column(Box<ColumnForm>),
+}
+
+impl RuleChange {
+    /// Makes the change.
+    pub(crate) fn apply(&self, form: &mut SchemaForm) {
+        match self {
+            Self::Constraint(constraint) => form.constraints.push(constraint.clone()),
+            Self::Column(column) => {
+                let mut columns = form.columns.iter_mut();
+                if let Some(old) = columns.find(|old| old.name == column.name) {
+                    *old = column.as_ref().clone();
+                }
+            }
+        }
+    }
 }
 
 /// Whether a column of a draft may be public.
@@ -155,22 +174,9 @@ impl Draft {
     /// # Errors
     /// The schema cannot have these rules together. The draft does not change.
     pub fn accept(&mut self, rules: &[usize]) -> Result<(), Error> {
-        let mut form = SchemaForm::from(self.schema.clone());
-        for rule in rules.iter().filter_map(|&rule| self.rules.get(rule)) {
-            match &rule.change {
-                RuleChange::Constraint(constraint) => form.constraints.push(constraint.clone()),
-                RuleChange::Column(column) => {
-                    let place = form.columns.iter_mut().find(|old| old.name == column.name);
-                    if let Some(old) = place {
-                        *old = column.as_ref().clone();
-                    }
-                }
-            }
-        }
-        self.schema = Schema::try_from(form).map_err(|problem| Error::Schema {
-            file: self.schema.name().to_owned(),
-            problem,
-        })?;
+        let all = self.rules.iter().enumerate();
+        let chosen = all.filter_map(|(index, rule)| rules.contains(&index).then_some(rule));
+        self.schema = with_rules(self.schema.clone(), chosen)?;
         let kept = |index: &usize| !rules.contains(index);
         let left = (0..self.rules.len()).filter(kept);
         self.rules = left
@@ -218,6 +224,30 @@ impl Draft {
             .retain(|rule| !rule.columns.iter().any(|column| names.contains(column)));
         Ok(())
     }
+}
+
+/// Returns a schema with accepted rules. The schema may be a draft that its owner has edited.
+///
+/// # Errors
+/// The schema cannot have these rules together.
+pub fn with_rules<'a>(
+    schema: Schema,
+    rules: impl IntoIterator<Item = &'a ProposedRule>,
+) -> Result<Schema, Error> {
+    let file = schema.name().to_owned();
+    let mut form = SchemaForm::from(schema);
+    for rule in rules {
+        let lacks = |name: &String| form.columns.iter().all(|column| column.name != *name);
+        if rule.columns.iter().any(lacks) {
+            let problem = SchemaProblem::Constraint {
+                constraint: rule.rule.clone(),
+                problem: "the schema lacks one of its columns",
+            };
+            return Err(Error::Schema { file, problem });
+        }
+        rule.change.apply(&mut form);
+    }
+    Schema::try_from(form).map_err(|problem| Error::Schema { file, problem })
 }
 
 impl ColumnDraft {

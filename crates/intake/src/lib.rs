@@ -14,7 +14,8 @@ mod texts;
 mod times;
 
 pub use draft::{
-    ColumnDraft, DRAFT_STATEMENT, Draft, Exception, Flag, Note, ProposedRule, RecordUse, RuleChange,
+    ColumnDraft, DRAFT_STATEMENT, Draft, Exception, Flag, Note, ProposedRule, RULES_STATEMENT,
+    RecordUse, RuleChange, with_rules,
 };
 pub use infer::{code_book, infer_schema};
 pub use numbers::{Limit, Reading, Readings, ScannedNumber, Sign, scan_number};

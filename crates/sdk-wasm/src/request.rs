@@ -2,7 +2,7 @@
 
 use fhaim_domain::{Dialect, NearUnique, OutOfRange, ReadOptions, Schema, UnlistedColumn};
 use fhaim_dp::Rho;
-use fhaim_intake::{Encoding, Given, InferOptions};
+use fhaim_intake::{Encoding, Given, InferOptions, ProposedRule};
 use fhaim_protocol::{terms::Terms, upload::Object};
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,6 +28,13 @@ pub enum Request {
     },
     /// Drafts a schema from the CSV table in the stream.
     Draft(DraftRequest),
+    /// Returns a drafted schema with proposed rules that the page's user accepted.
+    Accept {
+        /// The schema, which may have been edited.
+        schema: Value,
+        /// The accepted rules.
+        rules: Vec<ProposedRule>,
+    },
     /// Returns the cost of a schema, or all its problems.
     Check {
         /// The schema, valid or not.

@@ -1,7 +1,7 @@
 //! Drafts of schemas, their costs, and all their problems.
 
 use fhaim_domain::{Error, Schema, SchemaCost, SchemaProblem, check_schema};
-use fhaim_intake::{ColumnDraft, Draft, Note};
+use fhaim_intake::{ColumnDraft, Draft, Note, ProposedRule, RULES_STATEMENT, with_rules};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -20,6 +20,10 @@ pub(crate) struct Drafted {
     columns: Vec<ColumnDraft>,
     /// All remarks on single columns, as sentences.
     notes: Vec<Note>,
+    /// Proposed rules, which are not in the schema.
+    rules: Vec<ProposedRule>,
+    /// Warning that must accompany the rules.
+    rules_statement: &'static str,
 }
 
 /// A problem of a column.
@@ -38,6 +42,8 @@ impl From<Draft> for Drafted {
             records: draft.records,
             remarks: draft.remarks,
             columns: draft.columns,
+            rules: draft.rules,
+            rules_statement: RULES_STATEMENT,
         }
     }
 }
@@ -77,6 +83,15 @@ impl Checked {
     }
 }
 
+/// Returns a schema with accepted rules. The schema may be a draft that the page's user has edited.
+///
+/// # Errors
+/// The schema is invalid, or cannot have these rules together.
+pub(crate) fn accepted(schema: &Value, rules: &[ProposedRule]) -> Result<Schema, Error> {
+    let schema = Schema::from_json("schema", schema.to_string().as_bytes())?;
+    with_rules(schema, rules)
+}
+
 fn parsed(schema: &Value) -> Result<Schema, SchemaProblem> {
     match Schema::from_json("schema", schema.to_string().as_bytes()) {
         Ok(schema) => Ok(schema),
@@ -84,6 +99,20 @@ fn parsed(schema: &Value) -> Result<Schema, SchemaProblem> {
         // A schema has no other errors.
         Err(_) => Err(SchemaProblem::Nothing),
     }
+}
+
+/// Returns the column at `place` after the columns that it needs: the one that it is derived from, and those that it
+/// is relative to.
+fn with_needed(columns: &[Value], place: usize) -> Vec<&Value> {
+    let other = columns.get(place).and_then(|column| column.get("from"));
+    let from = other.filter(|other| other.is_string()).and_then(|other| {
+        let mut named = columns.iter();
+        named.position(|column| column.get("name") == Some(other))
+    });
+    let from = from.filter(|&from| from != place);
+    let mut some = from.map_or_else(Vec::new, |from| with_bases(columns, from));
+    some.extend(with_bases(columns, place));
+    some
 }
 
 /// Returns the column at `place` after the column that it is relative to, and those that this one is
@@ -100,7 +129,7 @@ fn with_bases(columns: &[Value], place: usize) -> Vec<&Value> {
 }
 
 /// Finds the problems of each column separately. Next to the column, the checked schema has only
-/// the earlier columns that it depends on.
+/// the columns that it depends on.
 fn problems(schema: &Value) -> Vec<Remark> {
     let columns = schema.get("columns").and_then(Value::as_array);
     let columns = columns.map_or(&[][..], Vec::as_slice);
@@ -112,7 +141,7 @@ fn problems(schema: &Value) -> Vec<Remark> {
     };
     let mut problems = Vec::new();
     for (place, column) in columns.iter().enumerate() {
-        let some = with_bases(columns, place);
+        let some = with_needed(columns, place);
         // The only format of schemas, which has all kinds of columns.
         let alone = json!({"name": "column", "columns": some});
         let text = match parsed(&alone) {
@@ -120,7 +149,7 @@ fn problems(schema: &Value) -> Vec<Remark> {
                 column: of,
                 problem,
             }) => {
-                // A problem of the column that it is relative to is reported with that column.
+                // A problem of a column that it depends on is reported with that column.
                 (Some(of) == name(column)).then(|| problem.to_string())
             }
             // A schema of only left-out columns is invalid, but the column itself is not wrong.

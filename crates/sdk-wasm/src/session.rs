@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::Error;
 use crate::plan::{Composed, Part, Planned, mechanisms, named, part_plan};
 use crate::request::{MAX_REHEARSED, ReadRequest, Request, WipedText};
-use crate::schema::{Checked, Drafted};
+use crate::schema::{Checked, Drafted, accepted};
 use crate::table::ReadTable;
 use crate::text::{Found, opened};
 
@@ -86,6 +86,7 @@ impl TableSession {
                 let draft = infer_schema(table.text, &request.options(table.dialect))?;
                 json(&Drafted::from(draft))
             }
+            Request::Accept { schema, rules } => json(&accepted(&schema, &rules)?),
             Request::Check { schema } => json(&Checked::of(&schema)),
             Request::Read(request) => self.read(*request, input),
             Request::Name { terms } => json(&named(*terms)?),

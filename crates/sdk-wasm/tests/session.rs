@@ -200,6 +200,80 @@ fn draft_reports_flag_and_list_of_each_column() {
     assert!(!draft.to_string().contains("Person 1"), "{draft}");
 }
 
+/// A table with a code, its label, and an equal column.
+fn related() -> String {
+    let row = |i: usize| {
+        let (code, label) =
+            [("S1", "Surgery"), ("C1", "Cardiology"), ("S2", "Surgery")][i * 5 % 7 % 3];
+        format!("{code},{label},{code},{}\n", i * 7 % 50)
+    };
+    let rows: String = (0..600).map(row).collect();
+    format!("code,label,copy,days\n{rows}")
+}
+
+/// Returns the drafted kinds of all columns.
+fn kinds(schema: &Value) -> Vec<&str> {
+    let columns = schema["columns"].as_array().unwrap();
+    columns
+        .iter()
+        .flat_map(|column| column["kind"].as_str())
+        .collect()
+}
+
+#[test]
+fn accepted_rules_are_in_the_schema_and_proposed_ones_are_not() {
+    let mut session = TableSession::default();
+    let request = json!({"op": "draft", "format": {"file": "t.csv"}, "name": "t"});
+    let draft = json_of(ask(&mut session, &request, related().as_bytes()).unwrap());
+    let statement = draft["rules_statement"].as_str().unwrap();
+    assert!(statement.contains("statistic of the data"), "{statement}");
+    let drafted = ["categorical", "categorical", "categorical", "number"];
+    assert_eq!(kinds(&draft["schema"]), drafted);
+    let request = json!({"op": "accept", "schema": draft["schema"], "rules": draft["rules"]});
+    let accepted = json_of(ask(&mut session, &request, b"").unwrap());
+    assert_eq!(
+        kinds(&accepted),
+        ["categorical", "derived", "derived", "number"]
+    );
+    let request = json!({"op": "read", "format": {"file": "t.csv"}, "schema": accepted});
+    let read = json_of(ask(&mut session, &request, related().as_bytes()).unwrap());
+    assert_eq!(read["records"], 600);
+}
+
+#[test]
+fn rules_that_do_not_fit_the_schema_are_refused() {
+    let mut session = TableSession::default();
+    let change = json!({"constraint": {"at_most": ["colour", "size"]}});
+    let rule =
+        json!({"columns": ["colour", "size"], "rule": "wrong", "records": 20, "change": change});
+    let request = json!({"op": "accept", "schema": schema(), "rules": [rule]});
+    let error = ask(&mut session, &request, b"").unwrap_err();
+    assert!(
+        error.contains("constraint \"colour\" is at most"),
+        "{error}"
+    );
+}
+
+/// The column that a derived one follows from may come later.
+#[test]
+fn problem_of_a_derived_column_is_its_own() {
+    let base = json!({"name": "code", "kind": "categorical", "categories": ["a", "b"]});
+    let derived = |from: &str| json!({"name": "label", "kind": "derived", "from": from, "values": {"a": "x", "b": "y"}});
+    let check = |columns: Value| {
+        let request = json!({"op": "check", "schema": {"name": "t", "columns": columns}});
+        json_of(ask(&mut TableSession::default(), &request, b"").unwrap())
+    };
+    let sound = check(json!([derived("code"), base]));
+    assert!(sound["cost"].is_object(), "{sound}");
+    let wrong = check(json!([derived("none"), base, {"name": "size", "kind": "number"}]));
+    let columns = wrong["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|problem| &problem["column"]);
+    assert_eq!(columns.collect::<Vec<_>>(), ["label", "size"], "{wrong}");
+}
+
 #[test]
 fn files_are_read_in_their_own_encoding() {
     let mut session = TableSession::default();

@@ -12,12 +12,13 @@ export const KINDS: Record<Kind, string> = {
   duration: "duration",
   code: "codes in chapters",
   identifier: "identifier, newly generated",
+  derived: "from another column",
   "left-out": "left out",
 };
 
 /** Returns whether records of the column are encrypted. */
 export function isEncrypted({ kind }: Column): boolean {
-  return kind !== "identifier" && kind !== "left-out";
+  return kind !== "identifier" && kind !== "derived" && kind !== "left-out";
 }
 
 /** Returns whether values of the column are days, with or without a time of day. */
@@ -32,9 +33,10 @@ export function hasTextLimits(column: Column): boolean {
 }
 
 /** Returns the listed values of the column; undefined if its kind has no list. */
-export function listed({ kind, categories, codes, chapters }: Column): string[] | undefined {
+export function listed({ kind, categories, codes, chapters, values }: Column): string[] | undefined {
   if (kind === "categorical") return categories ?? [];
   if (kind === "code") return codes ?? chapters?.flatMap((chapter) => chapter.codes) ?? [];
+  if (kind === "derived" && values) return [...new Set(Object.values(values))].filter((value) => value !== "");
   return undefined;
 }
 
@@ -96,6 +98,10 @@ function values(column: Column): string {
       return counted(column.codes?.length ?? column.chapters?.flatMap(({ codes }) => codes).length ?? 0, "code");
     case "identifier":
       return `newly generated: ${column.pattern ?? ""}`;
+    case "derived":
+      return column.values
+        ? `follows from ${column.from ?? "?"}: ${pairs(column.values).join(", ")}`
+        : `the same as ${column.from ?? "?"}`;
     case "left-out":
       return `left out${column.reason ? `: ${column.reason}` : ""}`;
     case "date":
@@ -109,6 +115,12 @@ function values(column: Column): string {
     default:
       return `${range(column)}${special(column.special)}`;
   }
+}
+
+/** Returns the values of a derived column, each with the value that it follows from. */
+export function pairs(values: Record<string, string>): string[] {
+  const shown = (value: string) => (value === "" ? "missing" : value);
+  return Object.entries(values).map(([from, value]) => `${shown(from)} is ${shown(value)}`);
 }
 
 function range({ min, max, bins = 0, edges = [], digits = 1 }: Column): string {

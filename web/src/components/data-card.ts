@@ -2,6 +2,7 @@
 import type { LinkedResult } from "../api/types";
 import type { Schema } from "../crypto/messages";
 import { describe } from "./column-words";
+import { ruleInWords } from "./rule-words";
 import { count } from "./ui";
 
 /** The data of a data card. */
@@ -17,6 +18,12 @@ export const CAVEATS = [
 /** Returns the number of columns of a synthetic table. */
 export function columnsOf(schema: Schema): string {
   return count(schema.columns.filter(({ kind }) => kind !== "left-out").length);
+}
+
+/** Returns the rules between columns, one per line. */
+function rules({ constraints = [] }: Schema): string[] {
+  if (constraints.length === 0) return [];
+  return ["", "Rules that every record satisfies", ...constraints.map((constraint) => `- ${ruleInWords(constraint)}`)];
 }
 
 /** Returns a data card as text. */
@@ -37,6 +44,7 @@ export function dataCard({ job, name, made_at, epsilon, delta, runs, mechanism, 
     "",
     "Columns",
     ...schema.columns.map((column) => `- ${column.name}: ${describe(column)}`),
+    ...rules(schema),
     "",
   ].join("\n");
 }

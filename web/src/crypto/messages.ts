@@ -3,7 +3,8 @@ import type { Terms } from "../api/types";
 
 /** The kind of a column: see GLOSSARY.md, and docs/DESIGN.md for what each becomes. */
 export type Kind =
-  | "categorical" | "numeric" | "number" | "date" | "datetime" | "time" | "duration" | "code" | "identifier" | "left-out";
+  | "categorical" | "numeric" | "number" | "date" | "datetime" | "time" | "duration" | "code" | "identifier" | "derived"
+  | "left-out";
 
 /** A limit or a special value: a number, a date as 2024-01-31, a time as 23:30, or a word. */
 export type Bound = number | string;
@@ -43,8 +44,21 @@ export interface Column {
   codes?: string[];
   chapters?: { name: string; codes: string[] }[];
   pattern?: string;
+  /** The column that a derived column follows from. */
+  from?: string;
+  /** The value of a derived column for each value of the other one; the same value if absent. */
+  values?: Record<string, string>;
   reason?: string;
 }
+
+/** A rule that every record satisfies: see docs/reference/schema.md. */
+export type Constraint =
+  | { at_most: [string, string] }
+  | { missing_together: [string, string] }
+  | { never: Record<string, string> }
+  | { implies: { when: Record<string, string[]>; then: Record<string, string[]> } }
+  | { age: { age: string; born: string; at: number | string } }
+  | { sum: { total: string; parts: string[] } };
 
 export interface Schema {
   /** 1, or absent. */
@@ -54,6 +68,7 @@ export interface Schema {
   source?: string | null;
   target?: string | null;
   columns: Column[];
+  constraints?: Constraint[];
 }
 
 /** How a file is written. Its first bytes show every property that is absent here. */
@@ -81,6 +96,7 @@ export type Request =
   | { op: "mechanisms" }
   | { op: "dialect"; format: Format }
   | { op: "draft"; format: Format; name: string; leave_out: string[] }
+  | { op: "accept"; schema: Schema; rules: ProposedRule[] }
   | { op: "check"; schema: Schema }
   | ({ op: "read" } & ReadOptions)
   | { op: "name"; terms: Terms }
@@ -144,6 +160,17 @@ export interface ColumnDraft {
   questions: string[];
 }
 
+/** A rule that holds in all records of the table. It is not in the drafted schema. */
+export interface ProposedRule {
+  columns: string[];
+  /** The rule, as a sentence without a full stop. */
+  rule: string;
+  /** Number of records that support it. Private: it is not a part of the schema. */
+  records: number;
+  /** The change to the schema: a constraint, or a column that becomes a derived one. */
+  change: { constraint: Constraint } | { column: Column };
+}
+
 export interface Drafted {
   schema: Schema;
   statement: string;
@@ -155,6 +182,9 @@ export interface Drafted {
   columns: ColumnDraft[];
   /** Everything that the holder should read about single columns: the evidence of a column comes first. */
   notes: Remark[];
+  rules: ProposedRule[];
+  /** Warning that is shown with the rules. */
+  rules_statement: string;
 }
 
 export interface SchemaCost {

@@ -12,6 +12,7 @@ import type {
   Mechanism,
   Part,
   Planned,
+  ProposedRule,
   Read,
   ReadOptions,
   ReadTable,
@@ -56,6 +57,11 @@ export class HolderSession {
 
   mechanisms(): Promise<Mechanism[]> {
     return this.ask({ op: "mechanisms" });
+  }
+
+  /** Returns a drafted schema, which may have been edited, with these rules. */
+  accept(schema: Schema, rules: ProposedRule[]): Promise<Schema> {
+    return this.ask({ op: "accept", schema, rules });
   }
 
   check(schema: Schema): Promise<Checked> {

@@ -10,6 +10,7 @@ import { recall } from "../crypto/remembered";
 import { HolderSession } from "../crypto/session";
 import { begin, useUpload } from "../crypto/uploads";
 import { describe, isEncrypted } from "../components/column-words";
+import { RuleList } from "../components/rule-list";
 import { LedgerBar } from "../components/charts";
 import { JobTag } from "../components/job-tag";
 import { Confirmed, count, counted, Facts, Field, Loading, Notice, Trouble, useLoad, useTitle, useWork, When } from "../components/ui";
@@ -244,6 +245,7 @@ function Columns({ dataset }: { dataset: Dataset }) {
     <details className="card">
       <summary>Public description of the columns</summary>
       <SchemaFile dataset={dataset} />
+      <RuleList schema={dataset.terms.schema} />
       <div className="scroll">
         <table>
           <thead><tr><th>Column</th><th>Values</th></tr></thead>

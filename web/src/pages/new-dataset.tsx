@@ -34,8 +34,8 @@ function useDraft() {
   const [past, setPast] = useState<Schema[]>([]);
   useEffect(() => {
     if (!picked) return;
-    const { file, format, only, drafted, lines } = picked;
-    keep(file, format, only, { drafted, lines, confirmed: [...confirmed] });
+    const { file, format, only, drafted, original, lines } = picked;
+    keep(file, format, only, { drafted, original, lines, confirmed: [...confirmed] });
   }, [picked, confirmed]);
   const show = (schema: Schema) =>
     setPicked((now) => now && { ...now, drafted: { ...now.drafted, schema } });

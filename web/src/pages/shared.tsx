@@ -3,6 +3,7 @@ import { Link, useLocation, useParams } from "react-router";
 import { call, isMissing, json } from "../api/client";
 import type { LinkedResult } from "../api/types";
 import { describe } from "../components/column-words";
+import { RuleList } from "../components/rule-list";
 import { columnsOf, dataCard } from "../components/data-card";
 import { asked, Download, Preview, type Source } from "../components/draw";
 import { save } from "../components/save";
@@ -73,6 +74,7 @@ function Card({ result }: { result: LinkedResult }) {
       <ul>{result.caveats.map((caveat) => <li key={caveat}>{caveat}</li>)}</ul>
       <details>
         <summary>Columns</summary>
+        <RuleList schema={schema} />
         <div className="scroll" tabIndex={0} role="region" aria-label="Columns">
           <table>
             <thead><tr><th>Column</th><th>Values</th></tr></thead>

@@ -19,7 +19,7 @@ use pyo3::{prelude::*, types::PyBytes};
 
 use crate::{
     table::{Input, Table},
-    work::{Refused, follow},
+    work::{Refused, follow, refused},
 };
 
 /// How tables are read.
@@ -39,7 +39,10 @@ impl Reading {
     }
 }
 
-/// Returns a schema as JSON, notes on its columns, and remarks.
+/// A schema as JSON, notes on its columns, proposed rules as JSON, and remarks.
+type Drafted = (String, Vec<String>, String, Vec<String>);
+
+/// Drafts a schema.
 #[pyfunction]
 #[pyo3(signature = (table, *, name, target, leave_out, missing, epsilon, delta, tell))]
 #[expect(clippy::too_many_arguments, reason = "they have names in Python")]
@@ -53,7 +56,7 @@ fn draft(
     epsilon: Option<f64>,
     delta: f64,
     tell: Option<&Bound<'_, PyAny>>,
-) -> PyResult<(String, Vec<String>, Vec<String>)> {
+) -> PyResult<Drafted> {
     let work = SchemaDraftRequest {
         table: table.0,
         name,
@@ -64,7 +67,18 @@ fn draft(
         delta,
     };
     let done = follow(py, tell, |listener| work.run(listener))?;
-    Ok((done.result.schema, done.result.notes, done.remarks))
+    let in_process::Drafted {
+        schema,
+        notes,
+        rules,
+    } = done.result;
+    Ok((schema, notes, rules, done.remarks))
+}
+
+/// Returns a schema with accepted rules, as JSON. The schema and the rules are JSON as `draft` returns them.
+#[pyfunction]
+fn accept(schema: &str, rules: &str) -> PyResult<String> {
+    in_process::accept_rules(schema, rules).map_err(refused)
 }
 
 /// A model's bytes, its ledger and a summary as JSON, and remarks.
@@ -226,6 +240,6 @@ fn read_schema(json: &str) -> PyResult<Schema> {
 mod _native {
     #[pymodule_export]
     use super::{
-        Reading, Refused, Table, draft, evaluate, fit, record_bound, sample, typed, upload,
+        Reading, Refused, Table, accept, draft, evaluate, fit, record_bound, sample, typed, upload,
     };
 }

@@ -94,7 +94,8 @@ fn pass_on(post: &Post, tell: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     Ok(())
 }
 
-fn refused(failure: WorkFailure) -> PyErr {
+/// Returns a failure as the exception [`Refused`].
+pub fn refused(failure: WorkFailure) -> PyErr {
     let reason = failure.to_string();
     let way_out = match failure {
         WorkFailure::Refused { way_out, .. } => way_out,

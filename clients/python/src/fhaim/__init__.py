@@ -4,7 +4,7 @@ the wheel, the program itself in this process."""
 from fhaim.client import Client, Download, Run, Spending
 from fhaim.errors import Error
 from fhaim.holders import Standing, fingerprint
-from fhaim.schema import Schema
+from fhaim.schema import Rule, Schema
 from fhaim.synthesizer import Report, Synthesizer, evaluate
 
 __all__ = [
@@ -12,6 +12,7 @@ __all__ = [
     "Download",
     "Error",
     "Report",
+    "Rule",
     "Run",
     "Schema",
     "Spending",

@@ -35,7 +35,8 @@ def draft(
     epsilon: float | None,
     delta: float,
     tell: _Tell | None,
-) -> tuple[str, list[str], list[str]]: ...
+) -> tuple[str, list[str], str, list[str]]: ...
+def accept(schema: str, rules: str) -> str: ...
 def fit(
     table: object,
     schema: str,

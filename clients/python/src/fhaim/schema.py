@@ -5,11 +5,43 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Union
 
 from fhaim import native
 from fhaim.errors import Error
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule between columns that holds in all records of a table.
+
+    A rule that holds in the data is a statistic of the data. Accept it only if public knowledge says
+    the same of every possible table.
+    """
+
+    text: str
+    """The rule, as a sentence."""
+    columns: tuple[str, ...]
+    """The columns that the rule is about."""
+    records: int
+    """Number of records that support the rule: those that could break it. It is private."""
+    change: Mapping[str, Any]
+    """The change to the schema: a ``constraint``, or a ``column`` that follows from another one."""
+
+    def _to_json(self) -> dict[str, Any]:
+        """Returns the rule as the native module has it."""
+        return {
+            "columns": list(self.columns),
+            "rule": self.text,
+            "records": self.records,
+            "change": dict(self.change),
+        }
+
+    @classmethod
+    def _from_json(cls, rule: Mapping[str, Any]) -> Rule:
+        return cls(rule["rule"], tuple(rule["columns"]), rule["records"], rule["change"])
 
 
 class Schema:
@@ -19,10 +51,14 @@ class Schema:
     schema that was drafted without an epsilon was read from the records.
     """
 
-    def __init__(self, schema: Mapping[str, Any], notes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, schema: Mapping[str, Any], notes: Sequence[str] = (), rules: Sequence[Rule] = ()
+    ) -> None:
         self._schema = dict(schema)
         self.notes = list(notes)
         """Remarks of a draft on its columns, and on how it may be used."""
+        self.rules = list(rules)
+        """Proposed rules of a draft. They are not in the schema: see `accept`."""
 
     @classmethod
     def draft(
@@ -38,8 +74,8 @@ class Schema:
     ) -> Schema:
         """Drafts a schema from a table. With ``epsilon``, the draft is differentially private and
         may be published without a check. Without it, the owner must check the schema
-        (``print(schema)``) and its ``notes``."""
-        schema, notes = native.call(
+        (``print(schema)``), its ``notes`` and its ``rules``."""
+        schema, notes, rules = native.call(
             "No schema was drafted",
             "draft",
             table,
@@ -51,7 +87,20 @@ class Schema:
             delta=delta,
             tell=None,
         )
-        return cls(json.loads(schema), notes)
+        return cls(json.loads(schema), notes, [Rule._from_json(rule) for rule in json.loads(rules)])
+
+    def accept(self, *rules: Rule) -> Schema:
+        """Returns the schema with these rules of its draft, which then hold in synthetic tables.
+
+        Accept a rule only if public knowledge says the same of every possible table::
+
+            label, = (rule for rule in schema.rules if rule.columns == ("dept_name", "dept_code"))
+            schema = schema.accept(label)
+        """
+        chosen = json.dumps([rule._to_json() for rule in rules], ensure_ascii=False)
+        schema = native.call("The rules were not accepted", "accept", self.to_json(), chosen)
+        left = [rule for rule in self.rules if rule not in rules]
+        return Schema(json.loads(schema), self.notes, left)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:

@@ -12,6 +12,7 @@ mod hospital;
 mod memory;
 mod openapi;
 mod refusals;
+mod rules;
 mod runs;
 mod samples;
 

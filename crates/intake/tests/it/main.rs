@@ -1,5 +1,6 @@
 //! Integration tests, in one program because each program takes seconds to link.
 
+mod accept;
 mod adapter;
 mod check;
 mod hospital;

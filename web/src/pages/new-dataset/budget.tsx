@@ -7,6 +7,7 @@ import type { Planned, ReadOptions, ReadTable, Schema } from "../../crypto/messa
 import { workersFor } from "../../crypto/upload";
 import { Bars } from "../../components/charts";
 import { Confirmed, count, counted, Facts, Field, Notice, Trouble, useLoad, useWork } from "../../components/ui";
+import { rulesInWords } from "../../components/rule-words";
 import { UsedBefore } from "../../components/used-before";
 import { targets, termsOf, type Choice } from "./choice";
 import { figures, LargeUpload, useMechanisms, useObjectSeconds, useOffer } from "./estimate";
@@ -52,6 +53,7 @@ export function BudgetStep({ file, read, table, choice, onChoice, onBack, onCrea
       </div>
       <Signal table={table} plan={plan} />
       <Changes table={table} />
+      <PublicRules schema={read.schema} />
       {second && <Second chosen={choice.witness} onChange={(witness) => change({ witness })} />}
       <Trouble error={unknown} />
       <Trouble error={refused} />
@@ -78,6 +80,18 @@ function Changes({ table }: { table: ReadTable }) {
     <Notice tone="warn">
       <p>Values of the file that do not match the columns:</p>
       <ul>{changes.map((text) => <li key={text}>{text}</li>)}</ul>
+    </Notice>
+  );
+}
+
+/** Shows the rules between columns, which are public. */
+function PublicRules({ schema }: { schema: Schema }) {
+  const rules = rulesInWords(schema);
+  if (rules.length === 0) return null;
+  return (
+    <Notice>
+      <p>These rules become public with the columns, and every synthetic record satisfies them:</p>
+      <ul>{rules.map((rule) => <li key={rule}>{rule}</li>)}</ul>
     </Notice>
   );
 }

@@ -31,6 +31,8 @@ export function Values(props: Props) {
           <p className="small quiet">sequence, uuid, or a pattern such as P[0-9]{"{5}"}</p>
         </>
       );
+    case "derived":
+      return <Derived column={column} onChange={onChange} />;
     case "left-out":
       return <p className="small quiet">{column.reason ?? "left out"}</p>;
     case "number":
@@ -68,6 +70,34 @@ export function Values(props: Props) {
         </>
       );
   }
+}
+
+/** Separates a value from the text that follows from it. */
+const GIVES = " = ";
+
+/** Edits the values of a column that follows from another one: one line for each value of the other column. */
+function Derived({ column, onChange }: { column: Column; onChange: OnChange }) {
+  const { name, from = "", values } = column;
+  const lines = Object.entries(values ?? {}).map(([key, value]) => key + GIVES + value);
+  const [text, setText] = useState(lines.join("\n"));
+  if (!values) return <p className="small quiet">the same as {from}</p>;
+  const edit = (edited: string) => {
+    setText(edited);
+    const pairs = edited.split("\n").filter((line) => line !== "").map((line): [string, string] => {
+      const [key = "", ...value] = line.split(GIVES);
+      return [key, value.join(GIVES)];
+    });
+    onChange({ ...column, values: Object.fromEntries(pairs) });
+  };
+  return (
+    <>
+      <p className="small quiet">follows from {from}</p>
+      <textarea className="categories" aria-label={`Values of ${name}, one per line`} value={text}
+        readOnly={Object.keys(values).some((key) => key.includes(GIVES))} rows={Math.max(1, Math.min(8, lines.length))}
+        onChange={(event) => edit(event.target.value)} />
+      <div className="small quiet">{counted(lines.length, "value")}, one per line</div>
+    </>
+  );
 }
 
 type OnChange = (column: Column) => void;

@@ -4,11 +4,13 @@ import type { Column, ColumnDraft, Kind } from "../../crypto/messages";
 import { inWords, KINDS, noteInWords } from "../../components/column-words";
 import { Sketch } from "../../components/sketch";
 import { Values } from "./column-kinds";
-import { converted, nullableIf } from "./convert";
+import { converted, nullableIf, turnedBack } from "./convert";
 import { listsRecords } from "./lists";
 
 interface Props {
   column: Column;
+  /** The column as drafted; undefined if only a schema file has it. */
+  drafted: Column | undefined;
   /** What the draft says about it; undefined if only a schema file has the column. */
   about: ColumnDraft | undefined;
   /** What the draft says about it, as sentences. */
@@ -33,12 +35,13 @@ function short(sample: string): string {
   return sample.length > MAX_SAMPLE ? `${sample.slice(0, MAX_SAMPLE - 1)}…` : sample;
 }
 
-/** Returns the kinds that can be chosen; `numeric` only if the schema already has it. */
+/** Returns the kinds that can be chosen; `numeric` and `derived` only if the column already has them. */
 function kinds({ kind }: Column): Kind[] {
-  return (Object.keys(KINDS) as Kind[]).filter((other) => other !== "numeric" || kind === "numeric");
+  const isOffered = (other: Kind) => other === kind || (other !== "numeric" && other !== "derived");
+  return (Object.keys(KINDS) as Kind[]).filter(isOffered);
 }
 
-export function ColumnRow({ column, about, notes, problem, samples, first, bases, isPublic, onChange, onConfirm }: Props) {
+export function ColumnRow({ column, drafted, about, notes, problem, samples, first, bases, isPublic, onChange, onConfirm }: Props) {
   const { name, kind } = column;
   const id = useId();
   // Another kind resets the fields.
@@ -48,7 +51,10 @@ export function ColumnRow({ column, about, notes, problem, samples, first, bases
     if (isOther) setEdition(edition + 1);
     onChange(changed);
   };
-  const convert = (other: Kind) => change(converted(column, other, about?.flag === "near-unique" ? [] : first));
+  const convert = (other: Kind) => {
+    const known = about?.flag === "near-unique" ? [] : first;
+    change(kind === "derived" && drafted ? turnedBack(drafted, other, known) : converted(column, other, known));
+  };
   const isLeftOut = kind === "left-out";
   const isOfRecords = listsRecords(column, about, first);
   return (

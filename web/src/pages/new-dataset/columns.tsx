@@ -1,13 +1,15 @@
 // Step 2: correct the columns' domains and confirm that they are public.
 import { useEffect, useState } from "react";
 import type { Checked, Column, ReadOptions, ReadTable, Schema } from "../../crypto/messages";
-import { useReading, useSession, WorkerRefusal } from "../../crypto/session";
+import { type HolderSession, useReading, useSession, WorkerRefusal } from "../../crypto/session";
 import { inWords, isEncrypted, isTime } from "../../components/column-words";
 import { count, counted, Facts, Notice, Pages, Reading, Trouble } from "../../components/ui";
 import { ColumnRow } from "./column-row";
 import { Estimate } from "./estimate";
 import type { Picked } from "./file";
 import { hasList, listsRecords } from "./lists";
+import { changedColumns } from "./rules";
+import { RulesCard } from "./rules-card";
 
 interface Props {
   picked: Picked;
@@ -27,8 +29,7 @@ const PAUSE_MS = 250;
 const PAGE = 50;
 
 /** Checks the schema after every change. Returns its cost or its problems. */
-function useCheck(schema: Schema) {
-  const session = useSession();
+function useCheck(session: HolderSession | undefined, schema: Schema) {
   const [state, setState] = useState<{ checked?: Checked; error?: unknown }>({});
   useEffect(() => {
     if (!session) return;
@@ -66,12 +67,13 @@ function bases(columns: Column[], index: number): string[] {
 
 export function ColumnsStep(props: Props) {
   const { picked, confirmed, onConfirmed, onEdit, onUndo, onBack, onChecked } = props;
-  const { file, format, drafted: { schema, columns: drafts }, first, lines } = picked;
+  const { file, format, drafted: { schema, columns: drafts }, original, first, lines } = picked;
+  const session = useSession();
   const [adjust, setAdjust] = useState({ clamp: false });
   const [edition, setEdition] = useState(0);
   const [from, setFrom] = useState(0);
   const [sought, setSought] = useState<{ name: string }>();
-  const { checked, error } = useCheck(schema);
+  const { checked, error } = useCheck(session, schema);
   useEffect(() => {
     if (sought) show(sought.name);
   }, [sought]);
@@ -100,6 +102,13 @@ export function ColumnsStep(props: Props) {
     setFrom(0);
     setEdition(edition + 1);
   };
+  const change = (changed: Schema) => {
+    onEdit(changed);
+    // A confirmation holds only for the values that were on the screen.
+    const others = new Set(changedColumns(schema, changed));
+    onConfirmed(new Set([...confirmed].filter((name) => !others.has(name))));
+    setEdition(edition + 1);
+  };
   const undo = onUndo && (() => {
     onUndo();
     setEdition(edition + 1);
@@ -109,9 +118,10 @@ export function ColumnsStep(props: Props) {
     <section>
       <WhyPublic />
       <TheFile picked={picked} />
-      <SchemaFile onLoad={load} />
+      <SchemaFile session={session} onLoad={load} />
       <Editor key={edition} picked={picked} problems={problems} confirmed={confirmed} onConfirm={confirm}
         from={from} onFrom={setFrom} onEdit={onEdit} onUndo={undo} />
+      <RulesCard drafted={picked.drafted} original={original} session={session} onEdit={change} />
       <Cost checked={checked} />
       {checked?.refused === undefined && checked && <Estimate schema={schema} records={lines} />}
       <Refused checked={checked} />
@@ -137,6 +147,7 @@ const SEPARATORS: Record<string, string> = { ",": "commas", ";": "semicolons", "
 /** Shows how the file was read. */
 function TheFile({ picked: { file, dialect, lines, drafted } }: { picked: Picked }) {
   const columns = drafted.schema.columns;
+  const isKept = (column: Column) => isEncrypted(column) || column.kind === "derived";
   return (
     <>
       <Facts items={[
@@ -144,7 +155,7 @@ function TheFile({ picked: { file, dialect, lines, drafted } }: { picked: Picked
         ["Records", count(lines)],
         ["Separated by", SEPARATORS[dialect.delimiter] ?? dialect.delimiter],
         ["Encoding", dialect.encoding],
-        ["Columns kept", `${count(columns.filter(isEncrypted).length)} of ${count(columns.length)}`],
+        ["Columns kept", `${count(columns.filter(isKept).length)} of ${count(columns.length)}`],
       ]} />
       {dialect.remarks.length > 0 && <Notice><p>How the file was read: {dialect.remarks.join("; ")}.</p></Notice>}
       {drafted.remarks.map((remark) => <Notice key={remark} tone="warn"><p>{remark}</p></Notice>)}
@@ -182,7 +193,7 @@ interface EditorProps {
 
 /** Editor of all columns. */
 function Editor({ picked, problems, confirmed, onConfirm, from, onFrom, onEdit, onUndo }: EditorProps) {
-  const { drafted: { schema, columns, notes }, samples, first } = picked;
+  const { drafted: { schema, columns, notes }, original, samples, first } = picked;
   return (
     <div className="card">
       <div className="row ends">
@@ -195,7 +206,7 @@ function Editor({ picked, problems, confirmed, onConfirm, from, onFrom, onEdit, 
         </thead>
         <tbody>
           {schema.columns.slice(from, from + PAGE).map((column, index) => (
-            <ColumnRow key={column.name} column={column} isPublic={confirmed.has(column.name)}
+            <ColumnRow key={column.name} column={column} drafted={original.find(({ name }) => name === column.name)} isPublic={confirmed.has(column.name)}
               about={columns.find((about) => about.column === column.name)}
               notes={notes.filter((note) => note.column === column.name).map(({ text }) => text)}
               problem={problems.find((problem) => problem.column === column.name)?.text}
@@ -210,8 +221,7 @@ function Editor({ picked, problems, confirmed, onConfirm, from, onFrom, onEdit, 
   );
 }
 
-function SchemaFile({ onLoad }: { onLoad: (schema: Schema) => void }) {
-  const session = useSession();
+function SchemaFile({ session, onLoad }: { session: HolderSession | undefined; onLoad: (schema: Schema) => void }) {
   const [error, setError] = useState<unknown>();
   const [loaded, setLoaded] = useState<string>();
   const load = async (chosen: File | undefined) => {

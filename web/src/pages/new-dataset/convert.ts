@@ -59,6 +59,14 @@ export function converted(column: Column, kind: Kind, first: string[]): Column {
   }
 }
 
+/**
+ * Returns a column of another kind in place of a derived one.
+ * @param drafted The column as drafted, before it became derived.
+ */
+export function turnedBack(drafted: Column, kind: Kind, first: string[]): Column {
+  return drafted.kind === kind ? drafted : converted(drafted, kind, first);
+}
+
 /** Returns the name of the values outside the list, if the column has one. */
 function otherOf({ other }: Column): Partial<Column> {
   return other === undefined ? {} : { other };

@@ -1,6 +1,6 @@
 // Step 1: choose a CSV file, which is read in a worker.
 import { useState, type DragEvent } from "react";
-import type { Dialect, Drafted, Format } from "../../crypto/messages";
+import type { Column, Dialect, Drafted, Format } from "../../crypto/messages";
 import { type HolderSession, type OnRead, useReading, WorkerRefusal } from "../../crypto/session";
 import { sniff } from "../../crypto/sniff";
 import { exampleTable } from "../../components/example";
@@ -15,6 +15,8 @@ export interface Picked {
   /** The columns to keep, as the user typed them. */
   only: string;
   drafted: Drafted;
+  /** The columns as drafted, before any edit. */
+  original: Column[];
   /** Some distinct values of each column, by column name. */
   samples: Record<string, string[]>;
   /** Values of each column in the first records, by column name. */
@@ -83,7 +85,7 @@ async function draft(session: HolderSession, file: File, said: Said, onRead: OnR
   const left = kept(file, format, said.only);
   if (left) return { ...picked, ...left };
   const drafted = await session.draft(file, format, unwanted, onRead);
-  return { ...picked, drafted, lines: drafted.records, confirmed: [] };
+  return { ...picked, drafted, original: drafted.schema.columns, lines: drafted.records, confirmed: [] };
 }
 
 /** Returns advice for errors whose message contains none. */

@@ -1,12 +1,14 @@
 // Keeps the edited draft in this tab's storage. After a reload, it is restored once the same file is chosen again. It
 // is deleted with the tab and never sent.
-import type { Drafted, Flag, Format, Taken } from "../../crypto/messages";
+import type { Column, Drafted, Flag, Format, Taken } from "../../crypto/messages";
 import { isRecord, stored } from "../../components/stored";
 
 const KEY = "fhaim.draft";
 
 interface Left {
   drafted: Drafted;
+  /** The columns as drafted. */
+  original: Column[];
   confirmed: string[];
   lines: number;
 }
@@ -22,9 +24,11 @@ function identity({ name, size, lastModified }: File, format: Format, only: stri
 
 function isKept(value: unknown): value is Kept {
   if (!isRecord(value) || !isRecord(value.drafted) || !isRecord(value.drafted.schema)) return false;
-  const { schema, statement, remarks, columns, notes } = value.drafted;
+  const { schema, statement, remarks, columns, notes, rules, rules_statement } = value.drafted;
   return Array.isArray(schema.columns) && typeof statement === "string" && isTexts(remarks)
     && Array.isArray(columns) && columns.every(isColumnDraft) && Array.isArray(notes) && notes.every(isRemark)
+    && Array.isArray(rules) && rules.every(isRule) && typeof rules_statement === "string"
+    && Array.isArray(value.original) && value.original.every(isColumn)
     && isTexts(value.confirmed) && typeof value.lines === "number";
 }
 
@@ -34,6 +38,15 @@ function isTexts(value: unknown): value is string[] {
 
 function isRemark(value: unknown): boolean {
   return isRecord(value) && typeof value.column === "string" && typeof value.text === "string";
+}
+
+function isColumn(value: unknown): boolean {
+  return isRecord(value) && typeof value.name === "string" && typeof value.kind === "string";
+}
+
+function isRule(value: unknown): boolean {
+  return isRecord(value) && isTexts(value.columns) && typeof value.rule === "string" && typeof value.records === "number"
+    && isRecord(value.change) && (isRecord(value.change.constraint) || isColumn(value.change.column));
 }
 
 const FLAGS: unknown[] = ["safe", "from-records", "near-unique"] satisfies Flag[];
