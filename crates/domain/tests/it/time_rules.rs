@@ -296,7 +296,7 @@ fn invalid_rules_of_dates_are_rejected_with_the_reason() {
     }
     let never = |age: &str| json!([{"never": {"age": age, "sex": "f"}}, right]);
     let error = parse(&columns, &never("17")).unwrap_err();
-    assert!(error.contains("name only labels of its bins"), "{error}");
+    assert!(error.contains("name only labels of their bins"), "{error}");
     assert!(parse(&columns, &never("0 to 49")).is_ok());
     let shared = [
         age("age", "year", "at".into()),
