@@ -6,6 +6,7 @@
 
 mod hold;
 mod implies;
+mod rule;
 mod rules;
 mod times;
 mod written;
@@ -18,8 +19,9 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub(crate) use self::hold::hold;
-pub(crate) use self::rules::{Numbers, Rule, RuleSet, resolve};
-pub(crate) use self::times::{Group, Readings, groups, hold as hold_times};
+pub(crate) use self::rule::{Numbers, Rule, RuleSet};
+pub(crate) use self::rules::resolve;
+pub(crate) use self::times::{Readings, group::Group, groups, hold as hold_times};
 pub(crate) use self::written::WrittenCodes;
 
 /// A relation that holds in every record. Columns have their names in the table. A column without a value in a record

@@ -13,7 +13,7 @@ use crate::{
     number::NumberField,
     options::is_missing,
     ordered_words::Drawn,
-    times::{Lapse, Steps, Time},
+    times::{Dated, Lapse, Steps, Time},
 };
 
 /// A column of a table as its holder has it. Most fields are one attribute. A number with digits is
@@ -103,6 +103,25 @@ impl Field {
     pub fn capacity(&self) -> Option<u64> {
         match &self.meaning {
             Meaning::Identifier(pattern) => pattern.capacity(),
+            _ => None,
+        }
+    }
+}
+
+impl Field {
+    /// The numbers of a field of numbers.
+    pub(crate) fn number(&self) -> Option<&NumberField> {
+        match &self.meaning {
+            Meaning::Number(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// The format and the words of a field of dates or datetimes.
+    pub(crate) fn dated(&self) -> Option<&Dated> {
+        match &self.meaning {
+            Meaning::Time(time) => Some(&time.dated),
+            Meaning::Lapse(lapse) => Some(&lapse.dated),
             _ => None,
         }
     }

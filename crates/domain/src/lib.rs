@@ -17,6 +17,7 @@ mod constraint;
 mod counted;
 mod decimal;
 mod derived;
+mod derived_values;
 mod dialect;
 mod encode;
 mod error;

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     Error, Field, HeaderProblem, RawColumn, Schema, Table,
-    derived::DerivedColumn,
+    derived_values::DerivedColumn,
     encode::{Encoder, Moments},
     field::Meaning,
     names::cut,

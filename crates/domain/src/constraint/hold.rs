@@ -8,8 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rand::Rng;
 
-use super::rules::{Bounds, Rule, RuleSet, number_field};
-use crate::{Value, ordered_words::Drawn};
+use super::{
+    rule::{Rule, RuleSet},
+    rules::Bounds,
+};
+use crate::{Field, Value, ordered_words::Drawn};
 
 /// Number of draws of all fields of connected rules.
 const TRIES: usize = 64;
@@ -42,7 +45,7 @@ pub(crate) fn hold<'a>(
         }
     }
     for (field, step) in steps {
-        let number = set.fields.get(field).and_then(number_field);
+        let number = set.fields.get(field).and_then(Field::number);
         let value = place(set, field).and_then(|place| values.get_mut(place));
         if let (Some(number), Some(value)) = (number, value) {
             *value = Value::Decimal(number.style.number(step));
@@ -125,10 +128,7 @@ fn draw(
     let field = set.fields.get(field)?;
     let part = field.parts.first()?;
     let digit = part.fine.map_or(0, code);
-    match number_field(field)?
-        .values
-        .sample(code(part.coarse), digit, rng)
-    {
+    match field.number()?.values.sample(code(part.coarse), digit, rng) {
         Drawn::Step(step) => Some(step),
         Drawn::Word(_) => None,
     }

@@ -5,33 +5,15 @@ use std::collections::BTreeMap;
 use super::{
     Constraint, Sum,
     implies::{Implication, OwnCodesOf},
-    times::{self, Group, Readings, TimeRule},
+    rule::{Numbers, Rule, RuleSet},
+    times::{self, Readings, rule as time_rule},
 };
 use crate::{
-    Column, Field, SchemaProblem, field::Meaning, limits::MAX_CONSTRAINTS, names::cut,
-    number::NumberField, ordered::Span,
+    Field, SchemaProblem, field::Meaning, limits::MAX_CONSTRAINTS, names::cut, ordered::Span,
 };
-
-/// A constraint that refers to fields by index.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Rule {
-    AtMost(usize, usize),
-    Together(usize, usize),
-    /// Attributes and their codes.
-    Never(Vec<(usize, u32)>),
-    Implies(Implication),
-    Sum {
-        total: usize,
-        parts: Vec<usize>,
-    },
-    Time(TimeRule),
-}
 
 /// Returns the attributes and codes of a field's value, or `None` if the field does not have the value.
 type CodesOf<'a> = dyn Fn(&Field, &str) -> Option<Vec<(usize, u32)>> + 'a;
-
-/// The numbers of a record, by field, as in its table.
-pub(crate) type Numbers = std::collections::HashMap<usize, f64>;
 
 /// Resolves constraints to the fields of a schema. `codes_of` returns the codes of a field's value, and `own_codes_of`
 /// those that it shares with no other value.
@@ -70,14 +52,8 @@ pub(crate) fn resolve(
         });
         rules.push(rule.map_err(|problem| refused(constraint, problem))?);
     }
-    let set = digits_set_by_rules(&rules, fields);
     for (constraint, rule) in constraints.iter().zip(&rules) {
-        if rule
-            .attributes()
-            .iter()
-            .any(|attribute| set.contains(attribute))
-        {
-            let problem = "a total follows from its parts, and an age from dates: name only labels of their bins";
+        if let Some(problem) = set_digit(rule, &rules, fields) {
             return Err(refused(constraint, problem));
         }
     }
@@ -92,17 +68,28 @@ fn refused(constraint: &Constraint, problem: &'static str) -> SchemaProblem {
     }
 }
 
-/// Returns the attributes that sums and ages set without regard to other rules: the digits of totals and ages.
-fn digits_set_by_rules(rules: &[Rule], fields: &[Field]) -> Vec<usize> {
-    let digit = |rule: &Rule| {
-        let field = match rule {
-            Rule::Sum { total, .. } => *total,
-            Rule::Time(rule) => rule.age()?,
-            _ => return None,
-        };
-        fields.get(field)?.parts.first()?.fine
+/// Returns why a rule must not refer to one of its attributes: [`super::hold()`] and [`super::hold_times`] do not keep the
+/// digits of totals and ages.
+fn set_digit(rule: &Rule, rules: &[Rule], fields: &[Field]) -> Option<&'static str> {
+    let attributes = match rule {
+        Rule::Implies(implication) => implication.other_attributes(),
+        Rule::Never(codes) => codes.iter().map(|&(attribute, _)| attribute).collect(),
+        _ => return None,
     };
-    rules.iter().filter_map(digit).collect()
+    let has_digit = |field: usize| {
+        let part = fields.get(field).and_then(|field| field.parts.first());
+        let digit = part.and_then(|part| part.fine);
+        digit.is_some_and(|digit| attributes.contains(&digit))
+    };
+    rules.iter().find_map(|other| match (other, rule) {
+        (Rule::Sum { total, .. }, _) if has_digit(*total) => {
+            Some("a total follows from its parts: name only labels of its bins")
+        }
+        (Rule::Time(other), _) if other.age().is_some_and(has_digit) => {
+            Some("an age follows from dates: name only labels of its bins")
+        }
+        _ => None,
+    })
 }
 
 /// How a constraint uses a column of numbers.
@@ -143,7 +130,7 @@ fn rule(
     match constraint {
         Constraint::AtMost([low, high]) => {
             let (one, other) = (field(low)?, field(high)?);
-            if let Some(order) = times::order(fields, one, other) {
+            if let Some(order) = time_rule::order(fields, one, other) {
                 different(&[one, other])?;
                 return Ok(Rule::Time(order));
             }
@@ -175,7 +162,7 @@ fn rule(
         Constraint::Implies(implies) => {
             Implication::of(implies, fields, own_codes_of).map(Rule::Implies)
         }
-        Constraint::Age(age) => times::age(fields, age, field).map(Rule::Time),
+        Constraint::Age(age) => time_rule::age(fields, age, field).map(Rule::Time),
         Constraint::Sum(Sum { total, parts }) => {
             if parts.len() < 2 {
                 return Err("a sum needs two parts or more");
@@ -222,26 +209,6 @@ fn different(fields: &[usize]) -> Result<(), &'static str> {
 }
 
 impl Rule {
-    /// Returns the fields whose numbers the rule is about, and whether it is a sum.
-    pub(super) fn numbers(&self) -> (Vec<usize>, bool) {
-        match self {
-            Self::AtMost(low, high) => (vec![*low, *high], false),
-            Self::Sum { total, parts } => ([&[*total], &parts[..]].concat(), true),
-            Self::Together(..) | Self::Never(_) | Self::Implies(_) | Self::Time(_) => {
-                (Vec::new(), false)
-            }
-        }
-    }
-
-    /// Returns the attributes whose codes decide whether the rule holds, apart from codes that `implies` says nothing of.
-    fn attributes(&self) -> Vec<usize> {
-        match self {
-            Self::Never(codes) => codes.iter().map(|&(attribute, _)| attribute).collect(),
-            Self::Implies(implication) => implication.other_attributes().into_iter().collect(),
-            _ => Vec::new(),
-        }
-    }
-
     /// Returns the fields of numbers that the rule is about, with their use.
     fn uses(&self, fields: &[Field]) -> Vec<(usize, Usage)> {
         if let Self::Time(rule) = self {
@@ -253,23 +220,6 @@ impl Rule {
         let usage = if is_sum { Usage::Sum } else { Usage::Bound };
         numbers.into_iter().map(|field| (field, usage)).collect()
     }
-}
-
-/// Returns a field of numbers. Rules of numbers refer to no other fields.
-pub(super) fn number_field(field: &Field) -> Option<&NumberField> {
-    match &field.meaning {
-        Meaning::Number(number) => Some(number),
-        _ => None,
-    }
-}
-
-/// The rules of a schema with its fields and columns.
-#[derive(Clone, Copy)]
-pub(crate) struct RuleSet<'a> {
-    pub(crate) fields: &'a [Field],
-    pub(crate) columns: &'a [Column],
-    pub(crate) rules: &'a [Rule],
-    pub(crate) groups: &'a [Group],
 }
 
 impl RuleSet<'_> {
@@ -302,7 +252,7 @@ impl RuleSet<'_> {
         readings: &Readings,
     ) -> Vec<usize> {
         let step = |field: usize| {
-            let field_of_numbers = number_field(self.fields.get(field)?)?;
+            let field_of_numbers = self.fields.get(field)?.number()?;
             field_of_numbers.style.step(*numbers.get(&field)?)
         };
         let holds = |rule: &Rule| match rule {
@@ -331,20 +281,6 @@ impl RuleSet<'_> {
             .filter(|(_, rule)| !holds(rule))
             .map(|(index, _)| index)
             .collect()
-    }
-
-    /// Returns whether a field has no value in a record.
-    fn is_missing(&self, field: usize, code: &dyn Fn(usize) -> u32) -> bool {
-        self.has_null(field, code) || times::lacks_base(*self, field, code)
-    }
-
-    /// Returns whether a field has the code of a missing value.
-    pub(super) fn has_null(&self, field: usize, code: &dyn Fn(usize) -> u32) -> bool {
-        let part = self.fields.get(field).and_then(|field| field.parts.first());
-        part.is_some_and(|part| {
-            let column = self.columns.get(part.coarse);
-            column.and_then(|column| column.null_code()) == Some(code(part.coarse))
-        })
     }
 }
 
@@ -410,11 +346,11 @@ impl<'a> Bounds<'a> {
     fn step_range(&self, index: usize, fine: bool) -> Option<Span> {
         let field = self.rules.fields.get(index)?;
         let part = field.parts.first()?;
-        if self.rules.has_null(index, self.code) {
+        if self.rules.is_missing(index, self.code) {
             return None;
         }
         let digit = part.fine.filter(|_| fine).map(self.code);
-        let number = number_field(field)?;
+        let number = field.number()?;
         number.values.span((self.code)(part.coarse), digit)
     }
 

@@ -148,7 +148,7 @@ fn single_total_of_a_sum_is_refused() {
     assert!(of("0 to 9").is_ok());
     let error = of("7").unwrap_err();
     assert!(
-        error.ends_with("name only labels of their bins"),
+        error.ends_with("a total follows from its parts: name only labels of its bins"),
         "{error}"
     );
 }

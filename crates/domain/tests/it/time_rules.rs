@@ -233,13 +233,15 @@ fn age_is_compared_with_dates_and_years() {
 
 #[test]
 fn invalid_rules_of_dates_are_rejected_with_the_reason() {
+    let mut single = years("age", 0, 99);
+    single["digits"] = 50.into();
     let mut stepped = years("fives", 0, 95);
     stepped["step"] = 5.into();
     let decimal =
         json!({"name": "decimal", "kind": "number", "decimals": 1, "min": 0, "max": 9, "bins": 1});
     let time = json!({"name": "time", "kind": "time", "format": "%H:%M", "min": "00:00", "max": "23:59", "bins": 1});
     let columns = json!([
-        date("born"), date("at"), years("age", 0, 99), years("other", 0, 99), years("year", 1900, 2024),
+        date("born"), date("at"), single, years("other", 0, 99), years("year", 1900, 2024),
         years("sum", 0, 99), years("part", 0, 99), stepped, decimal, time,
         {"name": "sex", "kind": "categorical", "categories": ["f", "m"]},
     ]);
@@ -296,8 +298,17 @@ fn invalid_rules_of_dates_are_rejected_with_the_reason() {
     }
     let never = |age: &str| json!([{"never": {"age": age, "sex": "f"}}, right]);
     let error = parse(&columns, &never("17")).unwrap_err();
-    assert!(error.contains("name only labels of their bins"), "{error}");
+    assert!(
+        error.contains("an age follows from dates: name only labels of its bins"),
+        "{error}"
+    );
     assert!(parse(&columns, &never("0 to 49")).is_ok());
+    let implies = json!([{"implies": {"when": {"age": ["17"]}, "then": {"sex": ["f"]}}}, right]);
+    let error = parse(&columns, &implies).unwrap_err();
+    assert!(
+        error.contains("an age follows from dates: name only labels of its bins"),
+        "{error}"
+    );
     let shared = [
         age("age", "year", "at".into()),
         age("other", "year", 2024.into()),

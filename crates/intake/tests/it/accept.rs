@@ -11,7 +11,8 @@ fn draft() -> Draft {
     };
     let rows: String = (0..120).map(row).collect();
     let table = format!("net,gross,ward,station\n{rows}");
-    let mut draft = infer_schema(table.as_bytes(), &InferOptions::new("t.csv", "t")).unwrap();
+    let mut draft = infer_schema(table.as_bytes(), &InferOptions::new("t.csv", "t"))
+        .expect("the table is read");
     draft.rules = vec![equal(), order()];
     draft
 }

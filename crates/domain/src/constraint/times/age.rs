@@ -4,7 +4,6 @@
 //! birthday is a multiple of 512 after the date of birth. That of 29 February lies between 28 February and 1 March in
 //! common years: it counts on 1 March.
 
-use super::{dated, number_field};
 use crate::{
     DAY, Field, date_from_days, days_from_date,
     ordered::Span,
@@ -109,8 +108,8 @@ impl<'a> Calendar<'a> {
 
     /// Returns the calendar of a field of dates, datetimes or years.
     pub(super) fn of(field: &'a Field) -> Option<Self> {
-        let format = || dated(field).map(|dated| Self::with_format(&dated.format));
-        number_field(field).map(|_| Self::YEARS).or_else(format)
+        let format = || field.dated().map(|dated| Self::with_format(&dated.format));
+        field.number().map(|_| Self::YEARS).or_else(format)
     }
 
     /// Returns the two calendars with the part of dates that is known in both.

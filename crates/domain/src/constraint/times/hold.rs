@@ -7,11 +7,12 @@
 use rand::Rng;
 
 use super::{
-    Group, TimeRule, dated, number_field,
+    group::Group,
     open::Open,
+    rule::TimeRule,
     span::{Domain, Instant, Side, Values},
 };
-use crate::{Value, attributes::Codes, constraint::rules::RuleSet, field::Meaning};
+use crate::{Field, Value, attributes::Codes, constraint::rule::RuleSet, field::Meaning};
 
 /// Number of draws of all fields of a group.
 const TRIES: usize = 64;
@@ -215,7 +216,7 @@ fn write_ages<'a>(
         let (TimeRule::Age { age, born, at }, Some(ages)) = (*rule, ages) else {
             continue;
         };
-        let number = open.set.fields.get(age).and_then(number_field);
+        let number = open.set.fields.get(age).and_then(Field::number);
         let (Some(number), Some((least, most))) = (number, open.between(born, at, found)) else {
             continue;
         };
@@ -264,7 +265,7 @@ fn moment(set: RuleSet<'_>, field: usize, values: &[Value<'_>]) -> Option<i64> {
     match values.get(place(set, field)?)? {
         Value::Moment(moment) => Some(moment.seconds()),
         Value::Category(word) => {
-            let dated = set.fields.get(field).and_then(dated)?;
+            let dated = set.fields.get(field).and_then(Field::dated)?;
             let reading = dated.words.reading(dated.words.find(word)?)?;
             Some(reading.seconds)
         }

@@ -1,12 +1,12 @@
 //! The dates that a record's codes leave open, and the bounds that rules put on them.
 
 use super::{
-    At, Group, Scale, TimeRule,
     age::{self, Calendar},
-    number_field,
+    group::Group,
+    rule::{At, Scale, TimeRule},
     span::{Domain, Instant, Side, first_of, last_of},
 };
-use crate::{Field, attributes::Codes, constraint::rules::RuleSet, ordered::StepSet};
+use crate::{Field, attributes::Codes, constraint::rule::RuleSet, ordered::StepSet};
 
 /// Number of times that the bounds of all rules are applied in addition to once for each rule. Bounds that still change
 /// then rise forever: the rules and the codes contradict each other.
@@ -327,6 +327,6 @@ fn age_codes<'a>(
         parts: field.parts.iter(),
     };
     let (coarse, digit) = codes.next()?;
-    let number = number_field(field)?;
+    let number = field.number()?;
     number.values.steps(coarse, Some(digit).filter(|_| fine))
 }

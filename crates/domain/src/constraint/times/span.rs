@@ -2,7 +2,7 @@
 
 use rand::Rng;
 
-use super::{Group, age::Calendar, number_field};
+use super::{age::Calendar, group::Group};
 use crate::{
     Column, DAY, Field, Value,
     attributes::Codes,
@@ -265,7 +265,7 @@ impl<'a> Domain<'a> {
                 })
             }
             _ => {
-                let number = number_field(field)?;
+                let number = field.number()?;
                 let (coarse, fine) = codes.next()?;
                 free(Values::Number(
                     number,
