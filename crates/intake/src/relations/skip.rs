@@ -1,0 +1,222 @@
+//! Rules of values: skip patterns, columns that are missing together, and values that never occur together.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use fhaim_domain::{Constraint, Implies};
+
+use super::{
+    Chance,
+    implied::{Closure, Implication, Pairs, Value},
+    states::States,
+    together::Together,
+};
+use crate::draft::{ProposedRule, RuleChange};
+
+/// Maximum number of proposed rules of each sort: as many as a person can judge.
+const MAX_RULES: usize = 20;
+
+/// What rules of values are found in.
+pub(super) struct Skip<'a> {
+    pub(super) columns: &'a [States<'a>],
+    /// Columns that rules must not be about.
+    pub(super) taken: &'a [bool],
+    pub(super) together: &'a Together,
+    pub(super) shared_by: u64,
+    pub(super) chance: Chance,
+}
+
+impl Skip<'_> {
+    /// Proposes rules: implications, columns that are missing together, and values that never occur together.
+    pub(super) fn propose(&self) -> Vec<ProposedRule> {
+        let limits = (self.chance, self.shared_by);
+        let pairs = Pairs::of(self.columns, self.taken, self.together, limits);
+        let implications = pairs.implications();
+        let closure = Closure::of(&implications);
+        let mut covered = Covered::default();
+        let mut rules = implies(&pairs, &implications, &closure, &mut covered);
+        rules.extend(together(&pairs, &closure));
+        rules.extend(never(&pairs, &closure, &covered));
+        rules
+    }
+}
+
+/// Pairs of values that implications exclude.
+#[derive(Default)]
+struct Covered(HashSet<(Value, Value)>);
+
+impl Covered {
+    fn ordered(one: Value, other: Value) -> (Value, Value) {
+        (one.min(other), one.max(other))
+    }
+
+    fn has(&self, one: Value, other: Value) -> bool {
+        self.0.contains(&Self::ordered(one, other))
+    }
+
+    /// Adds the pairs that an implication excludes. Returns the expected number of records of those that are new.
+    fn add(&mut self, pairs: &Pairs<'_>, implication: Implication) -> f64 {
+        let Implication { when, then } = implication;
+        let Some(states) = pairs.columns.get(then.0) else {
+            return 0.0;
+        };
+        let mut new = 0.0;
+        let mut listed = 0;
+        for state in 0..states.states.len() {
+            let other = (then.0, state);
+            listed += pairs.records(other);
+            if other != then && self.0.insert(Self::ordered(when, other)) {
+                new += pairs.expected(when, other);
+            }
+        }
+        let unlisted = states.records.saturating_sub(listed) as f64;
+        new + pairs.records(when) as f64 * unlisted / states.records.max(1) as f64
+    }
+}
+
+/// Proposes implications that do not follow from others.
+fn implies(
+    pairs: &Pairs<'_>,
+    implications: &[Implication],
+    closure: &Closure,
+    covered: &mut Covered,
+) -> Vec<ProposedRule> {
+    let mut direct: Vec<Implication> = (implications.iter().copied())
+        .filter(|&implication| !closure.is_indirect(implication))
+        .collect();
+    // "No smoker has cigarettes" and "who has cigarettes is a smoker" are the same: the missing value is the consequence.
+    direct.sort_by_key(|implication| {
+        let is_missing = pairs.text(implication.then).is_empty();
+        let records = std::cmp::Reverse(pairs.records(implication.when));
+        (!is_missing, records, implication.when, implication.then)
+    });
+    let mut by_then: BTreeMap<(usize, Value), BTreeSet<Value>> = BTreeMap::new();
+    for implication in direct {
+        let new = covered.add(pairs, implication);
+        if pairs.is_unlikely(new) {
+            let key = (implication.when.0, implication.then);
+            by_then.entry(key).or_default().insert(implication.when);
+        }
+    }
+    for &implication in implications {
+        covered.add(pairs, implication);
+    }
+    let mut by_whens: BTreeMap<BTreeSet<Value>, Vec<Value>> = BTreeMap::new();
+    for ((_, then), whens) in by_then {
+        by_whens.entry(whens).or_default().push(then);
+    }
+    let rules = by_whens.into_iter();
+    let rules = rules.map(|(whens, thens)| implication_rule(pairs, &whens, &thens));
+    strongest(rules.collect())
+}
+
+fn implication_rule(pairs: &Pairs<'_>, whens: &BTreeSet<Value>, thens: &[Value]) -> ProposedRule {
+    let mut when: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for &value in whens {
+        when.entry(name(pairs, value))
+            .or_default()
+            .push(pairs.text(value).to_owned());
+    }
+    let then = thens.iter();
+    let then = then.map(|&value| (name(pairs, value), vec![pairs.text(value).to_owned()]));
+    let then: BTreeMap<String, Vec<String>> = then.collect();
+    let records = whens.iter().map(|&value| pairs.records(value)).sum();
+    rule(Constraint::Implies(Implies { when, then }), records)
+}
+
+/// Proposes columns that are missing together, unless one other column says where they are missing.
+fn together(pairs: &Pairs<'_>, closure: &Closure) -> Vec<ProposedRule> {
+    let mut rules = Vec::new();
+    for group in pairs.missing_together() {
+        let Some((&first, others)) = group.split_first() else {
+            continue;
+        };
+        let missing = pairs.records((first, 0));
+        let whens = closure.whens((first, 0));
+        let explains = |values: &BTreeSet<Value>| {
+            values
+                .iter()
+                .map(|&value| pairs.records(value))
+                .sum::<u64>()
+                == missing
+        };
+        if whens.values().any(explains) {
+            continue;
+        }
+        for &other in others {
+            let two = [first, other].map(|column| name(pairs, (column, 0)));
+            rules.push(rule(Constraint::MissingTogether(two), missing));
+        }
+    }
+    strongest(rules)
+}
+
+/// Proposes the pairs of values with the largest expected numbers of records among those that never occur together.
+fn never(pairs: &Pairs<'_>, closure: &Closure, covered: &Covered) -> Vec<ProposedRule> {
+    let listed = pairs.listed();
+    let mut never: Vec<(f64, Value, Value)> = Vec::new();
+    for (index, &one) in listed.iter().enumerate() {
+        for &other in listed
+            .iter()
+            .skip(index + 1)
+            .filter(|other| other.0 != one.0)
+        {
+            let expected = pairs.expected(one, other);
+            if pairs.is_unlikely(expected) && !covered.has(one, other) && !pairs.occur(one, other) {
+                never.push((expected, one, other));
+            }
+        }
+    }
+    let all: HashSet<(Value, Value)> = never
+        .iter()
+        .map(|&(_, one, other)| Covered::ordered(one, other))
+        .collect();
+    let is_never = |one: Value, other: Value| all.contains(&Covered::ordered(one, other));
+    // A pair follows from a wider one: records with `one` have `wider`, which never occurs with `other`.
+    let follows = |one: Value, other: Value| {
+        let mut wider = closure.thens(one).iter();
+        wider.any(|&wider| is_never(wider, other) && (wider < one || !closure.has(wider, one)))
+    };
+    never.retain(|&(_, one, other)| !follows(one, other) && !follows(other, one));
+    never.sort_by(|a, b| {
+        b.0.total_cmp(&a.0)
+            .then_with(|| (a.1, a.2).cmp(&(b.1, b.2)))
+    });
+    never.truncate(MAX_RULES);
+    let rules = never.into_iter().map(|(_, one, other)| {
+        let values = [one, other].map(|value| (name(pairs, value), pairs.text(value).to_owned()));
+        let records = pairs.records(one) + pairs.records(other);
+        rule(Constraint::Never(values.into_iter().collect()), records)
+    });
+    rules.collect()
+}
+
+fn name(pairs: &Pairs<'_>, value: Value) -> String {
+    let states = pairs.columns.get(value.0);
+    states.map_or_else(String::new, |states| states.name().to_owned())
+}
+
+fn rule(constraint: Constraint, records: u64) -> ProposedRule {
+    ProposedRule {
+        columns: constraint
+            .columns()
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
+        rule: constraint.to_string(),
+        records,
+        change: RuleChange::Constraint(constraint),
+    }
+}
+
+/// Returns the rules that most records support, in their order.
+fn strongest(mut rules: Vec<ProposedRule>) -> Vec<ProposedRule> {
+    if let Some(least) = {
+        let mut records: Vec<u64> = rules.iter().map(|rule| rule.records).collect();
+        records.sort_unstable_by(|a, b| b.cmp(a));
+        records.get(MAX_RULES - 1).copied()
+    } {
+        rules.retain(|rule| rule.records >= least);
+        rules.truncate(MAX_RULES);
+    }
+    rules
+}
