@@ -58,6 +58,21 @@ pub enum RuleChange {
     Column(Box<ColumnForm>),
 }
 
+impl RuleChange {
+    /// Makes the change.
+    pub(crate) fn apply(&self, form: &mut SchemaForm) {
+        match self {
+            Self::Constraint(constraint) => form.constraints.push(constraint.clone()),
+            Self::Column(column) => {
+                let mut columns = form.columns.iter_mut();
+                if let Some(old) = columns.find(|old| old.name == column.name) {
+                    *old = column.as_ref().clone();
+                }
+            }
+        }
+    }
+}
+
 /// Whether a column of a draft may be public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -157,15 +172,7 @@ impl Draft {
     pub fn accept(&mut self, rules: &[usize]) -> Result<(), Error> {
         let mut form = SchemaForm::from(self.schema.clone());
         for rule in rules.iter().filter_map(|&rule| self.rules.get(rule)) {
-            match &rule.change {
-                RuleChange::Constraint(constraint) => form.constraints.push(constraint.clone()),
-                RuleChange::Column(column) => {
-                    let place = form.columns.iter_mut().find(|old| old.name == column.name);
-                    if let Some(old) = place {
-                        *old = column.as_ref().clone();
-                    }
-                }
-            }
+            rule.change.apply(&mut form);
         }
         self.schema = Schema::try_from(form).map_err(|problem| Error::Schema {
             file: self.schema.name().to_owned(),

@@ -14,7 +14,7 @@ use crate::draft::{ColumnDraft, Draft};
 use crate::kinds;
 use crate::options::InferOptions;
 use crate::profile::{Cell, Profile};
-use crate::relations::{Drafted, Record, Relations, order::Order};
+use crate::relations::{Drafted, Record, Relations, order::Order, valid::valid};
 
 /// Number of records after which the columns of dates are known well enough to look at their order.
 const WARM_UP: usize = 1_000;
@@ -195,12 +195,13 @@ fn draft(names: &[&str], look: &Look, options: &InferOptions) -> Result<Draft, E
         file: options.file.clone(),
         problem,
     })?;
+    let rules = valid(&schema, rules.unwrap_or_default());
     Ok(Draft {
         schema,
         records: look.profiles.first().map_or(0, |profile| profile.records),
         remarks: Vec::new(),
         columns: about,
-        rules: rules.unwrap_or_default(),
+        rules,
     })
 }
 

@@ -7,7 +7,12 @@ use fhaim_domain::{
     form::{ColumnForm, KindForm},
 };
 
-use super::{Chance, equal::Equal, follows::Follows, states::States};
+use super::{
+    Chance,
+    equal::Equal,
+    follows::Follows,
+    states::{State, States},
+};
 use crate::draft::{ProposedRule, RuleChange};
 use crate::options::InferOptions;
 use crate::profile::Cell;
@@ -144,20 +149,10 @@ impl Derive<'_> {
         if !from.is_listed() || !self.may_follow(to) || !self.varies(to) {
             return None;
         }
-        let cell_of = |state: &super::states::State| {
-            let mut cells =
-                (state.cells.iter()).map(|cell| cells.get(cell.place()?).copied().flatten());
-            let first = cells.next().flatten()?;
-            cells.all(|cell| cell == Some(first)).then_some(first)
-        };
         let mut values = Values::new();
         for state in &from.states {
-            let cell = cell_of(state)?;
-            let is_shared = state.records >= self.options.shared_by;
-            if !is_shared && !(state.value.is_empty() && cell == Cell::Missing) {
-                return None;
-            }
-            values.insert(state.value.clone(), to.text(cell)?.to_owned());
+            let text = self.text(from, state, cells, to)?;
+            values.insert(state.value.clone(), text.to_owned());
         }
         if from.form.nullable {
             values.entry(String::new()).or_default();
@@ -167,6 +162,33 @@ impl Derive<'_> {
         let repeated = from.records.saturating_sub(from.states.len() as u64) as f64;
         let differing = repeated * (1.0 - to.usual as f64 / to.records.max(1) as f64);
         (is_whole && self.chance.is_unlikely(differing)).then_some(values)
+    }
+
+    /// Returns the text of a column for a value of the source, with the cells that go with the source's cells.
+    fn text<'t>(
+        &self,
+        from: &States<'_>,
+        state: &State,
+        cells: &[Option<Cell>],
+        to: &'t States<'_>,
+    ) -> Option<&'t str> {
+        let cell = |cell: &Cell| cells.get(cell.place()?).copied().flatten();
+        let is_missing = state.value.is_empty();
+        // A value that the schema reads as missing, because it is not listed, may have any text.
+        let mut read = (state.cells.iter())
+            .filter(|cell| !is_missing || from.is_marker(**cell))
+            .map(cell);
+        let Some(first) = read.next() else {
+            return Some("");
+        };
+        let all = read.all(|other| other == first);
+        let is_shared = state.records >= self.options.shared_by;
+        if all && (is_shared || (is_missing && first == Some(Cell::Missing))) {
+            return to.text(first?);
+        }
+        // Values that are too rare to be listed go with values that are too rare.
+        let is_other = from.form.other.as_deref() == Some(&state.value);
+        to.form.other.as_deref().filter(|_| is_other)
     }
 
     /// Whether a column may follow from another: its values are not listed, or the draft can list them in a rule.
@@ -195,10 +217,14 @@ fn rule(of: &States<'_>, from: &States<'_>, values: Option<Values>) -> ProposedR
         None => format!("{name:?} has the same value as {source:?}"),
     };
     let columns = vec![name.clone(), source.clone()];
+    let may_miss = match &values {
+        Some(values) => values.values().any(String::is_empty),
+        None => from.form.nullable,
+    };
     let form = ColumnForm {
         from: Some(source),
         values,
-        ..ColumnForm::empty(name, KindForm::Derived, false)
+        ..ColumnForm::empty(name, KindForm::Derived, may_miss)
     };
     ProposedRule {
         columns,

@@ -87,6 +87,12 @@ impl<'a> Pairs<'a> {
         state.map_or("", |state| &state.value)
     }
 
+    /// Name of the value's column.
+    pub(super) fn name(&self, (column, _): Value) -> String {
+        let states = self.columns.get(column);
+        states.map_or_else(String::new, |states| states.name().to_owned())
+    }
+
     /// Number of records with the value.
     pub(super) fn records(&self, (column, state): Value) -> u64 {
         let state = self

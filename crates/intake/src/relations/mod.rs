@@ -7,10 +7,12 @@ mod derive;
 mod equal;
 mod follows;
 mod implied;
+mod never;
 pub(crate) mod order;
 mod skip;
 mod states;
 mod together;
+pub(crate) mod valid;
 
 use fhaim_domain::form::ColumnForm;
 

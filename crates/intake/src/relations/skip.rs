@@ -7,13 +7,14 @@ use fhaim_domain::{Constraint, Implies};
 use super::{
     Chance,
     implied::{Closure, Implication, Pairs, Value},
+    never,
     states::States,
     together::Together,
 };
 use crate::draft::{ProposedRule, RuleChange};
 
 /// Maximum number of proposed rules of each sort: as many as a person can judge.
-const MAX_RULES: usize = 20;
+pub(super) const MAX_RULES: usize = 20;
 
 /// What rules of values are found in.
 pub(super) struct Skip<'a> {
@@ -35,21 +36,21 @@ impl Skip<'_> {
         let mut covered = Covered::default();
         let mut rules = implies(&pairs, &implications, &closure, &mut covered);
         rules.extend(together(&pairs, &closure));
-        rules.extend(never(&pairs, &closure, &covered));
+        rules.extend(never::never(&pairs, &closure, &covered));
         rules
     }
 }
 
 /// Pairs of values that implications exclude.
 #[derive(Default)]
-struct Covered(HashSet<(Value, Value)>);
+pub(super) struct Covered(HashSet<(Value, Value)>);
 
 impl Covered {
     fn ordered(one: Value, other: Value) -> (Value, Value) {
         (one.min(other), one.max(other))
     }
 
-    fn has(&self, one: Value, other: Value) -> bool {
+    pub(super) fn has(&self, one: Value, other: Value) -> bool {
         self.0.contains(&Self::ordered(one, other))
     }
 
@@ -112,12 +113,12 @@ fn implies(
 fn implication_rule(pairs: &Pairs<'_>, whens: &BTreeSet<Value>, thens: &[Value]) -> ProposedRule {
     let mut when: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for &value in whens {
-        when.entry(name(pairs, value))
+        when.entry(pairs.name(value))
             .or_default()
             .push(pairs.text(value).to_owned());
     }
     let then = thens.iter();
-    let then = then.map(|&value| (name(pairs, value), vec![pairs.text(value).to_owned()]));
+    let then = then.map(|&value| (pairs.name(value), vec![pairs.text(value).to_owned()]));
     let then: BTreeMap<String, Vec<String>> = then.collect();
     let records = whens.iter().map(|&value| pairs.records(value)).sum();
     rule(Constraint::Implies(Implies { when, then }), records)
@@ -143,59 +144,14 @@ fn together(pairs: &Pairs<'_>, closure: &Closure) -> Vec<ProposedRule> {
             continue;
         }
         for &other in others {
-            let two = [first, other].map(|column| name(pairs, (column, 0)));
+            let two = [first, other].map(|column| pairs.name((column, 0)));
             rules.push(rule(Constraint::MissingTogether(two), missing));
         }
     }
     strongest(rules)
 }
 
-/// Proposes the pairs of values with the largest expected numbers of records among those that never occur together.
-fn never(pairs: &Pairs<'_>, closure: &Closure, covered: &Covered) -> Vec<ProposedRule> {
-    let listed = pairs.listed();
-    let mut never: Vec<(f64, Value, Value)> = Vec::new();
-    for (index, &one) in listed.iter().enumerate() {
-        for &other in listed
-            .iter()
-            .skip(index + 1)
-            .filter(|other| other.0 != one.0)
-        {
-            let expected = pairs.expected(one, other);
-            if pairs.is_unlikely(expected) && !covered.has(one, other) && !pairs.occur(one, other) {
-                never.push((expected, one, other));
-            }
-        }
-    }
-    let all: HashSet<(Value, Value)> = never
-        .iter()
-        .map(|&(_, one, other)| Covered::ordered(one, other))
-        .collect();
-    let is_never = |one: Value, other: Value| all.contains(&Covered::ordered(one, other));
-    // A pair follows from a wider one: records with `one` have `wider`, which never occurs with `other`.
-    let follows = |one: Value, other: Value| {
-        let mut wider = closure.thens(one).iter();
-        wider.any(|&wider| is_never(wider, other) && (wider < one || !closure.has(wider, one)))
-    };
-    never.retain(|&(_, one, other)| !follows(one, other) && !follows(other, one));
-    never.sort_by(|a, b| {
-        b.0.total_cmp(&a.0)
-            .then_with(|| (a.1, a.2).cmp(&(b.1, b.2)))
-    });
-    never.truncate(MAX_RULES);
-    let rules = never.into_iter().map(|(_, one, other)| {
-        let values = [one, other].map(|value| (name(pairs, value), pairs.text(value).to_owned()));
-        let records = pairs.records(one) + pairs.records(other);
-        rule(Constraint::Never(values.into_iter().collect()), records)
-    });
-    rules.collect()
-}
-
-fn name(pairs: &Pairs<'_>, value: Value) -> String {
-    let states = pairs.columns.get(value.0);
-    states.map_or_else(String::new, |states| states.name().to_owned())
-}
-
-fn rule(constraint: Constraint, records: u64) -> ProposedRule {
+pub(super) fn rule(constraint: Constraint, records: u64) -> ProposedRule {
     ProposedRule {
         columns: constraint
             .columns()

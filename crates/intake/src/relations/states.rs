@@ -102,6 +102,13 @@ impl<'a> States<'a> {
         matches!(self.form.kind, KindForm::Categorical | KindForm::Code)
     }
 
+    /// Whether a cell stands for a missing value, and is not only read as one.
+    pub(super) fn is_marker(&self, cell: Cell) -> bool {
+        let marked =
+            |text| fhaim_domain::is_missing(text, self.form.missing.as_deref().unwrap_or(&[]));
+        cell == Cell::Missing || self.text(cell).is_some_and(marked)
+    }
+
     /// Returns the index of the state of a cell.
     pub(super) fn state(&self, cell: Cell) -> Option<usize> {
         self.by_place.get(cell.place()?).copied()?
