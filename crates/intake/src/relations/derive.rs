@@ -182,8 +182,12 @@ impl Derive<'_> {
             return Some("");
         };
         let all = read.all(|other| other == first);
-        let is_shared = state.records >= self.options.shared_by;
-        if all && (is_shared || (is_missing && first == Some(Cell::Missing))) {
+        // A missing value with the text of another column belongs to a skipped question, and the question decides.
+        let may_name = match is_missing {
+            true => first.is_some_and(|cell| to.is_marker(cell)),
+            false => state.records >= self.options.shared_by,
+        };
+        if all && may_name {
             return to.text(first?);
         }
         // Values that are too rare to be listed go with values that are too rare.

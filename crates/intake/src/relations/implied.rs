@@ -162,22 +162,63 @@ impl<'a> Pairs<'a> {
         Some((column, only?))
     }
 
-    /// Returns the implications from the listed values, unless they may hold by chance.
+    /// Returns the implications from listed values, and from missing values to missing values, unless they may hold by
+    /// chance.
     pub(super) fn implications(&self) -> Vec<Implication> {
-        let mut all = Vec::new();
-        for when in self.listed() {
-            for column in self.usable().filter(|&column| column != when.0) {
-                if let Some(then) = self.only(when, column)
-                    && self.is_telling(when, then)
-                {
-                    all.push(Implication { when, then });
-                }
-            }
-        }
+        let mut all = self.implications_of(&self.listed(), |_| true);
+        let closure = Closure::of(&all);
+        let missing = self.usable().filter(|&column| self.can_miss(column));
+        let missing = missing.map(|column| (column, 0));
+        // Where a question decides what is missing, it decides what else is.
+        let missing: Vec<Value> = missing
+            .filter(|&value| !self.is_explained(value, &closure))
+            .collect();
+        let missing = self.implications_of(&missing, |Implication { when, then }| {
+            let is_missing = self.text(then).is_empty();
+            is_missing && self.only(then, when.0) != Some(when)
+        });
+        all.extend(missing);
         let records = |implication: &Implication| self.records(implication.when);
         all.sort_by_key(|implication| std::cmp::Reverse(records(implication)));
         all.truncate(MAX_IMPLICATIONS);
         all
+    }
+
+    fn implications_of(
+        &self,
+        values: &[Value],
+        is_wanted: impl Fn(Implication) -> bool,
+    ) -> Vec<Implication> {
+        let mut all = Vec::new();
+        for &when in values {
+            for column in self.usable().filter(|&column| column != when.0) {
+                let then = self.only(when, column);
+                let then = then.filter(|&then| self.is_telling(when, then));
+                let implication = then.map(|then| Implication { when, then });
+                all.extend(implication.filter(|&implication| is_wanted(implication)));
+            }
+        }
+        all
+    }
+
+    /// Whether the records with a value are those with some values of one other column.
+    pub(super) fn is_explained(&self, value: Value, closure: &Closure) -> bool {
+        let whens = closure.whens(value);
+        let records = |values: &BTreeSet<Value>| -> u64 {
+            let listed = values.iter().filter(|&&when| !self.text(when).is_empty());
+            listed.map(|&when| self.records(when)).sum()
+        };
+        whens
+            .values()
+            .any(|values| records(values) == self.records(value))
+    }
+
+    /// Whether a column has missing values that a rule can be about.
+    fn can_miss(&self, column: usize) -> bool {
+        let states = self.columns.get(column);
+        let missing =
+            states.is_some_and(|states| states.knows_missing && states.missing().is_some());
+        missing && self.is_known((column, 0)) && self.records((column, 0)) >= self.shared_by
     }
 
     /// Whether records with `when` hardly have `then` by chance, and enough records have other values.
@@ -190,14 +231,8 @@ impl<'a> Pairs<'a> {
 
     /// Returns groups of columns whose values are missing in the same records.
     pub(super) fn missing_together(&self) -> Vec<Vec<usize>> {
-        let can_miss = |&column: &usize| {
-            let states = self.columns.get(column);
-            let missing =
-                states.is_some_and(|states| states.knows_missing && states.missing().is_some());
-            missing && self.is_known((column, 0)) && self.records((column, 0)) >= self.shared_by
-        };
         let mut groups: Vec<Vec<usize>> = Vec::new();
-        for column in self.usable().filter(can_miss) {
+        for column in self.usable().filter(|&column| self.can_miss(column)) {
             let is_same = |other: usize| {
                 let (one, other) = ((column, 0), (other, 0));
                 self.records(one) == self.records(other)
@@ -249,7 +284,7 @@ impl Closure {
     }
 
     /// Returns the columns and values that imply a value, by column.
-    pub(super) fn whens(&self, then: Value) -> BTreeMap<usize, BTreeSet<Value>> {
+    fn whens(&self, then: Value) -> BTreeMap<usize, BTreeSet<Value>> {
         let mut whens: BTreeMap<usize, BTreeSet<Value>> = BTreeMap::new();
         for implication in self
             .all

@@ -131,18 +131,10 @@ fn together(pairs: &Pairs<'_>, closure: &Closure) -> Vec<ProposedRule> {
         let Some((&first, others)) = group.split_first() else {
             continue;
         };
-        let missing = pairs.records((first, 0));
-        let whens = closure.whens((first, 0));
-        let explains = |values: &BTreeSet<Value>| {
-            values
-                .iter()
-                .map(|&value| pairs.records(value))
-                .sum::<u64>()
-                == missing
-        };
-        if whens.values().any(explains) {
+        if pairs.is_explained((first, 0), closure) {
             continue;
         }
+        let missing = pairs.records((first, 0));
         for &other in others {
             let two = [first, other].map(|column| pairs.name((column, 0)));
             rules.push(rule(Constraint::MissingTogether(two), missing));

@@ -1,6 +1,7 @@
 //! Integration tests, in one program because each program takes seconds to link.
 
 mod adapter;
+mod category_rules;
 mod check;
 mod hospital;
 mod infer;
