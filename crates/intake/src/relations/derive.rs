@@ -215,7 +215,8 @@ fn rule(of: &States<'_>, from: &States<'_>, values: Option<Values>) -> ProposedR
     let (name, source) = (of.name().to_owned(), from.name().to_owned());
     let rule = match &values {
         Some(values) => {
-            let number = counted(values.len(), "value");
+            let named = values.keys().filter(|value| !value.is_empty());
+            let number = counted(named.count(), "value");
             format!("{name:?} follows from {source:?} ({number})")
         }
         None => format!("{name:?} has the same value as {source:?}"),

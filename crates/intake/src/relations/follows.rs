@@ -67,7 +67,7 @@ impl Follows {
             }),
         };
         for cells in first {
-            follows.see_alone(cells);
+            follows.note_cells(cells);
         }
         follows.limit_sources();
         for column in 0..columns {
@@ -78,7 +78,7 @@ impl Follows {
     }
 
     /// Notes which cells occur, and which columns are constant.
-    fn see_alone(&mut self, cells: &[Cell]) {
+    fn note_cells(&mut self, cells: &[Cell]) {
         for (source, &cell) in self.sources.iter_mut().zip(cells) {
             source.see(cell);
         }
@@ -144,7 +144,7 @@ impl Follows {
                 None => source.drop_all(),
             }
         }
-        self.see_alone(cells);
+        self.note_cells(cells);
         self.limit_pairs();
     }
 

@@ -17,7 +17,7 @@ pub(super) struct Pairs<'a> {
     together: &'a Together,
     chance: Chance,
     shared_by: u64,
-    /// By column: the cells that are told apart, and the states of each.
+    /// By column: the cells with their own bits, and the state of each.
     cells: Vec<Vec<(Cell, Option<usize>)>>,
     /// By column, unless rules cannot be about it.
     usable: Vec<bool>,
@@ -102,7 +102,7 @@ impl<'a> Pairs<'a> {
         state.map_or(0, |state| state.records)
     }
 
-    /// Whether all cells with the value are told apart from others.
+    /// Whether all cells with the value have their own bits.
     fn is_known(&self, (column, state): Value) -> bool {
         let state = self
             .columns
@@ -123,7 +123,7 @@ impl<'a> Pairs<'a> {
         self.records(one) as f64 * self.records(other) as f64 / all as f64
     }
 
-    /// Whether so many expected records are hardly missing by chance.
+    /// Whether it is hardly chance that no record occurs of this expected number.
     pub(super) fn is_unlikely(&self, expected: f64) -> bool {
         self.chance.is_unlikely(expected)
     }
@@ -169,7 +169,7 @@ impl<'a> Pairs<'a> {
         let closure = Closure::of(&all);
         let missing = self.usable().filter(|&column| self.can_miss(column));
         let missing = missing.map(|column| (column, 0));
-        // Where a question decides what is missing, it decides what else is.
+        // If a question decides which values are missing, it also decides this for the columns that follow.
         let missing: Vec<Value> = missing
             .filter(|&value| !self.is_explained(value, &closure))
             .collect();
@@ -253,7 +253,7 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// Implications by what they start from.
+/// Implications by their first value.
 pub(super) struct Closure {
     all: HashSet<Implication>,
     thens: BTreeMap<Value, Vec<Value>>,

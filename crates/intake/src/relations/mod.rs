@@ -119,7 +119,7 @@ impl Chance {
         MIN_EXPECTED
     }
 
-    /// Whether a relation hardly holds by chance if so many contradicting records are expected.
+    /// Whether a relation hardly holds by chance, given the expected number of contradicting records.
     fn is_unlikely(self, expected: f64) -> bool {
         expected >= self.least
     }

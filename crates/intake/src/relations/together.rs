@@ -5,7 +5,7 @@
 
 use crate::profile::{Cell, Profile, Seen};
 
-/// Maximum number of texts of a column that are told apart. All others count as one.
+/// Maximum number of texts of a column that have their own state. All others share one.
 const MAX_TEXTS: usize = 64;
 
 /// Maximum number of states of all columns together: 8 MiB of bits.
@@ -14,7 +14,7 @@ const MAX_STATES: usize = 1 << 13;
 /// State of a missing value.
 const MISSING: usize = 0;
 
-/// State of a text that is not told apart from others.
+/// State of all texts without their own state.
 const OTHERS: usize = 1;
 
 /// The states of columns that occurred together.
@@ -22,7 +22,7 @@ const OTHERS: usize = 1;
 pub(crate) struct Together {
     /// By column: the states of its texts, by their numbers.
     states: Vec<Vec<u16>>,
-    /// By column: number of texts that are told apart.
+    /// By column: number of texts with their own state.
     known: Vec<usize>,
     /// Number of states of each column.
     stride: usize,
@@ -36,8 +36,8 @@ pub(crate) struct Together {
 }
 
 impl Together {
-    /// Starts with the texts of the first records, which the profiles have. If they are too many, the most frequent are
-    /// told apart.
+    /// Starts with the texts of the first records, which the profiles have. If they are too many, the most frequent have
+    /// their own states.
     pub(crate) fn new(profiles: &[Profile]) -> Self {
         let stride = (MAX_STATES / profiles.len().max(1)).clamp(OTHERS + 1, MAX_TEXTS + 2);
         let room = stride - OTHERS - 1;
@@ -106,7 +106,7 @@ impl Together {
         }
     }
 
-    /// Whether a cell's text is told apart from all others.
+    /// Whether a cell's text has its own state.
     pub(crate) fn knows(&self, column: usize, cell: Cell) -> bool {
         self.state(column, cell) != OTHERS
     }
@@ -117,7 +117,7 @@ impl Together {
         self.has(one.0, state, (other.0, self.state(other.0, other.1)))
     }
 
-    /// Whether a cell, which must be known, occurred with a text of `other` that is not told apart.
+    /// Whether a cell, which must be known, occurred with a text of `other` without its own state.
     pub(crate) fn occurred_with_others(&self, one: (usize, Cell), other: usize) -> bool {
         self.has(one.0, self.state(one.0, one.1), (other, OTHERS))
     }

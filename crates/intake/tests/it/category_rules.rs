@@ -136,7 +136,7 @@ fn code_and_label_are_missing_in_the_same_records() {
     let draft = accepted(&csv, &options());
     assert_eq!(
         sentences(&draft),
-        ["\"label\" follows from \"code\" (8 values)"]
+        ["\"label\" follows from \"code\" (7 values)"]
     );
     assert_eq!(derived(&draft, 0).values.unwrap()[""], "n/a");
 }
@@ -253,8 +253,8 @@ fn filter_questions_in_a_row_are_one_rule_each() {
     assert_eq!(
         constraints,
         [
-            json!({"implies": {"when": {"temporary": ["no"]}, "then": {"months": [""]}}}),
             json!({"implies": {"when": {"works": ["no"]}, "then": {"months": [""], "temporary": [""]}}}),
+            json!({"implies": {"when": {"temporary": ["no"]}, "then": {"months": [""]}}}),
         ]
     );
 }
@@ -343,8 +343,8 @@ fn value_that_goes_with_few_others_is_one_rule() {
 /// A table of independent columns of many sorts.
 fn random_table(seed: u64) -> String {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let columns = rng.random_range(2..12);
-    let rows = rng.random_range(50..2_500);
+    let columns = rng.random_range(2..9);
+    let rows = rng.random_range(50..900);
     let sorts: Vec<(u32, u32, f64)> = (0..columns)
         .map(|_| {
             let missing = [0.0, 0.0, 0.01, 0.3, 0.9][rng.random_range(0..5)];
