@@ -8,7 +8,7 @@ use fhaim_domain::{
 };
 
 use super::{
-    Chance,
+    Chance, MIN_EXPECTED,
     equal::Equal,
     follows::Follows,
     states::{State, States},
@@ -51,7 +51,7 @@ impl Derive<'_> {
                 }
             }
         }
-        rules.sort_by_key(|rule| is_mapped(rule));
+        rules.sort_by_key(is_mapped);
         rules
     }
 
@@ -83,7 +83,7 @@ impl Derive<'_> {
     /// Whether enough records differ from the usual value.
     fn varies(&self, states: &States<'_>) -> bool {
         let others = states.records.saturating_sub(states.usual);
-        others >= self.options.shared_by && others as f64 >= self.chance.least()
+        others >= self.options.shared_by && others as f64 >= MIN_EXPECTED
     }
 
     /// Whether a column cannot be derived: the target, and one that other columns are relative to.

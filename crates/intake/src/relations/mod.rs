@@ -115,10 +115,6 @@ impl Chance {
         }
     }
 
-    fn least(self) -> f64 {
-        MIN_EXPECTED
-    }
-
     /// Whether a relation hardly holds by chance, given the expected number of contradicting records.
     fn is_unlikely(self, expected: f64) -> bool {
         expected >= self.least

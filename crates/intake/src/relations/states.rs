@@ -48,7 +48,7 @@ impl<'a> States<'a> {
             states: Vec::new(),
             texts: texts.collect(),
             by_place: vec![None; seen.len() + 1],
-            knows_missing: !(form.invalid == Some(Invalid::Missing) && !reading.is_listed),
+            knows_missing: reading.is_listed || form.invalid != Some(Invalid::Missing),
         };
         let most = seen.iter().map(|(_, seen)| seen.count).max();
         states.usual = profile.empty.max(most.unwrap_or(0));
