@@ -13,8 +13,8 @@ use fhaim_domain::{
 use crate::draft::{ColumnDraft, Draft};
 use crate::kinds;
 use crate::options::InferOptions;
-use crate::profile::Profile;
-use crate::relations::order::Order;
+use crate::profile::{Cell, Profile};
+use crate::relations::{Drafted, Record, Relations, order::Order, valid::valid};
 
 /// Number of records after which the columns of dates are known well enough to look at their order.
 const WARM_UP: usize = 1_000;
@@ -66,14 +66,7 @@ pub fn infer_schema(input: impl Read, options: &InferOptions) -> Result<Draft, E
         .iter()
         .map(|&field| records.header()[field].as_str())
         .collect();
-    let (schema, columns) = draft(&names, &look, options)?;
-    Ok(Draft {
-        schema,
-        records: records.row(),
-        remarks: Vec::new(),
-        columns,
-        rules: Vec::new(),
-    })
+    draft(&names, &look, options)
 }
 
 fn check_named_columns(header: &[String], options: &InferOptions) -> Result<(), Error> {
@@ -89,9 +82,16 @@ fn check_named_columns(header: &[String], options: &InferOptions) -> Result<(), 
 struct Look {
     profiles: Vec<Profile>,
     /// The first records, until the columns of dates are known.
-    first: Vec<Vec<String>>,
+    first: Vec<First>,
     first_bytes: usize,
     order: Option<Order>,
+    relations: Option<Relations>,
+}
+
+/// One of the first records, by column.
+struct First {
+    texts: Vec<String>,
+    cells: Vec<Cell>,
 }
 
 impl Look {
@@ -103,35 +103,47 @@ impl Look {
             first: Vec::new(),
             first_bytes: 0,
             order: None,
+            relations: None,
         }
     }
 
     fn see<'r>(&mut self, row: u64, bytes: impl Fn(usize) -> &'r [u8]) {
-        let text = |column| std::str::from_utf8(bytes(column));
+        let columns = self.profiles.len();
+        let (mut texts, mut cells) = (Vec::with_capacity(columns), Vec::with_capacity(columns));
         for (column, profile) in self.profiles.iter_mut().enumerate() {
-            match text(column) {
+            let text = std::str::from_utf8(bytes(column));
+            texts.push(text.unwrap_or(""));
+            cells.push(match text {
                 Ok(text) => profile.see(text, row),
                 Err(_) => profile.see_bad_bytes(row),
-            }
+            });
         }
-        match &mut self.order {
-            Some(order) => order.see(|column| text(column).unwrap_or("")),
-            None => {
-                let texts =
-                    (0..self.profiles.len()).map(|column| text(column).unwrap_or("").to_owned());
-                let texts: Vec<String> = texts.collect();
-                self.first_bytes += texts.iter().map(String::len).sum::<usize>();
-                self.first.push(texts);
-                if self.first.len() >= WARM_UP || self.first_bytes >= MAX_WARM_UP_BYTES {
-                    self.warm_up();
-                }
-            }
+        if self.relations.is_some() {
+            self.relate(&texts, &cells);
+            return;
+        }
+        let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
+        self.first_bytes += texts.iter().map(String::len).sum::<usize>();
+        self.first.push(First { texts, cells });
+        if self.first.len() >= WARM_UP || self.first_bytes >= MAX_WARM_UP_BYTES {
+            self.warm_up();
         }
     }
 
-    /// Finds the columns of dates among the first records, and looks at their order.
+    /// Looks at the relations between the columns of a record.
+    fn relate(&mut self, texts: &[&str], cells: &[Cell]) {
+        if let Some(order) = &mut self.order {
+            order.see(|column| texts.get(column).copied().unwrap_or(""));
+        }
+        if let Some(relations) = &mut self.relations {
+            relations.see(&Record { texts, cells });
+        }
+    }
+
+    /// Finds the columns of dates among the first records, and looks at the relations between the columns of these
+    /// records.
     fn warm_up(&mut self) {
-        if self.order.is_some() {
+        if self.relations.is_some() {
             return;
         }
         let columns = self.profiles.iter().enumerate();
@@ -139,19 +151,21 @@ impl Look {
             let formats = profile.likely_dates().into_iter();
             formats.map(move |(text, format)| (column, text, format))
         });
-        let mut order = Order::of(formats);
-        for texts in std::mem::take(&mut self.first) {
-            order.see(|column| texts.get(column).map_or("", String::as_str));
+        self.order = Some(Order::of(formats));
+        let first = std::mem::take(&mut self.first);
+        let (texts, cells): (Vec<Vec<String>>, Vec<Vec<Cell>>) = first
+            .into_iter()
+            .map(|record| (record.texts, record.cells))
+            .unzip();
+        self.relations = Some(Relations::new(&self.profiles, &cells));
+        for (texts, cells) in texts.iter().zip(&cells) {
+            let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+            self.relate(&texts, cells);
         }
-        self.order = Some(order);
     }
 }
 
-fn draft(
-    names: &[&str],
-    look: &Look,
-    options: &InferOptions,
-) -> Result<(Schema, Vec<ColumnDraft>), Error> {
+fn draft(names: &[&str], look: &Look, options: &InferOptions) -> Result<Draft, Error> {
     let columns = names.iter().zip(&look.profiles);
     let decided = columns.map(|(name, profile)| kinds::decide(name, profile, options));
     let mut decided: Vec<kinds::Decided> = decided.collect();
@@ -160,6 +174,13 @@ fn draft(
     }
     let (forms, about): (Vec<ColumnForm>, Vec<ColumnDraft>) =
         decided.into_iter().map(kinds::Decided::parts).unzip();
+    let drafted = Drafted {
+        forms: &forms,
+        profiles: &look.profiles,
+        options,
+    };
+    let relations = look.relations.as_ref();
+    let rules = relations.map(|relations| relations.propose(&drafted));
     let form = SchemaForm {
         format: None,
         version: None,
@@ -174,7 +195,14 @@ fn draft(
         file: options.file.clone(),
         problem,
     })?;
-    Ok((schema, about))
+    let rules = valid(&schema, rules.unwrap_or_default());
+    Ok(Draft {
+        schema,
+        records: look.profiles.first().map_or(0, |profile| profile.records),
+        remarks: Vec::new(),
+        columns: about,
+        rules,
+    })
 }
 
 /// Returns the codes of a code book: the first field of each line, without blanks around it. Empty lines are skipped.

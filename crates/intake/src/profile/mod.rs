@@ -1,5 +1,6 @@
 //! Statistics of a column, collected in one pass and in bounded memory.
 
+mod cell;
 mod distinct;
 mod numbers;
 mod quantiles;
@@ -8,6 +9,7 @@ mod times;
 
 use fhaim_domain::{TimeFormat, form::KindForm};
 
+pub(crate) use cell::Cell;
 pub(crate) use numbers::{Mark, Numbers, Read};
 pub(crate) use quantiles::Quantiles;
 pub(crate) use texts::{Seen, Texts};
@@ -58,11 +60,11 @@ impl Profile {
     }
 
     /// Adds the cell of a record, counted from 1.
-    pub(crate) fn see(&mut self, text: &str, row: u64) {
+    pub(crate) fn see(&mut self, text: &str, row: u64) -> Cell {
         self.records += 1;
         if fhaim_domain::is_missing(text, &self.missing) {
             self.empty += 1;
-            return;
+            return Cell::Missing;
         }
         self.present += 1;
         if self.counting {
@@ -72,17 +74,22 @@ impl Profile {
             self.counting = number.is_some() && self.last.is_none_or(follows);
             self.last = number;
         }
-        if !self.texts.see(text, row) {
-            self.numbers.add(text, 1, false);
-            self.times.add(text, 1, false);
+        match self.texts.see(text, row) {
+            Some(number) => Cell::Text(number),
+            None => {
+                self.numbers.add(text, 1, false);
+                self.times.add(text, 1, false);
+                Cell::Unknown
+            }
         }
     }
 
     /// Adds a cell that is not text in the file's encoding.
-    pub(crate) fn see_bad_bytes(&mut self, row: u64) {
+    pub(crate) fn see_bad_bytes(&mut self, row: u64) -> Cell {
         self.records += 1;
         let (cells, first) = self.bad_bytes;
         self.bad_bytes = (cells + 1, if cells == 0 { row } else { first });
+        Cell::Unknown
     }
 
     /// Adds the remembered texts to the statistics of numbers and times. Call it once, after the last record.

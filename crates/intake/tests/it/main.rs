@@ -2,6 +2,7 @@
 
 mod accept;
 mod adapter;
+mod category_rules;
 mod check;
 mod hospital;
 mod infer;
