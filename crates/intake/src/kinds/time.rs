@@ -17,6 +17,9 @@ use crate::shape::Shape;
 const LAST_BIRTH: i64 = 2030;
 const LAST_DATE: i64 = 2050;
 
+/// The first of the hundred years that two-digit years may stand for.
+pub(crate) const FIRST_YEARS: [i64; 2] = [LAST_BIRTH - 99, LAST_DATE - 99];
+
 /// A kind of date or time is chosen if at least this share of the cells have it. Texts in the form of a date are hardly
 /// anything else.
 const MAJORITY: f64 = 0.75;
@@ -302,6 +305,7 @@ impl<'a> Fit<'a> {
         decided.questions = self.questions(alternatives);
         decided.dated = Some(Dated {
             format: self.used.text.clone(),
+            first_year: self.options.first_year,
             span: self.span(),
         });
         decided
@@ -580,8 +584,8 @@ impl<'a> Fit<'a> {
 /// Returns the first of the hundred years that two-digit years stand for.
 fn first_year(column: &Column<'_>) -> i64 {
     match is_birth(column.name) {
-        true => LAST_BIRTH - 99,
-        false => LAST_DATE - 99,
+        true => FIRST_YEARS[0],
+        false => FIRST_YEARS[1],
     }
 }
 

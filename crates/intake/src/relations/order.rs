@@ -2,9 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use fhaim_domain::{DAY, TimeFormat};
+use fhaim_domain::{
+    Constraint, DAY, TimeFormat, TimeOptions,
+    form::{Bound, ColumnForm, KindForm},
+};
 
-use crate::profile::Quantiles;
+use super::Drafted;
+use crate::draft::{ProposedRule, RuleChange};
+use crate::profile::{LikelyDates, Profile, Quantiles};
+
+/// Number of texts on which two formats are compared.
+const COMPARED: usize = 2_000;
+
+/// A rule is proposed if at least this many records have both dates.
+const MIN_RECORDS: u64 = 20;
 
 /// Maximum number of columns of dates whose order is looked at.
 const MAX_COLUMNS: usize = 24;
@@ -13,7 +24,7 @@ const MAX_COLUMNS: usize = 24;
 const MAX_DISTANCES: usize = 4_096;
 
 /// Dates of this year and later stand for no date, such as 9999-12-31: seconds since 1970.
-const NEVER: i64 = 29_379_542_400;
+pub(super) const NEVER: i64 = 29_379_542_400;
 
 /// How often one column's date precedes another's, and by how much.
 #[derive(Debug, Default)]
@@ -84,15 +95,15 @@ impl Pair {
 struct Dated {
     /// Index among the drafted columns.
     column: usize,
-    text: String,
-    format: TimeFormat,
+    likely: LikelyDates,
     moment: Option<i64>,
 }
 
 impl Dated {
     /// The beginning of the moment's day.
     fn day(&self) -> Option<i64> {
-        self.moment.map(|moment| self.format.day(moment) * DAY)
+        self.moment
+            .map(|moment| self.likely.format.day(moment) * DAY)
     }
 }
 
@@ -105,15 +116,14 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Looks at the columns with these formats: index among the drafted columns, format as in a schema, and format. A
-    /// column may have several formats.
-    pub(crate) fn of(columns: impl IntoIterator<Item = (usize, String, TimeFormat)>) -> Self {
+    /// Looks at the columns with these formats: index among the drafted columns, and format. A column may have several
+    /// formats.
+    pub(crate) fn of(columns: impl IntoIterator<Item = (usize, LikelyDates)>) -> Self {
         let dated = columns.into_iter().take(MAX_COLUMNS);
         let dated: Vec<Dated> = dated
-            .map(|(column, text, format)| Dated {
+            .map(|(column, likely)| Dated {
                 column,
-                text,
-                format,
+                likely,
                 moment: None,
             })
             .collect();
@@ -132,13 +142,13 @@ impl Order {
     /// Looks at a record, of which `text` gives the cells of drafted columns.
     pub(crate) fn see<'t>(&mut self, text: impl Fn(usize) -> &'t str) {
         for dated in &mut self.dated {
-            let moment = dated.format.read(text(dated.column));
+            let moment = dated.likely.format.read(text(dated.column));
             dated.moment = moment.filter(|&moment| moment < NEVER);
         }
         for (&(base, later), pair) in &mut self.pairs {
             if let (Some(base), Some(later)) = (self.dated.get(base), self.dated.get(later)) {
                 // Between a date and a datetime, whole days count.
-                let is_date = |dated: &Dated| dated.format.grain() >= DAY;
+                let is_date = |dated: &Dated| dated.likely.format.grain() >= DAY;
                 match is_date(base) || is_date(later) {
                     true => pair.see(base.day(), later.day()),
                     false => pair.see(base.moment, later.moment),
@@ -147,14 +157,157 @@ impl Order {
         }
     }
 
-    /// Returns the order of two columns that were drafted with these formats, if it was looked at.
-    pub(crate) fn pair(&self, base: (usize, &str), later: (usize, &str)) -> Option<&Pair> {
-        let place = |(column, text): (usize, &str)| {
-            let is = |dated: &Dated| dated.column == column && dated.text == text;
-            self.dated.iter().position(is)
+    /// Returns the place of a column that was drafted with a format, if its order was looked at.
+    pub(crate) fn place(
+        &self,
+        column: usize,
+        format: &str,
+        first_year: Option<i64>,
+    ) -> Option<usize> {
+        let is = |dated: &Dated| {
+            let likely = &dated.likely;
+            dated.column == column && likely.text == format && likely.first_year == first_year
         };
-        self.pairs.get(&(place(base)?, place(later)?))
+        self.dated.iter().position(is)
     }
+
+    /// Returns the order of the columns at two places.
+    pub(crate) fn pair(&self, base: usize, later: usize) -> Option<&Pair> {
+        self.pairs.get(&(base, later))
+    }
+
+    /// Returns the rules of columns whose dates never precede those of others.
+    ///
+    /// `is_free` says whether a column may be in a rule.
+    pub(crate) fn rules(
+        &self,
+        drafted: &Drafted<'_>,
+        is_free: impl Fn(usize) -> bool,
+    ) -> Vec<ProposedRule> {
+        let edges = self.edges(drafted, is_free);
+        let forms = drafted.forms;
+        // A column without a value does not link the two others.
+        let links = |column: usize| forms.get(column).is_some_and(|form| !form.nullable);
+        let is_implied = |low: usize, high: usize| {
+            let mut middles = (0..forms.len()).filter(|&middle| links(middle));
+            middles.any(|middle| {
+                edges.contains_key(&(low, middle)) && edges.contains_key(&(middle, high))
+            })
+        };
+        let needed = edges
+            .iter()
+            .filter(|&(&(low, high), edge)| !edge.is_held && !is_implied(low, high));
+        needed
+            .filter_map(|(&(low, high), edge)| {
+                rule(forms.get(low)?, forms.get(high)?, edge.records)
+            })
+            .collect()
+    }
+
+    /// Returns the pairs of columns whose first dates are never after the second, by their indices.
+    fn edges(
+        &self,
+        drafted: &Drafted<'_>,
+        is_free: impl Fn(usize) -> bool,
+    ) -> BTreeMap<(usize, usize), Edge> {
+        let column = |place: usize| {
+            let dated = self.dated.get(place)?;
+            let form = drafted.forms.get(dated.column)?;
+            let profile = drafted.profiles.get(dated.column)?;
+            let is_kept = is_free(dated.column) && reads_alike(&dated.likely.format, form, profile);
+            is_kept.then_some((dated.column, form))
+        };
+        let columns: Vec<_> = (0..self.dated.len()).map(column).collect();
+        let column = |place: usize| columns.get(place).copied().flatten();
+        let mut edges = BTreeMap::new();
+        for (&(base, later), pair) in &self.pairs {
+            let (Some((base, base_form)), Some((later, later_form))) =
+                (column(base), column(later))
+            else {
+                continue;
+            };
+            if pair.both < MIN_RECORDS {
+                continue;
+            }
+            let ((low, low_form), (high, high_form)) = match (pair.before, pair.after) {
+                (0, 1..) => ((base, base_form), (later, later_form)),
+                (1.., 0) => ((later, later_form), (base, base_form)),
+                _ => continue,
+            };
+            let edge = Edge {
+                records: pair.both,
+                is_held: is_held(low_form, high_form),
+            };
+            edges.insert((low, high), edge);
+        }
+        edges
+    }
+}
+
+/// Two columns of which the first is never after the second.
+struct Edge {
+    /// Records in which both columns have a date.
+    records: u64,
+    /// Whether the draft has one column relative to the other, with limits that keep the order.
+    is_held: bool,
+}
+
+fn is_held(low: &ColumnForm, high: &ColumnForm) -> bool {
+    let follows =
+        |one: &ColumnForm, other: &ColumnForm| one.relative_to.as_ref() == Some(&other.name);
+    let limits = |form: &ColumnForm| {
+        let number = |bound: &Bound| match bound {
+            Bound::Number(number) => Some(*number),
+            Bound::Text(_) => None,
+        };
+        let edges = form.edges.as_deref().unwrap_or_default();
+        let ends = (
+            form.min.as_ref().or(edges.first()),
+            form.max.as_ref().or(edges.last()),
+        );
+        Some((number(ends.0?)?, number(ends.1?)?))
+    };
+    let least = limits(high).map(|(least, _)| least);
+    let most = limits(low).map(|(_, most)| most);
+    (follows(high, low) && least.is_some_and(|least| least >= 0.0))
+        || (follows(low, high) && most.is_some_and(|most| most <= 0.0))
+}
+
+fn rule(low: &ColumnForm, high: &ColumnForm, records: u64) -> Option<ProposedRule> {
+    let names = [low.name.clone(), high.name.clone()];
+    Some(ProposedRule {
+        columns: names.to_vec(),
+        rule: format!("{:?} is never after {:?}", low.name, high.name),
+        records,
+        change: RuleChange::Constraint(Constraint::AtMost(names)),
+    })
+}
+
+/// Whether a drafted column has dates that a format reads as the schema does.
+pub(super) fn reads_alike(format: &TimeFormat, form: &ColumnForm, profile: &Profile) -> bool {
+    if !matches!(form.kind, KindForm::Date | KindForm::Datetime) {
+        return false;
+    }
+    let options = TimeOptions {
+        first_year: form.first_year,
+        midnight: form.midnight.is_some(),
+        offsets: form.offsets.clone().unwrap_or_default(),
+    };
+    let text = form.format.as_deref().unwrap_or("%Y-%m-%d");
+    let Ok(drafted) = TimeFormat::with_options(text, form.kind, options) else {
+        return false;
+    };
+    let same = |text: &str| {
+        let moment = drafted.read(text);
+        moment.is_none() || moment == format.read(text)
+    };
+    drafted.grain() == format.grain()
+        && profile
+            .texts
+            .in_order()
+            .into_iter()
+            .take(COMPARED)
+            .all(|(text, _)| same(text))
 }
 
 #[cfg(test)]
@@ -164,9 +317,12 @@ mod tests {
 
     #[test]
     fn distances_of_two_columns_are_counted() {
-        let format = || TimeFormat::parse("%Y-%m-%d", KindForm::Date).unwrap();
-        let columns = [0, 1].map(|column| (column, "%Y-%m-%d".to_owned(), format()));
-        let mut order = Order::of(columns);
+        let dates = || LikelyDates {
+            text: "%Y-%m-%d".to_owned(),
+            first_year: None,
+            format: TimeFormat::parse("%Y-%m-%d", KindForm::Date).unwrap(),
+        };
+        let mut order = Order::of([0, 1].map(|column| (column, dates())));
         let rows = [
             ["2024-01-01", "2024-01-03"],
             ["2024-01-05", "2024-01-05"],
@@ -174,12 +330,14 @@ mod tests {
             ["", "2024-01-05"],
         ];
         rows.iter().for_each(|row| order.see(|column| row[column]));
-        let pair = order.pair((0, "%Y-%m-%d"), (1, "%Y-%m-%d")).unwrap();
+        let place = |column| order.place(column, "%Y-%m-%d", None).unwrap();
+        let pair = order.pair(place(0), place(1)).unwrap();
         assert_eq!(
             (pair.both, pair.before, pair.after, pair.alone),
             (2, 0, 1, 1)
         );
         assert_eq!(pair.units(86_400), BTreeMap::from([(0, 1), (2, 1)]));
-        assert!(order.pair((1, "%Y-%m-%d"), (0, "%Y-%m-%d")).is_none());
+        assert!(order.pair(place(1), place(0)).is_none());
+        assert_eq!(order.place(1, "%d.%m.%Y", None), None);
     }
 }
