@@ -55,7 +55,7 @@ impl Intake for Csv {
             None => remark.text,
         };
         let mut remarks: Vec<String> = table.remarks.into_iter().map(said).collect();
-        remarks.extend(draft.remarks);
+        remarks.extend(draft.remarks.iter().cloned());
         Ok(with_rules(Drafted::new(draft.schema.to_json(), notes, remarks), draft))
     }
 

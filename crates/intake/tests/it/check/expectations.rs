@@ -76,8 +76,9 @@ pub enum Words {
 pub struct ProposedRule {
     /// The columns.
     pub columns: Vec<String>,
-    /// The number of records.
-    pub records: usize,
+    /// The number of records, if it is looked at.
+    #[serde(default)]
+    pub records: Option<usize>,
     /// Words of the rule.
     #[serde(default)]
     pub says: Vec<Words>,

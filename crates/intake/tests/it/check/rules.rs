@@ -37,7 +37,8 @@ pub fn proposal_problems(entry: &Entry, drafted: &Drafted) -> Vec<(String, Strin
         };
         let words: Vec<String> = wanted.says.iter().map(|words| words.show()).collect();
         let columns = wanted.columns.join(", ");
-        let expectation = format!("a rule for {columns} with {} records {}", wanted.records, words.join(" "));
+        let records = wanted.records.map_or(String::new(), |records| format!("{records} records "));
+        let expectation = format!("a rule for {columns}: {records}{}", words.join(" "));
         problems.push((expectation, found));
     }
     for columns in &entry.unrelated {
@@ -55,7 +56,8 @@ fn is_about(rule: &Rule, columns: &[String]) -> bool {
 }
 
 fn is_wanted(wanted: &ProposedRule, rule: &Rule) -> bool {
-    rule.records == wanted.records as u64 && wanted.says.iter().all(|words| words.are_in(&rule.sentence))
+    let records = wanted.records.is_none_or(|records| rule.records == records as u64);
+    records && wanted.says.iter().all(|words| words.are_in(&rule.sentence))
 }
 
 /// Whether the schema has the columns relative to each other.
