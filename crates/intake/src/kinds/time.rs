@@ -24,7 +24,8 @@ pub(crate) const FIRST_YEARS: [i64; 2] = [LAST_BIRTH - 99, LAST_DATE - 99];
 /// anything else.
 const MAJORITY: f64 = 0.75;
 
-/// A format without separators, such as 20240131, is chosen if it reads at least this share of the cells.
+/// A format without separators, such as 20240131, is chosen if it reads at least this share of the cells that may also be
+/// numbers.
 const COMPACT_MAJORITY: f64 = 0.99;
 
 /// Years of dates in such a format.
@@ -83,14 +84,12 @@ struct Fit<'a> {
 pub(super) fn decide(column: &Column<'_>) -> Option<Decided> {
     let cells = column.values.cells as f64;
     let majority = MAJORITY;
+    let numbers = column.profile.numbers.read(false).count as f64;
     let formats = column.profile.times.formats.iter();
     let enough = |format: &&FormatUse| {
-        let share = if is_compact(&format.text) {
-            COMPACT_MAJORITY
-        } else {
-            majority
-        };
-        format.count as f64 >= share * cells && is_plausible(format)
+        let count = format.count as f64;
+        let is_clear = !is_compact(&format.text) || count >= COMPACT_MAJORITY * numbers;
+        count >= majority * cells && is_clear && is_plausible(format)
     };
     let enough: Vec<&FormatUse> = formats.filter(enough).collect();
     let best = best(&enough, column.name)?;
@@ -102,7 +101,12 @@ pub(super) fn decide(column: &Column<'_>) -> Option<Decided> {
 pub(super) fn forced(kind: KindForm, column: &Column<'_>) -> Option<Decided> {
     let formats = column.profile.times.formats.iter();
     let of_kind: Vec<&FormatUse> = formats.filter(|format| format.kind == kind).collect();
-    let best = of_kind.iter().copied().max_by_key(|format| format.count)?;
+    // Of equals, the first is the likeliest.
+    let best = of_kind
+        .iter()
+        .copied()
+        .rev()
+        .max_by_key(|format| format.count)?;
     let fit = Fit::of(column, best);
     (fit.cells > 0).then(|| fit.decided(column, &of_kind))
 }

@@ -56,7 +56,10 @@ impl Intake for Csv {
         };
         let mut remarks: Vec<String> = table.remarks.into_iter().map(said).collect();
         remarks.extend(draft.remarks.iter().cloned());
-        Ok(with_rules(Drafted::new(draft.schema.to_json(), notes, remarks), draft))
+        Ok(with_rules(
+            Drafted::new(draft.schema.to_json(), notes, remarks),
+            draft,
+        ))
     }
 
     fn read(&self, schema_json: &str, path: &Path) -> Result<Table, String> {

@@ -3,6 +3,7 @@
 mod adapter;
 mod category_rules;
 mod check;
+mod every_kind;
 mod hospital;
 mod infer;
 mod planted;

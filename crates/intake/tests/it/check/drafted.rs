@@ -180,7 +180,12 @@ impl<'a> Column<'a> {
             add(key, self.list(key));
         }
         let values = self.0["values"].as_object();
-        add("values", values.map(|values| values.values().collect()).unwrap_or_default());
+        add(
+            "values",
+            values
+                .map(|values| values.values().collect())
+                .unwrap_or_default(),
+        );
         for chapter in self.list("chapters") {
             add("chapters", Column(chapter).list("codes"));
         }

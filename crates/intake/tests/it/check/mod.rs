@@ -147,13 +147,10 @@ fn problems(entry: &Entry, folder: &Path, intake: &dyn Intake) -> Vec<Problem> {
         Ok(_) if entry.refused.is_some() => {
             return vec![("the table is refused".to_owned(), "a draft".to_owned())];
         }
-        Ok(drafted) => {
+        Ok(mut drafted) => {
             let lines = |lines: &[String]| lines.iter().map(|line| nameless(line, &path)).collect();
-            Drafted {
-                notes: lines(&drafted.notes),
-                remarks: lines(&drafted.remarks),
-                ..drafted
-            }
+            (drafted.notes, drafted.remarks) = (lines(&drafted.notes), lines(&drafted.remarks));
+            drafted
         }
     };
     let cells = Cells::read(&plain(entry, folder));

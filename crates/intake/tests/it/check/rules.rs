@@ -28,7 +28,10 @@ const NAMED: usize = 3;
 pub fn proposal_problems(entry: &Entry, drafted: &Drafted) -> Vec<(String, String)> {
     let mut problems = Vec::new();
     for wanted in &entry.rules {
-        let found = drafted.rules.iter().find(|rule| is_about(rule, &wanted.columns));
+        let found = drafted
+            .rules
+            .iter()
+            .find(|rule| is_about(rule, &wanted.columns));
         let found = match found {
             Some(rule) if is_wanted(wanted, rule) => continue,
             Some(rule) => format!("{} ({} records)", rule.sentence, rule.records),
@@ -37,14 +40,19 @@ pub fn proposal_problems(entry: &Entry, drafted: &Drafted) -> Vec<(String, Strin
         };
         let words: Vec<String> = wanted.says.iter().map(|words| words.show()).collect();
         let columns = wanted.columns.join(", ");
-        let records = wanted.records.map_or(String::new(), |records| format!("{records} records "));
+        let records = wanted
+            .records
+            .map_or(String::new(), |records| format!("{records} records "));
         let expectation = format!("a rule for {columns}: {records}{}", words.join(" "));
         problems.push((expectation, found));
     }
     for columns in &entry.unrelated {
         let has_all = |rule: &&Rule| columns.iter().all(|column| rule.columns.contains(column));
         if let Some(rule) = drafted.rules.iter().find(has_all) {
-            problems.push((format!("no rule for {}", columns.join(", ")), rule.sentence.clone()));
+            problems.push((
+                format!("no rule for {}", columns.join(", ")),
+                rule.sentence.clone(),
+            ));
         }
     }
     problems
@@ -52,11 +60,14 @@ pub fn proposal_problems(entry: &Entry, drafted: &Drafted) -> Vec<(String, Strin
 
 /// Whether a rule is about these columns and no others.
 fn is_about(rule: &Rule, columns: &[String]) -> bool {
-    rule.columns.len() == columns.len() && columns.iter().all(|column| rule.columns.contains(column))
+    rule.columns.len() == columns.len()
+        && columns.iter().all(|column| rule.columns.contains(column))
 }
 
 fn is_wanted(wanted: &ProposedRule, rule: &Rule) -> bool {
-    let records = wanted.records.is_none_or(|records| rule.records == records as u64);
+    let records = wanted
+        .records
+        .is_none_or(|records| rule.records == records as u64);
     records && wanted.says.iter().all(|words| words.are_in(&rule.sentence))
 }
 
@@ -88,11 +99,19 @@ pub fn accepted_problems(
         Some(Err(error)) => return vec![("all rules are accepted".to_owned(), error.clone())],
     };
     let accepted = Drafted::new(schema_json.clone(), Vec::new(), Vec::new());
-    let mut problems: Vec<(String, String)> = (privacy::leaks(&accepted, cells).into_iter().take(1))
-        .map(|leak| ("no rule has a value of fewer than 20 records".to_owned(), leak))
-        .collect();
+    let mut problems: Vec<(String, String)> =
+        (privacy::leaks(&accepted, cells).into_iter().take(1))
+            .map(|leak| {
+                (
+                    "no rule has a value of fewer than 20 records".to_owned(),
+                    leak,
+                )
+            })
+            .collect();
     problems.extend(broken("the table", &drafted.rules, cells));
-    let drawn = intake.read(schema_json, path).and_then(|table| drawn(&table));
+    let drawn = intake
+        .read(schema_json, path)
+        .and_then(|table| drawn(&table));
     let (schema, bytes) = match drawn {
         Ok(drawn) => drawn,
         Err(error) => {
@@ -101,9 +120,16 @@ pub fn accepted_problems(
         }
     };
     if let Err(error) = read_back("accepted.csv", &schema, &bytes, intake) {
-        problems.push(("the drawn records are read by the accepted schema".to_owned(), error));
+        problems.push((
+            "the drawn records are read by the accepted schema".to_owned(),
+            error,
+        ));
     }
-    problems.extend(broken("the drawn table", &drafted.rules, &Cells::parse(&bytes)));
+    problems.extend(broken(
+        "the drawn table",
+        &drafted.rules,
+        &Cells::parse(&bytes),
+    ));
     problems
 }
 
@@ -117,7 +143,10 @@ fn drawn(table: &Table) -> Result<(String, Vec<u8>), String> {
     for _ in 0..TRIES {
         draw(table, schema, &mut rng, &mut codes);
         if schema.allows(&|attribute| codes[attribute]) {
-            columns.iter_mut().zip(&codes).for_each(|(column, &code)| column.push(code));
+            columns
+                .iter_mut()
+                .zip(&codes)
+                .for_each(|(column, &code)| column.push(code));
         }
         if columns.first().is_none_or(|column| column.len() >= RECORDS) {
             break;
@@ -127,7 +156,8 @@ fn drawn(table: &Table) -> Result<(String, Vec<u8>), String> {
     if found < RECORDS {
         return Err(format!("{found} of {TRIES} records are allowed"));
     }
-    let drawn = Table::new(table.shared_schema(), columns).map_err(|problem| problem.to_string())?;
+    let drawn =
+        Table::new(table.shared_schema(), columns).map_err(|problem| problem.to_string())?;
     Ok((schema.to_json(), written(&drawn, 0, &mut rng)?))
 }
 
@@ -146,7 +176,10 @@ fn draw(table: &Table, schema: &Schema, rng: &mut impl Rng, codes: &mut [u32]) {
 fn broken(place: &str, rules: &[Rule], cells: &Cells) -> Vec<(String, String)> {
     let broken = rules.iter().filter_map(|rule| {
         let first = (0..cells.records()).find(|&row| !holds(rule, cells, row))?;
-        Some((format!("{place} keeps the rule: {}", rule.sentence), format!("row {}", first + 1)))
+        Some((
+            format!("{place} keeps the rule: {}", rule.sentence),
+            format!("row {}", first + 1),
+        ))
     });
     broken.take(NAMED).collect()
 }
@@ -155,7 +188,9 @@ fn broken(place: &str, rules: &[Rule], cells: &Cells) -> Vec<(String, String)> {
 fn holds(rule: &Rule, cells: &Cells, row: usize) -> bool {
     let text = |name: &Json| {
         let column = cells.column(name.as_str().unwrap_or_default(), usize::MAX);
-        column.and_then(|column| column.get(row)).map_or("", String::as_str)
+        column
+            .and_then(|column| column.get(row))
+            .map_or("", String::as_str)
     };
     let constraint = &rule.change["constraint"];
     if let Some([low, high]) = constraint["at_most"].as_array().map(Vec::as_slice) {
@@ -168,13 +203,20 @@ fn holds(rule: &Rule, cells: &Cells, row: usize) -> bool {
     }
     let age = &constraint["age"];
     if age.is_object() {
-        return is_age(text(&age["age"]), text(&age["born"]), &age["at"], text(&age["at"]));
+        return is_age(
+            text(&age["age"]),
+            text(&age["born"]),
+            &age["at"],
+            text(&age["at"]),
+        );
     }
     if let Some([one, other]) = constraint["missing_together"].as_array().map(Vec::as_slice) {
         return is_known_missing(text(one)) == is_known_missing(text(other));
     }
     if let Some(values) = constraint["never"].as_object() {
-        return values.iter().any(|(name, value)| text(&Json::from(name.as_str())) != *value);
+        return values
+            .iter()
+            .any(|(name, value)| text(&Json::from(name.as_str())) != *value);
     }
     if constraint["implies"].is_object() {
         let all = |values: &Json| {
@@ -192,7 +234,9 @@ fn is_any(text: &str, allowed: &Json) -> bool {
         Some("") => is_known_missing(text),
         value => value == Some(text),
     };
-    allowed.as_array().is_some_and(|allowed| allowed.iter().any(is))
+    allowed
+        .as_array()
+        .is_some_and(|allowed| allowed.iter().any(is))
 }
 
 /// Whether the value of a derived column follows from the other column.
@@ -244,5 +288,9 @@ fn hundredths(text: &str) -> Option<i64> {
     let (whole, decimals) = text.split_once('.').unwrap_or((text, ""));
     let digits = format!("{}{decimals:0<2}", whole.trim_start_matches('-'));
     let number: i64 = (decimals.len() <= 2).then(|| digits.parse().ok())??;
-    Some(if text.starts_with('-') { -number } else { number })
+    Some(if text.starts_with('-') {
+        -number
+    } else {
+        number
+    })
 }
