@@ -56,7 +56,7 @@ impl Generator {
             KindForm::Datetime => self.datetimes(),
             KindForm::Time => self.times(),
             KindForm::Duration => self.durations(),
-            KindForm::Categorical | KindForm::Derived => self.categories(),
+            KindForm::Categorical | KindForm::Derived => self.categories(kind),
             KindForm::Code => self.codes(),
             KindForm::Identifier => self.identifiers(),
             KindForm::LeftOut => self.sentences(),

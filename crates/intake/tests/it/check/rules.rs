@@ -28,10 +28,11 @@ const NAMED: usize = 3;
 pub fn proposal_problems(entry: &Entry, drafted: &Drafted) -> Vec<(String, String)> {
     let mut problems = Vec::new();
     for wanted in &entry.rules {
-        let found = drafted
-            .rules
-            .iter()
-            .find(|rule| is_about(rule, &wanted.columns));
+        // A rule may say the same of several columns at once.
+        let about = |rule: &&Rule| is_about(rule, &wanted.columns);
+        let mut rules = drafted.rules.iter().filter(about);
+        let first = rules.clone().next();
+        let found = rules.find(|rule| is_wanted(wanted, rule)).or(first);
         let found = match found {
             Some(rule) if is_wanted(wanted, rule) => continue,
             Some(rule) => format!("{} ({} records)", rule.sentence, rule.records),
@@ -58,10 +59,9 @@ pub fn proposal_problems(entry: &Entry, drafted: &Drafted) -> Vec<(String, Strin
     problems
 }
 
-/// Whether a rule is about these columns and no others.
+/// Whether a rule is about these columns.
 fn is_about(rule: &Rule, columns: &[String]) -> bool {
-    rule.columns.len() == columns.len()
-        && columns.iter().all(|column| rule.columns.contains(column))
+    columns.iter().all(|column| rule.columns.contains(column))
 }
 
 fn is_wanted(wanted: &ProposedRule, rule: &Rule) -> bool {

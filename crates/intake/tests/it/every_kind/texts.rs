@@ -46,7 +46,7 @@ fn shape(text: &str) -> String {
 }
 
 impl Generator {
-    pub(super) fn categories(&mut self) -> Generated {
+    pub(super) fn categories(&mut self, kind: KindForm) -> Generated {
         let count = self.rng.random_range(2..=8);
         let mut words = WORDS.to_vec();
         words.shuffle(&mut self.rng);
@@ -54,9 +54,12 @@ impl Generator {
         let mut cells: Vec<String> = (0..self.records)
             .map(|_| self.pick(&words).to_owned())
             .collect();
-        self.disturb(&mut cells);
+        // A column follows from another without exception.
+        if kind == KindForm::Categorical {
+            self.disturb(&mut cells);
+        }
         self.listed(
-            KindForm::Categorical,
+            kind,
             None,
             cells,
             words.into_iter().map(str::to_owned).collect(),
