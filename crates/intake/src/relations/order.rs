@@ -24,7 +24,7 @@ const MAX_COLUMNS: usize = 24;
 const MAX_DISTANCES: usize = 4_096;
 
 /// Dates of this year and later stand for no date, such as 9999-12-31: seconds since 1970.
-pub(super) const NEVER: i64 = 29_379_542_400;
+const NEVER: i64 = 29_379_542_400;
 
 /// How often one column's date precedes another's, and by how much.
 #[derive(Debug, Default)]
@@ -37,6 +37,9 @@ pub(crate) struct Pair {
     pub(crate) after: u64,
     /// Records in which only the later column of the table has a date.
     pub(crate) alone: u64,
+    /// Records in which only the earlier, or only the later column of the table has a date that stands for no date, and the
+    /// other column has a date.
+    endless: [u64; 2],
     /// Smallest and largest distance in seconds, from the earlier column of the table to the later one.
     pub(crate) least: i64,
     pub(crate) most: i64,
@@ -97,6 +100,8 @@ struct Dated {
     column: usize,
     likely: LikelyDates,
     moment: Option<i64>,
+    /// Whether the cell has a date that stands for no date.
+    is_endless: bool,
 }
 
 impl Dated {
@@ -125,6 +130,7 @@ impl Order {
                 column,
                 likely,
                 moment: None,
+                is_endless: false,
             })
             .collect();
         let places = 0..dated.len();
@@ -144,9 +150,13 @@ impl Order {
         for dated in &mut self.dated {
             let moment = dated.likely.format.read(text(dated.column));
             dated.moment = moment.filter(|&moment| moment < NEVER);
+            dated.is_endless = moment.is_some() && dated.moment.is_none();
         }
         for (&(base, later), pair) in &mut self.pairs {
             if let (Some(base), Some(later)) = (self.dated.get(base), self.dated.get(later)) {
+                let [first, second] = &mut pair.endless;
+                *first += u64::from(base.is_endless && later.moment.is_some());
+                *second += u64::from(later.is_endless && base.moment.is_some());
                 // Between a date and a datetime, whole days count.
                 let is_date = |dated: &Dated| dated.likely.format.grain() >= DAY;
                 match is_date(base) || is_date(later) {
@@ -226,12 +236,14 @@ impl Order {
             else {
                 continue;
             };
-            if pair.both < MIN_RECORDS {
+            if pair.both < MIN_RECORDS || !is_comparable(pair, base_form, later_form) {
                 continue;
             }
-            let ((low, low_form), (high, high_form)) = match (pair.before, pair.after) {
-                (0, 1..) => ((base, base_form), (later, later_form)),
-                (1.., 0) => ((later, later_form), (base, base_form)),
+            // In a rule, 9999-12-31 is later than all other dates.
+            let ((low, low_form), (high, high_form)) = match (pair.before, pair.after, pair.endless)
+            {
+                (0, 1.., [0, _]) => ((base, base_form), (later, later_form)),
+                (1.., 0, [_, 0]) => ((later, later_form), (base, base_form)),
                 _ => continue,
             };
             let edge = Edge {
@@ -250,6 +262,20 @@ struct Edge {
     records: u64,
     /// Whether the draft has one column relative to the other, with limits that keep the order.
     is_held: bool,
+}
+
+/// Whether a schema compares two columns by the same moments as [`Order`]: those of the columns' clocks, without fractions
+/// of a second.
+fn is_comparable(pair: &Pair, one: &ColumnForm, other: &ColumnForm) -> bool {
+    if [one, other].iter().any(|form| form.kind == KindForm::Date) {
+        return true;
+    }
+    let has =
+        |form: &ColumnForm, letter: char| form.format.as_ref().is_some_and(|f| f.contains(letter));
+    let has_offsets = one.offsets.is_some() || other.offsets.is_some();
+    let has_fractions = has(one, 'f') && has(other, 'f');
+    let equal = pair.both - pair.before - pair.after;
+    !has_offsets && (!has_fractions || equal == 0)
 }
 
 fn is_held(low: &ColumnForm, high: &ColumnForm) -> bool {
@@ -316,12 +342,26 @@ mod tests {
     use fhaim_domain::form::KindForm;
 
     #[test]
-    fn distances_of_two_columns_are_counted() {
-        let dates = || LikelyDates {
+    fn endless_dates_are_later_than_all_others() {
+        let mut order = Order::of([0, 1].map(|column| (column, dates())));
+        for _ in 0..30 {
+            order.see(|column| ["2024-01-01", "2024-01-03"][column]);
+            order.see(|column| ["2024-01-01", "9999-12-31"][column]);
+        }
+        assert_eq!(order.pair(0, 1).unwrap().endless, [0, 30]);
+        assert_eq!(order.pair(0, 1).unwrap().both, 30);
+    }
+
+    fn dates() -> LikelyDates {
+        LikelyDates {
             text: "%Y-%m-%d".to_owned(),
             first_year: None,
             format: TimeFormat::parse("%Y-%m-%d", KindForm::Date).unwrap(),
-        };
+        }
+    }
+
+    #[test]
+    fn distances_of_two_columns_are_counted() {
         let mut order = Order::of([0, 1].map(|column| (column, dates())));
         let rows = [
             ["2024-01-01", "2024-01-03"],

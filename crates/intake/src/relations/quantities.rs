@@ -41,10 +41,16 @@ impl Quantities {
     pub(crate) fn propose(&self, drafted: &Drafted<'_>, taken: &[bool]) -> Vec<ProposedRule> {
         let is_free = |column: usize| taken.get(column) == Some(&false);
         let mut rules = self.sums.rules(drafted.forms, is_free);
+        // A column of numbers that a sum sets can be in no other rule of numbers.
+        let summed: Vec<String> = rules.iter().flat_map(|rule| rule.columns.clone()).collect();
+        let is_unsummed = |column: usize| {
+            let form = drafted.forms.get(column);
+            is_free(column) && form.is_some_and(|form| !summed.contains(&form.name))
+        };
         if let Some(order) = drafted.order {
             rules.extend(order.rules(drafted, is_free));
         }
-        rules.extend(self.ages.rules(drafted, is_free));
+        rules.extend(self.ages.rules(drafted, is_unsummed));
         rules
     }
 }

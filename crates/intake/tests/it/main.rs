@@ -7,5 +7,6 @@ mod every_kind;
 mod hospital;
 mod infer;
 mod planted;
+mod rules;
 mod situations;
 mod source;

@@ -13,7 +13,7 @@ use crate::draft::{ProposedRule, RuleChange};
 use crate::options::InferOptions;
 use crate::profile::Profile;
 use crate::relations::Drafted;
-use crate::relations::order::{NEVER, reads_alike};
+use crate::relations::order::reads_alike;
 
 /// Ages in years.
 const AGES: std::ops::RangeInclusive<i64> = 0..=130;
@@ -215,10 +215,7 @@ impl Ages {
                 });
         }
         let date = |dates: &DateColumn| {
-            let moment = dates
-                .format
-                .read(text(dates.column))
-                .filter(|&moment| moment < NEVER)?;
+            let moment = dates.format.read(text(dates.column))?;
             date_from_days(dates.format.day(moment))
         };
         self.record.dates.clear();
