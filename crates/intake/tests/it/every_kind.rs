@@ -2,6 +2,8 @@
 //!
 //! Written values are checked with functions of this file only, which know how the column was generated.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::{BTreeMap, HashSet};
 
 use fhaim_domain::{ReadOptions, Schema, SchemaForm, Table, form::KindForm, read_csv};
@@ -20,6 +22,9 @@ mod times;
 /// Texts for a missing value.
 const MARKERS: [&str; 4] = ["NA", "", "n/a", "."];
 
+/// Returns the value of a text.
+type ValueOf = dyn Fn(&str) -> Option<f64>;
+
 /// A generated column.
 struct Generated {
     kind: KindForm,
@@ -27,7 +32,7 @@ struct Generated {
     chosen: Option<KindForm>,
     cells: Vec<String>,
     /// Returns the value of a text in the generated form, on the scale of the schema's limits; `None` for other texts.
-    value: Box<dyn Fn(&str) -> Option<f64>>,
+    value: Box<ValueOf>,
     /// Converts a limit of the schema.
     limit: fn(&Json) -> Option<f64>,
 }
@@ -138,7 +143,7 @@ fn draft(generated: &Generated, bytes: &[u8]) -> Result<Drafted, String> {
 
 fn read(drafted: &Drafted, bytes: &[u8]) -> Result<Table, String> {
     let options = ReadOptions {
-        dialect: drafted.options.dialect.clone(),
+        dialect: drafted.options.dialect,
         ..ReadOptions::new("t.csv")
     };
     let reading = read_csv(drafted.schema.clone(), bytes, &options);
@@ -196,7 +201,7 @@ fn check(generated: &Generated, drafted: &Drafted, values: &[String]) -> Result<
             (generated.value)(value).ok_or_else(|| format!("{value:?} has another form"))?;
         let is_special = special
             .iter()
-            .any(|special| (special - number).floor() == 0.0);
+            .any(|special| (special - number).abs() < 1e-9);
         if let Some((least, most)) = limits
             && !is_special
             && !(least - 1e-9..=most + 1e-9).contains(&number)

@@ -1,5 +1,7 @@
 //! Rules between quantities that drafts propose.
 
+#![allow(clippy::unwrap_used)]
+
 use fhaim_intake::{Draft, InferOptions, infer_schema};
 use rand::Rng;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};

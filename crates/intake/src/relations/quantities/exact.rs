@@ -14,7 +14,7 @@ const MAX_DIGITS: usize = 24;
 /// One, in units of the ninth decimal.
 pub(super) const ONE: i128 = 10i128.pow(MAX_DECIMALS);
 
-/// A column's numbers: how to read them, and what was seen of them.
+/// How to read the numbers of a column, and their decimals.
 #[derive(Debug)]
 pub(super) struct NumberColumn {
     /// Index among the drafted columns.
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_without_an_exact_number_are_told_apart() {
+    fn cells_without_an_exact_number_are_distinguished() {
         assert_eq!(read("NA", false), Cell::Empty);
         assert_eq!(read("<0.5", false), Cell::Empty);
         assert_eq!(read("1e-3", false), Cell::Inexact);

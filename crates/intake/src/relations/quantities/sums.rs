@@ -20,9 +20,6 @@ const MAX_COLUMNS: usize = 64;
 /// Maximum number of candidates that the first records leave.
 const MAX_CANDIDATES: usize = 256;
 
-/// Number of records that sums of adjacent columns are tried on first.
-const FIRST_TRIES: usize = 32;
-
 /// Number of records that linear relations are solved from: more than there are columns.
 const SOLVED: usize = 4 * MAX_COLUMNS;
 
@@ -269,10 +266,50 @@ fn has_numbers(profile: &Profile) -> bool {
 
 /// The search for sums in the first records.
 struct Search {
-    /// Numbers by column and record.
+    /// Numbers by column and record. The records with the most numbers other than zero come first: they break most
+    /// candidates at once.
     numbers: Vec<Vec<Option<i128>>>,
-    /// The records, those with the most numbers other than zero first. They break most candidates at once.
-    records: Vec<usize>,
+    /// The records with a number, by column.
+    present: Vec<Records>,
+}
+
+/// A set of records, as bits.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Records(Vec<u64>);
+
+impl Records {
+    fn with_number(numbers: &[Option<i128>]) -> Self {
+        let word = |numbers: &[Option<i128>]| {
+            let bits = numbers
+                .iter()
+                .rev()
+                .map(|number| u64::from(number.is_some()));
+            bits.fold(0, |word, bit| word << 1 | bit)
+        };
+        Self(numbers.chunks(64).map(word).collect())
+    }
+
+    fn and(&self, other: &Self) -> Self {
+        Self(
+            self.0
+                .iter()
+                .zip(&other.0)
+                .map(|(one, other)| one & other)
+                .collect(),
+        )
+    }
+
+    fn count(&self) -> u64 {
+        self.0.iter().map(|word| u64::from(word.count_ones())).sum()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+        let words = self.0.iter().enumerate().filter(|(_, word)| **word != 0);
+        words.flat_map(|(place, &word)| {
+            let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
+            bits.map(move |bit| 64 * place + bit)
+        })
+    }
 }
 
 impl Search {
@@ -281,22 +318,37 @@ impl Search {
             Cell::Number(number) => Some(number),
             Cell::Empty | Cell::Inexact => None,
         };
-        let numbers: Vec<Vec<Option<i128>>> = grid
-            .iter()
-            .map(|cells| cells.iter().map(number).collect())
-            .collect();
+        let is_nonzero = |cell: &Cell| !matches!(cell, Cell::Number(0)) && number(cell).is_some();
         let full = |&record: &usize| {
-            let nonzero =
-                |cells: &&Vec<Option<i128>>| matches!(cells.get(record), Some(Some(n)) if *n != 0);
-            numbers.iter().filter(nonzero).count()
+            let cells = grid.iter().filter_map(|cells| cells.get(record));
+            std::cmp::Reverse(cells.filter(|cell| is_nonzero(cell)).count())
         };
-        let mut records: Vec<usize> = (0..numbers.first().map_or(0, Vec::len)).collect();
-        records.sort_by_key(|record| std::cmp::Reverse(full(record)));
-        Self { numbers, records }
+        let mut order: Vec<usize> = (0..grid.first().map_or(0, Vec::len)).collect();
+        order.sort_by_cached_key(full);
+        let sorted = |cells: &Vec<Cell>| {
+            let cells = order
+                .iter()
+                .map(|&record| cells.get(record).and_then(number));
+            cells.collect::<Vec<Option<i128>>>()
+        };
+        let numbers: Vec<Vec<Option<i128>>> = grid.iter().map(sorted).collect();
+        Self {
+            present: numbers
+                .iter()
+                .map(|numbers| Records::with_number(numbers))
+                .collect(),
+            numbers,
+        }
     }
 
     fn number(&self, column: usize, record: usize) -> Option<i128> {
         *self.numbers.get(column)?.get(record)?
+    }
+
+    /// The records with numbers in a column and in those of `records`, if they are enough.
+    fn common(&self, records: &Records, column: usize) -> Option<Records> {
+        let common = records.and(self.present.get(column)?);
+        (common.count() >= MIN_RECORDS).then_some(common)
     }
 
     /// Returns the sums that the records show, those with the fewest parts first.
@@ -319,36 +371,38 @@ impl Search {
 
     /// Whether a sum holds in all records that have its numbers, in enough of them, and each part is not always zero.
     fn holds(&self, total: usize, parts: &[usize]) -> bool {
-        let mut complete = 0u64;
+        let all = self.present.get(total).cloned();
+        let common = |records: Option<Records>, &part: &usize| self.common(&records?, part);
+        let Some(complete) = parts.iter().fold(all, common) else {
+            return false;
+        };
         let mut nonzero = vec![false; parts.len()];
-        for &record in &self.records {
-            let numbers: Option<Vec<i128>> = parts
-                .iter()
-                .map(|&part| self.number(part, record))
-                .collect();
-            let (Some(total), Some(numbers)) = (self.number(total, record), numbers) else {
-                continue;
-            };
-            if numbers.iter().sum::<i128>() != total {
+        for record in complete.iter() {
+            let mut sum = 0;
+            for (seen, &part) in nonzero.iter_mut().zip(parts) {
+                let number = self.number(part, record).unwrap_or(0);
+                *seen |= number != 0;
+                sum += number;
+            }
+            if self.number(total, record) != Some(sum) {
                 return false;
             }
-            complete += 1;
-            for (seen, number) in nonzero.iter_mut().zip(numbers) {
-                *seen |= number != 0;
-            }
         }
-        complete >= MIN_RECORDS && nonzero.into_iter().all(|seen| seen)
+        nonzero.into_iter().all(|seen| seen)
     }
 
     /// Sums of any two columns.
     fn pairs(&self) -> Vec<(usize, Vec<usize>)> {
         let columns = self.numbers.len();
         let mut found = Vec::new();
-        for total in 0..columns {
-            let present = self.with(total);
+        for (total, present) in self.present.iter().enumerate() {
             for one in (0..columns).filter(|&one| one != total) {
+                let Some(records) = self.common(present, one) else {
+                    continue;
+                };
                 for other in (one + 1..columns).filter(|&other| other != total) {
-                    if self.is_pair(total, one, other, &present) {
+                    let common = self.common(&records, other);
+                    if common.is_some_and(|records| self.is_pair(total, one, other, &records)) {
                         found.push((total, vec![one, other]));
                     }
                 }
@@ -357,39 +411,32 @@ impl Search {
         found
     }
 
-    /// The records with a number in a column.
-    fn with(&self, column: usize) -> Vec<usize> {
-        let has = |&record: &usize| self.number(column, record).is_some();
-        self.records.iter().copied().filter(has).collect()
-    }
-
-    fn is_pair(&self, total: usize, one: usize, other: usize, records: &[usize]) -> bool {
-        records.iter().all(|&record| {
-            let numbers = (self.number(one, record), self.number(other, record));
-            match (self.number(total, record), numbers) {
-                (Some(total), (Some(one), Some(other))) => one + other == total,
-                _ => true,
-            }
+    fn is_pair(&self, total: usize, one: usize, other: usize, records: &Records) -> bool {
+        records.iter().all(|record| {
+            let (one, other) = (self.number(one, record), self.number(other, record));
+            self.number(total, record) == one.zip(other).map(|(one, other)| one + other)
         })
     }
 
     /// Sums of three or more adjacent columns of numbers.
     fn runs(&self) -> Vec<(usize, Vec<usize>)> {
         let columns = self.numbers.len();
+        let before = self.sums_before();
+        let before = |column: usize, record: usize| before.get(column)?.get(record).copied();
         let mut found = Vec::new();
-        for total in 0..columns {
-            let mut tried = self.with(total);
-            tried.truncate(FIRST_TRIES);
+        for (total, present) in self.present.iter().enumerate() {
             for first in 0..columns {
-                let mut sums: Vec<Option<i128>> = vec![Some(0); tried.len()];
+                let mut records = present.clone();
                 for last in (first..columns).take_while(|&last| last != total) {
-                    for (sum, &record) in sums.iter_mut().zip(&tried) {
-                        *sum = sum.zip(self.number(last, record)).map(|(sum, n)| sum + n);
-                    }
-                    let equal = |(sum, &record): (&Option<i128>, &usize)| {
-                        sum.is_none() || *sum == self.number(total, record)
+                    let Some(common) = self.common(&records, last) else {
+                        break;
                     };
-                    if last >= first + 2 && sums.iter().zip(&tried).all(equal) {
+                    records = common;
+                    let is_sum = |record: usize| {
+                        let (from, to) = (before(first, record), before(last + 1, record));
+                        self.number(total, record) == to.zip(from).map(|(to, from)| to - from)
+                    };
+                    if last >= first + 2 && records.iter().all(is_sum) {
                         found.push((total, (first..=last).collect()));
                     }
                 }
@@ -398,17 +445,31 @@ impl Search {
         found
     }
 
+    /// Returns the sum of the columns before each column, and of all columns, by record.
+    fn sums_before(&self) -> Vec<Vec<i128>> {
+        let records = self.numbers.first().map_or(0, Vec::len);
+        let mut sums = vec![vec![0; records]];
+        for numbers in &self.numbers {
+            let last = sums.last().into_iter().flatten();
+            let next = last
+                .zip(numbers)
+                .map(|(sum, number)| sum + number.unwrap_or(0));
+            sums.push(next.collect());
+        }
+        sums
+    }
+
     /// Sums among the linear relations between columns that have numbers in the same records, and between those that
     /// mostly have numbers.
     fn solved(&self) -> Vec<(usize, Vec<usize>)> {
-        let mut groups: BTreeMap<Vec<bool>, Vec<usize>> = BTreeMap::new();
-        for (column, numbers) in self.numbers.iter().enumerate() {
-            let pattern = numbers.iter().map(Option::is_some).collect();
-            groups.entry(pattern).or_default().push(column);
+        let mut groups: BTreeMap<&Records, Vec<usize>> = BTreeMap::new();
+        for (column, present) in self.present.iter().enumerate() {
+            groups.entry(present).or_default().push(column);
         }
-        let enough = MOSTLY * self.records.len() as f64;
-        let mostly = |&column: &usize| self.with(column).len() as f64 >= enough;
-        let mostly: Vec<usize> = (0..self.numbers.len()).filter(mostly).collect();
+        let enough = MOSTLY * self.numbers.first().map_or(0, Vec::len) as f64;
+        let mostly = self.present.iter().enumerate();
+        let mostly = mostly.filter(|(_, present)| present.count() as f64 >= enough);
+        let mostly: Vec<usize> = mostly.map(|(column, _)| column).collect();
         let groups = groups.into_values().chain([mostly]);
         groups
             .filter(|group| group.len() >= 3)
@@ -417,18 +478,14 @@ impl Search {
     }
 
     fn solve(&self, group: &[usize]) -> Vec<(usize, Vec<usize>)> {
-        let complete = |&record: &usize| {
+        let complete = |record: usize| {
             let numbers = group.iter().map(|&column| self.number(column, record));
             numbers
                 .map(|number| number.map(Residue::of))
                 .collect::<Option<Vec<Residue>>>()
         };
-        let rows: Vec<Vec<Residue>> = self
-            .records
-            .iter()
-            .filter_map(complete)
-            .take(SOLVED)
-            .collect();
+        let records = 0..self.numbers.first().map_or(0, Vec::len);
+        let rows: Vec<Vec<Residue>> = records.filter_map(complete).take(SOLVED).collect();
         let name = |place: usize| group.get(place).copied();
         let sum = |(positive, negative): (Vec<usize>, Vec<usize>)| {
             let (total, parts) = match (&positive[..], &negative[..]) {

@@ -18,7 +18,7 @@ use super::{
 /// Number of records that are drawn.
 const RECORDS: usize = 2_000;
 
-/// Number of records that are tried to draw so many that the rules allow.
+/// Maximum number of records to try.
 const TRIES: usize = 4_000_000;
 
 /// Number of broken rules that are named.

@@ -27,7 +27,10 @@ impl Style {
         let mut digits = String::new();
         for (place, digit) in whole.chars().enumerate() {
             let left = whole.len() - place;
-            if let Some(mark) = self.thousands.filter(|_| place > 0 && left % 3 == 0) {
+            if let Some(mark) = self
+                .thousands
+                .filter(|_| place > 0 && left.is_multiple_of(3))
+            {
                 digits.push(mark);
             }
             digits.push(digit);
