@@ -124,7 +124,7 @@ fn endless_dates_break_the_rule_of_an_earlier_column() {
     let row = |number: u64, rng: &mut ChaCha8Rng| {
         let begun = rng.random_range(0..2_000);
         let ended = begun + rng.random_range(0..2_000);
-        let begun = if number % 9 == 0 {
+        let begun = if number.is_multiple_of(9) {
             "9999-12-31".to_owned()
         } else {
             iso(2000, begun)

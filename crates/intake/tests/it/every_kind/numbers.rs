@@ -109,6 +109,7 @@ impl Generator {
             .map(|_| style.write(self.rng.random_range(least..=largest) * style.step))
             .collect();
         self.words(&mut cells);
+        self.frequent(&mut cells, style);
         self.disturb(&mut cells);
         Generated {
             kind,
@@ -126,6 +127,16 @@ impl Generator {
         };
         for cell in cells.iter_mut().step_by(8) {
             word.clone_into(cell);
+        }
+    }
+
+    /// Replaces some numbers by one that many records share: zeros, or 9999 for no number.
+    fn frequent(&mut self, cells: &mut [String], style: Style) {
+        let Some(number) = self.pick(&[None, None, Some(0), Some(9_999)]) else {
+            return;
+        };
+        for cell in cells.iter_mut().skip(1).step_by(7) {
+            *cell = style.write(number * 10i64.pow(style.decimals) * style.step);
         }
     }
 }

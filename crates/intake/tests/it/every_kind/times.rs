@@ -57,11 +57,16 @@ fn write_date(form: usize, (year, month, day): Date) -> String {
         6 => format!("{year:04}/{month:02}/{day:02}"),
         7 => format!("{day}.{month}.{year:04}"),
         8 => format!("{day:02}/{month:02}/{:02}", year % 100),
+        9 => format!("{year:04}-{month:02}"),
+        10 => format!("{} {year:04}", &name[..3]),
         _ => format!("{day} {name} {year:04}"),
     }
 }
 
-const DATE_FORMS: usize = 10;
+const DATE_FORMS: usize = 12;
+
+/// The forms without a day.
+const MONTH_FORMS: std::ops::RangeInclusive<usize> = 9..=10;
 
 /// A date as a number that grows with it.
 fn rank((year, month, day): Date) -> f64 {
@@ -84,7 +89,7 @@ fn dates_by_text(form: usize, years: std::ops::RangeInclusive<i64>) -> HashMap<S
     dates
 }
 
-/// The rank of a date in a schema.
+/// The rank of a date or month in a schema.
 fn iso_rank(limit: &Json) -> Option<f64> {
     let mut parts = limit
         .as_str()?
