@@ -65,24 +65,19 @@ fn write_date(form: usize, (year, month, day): Date) -> String {
 
 const DATE_FORMS: usize = 12;
 
-/// The forms without a day.
-const MONTH_FORMS: std::ops::RangeInclusive<usize> = 9..=10;
-
 /// A date as a number that grows with it.
 fn rank((year, month, day): Date) -> f64 {
     (year * 10_000 + month * 100 + day) as f64
 }
 
-/// Returns all dates of the years, by their texts.
+/// Returns all dates of the years, by their texts; for a month, its first day.
 fn dates_by_text(form: usize, years: std::ops::RangeInclusive<i64>) -> HashMap<String, f64> {
     let mut dates = HashMap::new();
     for year in years {
         for (month, days) in (1..).zip(month_days(year)) {
             for day in 1..=days {
-                dates.insert(
-                    write_date(form, (year, month, day)),
-                    rank((year, month, day)),
-                );
+                let date = (year, month, day);
+                dates.entry(write_date(form, date)).or_insert(rank(date));
             }
         }
     }
@@ -91,12 +86,11 @@ fn dates_by_text(form: usize, years: std::ops::RangeInclusive<i64>) -> HashMap<S
 
 /// The rank of a date or month in a schema.
 fn iso_rank(limit: &Json) -> Option<f64> {
-    let mut parts = limit
-        .as_str()?
-        .get(..10)?
-        .split('-')
-        .map(|part| part.parse::<i64>().ok());
-    Some(rank((parts.next()??, parts.next()??, parts.next()??)))
+    let text = limit.as_str()?;
+    let date = text.get(..10).unwrap_or(text);
+    let mut parts = date.split('-').map(|part| part.parse::<i64>().ok());
+    let (year, month) = (parts.next()??, parts.next()??);
+    Some(rank((year, month, parts.next().flatten().unwrap_or(1))))
 }
 
 /// Writes seconds of a day in one of the forms of [`CLOCK_GRAINS`].
