@@ -54,6 +54,9 @@ const MANY_YEARS: i64 = 30;
 /// Maximum number of digits of a day within a bin.
 const MAX_DAYS: i64 = 100;
 
+/// A bin has at least this many months, so that not all of them are special values.
+const MIN_MONTHS: i64 = 12;
+
 /// Minutes are kept if a column has at most this many different ones.
 const MAX_MINUTES: usize = 12;
 
@@ -146,8 +149,18 @@ fn is_plausible(format: &FormatUse) -> bool {
 /// Whether a format without a day and a name, such as `%m.%y`, reads texts that are rather numbers: 12.30.
 fn is_number_like(format: &str) -> bool {
     let named = format.contains(['b', 'B', 'h']);
-    let has_day = format.contains("%d") || format.contains("%-d");
-    !named && !has_day && (format.contains(['.', ',']) || !format.contains("%Y"))
+    !named && !has_day(format) && (format.contains(['.', ',']) || !format.contains("%Y"))
+}
+
+/// Whether a format of dates has a day, and not only a month.
+fn has_day(format: &str) -> bool {
+    format.contains("%d") || format.contains("%-d")
+}
+
+/// Returns the number of months from one day to another.
+fn months(first: i64, last: i64) -> i64 {
+    let month = |day: i64| date_from_days(day).map_or(0, |(year, month, _)| 12 * year + month);
+    month(last) - month(first) + 1
 }
 
 /// Returns the format that reads the most cells. Of equals, the first is the likeliest.
@@ -502,8 +515,13 @@ impl<'a> Fit<'a> {
             ),
         };
         let (first, last) = whole_years(first, last, self.options.first_year);
-        let span = last - first + 1;
-        let bins = i64::from(column.options.bins.max(1)).min(span);
+        let (span, least) = match has_day(&self.text) {
+            true => (last - first + 1, 1),
+            false => (months(first, last), MIN_MONTHS),
+        };
+        let bins = i64::from(column.options.bins.max(1))
+            .min(span / least)
+            .max(1);
         form.min = Some(Bound::Text(day_text(first)));
         form.max = Some(Bound::Text(day_text(last)));
         form.bins = Some(bins as u64);

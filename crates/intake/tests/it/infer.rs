@@ -140,6 +140,18 @@ fn compact_dates_among_a_few_words_are_dates() {
 }
 
 #[test]
+fn months_of_one_year_are_dates() {
+    let cells: Vec<String> = (0..400)
+        .map(|row| format!("2022-{:02}", row * 7 % 12 + 1))
+        .collect();
+    let column = drafted_column(&cells, &options());
+    assert_eq!(
+        (&column["kind"], &column["format"]),
+        (&json!("date"), &json!("%Y-%m"))
+    );
+}
+
+#[test]
 fn chosen_durations_keep_their_form() {
     let cell = |row: u32| {
         format!(
