@@ -154,7 +154,7 @@ fn is_number_like(format: &str) -> bool {
 
 /// Whether a format of dates has a day, and not only a month.
 fn has_day(format: &str) -> bool {
-    format.contains("%d") || format.contains("%-d")
+    ["%d", "%-d", "%e"].iter().any(|day| format.contains(day))
 }
 
 /// Returns the number of months from one day to another.
